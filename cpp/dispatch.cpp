@@ -1,0 +1,7 @@
+#include "kernels.h"
+
+namespace embits {
+
+const Kernels& kernels() { return kPortable; }
+
+}  // namespace embits

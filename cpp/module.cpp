@@ -1,0 +1,28 @@
+// Python bindings, and nothing else: shapes are checked in Python, work is done in embits_core.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include "kernels.h"
+#include "top_k.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+using Codes = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <typename T>
+using Out2D = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+NB_MODULE(_core, m) {
+    m.def("simd", [] { return embits::kernels().name; });
+    // .noconvert(): an output array must never be a silent copy.
+    m.def(
+        "top_k",
+        [](Codes codes, Codes queries, size_t k, unsigned threads, Out2D<int32_t> distances,
+           Out2D<int64_t> rows) {
+            nb::gil_scoped_release release;
+            embits::top_k(codes.data(), codes.shape(0), codes.shape(1), queries.data(),
+                          queries.shape(0), k, threads, distances.data(), rows.data());
+        },
+        "codes"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "threads"_a,
+        "distances"_a.noconvert(), "rows"_a.noconvert());
+}

@@ -1,0 +1,1 @@
+from embits._version import __version__

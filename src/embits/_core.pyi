@@ -1,0 +1,12 @@
+import numpy as np
+from numpy.typing import NDArray
+
+def simd() -> str: ...
+def top_k(
+    codes: NDArray[np.uint8],
+    queries: NDArray[np.uint8],
+    k: int,
+    threads: int,
+    distances: NDArray[np.int32],
+    rows: NDArray[np.int64],
+) -> None: ...
