@@ -47,9 +47,7 @@ def top_k(
     if queries.ndim not in (1, 2):
         raise InputError(f"queries have {queries.ndim} dimensions, expected 1 or 2")
     if queries.shape[-1] != codes.shape[1]:
-        raise InputError(
-            f"queries are {queries.shape[-1]} bytes wide, the codes {codes.shape[1]}"
-        )
+        raise InputError(f"queries are {queries.shape[-1]} bytes wide, the codes {codes.shape[1]}")
     if not isinstance(k, int | np.integer) or k < 0:
         raise InputError(f"k is {k!r}, expected a whole number of 0 or more")
     if threads is not None and threads < 1:
