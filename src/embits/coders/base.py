@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,8 +102,8 @@ class Coder(ABC):
         array = _as_numbers(X)
         if array.ndim != 2:
             raise InputError(
-                f"Expected 2D array, got {array.ndim}D array instead: vectors are rows of (n, dims). "
-                "Reshape your data with array.reshape(1, -1) if it is a single vector"
+                f"Expected 2D array, got {array.ndim}D array instead: vectors are rows of "
+                "(n, dims). Reshape your data with array.reshape(1, -1) if it is a single vector"
             )
         if fitting:
             if array.shape[0] == 0:
@@ -140,7 +140,7 @@ class Coder(ABC):
                 f"codes are {codes.dtype} of shape {codes.shape}, expected packed bits: "
                 f"uint8 of shape (n, {self.n_bytes_})"
             )
-        return codes
+        return cast("NDArray[np.uint8]", codes)
 
     def _check_features(self, array: NDArray[Any], names: NDArray[Any] | None) -> None:
         if array.shape[1] != self.n_features_in_:
