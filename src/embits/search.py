@@ -60,8 +60,8 @@ def top_k(
     return (distances, rows) if queries.ndim == 2 else (distances[0], rows[0])
 
 
-def _packed(name: str, array: Any) -> NDArray[np.uint8]:
-    array = np.asarray(array)
+def _packed(name: str, given: Any) -> NDArray[np.uint8]:
+    array: NDArray[np.uint8] = np.asarray(given)
     if array.dtype != np.uint8:
         raise InputError(f"{name} are {array.dtype}, expected packed bits: uint8 (see np.packbits)")
     return array

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Self, cast
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Self, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits.errors import InputError, NotFittedError
+
+Progress: TypeAlias = Callable[[int, int], None]
+Shapes: TypeAlias = Mapping[str, tuple[str | int, ...]]
 
 BLOCK_ROWS = 8192  # rows encoded or decoded at a time: a few megabytes of scores, whatever n is
 
@@ -25,26 +28,30 @@ class Coder(ABC):
 
     A method subclasses this with its parameters in `__init__` (stored as they are, nothing
     else done there), `fit`, `project` and `inverse_transform`, and names its learned arrays
-    in `state_names`: that is all that the file, the command line and the search need.
+    in `state_shapes`: that is all that the file, the command line and the search need.
 
     Attributes:
         method: The name on the command line and in the file.
-        state_names: The learned arrays, each an attribute ending in `_`.
+        state_shapes: The learned arrays and their shapes in "bits", "dims", "any" or numbers;
+            array `W` is the attribute `W_`.
         n_features_in_: Dimensions of the vectors it was fitted on.
         n_bits_: Bits of its codes.
         feature_names_in_: Column names of the data frame it was fitted on, if it was one.
     """
 
     method: ClassVar[str]
-    state_names: ClassVar[tuple[str, ...]]
+    state_shapes: ClassVar[Shapes]
     n_features_in_: int
     n_bits_: int
 
     # -- the contract of a coder ---------------------------------------------------------------
 
     @abstractmethod
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from vectors `X` of shape (n, dims); `y` is ignored."""
+    def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:
+        """Learn from vectors `X` of shape (n, dims); `y` is ignored.
+
+        `progress` is called with (done, total) as the fit goes on.
+        """
 
     @abstractmethod
     def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -75,16 +82,31 @@ class Coder(ABC):
     def state(self) -> dict[str, NDArray[Any]]:
         """The learned arrays by name, as the file stores them."""
         self.check_fitted()
-        return {name: np.asarray(getattr(self, name + "_")) for name in self.state_names}
+        return {name: np.asarray(getattr(self, name + "_")) for name in self.state_shapes}
 
     @classmethod
     def from_state(
         cls, params: Mapping[str, Any], state: Mapping[str, NDArray[Any]], dims: int, n_bits: int
     ) -> Self:
-        """The fitted coder that `get_params()` and `state()` were taken from."""
+        """The fitted coder that `get_params()` and `state()` were taken from.
+
+        Raises:
+            InputError: An array is missing, or its shape or type is not what the coder needs.
+        """
         coder = cls(**params)
-        for name in cls.state_names:
-            setattr(coder, name + "_", state[name])
+        sizes = {"bits": n_bits, "dims": dims}
+        for name, shape in cls.state_shapes.items():
+            array = state.get(name)
+            wanted = tuple(sizes.get(str(size), size) for size in shape)
+            if (
+                array is None
+                or array.dtype.kind != "f"
+                or array.ndim != len(wanted)
+                or any(w not in ("any", got) for w, got in zip(wanted, array.shape, strict=True))
+            ):
+                found = "nothing" if array is None else f"{array.dtype} {array.shape}"
+                raise InputError(f"the coder's {name} is {found}, expected floats {wanted}")
+            setattr(coder, name + "_", array)
         coder.n_features_in_ = dims
         coder.n_bits_ = n_bits
         return coder
@@ -155,20 +177,21 @@ class Coder(ABC):
     # -- the contract of a scikit-learn estimator ------------------------------------------------
 
     @classmethod
-    def _param_names(cls) -> list[str]:
+    def param_names(cls) -> list[str]:
+        """Names of the parameters of `__init__`."""
         return sorted(p for p in inspect.signature(cls.__init__).parameters if p != "self")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters given to `__init__`."""
-        return {name: getattr(self, name) for name in self._param_names()}
+        return {name: getattr(self, name) for name in self.param_names()}
 
     def set_params(self, **params: Any) -> Self:
         """Change parameters; they take effect at the next `fit`."""
         for name, value in params.items():
-            if name not in self._param_names():
+            if name not in self.param_names():
                 raise InputError(
                     f"Invalid parameter {name!r} for estimator {self}; valid ones are "
-                    f"{', '.join(self._param_names())}"
+                    f"{', '.join(self.param_names())}"
                 )
             setattr(self, name, value)
         return self

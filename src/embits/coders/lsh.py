@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.coders.base import check_n_bits
+from embits.coders.base import Progress, Shapes, check_n_bits
 from embits.coders.linear_decoder import LinearlyDecoded
 
 
@@ -34,14 +34,18 @@ class RandomHyperplanes(LinearlyDecoded):
     """
 
     method: ClassVar[str] = "lsh"
-    state_names: ClassVar[tuple[str, ...]] = ("planes", "decoder", "offset")
+    state_shapes: ClassVar[Shapes] = {
+        "planes": ("bits", "dims"),
+        "decoder": ("bits", "dims"),
+        "offset": ("dims",),
+    }
     planes_: NDArray[np.float32]
 
     def __init__(self, n_bits: int = 256, *, random_state: int | None = 0) -> None:
         self.n_bits = n_bits
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:
         """Draw the hyperplanes and learn the decoder."""
         X = self.check_vectors(X, fitting=True)
         self.n_bits_ = check_n_bits(self.n_bits)

@@ -13,17 +13,13 @@ epoch, W starts from a normal distribution and c from zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.coders.base import Coder, as_float32, blocks, check_n_bits, unpack
+from embits.coders.base import Coder, Progress, Shapes, as_float32, blocks, check_n_bits, unpack
 from embits.errors import InputError, TrainingError
-
-Progress = Callable[[int, int], None]
-
 
 class PaperAutoencoder(Coder):
     """The paper's autoencoder.
@@ -56,7 +52,11 @@ class PaperAutoencoder(Coder):
     """
 
     method: ClassVar[str] = "paper"
-    state_names: ClassVar[tuple[str, ...]] = ("W", "c", "loss_curve")
+    state_shapes: ClassVar[Shapes] = {
+        "W": ("bits", "dims"),
+        "c": ("dims",),
+        "loss_curve": ("any", 2),
+    }
     W_: NDArray[np.float32]
     c_: NDArray[np.float32]
     loss_curve_: NDArray[np.float64]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.coders.base import check_n_bits
+from embits.coders.base import Progress, Shapes, check_n_bits
 from embits.coders.linear_decoder import LinearlyDecoded
 from embits.errors import InputError
 
@@ -34,12 +34,15 @@ class SignBits(LinearlyDecoded):
     """
 
     method: ClassVar[str] = "sign"
-    state_names: ClassVar[tuple[str, ...]] = ("decoder", "offset")
+    state_shapes: ClassVar[Shapes] = {
+        "decoder": ("bits", "dims"),
+        "offset": ("dims",),
+    }
 
     def __init__(self, n_bits: int | None = None) -> None:
         self.n_bits = n_bits
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:
         """Learn the decoder; the encoder has nothing to learn."""
         X = self.check_vectors(X, fitting=True)
         dims = self.n_features_in_
