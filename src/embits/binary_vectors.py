@@ -178,10 +178,9 @@ class BinaryVectors:
         return self._codes(np.asarray(key)[np.newaxis])[0]
 
     def _unknown(self, word: str) -> NDArray[np.uint8]:
-        vector = None if self.subwords is None else self.subwords.vector(word)
-        if vector is None:
-            raise UnknownWordError(word, self.words.suggest(word))
-        return self.encode(vector)
+        if self.subwords is not None and self.subwords.rows(word):
+            return self.encode(self.subwords.vector(word))
+        raise UnknownWordError(word, self.words.suggest(word))
 
     def _codes(self, codes: NDArray[Any]) -> NDArray[np.uint8]:
         return self.coder.check_codes(codes)

@@ -23,8 +23,8 @@ def write_vectors(path: str | os.PathLike[str], vectors: WordVectors) -> None:
 
     Args:
         path: `.txt` or `.vec` (word2vec text, with `.gz` compressed), `.bin` (word2vec
-            binary), `.npy` (words in a `.words` file beside it), `.npz`, `.safetensors`
-            or `.parquet`.
+            binary), `.npz` or `.parquet`; `.npy` and `.safetensors` hold the matrix, and a
+            `.words` file beside them the words.
         vectors: What to write; rows without words go by their number.
 
     Raises:
@@ -40,7 +40,7 @@ def write_vectors(path: str | os.PathLike[str], vectors: WordVectors) -> None:
             f"{', '.join(_WRITERS)}"
         )
     words = [str(row) for row in range(len(vectors))] if vectors.words is None else vectors.words
-    if suffix.lower() == ".npy" and vectors.words is not None:
+    if suffix.lower() in (".npy", ".safetensors") and vectors.words is not None:
         _refuse(r"[\r\n]", words, "a file of one word a line")
         with replacing(path.with_suffix(".words")) as file:
             file.writelines(word.encode() + b"\n" for word in words)
@@ -81,25 +81,11 @@ def _write_npz(file: BinaryIO, words: Sequence[str], vectors: WordVectors) -> No
 
 def _write_safetensors(file: BinaryIO, words: Sequence[str], vectors: WordVectors) -> None:
     matrix = np.ascontiguousarray(vectors.matrix, dtype="<f4")
-    text = json.dumps(list(words), ensure_ascii=False).encode()
-    header = json.dumps(
-        {
-            "vectors": {
-                "dtype": "F32",
-                "shape": list(matrix.shape),
-                "data_offsets": [0, matrix.nbytes],
-            },
-            "words": {
-                "dtype": "U8",
-                "shape": [len(text)],
-                "data_offsets": [matrix.nbytes, matrix.nbytes + len(text)],
-            },
-        }
-    ).encode()
+    entry = {"dtype": "F32", "shape": list(matrix.shape), "data_offsets": [0, matrix.nbytes]}
+    header = json.dumps({"embeddings": entry}).encode()
     header += b" " * (-len(header) % 8)
     file.write(len(header).to_bytes(8, "little") + header)
     file.write(matrix.data)
-    file.write(text)
 
 
 def _write_parquet(file: BinaryIO, words: Sequence[str], vectors: WordVectors) -> None:

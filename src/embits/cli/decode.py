@@ -20,8 +20,8 @@ from embits.writers import write_vectors
 def command(file: Path, output: Path, words: tuple[str, ...], as_json: bool) -> None:
     """Rebuild float vectors from the bits of FILE; the suffix of the output says the format.
 
-    .txt and .vec are word2vec text (add .gz to compress), .bin word2vec binary, .npy a matrix
-    with its words in a .words file beside it; .npz, .safetensors and .parquet hold both.
+    .txt and .vec are word2vec text (add .gz to compress), .bin word2vec binary; .npz and
+    .parquet hold words and matrix; .npy and .safetensors the matrix, with a .words file beside.
 
     \b
     embits decode glove.safetensors -o glove.vec

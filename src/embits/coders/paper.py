@@ -13,6 +13,7 @@ epoch, W starts from a normal distribution and c from zero.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -201,3 +202,40 @@ class PaperAutoencoder(Coder):
 
     def _clipped(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.clip(X, -1, 1) if self.clip else X
+
+
+def search_lambda(
+    X: Any,
+    n_bits: int = 256,
+    lambdas: Sequence[float] = (1.0, 2.0, 3.0, 4.0),
+    *,
+    sample: int = 50_000,
+    **params: Any,
+) -> tuple[float, dict[float, float]]:
+    """The paper's grid search: the λ with the smallest reconstruction + regularization loss.
+
+    The two losses are compared without their weight λ, or the smallest λ would always win.
+
+    Args:
+        X: Vectors of shape (n, dims).
+        n_bits: Bits of a code.
+        lambdas: The weights to try.
+        sample: Fit on this many rows, spread evenly.
+        params: Other parameters of `PaperAutoencoder`.
+
+    Returns:
+        The best λ, and the final loss of each.
+
+    Example:
+        >>> import numpy as np
+        >>> X = np.random.default_rng(0).normal(0, 0.4, (300, 20))
+        >>> best, losses = search_lambda(X, n_bits=32, lambdas=(1, 4), epochs=2)
+        >>> best in losses
+        True
+    """
+    rows = np.asarray(X)[:: max(1, -(-len(X) // sample))]
+    losses = {}
+    for lambda_reg in lambdas:
+        coder = PaperAutoencoder(n_bits, lambda_reg=lambda_reg, **params).fit(rows)
+        losses[lambda_reg] = float(coder.loss_curve_[-1].sum())
+    return min(losses, key=losses.__getitem__), losses
