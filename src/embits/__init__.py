@@ -8,7 +8,14 @@
 
 from embits import search
 from embits._version import __version__
-from embits.coders import Coder, PaperAutoencoder, RandomHyperplanes, SignBits
+from embits.binary_vectors import BinaryVectors, binarize, load
+from embits.coders import (
+    Coder,
+    PaperAutoencoder,
+    RandomHyperplanes,
+    SignBits,
+    search_lambda,
+)
 from embits.errors import (
     EmbitsError,
     FormatError,
@@ -20,9 +27,12 @@ from embits.errors import (
     TrainingError,
     UnknownWordError,
 )
+from embits.readers import read_vectors
 from embits.vectors import WordVectors
+from embits.writers import write_vectors
 
 __all__ = [
+    "BinaryVectors",
     "Coder",
     "EmbitsError",
     "FormatError",
@@ -38,5 +48,10 @@ __all__ = [
     "UnknownWordError",
     "WordVectors",
     "__version__",
+    "binarize",
+    "load",
+    "read_vectors",
     "search",
+    "search_lambda",
+    "write_vectors",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from embits.coders.base import Coder
 from embits.coders.lsh import RandomHyperplanes
-from embits.coders.paper import PaperAutoencoder
+from embits.coders.paper import PaperAutoencoder, search_lambda
 from embits.coders.sign import SignBits
 from embits.errors import InputError
 
@@ -35,4 +35,5 @@ __all__ = [
     "RandomHyperplanes",
     "SignBits",
     "coder_class",
+    "search_lambda",
 ]
