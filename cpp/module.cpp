@@ -14,6 +14,12 @@ using Out2D = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 NB_MODULE(_core, m) {
     m.def("simd", [] { return embits::kernels().name; });
+    m.def("use_simd", [](const char* name) { embits::use_kernels(name); }, "name"_a);
+    m.def("available_simd", [] {
+        nb::list names;
+        for (auto table = embits::available_kernels(); *table; ++table) names.append((*table)->name);
+        return names;
+    });
     // .noconvert(): an output array must never be a silent copy.
     m.def(
         "top_k",
