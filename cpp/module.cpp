@@ -101,6 +101,12 @@ static void bind_readers(nb::module_& m) {
 NB_MODULE(_core, m) {
     bind_readers(m);
     m.def("simd", [] { return embits::kernels().name; });
+    m.def("use_simd", [](const char* name) { embits::use_kernels(name); }, "name"_a);
+    m.def("available_simd", [] {
+        nb::list names;
+        for (auto table = embits::available_kernels(); *table; ++table) names.append((*table)->name);
+        return names;
+    });
     // .noconvert(): an output array must never be a silent copy.
     m.def(
         "top_k",

@@ -5,7 +5,7 @@
 namespace embits {
 
 // For each query the k nearest rows by Hamming distance, nearest first, ties in row order.
-// Needs k <= n. The answer does not depend on the number of threads.
+// Needs k <= n. `threads` is the most to use, 0 for every core; the answer does not depend on it.
 void top_k(const uint8_t* codes, size_t n, size_t width, const uint8_t* queries, size_t n_queries,
            size_t k, unsigned threads, int32_t* out_distances, int64_t* out_rows);
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -24,11 +23,12 @@ def top_k(
         codes: Packed codes, uint8 of shape (n, width).
         queries: One packed code of shape (width,), or several, (q, width).
         k: How many rows to return; more than n returns n.
-        threads: How many threads to use; None takes every core this process may run on.
+        threads: The most threads to use; None takes every core this process may run on. Small
+            searches run on the caller's thread whatever is asked for.
 
     Returns:
         distances (q, k) int32 and rows (q, k) int64, nearest first, ties in row order;
-        both of shape (k,) for a single query.
+        both of shape (k,) for a single query. They do not depend on the number of threads.
 
     Raises:
         InputError: A wrong dtype, width, number of dimensions, k or threads.
@@ -40,34 +40,54 @@ def top_k(
         >>> distances.tolist(), rows.tolist()
         ([1, 2], [2, 0])
     """
-    codes = _packed("codes", codes)
-    queries = _packed("queries", queries)
+    codes, queries, batch = packed_pair(codes, queries)
+    k = wanted_rows(k, len(codes))
+    distances = np.empty((len(batch), k), dtype=np.int32)
+    rows = np.empty((len(batch), k), dtype=np.int64)
+    try:
+        _core.top_k(codes, batch, k, wanted_threads(threads), distances, rows)
+    except ValueError as error:  # EMBITS_SIMD names what this processor cannot run
+        raise InputError(str(error)) from None
+    return (distances, rows) if batch is queries else (distances[0], rows[0])
+
+
+def packed_pair(
+    codes: Any, queries: Any
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
+    """Checks codes and queries: the codes, the queries, and the queries as a batch, contiguous."""
+    codes = packed("codes", codes)
+    queries = packed("queries", queries)
     if codes.ndim != 2:
         raise InputError(f"codes have {codes.ndim} dimension(s), expected 2: (rows, bytes)")
     if queries.ndim not in (1, 2):
         raise InputError(f"queries have {queries.ndim} dimensions, expected 1 or 2")
     if queries.shape[-1] != codes.shape[1]:
         raise InputError(f"queries are {queries.shape[-1]} bytes wide, the codes {codes.shape[1]}")
-    if not isinstance(k, int | np.integer) or k < 0:
-        raise InputError(f"k is {k!r}, expected a whole number of 0 or more")
-    if threads is not None and threads < 1:
-        raise InputError(f"threads is {threads!r}, expected 1 or more, or None for all cores")
-    batch = np.ascontiguousarray(queries if queries.ndim == 2 else queries[np.newaxis])
-    k = min(int(k), codes.shape[0])
-    distances = np.empty((len(batch), k), dtype=np.int32)
-    rows = np.empty((len(batch), k), dtype=np.int64)
-    _core.top_k(np.ascontiguousarray(codes), batch, k, threads or _cores(), distances, rows)
-    return (distances, rows) if queries.ndim == 2 else (distances[0], rows[0])
+    return codes, queries, queries if queries.ndim == 2 else queries[np.newaxis]
 
 
-def _packed(name: str, given: Any) -> NDArray[np.uint8]:
-    array: NDArray[np.uint8] = np.asarray(given)
+def packed(name: str, array: Any) -> NDArray[np.uint8]:
+    """`array` as contiguous packed bits, or an InputError that calls it `name`."""
+    if type(array) is not np.ndarray:
+        array = np.asarray(array)
     if array.dtype != np.uint8:
         raise InputError(f"{name} are {array.dtype}, expected packed bits: uint8 (see np.packbits)")
-    return array
+    if not array.flags.c_contiguous:
+        array = np.ascontiguousarray(array)
+    return array  # type: ignore[no-any-return]
 
 
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def wanted_rows(k: Any, n: int) -> int:
+    """How many rows to return when `k` of `n` are asked for."""
+    if not isinstance(k, int | np.integer) or k < 0:
+        raise InputError(f"k is {k!r}, expected a whole number of 0 or more")
+    return min(int(k), n)
+
+
+def wanted_threads(threads: Any) -> int:
+    """`threads` as the core counts them: 0 stands for every core."""
+    if threads is None:
+        return 0
+    if not isinstance(threads, int | np.integer) or threads < 1:
+        raise InputError(f"threads is {threads!r}, expected 1 or more, or None for all cores")
+    return int(threads)

@@ -1,0 +1,70 @@
+// The k nearest of rows that are offered in row order.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace embits {
+
+// Distances are small whole numbers, so how many rows lie at each is counted, and the k-th
+// smallest is known at every moment without a heap: an offer costs the same for k = 1 and k = n.
+class Nearest {
+   public:
+    // Wants k >= 1; distances go up to `max_distance`.
+    Nearest(size_t k, size_t max_distance)
+        : k_(k), kth_(static_cast<uint32_t>(max_distance + 1)), at_(max_distance + 2) {}
+
+    // A row at this distance or beyond cannot enter: an equal one in an earlier row goes first.
+    uint32_t limit() const { return kth_; }
+
+    void offer(int64_t row, uint32_t distance) {
+        if (distance >= kth_) return;
+        if (kept_.size() >= 2 * k_ + 64) drop_losers();
+        kept_.push_back({row, distance});
+        ++at_[distance];
+        ++within_;
+        while (within_ - at_[kth_] >= k_) within_ -= at_[kth_--];
+    }
+
+    // Offers what `other` kept; its rows must follow all that were offered here.
+    void offer_all(const Nearest& other) {
+        for (const Row& kept : other.kept_) offer(kept.row, kept.distance);
+    }
+
+    // Writes k rows, nearest first, ties in row order; wants k of them to have been offered.
+    void write(int32_t* distances, int64_t* rows) const {
+        std::vector<size_t> place(kth_ + 1);
+        for (uint32_t d = 0; d < kth_; ++d) place[d + 1] = place[d] + at_[d];
+        for (const Row& kept : kept_) {
+            if (kept.distance > kth_ || place[kept.distance] >= k_) continue;
+            const size_t at = place[kept.distance]++;
+            distances[at] = static_cast<int32_t>(kept.distance);
+            rows[at] = kept.row;
+        }
+    }
+
+   private:
+    struct Row {
+        int64_t row;
+        uint32_t distance;
+    };
+
+    // Keeps the k best; needs k to have been offered, which a full buffer implies.
+    void drop_losers() {
+        size_t ties = k_ - (within_ - at_[kth_]);
+        size_t kept = 0;
+        for (const Row& row : kept_)
+            if (row.distance < kth_ || (row.distance == kth_ && ties && ties--)) kept_[kept++] = row;
+        at_[kth_] -= static_cast<uint32_t>(within_ - k_);
+        within_ = k_;
+        kept_.resize(kept);
+    }
+
+    size_t k_;
+    uint32_t kth_;             // the k-th smallest distance; above every distance before k offers
+    size_t within_ = 0;        // how many kept rows lie at kth_ or nearer
+    std::vector<size_t> at_;   // how many kept rows lie at each distance up to kth_
+    std::vector<Row> kept_;    // in row order
+};
+
+}  // namespace embits
