@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from conftest import clustered
 from hypothesis import given
 from hypothesis import strategies as st
 
 import embits
 from embits.coders import METHODS, coder_class
+from tests.conftest import clustered
 
 X = clustered()
 MADE = {

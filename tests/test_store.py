@@ -142,8 +142,7 @@ def test_a_header_that_lies_is_refused_even_with_a_checksum_that_fits(path, wher
 
     resigned(path, change)
     with pytest.raises(embits.FormatError) as error:
-        embits.load(path)
-        embits.load(path, verify=True)  # some lies show only in the bytes
+        embits.load(path, verify=True)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -151,7 +150,7 @@ def test_a_header_that_lies_is_refused_even_with_a_checksum_that_fits(path, wher
 def test_other_files_are_refused_for_what_they_are(tmp_path):
     plain = tmp_path / "plain.safetensors"
     safetensors.numpy.save_file({"a": np.zeros(3, "f4")}, plain)
-    with pytest.raises(embits.FormatError, match="not an embits file|not one that embits wrote"):
+    with pytest.raises(embits.FormatError, match=r"not an embits file|not one that embits wrote"):
         embits.load(plain)
     for content in (b"", b"short", b"\0" * 100, b"\xff" * 100, b"word 0.1 0.2\n" * 10):
         plain.write_bytes(content)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from embits.subwords import Subwords
 from embits.vectors import WordVectors
 from embits.vocabulary import RowNumbers, Vocabulary, WordRows
 
+Scalar = TypeVar("Scalar", bound=np.generic)
 Key: TypeAlias = str | int | NDArray[np.uint8]
 
 
@@ -165,31 +166,32 @@ class BinaryVectors:
             isinstance(key, np.ndarray) and key.ndim == 1 and key.dtype == np.uint8
         ):
             return self._code(key)
-        return np.stack([self._code(one) for one in key]) if len(key) else self.codes[:0]
+        return np.stack([self._code(each) for each in key]) if len(key) else self.codes[:0]
 
     def _code(self, key: Any) -> NDArray[np.uint8]:
         if isinstance(key, str):
-            row = self.words.find(key)
-            return self.codes[row] if row is not None else self._unknown(key)
-        if isinstance(key, int | np.integer):
-            if not 0 <= key < len(self):
-                raise InputError(f"row {key} of {len(self)} codes")
-            return self.codes[int(key)]
-        return self._codes(np.asarray(key)[np.newaxis])[0]
+            found = self.words.find(key)
+            if found is None:
+                return self._unknown(key)
+            row = found
+        elif isinstance(key, int | np.integer):
+            row = int(key)
+            if not 0 <= row < len(self):
+                raise InputError(f"row {row} of {len(self)} codes")
+        else:
+            return _single(self.coder.check_codes(np.asarray(key)[np.newaxis]))
+        return _single(self.codes[row : row + 1])
 
     def _unknown(self, word: str) -> NDArray[np.uint8]:
         if self.subwords is not None and self.subwords.rows(word):
             return self.encode(self.subwords.vector(word))
         raise UnknownWordError(word, self.words.suggest(word))
 
-    def _codes(self, codes: NDArray[Any]) -> NDArray[np.uint8]:
-        return self.coder.check_codes(codes)
-
     def encode(self, vectors: Any) -> NDArray[np.uint8]:
         """Codes of vectors it has never seen: (width,) for one vector, (n, width) for several."""
         vectors = np.asarray(vectors)
         if vectors.ndim == 1:
-            return self.coder.transform(vectors[np.newaxis])[0]
+            return _single(self.coder.transform(vectors[np.newaxis]))
         return self.coder.transform(vectors)
 
     def decode(self, keys: Key | Sequence[Key] | None = None) -> NDArray[np.float32]:
@@ -205,7 +207,7 @@ class BinaryVectors:
             return self.coder.inverse_transform(keys)
         codes = self[keys]
         if codes.ndim == 1:
-            return self.coder.inverse_transform(codes[np.newaxis])[0]
+            return _single(self.coder.inverse_transform(codes[np.newaxis]))
         return self.coder.inverse_transform(codes)
 
     # -- questions -------------------------------------------------------------------------------
@@ -331,7 +333,9 @@ class BinaryVectors:
             except KeyError as error:
                 raise FormatError(f"damaged: it has words but no tensor {error}") from None
         state = {k.removeprefix("coder."): v for k, v in tensors.items() if k.startswith("coder.")}
-        subwords = {k.removeprefix("subwords."): v for k, v in tensors.items() if k[:9] == "subwords."}
+        subwords = {
+            k.removeprefix("subwords."): v for k, v in tensors.items() if k[:9] == "subwords."
+        }
         try:
             coder = coder_class(contents.method).from_state(
                 contents.params, state, contents.dims, contents.n_bits
@@ -344,6 +348,11 @@ class BinaryVectors:
             )
         except (InputError, TypeError, KeyError) as error:
             raise FormatError(f"damaged: {error}") from None
+
+
+def _single(rows: NDArray[Scalar]) -> NDArray[Scalar]:
+    """The single row of a matrix."""
+    return rows.reshape(rows.shape[1])
 
 
 def _as_list(keys: Key | Iterable[Key]) -> list[Any]:

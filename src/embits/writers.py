@@ -59,7 +59,7 @@ def _write_text(file: BinaryIO, words: Sequence[str], vectors: WordVectors) -> N
 def _write_gzip(file: BinaryIO, words: Sequence[str], vectors: WordVectors) -> None:
     # mtime=0 and no name: the same vectors give the same bytes.
     with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as compressed:
-        _write_text(io.BufferedWriter(compressed), words, vectors)  # type: ignore[arg-type]
+        _write_text(io.BufferedWriter(compressed), words, vectors)
 
 
 def _write_word2vec(file: BinaryIO, words: Sequence[str], vectors: WordVectors) -> None:

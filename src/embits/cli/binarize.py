@@ -12,17 +12,15 @@ from embits.binary_vectors import binarize
 from embits.cli.common import (
     FILE,
     json_option,
-    limit_option,
     megabytes,
     output_option,
     print_json,
     progress_bar,
-    skip_option,
-    words_option,
+    read,
+    reading_options,
 )
 from embits.cli.info import describe
 from embits.coders import DEFAULT_METHOD, METHODS, coder_class
-from embits.readers import read_vectors
 
 
 @click.command()
@@ -36,9 +34,7 @@ from embits.readers import read_vectors
 @click.option(
     "--param", "params", multiple=True, metavar="NAME=VALUE", help="A parameter of the method."
 )
-@limit_option
-@words_option
-@skip_option
+@reading_options
 @click.option("--subwords/--no-subwords", default=True, help="Keep fastText subwords, if any.")
 @json_option
 def command(
@@ -64,17 +60,13 @@ def command(
     embits binarize cc.en.300.vec.gz -o en.safetensors --bits 512 --limit 500000
     embits binarize glove.txt -o glove.safetensors --method paper --param lambda_reg=4
     """
-    settings = {name: value for name, value in map(_parameter, params)}
+    settings = dict(map(_parameter, params))
     if "random_state" in coder_class(method).param_names():
         settings.setdefault("random_state", seed)
     start = time.perf_counter()
-    with progress_bar("reading", quiet=as_json) as progress:
-        on_bad = "skip" if skip_bad else "raise"
-        read = read_vectors(
-            vectors, limit=limit, words=words_file, on_bad=on_bad, progress=progress
-        )
+    floats = read(vectors, limit, words_file, skip_bad, quiet=as_json)
     with progress_bar("fitting", quiet=as_json) as progress:
-        binary = binarize(read, bits, method, progress=progress, **settings)
+        binary = binarize(floats, bits, method, progress=progress, **settings)
     if not subwords:
         binary.subwords = None
     binary.save(output)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import click
+
+from embits.readers import read_vectors
+from embits.vectors import WordVectors
 
 Progress: TypeAlias = Callable[[int, int], None]
 
@@ -18,15 +21,35 @@ FILE = click.Path(path_type=Path)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 file_argument = click.argument("file", type=FILE)
 output_option = click.option("-o", "--output", type=FILE, required=True, help="File to write.")
-limit_option = click.option(
-    "--limit", type=click.IntRange(min=1), metavar="N", help="Read the first N rows only."
-)
-skip_option = click.option(
-    "--skip-bad", is_flag=True, help="Leave out rows that cannot be read instead of stopping."
-)
-words_option = click.option(
-    "--words", "words_file", type=FILE, help="File of words for a matrix: one a line, or Parquet."
-)
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def reading_options(command: Command) -> Command:
+    """The options of every verb that reads float vectors; `read` takes them."""
+    for option in (
+        click.option(
+            "--skip-bad", is_flag=True, help="Leave out bad rows instead of stopping at the first."
+        ),
+        click.option(
+            "--words", "words_file", type=FILE, help="Words of a matrix: one a line, or Parquet."
+        ),
+        click.option(
+            "--limit", type=click.IntRange(min=1), metavar="N", help="Read the first N rows only."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def read(
+    path: Path, limit: int | None, words_file: Path | None, skip_bad: bool, *, quiet: bool
+) -> WordVectors:
+    """Read float vectors with a progress bar."""
+    with progress_bar("reading", quiet=quiet) as progress:
+        return read_vectors(
+            path, limit, words_file, "skip" if skip_bad else "raise", progress=progress
+        )
 
 
 def print_json(value: Any) -> None:
@@ -62,7 +85,7 @@ def progress_bar(title: str, *, quiet: bool = False) -> Iterator[Progress | None
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def table(rows: list[tuple[str, ...]], indent: str = "  ") -> None:
+def table(rows: Sequence[tuple[str, ...]], indent: str = "  ") -> None:
     """Print rows as aligned columns: the first to the left, numbers after it to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:

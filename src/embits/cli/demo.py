@@ -112,7 +112,9 @@ def _show_neighbors(
         nearest = np.argsort(-cosines, kind="stable")[1:7]
         rows = [("floats", ", ".join(words[int(row)] for row in nearest))]
         for n_bits, bits in made.items():
-            rows.append((f"{n_bits} bits", ", ".join(w for w, _ in bits.most_similar(word, topn=6))))
+            rows.append(
+                (f"{n_bits} bits", ", ".join(w for w, _ in bits.most_similar(word, topn=6)))
+            )
         _list(rows)
 
 

@@ -11,26 +11,21 @@ from embits.cli.common import (
     FILE,
     file_argument,
     json_option,
-    limit_option,
     megabytes,
     output_option,
     print_json,
-    progress_bar,
-    skip_option,
-    words_option,
+    read,
+    reading_options,
 )
 from embits.cli.info import describe
 from embits.errors import InputError
-from embits.readers import read_vectors
 
 
 @click.command()
 @file_argument
 @click.argument("vectors", type=FILE)
 @output_option
-@limit_option
-@words_option
-@skip_option
+@reading_options
 @json_option
 def command(
     file: Path,
@@ -47,17 +42,13 @@ def command(
     embits encode glove.safetensors new-words.txt -o new-words.safetensors
     """
     coder = load(file).coder
-    with progress_bar("reading", quiet=as_json) as progress:
-        on_bad = "skip" if skip_bad else "raise"
-        read = read_vectors(
-            vectors, limit=limit, words=words_file, on_bad=on_bad, progress=progress
-        )
-    if read.dims != coder.n_features_in_:
+    floats = read(vectors, limit, words_file, skip_bad, quiet=as_json)
+    if floats.dims != coder.n_features_in_:
         raise InputError(
-            f"{vectors}: vectors of {read.dims} dimensions, but the coder in {file} takes "
+            f"{vectors}: vectors of {floats.dims} dimensions, but the coder in {file} takes "
             f"{coder.n_features_in_}"
         )
-    binary = BinaryVectors.encoded(read, coder)
+    binary = BinaryVectors.encoded(floats, coder)
     binary.save(output)
     facts = describe(output, binary)
     if as_json:

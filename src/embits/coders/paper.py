@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from embits.coders.base import Coder, Progress, Shapes, as_float32, blocks, check_n_bits, unpack
 from embits.errors import InputError, TrainingError
 
+
 class PaperAutoencoder(Coder):
     """The paper's autoencoder.
 
