@@ -21,7 +21,7 @@ from embits.vectors import WordVectors
 
 BITS = (64, 128, 256)
 WORDS = ("queen", "guitar", "jupiter")
-ANALOGIES = (("king", "kings", "queen"), ("france", "paris", "japan"))
+ANALOGIES = (("brother", "sister", "uncle"), ("france", "paris", "japan"))
 PAIRS = (("car", "automobile"), ("money", "salary"), ("cup", "mug"), ("car", "banana"))
 
 
