@@ -20,6 +20,7 @@ from embits.cli.common import (
 )
 from embits.evaluation.datasets import DataFolder
 from embits.evaluation.evaluator import TASKS, Evaluator
+from embits.evaluation.report import write_report
 from embits.evaluation.results import at, jsonable, score_lines
 
 DEFAULT_TASKS = ",".join(TASKS[:5])
@@ -86,6 +87,9 @@ def command(
         for file in files:
             current = file.name
             entries.append(evaluator.evaluate_bits(load(file), file))
+    if report is not None:
+        facts = {"raw": raw_file.name if raw_file else "-", "tasks": ", ".join(tasks)}
+        write_report(report, "Scores of bits", entries, facts, notes=evaluator.notes)
     for note in evaluator.notes:
         click.echo(f"embits: note: {note}", err=True)
     if as_json:

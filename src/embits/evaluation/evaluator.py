@@ -14,11 +14,11 @@ from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError
 from embits.evaluation.analogy import evaluate_analogies
 from embits.evaluation.classification import Task, evaluate_classification, prepare
-from embits.evaluation.datasets import DataFolder
+from embits.evaluation.datasets import DataFolder, Pairs, Questions
 from embits.evaluation.neighbors import evaluate_neighbors, float_neighbors, query_rows
 from embits.evaluation.reconstruction import evaluate_reconstruction
 from embits.evaluation.similarity import evaluate_similarity
-from embits.evaluation.spaces import BitSpace, FloatSpace, Space, as_space, same_words
+from embits.evaluation.spaces import BitSpace, FloatSpace, Space, float_space, same_words
 from embits.evaluation.speed import evaluate_speed
 from embits.evaluation.words import MISSING, Lookup
 from embits.vectors import WordVectors
@@ -57,7 +57,7 @@ class Evaluator:
         if data is None and {"similarity", "analogy", "classification"} & set(self.tasks):
             data = DataFolder.at(None)
         self.data = data
-        self.raw = None if raw is None else as_space(raw)
+        self.raw = None if raw is None else float_space(raw)
         self.raw_file = raw_file
         self._say = say or (lambda step: None)
         self._own_notes: list[str] = []
@@ -111,7 +111,7 @@ class Evaluator:
         scores: dict[str, Any] = {}
         if "similarity" in self.tasks:
             self._say("similarity")
-            scores["similarity"] = evaluate_similarity(space, self._pairs)
+            scores["similarity"] = evaluate_similarity(space, self.pairs)
         if "analogy" in self.tasks:
             self._say("analogy")
             scores["analogy"] = evaluate_analogies(space, self._questions)
@@ -129,11 +129,12 @@ class Evaluator:
         return {"speed": evaluate_speed(space, file)}
 
     @cached_property
-    def _pairs(self) -> Any:
+    def pairs(self) -> dict[str, Pairs]:
+        """The similarity data sets."""
         return self.data.similarity() if self.data else {}
 
     @cached_property
-    def _questions(self) -> Any:
+    def _questions(self) -> dict[str, Questions]:
         return self.data.analogy() if self.data else {}
 
     def _texts(self, lookup: Lookup) -> dict[str, Task]:
@@ -159,7 +160,7 @@ class Evaluator:
             return None
         if self._aligned is not None and same_words(self._aligned.words, space.words):
             return self._aligned
-        aligned = _aligned(self.raw, space)  # type: ignore[arg-type]
+        aligned = _aligned(self.raw, space)
         if isinstance(aligned, str):
             self._note(f"{file or 'a file'}: neighbors and reconstruction are left out: {aligned}")
             return None

@@ -103,8 +103,13 @@ def as_space(vectors: Any, lookup: Lookup | None = None) -> Space:
         return vectors
     if isinstance(vectors, BinaryVectors):
         return BitSpace(vectors, lookup)
-    if not isinstance(vectors, WordVectors):
-        vectors = WordVectors(None, vectors)
+    return float_space(
+        vectors if isinstance(vectors, WordVectors) else WordVectors(None, vectors), lookup
+    )
+
+
+def float_space(vectors: WordVectors, lookup: Lookup | None = None) -> FloatSpace:
+    """The space of word vectors; rows without words go by their number."""
     words = RowNumbers(len(vectors)) if vectors.words is None else vectors.words
     return FloatSpace(words, vectors.matrix, lookup)
 
