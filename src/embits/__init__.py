@@ -28,6 +28,7 @@ from embits.errors import (
     UnknownWordError,
 )
 from embits.readers import read_vectors
+from embits.subwords import Subwords
 from embits.vectors import WordVectors
 from embits.writers import write_vectors
 
@@ -44,6 +45,7 @@ __all__ = [
     "ReadError",
     "ReadWarning",
     "SignBits",
+    "Subwords",
     "TrainingError",
     "UnknownWordError",
     "WordVectors",
