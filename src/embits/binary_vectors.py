@@ -14,7 +14,6 @@ from embits import store
 from embits.coders import DEFAULT_METHOD, Coder, coder_class
 from embits.coders.base import Progress
 from embits.errors import FormatError, InputError, UnknownWordError
-from embits.readers import read_vectors
 from embits.search import top_k
 from embits.subwords import Subwords
 from embits.vectors import WordVectors
@@ -53,6 +52,8 @@ def binarize(
         (64, 2, 'down')
     """
     if isinstance(vectors, str | os.PathLike):
+        from embits.readers import read_vectors  # only here: a search alone needs no readers
+
         vectors = read_vectors(vectors)
     elif not isinstance(vectors, WordVectors):
         vectors = WordVectors(None, vectors)
