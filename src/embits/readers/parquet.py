@@ -60,12 +60,9 @@ def read_word_column(source: Source) -> list[str]:
     return names
 
 
-def has_word_column(source: Source, n_rows: int) -> bool:
-    """Whether the file holds strings, one for each of `n_rows` rows."""
-    table = _open(source)
-    return (
-        bool(table.metadata.num_rows == n_rows) and _string_column(table.schema_arrow) is not None
-    )
+def has_word_column(source: Source) -> bool:
+    """Whether the file holds a column of strings."""
+    return _string_column(_open(source).schema_arrow) is not None
 
 
 def _open(source: Source) -> Any:

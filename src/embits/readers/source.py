@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import lzma
 import os
+import sys
 import warnings
 import zipfile
 import zlib
@@ -21,8 +22,8 @@ from embits.errors import ReadError, ReadWarning
 Progress = Callable[[int, int], None]
 OnBad = Literal["raise", "skip"]
 
-# Large enough to keep two threads busy, small beside any matrix worth the wait.
-BLOCK_BYTES = 4 << 20
+# Large enough to keep every thread busy, small beside any matrix worth the wait.
+BLOCK_BYTES = 1 << 20
 
 _DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
@@ -154,8 +155,6 @@ def cores() -> int:
 
 def _frames_to_caller() -> int:
     """The stack level, counted from `Source.warn`, of the first frame outside this package."""
-    import sys
-
     package = str(Path(__file__).parent)
     level = 1
     frame = sys._getframe(1)
