@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits.readers.rows import as_float32, named_rows
-from embits.readers.source import Source
+from embits.readers.source import DAMAGED_ARCHIVE, Source
 from embits.readers.words_file import Words, words_for
 from embits.vectors import WordVectors
 
-_DAMAGED = (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, MemoryError)
+_DAMAGED = (*DAMAGED_ARCHIVE, ValueError, SyntaxError, TokenError, OSError, MemoryError)
 
 
 def read_npy(source: Source, words: Words | None) -> WordVectors:
