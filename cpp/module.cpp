@@ -30,6 +30,7 @@ static void bind_readers(nb::module_& m) {
         .def(nb::init<size_t, size_t, bool, int64_t>(), "dims"_a, "limit"_a, "skip_bad"_a,
              "first_place"_a)
         .def("__len__", &Rows::size)
+        .def_prop_ro("stopped", &Rows::stopped)
         .def_prop_ro("full", &Rows::full)
         .def_ro("n_bad", &Rows::n_bad)
         .def_ro("next_place", &Rows::next_place)
@@ -49,6 +50,7 @@ static void bind_readers(nb::module_& m) {
                 embits::parse_text(data, size, threads, rows);
             },
             "text"_a, "threads"_a)
+        .def("end_text", [](Rows& rows) { embits::end_text(rows); })
         .def(
             "parse_word2vec",
             [](Rows& rows, nb::bytes block) {

@@ -65,9 +65,11 @@ struct Rows {
     FloatRun matrix;
     std::string words;            // each followed by a newline, which no word holds
     std::vector<int64_t> places;  // of the rows kept
+    std::string tail;             // of a text block: a line whose end is yet to come
     size_t n_bad = 0;
     Fault first_bad;
 
+    bool stopped() const { return full() || (n_bad > 0 && !skip_bad); }
     size_t size() const { return places.size(); }
     bool full() const { return size() >= limit; }
 };

@@ -42,9 +42,9 @@ def read_json(source: Source, stream: Stream) -> WordVectors:
             rows = new_rows(source, dims, first_place=1)
             extra = n_listed - dims
         lines = [b"w " + _first(numbers, extra).translate(_SPACES) for _, numbers in entries]
-        rows.parse_text(b"\n".join(lines), cores())
+        rows.parse_text(b"\n".join(lines) + b"\n", cores())
         raise_first_bad(source, rows, "entry")
-        words += [_text(word) for word, _ in entries]
+        words += [_text(source, word) for word, _ in entries]
         if rows.full:
             break
     if rows is None or len(rows) == 0:
@@ -62,11 +62,14 @@ def _first(numbers: bytes, extra: int) -> bytes:
     return numbers.rsplit(b",", extra)[0] if extra else numbers
 
 
-def _text(word: bytes) -> str:
-    if b"\\" not in word:
-        return word.decode(errors="backslashreplace")
-    decoded: str = json.loads(b'"' + word + b'"')
-    return decoded
+def _text(source: Source, word: bytes) -> str:
+    try:
+        text: str = json.loads(b'"' + word + b'"', strict=False) if b"\\" in word else word.decode()
+    except ValueError as error:
+        raise source.refusal(
+            f"a word that is not JSON ({error})", "UTF-8 and its escapes"
+        ) from error
+    return text.encode(errors="backslashreplace").decode()  # half of a surrogate pair has no UTF-8
 
 
 class _Entries:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import lzma
 import os
+import sys
 import warnings
 import zipfile
 import zlib
@@ -21,10 +22,20 @@ from embits.errors import ReadError, ReadWarning
 Progress = Callable[[int, int], None]
 OnBad = Literal["raise", "skip"]
 
-# Large enough to keep two threads busy, small beside any matrix worth the wait.
-BLOCK_BYTES = 4 << 20
+# Large enough to keep every thread busy, small beside any matrix worth the wait.
+BLOCK_BYTES = 1 << 20
 
-_DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+# What the standard library raises for archives with flipped bytes; found by flipping them.
+DAMAGED_ARCHIVE = (
+    EOFError,
+    IndexError,
+    NotImplementedError,
+    RuntimeError,
+    gzip.BadGzipFile,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 @dataclass(frozen=True)
@@ -115,7 +126,7 @@ class Stream:
     def _read(self, size: int) -> bytes:
         try:
             return self._bytes.read(size)
-        except _DAMAGED as error:
+        except DAMAGED_ARCHIVE as error:
             raise self._source.refusal(
                 f"damaged compression ({error})", "a whole file", f"byte {self._file.tell()}"
             ) from error
@@ -141,7 +152,7 @@ def _only_member(source: Source, file: IO[bytes]) -> IO[bytes]:
             names = ", ".join(member.filename for member in members[:4])
             raise source.refusal(f"{len(members)} files inside ({names})", "exactly one")
         return archive.open(members[0])
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+    except DAMAGED_ARCHIVE as error:
         raise source.refusal(f"an archive that does not open ({error})", "a plain .zip") from error
 
 
@@ -154,8 +165,6 @@ def cores() -> int:
 
 def _frames_to_caller() -> int:
     """The stack level, counted from `Source.warn`, of the first frame outside this package."""
-    import sys
-
     package = str(Path(__file__).parent)
     level = 1
     frame = sys._getframe(1)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from embits import _core
 from embits.readers.rows import finish, new_rows, raise_first_bad
 from embits.readers.source import Source, Stream, cores
 from embits.vectors import WordVectors
 
 _HEAD_BYTES = 1 << 20
 _LINES_TO_COUNT = 100
-_LONGEST_LINE = 64 << 20
 _SEPARATORS = re.compile(rb"[ \t]+")
 _WHOLE_NUMBERS = re.compile(rb"[ \t]*(\d{1,18})[ \t]+(\d{1,18})[ \t\r]*")
 
@@ -33,12 +30,13 @@ def read_text(source: Source, stream: Stream, threads: int | None = None) -> Wor
     layout = find_layout(source, stream.peek(_HEAD_BYTES))
     stream.skip(layout.header_bytes)
     rows = new_rows(source, layout.dims, first_place=1 if layout.promised_rows is None else 2)
-    for block in _whole_lines(source, stream, rows):
+    for block in stream.blocks():
         rows.parse_text(block, threads or cores())
-        cut_off = not block.endswith(b"\n") and rows.first_bad[0] == rows.next_place - 1
-        raise_first_bad(source, rows, "line", " (the file ends in this line)" if cut_off else "")
+        raise_first_bad(source, rows, "line")
         if rows.full:
             break
+    rows.end_text()
+    raise_first_bad(source, rows, "line", " (the file ends in this line)")
     n_lines = len(rows) + rows.n_bad
     if layout.promised_rows not in (None, n_lines) and not rows.full:
         source.warn(f"the header promises {layout.promised_rows} rows, the file holds {n_lines}")
@@ -91,20 +89,3 @@ def _mode(counts: list[int]) -> int:
     """The commonest count; the smallest of equals, as spaces in words only ever add fields."""
     times = Counter(counts)
     return min(times, key=lambda count: (-times[count], count))
-
-
-def _whole_lines(source: Source, stream: Stream, rows: _core.Rows) -> Iterator[bytes]:
-    tail = b""
-    for block in stream.blocks():
-        cut = block.rfind(b"\n") + 1
-        if cut == 0:
-            tail += block
-            if len(tail) > _LONGEST_LINE:
-                raise source.refusal(
-                    f"no line end in {len(tail)} bytes", "lines of text", f"line {rows.next_place}"
-                )
-            continue
-        yield tail + block[:cut]
-        tail = block[cut:]
-    if tail:
-        yield tail
