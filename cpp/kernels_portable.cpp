@@ -54,8 +54,26 @@ size_t below(const uint8_t* codes, size_t n, size_t width, const uint8_t* query,
     }
 }
 
+size_t weighted_below(const uint8_t* codes, size_t n, size_t width, WeightedQuery query,
+                      uint32_t limit, Hit* hits) {
+    size_t found = 0;
+    for (size_t row = 0; row < n; ++row, codes += width) {
+        uint32_t distance = 0;
+        for (size_t i = 0; i < width; i += 8) {
+            const size_t bytes = width - i < 8 ? width - i : 8;
+            const uint64_t differing = word_at(codes + i, bytes) ^ word_at(query.code + i, bytes);
+            uint32_t sum = 0;
+            for (size_t p = 0; p < kPlanes; ++p)
+                sum = 2 * sum + popcount(differing & word_at(query.planes + p * width + i, bytes));
+            distance += sum;
+        }
+        if (distance < limit) hits[found++] = {static_cast<uint32_t>(row), distance};
+    }
+    return found;
+}
+
 }  // namespace
 
-const Kernels kPortable = {"portable", below};
+const Kernels kPortable = {"portable", below, weighted_below};
 
 }  // namespace embits

@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include "asymmetric.h"
 #include "kernels.h"
 #include "top_k.h"
 
@@ -9,6 +10,8 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 using Codes = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <typename T>
+using Array2D = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <typename T>
 using Out2D = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
@@ -31,4 +34,15 @@ NB_MODULE(_core, m) {
         },
         "codes"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "threads"_a,
         "distances"_a.noconvert(), "rows"_a.noconvert());
+    m.def(
+        "asymmetric_top_k",
+        [](Codes codes, Array2D<float> queries, size_t k, unsigned threads, Out2D<float> scores,
+           Out2D<int64_t> rows) {
+            nb::gil_scoped_release release;
+            embits::asymmetric_top_k(codes.data(), codes.shape(0), codes.shape(1), queries.data(),
+                                     queries.shape(0), queries.shape(1), k, threads,
+                                     scores.data(), rows.data());
+        },
+        "codes"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "threads"_a, "scores"_a.noconvert(),
+        "rows"_a.noconvert());
 }

@@ -12,3 +12,11 @@ def top_k(
     distances: NDArray[np.int32],
     rows: NDArray[np.int64],
 ) -> None: ...
+def asymmetric_top_k(
+    codes: NDArray[np.uint8],
+    queries: NDArray[np.float32],
+    k: int,
+    threads: int,
+    scores: NDArray[np.float32],
+    rows: NDArray[np.int64],
+) -> None: ...

@@ -79,7 +79,7 @@ def packed(name: str, array: Any) -> NDArray[np.uint8]:
 
 def wanted_rows(k: Any, n: int) -> int:
     """How many rows to return when `k` of `n` are asked for."""
-    if not isinstance(k, int | np.integer) or k < 0:
+    if not isinstance(k, (int, np.integer)) or k < 0:
         raise InputError(f"k is {k!r}, expected a whole number of 0 or more")
     return min(int(k), n)
 
@@ -88,6 +88,6 @@ def wanted_threads(threads: Any) -> int:
     """`threads` as the core counts them: 0 stands for every core."""
     if threads is None:
         return 0
-    if not isinstance(threads, int | np.integer) or threads < 1:
+    if not isinstance(threads, (int, np.integer)) or threads < 1:
         raise InputError(f"threads is {threads!r}, expected 1 or more, or None for all cores")
     return int(threads)
