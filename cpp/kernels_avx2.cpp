@@ -16,9 +16,13 @@ namespace {
 
 uint32_t popcount(uint64_t x) { return static_cast<uint32_t>(_mm_popcnt_u64(x)); }
 
-uint64_t word_at(const uint8_t* bytes, size_t length = 8) {
+// The next eight bytes, or the ones that are left and zeros.
+uint64_t word_at(const uint8_t* bytes, size_t left = 8) {
     uint64_t word = 0;
-    std::memcpy(&word, bytes, length);
+    if (left >= 8)
+        std::memcpy(&word, bytes, 8);
+    else
+        std::memcpy(&word, bytes, left);
     return word;
 }
 
@@ -182,11 +186,11 @@ uint32_t weigh_words(const uint8_t* code, const uint8_t* query, const uint8_t* p
                      size_t width, size_t length) {
     uint32_t distance = 0;
     for (size_t i = 0; i < length; i += 8) {
-        const size_t bytes = length - i < 8 ? length - i : 8;
-        uint64_t differing = word_at(code + i, bytes) ^ word_at(query + i, bytes);
+        const size_t left = length - i;
+        uint64_t differing = word_at(code + i, left) ^ word_at(query + i, left);
         uint32_t sum = 0;
         for (size_t p = 0; p < kPlanes; ++p)
-            sum = 2 * sum + popcount(differing & word_at(planes + p * width + i, bytes));
+            sum = 2 * sum + popcount(differing & word_at(planes + p * width + i, left));
         distance += sum;
     }
     return distance;

@@ -18,17 +18,21 @@ uint8x16_t differing_bits(const uint8_t* a, const uint8_t* b) {
     return vcntq_u8(veorq_u8(vld1q_u8(a), vld1q_u8(b)));
 }
 
-uint64_t word_at(const uint8_t* bytes, size_t length) {
+// The next eight bytes, or the ones that are left and zeros.
+uint64_t word_at(const uint8_t* bytes, size_t left) {
     uint64_t word = 0;
-    std::memcpy(&word, bytes, length);
+    if (left >= 8)
+        std::memcpy(&word, bytes, 8);
+    else
+        std::memcpy(&word, bytes, left);
     return word;
 }
 
 uint32_t hamming_words(const uint8_t* a, const uint8_t* b, size_t length) {
     uint32_t sum = 0;
     for (size_t i = 0; i < length; i += 8) {
-        const size_t bytes = length - i < 8 ? length - i : 8;
-        const uint64_t word = word_at(a + i, bytes) ^ word_at(b + i, bytes);
+        const size_t left = length - i;
+        const uint64_t word = word_at(a + i, left) ^ word_at(b + i, left);
         sum += vaddv_u8(vcnt_u8(vcreate_u8(word)));
     }
     return sum;
@@ -82,11 +86,11 @@ uint32_t weigh_words(const uint8_t* code, const uint8_t* query, const uint8_t* p
                      size_t width, size_t length) {
     uint32_t distance = 0;
     for (size_t i = 0; i < length; i += 8) {
-        const size_t bytes = length - i < 8 ? length - i : 8;
-        const uint64_t differing = word_at(code + i, bytes) ^ word_at(query + i, bytes);
+        const size_t left = length - i;
+        const uint64_t differing = word_at(code + i, left) ^ word_at(query + i, left);
         uint32_t sum = 0;
         for (size_t p = 0; p < kPlanes; ++p) {
-            const uint64_t word = differing & word_at(planes + p * width + i, bytes);
+            const uint64_t word = differing & word_at(planes + p * width + i, left);
             sum = 2 * sum + vaddv_u8(vcnt_u8(vcreate_u8(word)));
         }
         distance += sum;
