@@ -4,6 +4,7 @@
 
 #include "asymmetric.h"
 #include "kernels.h"
+#include "multi_index.h"
 #include "top_k.h"
 
 namespace nb = nanobind;
@@ -45,4 +46,24 @@ NB_MODULE(_core, m) {
         },
         "codes"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "threads"_a, "scores"_a.noconvert(),
         "rows"_a.noconvert());
+    // The index reads the codes it was made from: the object keeps their array alive.
+    nb::class_<embits::MultiIndex>(m, "MultiIndex")
+        .def(
+            "__init__",
+            [](embits::MultiIndex* self, Codes codes, unsigned n_chunks) {
+                nb::gil_scoped_release release;
+                new (self) embits::MultiIndex(codes.data(), codes.shape(0), codes.shape(1), n_chunks);
+            },
+            "codes"_a.noconvert(), "n_chunks"_a, nb::keep_alive<1, 2>())
+        .def_prop_ro("bytes", &embits::MultiIndex::bytes)
+        .def(
+            "top_k",
+            [](const embits::MultiIndex& self, Codes queries, size_t k, unsigned threads,
+               Out2D<int32_t> distances, Out2D<int64_t> rows) {
+                nb::gil_scoped_release release;
+                return self.top_k(queries.data(), queries.shape(0), k, threads, distances.data(),
+                                  rows.data());
+            },
+            "queries"_a.noconvert(), "k"_a, "threads"_a, "distances"_a.noconvert(),
+            "rows"_a.noconvert());
 }
