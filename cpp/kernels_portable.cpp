@@ -16,9 +16,13 @@ uint32_t popcount(uint64_t x) {
     return static_cast<uint32_t>((x * 0x0101010101010101u) >> 56);
 }
 
-uint64_t word_at(const uint8_t* bytes, size_t length) {
+// The next eight bytes, or the ones that are left and zeros.
+uint64_t word_at(const uint8_t* bytes, size_t left) {
     uint64_t word = 0;
-    std::memcpy(&word, bytes, length);
+    if (left >= 8)
+        std::memcpy(&word, bytes, 8);
+    else
+        std::memcpy(&word, bytes, left);
     return word;
 }
 
@@ -54,8 +58,26 @@ size_t below(const uint8_t* codes, size_t n, size_t width, const uint8_t* query,
     }
 }
 
+size_t weighted_below(const uint8_t* codes, size_t n, size_t width, WeightedQuery query,
+                      uint32_t limit, Hit* hits) {
+    size_t found = 0;
+    for (size_t row = 0; row < n; ++row, codes += width) {
+        uint32_t distance = 0;
+        for (size_t i = 0; i < width; i += 8) {
+            const size_t left = width - i;
+            const uint64_t differing = word_at(codes + i, left) ^ word_at(query.code + i, left);
+            uint32_t sum = 0;
+            for (size_t p = 0; p < kPlanes; ++p)
+                sum = 2 * sum + popcount(differing & word_at(query.planes + p * width + i, left));
+            distance += sum;
+        }
+        if (distance < limit) hits[found++] = {static_cast<uint32_t>(row), distance};
+    }
+    return found;
+}
+
 }  // namespace
 
-const Kernels kPortable = {"portable", below};
+const Kernels kPortable = {"portable", below, weighted_below};
 
 }  // namespace embits

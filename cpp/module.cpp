@@ -4,7 +4,9 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "asymmetric.h"
 #include "kernels.h"
+#include "multi_index.h"
 #include "rows.h"
 #include "spelling.h"
 #include "subwords.h"
@@ -18,6 +20,8 @@ using namespace nb::literals;
 using Codes = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <typename T>
 using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <typename T>
+using Array2D = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <typename T>
 using Out2D = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
@@ -100,8 +104,21 @@ static void bind_readers(nb::module_& m) {
         "minn"_a, "maxn"_a, "n_buckets"_a, "threads"_a, "out"_a.noconvert());
 }
 
-NB_MODULE(_core, m) {
-    bind_readers(m);
+// What the vocabulary uses.
+static void bind_words(nb::module_& m) {
+    m.def(
+        "near_spellings",
+        [](Array<const uint8_t> text, Array<const uint64_t> ends, nb::bytes word,
+           unsigned max_edits, size_t most) {
+            return embits::near_spellings(
+                text.data(), text.shape(0), ends.data(), ends.shape(0),
+                static_cast<const uint8_t*>(word.data()), word.size(), max_edits, most);
+        },
+        "text"_a.noconvert(), "ends"_a.noconvert(), "word"_a, "max_edits"_a, "most"_a);
+}
+
+// What the search uses. .noconvert(): an output array must never be a silent copy.
+static void bind_search(nb::module_& m) {
     m.def("simd", [] { return embits::kernels().name; });
     m.def("use_simd", [](const char* name) { embits::use_kernels(name); }, "name"_a);
     m.def("available_simd", [] {
@@ -121,12 +138,40 @@ NB_MODULE(_core, m) {
         "codes"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "threads"_a,
         "distances"_a.noconvert(), "rows"_a.noconvert());
     m.def(
-        "near_spellings",
-        [](Array<const uint8_t> text, Array<const uint64_t> ends, nb::bytes word,
-           unsigned max_edits, size_t most) {
-            return embits::near_spellings(
-                text.data(), text.shape(0), ends.data(), ends.shape(0),
-                static_cast<const uint8_t*>(word.data()), word.size(), max_edits, most);
+        "asymmetric_top_k",
+        [](Codes codes, Array2D<float> queries, size_t k, unsigned threads, Out2D<float> scores,
+           Out2D<int64_t> rows) {
+            nb::gil_scoped_release release;
+            embits::asymmetric_top_k(codes.data(), codes.shape(0), codes.shape(1), queries.data(),
+                                     queries.shape(0), queries.shape(1), k, threads,
+                                     scores.data(), rows.data());
         },
-        "text"_a.noconvert(), "ends"_a.noconvert(), "word"_a, "max_edits"_a, "most"_a);
+        "codes"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "threads"_a, "scores"_a.noconvert(),
+        "rows"_a.noconvert());
+    // The index reads the codes it was made from: the object keeps their array alive.
+    nb::class_<embits::MultiIndex>(m, "MultiIndex")
+        .def(
+            "__init__",
+            [](embits::MultiIndex* self, Codes codes, unsigned n_chunks) {
+                nb::gil_scoped_release release;
+                new (self) embits::MultiIndex(codes.data(), codes.shape(0), codes.shape(1), n_chunks);
+            },
+            "codes"_a.noconvert(), "n_chunks"_a, nb::keep_alive<1, 2>())
+        .def_prop_ro("bytes", &embits::MultiIndex::bytes)
+        .def(
+            "top_k",
+            [](const embits::MultiIndex& self, Codes queries, size_t k, unsigned threads,
+               Out2D<int32_t> distances, Out2D<int64_t> rows) {
+                nb::gil_scoped_release release;
+                return self.top_k(queries.data(), queries.shape(0), k, threads, distances.data(),
+                                  rows.data());
+            },
+            "queries"_a.noconvert(), "k"_a, "threads"_a, "distances"_a.noconvert(),
+            "rows"_a.noconvert());
+}
+
+NB_MODULE(_core, m) {
+    bind_readers(m);
+    bind_words(m);
+    bind_search(m);
 }
