@@ -181,7 +181,7 @@ class PaperAutoencoder(Coder):
         y += c
         np.tanh(y, out=y)
         delta = y - x
-        loss = float(np.vdot(delta, delta)) / x.shape[1]
+        loss = float(np.vdot(delta, delta)) / float(x.shape[1])
         # ∂ℓ_rec/∂(Wᵀb + c) = 2/m (y - x) (1 - y²), with the learning rate folded in
         np.multiply(y, y, out=y)
         np.subtract(np.float32(1), y, out=y)
