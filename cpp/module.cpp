@@ -8,11 +8,11 @@
 #include "kernels.h"
 #include "multi_index.h"
 #include "rows.h"
-#include "spelling.h"
 #include "subwords.h"
 #include "text_parser.h"
 #include "top_k.h"
 #include "word2vec_parser.h"
+#include "words.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -106,6 +106,13 @@ static void bind_readers(nb::module_& m) {
 
 // What the vocabulary uses.
 static void bind_words(nb::module_& m) {
+    m.def(
+        "word_order",
+        [](Array<const uint8_t> text, Array<const uint64_t> ends, Array<uint64_t> order) {
+            nb::gil_scoped_release release;
+            embits::word_order(text.data(), ends.data(), ends.shape(0), order.data());
+        },
+        "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert());
     m.def(
         "near_spellings",
         [](Array<const uint8_t> text, Array<const uint64_t> ends, nb::bytes word,

@@ -12,6 +12,9 @@ def top_k(
     distances: NDArray[np.int32],
     rows: NDArray[np.int64],
 ) -> None: ...
+def word_order(
+    text: NDArray[np.uint8], ends: NDArray[np.uint64], order: NDArray[np.uint64]
+) -> None: ...
 def near_spellings(
     text: NDArray[np.uint8], ends: NDArray[np.uint64], word: bytes, max_edits: int, most: int
 ) -> list[int]: ...
