@@ -310,7 +310,7 @@ def parsed(text: bytes, threads: int, limit: int, skip_bad: bool, cut: int) -> t
         if not rows.stopped:
             rows.parse_text(block, threads)
     rows.end_text()
-    places = rows.places().tolist()
+    places = rows.take_places().tolist()
     return places, rows.n_bad, rows.first_bad, rows.take_words(), rows.take_matrix().tolist()
 
 

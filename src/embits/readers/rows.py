@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ def _by_row(row: int) -> str:
 
 def new_rows(source: Source, dims: int, first_place: int) -> _core.Rows:
     """An empty collection of rows that the native parsers fill."""
-    limit = 2**62 if source.limit is None else source.limit
+    limit = sys.maxsize if source.limit is None else source.limit
     return _core.Rows(dims, limit, source.on_bad == "skip", first_place)
 
 
@@ -38,12 +39,12 @@ def finish(source: Source, rows: _core.Rows, unit: str) -> WordVectors:
         )
     if len(rows) == 0:
         raise source.refusal("no vectors", "at least one row")
-    places = rows.places()
+    places = rows.take_places()
 
     def where(row: int) -> str:
         return f"{unit} {places[row]}"
 
-    words = decode_words(source, rows.take_words()[:-1], len(rows), where)
+    words = decode_words(source, rows.take_words()[:-1], len(places), where)
     return unique(source, words, rows.take_matrix(), where)
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from embits.readers.rows import finish, new_rows, raise_first_bad
-from embits.readers.source import Source, Stream, cores
+from embits.readers.source import Source, Stream, parser_threads
 from embits.vectors import WordVectors
 
 _HEAD_BYTES = 1 << 20
@@ -31,7 +31,7 @@ def read_text(source: Source, stream: Stream, threads: int | None = None) -> Wor
     stream.skip(layout.header_bytes)
     rows = new_rows(source, layout.dims, first_place=1 if layout.promised_rows is None else 2)
     for block in stream.blocks():
-        rows.parse_text(block, threads or cores())
+        rows.parse_text(block, threads or parser_threads())
         raise_first_bad(source, rows, "line")
         if rows.full:
             break
