@@ -29,6 +29,7 @@ static void bind_readers(nb::module_& m) {
         .def("__len__", &Rows::size)
         .def_prop_ro("stopped", &Rows::stopped)
         .def_prop_ro("full", &Rows::full)
+        .def_ro("lost", &Rows::lost)
         .def_ro("n_bad", &Rows::n_bad)
         .def_ro("next_place", &Rows::next_place)
         .def_prop_ro("first_bad",

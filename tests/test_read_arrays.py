@@ -249,7 +249,7 @@ class TestSafetensors:
         with pytest.raises(ReadError, match=r"model\.safetensors"):
             read_vectors(path)
 
-    @settings(max_examples=100)
+    @settings(deadline=None, max_examples=100)
     @given(st.binary(max_size=60))
     def test_a_broken_header_is_refused(
         self, tmp_path_factory: pytest.TempPathFactory, rest: bytes

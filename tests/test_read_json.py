@@ -38,7 +38,7 @@ def test_wink_vectors_are_cut_to_their_dimensions(path: Path, indent: int | None
     np.testing.assert_array_equal(vectors.matrix, [[1, 2], [3, 4], [5, 6]])
 
 
-@settings(max_examples=60)
+@settings(deadline=None, max_examples=60)
 @given(
     st.dictionaries(st.text(st.characters(codec="utf-8")), st.just(0), min_size=1),
     st.integers(1, 4),

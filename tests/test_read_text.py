@@ -200,6 +200,14 @@ class TestRefused:
     def test_a_long_field_is_shown_in_part(self, write: Write) -> None:
         assert len(refusal(write(f"a 1 2\nb 3 {'x' * 10_000}\n"))) < 120
 
+    @pytest.mark.parametrize("on_bad", ["raise", "skip"])
+    def test_a_line_without_an_end(self, on_bad: str) -> None:
+        rows = _core.Rows(2, 10, on_bad == "skip", 7)
+        for _ in range(65):
+            rows.parse_text(b"x" * (1 << 20), 2)
+        assert rows.lost
+        assert rows.first_bad == (7, b"no line end in 64 MiB", b"lines of text")
+
     def test_prose(self, write: Write) -> None:
         assert "line 1" in refusal(write("It was the best of times,\nit was the worst of times,\n"))
 
@@ -314,6 +322,7 @@ def parsed(text: bytes, threads: int, limit: int, skip_bad: bool, cut: int) -> t
     return places, rows.n_bad, rows.first_bad, rows.take_words(), rows.take_matrix().tolist()
 
 
+@settings(deadline=None)
 @given(LINES, st.integers(1, 9), st.integers(1, 50), st.booleans(), st.integers(0, 300))
 def test_any_number_of_threads_and_any_cut_give_the_same(
     lines: list[str], threads: int, limit: int, skip_bad: bool, cut: int
@@ -330,7 +339,7 @@ WORDS = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(deadline=None, max_examples=60)
 @given(WORDS, st.integers(1, 5), st.booleans(), st.randoms(use_true_random=False))
 def test_what_is_written_is_read_back(
     tmp_path_factory: pytest.TempPathFactory,

@@ -50,7 +50,7 @@ def finish(source: Source, rows: _core.Rows, unit: str) -> WordVectors:
 
 def raise_first_bad(source: Source, rows: _core.Rows, unit: str, hint: str = "") -> None:
     """Refuse the file for the bad row that a parser stopped at, if it stopped at one."""
-    if rows.n_bad and source.on_bad == "raise":
+    if rows.lost or (rows.n_bad and source.on_bad == "raise"):
         place, found, expected = rows.first_bad
         raise source.refusal(_shown(found), _shown(expected) + hint, f"{unit} {place}")
 
@@ -147,11 +147,7 @@ def as_float32(source: Source, array: NDArray[Any]) -> NDArray[np.float32]:
         raise source.refusal(f"values of type {array.dtype}", "numbers")
     wanted = array[: source.rows_wanted(len(array))]
     with np.errstate(over="ignore"):  # a float64 too large becomes inf, and is refused as that
-        return (
-            np.ascontiguousarray(wanted, dtype=np.float32)
-            if (wanted.dtype != np.float32 or not wanted.flags.c_contiguous)
-            else wanted
-        )
+        return np.asanyarray(wanted, dtype=np.float32, order="C")
 
 
 def _rows_not_finite(matrix: NDArray[np.float32]) -> NDArray[np.int64]:
