@@ -92,7 +92,7 @@ class TestNpy:
         np.testing.assert_array_equal(vectors.matrix, [[1, 2], [5, 6]])
 
     def test_repeated_words_are_left_out(self, npy: Path) -> None:
-        with pytest.warns(ReadWarning, match="1 repeated words left out, the first at row 2"):
+        with pytest.warns(ReadWarning, match="1 repeated word left out, the first at row 2"):
             vectors = read_vectors(npy, words=["a", "a", "c"])
         np.testing.assert_array_equal(vectors.matrix, MATRIX[[0, 2]])
 

@@ -120,6 +120,9 @@ class TestUglyButReadable:
         assert rows(read_vectors(write(text))) == expected
         assert rows(read_vectors(write("3 2\n" + text))) == expected
 
+    def test_of_two_lines_the_shorter_says_how_many_numbers(self, write: Write) -> None:
+        assert list(rows(read_vectors(write(". . . 1 2\ny 3 4\n")))) == [". . .", "y"]
+
     def test_other_spaces_are_part_of_a_word(self, write: Write) -> None:
         assert list(rows(read_vectors(write("a\u00a0b 1 2\n\u0085 3 4\n\u3000 5 6\n")))) == [
             "a\u00a0b",
@@ -136,7 +139,7 @@ class TestUglyButReadable:
             assert rows(vectors) == {"a": [1, 2], "b": [3, 4]}
 
     def test_words_that_are_not_utf8_are_escaped(self, write: Write) -> None:
-        with pytest.warns(ReadWarning, match=r"2 words are not valid UTF-8.* at line 2") as caught:
+        with pytest.warns(ReadWarning, match=r"2 words not in valid UTF-8.* at line 2") as caught:
             vectors = read_vectors(write(b"a 1 2\n\xffb 3 4\nc\xc3 5 6\n"))
         assert rows(vectors) == {"a": [1, 2], "\\xffb": [3, 4], "c\\xc3": [5, 6]}
         assert len(caught) == 1

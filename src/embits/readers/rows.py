@@ -57,7 +57,7 @@ def raise_first_bad(source: Source, rows: _core.Rows, unit: str, hint: str = "")
 
 def warn_of_bad(source: Source, n_bad: int, where: str, found: str) -> None:
     """Say once how many rows `on_bad="skip"` left out."""
-    source.warn(f"{_rows(n_bad)} left out, the first at {where}: found {found}")
+    source.warn(f"{_counted(n_bad, 'row')} left out, the first at {where}: found {found}")
 
 
 def decode_words(source: Source, run: bytes, n_words: int, where: Where) -> list[str]:
@@ -80,7 +80,7 @@ def decode_words(source: Source, run: bytes, n_words: int, where: Where) -> list
         raise source.refusal("a newline within a word", "words without line ends")
     if escaped:
         source.warn(
-            f"{len(escaped)} words are not valid UTF-8 and were escaped, "
+            f"{_counted(len(escaped), 'word')} not in valid UTF-8 and escaped, "
             f"the first at {where(escaped[0])}: {words[escaped[0]]!r}"
         )
     return words
@@ -99,7 +99,7 @@ def unique(
     if not repeats:
         return WordVectors(words, matrix)
     source.warn(
-        f"{len(repeats)} repeated words left out, "
+        f"{_counted(len(repeats), 'repeated word')} left out, "
         f"the first at {where(repeats[0])}: {words[repeats[0]]!r}"
     )
     kept = np.fromiter(first.values(), np.int64, len(first))
@@ -170,5 +170,5 @@ def _shown(message: bytes) -> str:
     return message.decode(errors="backslashreplace")
 
 
-def _rows(n: int) -> str:
-    return "1 row" if n == 1 else f"{n} rows"
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

@@ -50,7 +50,8 @@ class Source:
     def refusal(self, found: str, expected: str, where: str = "") -> ReadError:
         """The error to raise: one line, `FILE, WHERE: found X, expected Y`."""
         place = f"{self.path}, {where}" if where else f"{self.path}"
-        return ReadError(" ".join(f"{place}: found {found}, expected {expected}".split()))
+        facts = " ".join(f"found {found}, expected {expected}".split())
+        return ReadError(f"{place}: {facts}")
 
     def warn(self, message: str) -> None:
         """Tell the caller of `read_vectors` what was put right."""
