@@ -36,6 +36,7 @@ static void bind_readers(nb::module_& m) {
         .def("__len__", &Rows::size)
         .def_prop_ro("stopped", &Rows::stopped)
         .def_prop_ro("full", &Rows::full)
+        .def_ro("lost", &Rows::lost)
         .def_ro("n_bad", &Rows::n_bad)
         .def_ro("next_place", &Rows::next_place)
         .def_prop_ro("first_bad",
@@ -77,13 +78,14 @@ static void bind_readers(nb::module_& m) {
                  nb::capsule owner(data, [](void* p) noexcept { std::free(p); });
                  return nb::ndarray<nb::numpy, float, nb::ndim<2>>(data, {n, rows.dims}, owner);
              })
-        .def(
-            "places",
-            [](Rows& rows) {
-                return nb::ndarray<nb::numpy, const int64_t, nb::ndim<1>>(
-                    rows.places.data(), {rows.places.size()}, nb::find(rows));
-            },
-            nb::rv_policy::reference_internal);
+        .def("take_places", [](Rows& rows) {
+            auto* places = new std::vector<int64_t>(std::move(rows.places));
+            nb::capsule owner(places, [](void* p) noexcept {
+                delete static_cast<std::vector<int64_t>*>(p);
+            });
+            return nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>(places->data(), {places->size()},
+                                                                owner);
+        });
     m.def(
         "ngram_buckets",
         [](nb::bytes word, int minn, int maxn, uint32_t n_buckets) {
