@@ -111,6 +111,7 @@ def resigned(path, change):
         (("codes", "shape"), [-3, -1]),
         (("codes", "shape"), [3.0, 1]),
         (("codes", "shape"), [True, 3]),
+        (("padding", "shape"), [0, 2**62]),
         (("codes", "dtype"), "F32"),
         (("codes", "dtype"), "BOOL"),
         (("codes", "data_offsets"), [0, 2**64]),
@@ -123,6 +124,8 @@ def resigned(path, change):
         (("__metadata__", "bits"), "17"),
         (("__metadata__", "bits"), "-3"),
         (("__metadata__", "dims"), "many"),
+        (("__metadata__", "dims"), " 2"),
+        (("__metadata__", "bits"), "+3"),
         (("__metadata__", "dims"), "3"),
         (("__metadata__", "method"), "paper"),
         (("__metadata__", "method"), "os.system"),
@@ -186,6 +189,15 @@ def test_saving_through_a_link_keeps_the_link(bits, tmp_path):
     bits.save(tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
     assert embits.load(tmp_path / "real").n_bits == bits.n_bits
+
+
+def test_numpy_numbers_as_parameters_are_stored_and_others_refused(vectors, tmp_path):
+    embits.binarize(vectors, np.int64(16), "lsh", random_state=np.int32(3)).save(tmp_path / "f")
+    assert embits.load(tmp_path / "f").coder.get_params() == {"n_bits": 16, "random_state": 3}
+    made = embits.binarize(vectors, 16, "lsh", random_state=np.random.default_rng(0))
+    with pytest.raises(embits.InputError, match="cannot be stored"):
+        made.save(tmp_path / "g")
+    assert not (tmp_path / "g").exists()
 
 
 def test_an_empty_vocabulary_and_no_words_at_all_are_files_too(bits, tmp_path):
