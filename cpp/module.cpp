@@ -1,26 +1,130 @@
 // Python bindings, and nothing else: shapes are checked in Python, work is done in embits_core.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include "asymmetric.h"
 #include "kernels.h"
 #include "multi_index.h"
+#include "rows.h"
+#include "spelling.h"
+#include "subwords.h"
+#include "text_parser.h"
 #include "top_k.h"
+#include "word2vec_parser.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 using Codes = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <typename T>
+using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <typename T>
+using Out2D = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 // One query and its answer have one dimension, a batch has two.
 template <typename T>
 using Batch = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 
 template <typename T>
-size_t length(const Batch<T>& batch) {
+static size_t length(const Batch<T>& batch) {
     return batch.ndim() == 1 ? 1 : batch.shape(0);
 }
 
-NB_MODULE(_core, m) {
+// What the readers use: rows gathered from text and from word2vec's binary, and fastText's n-grams.
+static void bind_readers(nb::module_& m) {
+    using embits::Rows;
+    using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+    using Offsets = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+    nb::class_<Rows>(m, "Rows")
+        .def(nb::init<size_t, size_t, bool, int64_t>(), "dims"_a, "limit"_a, "skip_bad"_a,
+             "first_place"_a)
+        .def("__len__", &Rows::size)
+        .def_prop_ro("stopped", &Rows::stopped)
+        .def_prop_ro("full", &Rows::full)
+        .def_ro("n_bad", &Rows::n_bad)
+        .def_ro("next_place", &Rows::next_place)
+        .def_prop_ro("first_bad",
+                     [](const Rows& rows) {
+                         const embits::Fault& fault = rows.first_bad;
+                         return nb::make_tuple(
+                             fault.place, nb::bytes(fault.found.data(), fault.found.size()),
+                             nb::bytes(fault.expected.data(), fault.expected.size()));
+                     })
+        .def(
+            "parse_text",
+            [](Rows& rows, nb::bytes text, unsigned threads) {
+                const char* data = text.c_str();
+                const size_t size = text.size();
+                nb::gil_scoped_release release;
+                embits::parse_text(data, size, threads, rows);
+            },
+            "text"_a, "threads"_a)
+        .def("end_text", [](Rows& rows) { embits::end_text(rows); })
+        .def(
+            "parse_word2vec",
+            [](Rows& rows, nb::bytes block) {
+                const char* data = block.c_str();
+                const size_t size = block.size();
+                nb::gil_scoped_release release;
+                return embits::parse_word2vec(data, size, rows);
+            },
+            "block"_a)
+        .def("take_words",
+             [](Rows& rows) {
+                 nb::bytes words(rows.words.data(), rows.words.size());
+                 std::string().swap(rows.words);
+                 return words;
+             })
+        .def("take_matrix",
+             [](Rows& rows) {
+                 size_t n = rows.matrix.size() / rows.dims;
+                 float* data = rows.matrix.release();
+                 nb::capsule owner(data, [](void* p) noexcept { std::free(p); });
+                 return nb::ndarray<nb::numpy, float, nb::ndim<2>>(data, {n, rows.dims}, owner);
+             })
+        .def(
+            "places",
+            [](Rows& rows) {
+                return nb::ndarray<nb::numpy, const int64_t, nb::ndim<1>>(
+                    rows.places.data(), {rows.places.size()}, nb::find(rows));
+            },
+            nb::rv_policy::reference_internal);
+    m.def(
+        "ngram_buckets",
+        [](nb::bytes word, int minn, int maxn, uint32_t n_buckets) {
+            return embits::ngram_buckets(word.c_str(), word.size(), {minn, maxn, n_buckets});
+        },
+        "word"_a, "minn"_a, "maxn"_a, "n_buckets"_a);
+    m.def(
+        "word_vectors",
+        [](Bytes words, Offsets offsets, Bytes input, size_t n_input_words, int minn, int maxn,
+           uint32_t n_buckets, unsigned threads, Out2D<float> out) {
+            nb::gil_scoped_release release;
+            embits::word_vectors(reinterpret_cast<const char*>(words.data()), offsets.data(),
+                                 out.shape(0), reinterpret_cast<const char*>(input.data()),
+                                 n_input_words, out.shape(1), {minn, maxn, n_buckets}, threads,
+                                 out.data());
+        },
+        "words"_a.noconvert(), "offsets"_a.noconvert(), "input"_a.noconvert(), "n_input_words"_a,
+        "minn"_a, "maxn"_a, "n_buckets"_a, "threads"_a, "out"_a.noconvert());
+}
+
+// What the vocabulary uses.
+static void bind_words(nb::module_& m) {
+    m.def(
+        "near_spellings",
+        [](Array<const uint8_t> text, Array<const uint64_t> ends, nb::bytes word,
+           unsigned max_edits, size_t most) {
+            return embits::near_spellings(
+                text.data(), text.shape(0), ends.data(), ends.shape(0),
+                static_cast<const uint8_t*>(word.data()), word.size(), max_edits, most);
+        },
+        "text"_a.noconvert(), "ends"_a.noconvert(), "word"_a, "max_edits"_a, "most"_a);
+}
+
+// What the search uses. .noconvert(): an output array must never be a silent copy.
+static void bind_search(nb::module_& m) {
     m.def("simd", [] { return embits::kernels().name; });
     m.def("use_simd", [](const char* name) { embits::use_kernels(name); }, "name"_a);
     m.def("available_simd", [] {
@@ -28,7 +132,6 @@ NB_MODULE(_core, m) {
         for (auto table = embits::available_kernels(); *table; ++table) names.append((*table)->name);
         return names;
     });
-    // .noconvert(): an output array must never be a silent copy.
     m.def(
         "top_k",
         [](Codes codes, Batch<const uint8_t> queries, size_t k, unsigned threads,
@@ -70,4 +173,10 @@ NB_MODULE(_core, m) {
             },
             "queries"_a.noconvert(), "k"_a, "threads"_a, "distances"_a.noconvert(),
             "rows"_a.noconvert());
+}
+
+NB_MODULE(_core, m) {
+    bind_readers(m);
+    bind_words(m);
+    bind_search(m);
 }

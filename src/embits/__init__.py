@@ -1,1 +1,79 @@
+"""embits: float embeddings into bits that keep their meaning, searched at the speed of memory.
+
+>>> import numpy as np, embits
+>>> coder = embits.PaperAutoencoder(n_bits=64, epochs=1).fit(np.eye(8))
+>>> coder.transform(np.eye(8)).shape
+(8, 8)
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from embits import search
 from embits._version import __version__
+from embits.binary_vectors import BinaryVectors, binarize, load
+from embits.coders import (
+    Coder,
+    PaperAutoencoder,
+    RandomHyperplanes,
+    SignBits,
+    search_lambda,
+)
+from embits.errors import (
+    EmbitsError,
+    FormatError,
+    InputError,
+    MissingExtraError,
+    NotFittedError,
+    ReadError,
+    ReadWarning,
+    TrainingError,
+    UnknownWordError,
+)
+from embits.subwords import Subwords
+from embits.vectors import WordVectors
+
+if TYPE_CHECKING:
+    from embits.readers import read_vectors
+    from embits.writers import write_vectors
+
+__all__ = [
+    "BinaryVectors",
+    "Coder",
+    "EmbitsError",
+    "FormatError",
+    "InputError",
+    "MissingExtraError",
+    "NotFittedError",
+    "PaperAutoencoder",
+    "RandomHyperplanes",
+    "ReadError",
+    "ReadWarning",
+    "SignBits",
+    "Subwords",
+    "TrainingError",
+    "UnknownWordError",
+    "WordVectors",
+    "__version__",
+    "binarize",
+    "load",
+    "read_vectors",
+    "search",
+    "search_lambda",
+    "write_vectors",
+]
+
+# Reading and writing floats draws in archives and parsers that a program which only opens a
+# file of bits never needs: they are imported at the first use of their name.
+_LAZY = {"read_vectors": "embits.readers", "write_vectors": "embits.writers"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'embits' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -31,6 +31,10 @@ class NotFittedError(EmbitsError, ValueError, AttributeError):
     """A coder was used before it was fitted."""
 
 
+class TrainingError(EmbitsError, ArithmeticError):
+    """A coder could not learn from these vectors with these parameters."""
+
+
 class UnknownWordError(EmbitsError, KeyError):
     """A word is not in the vocabulary.
 
@@ -45,7 +49,9 @@ class UnknownWordError(EmbitsError, KeyError):
         self.suggestions = suggestions
 
     def __str__(self) -> str:
-        hint = f"; did you mean {', '.join(map(repr, self.suggestions))}?" if self.suggestions else ""
+        hint = (
+            f"; did you mean {', '.join(map(repr, self.suggestions))}?" if self.suggestions else ""
+        )
         return f"the word {self.word!r} is not in the vocabulary{hint}"
 
     def __reduce__(self) -> tuple[type[UnknownWordError], tuple[str, list[str]]]:

@@ -38,7 +38,9 @@ class WordVectors:
     def __post_init__(self) -> None:
         matrix: Any = np.asarray(self.matrix)
         if matrix.ndim != 2:
-            raise InputError(f"the matrix has {matrix.ndim} dimension(s), expected 2: (words, dims)")
+            raise InputError(
+                f"the matrix has {matrix.ndim} dimension(s), expected 2: (words, dims)"
+            )
         if matrix.dtype.kind not in "fiu":
             raise InputError(f"the matrix is {matrix.dtype}, expected numbers")
         if self.words is not None and len(self.words) != len(matrix):

@@ -1,0 +1,77 @@
+// Rows as a reader gathers them: one float matrix that grows, the words, and where each row stood.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string>
+#include <vector>
+
+namespace embits {
+
+// Floats in one run that grows by realloc: a large one is moved by the page table, not copied,
+// and is handed to NumPy as it is.
+class FloatRun {
+   public:
+    FloatRun() = default;
+    FloatRun(const FloatRun&) = delete;
+    FloatRun& operator=(const FloatRun&) = delete;
+    ~FloatRun() { std::free(data_); }
+
+    void append(const float* values, size_t n) {
+        if (n == 0) return;
+        if (size_ + n > capacity_) resize(size_ + n + (size_ + n) / 2);
+        std::memcpy(data_ + size_, values, n * sizeof(float));
+        size_ += n;
+    }
+    size_t size() const { return size_; }
+
+    // Gives the run away, cut to what it holds; the caller frees it.
+    float* release() {
+        resize(size_ ? size_ : 1);
+        float* data = data_;
+        data_ = nullptr;
+        size_ = capacity_ = 0;
+        return data;
+    }
+
+   private:
+    void resize(size_t capacity) {
+        if (capacity > SIZE_MAX / sizeof(float)) throw std::bad_alloc();
+        void* data = std::realloc(data_, capacity * sizeof(float));
+        if (data == nullptr) throw std::bad_alloc();
+        data_ = static_cast<float*>(data);
+        capacity_ = capacity;
+    }
+    float* data_ = nullptr;
+    size_t size_ = 0, capacity_ = 0;
+};
+
+// The first thing in the input that is not as it should be.
+struct Fault {
+    int64_t place = -1;  // a line number or a byte offset; -1: there is no fault
+    std::string found, expected;
+    explicit operator bool() const { return place >= 0; }
+};
+
+struct Rows {
+    Rows(size_t dims, size_t limit, bool skip_bad, int64_t place)
+        : dims(dims), limit(limit), skip_bad(skip_bad), next_place(place) {}
+
+    const size_t dims, limit;
+    const bool skip_bad;   // leave bad rows out and count them, instead of stopping at the first
+    int64_t next_place;    // the line or byte offset at which the next block starts
+    FloatRun matrix;
+    std::string words;            // each followed by a newline, which no word holds
+    std::vector<int64_t> places;  // of the rows kept
+    std::string tail;             // of a text block: a line whose end is yet to come
+    size_t n_bad = 0;
+    Fault first_bad;
+
+    bool stopped() const { return full() || (n_bad > 0 && !skip_bad); }
+    size_t size() const { return places.size(); }
+    bool full() const { return size() >= limit; }
+};
+
+}  // namespace embits

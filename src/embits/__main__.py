@@ -1,0 +1,5 @@
+"""`python -m embits`."""
+
+from embits.cli import main
+
+main()

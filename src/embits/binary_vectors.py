@@ -1,0 +1,364 @@
+"""BinaryVectors: a vocabulary, its codes and the coder that made them. What users hold."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits import store
+from embits.coders import DEFAULT_METHOD, Coder, coder_class
+from embits.coders.base import Progress
+from embits.errors import FormatError, InputError, UnknownWordError
+from embits.search import top_k
+from embits.subwords import Subwords
+from embits.vectors import WordVectors
+from embits.vocabulary import RowNumbers, Vocabulary, WordRows
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+Key: TypeAlias = str | int | NDArray[np.uint8]
+
+
+def binarize(
+    vectors: WordVectors | NDArray[Any] | str | os.PathLike[str],
+    n_bits: int | None = None,
+    method: str = DEFAULT_METHOD,
+    *,
+    progress: Progress | None = None,
+    **params: Any,
+) -> BinaryVectors:
+    """Fit a coder on vectors and encode them.
+
+    Args:
+        vectors: WordVectors, a matrix of shape (n, dims) whose rows go by their number, or
+            the path of a file that `read_vectors` reads.
+        n_bits: Bits of a code; None is 256, or for "sign" the dimensions of the input.
+        method: The coder: "paper", "lsh" or "sign".
+        progress: Called with (done, total) as the fit goes on.
+        params: Parameters of the coder, such as `random_state`.
+
+    Returns:
+        BinaryVectors, in memory; `save` writes them.
+
+    Example:
+        >>> import numpy as np, embits
+        >>> vectors = embits.WordVectors(["up", "down"], np.array([[1, 0.5], [-1, 0.5]]))
+        >>> bits = embits.binarize(vectors, n_bits=64)
+        >>> bits.n_bits, len(bits), bits.most_similar("up", topn=1)[0][0]
+        (64, 2, 'down')
+    """
+    if isinstance(vectors, str | os.PathLike):
+        from embits.readers import read_vectors  # only here: a search alone needs no readers
+
+        vectors = read_vectors(vectors)
+    elif not isinstance(vectors, WordVectors):
+        vectors = WordVectors(None, vectors)
+    maker = coder_class(method)
+    if n_bits is not None:
+        params["n_bits"] = n_bits
+    try:
+        coder = maker(**params)
+    except TypeError:
+        raise InputError(
+            f"method {method!r} takes {', '.join(maker.param_names())}, not "
+            f"{', '.join(sorted(set(params) - set(maker.param_names())))}"
+        ) from None
+    coder.fit(vectors.matrix, progress=progress)
+    return BinaryVectors.encoded(vectors, coder)
+
+
+def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
+    """Open a file that `BinaryVectors.save` wrote: mapped, ready at once.
+
+    Args:
+        path: The file.
+        verify: Read every byte and check it against the checksums first.
+
+    Raises:
+        FormatError: It is not such a file, or it is damaged.
+        OSError: It cannot be opened.
+    """
+    path = Path(path)
+    contents = store.open_file(path, verify=verify)
+    try:
+        bits = BinaryVectors.from_contents(contents)
+        if verify and isinstance(bits.words, Vocabulary):
+            bits.words.verify()
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from None
+    return bits
+
+
+class BinaryVectors:
+    """Packed codes that go by words, or by row numbers when there are none.
+
+    Made by `embits.binarize` or `embits.load`. Any number of threads may search one object.
+
+    Attributes:
+        words: The words in row order.
+        codes: Packed codes, uint8 (n, ceil(n_bits / 8)), first bit highest; maybe mapped.
+        coder: The fitted coder.
+        subwords: What makes codes of unknown words, where the fastText model had it.
+    """
+
+    def __init__(
+        self,
+        words: Vocabulary | RowNumbers,
+        codes: NDArray[np.uint8],
+        coder: Coder,
+        subwords: Subwords | None = None,
+    ) -> None:
+        self.codes = coder.check_codes(codes)
+        if len(words) != len(codes):
+            raise InputError(f"{len(words)} words for {len(codes)} codes")
+        self.words = words
+        self.coder = coder
+        self.subwords = subwords
+
+    @classmethod
+    def encoded(cls, vectors: WordVectors, coder: Coder) -> BinaryVectors:
+        """The codes that a fitted coder gives these vectors."""
+        words = (
+            RowNumbers(len(vectors))
+            if vectors.words is None
+            else Vocabulary.from_words(vectors.words)
+        )
+        return cls(words, coder.transform(vectors.matrix), coder, vectors.subwords)
+
+    # -- what it is ------------------------------------------------------------------------------
+
+    @property
+    def n_bits(self) -> int:
+        """Bits of a code."""
+        return self.coder.n_bits_
+
+    @property
+    def dims(self) -> int:
+        """Dimensions of the float vectors behind the codes."""
+        return self.coder.n_features_in_
+
+    @property
+    def key_to_index(self) -> Mapping[str, int]:
+        """Word -> row, as in gensim; nothing is built for it."""
+        return WordRows(self.words)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self.words
+
+    def __repr__(self) -> str:
+        return f"<BinaryVectors: {len(self):,} × {self.n_bits} bits, {self.coder!r}>"
+
+    # -- codes -----------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Key | Sequence[Key]) -> NDArray[np.uint8]:
+        """The packed code of a word (or row, or code), shape (width,); of several, (n, width).
+
+        Raises:
+            UnknownWordError: A word that is not there, and no subwords to make it from.
+        """
+        if isinstance(key, str | int | np.integer) or (
+            isinstance(key, np.ndarray) and key.ndim == 1 and key.dtype == np.uint8
+        ):
+            return self._code(key)
+        return np.stack([self._code(each) for each in key]) if len(key) else self.codes[:0]
+
+    def _code(self, key: Any) -> NDArray[np.uint8]:
+        if isinstance(key, str):
+            found = self.words.find(key)
+            if found is None:
+                return self._unknown(key)
+            row = found
+        elif isinstance(key, int | np.integer):
+            row = int(key)
+            if not 0 <= row < len(self):
+                raise InputError(f"row {row} of {len(self)} codes")
+        else:
+            return _single(self.coder.check_codes(np.asarray(key)[np.newaxis]))
+        return _single(self.codes[row : row + 1])
+
+    def _unknown(self, word: str) -> NDArray[np.uint8]:
+        if self.subwords is not None and self.subwords.rows(word):
+            return self.encode(self.subwords.vector(word))
+        raise UnknownWordError(word, self.words.suggest(word))
+
+    def encode(self, vectors: Any) -> NDArray[np.uint8]:
+        """Codes of vectors it has never seen: (width,) for one vector, (n, width) for several."""
+        vectors = np.asarray(vectors)
+        if vectors.ndim == 1:
+            return _single(self.coder.transform(vectors[np.newaxis]))
+        return self.coder.transform(vectors)
+
+    def decode(self, keys: Key | Sequence[Key] | None = None) -> NDArray[np.float32]:
+        """Floats rebuilt from codes.
+
+        Args:
+            keys: A word, row or code gives shape (dims,); several, or codes of shape
+                (n, width), give (n, dims); None decodes everything.
+        """
+        if keys is None:
+            return self.coder.inverse_transform(self.codes)
+        if isinstance(keys, np.ndarray) and keys.ndim == 2:
+            return self.coder.inverse_transform(keys)
+        codes = self[keys]
+        if codes.ndim == 1:
+            return _single(self.coder.inverse_transform(codes[np.newaxis]))
+        return self.coder.inverse_transform(codes)
+
+    # -- questions -------------------------------------------------------------------------------
+
+    def similarity(self, a: Key, b: Key) -> float:
+        """Sokal-Michener similarity, (n11 + n00) / n: the share of bits that agree.
+
+        Example:
+            >>> import numpy as np, embits
+            >>> bits = embits.binarize(np.array([[1.0, -1, 1], [1, 1, 1]]), method="sign")
+            >>> round(bits.similarity(0, 1), 3)
+            0.667
+        """
+        differing = int(np.bitwise_count(self._code(a) ^ self._code(b)).sum())
+        return 1 - differing / self.n_bits
+
+    def most_similar(
+        self,
+        positive: Key | Sequence[Key],
+        negative: Key | Sequence[Key] = (),
+        topn: int = 10,
+        threads: int | None = None,
+    ) -> list[tuple[str, float]]:
+        """The closest words, with their Sokal-Michener similarity; those asked about left out.
+
+        Several words are combined as the paper combines them for analogies, b - a + c as
+        (b AND NOT a) OR c: the first positive, without the bits of the negatives, joined by
+        the other positives.
+
+        Raises:
+            UnknownWordError: A word that is not there, and no subwords to make it from.
+        """
+        wanted, unwanted = _as_list(positive), _as_list(negative)
+        if not wanted:
+            raise InputError("most_similar needs at least one positive word")
+        code = self._code(wanted[0]).copy()
+        for key in unwanted:
+            code &= ~self._code(key)
+        for key in wanted[1:]:
+            code |= self._code(key)
+        code[-1] &= 0xFF << (-self.n_bits % 8) & 0xFF  # NOT set the padding bits
+        asked = {row for key in (*wanted, *unwanted) if (row := self._row(key)) is not None}
+        distances, rows = top_k(self.codes, code, topn + len(asked), threads)
+        neighbors = [
+            (self.words[row], 1 - distance / self.n_bits)
+            for row, distance in zip(rows.tolist(), distances.tolist(), strict=True)
+            if row not in asked
+        ]
+        return neighbors[:topn]
+
+    def _row(self, key: Key) -> int | None:
+        if isinstance(key, str):
+            return self.words.find(key)
+        return int(key) if isinstance(key, int | np.integer) else None
+
+    def doesnt_match(self, words: Sequence[str]) -> str:
+        """The word least like the majority of bits of all the words."""
+        if len(words) == 0:
+            raise InputError("doesnt_match needs at least one word")
+        bits = np.unpackbits(self[list(words)], axis=1, count=self.n_bits)
+        majority = 2 * bits.sum(axis=0) >= len(words)
+        return words[int((bits != majority).sum(axis=1).argmax())]
+
+    def search(
+        self, queries: Any, k: int = 10, threads: int | None = None
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The k nearest rows of each query by Hamming distance.
+
+        Args:
+            queries: Packed codes (uint8) of shape (width,) or (q, width), or floats of shape
+                (dims,) or (q, dims), which are encoded first.
+            k: How many; more than there are gives all.
+            threads: None takes every core.
+
+        Returns:
+            distances (q, k) int32 and rows (q, k) int64, nearest first, ties in row order;
+            1-d for a single query.
+        """
+        queries = np.asarray(queries)
+        codes = queries if queries.dtype == np.uint8 else self.encode(queries)
+        return top_k(self.codes, codes, k, threads)
+
+    # -- the file --------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one safetensors file, whole or not at all.
+
+        Raises:
+            OSError: The disk said no; a file that was there before is still there.
+        """
+        store.write(Path(path), self.to_contents())
+
+    def to_contents(self) -> store.Contents:
+        """The arrays and facts that the file holds."""
+        tensors = {f"coder.{name}": array for name, array in self.coder.state().items()}
+        if isinstance(self.words, Vocabulary):
+            tensors["words"] = self.words.text
+            tensors["word_ends"] = self.words.ends
+            tensors["word_order"] = self.words.order
+        if self.subwords is not None:
+            tensors |= {f"subwords.{k}": v for k, v in self.subwords.to_tensors().items()}
+        return store.Contents(
+            codes=self.codes,
+            n_bits=self.n_bits,
+            dims=self.dims,
+            method=self.coder.method,
+            params=self.coder.get_params(),
+            tensors=tensors,
+        )
+
+    @classmethod
+    def from_contents(cls, contents: store.Contents) -> BinaryVectors:
+        """The object behind an opened file.
+
+        Raises:
+            FormatError: The arrays do not fit together.
+        """
+        tensors = contents.tensors
+        words: Vocabulary | RowNumbers = RowNumbers(len(contents.codes))
+        if "words" in tensors:
+            try:
+                words = Vocabulary(tensors["words"], tensors["word_ends"], tensors["word_order"])
+            except KeyError as error:
+                raise FormatError(f"damaged: it has words but no tensor {error}") from None
+        state = {k.removeprefix("coder."): v for k, v in tensors.items() if k.startswith("coder.")}
+        subwords = {
+            k.removeprefix("subwords."): v for k, v in tensors.items() if k[:9] == "subwords."
+        }
+        try:
+            coder = coder_class(contents.method).from_state(
+                contents.params, state, contents.dims, contents.n_bits
+            )
+            return cls(
+                words,
+                contents.codes,
+                coder,
+                Subwords.from_tensors(subwords, contents.dims) if subwords else None,
+            )
+        except (InputError, TypeError, KeyError) as error:
+            raise FormatError(f"damaged: {error}") from None
+
+
+def _single(rows: NDArray[Scalar]) -> NDArray[Scalar]:
+    """The single row of a matrix."""
+    return rows.reshape(rows.shape[1])
+
+
+def _as_list(keys: Key | Iterable[Key]) -> list[Any]:
+    if isinstance(keys, str | int | np.integer):
+        return [keys]
+    if isinstance(keys, np.ndarray) and keys.ndim == 1:
+        return [keys]
+    return list(keys)

@@ -1,0 +1,95 @@
+"""What the verbs share: arguments, options, output for machines, progress for people."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+import click
+
+from embits.vectors import WordVectors
+
+Progress: TypeAlias = Callable[[int, int], None]
+
+FILE = click.Path(path_type=Path)
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+file_argument = click.argument("file", type=FILE)
+output_option = click.option("-o", "--output", type=FILE, required=True, help="File to write.")
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def reading_options(command: Command) -> Command:
+    """The options of every verb that reads float vectors; `read` takes them."""
+    for option in (
+        click.option(
+            "--skip-bad", is_flag=True, help="Leave out bad rows instead of stopping at the first."
+        ),
+        click.option(
+            "--words", "words_file", type=FILE, help="Words of a matrix: one a line, or Parquet."
+        ),
+        click.option(
+            "--limit", type=click.IntRange(min=1), metavar="N", help="Read the first N rows only."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def read(
+    path: Path, limit: int | None, words_file: Path | None, skip_bad: bool, *, quiet: bool
+) -> WordVectors:
+    """Read float vectors with a progress bar."""
+    from embits.readers import read_vectors
+
+    with progress_bar("reading", quiet=quiet) as progress:
+        return read_vectors(
+            path, limit, words_file, "skip" if skip_bad else "raise", progress=progress
+        )
+
+
+def print_json(value: Any) -> None:
+    """One JSON value on standard output."""
+    click.echo(json.dumps(value, ensure_ascii=False))
+
+
+def megabytes(size: float) -> str:
+    """A size for people, in units of 1000.
+
+    >>> megabytes(13_000_000), megabytes(512), megabytes(2_400_000_000)
+    ('13.0 MB', '512 B', '2.4 GB')
+    """
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
+
+
+@contextlib.contextmanager
+def progress_bar(title: str, *, quiet: bool = False) -> Iterator[Progress | None]:
+    """A progress bar on a terminal, as the callback that long steps take; None elsewhere."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description:<9}"), BarColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def table(rows: Sequence[tuple[str, ...]], indent: str = "  ") -> None:
+    """Print rows as aligned columns: the first to the left, numbers after it to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [f"{row[0]:<{widths[0]}}"]
+        cells += [f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True)]
+        click.echo((indent + "  ".join(cells)).rstrip())

@@ -1,0 +1,61 @@
+"""`embits info`: what a file is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from embits import _core
+from embits.binary_vectors import BinaryVectors, load
+from embits.cli.common import FILE, json_option, megabytes, print_json, table
+
+
+@click.command()
+@click.argument("file", type=FILE, required=False)
+@click.option("--cpu", is_flag=True, help="Say which instruction set the search uses.")
+@json_option
+def command(file: Path | None, cpu: bool, as_json: bool) -> None:
+    """Say what FILE holds.
+
+    \b
+    embits info glove.safetensors
+    embits info --cpu
+    """
+    if file is None and not cpu:
+        raise click.UsageError("name a FILE, or ask for --cpu")
+    facts = describe(file, load(file)) if file else {}
+    if cpu:
+        facts["simd"] = _core.simd()
+    if as_json:
+        print_json(facts)
+        return
+    rows = [(name.replace("_", " "), _shown(name, value)) for name, value in facts.items()]
+    table(rows, indent="")
+
+
+def describe(path: Path, bits: BinaryVectors) -> dict[str, Any]:
+    """The facts of `info --json`."""
+    size = path.stat().st_size
+    float_bytes = len(bits) * bits.dims * 4
+    return {
+        "words": len(bits),
+        "bits": bits.n_bits,
+        "dims": bits.dims,
+        "method": bits.coder.method,
+        "bytes": size,
+        "bytes_per_word": round(size / len(bits), 2) if len(bits) else 0.0,
+        "float_bytes": float_bytes,
+        "ratio": round(float_bytes / size, 2),
+        "params": bits.coder.get_params(),
+        "subwords": bits.subwords is not None,
+    }
+
+
+def _shown(name: str, value: Any) -> str:
+    if name in ("bytes", "float_bytes"):
+        return f"{value:,} ({megabytes(value)})"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={item}" for key, item in value.items())
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

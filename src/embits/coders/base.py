@@ -1,0 +1,281 @@
+"""The one contract every coder keeps: floats in, packed bits out, floats back.
+
+A coder is a scikit-learn estimator. scikit-learn itself takes one to two seconds to import,
+so the little of `BaseEstimator` that the estimator contract asks for is written here, and
+scikit-learn is imported only when it is scikit-learn that asks (`__sklearn_tags__`).
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Self, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.errors import InputError, NotFittedError
+
+Progress: TypeAlias = Callable[[int, int], None]
+Shapes: TypeAlias = Mapping[str, tuple[str | int, ...]]
+
+BLOCK_ROWS = 8192  # rows encoded or decoded at a time: a few megabytes of scores, whatever n is
+
+
+class Coder(ABC):
+    """Turns vectors into packed codes and back.
+
+    A method subclasses this with its parameters in `__init__` (stored as they are, nothing
+    else done there), `fit`, `project` and `inverse_transform`, and names its learned arrays
+    in `state_shapes`: that is all that the file, the command line and the search need.
+
+    Attributes:
+        method: The name on the command line and in the file.
+        state_shapes: The learned arrays and their shapes in "bits", "dims", "any" or numbers;
+            array `W` is the attribute `W_`.
+        n_features_in_: Dimensions of the vectors it was fitted on.
+        n_bits_: Bits of its codes.
+        feature_names_in_: Column names of the data frame it was fitted on, if it was one.
+    """
+
+    method: ClassVar[str]
+    state_shapes: ClassVar[Shapes]
+    n_features_in_: int
+    n_bits_: int
+
+    # -- the contract of a coder ---------------------------------------------------------------
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:
+        """Learn from vectors `X` of shape (n, dims); `y` is ignored.
+
+        `progress` is called with (done, total) as the fit goes on.
+        """
+
+    @abstractmethod
+    def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Scores of shape (n, n_bits): a bit is 1 where its score is 0 or more."""
+
+    @abstractmethod
+    def inverse_transform(self, codes: Any) -> NDArray[np.float32]:
+        """Float vectors of shape (n, dims) rebuilt from packed codes."""
+
+    @property
+    def n_bytes_(self) -> int:
+        """Bytes of a packed code."""
+        return -(-self.n_bits_ // 8)
+
+    def transform(self, X: Any) -> NDArray[np.uint8]:
+        """Packed codes of shape (n, ceil(n_bits / 8)), first bit highest, padding bits zero."""
+        self.check_fitted()
+        X = self.check_vectors(X)
+        codes = np.empty((len(X), self.n_bytes_), dtype=np.uint8)
+        for rows in blocks(len(X)):
+            codes[rows] = np.packbits(self.project(as_float32(X[rows])) >= 0, axis=1)
+        return codes
+
+    def fit_transform(self, X: Any, y: Any = None) -> NDArray[np.uint8]:
+        """`fit(X)`, then `transform(X)`."""
+        return self.fit(X, y).transform(X)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The learned arrays by name, as the file stores them."""
+        self.check_fitted()
+        return {name: np.asarray(getattr(self, name + "_")) for name in self.state_shapes}
+
+    @classmethod
+    def from_state(
+        cls, params: Mapping[str, Any], state: Mapping[str, NDArray[Any]], dims: int, n_bits: int
+    ) -> Self:
+        """The fitted coder that `get_params()` and `state()` were taken from.
+
+        Raises:
+            InputError: An array is missing, or its shape or type is not what the coder needs.
+        """
+        coder = cls(**params)
+        sizes = {"bits": n_bits, "dims": dims}
+        for name, shape in cls.state_shapes.items():
+            array = state.get(name)
+            wanted = tuple(sizes.get(str(size), size) for size in shape)
+            if (
+                array is None
+                or array.dtype.kind != "f"
+                or array.ndim != len(wanted)
+                or any(w not in ("any", got) for w, got in zip(wanted, array.shape, strict=True))
+            ):
+                found = "nothing" if array is None else f"{array.dtype} {array.shape}"
+                raise InputError(f"the coder's {name} is {found}, expected floats {wanted}")
+            setattr(coder, name + "_", array)
+        coder.n_features_in_ = dims
+        coder.n_bits_ = n_bits
+        return coder
+
+    # -- checks --------------------------------------------------------------------------------
+
+    def check_fitted(self) -> None:
+        """Raise NotFittedError unless `fit` has been called."""
+        if not hasattr(self, "n_features_in_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted: call fit first")
+
+    def check_vectors(self, X: Any, *, fitting: bool = False) -> NDArray[Any]:
+        """`X` as a 2-d array of finite numbers; not copied, and read in blocks (maybe mapped)."""
+        names = _column_names(X)
+        array = _as_numbers(X)
+        if array.ndim != 2:
+            raise InputError(
+                f"Expected 2D array, got {array.ndim}D array instead: vectors are rows of "
+                "(n, dims). Reshape your data with array.reshape(1, -1) if it is a single vector"
+            )
+        if fitting:
+            if array.shape[0] == 0:
+                raise InputError("Found array with 0 sample(s): there is nothing to fit on")
+            if array.shape[1] == 0:
+                raise InputError(
+                    f"Found array with 0 feature(s) (shape={array.shape}) while a minimum of 1 is "
+                    "required."
+                )
+            self.n_features_in_ = int(array.shape[1])
+            if names is not None:
+                self.feature_names_in_ = names
+            elif hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+        else:
+            self._check_features(array, names)
+        for rows in blocks(len(array)):
+            block = array[rows]
+            if block.dtype.kind == "f" and not np.isfinite(block.sum(dtype=np.float64)):
+                bad = np.flatnonzero(~np.isfinite(block).all(axis=1))
+                if bad.size:
+                    what = "NaN" if np.isnan(block).any() else "infinity"
+                    raise InputError(
+                        f"row {rows.start + int(bad[0])} of the vectors contains {what}"
+                    )
+        return array
+
+    def check_codes(self, codes: Any) -> NDArray[np.uint8]:
+        """`codes` as packed uint8 rows of this coder's width."""
+        self.check_fitted()
+        codes = np.asarray(codes)
+        if codes.dtype != np.uint8 or codes.ndim != 2 or codes.shape[1] != self.n_bytes_:
+            raise InputError(
+                f"codes are {codes.dtype} of shape {codes.shape}, expected packed bits: "
+                f"uint8 of shape (n, {self.n_bytes_})"
+            )
+        return cast("NDArray[np.uint8]", codes)
+
+    def _check_features(self, array: NDArray[Any], names: NDArray[Any] | None) -> None:
+        if array.shape[1] != self.n_features_in_:
+            raise InputError(
+                f"X has {array.shape[1]} features, but {type(self).__name__} "
+                f"is expecting {self.n_features_in_} features as input"
+            )
+        fitted = getattr(self, "feature_names_in_", None)
+        if names is not None and fitted is not None and not np.array_equal(names, fitted):
+            raise InputError(_name_mismatch(names, fitted))
+
+    # -- the contract of a scikit-learn estimator ------------------------------------------------
+
+    @classmethod
+    def param_names(cls) -> list[str]:
+        """Names of the parameters of `__init__`."""
+        return sorted(p for p in inspect.signature(cls.__init__).parameters if p != "self")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters given to `__init__`."""
+        return {name: getattr(self, name) for name in self.param_names()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters; they take effect at the next `fit`."""
+        for name, value in params.items():
+            if name not in self.param_names():
+                raise InputError(
+                    f"Invalid parameter {name!r} for estimator {self}; valid ones are "
+                    f"{', '.join(self.param_names())}"
+                )
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self).__init__).parameters
+        shown = (
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if name == "n_bits" or repr(value) != repr(defaults[name].default)
+        )
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        return Tags(
+            estimator_type="transformer",
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(preserves_dtype=[]),
+            input_tags=InputTags(),
+        )
+
+
+def blocks(n: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
+    """Slices that cut n rows into blocks."""
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+def as_float32(block: NDArray[Any]) -> NDArray[np.float32]:
+    """A block of rows as C-ordered float32, copied only when it is something else."""
+    return np.ascontiguousarray(block, dtype=np.float32)
+
+
+def unpack(codes: NDArray[np.uint8], n_bits: int) -> NDArray[np.float32]:
+    """Packed codes as a matrix of 0.0 and 1.0, shape (n, n_bits)."""
+    return np.unpackbits(codes, axis=1, count=n_bits).astype(np.float32)
+
+
+def check_n_bits(n_bits: Any) -> int:
+    """`n_bits` as a positive int, or InputError."""
+    if isinstance(n_bits, bool) or not isinstance(n_bits, int | np.integer) or n_bits < 1:
+        raise InputError(f"n_bits is {n_bits!r}, expected a whole number of 1 or more")
+    return int(n_bits)
+
+
+def _as_numbers(X: Any) -> NDArray[Any]:
+    if hasattr(X, "toarray"):  # scipy.sparse, recognised without importing it
+        raise TypeError("Sparse data was passed, but dense data is required: use X.toarray()")
+    array = np.asarray(X)
+    if array.dtype.kind == "c":
+        raise InputError("Complex data not supported: vectors are real numbers")
+    if array.dtype.kind == "O":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"argument must be rows of numbers: {error}") from None
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"vectors are {array.dtype}, expected numbers")
+    return array
+
+
+def _column_names(X: Any) -> NDArray[Any] | None:
+    """Column names of a data frame whose columns are all strings, as scikit-learn takes them."""
+    columns = getattr(X, "columns", None)
+    if columns is None or not all(isinstance(name, str) for name in columns):
+        return None
+    return np.asarray(list(columns), dtype=object)
+
+
+def _name_mismatch(names: NDArray[Any], fitted: NDArray[Any]) -> str:
+    """The message scikit-learn gives for columns that differ from those at fit."""
+    message = "The feature names should match those that were passed during fit.\n"
+    unseen = sorted(set(names) - set(fitted))
+    missing = sorted(set(fitted) - set(names))
+    if unseen:
+        message += "Feature names unseen at fit time:\n" + "".join(f"- {n}\n" for n in unseen)
+    if missing:
+        message += "Feature names seen at fit time, yet now missing:\n"
+        message += "".join(f"- {n}\n" for n in missing)
+    if not unseen and not missing:
+        message += "Feature names must be in the same order as they were in fit.\n"
+    return message

@@ -1,0 +1,55 @@
+"""A decoder in closed form, for coders that have none of their own.
+
+Least squares from bits to floats: x ≈ D b + o. One solve on a sample, and it rebuilds better
+than any decoder that is tied to the encoder.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.coders.base import Coder, as_float32, blocks, unpack
+
+SAMPLE_ROWS = 100_000  # rows the decoder is fitted on: far above any usual number of bits
+
+
+class LinearlyDecoded(Coder):
+    """A coder whose `inverse_transform` is the least-squares linear map.
+
+    Attributes:
+        decoder_: D, shape (n_bits, dims), float32.
+        offset_: o, shape (dims,), float32.
+    """
+
+    decoder_: NDArray[np.float32]
+    offset_: NDArray[np.float32]
+
+    def _fit_decoder(self, X: NDArray[Any]) -> None:
+        """Solve for D and o on rows of `X` spread evenly; the encoder must be ready."""
+        step = max(1, -(-len(X) // SAMPLE_ROWS))
+        sample = X[::step]
+        size = self.n_bits_ + 1
+        gram = np.zeros((size, size))
+        target = np.zeros((size, self.n_features_in_))
+        for rows in blocks(len(sample)):
+            x = as_float32(sample[rows])
+            b = np.ones((len(x), size), dtype=np.float32)  # the last column of ones is for o
+            b[:, :-1] = self.project(x) >= 0
+            gram += b.T @ b
+            target += b.T @ x
+        # A touch of ridge: bits that never vary, or fewer rows than bits, leave it singular.
+        gram.flat[:: size + 1] += 1e-6 * len(sample) + 1e-6
+        solution = np.linalg.solve(gram, target).astype(np.float32)
+        self.decoder_, self.offset_ = solution[:-1].copy(), solution[-1].copy()
+
+    def inverse_transform(self, codes: Any) -> NDArray[np.float32]:
+        """D b + o for each packed code, shape (n, dims)."""
+        codes = self.check_codes(codes)
+        vectors = np.empty((len(codes), self.n_features_in_), dtype=np.float32)
+        for rows in blocks(len(codes)):
+            np.matmul(unpack(codes[rows], self.n_bits_), self.decoder_, out=vectors[rows])
+            vectors[rows] += self.offset_
+        return vectors

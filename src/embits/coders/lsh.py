@@ -1,0 +1,59 @@
+"""Locality-sensitive hashing for cosine similarity (Charikar 2002): the paper's LSH rows."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.coders.base import Progress, Shapes, check_n_bits
+from embits.coders.linear_decoder import LinearlyDecoded
+
+
+class RandomHyperplanes(LinearlyDecoded):
+    """Each bit says on which side of a random hyperplane a vector lies.
+
+    Args:
+        n_bits: Bits of a code: any number from 1.
+        random_state: Seed of the hyperplanes.
+
+    Attributes:
+        planes_: Normals of the hyperplanes, shape (n_bits, dims), float32.
+        decoder_: Shape (n_bits, dims), float32.
+        offset_: Shape (dims,), float32.
+        n_features_in_: Dimensions of the vectors it was fitted on.
+        n_bits_: Bits of its codes.
+        feature_names_in_: Column names of the data frame it was fitted on, if it was one.
+
+    Example:
+        >>> import numpy as np
+        >>> X = np.random.default_rng(0).normal(size=(100, 20))
+        >>> RandomHyperplanes(n_bits=12).fit_transform(X).shape
+        (100, 2)
+    """
+
+    method: ClassVar[str] = "lsh"
+    state_shapes: ClassVar[Shapes] = {
+        "planes": ("bits", "dims"),
+        "decoder": ("bits", "dims"),
+        "offset": ("dims",),
+    }
+    planes_: NDArray[np.float32]
+
+    def __init__(self, n_bits: int = 256, *, random_state: int | None = 0) -> None:
+        self.n_bits = n_bits
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:
+        """Draw the hyperplanes and learn the decoder."""
+        X = self.check_vectors(X, fitting=True)
+        self.n_bits_ = check_n_bits(self.n_bits)
+        rng = np.random.default_rng(self.random_state)
+        self.planes_ = rng.normal(size=(self.n_bits_, self.n_features_in_)).astype(np.float32)
+        self._fit_decoder(X)
+        return self
+
+    def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Signed distances to the hyperplanes up to scale, shape (n, n_bits)."""
+        return X @ self.planes_.T

@@ -1,0 +1,60 @@
+"""The naive method: one bit per dimension, 0 where the value is negative and 1 otherwise."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.coders.base import Progress, Shapes, check_n_bits
+from embits.coders.linear_decoder import LinearlyDecoded
+from embits.errors import InputError
+
+
+class SignBits(LinearlyDecoded):
+    """One bit per dimension: its sign.
+
+    Args:
+        n_bits: None, or the dimensions of the input: this method has no other width.
+
+    Attributes:
+        decoder_: Shape (dims, dims), float32.
+        offset_: Shape (dims,), float32.
+        n_features_in_: Dimensions of the vectors it was fitted on.
+        n_bits_: Bits of its codes, the same number.
+        feature_names_in_: Column names of the data frame it was fitted on, if it was one.
+
+    Example:
+        >>> import numpy as np
+        >>> X = np.array([[0.5, -0.1, 0.0], [-0.5, 0.2, 0.3]])
+        >>> np.unpackbits(SignBits().fit_transform(X), axis=1, count=3)
+        array([[1, 0, 1],
+               [0, 1, 1]], dtype=uint8)
+    """
+
+    method: ClassVar[str] = "sign"
+    state_shapes: ClassVar[Shapes] = {
+        "decoder": ("bits", "dims"),
+        "offset": ("dims",),
+    }
+
+    def __init__(self, n_bits: int | None = None) -> None:
+        self.n_bits = n_bits
+
+    def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:
+        """Learn the decoder; the encoder has nothing to learn."""
+        X = self.check_vectors(X, fitting=True)
+        dims = self.n_features_in_
+        if self.n_bits is not None and check_n_bits(self.n_bits) != dims:
+            raise InputError(
+                f"sign gives one bit per dimension: {dims} for these vectors, not {self.n_bits}; "
+                "leave the number of bits out, or take another method"
+            )
+        self.n_bits_ = dims
+        self._fit_decoder(X)
+        return self
+
+    def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The vectors themselves, shape (n, dims)."""
+        return X

@@ -1,0 +1,45 @@
+"""NumPy's .npy and .npz. Pickled objects inside are never loaded."""
+
+from __future__ import annotations
+
+from tokenize import TokenError
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.readers.rows import as_float32, named_rows
+from embits.readers.source import DAMAGED_ARCHIVE, Source
+from embits.readers.words_file import Words, words_for
+from embits.vectors import WordVectors
+
+_DAMAGED = (*DAMAGED_ARCHIVE, ValueError, SyntaxError, TokenError, OSError, MemoryError)
+
+
+def read_npy(source: Source, words: Words | None) -> WordVectors:
+    """Read a .npy; float32 stays mapped."""
+    try:
+        array = np.load(source.path, mmap_mode="r", allow_pickle=False)
+    except _DAMAGED as error:
+        raise source.refusal(f"no usable array ({error})", "a .npy of numbers") from error
+    matrix = as_float32(source, array)
+    return named_rows(source, words_for(source, len(array), words), matrix)
+
+
+def read_npz(source: Source, words: Words | None) -> WordVectors:
+    """Read a .npz: its one matrix, and the words in its one array of strings or beside it."""
+    try:
+        with np.load(source.path, allow_pickle=False) as archive:
+            arrays: dict[str, NDArray[Any]] = {name: archive[name] for name in archive.files}
+    except _DAMAGED as error:
+        raise source.refusal(
+            f"no usable arrays ({error})", "a .npz of numbers and words"
+        ) from error
+    matrices = [a for a in arrays.values() if a.ndim == 2 and a.dtype.kind in "fiu"]
+    names = [a for a in arrays.values() if a.ndim == 1 and a.dtype.kind in "US"]
+    if len(matrices) != 1 or len(names) > 1:
+        found = ", ".join(f"{name} {a.dtype}{list(a.shape)}" for name, a in arrays.items())
+        raise source.refusal(found or "nothing", "one matrix, and at most one list of words")
+    own_words = names[0].astype(np.str_).tolist() if names and words is None else words
+    matrix = as_float32(source, matrices[0])
+    return named_rows(source, words_for(source, len(matrices[0]), own_words), matrix)

@@ -1,0 +1,62 @@
+"""word2vec's .bin: a header line, then for each row a word, a space and raw float32."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from embits.readers.rows import finish, new_rows, raise_first_bad
+from embits.readers.source import Source, Stream
+from embits.readers.text import header
+from embits.vectors import WordVectors
+
+_HEAD_BYTES = 4096
+_CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\r"))
+
+
+def is_word2vec_binary(head: bytes) -> bool:
+    """Whether the bytes are a word2vec header with raw floats, not text, after it."""
+    first, _, rest = head[:_HEAD_BYTES].partition(b"\n")
+    if header(first) is None:
+        return False
+    # Four float bytes in a hundred are control characters; text has next to none.
+    n_control = len(rest) - len(rest.translate(None, _CONTROL_BYTES))
+    return n_control > len(rest) / 100
+
+
+def read_word2vec_binary(source: Source, stream: Stream) -> WordVectors:
+    """Read word2vec binary vectors, as GoogleNews comes, also out of a .gz."""
+    first, _, _ = stream.peek(_HEAD_BYTES).partition(b"\n")
+    n_rows, dims = header(first) or (0, 0)
+    _check_promise(source, stream, n_rows, dims, len(first) + 1)
+    stream.skip(len(first) + 1)
+    wanted = replace(source, limit=source.rows_wanted(n_rows))
+    rows = new_rows(wanted, dims, first_place=len(first) + 1)
+    tail = b""
+    for block in stream.blocks():
+        tail += block
+        tail = tail[rows.parse_word2vec(tail) :]
+        raise_first_bad(source, rows, "byte")
+        if rows.full:
+            break
+    n_read = len(rows) + rows.n_bad
+    if n_read < n_rows and not rows.full:
+        raise source.refusal(
+            f"the end of the file in row {n_read + 1}", f"{n_rows} rows", f"byte {rows.next_place}"
+        )
+    if n_read == n_rows and tail.strip(b"\n"):
+        source.warn(f"bytes after the {n_rows} rows of the header, at byte {rows.next_place}")
+    return finish(source, rows, "byte")
+
+
+def _check_promise(source: Source, stream: Stream, n_rows: int, dims: int, start: int) -> None:
+    """Hold the header against the file's real size before anything is made room for."""
+    if n_rows < 1 or dims < 1:
+        raise source.refusal(f"a header of {n_rows} rows and {dims} dims", "1 or more", "byte 0")
+    least = start + n_rows * (4 * dims + 2)
+    if not stream.is_compressed and least > source.size:
+        raise source.refusal(
+            f"{source.size} bytes", f"{least} or more for {n_rows} rows of {dims} floats", "byte 0"
+        )
+    # Deflate packs at most 1032 to 1, xz about 7000 to 1.
+    if 4 * dims > 8000 * source.size:
+        raise source.refusal(f"a header of {dims} dims", "dims that fit in the file", "byte 0")

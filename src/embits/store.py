@@ -1,0 +1,256 @@
+"""The file: write, open, verify. The only module that knows the layout (docs/file-format.md).
+
+A valid safetensors file: 8 bytes of header length, a JSON header, then the tensors' bytes.
+Opening maps the file and checks the header against the size; it reads no tensor.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits._version import __version__
+from embits.atomic import replacing
+from embits.errors import FormatError
+
+FORMAT = "embits"
+VERSION = 1
+ALIGNMENT = 64  # the codes start on a cache line of the file, so of the mapping
+MAX_HEADER = 1 << 16  # a header is about 2 KB; a longer one is damage or an attack
+_NO_CHECKSUM = "0" * 64
+_DTYPES = {
+    "U8": "<u1", "F16": "<f2", "U32": "<u4", "F32": "<f4", "U64": "<u8", "F64": "<f8",
+}  # fmt: skip
+_NAMES = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """What a file holds: codes, and whatever arrays its vocabulary and coder are made of.
+
+    Attributes:
+        codes: Packed codes, uint8 (n, ceil(n_bits / 8)).
+        n_bits: Bits of a code.
+        dims: Dimensions of the vectors the codes were made from.
+        method: The coder's name.
+        params: The coder's parameters.
+        tensors: All other arrays by name.
+        writer: Name and version of the program that wrote the file.
+    """
+
+    codes: NDArray[np.uint8]
+    n_bits: int
+    dims: int
+    method: str
+    params: Mapping[str, Any]
+    tensors: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    writer: str = f"embits {__version__}"
+
+
+# -- write ---------------------------------------------------------------------------------------
+
+
+def write(path: Path, contents: Contents) -> None:
+    """Write a file whole or not at all; the same contents give the same bytes.
+
+    Raises:
+        OSError: The disk said no; the file that was there before is still there.
+    """
+    tensors = _layout(contents)
+    header = _header(contents, tensors)
+    with replacing(path) as file:
+        file.write(len(header).to_bytes(8, "little"))
+        file.write(header)
+        for array in tensors.values():
+            file.write(_raw(array))
+
+
+def _layout(contents: Contents) -> dict[str, NDArray[Any]]:
+    """The tensors in file order: codes first, then by falling item size, so all are aligned."""
+    codes = np.ascontiguousarray(contents.codes, dtype=np.uint8)
+    rest = {
+        name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        for name, array in contents.tensors.items()
+    }
+    tensors = {"codes": codes}
+    if rest and codes.nbytes % 8:  # safetensors allows no gap: the padding is a tensor
+        tensors["padding"] = np.zeros(-codes.nbytes % 8, dtype=np.uint8)
+    tensors |= sorted(rest.items(), key=lambda item: (-item[1].itemsize, item[0]))
+    return tensors
+
+
+def _header(contents: Contents, tensors: Mapping[str, NDArray[Any]]) -> bytes:
+    entries: dict[str, Any] = {
+        "__metadata__": {
+            "format": FORMAT,
+            "format_version": str(VERSION),
+            "writer": contents.writer,
+            "bits": str(contents.n_bits),
+            "dims": str(contents.dims),
+            "method": contents.method,
+            "params": json.dumps(dict(contents.params), sort_keys=True),
+            "sha256": json.dumps({name: _sha256(array) for name, array in tensors.items()}),
+            "header_sha256": _NO_CHECKSUM,
+        }
+    }
+    offset = 0
+    for name, array in tensors.items():
+        entries[name] = {
+            "dtype": _NAMES[array.dtype],
+            "shape": list(array.shape),
+            "data_offsets": [offset, offset + array.nbytes],
+        }
+        offset += array.nbytes
+    header = json.dumps(entries, separators=(",", ":")).encode()
+    header += b" " * (-(8 + len(header)) % ALIGNMENT)
+    return header.replace(_NO_CHECKSUM.encode(), hashlib.sha256(header).hexdigest().encode(), 1)
+
+
+# -- open ----------------------------------------------------------------------------------------
+
+
+def open_file(path: Path, *, verify: bool = False) -> Contents:
+    """Map a file and check its header; with `verify`, read and check every byte.
+
+    Raises:
+        FormatError: It is not such a file, or it is damaged.
+        OSError: It cannot be opened.
+    """
+
+    def fail(problem: str) -> NoReturn:
+        raise FormatError(f"{path}: {problem}")
+
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size < 8:
+            fail(f"not a safetensors file: it has {size} bytes")
+        length = int.from_bytes(file.read(8), "little")
+        if length > min(MAX_HEADER, size - 8):
+            fail(f"not an embits file, or cut short: its header would be {length} bytes long")
+        header = file.read(length)
+        entries, metadata = _parse_header(header, fail)
+        _check_extents(entries, size - 8 - length, fail)
+        mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+    tensors = {name: _view(mapped, 8 + length, entry) for name, entry in entries.items()}
+    contents = _contents(tensors, metadata, fail)
+    if verify:
+        _verify(tensors, contents, metadata, fail)
+    return contents
+
+
+def _parse_header(header: bytes, fail: Any) -> tuple[dict[str, Any], dict[str, str]]:
+    try:
+        entries = json.loads(header, object_pairs_hook=_unique)
+        metadata = entries.pop("__metadata__")
+        strings = all(isinstance(value, str) for value in metadata.values())
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        fail("not an embits file: its header is not the JSON of one")
+    if not strings or metadata.get("format") != FORMAT:
+        fail("a safetensors file, but not one that embits wrote (no format 'embits' in it)")
+    version = metadata.get("format_version", "")
+    if version != str(VERSION):
+        fail(
+            f"written in format version {version!r}; this embits reads version {VERSION}: "
+            "install a newer one"
+        )
+    checksum = metadata.get("header_sha256", "")
+    zeroed = header.replace(checksum.encode(), _NO_CHECKSUM.encode(), 1)
+    if len(checksum) != 64 or hashlib.sha256(zeroed).hexdigest() != checksum:
+        fail("damaged: the header does not match its checksum")
+    return entries, metadata
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entries = dict(pairs)
+    if len(entries) != len(pairs):
+        raise ValueError("a name appears twice")
+    return entries
+
+
+def _check_extents(entries: Mapping[str, Any], data_size: int, fail: Any) -> None:
+    """Tensors must fill the data exactly, in order, each as long as its shape says."""
+    end = 0
+    for name, entry in entries.items():
+        match entry:
+            case {"dtype": str(dtype), "shape": list(shape), "data_offsets": [start, stop]}:
+                pass
+            case _:
+                fail(f"damaged: no dtype, shape and offsets for tensor {name!r}")
+        if dtype not in _DTYPES:
+            fail(f"damaged: tensor {name!r} has dtype {dtype!r}")
+        sizes = [np.dtype(_DTYPES[dtype]).itemsize, *shape]
+        if len(shape) > 2 or any(type(x) is not int or x < 0 for x in [start, stop, *shape]):
+            fail(f"damaged: tensor {name!r} has shape {shape} and offsets {start}, {stop}")
+        length = 1
+        for factor in sizes:
+            length *= factor  # Python's integers: nothing overflows
+        if start != end or stop - start != length:
+            fail(f"damaged: tensor {name!r} of shape {shape} lies at bytes {start} to {stop}")
+        end = stop
+    if end != data_size:
+        fail(f"damaged or cut short: {data_size} bytes of tensors, expected {end}")
+
+
+def _view(mapped: mmap.mmap, start: int, entry: Mapping[str, Any]) -> NDArray[Any]:
+    dtype = np.dtype(_DTYPES[entry["dtype"]])
+    begin, end = entry["data_offsets"]
+    if begin == end:
+        return np.empty(entry["shape"], dtype=dtype)
+    flat = np.frombuffer(mapped, dtype, (end - begin) // dtype.itemsize, start + begin)
+    return flat.reshape(entry["shape"])
+
+
+def _contents(
+    tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str], fail: Any
+) -> Contents:
+    try:
+        n_bits, dims = int(metadata["bits"]), int(metadata["dims"])
+        method, writer = metadata["method"], metadata["writer"]
+        params = json.loads(metadata["params"], object_pairs_hook=_unique)
+        codes = tensors["codes"]
+    except (KeyError, ValueError, RecursionError):
+        fail("damaged: bits, dims, method, params, writer or codes are missing")
+    if n_bits < 1 or dims < 1 or not isinstance(params, dict):
+        fail(f"damaged: {n_bits} bits from {dims} dimensions, parameters {params!r}")
+    if codes.dtype != np.uint8 or codes.ndim != 2 or codes.shape[1] != -(-n_bits // 8):
+        fail(f"damaged: codes are {codes.dtype} of shape {codes.shape} for {n_bits} bits")
+    rest = {name: array for name, array in tensors.items() if name not in ("codes", "padding")}
+    return Contents(codes, n_bits, dims, method, params, rest, writer)
+
+
+# -- verify --------------------------------------------------------------------------------------
+
+
+def _verify(
+    tensors: Mapping[str, NDArray[Any]], contents: Contents, metadata: Mapping[str, str], fail: Any
+) -> None:
+    try:
+        checksums = json.loads(metadata["sha256"])
+        expected = {name: checksums[name] for name in tensors}
+    except (KeyError, ValueError, TypeError, RecursionError):
+        fail("damaged: a tensor has no checksum")
+    for name, array in tensors.items():
+        if _sha256(array) != expected[name]:
+            fail(f"damaged: the bytes of tensor {name!r} do not match its checksum")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            fail(f"damaged: tensor {name!r} contains NaN or infinity")
+    spare = -contents.n_bits % 8
+    if spare and (contents.codes[:, -1] & ((1 << spare) - 1)).any():
+        fail(f"damaged: codes of {contents.n_bits} bits have a padding bit set")
+
+
+def _sha256(array: NDArray[Any]) -> str:
+    return hashlib.sha256(_raw(array)).hexdigest()
+
+
+def _raw(array: NDArray[Any]) -> memoryview:
+    return array.data.cast("B") if array.size else memoryview(b"")

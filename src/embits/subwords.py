@@ -1,0 +1,92 @@
+"""Subwords: vectors of words a fastText model has never seen, from their n-grams."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits import _core
+from embits.errors import InputError, UnknownWordError
+
+
+@dataclass(frozen=True, eq=False)
+class Subwords:
+    """The hashed n-grams of a fastText model.
+
+    Args:
+        buckets: One row for each hash bucket, float32 or float16 of shape (n_buckets, dims),
+            maybe mapped.
+        minn: Shortest n-gram in characters, the marks `<` and `>` around a word included.
+        maxn: Longest n-gram in characters.
+
+    Example:
+        >>> import numpy as np
+        >>> subwords = Subwords(np.ones((10, 2), dtype=np.float32), minn=3, maxn=6)
+        >>> subwords.vector("unseen").tolist()
+        [1.0, 1.0]
+    """
+
+    buckets: NDArray[np.floating[Any]]
+    minn: int
+    maxn: int
+
+    def __post_init__(self) -> None:
+        if self.buckets.ndim != 2 or len(self.buckets) == 0:
+            raise InputError(f"buckets have shape {self.buckets.shape}, expected (n_buckets, dims)")
+        if len(self.buckets) >= 2**32:
+            raise InputError(f"{len(self.buckets)} buckets, expected fewer than 2^32")
+        if not 0 <= self.minn <= self.maxn or self.maxn < 1:
+            raise InputError(
+                f"n-grams of {self.minn} to {self.maxn} characters, expected 1 or more"
+            )
+
+    @property
+    def dims(self) -> int:
+        """Dimensions of a vector."""
+        return int(self.buckets.shape[1])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the buckets in a file: half precision."""
+        return 2 * self.buckets.size
+
+    def to_tensors(self) -> dict[str, NDArray[Any]]:
+        """The arrays a file stores. float16: a mean over n-grams keeps cosine within 1e-6."""
+        lengths = np.array([self.minn, self.maxn], dtype=np.uint32)
+        return {"buckets": self.buckets.astype(np.float16, copy=False), "lengths": lengths}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, NDArray[Any]], dims: int) -> Subwords:
+        """The object behind the arrays of `to_tensors`.
+
+        Raises:
+            InputError: They do not fit.
+        """
+        buckets, lengths = tensors.get("buckets"), tensors.get("lengths")
+        if buckets is None or lengths is None or lengths.shape != (2,) or lengths.dtype.kind != "u":
+            raise InputError("subwords need buckets and two lengths")
+        if buckets.dtype.kind != "f" or buckets.ndim != 2 or buckets.shape[1] != dims:
+            raise InputError(f"subword buckets are {buckets.dtype} {buckets.shape} for {dims} dims")
+        return cls(buckets, minn=int(lengths[0]), maxn=int(lengths[1]))
+
+    def rows(self, word: str) -> list[int]:
+        """The bucket of each n-gram of `<word>`, as fastText hashes them; [] if it has none."""
+        encoded = word.encode(errors="surrogatepass")
+        return _core.ngram_buckets(encoded, self.minn, self.maxn, len(self.buckets))
+
+    def vector(self, word: str) -> NDArray[np.float32]:
+        """The mean of the word's n-gram rows, float32 of shape (dims,).
+
+        Raises:
+            UnknownWordError: The word is too short to have an n-gram.
+        """
+        rows = self.rows(word)
+        if not rows:
+            raise UnknownWordError(word, [])
+        total = self.buckets[rows].astype(np.float32).sum(axis=0, dtype=np.float32)
+        mean: NDArray[np.float32] = total * np.float32(1.0 / len(rows))
+        return mean

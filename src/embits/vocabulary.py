@@ -1,0 +1,213 @@
+"""Words and their rows: looked up in the mapped file as it lies, with nothing built at open.
+
+Three arrays: `text`, all words in row order as one run of UTF-8; `ends`, where each word ends
+in it; `order`, the rows sorted by the words' bytes, for binary search. That is the text plus
+8 bytes a word.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits import _core
+from embits.errors import FormatError, InputError, UnknownWordError
+
+
+class Vocabulary(Sequence[str]):
+    """An immutable list of different words that knows the row of each.
+
+    Example:
+        >>> words = Vocabulary.from_words(["the", "queen", "of", "Zürich"])
+        >>> words[1], words.row("Zürich"), "king" in words, len(words)
+        ('queen', 3, False, 4)
+        >>> words.suggest("quen")
+        ['queen']
+    """
+
+    def __init__(self, text: NDArray[Any], ends: NDArray[Any], order: NDArray[Any]) -> None:
+        unsigned = all(array.dtype.kind == "u" and array.ndim == 1 for array in (text, ends, order))
+        if not unsigned or text.dtype != np.uint8 or len(ends) != len(order):
+            raise FormatError(
+                f"the vocabulary's arrays do not fit: text {text.dtype} {text.shape}, "
+                f"ends {ends.dtype} {ends.shape}, order {order.dtype} {order.shape}"
+            )
+        self.text, self.ends, self.order = text, ends, order
+
+    @classmethod
+    def from_words(cls, words: Iterable[str]) -> Vocabulary:
+        """Build the three arrays.
+
+        Raises:
+            InputError: A word appears twice, or cannot be written as UTF-8.
+        """
+        try:
+            encoded = [word.encode() for word in words]
+        except UnicodeEncodeError as error:
+            raise InputError(f"the word {error.object!r} cannot be written as UTF-8") from None
+        except AttributeError:
+            raise InputError("words must be strings") from None
+        rows = sorted(range(len(encoded)), key=encoded.__getitem__)
+        for before, after in pairwise(rows):
+            if encoded[before] == encoded[after]:
+                word = encoded[after].decode()
+                raise InputError(f"the word {word!r} appears twice: in rows {before} and {after}")
+        ends = np.cumsum([len(word) for word in encoded], dtype=np.uint64)
+        narrow = np.uint32 if not len(ends) or int(ends[-1]) < 2**32 else np.uint64
+        text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        return cls(text, ends.astype(narrow), np.array(rows, dtype=narrow))
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[str]: ...
+    def __getitem__(self, row: int | slice) -> str | list[str]:
+        if isinstance(row, slice):
+            return [self[i] for i in range(*row.indices(len(self)))]
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"row {row} of {len(self)} words")
+        try:
+            return self._bytes(row % len(self)).decode()
+        except UnicodeDecodeError:
+            raise FormatError(f"damaged: word {row} is not valid UTF-8") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return (self[row] for row in range(len(self)))
+
+    def find(self, word: str) -> int | None:
+        """The row of a word, or None."""
+        try:
+            wanted = word.encode()
+        except UnicodeEncodeError:
+            return None
+        place = bisect_left(range(len(self)), wanted, key=self._sorted_bytes)
+        if place < len(self) and self._sorted_bytes(place) == wanted:
+            return int(self.order[place])
+        return None
+
+    def row(self, word: str) -> int:
+        """The row of a word.
+
+        Raises:
+            UnknownWordError: It is not there; near spellings are offered.
+        """
+        row = self.find(word)
+        if row is None:
+            raise UnknownWordError(word, self.suggest(word))
+        return row
+
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and self.find(word) is not None
+
+    def suggest(self, word: str, most: int = 3) -> list[str]:
+        """Words spelled like `word`: other letter case first, then by edits, then by row."""
+        other_cases = {word.lower(), word.upper(), word.capitalize(), word.title()} - {word}
+        rows = sorted(row for case in other_cases if (row := self.find(case)) is not None)
+        raw = word.encode(errors="replace")
+        edits = 1 if len(raw) <= 4 else 2
+        if 0 < len(raw) <= 64:
+            near = _core.near_spellings(self.text, self.ends.astype(np.uint64), raw, edits, most)
+            rows += [row for row in near if row not in rows]
+        return [self[row] for row in rows[:most]]
+
+    def verify(self) -> None:
+        """Read everything and check it.
+
+        Raises:
+            FormatError: Ends run backwards, a word is not UTF-8, or the order is not the order.
+        """
+        ends = self.ends.astype(np.int64)
+        if len(self) and ((np.diff(ends) < 0).any() or ends[0] < 0):
+            raise FormatError("damaged: the words' ends run backwards")
+        if (int(ends[-1]) if len(self) else 0) != len(self.text):
+            raise FormatError("damaged: the words' ends do not fit their text")
+        order = self.order.astype(np.int64)
+        if not np.array_equal(np.sort(order), np.arange(len(self))):
+            raise FormatError("damaged: the words' order is not a permutation of the rows")
+        in_order = [self[row].encode() for row in order.tolist()]
+        if any(a >= b for a, b in pairwise(in_order)):
+            raise FormatError("damaged: the words are not in order")
+
+    def _sorted_bytes(self, place: int) -> bytes:
+        row = int(self.order[place])
+        if row >= len(self):
+            raise FormatError(f"damaged: the vocabulary points at row {row} of {len(self)}")
+        return self._bytes(row)
+
+    def _bytes(self, row: int) -> bytes:
+        start = int(self.ends[row - 1]) if row else 0
+        end = int(self.ends[row])
+        if not start <= end <= len(self.text):
+            raise FormatError(f"damaged: word {row} lies at bytes {start} to {end}")
+        return self.text[start:end].tobytes()
+
+
+class RowNumbers(Sequence[str]):
+    """The words of a matrix that came without any: each row goes by its number.
+
+    Example:
+        >>> rows = RowNumbers(3)
+        >>> rows[2], rows.find("2"), rows.find("3"), "02" in rows
+        ('2', 2, None, False)
+    """
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+
+    def __len__(self) -> int:
+        return self._n
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[str]: ...
+    def __getitem__(self, row: int | slice) -> str | list[str]:
+        rows = range(self._n)[row]
+        return str(rows) if isinstance(rows, int) else [str(i) for i in rows]
+
+    def find(self, word: str) -> int | None:
+        """The row that a number names, or None."""
+        is_number = word.isascii() and word.isdigit() and len(word) < 20
+        row = int(word) if is_number else -1
+        return row if 0 <= row < self._n and str(row) == word else None
+
+    def row(self, word: str) -> int:
+        """The row that a number names, or UnknownWordError."""
+        row = self.find(word)
+        if row is None:
+            raise UnknownWordError(word, self.suggest(word))
+        return row
+
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and self.find(word) is not None
+
+    def suggest(self, word: str) -> list[str]:
+        """Nothing: numbers have no near spellings."""
+        return []
+
+
+class WordRows(Mapping[str, int]):
+    """A vocabulary as the mapping word -> row: gensim's `key_to_index`, without the dict."""
+
+    def __init__(self, vocabulary: Vocabulary | RowNumbers) -> None:
+        self._vocabulary = vocabulary
+
+    def __getitem__(self, word: str) -> int:
+        return self._vocabulary.row(word)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._vocabulary)
+
+    def __len__(self) -> int:
+        return len(self._vocabulary)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._vocabulary

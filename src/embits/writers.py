@@ -1,0 +1,119 @@
+"""Float vectors out to a file, in the formats that readers/ reads back."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from embits.atomic import replacing
+from embits.errors import InputError, MissingExtraError
+from embits.vectors import WordVectors
+
+
+def write_vectors(path: str | os.PathLike[str], vectors: WordVectors) -> None:
+    """Write vectors in the format that the path's suffix names, whole or not at all.
+
+    Args:
+        path: `.txt` or `.vec` (word2vec text, with `.gz` compressed), `.bin` (word2vec
+            binary), `.npz` or `.parquet`; `.npy` and `.safetensors` hold the matrix, and a
+            `.words` file beside them the words.
+        vectors: What to write; rows without words go by their number.
+
+    Raises:
+        InputError: Another suffix, or a word that the format cannot hold.
+        OSError: The disk said no.
+    """
+    path = Path(path)
+    suffix = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
+    writer = _WRITERS.get(suffix.lower())
+    if writer is None:
+        raise InputError(
+            f"{path}: cannot tell the format from {suffix or 'no suffix'!r}; take one of "
+            f"{', '.join(_WRITERS)}"
+        )
+    words = [str(row) for row in range(len(vectors))] if vectors.words is None else vectors.words
+    if suffix.lower() in (".npy", ".safetensors") and vectors.words is not None:
+        _refuse(r"[\r\n]", words, "a file of one word a line")
+        with replacing(path.with_suffix(".words")) as file:
+            file.writelines(word.encode() + b"\n" for word in words)
+    with replacing(path) as file:
+        writer(file, words, vectors)
+
+
+def _write_text(file: BinaryIO, words: Sequence[str], vectors: WordVectors) -> None:
+    _refuse(r"[\r\n]|^\s|\s$|^$", words, "a text file of vectors")
+    file.write(f"{len(vectors)} {vectors.dims}\n".encode())
+    row_format = " ".join(["%.9g"] * vectors.dims) + "\n"  # 9 digits give every float32 back
+    for word, row in zip(words, vectors.matrix, strict=True):
+        file.write(f"{word} {row_format % tuple(row.tolist())}".encode())
+
+
+def _write_gzip(file: BinaryIO, words: Sequence[str], vectors: WordVectors) -> None:
+    # mtime=0 and no name: the same vectors give the same bytes.
+    with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as compressed:
+        _write_text(io.BufferedWriter(compressed), words, vectors)
+
+
+def _write_word2vec(file: BinaryIO, words: Sequence[str], vectors: WordVectors) -> None:
+    _refuse(r"[ \n]|^$", words, "a word2vec .bin file")
+    file.write(f"{len(vectors)} {vectors.dims}\n".encode())
+    for word, row in zip(words, vectors.matrix, strict=True):
+        file.write(word.encode() + b" " + row.astype("<f4").tobytes() + b"\n")
+
+
+def _write_npy(file: BinaryIO, words: Sequence[str], vectors: WordVectors) -> None:
+    np.save(file, vectors.matrix, allow_pickle=False)
+
+
+def _write_npz(file: BinaryIO, words: Sequence[str], vectors: WordVectors) -> None:
+    # NumPy's strings drop NULs at the end of a word, so such a word would not come back.
+    _refuse(r"\0$", words, "an .npz file")
+    np.savez(file, words=np.array(list(words)), matrix=vectors.matrix)
+
+
+def _write_safetensors(file: BinaryIO, words: Sequence[str], vectors: WordVectors) -> None:
+    matrix = np.ascontiguousarray(vectors.matrix, dtype="<f4")
+    entry = {"dtype": "F32", "shape": list(matrix.shape), "data_offsets": [0, matrix.nbytes]}
+    header = json.dumps({"embeddings": entry}).encode()
+    header += b" " * (-len(header) % 8)
+    file.write(len(header).to_bytes(8, "little") + header)
+    file.write(matrix.data)
+
+
+def _write_parquet(file: BinaryIO, words: Sequence[str], vectors: WordVectors) -> None:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtraError("writing Parquet", "parquet") from None
+    flat = pa.array(np.ascontiguousarray(vectors.matrix).ravel())
+    lists = pa.FixedSizeListArray.from_arrays(flat, vectors.dims)
+    pyarrow.parquet.write_table(pa.table({"word": list(words), "vector": lists}), file)
+
+
+def _refuse(pattern: str, words: Sequence[str], what: str) -> None:
+    found = re.compile(pattern)
+    for row, word in enumerate(words):
+        if found.search(word):
+            raise InputError(f"the word {word!r} of row {row} cannot be written to {what}")
+
+
+_WRITERS: dict[str, Callable[[BinaryIO, Sequence[str], WordVectors], Any]] = {
+    ".txt": _write_text,
+    ".vec": _write_text,
+    ".txt.gz": _write_gzip,
+    ".vec.gz": _write_gzip,
+    ".bin": _write_word2vec,
+    ".npy": _write_npy,
+    ".npz": _write_npz,
+    ".safetensors": _write_safetensors,
+    ".parquet": _write_parquet,
+}

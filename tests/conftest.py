@@ -1,0 +1,44 @@
+"""Small vectors with structure in them, and where the evaluation data lies."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import embits
+
+
+def clustered(n=600, dims=24, clusters=30, seed=0):
+    """Vectors in clusters, so that neighbors mean something."""
+    rng = np.random.default_rng(seed)
+    centers = rng.normal(0, 0.5, (clusters, dims))
+    return (centers[rng.integers(0, clusters, n)] + rng.normal(0, 0.1, (n, dims))).astype("f4")
+
+
+@pytest.fixture(scope="session")
+def vectors():
+    matrix = clustered()
+    return embits.WordVectors([f"word{i}" for i in range(len(matrix))], matrix)
+
+
+@pytest.fixture(scope="session")
+def bits(vectors):
+    return embits.binarize(vectors, n_bits=100)
+
+
+@pytest.fixture
+def saved(bits, tmp_path):
+    path = tmp_path / "bits.safetensors"
+    bits.save(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def data():
+    """The folder of evaluation data: $EMBITS_DATA, or ../shared/data beside the checkout."""
+    beside = Path(__file__).parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("EMBITS_DATA", beside))
+    if not folder.is_dir():
+        pytest.skip(f"no evaluation data in {folder}; set EMBITS_DATA")
+    return folder
