@@ -11,7 +11,7 @@
 namespace embits {
 
 // Codes compared while they stay in the first-level cache, for every query of a batch.
-constexpr size_t kBlockBytes = 16 << 10;
+constexpr size_t kBlockBytes = 32 << 10;
 // A thread is worth starting for this many bytes of codes: about 100 microseconds of scanning.
 constexpr size_t kBytesPerThread = 8 << 20;
 
