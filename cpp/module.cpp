@@ -8,11 +8,11 @@
 #include "kernels.h"
 #include "multi_index.h"
 #include "rows.h"
-#include "spelling.h"
 #include "subwords.h"
 #include "text_parser.h"
 #include "top_k.h"
 #include "word2vec_parser.h"
+#include "words.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -42,6 +42,7 @@ static void bind_readers(nb::module_& m) {
         .def("__len__", &Rows::size)
         .def_prop_ro("stopped", &Rows::stopped)
         .def_prop_ro("full", &Rows::full)
+        .def_ro("lost", &Rows::lost)
         .def_ro("n_bad", &Rows::n_bad)
         .def_ro("next_place", &Rows::next_place)
         .def_prop_ro("first_bad",
@@ -83,13 +84,14 @@ static void bind_readers(nb::module_& m) {
                  nb::capsule owner(data, [](void* p) noexcept { std::free(p); });
                  return nb::ndarray<nb::numpy, float, nb::ndim<2>>(data, {n, rows.dims}, owner);
              })
-        .def(
-            "places",
-            [](Rows& rows) {
-                return nb::ndarray<nb::numpy, const int64_t, nb::ndim<1>>(
-                    rows.places.data(), {rows.places.size()}, nb::find(rows));
-            },
-            nb::rv_policy::reference_internal);
+        .def("take_places", [](Rows& rows) {
+            auto* places = new std::vector<int64_t>(std::move(rows.places));
+            nb::capsule owner(places, [](void* p) noexcept {
+                delete static_cast<std::vector<int64_t>*>(p);
+            });
+            return nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>(places->data(), {places->size()},
+                                                                owner);
+        });
     m.def(
         "ngram_buckets",
         [](nb::bytes word, int minn, int maxn, uint32_t n_buckets) {
@@ -112,6 +114,13 @@ static void bind_readers(nb::module_& m) {
 
 // What the vocabulary uses.
 static void bind_words(nb::module_& m) {
+    m.def(
+        "word_order",
+        [](Array<const uint8_t> text, Array<const uint64_t> ends, Array<uint64_t> order) {
+            nb::gil_scoped_release release;
+            embits::word_order(text.data(), ends.data(), ends.shape(0), order.data());
+        },
+        "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert());
     m.def(
         "near_spellings",
         [](Array<const uint8_t> text, Array<const uint64_t> ends, nb::bytes word,

@@ -192,10 +192,8 @@ void parse_text(const char* block, size_t size, unsigned threads, Rows& rows) {
     while (last > begin && last[-1] != '\n') --last;
     parse_lines(begin, static_cast<size_t>(last - begin), threads, rows);
     rows.tail.append(last, end);
-    if (rows.tail.size() > kLongestLine && !rows.stopped()) {
-        rows.n_bad = 1;
-        rows.first_bad = {rows.next_place, "no line end in 64 MiB", "lines of text"};
-    }
+    if (rows.tail.size() > kLongestLine && !rows.stopped())
+        rows.refuse({rows.next_place, "no line end in 64 MiB", "lines of text"});
 }
 
 void end_text(Rows& rows) {

@@ -95,6 +95,40 @@ def test_search_takes_codes_or_floats(vectors, bits):
     assert bits.search(vectors.matrix[0], k=3)[1].shape == (3,)
 
 
+def test_asymmetric_search_scores_floats_against_bits(vectors, bits):
+    signs = 2.0 * np.unpackbits(bits.codes, axis=1, count=bits.n_bits) - 1
+    wanted = bits.coder.project(vectors.matrix[:4]).astype("f8") @ signs.T
+    scores, rows = bits.search(vectors.matrix[:4], k=9, metric="asymmetric")
+    assert np.allclose(scores, -np.sort(-wanted, axis=1)[:, :9], atol=1e-4)
+    assert np.array_equal(rows, np.argsort(-wanted, axis=1, kind="stable")[:, :9])
+    all_rows = bits.search(vectors.matrix[:4], k=9, metric="asymmetric", oversample=1e9)[1]
+    assert np.array_equal(all_rows, rows)
+
+
+def test_a_shortlist_is_put_in_order_by_the_original_floats(vectors, bits, tmp_path):
+    unit = vectors.matrix / np.linalg.norm(vectors.matrix, axis=1, keepdims=True)
+    wanted = np.argsort(-(unit @ unit[3]), kind="stable")[:5]
+    np.save(tmp_path / "x.npy", vectors.matrix)
+    for metric in ("hamming", "asymmetric"):
+        _, rows = bits.search(
+            vectors.matrix[3], k=5, metric=metric, oversample=120, floats=tmp_path / "x.npy"
+        )
+        assert np.array_equal(rows, wanted)
+
+
+def test_searches_that_need_floats_refuse_codes(vectors, bits):
+    for wrong in (
+        {"metric": "asymmetric"},
+        {"floats": vectors.matrix},
+        {"oversample": 4},
+        {"metric": "cosine"},
+    ):
+        with pytest.raises(embits.InputError):
+            bits.search(bits.codes[:2], **wrong)
+    with pytest.raises(embits.InputError, match="expected the originals"):
+        bits.search(vectors.matrix[:2], floats=vectors.matrix[:5])
+
+
 def test_a_file_answers_as_the_object_it_was_saved_from(bits, saved):
     opened = embits.load(saved, verify=True)
     assert opened.most_similar("word9") == bits.most_similar("word9")

@@ -76,6 +76,15 @@ def test_similarity_analogy_info_and_verify_json(folder):
     assert answer("info", "--cpu")["simd"]
 
 
+def test_bench_json_has_every_width_and_the_floats(folder):
+    got = answer("bench", folder / "b.safetensors", "--raw", folder / "v.vec", "--bits", "64")
+    assert (got["words"], got["dims"], got["threads"]) == (600, 24, 1)
+    ours = [entry["bits"] for entry in got["times"] if entry["name"] == "embits"]
+    assert ours == [64, 96]
+    assert {entry["name"] for entry in got["times"] if entry["bits"] is None} >= {"NumPy (BLAS)"}
+    assert all(entry[f"top_{k}_ms"] > 0 for entry in got["times"] for k in (1, 10, 50))
+
+
 def test_encode_codes_other_vectors_with_the_same_coder(folder, vectors):
     embits.write_vectors(folder / "w.npy", embits.WordVectors(["new"], vectors.matrix[5:6]))
     done = run("encode", folder / "b.safetensors", folder / "w.npy", "-o", folder / "w.emb")

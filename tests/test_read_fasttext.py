@@ -163,7 +163,7 @@ class TestByHand:
         assert read(tmp_path, fasttext_bytes(model=3, version=11)).subwords is None
 
     def test_words_that_are_not_utf8_are_escaped_after_hashing(self, tmp_path: Path) -> None:
-        with pytest.warns(ReadWarning, match="not valid UTF-8.* word 2"):
+        with pytest.warns(ReadWarning, match="not in valid UTF-8.* word 2"):
             assert read(tmp_path, fasttext_bytes((b"a", b"\xff"))).words == ["a", "\\xff"]
 
     @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_wink_vectors_are_cut_to_their_dimensions(path: Path, indent: int | None
     np.testing.assert_array_equal(vectors.matrix, [[1, 2], [3, 4], [5, 6]])
 
 
-@settings(max_examples=60)
+@settings(deadline=None, max_examples=60)
 @given(
     st.dictionaries(st.text(st.characters(codec="utf-8")), st.just(0), min_size=1),
     st.integers(1, 4),
@@ -100,5 +100,5 @@ def test_a_row_of_the_word_brace_is_text(path: Path) -> None:
 
 def test_repeated_keys_are_left_out(path: Path) -> None:
     path.write_text('{"a": [1, 2], "a": [3, 4]}')
-    with pytest.warns(ReadWarning, match="1 repeated words left out, the first at entry 2"):
+    with pytest.warns(ReadWarning, match="1 repeated word left out, the first at entry 2"):
         np.testing.assert_array_equal(read_vectors(path).matrix, [[1, 2]])

@@ -88,7 +88,7 @@ MAGICS = st.sampled_from(
 )
 
 
-@settings(max_examples=300)
+@settings(deadline=None, max_examples=300)
 @pytest.mark.filterwarnings("ignore::embits.errors.ReadWarning")
 @given(MAGICS, st.binary(max_size=80))
 def test_no_bytes_do_anything_but_read_or_refuse(

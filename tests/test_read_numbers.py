@@ -45,7 +45,7 @@ DECIMALS = st.from_regex(
 )
 
 
-@settings(max_examples=1500)
+@settings(deadline=None, max_examples=1500)
 @given(DECIMALS.filter(fits))
 @example("16777217")
 @example("16777219")
@@ -65,7 +65,7 @@ def test_a_decimal_is_rounded_once(text: str) -> None:
     assert np.signbit(value) == text.startswith("-")
 
 
-@settings(max_examples=500)
+@settings(deadline=None, max_examples=500)
 @given(
     st.floats(width=32, allow_nan=False, allow_infinity=False),
     st.integers(-1, 1),
@@ -90,6 +90,7 @@ def decimal(digits: int, places: int) -> str:
     return f"{sign}{text[:-places]}.{text[-places:]}"
 
 
+@settings(deadline=None)
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_every_float32_comes_back_from_its_repr(value: float) -> None:
     assert parsed(repr(value)) == np.float32(value)

@@ -101,7 +101,7 @@ def test_what_is_no_matrix_is_refused(path: Path, columns: dict[str, Any], messa
 
 def test_repeated_words_are_left_out(path: Path) -> None:
     pq.write_table(pa.table({"w": ["a", "b", "a"], "v": lists(pa.list_(pa.float32()))}), path)
-    with pytest.warns(ReadWarning, match="1 repeated words left out, the first at row 3"):
+    with pytest.warns(ReadWarning, match="1 repeated word left out, the first at row 3"):
         assert read_vectors(path).words == ["a", "b"]
 
 

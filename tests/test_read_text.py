@@ -120,6 +120,9 @@ class TestUglyButReadable:
         assert rows(read_vectors(write(text))) == expected
         assert rows(read_vectors(write("3 2\n" + text))) == expected
 
+    def test_of_two_lines_the_shorter_says_how_many_numbers(self, write: Write) -> None:
+        assert list(rows(read_vectors(write(". . . 1 2\ny 3 4\n")))) == [". . .", "y"]
+
     def test_other_spaces_are_part_of_a_word(self, write: Write) -> None:
         assert list(rows(read_vectors(write("a\u00a0b 1 2\n\u0085 3 4\n\u3000 5 6\n")))) == [
             "a\u00a0b",
@@ -136,7 +139,7 @@ class TestUglyButReadable:
             assert rows(vectors) == {"a": [1, 2], "b": [3, 4]}
 
     def test_words_that_are_not_utf8_are_escaped(self, write: Write) -> None:
-        with pytest.warns(ReadWarning, match=r"2 words are not valid UTF-8.* at line 2") as caught:
+        with pytest.warns(ReadWarning, match=r"2 words not in valid UTF-8.* at line 2") as caught:
             vectors = read_vectors(write(b"a 1 2\n\xffb 3 4\nc\xc3 5 6\n"))
         assert rows(vectors) == {"a": [1, 2], "\\xffb": [3, 4], "c\\xc3": [5, 6]}
         assert len(caught) == 1
@@ -199,6 +202,14 @@ class TestRefused:
 
     def test_a_long_field_is_shown_in_part(self, write: Write) -> None:
         assert len(refusal(write(f"a 1 2\nb 3 {'x' * 10_000}\n"))) < 120
+
+    @pytest.mark.parametrize("on_bad", ["raise", "skip"])
+    def test_a_line_without_an_end(self, on_bad: str) -> None:
+        rows = _core.Rows(2, 10, on_bad == "skip", 7)
+        for _ in range(65):
+            rows.parse_text(b"x" * (1 << 20), 2)
+        assert rows.lost
+        assert rows.first_bad == (7, b"no line end in 64 MiB", b"lines of text")
 
     def test_prose(self, write: Write) -> None:
         assert "line 1" in refusal(write("It was the best of times,\nit was the worst of times,\n"))
@@ -310,10 +321,11 @@ def parsed(text: bytes, threads: int, limit: int, skip_bad: bool, cut: int) -> t
         if not rows.stopped:
             rows.parse_text(block, threads)
     rows.end_text()
-    places = rows.places().tolist()
+    places = rows.take_places().tolist()
     return places, rows.n_bad, rows.first_bad, rows.take_words(), rows.take_matrix().tolist()
 
 
+@settings(deadline=None)
 @given(LINES, st.integers(1, 9), st.integers(1, 50), st.booleans(), st.integers(0, 300))
 def test_any_number_of_threads_and_any_cut_give_the_same(
     lines: list[str], threads: int, limit: int, skip_bad: bool, cut: int
@@ -330,7 +342,7 @@ WORDS = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(deadline=None, max_examples=60)
 @given(WORDS, st.integers(1, 5), st.booleans(), st.randoms(use_true_random=False))
 def test_what_is_written_is_read_back(
     tmp_path_factory: pytest.TempPathFactory,

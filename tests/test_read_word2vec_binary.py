@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "vectors.bin"
 
 
-@settings(max_examples=50)
+@settings(deadline=None, max_examples=50)
 @given(
     st.lists(
         st.text(st.characters(codec="utf-8", exclude_characters=" \n"), min_size=1),
@@ -112,9 +113,16 @@ def test_nan_rows_may_be_skipped(path: Path) -> None:
         assert read_vectors(path, on_bad="skip").words == ["a", "c"]
 
 
-def test_a_word_without_an_end_is_refused(path: Path) -> None:
+@pytest.mark.parametrize("on_bad", ["raise", "skip"])
+def test_a_word_without_an_end_is_refused_in_any_case(path: Path, on_bad: Any) -> None:
     path.write_bytes(b"100 2\n" + b"\x01" * 200_000)
     with pytest.raises(ReadError, match="byte 6: found no space in 65536 bytes"):
+        read_vectors(path, on_bad=on_bad)
+
+
+def test_a_newline_within_a_word_is_refused(path: Path) -> None:
+    path.write_bytes(content([b"a", b"b\nc"], np.zeros((2, 2))))
+    with pytest.raises(ReadError, match="found a newline within a word"):
         read_vectors(path)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from embits import search
 from embits._version import __version__
-from embits.binary_vectors import BinaryVectors, binarize, load
+from embits.binary_vectors import BinaryVectors, load
 from embits.coders import (
     Coder,
     PaperAutoencoder,
@@ -29,6 +29,7 @@ from embits.errors import (
     TrainingError,
     UnknownWordError,
 )
+from embits.fitting import binarize
 from embits.subwords import Subwords
 from embits.vectors import WordVectors
 

@@ -13,9 +13,10 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.binary_vectors import BinaryVectors, binarize, load
+from embits.binary_vectors import BinaryVectors, load
 from embits.cli.common import FILE, json_option, megabytes, print_json, progress_bar, table
 from embits.errors import MissingExtraError
+from embits.fitting import binarize
 from embits.readers import read_vectors
 from embits.vectors import WordVectors
 

@@ -159,9 +159,11 @@ class PaperAutoencoder(Coder):
     def _epoch(self, X: NDArray[Any], order: NDArray[np.int64]) -> None:
         total = 0.0
         with np.errstate(over="ignore", invalid="ignore"):  # divergence is reported below
-            for start in range(0, len(order), self.batch_size):
-                batch = X[order[start : start + self.batch_size]]
-                total += self._step(self._clipped(as_float32(batch)))
+            # Shuffled rows are gathered for many steps at once, a step takes a slice of them.
+            for rows in blocks(len(order), 64 * self.batch_size):
+                gathered = self._clipped(as_float32(X[order[rows]]))
+                for step in blocks(len(gathered), self.batch_size):
+                    total += self._step(gathered[step])
             gram = self.W_.T @ self.W_
             gram.flat[:: len(gram) + 1] -= 1
             losses = total / len(order), 0.5 * float(np.vdot(gram, gram))
@@ -181,7 +183,7 @@ class PaperAutoencoder(Coder):
         y += c
         np.tanh(y, out=y)
         delta = y - x
-        loss = float(np.vdot(delta, delta)) / x.shape[1]
+        loss = float(np.vdot(delta, delta)) / float(x.shape[1])
         # ∂ℓ_rec/∂(Wᵀb + c) = 2/m (y - x) (1 - y²), with the learning rate folded in
         np.multiply(y, y, out=y)
         np.subtract(np.float32(1), y, out=y)

@@ -41,11 +41,9 @@ def read_parquet(source: Source, words: Words | None) -> WordVectors:
             break
     if matrix is None or done != n_rows:
         raise source.refusal(f"{done} rows", "at least one row" if done == n_rows else f"{n_rows}")
-    if words is None and name_column is not None:
-        return named_rows(source, names, matrix)
-    return named_rows(
-        source, words_for(source, n_rows, words) if words is not None else None, matrix
-    )
+    if words is not None:
+        return named_rows(source, words_for(source, n_rows, words), matrix)
+    return named_rows(source, names if name_column is not None else None, matrix)
 
 
 def read_word_column(source: Source) -> list[str]:

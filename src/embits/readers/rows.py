@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ def _by_row(row: int) -> str:
 
 def new_rows(source: Source, dims: int, first_place: int) -> _core.Rows:
     """An empty collection of rows that the native parsers fill."""
-    limit = 2**62 if source.limit is None else source.limit
+    limit = sys.maxsize if source.limit is None else source.limit
     return _core.Rows(dims, limit, source.on_bad == "skip", first_place)
 
 
@@ -38,25 +39,25 @@ def finish(source: Source, rows: _core.Rows, unit: str) -> WordVectors:
         )
     if len(rows) == 0:
         raise source.refusal("no vectors", "at least one row")
-    places = rows.places()
+    places = rows.take_places()
 
     def where(row: int) -> str:
         return f"{unit} {places[row]}"
 
-    words = decode_words(source, rows.take_words()[:-1], len(rows), where)
+    words = decode_words(source, rows.take_words()[:-1], len(places), where)
     return unique(source, words, rows.take_matrix(), where)
 
 
 def raise_first_bad(source: Source, rows: _core.Rows, unit: str, hint: str = "") -> None:
     """Refuse the file for the bad row that a parser stopped at, if it stopped at one."""
-    if rows.n_bad and source.on_bad == "raise":
+    if rows.lost or (rows.n_bad and source.on_bad == "raise"):
         place, found, expected = rows.first_bad
         raise source.refusal(_shown(found), _shown(expected) + hint, f"{unit} {place}")
 
 
 def warn_of_bad(source: Source, n_bad: int, where: str, found: str) -> None:
     """Say once how many rows `on_bad="skip"` left out."""
-    source.warn(f"{_rows(n_bad)} left out, the first at {where}: found {found}")
+    source.warn(f"{_counted(n_bad, 'row')} left out, the first at {where}: found {found}")
 
 
 def decode_words(source: Source, run: bytes, n_words: int, where: Where) -> list[str]:
@@ -79,7 +80,7 @@ def decode_words(source: Source, run: bytes, n_words: int, where: Where) -> list
         raise source.refusal("a newline within a word", "words without line ends")
     if escaped:
         source.warn(
-            f"{len(escaped)} words are not valid UTF-8 and were escaped, "
+            f"{_counted(len(escaped), 'word')} not in valid UTF-8 and escaped, "
             f"the first at {where(escaped[0])}: {words[escaped[0]]!r}"
         )
     return words
@@ -98,7 +99,7 @@ def unique(
     if not repeats:
         return WordVectors(words, matrix)
     source.warn(
-        f"{len(repeats)} repeated words left out, "
+        f"{_counted(len(repeats), 'repeated word')} left out, "
         f"the first at {where(repeats[0])}: {words[repeats[0]]!r}"
     )
     kept = np.fromiter(first.values(), np.int64, len(first))
@@ -146,11 +147,7 @@ def as_float32(source: Source, array: NDArray[Any]) -> NDArray[np.float32]:
         raise source.refusal(f"values of type {array.dtype}", "numbers")
     wanted = array[: source.rows_wanted(len(array))]
     with np.errstate(over="ignore"):  # a float64 too large becomes inf, and is refused as that
-        return (
-            np.ascontiguousarray(wanted, dtype=np.float32)
-            if (wanted.dtype != np.float32 or not wanted.flags.c_contiguous)
-            else wanted
-        )
+        return np.asanyarray(wanted, dtype=np.float32, order="C")
 
 
 def _rows_not_finite(matrix: NDArray[np.float32]) -> NDArray[np.int64]:
@@ -173,5 +170,5 @@ def _shown(message: bytes) -> str:
     return message.decode(errors="backslashreplace")
 
 
-def _rows(n: int) -> str:
-    return "1 row" if n == 1 else f"{n} rows"
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

@@ -50,7 +50,8 @@ class Source:
     def refusal(self, found: str, expected: str, where: str = "") -> ReadError:
         """The error to raise: one line, `FILE, WHERE: found X, expected Y`."""
         place = f"{self.path}, {where}" if where else f"{self.path}"
-        return ReadError(" ".join(f"{place}: found {found}, expected {expected}".split()))
+        facts = " ".join(f"found {found}, expected {expected}".split())
+        return ReadError(f"{place}: {facts}")
 
     def warn(self, message: str) -> None:
         """Tell the caller of `read_vectors` what was put right."""
@@ -116,12 +117,13 @@ class Stream:
         if self._ahead:
             yield self._ahead
             self._ahead = b""
-        with ThreadPoolExecutor(1) as reader:
-            ahead = reader.submit(self._read, BLOCK_BYTES)
-            while block := ahead.result():
-                ahead = reader.submit(self._read, BLOCK_BYTES)
+        reader = self._opened.enter_context(ThreadPoolExecutor(1))
+        ahead = reader.submit(self._read, BLOCK_BYTES)
+        while block := ahead.result():
+            if self._source.progress is not None:
                 self._source.report(self._file.tell(), self._source.size)
-                yield block
+            ahead = reader.submit(self._read, BLOCK_BYTES)
+            yield block
 
     def _read(self, size: int) -> bytes:
         try:
@@ -154,6 +156,11 @@ def _only_member(source: Source, file: IO[bytes]) -> IO[bytes]:
         return archive.open(members[0])
     except DAMAGED_ARCHIVE as error:
         raise source.refusal(f"an archive that does not open ({error})", "a plain .zip") from error
+
+
+def parser_threads() -> int:
+    """How many threads share a block of text; beyond eight, starting them costs what they gain."""
+    return min(cores(), 8)
 
 
 def cores() -> int:

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from embits.readers.rows import finish, new_rows, raise_first_bad
-from embits.readers.source import Source, Stream, cores
+from embits.readers.source import Source, Stream, parser_threads
 from embits.vectors import WordVectors
 
 _HEAD_BYTES = 1 << 20
@@ -31,7 +31,7 @@ def read_text(source: Source, stream: Stream, threads: int | None = None) -> Wor
     stream.skip(layout.header_bytes)
     rows = new_rows(source, layout.dims, first_place=1 if layout.promised_rows is None else 2)
     for block in stream.blocks():
-        rows.parse_text(block, threads or cores())
+        rows.parse_text(block, threads or parser_threads())
         raise_first_bad(source, rows, "line")
         if rows.full:
             break
@@ -56,6 +56,8 @@ def find_layout(source: Source, head: bytes) -> Layout:
     numbers as the second says. Where the next line is a word and one number, so are they.
     """
     lines = head.split(b"\n")
+    if len(head) == _HEAD_BYTES and len(lines) > 2:
+        lines.pop()  # cut by the end of the head
     promise = header(lines[0])
     counts = [
         len(fields) - 1 for line in lines[1 : _LINES_TO_COUNT + 1] if (fields := _fields(line))
@@ -73,8 +75,7 @@ def find_layout(source: Source, head: bytes) -> Layout:
             )
     if first := _fields(lines[0]):
         counts.insert(0, len(first) - 1)
-    # The last of the lines may be cut by the end of the head.
-    dims = _mode(counts[:-1] or counts) if counts else 0
+    dims = _mode(counts) if counts else 0
     if dims < 1:
         raise source.refusal("no numbers", "a word and its numbers", "line 1")
     return Layout(dims)
