@@ -11,9 +11,12 @@
 namespace embits {
 
 // Codes compared while they stay in the first-level cache, for every query of a batch.
-constexpr size_t kBlockBytes = 16 << 10;
+constexpr size_t kBlockBytes = 32 << 10;
 // A thread is worth starting for this many bytes of codes: about 100 microseconds of scanning.
 constexpr size_t kBytesPerThread = 8 << 20;
+
+// Parts of the work for each thread, so that one held up by others leaves some of its own.
+constexpr unsigned kPartsPerThread = 4;
 
 // Queries that share a pass over the codes: as many as keep what they found in 64 MB or so.
 inline size_t queries_per_pass(size_t k) { return std::clamp<size_t>((2 << 20) / k, 1, 1024); }
@@ -53,13 +56,13 @@ void run_search(const Search& search, size_t n, size_t n_queries, unsigned threa
         for (size_t q = first; q < first + count; ++q) found.push_back(search.nothing(q));
         return found;
     };
-    const unsigned parts =
+    const unsigned workers =
         worthwhile_threads(threads, n * search.width * n_queries, kBytesPerThread);
-    const bool split_rows = parts > 1 && n_queries < 8 * size_t{parts};
-    if (split_rows) {
+    if (workers > 1 && n_queries < 8 * size_t{workers}) {
+        const unsigned parts = kPartsPerThread * workers;
         std::vector<Found> found;
         for (unsigned p = 0; p < parts; ++p) found.push_back(nothing(0, n_queries));
-        run_parts(parts, [&](unsigned p) {
+        run_parts(workers, parts, [&](unsigned p) {
             scan_rows(search, start_of(p, parts, n), start_of(p + 1, parts, n), 0, found[p]);
         });
         for (size_t q = 0; q < n_queries; ++q) {
@@ -68,13 +71,14 @@ void run_search(const Search& search, size_t n, size_t n_queries, unsigned threa
         }
         return;
     }
-    run_parts(parts, [&](unsigned p) {
-        const size_t end = start_of(p + 1, parts, n_queries), pass = queries_per_pass(search.k);
-        for (size_t first = start_of(p, parts, n_queries); first < end; first += pass) {
-            Found found = nothing(first, std::min(pass, end - first));
-            scan_rows(search, 0, n, first, found);
-            for (size_t q = 0; q < found.size(); ++q) search.write(first + q, found[q]);
-        }
+    const size_t fair = (n_queries + kPartsPerThread * workers - 1) / (kPartsPerThread * workers);
+    const size_t pass = workers == 1 ? queries_per_pass(search.k)
+                                     : std::min(queries_per_pass(search.k), fair);
+    run_parts(workers, static_cast<unsigned>((n_queries + pass - 1) / pass), [&](unsigned p) {
+        const size_t first = p * pass;
+        Found found = nothing(first, std::min(pass, n_queries - first));
+        scan_rows(search, 0, n, first, found);
+        for (size_t q = 0; q < found.size(); ++q) search.write(first + q, found[q]);
     });
 }
 

@@ -19,10 +19,11 @@ uint32_t popcount(uint64_t x) { return static_cast<uint32_t>(_mm_popcnt_u64(x));
 // The next eight bytes, or the ones that are left and zeros.
 uint64_t word_at(const uint8_t* bytes, size_t left = 8) {
     uint64_t word = 0;
-    if (left >= 8)
+    if (left >= 8) {
         std::memcpy(&word, bytes, 8);
-    else
-        std::memcpy(&word, bytes, left);
+    } else {  // a loop: memcpy of a length not known beforehand is a call, and far slower
+        for (size_t i = 0; i < left; ++i) word |= uint64_t{bytes[i]} << (8 * i);
+    }
     return word;
 }
 
@@ -196,8 +197,40 @@ uint32_t weigh_words(const uint8_t* code, const uint8_t* query, const uint8_t* p
     return distance;
 }
 
+// Codes of 8 or 16 bytes, several to a vector.
+size_t scan_weighted_short(const uint8_t* codes, size_t n, size_t width, WeightedQuery query,
+                           uint32_t limit, Hit* hits) {
+    const size_t per_vector = 32 / width;
+    uint8_t code[32], planes[kPlanes * 32];
+    for (size_t i = 0; i < 32; i += width) {
+        std::memcpy(code + i, query.code, width);
+        for (size_t p = 0; p < kPlanes; ++p)
+            std::memcpy(planes + 32 * p + i, query.planes + p * width, width);
+    }
+    size_t found = 0;
+    for (size_t row = 0; row < n; row += per_vector) {
+        const size_t count = n - row < per_vector ? n - row : per_vector;
+        uint8_t last[32] = {};
+        if (count < per_vector) std::memcpy(last, codes + row * width, count * width);
+        const __m256i block = load(count < per_vector ? last : codes + row * width);
+        uint64_t words[4];
+        _mm256_storeu_si256(
+            reinterpret_cast<__m256i*>(words),
+            _mm256_sad_epu8(weigh(_mm256_xor_si256(block, load(code)), planes, 32),
+                            _mm256_setzero_si256()));
+        for (size_t i = 0; i < count; ++i) {
+            const uint64_t distance = width == 8 ? words[i] : words[2 * i] + words[2 * i + 1];
+            if (distance < limit)
+                hits[found++] = {static_cast<uint32_t>(row + i), static_cast<uint32_t>(distance)};
+        }
+    }
+    return found;
+}
+
 size_t weighted_below(const uint8_t* codes, size_t n, size_t width, WeightedQuery query,
                       uint32_t limit, Hit* hits) {
+    if (width == 8 || width == 16)
+        return scan_weighted_short(codes, n, width, query, limit, hits);
     const size_t whole = width / 32 * 32;
     size_t found = 0;
     for (size_t row = 0; row < n; ++row, codes += width) {

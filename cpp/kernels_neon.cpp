@@ -21,10 +21,11 @@ uint8x16_t differing_bits(const uint8_t* a, const uint8_t* b) {
 // The next eight bytes, or the ones that are left and zeros.
 uint64_t word_at(const uint8_t* bytes, size_t left) {
     uint64_t word = 0;
-    if (left >= 8)
+    if (left >= 8) {
         std::memcpy(&word, bytes, 8);
-    else
-        std::memcpy(&word, bytes, left);
+    } else {  // a loop: memcpy of a length not known beforehand is a call, and far slower
+        for (size_t i = 0; i < left; ++i) word |= uint64_t{bytes[i]} << (8 * i);
+    }
     return word;
 }
 

@@ -21,9 +21,15 @@ using Codes = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::
 template <typename T>
 using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <typename T>
-using Array2D = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <typename T>
 using Out2D = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+// One query and its answer have one dimension, a batch has two.
+template <typename T>
+using Batch = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
+
+template <typename T>
+static size_t length(const Batch<T>& batch) {
+    return batch.ndim() == 1 ? 1 : batch.shape(0);
+}
 
 // What the readers use: rows gathered from text and from word2vec's binary, and fastText's n-grams.
 static void bind_readers(nb::module_& m) {
@@ -135,24 +141,23 @@ static void bind_search(nb::module_& m) {
         for (auto table = embits::available_kernels(); *table; ++table) names.append((*table)->name);
         return names;
     });
-    // .noconvert(): an output array must never be a silent copy.
     m.def(
         "top_k",
-        [](Codes codes, Codes queries, size_t k, unsigned threads, Out2D<int32_t> distances,
-           Out2D<int64_t> rows) {
+        [](Codes codes, Batch<const uint8_t> queries, size_t k, unsigned threads,
+           Batch<int32_t> distances, Batch<int64_t> rows) {
             nb::gil_scoped_release release;
             embits::top_k(codes.data(), codes.shape(0), codes.shape(1), queries.data(),
-                          queries.shape(0), k, threads, distances.data(), rows.data());
+                          length(queries), k, threads, distances.data(), rows.data());
         },
         "codes"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "threads"_a,
         "distances"_a.noconvert(), "rows"_a.noconvert());
     m.def(
         "asymmetric_top_k",
-        [](Codes codes, Array2D<float> queries, size_t k, unsigned threads, Out2D<float> scores,
-           Out2D<int64_t> rows) {
+        [](Codes codes, Batch<const float> queries, size_t k, unsigned threads,
+           Batch<float> scores, Batch<int64_t> rows) {
             nb::gil_scoped_release release;
             embits::asymmetric_top_k(codes.data(), codes.shape(0), codes.shape(1), queries.data(),
-                                     queries.shape(0), queries.shape(1), k, threads,
+                                     length(queries), queries.shape(queries.ndim() - 1), k, threads,
                                      scores.data(), rows.data());
         },
         "codes"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "threads"_a, "scores"_a.noconvert(),
@@ -169,10 +174,10 @@ static void bind_search(nb::module_& m) {
         .def_prop_ro("bytes", &embits::MultiIndex::bytes)
         .def(
             "top_k",
-            [](const embits::MultiIndex& self, Codes queries, size_t k, unsigned threads,
-               Out2D<int32_t> distances, Out2D<int64_t> rows) {
+            [](const embits::MultiIndex& self, Batch<const uint8_t> queries, size_t k,
+               unsigned threads, Batch<int32_t> distances, Batch<int64_t> rows) {
                 nb::gil_scoped_release release;
-                return self.top_k(queries.data(), queries.shape(0), k, threads, distances.data(),
+                return self.top_k(queries.data(), length(queries), k, threads, distances.data(),
                                   rows.data());
             },
             "queries"_a.noconvert(), "k"_a, "threads"_a, "distances"_a.noconvert(),

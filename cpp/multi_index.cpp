@@ -49,10 +49,8 @@ MultiIndex::MultiIndex(const uint8_t* codes, size_t n, size_t width, unsigned n_
         const unsigned begin = n_bits * t / n_chunks, end = n_bits * (t + 1) / n_chunks;
         tables_[t].chunk = {begin, end - begin};
     }
-    const unsigned parts = worthwhile_threads(0, n * width * n_chunks, kBytesPerThread);
-    run_parts(std::min(parts, n_chunks), [&](unsigned p) {
-        for (unsigned t = p; t < n_chunks; t += std::min(parts, n_chunks)) fill(tables_[t]);
-    });
+    const unsigned workers = worthwhile_threads(0, n * width * n_chunks, kBytesPerThread);
+    run_parts(std::min(workers, n_chunks), n_chunks, [&](unsigned t) { fill(tables_[t]); });
 }
 
 // A counting sort of the rows by the chunk's value, equal values in row order.
@@ -192,10 +190,11 @@ size_t MultiIndex::top_k(const uint8_t* queries, size_t n_queries, size_t k, uns
                          int32_t* distances, int64_t* rows) const {
     if (k == 0 || n_queries == 0) return 0;
     std::vector<uint8_t> answered(n_queries);
-    constexpr size_t kQueriesPerThread = 8;
-    const unsigned parts = worthwhile_threads(threads, n_queries, kQueriesPerThread);
-    run_parts(parts, [&](unsigned p) {
-        for (size_t q = start_of(p, parts, n_queries); q < start_of(p + 1, parts, n_queries); ++q)
+    constexpr size_t kQueriesPerPart = 8;
+    const unsigned parts = static_cast<unsigned>((n_queries + kQueriesPerPart - 1) / kQueriesPerPart);
+    run_parts(worthwhile_threads(threads, n_queries, kQueriesPerPart), parts, [&](unsigned p) {
+        const size_t first = p * kQueriesPerPart;
+        for (size_t q = first; q < std::min(first + kQueriesPerPart, n_queries); ++q)
             answered[q] = probe(queries + q * width_, k, distances + q * k, rows + q * k);
     });
 

@@ -31,27 +31,28 @@ def packed_codes(codes: Any) -> NDArray[np.uint8]:
     return checked
 
 
-def packed_batch(queries: Any, width: int) -> tuple[NDArray[np.uint8], bool]:
-    """`queries` as contiguous packed bits of shape (q, width), and whether it was a single one."""
-    queries = packed("queries", queries)
-    if queries.ndim not in (1, 2):
-        raise InputError(f"queries have {queries.ndim} dimensions, expected 1 or 2")
-    if queries.shape[-1] != width:
-        raise InputError(f"queries are {queries.shape[-1]} bytes wide, the codes {width}")
-    return (queries, False) if queries.ndim == 2 else (queries[np.newaxis], True)
+def packed_queries(queries: Any, width: int) -> NDArray[np.uint8]:
+    """`queries` as contiguous packed bits of shape (width,) or (q, width)."""
+    checked = packed("queries", queries)
+    if checked.ndim not in (1, 2):
+        raise InputError(f"queries have {checked.ndim} dimensions, expected 1 or 2")
+    if checked.shape[-1] != width:
+        raise InputError(f"queries are {checked.shape[-1]} bytes wide, the codes {width}")
+    return checked
 
 
-def float_batch(name: str, queries: Any) -> tuple[NDArray[np.float32], bool]:
-    """`queries` as finite float32 of shape (q, dims), and whether it was a single one."""
+def float_queries(name: str, queries: Any) -> NDArray[np.float32]:
+    """`queries` as contiguous, finite float32 of shape (dims,) or (q, dims)."""
     queries = np.asarray(queries)
     if queries.dtype.kind not in "fiu":
         raise InputError(f"{name} are {queries.dtype}, expected numbers")
     if queries.ndim not in (1, 2):
         raise InputError(f"{name} have {queries.ndim} dimensions, expected 1 or 2")
-    batch = np.ascontiguousarray(queries if queries.ndim == 2 else queries[np.newaxis], np.float32)
-    if not np.isfinite(batch).all():
+    with np.errstate(over="ignore"):  # beyond float32 becomes infinity, and is refused below
+        checked = np.ascontiguousarray(queries, dtype=np.float32)
+    if not np.isfinite(checked).all():
         raise InputError(f"{name} hold NaN, infinity or a number beyond float32")
-    return batch, queries.ndim == 1
+    return checked
 
 
 def wanted_rows(k: Any, n: int) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
-from embits._search_arguments import packed_batch, packed_codes, wanted_rows, wanted_threads
+from embits._search_arguments import packed_codes, packed_queries, wanted_rows, wanted_threads
 from embits.errors import InputError
 
 # Below this the codes lie in the processor's cache, and the scan was as fast (measured: 8 MB).
@@ -67,18 +67,19 @@ class MultiIndex:
         self, queries: NDArray[np.uint8], k: int, threads: int | None = None
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """The k rows nearest to each query: arguments and results as in `embits.search.top_k`."""
-        batch, single = packed_batch(queries, self._codes.shape[1])
-        k = wanted_rows(k, len(self._codes))
-        distances = np.empty((len(batch), k), dtype=np.int32)
-        rows = np.empty((len(batch), k), dtype=np.int64)
+        queries = packed_queries(queries, self._codes.shape[1])
+        shape = (*queries.shape[:-1], wanted_rows(k, len(self._codes)))
+        distances = np.empty(shape, np.int32)
+        rows = np.empty(shape, np.int64)
+        most = wanted_threads(threads)
         try:
             if self._tables:
-                self._tables.top_k(batch, k, wanted_threads(threads), distances, rows)
+                self._tables.top_k(queries, shape[-1], most, distances, rows)
             else:
-                _core.top_k(self._codes, batch, k, wanted_threads(threads), distances, rows)
+                _core.top_k(self._codes, queries, shape[-1], most, distances, rows)
         except ValueError as error:  # the one it raises: EMBITS_SIMD is wrong
             raise InputError(str(error)) from None
-        return (distances[0], rows[0]) if single else (distances, rows)
+        return distances, rows
 
 
 def _best_chunks(n: int, width: int) -> int:

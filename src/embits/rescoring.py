@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from embits._search_arguments import float_batch, packed_codes, wanted_rows
+from embits._search_arguments import float_queries, packed_codes, wanted_rows
 from embits.errors import InputError
 from embits.search import asymmetric_top_k
 
@@ -63,13 +63,14 @@ def rescore_bits(
         (array([0.5], dtype=float32), array([0]))
     """
     codes = packed_codes(codes)
-    batch, single = float_batch("projections", projections)
+    queries = float_queries("projections", projections)
+    batch = np.atleast_2d(queries)
 
     def best(q: int, rows: NDArray[np.int64], k: int) -> Rescored:
         scores, places = asymmetric_top_k(codes[rows], batch[q], k, threads=1)
         return scores, rows[places]
 
-    return _rescored(best, len(batch), single, shortlist, len(codes), k)
+    return _rescored(best, queries.shape[:-1], shortlist, len(codes), k)
 
 
 def rescore_floats(
@@ -96,7 +97,8 @@ def rescore_floats(
         >>> rescore_floats(floats, [0.0, 1.0], np.array([0, 1, 2]), k=2)
         (array([1. , 0.8], dtype=float32), array([2, 1]))
     """
-    batch, single = float_batch("queries", queries)
+    queries = float_queries("queries", queries)
+    batch = np.atleast_2d(queries)
     if floats.ndim != 2 or floats.shape[1] != batch.shape[1]:
         raise InputError(f"floats of shape {floats.shape}, queries of {batch.shape[1]} dimensions")
 
@@ -108,31 +110,30 @@ def rescore_floats(
         places = np.argsort(-cosines, kind="stable")[:k]
         return cosines[places].astype(np.float32), rows[places]
 
-    return _rescored(best, len(batch), single, shortlist, len(floats), k)
+    return _rescored(best, queries.shape[:-1], shortlist, len(floats), k)
 
 
 def _rescored(
     best: Callable[[int, NDArray[np.int64], int], Rescored],
-    n_queries: int,
-    single: bool,
+    shape: tuple[int, ...],
     shortlist: Any,
     n: int,
     k: int,
 ) -> Rescored:
-    """Runs `best` on each query's shortlist, put in row order so that ties come out in it."""
+    """Runs `best` on the shortlist of each of `shape` queries, in row order, so that ties are."""
     shortlist = np.asarray(shortlist)
-    if shortlist.dtype.kind not in "iu" or shortlist.ndim != (1 if single else 2):
+    if shortlist.dtype.kind not in "iu" or shortlist.shape[:-1] != shape or shortlist.ndim == 0:
+        expected = (*shape, "m")
         raise InputError(
-            f"a shortlist of {shortlist.dtype}, shape {shortlist.shape}: expected rows"
+            f"the shortlist is {shortlist.dtype} of shape {shortlist.shape}, "
+            f"expected row numbers of shape ({', '.join(map(str, expected))})"
         )
     lists = np.sort(np.atleast_2d(shortlist).astype(np.int64), axis=1)
-    if len(lists) != n_queries:
-        raise InputError(f"{len(lists)} shortlists for {n_queries} queries")
     if lists.size and (lists[:, 0].min() < 0 or lists[:, -1].max() >= n):
-        raise InputError(f"a shortlist holds rows outside 0 to {n - 1}")
+        raise InputError(f"the shortlist holds rows outside 0 to {n - 1}")
     k = wanted_rows(k, lists.shape[1])
-    scores = np.empty((n_queries, k), dtype=np.float32)
-    rows = np.empty((n_queries, k), dtype=np.int64)
+    scores = np.empty((len(lists), k), dtype=np.float32)
+    rows = np.empty((len(lists), k), dtype=np.int64)
     for q, listed in enumerate(lists):
         scores[q], rows[q] = best(q, listed, k)
-    return (scores[0], rows[0]) if single else (scores, rows)
+    return scores.reshape(*shape, k), rows.reshape(*shape, k)

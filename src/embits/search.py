@@ -7,9 +7,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from embits import _core
 from embits._search_arguments import (
-    float_batch,
-    packed_batch,
+    float_queries,
     packed_codes,
+    packed_queries,
     wanted_rows,
     wanted_threads,
 )
@@ -50,15 +50,15 @@ def top_k(
         ([1, 2], [2, 0])
     """
     codes = packed_codes(codes)
-    batch, single = packed_batch(queries, codes.shape[1])
-    k = wanted_rows(k, len(codes))
-    distances = np.empty((len(batch), k), dtype=np.int32)
-    rows = np.empty((len(batch), k), dtype=np.int64)
+    queries = packed_queries(queries, codes.shape[1])
+    shape = (*queries.shape[:-1], wanted_rows(k, len(codes)))
+    distances = np.empty(shape, np.int32)
+    rows = np.empty(shape, np.int64)
     try:
-        _core.top_k(codes, batch, k, wanted_threads(threads), distances, rows)
+        _core.top_k(codes, queries, shape[-1], wanted_threads(threads), distances, rows)
     except ValueError as error:  # the one it raises: EMBITS_SIMD is wrong
         raise InputError(str(error)) from None
-    return (distances[0], rows[0]) if single else (distances, rows)
+    return distances, rows
 
 
 def asymmetric_top_k(
@@ -96,19 +96,18 @@ def asymmetric_top_k(
         ([3.5, 0.5], [1, 0])
     """
     codes = packed_codes(codes)
-    batch, single = float_batch("projections", projections)
-    if (batch.shape[1] + 7) // 8 != codes.shape[1]:
-        raise InputError(
-            f"projections have {batch.shape[1]} bits, the codes hold {codes.shape[1]} bytes"
-        )
-    k = wanted_rows(k, len(codes))
-    scores = np.empty((len(batch), k), dtype=np.float32)
-    rows = np.empty((len(batch), k), dtype=np.int64)
+    queries = float_queries("projections", projections)
+    n_bits, width = queries.shape[-1], codes.shape[1]
+    if (n_bits + 7) // 8 != width:
+        raise InputError(f"projections have {n_bits} bits, the codes hold {width} bytes")
+    shape = (*queries.shape[:-1], wanted_rows(k, len(codes)))
+    scores = np.empty(shape, np.float32)
+    rows = np.empty(shape, np.int64)
     try:
-        _core.asymmetric_top_k(codes, batch, k, wanted_threads(threads), scores, rows)
+        _core.asymmetric_top_k(codes, queries, shape[-1], wanted_threads(threads), scores, rows)
     except ValueError as error:  # the one it raises: EMBITS_SIMD is wrong
         raise InputError(str(error)) from None
-    return (scores[0], rows[0]) if single else (scores, rows)
+    return scores, rows
 
 
 def simd() -> str:
