@@ -19,6 +19,14 @@ struct Hit {
     uint32_t distance;
 };
 
+// A query whose bits have weights: bit i weighs the number whose binary digits, most significant
+// first, are bit i of each plane.
+constexpr size_t kPlanes = 4;
+struct WeightedQuery {
+    const uint8_t* code;    // `width` bytes
+    const uint8_t* planes;  // kPlanes rows of `width` bytes
+};
+
 struct Kernels {
     const char* name;
 
@@ -26,6 +34,10 @@ struct Kernels {
     // many. `codes` are n rows of `width` bytes (n < 2^32), and `hits` has room for n.
     size_t (*below)(const uint8_t* codes, size_t n, size_t width, const uint8_t* query,
                     uint32_t limit, Hit* hits);
+
+    // The same where each differing bit adds its weight to the distance.
+    size_t (*weighted_below)(const uint8_t* codes, size_t n, size_t width, WeightedQuery query,
+                             uint32_t limit, Hit* hits);
 };
 
 extern const Kernels kPortable;

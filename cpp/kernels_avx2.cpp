@@ -16,9 +16,14 @@ namespace {
 
 uint32_t popcount(uint64_t x) { return static_cast<uint32_t>(_mm_popcnt_u64(x)); }
 
-uint64_t word_at(const uint8_t* bytes) {
-    uint64_t word;
-    std::memcpy(&word, bytes, 8);
+// The next eight bytes, or the ones that are left and zeros.
+uint64_t word_at(const uint8_t* bytes, size_t left = 8) {
+    uint64_t word = 0;
+    if (left >= 8) {
+        std::memcpy(&word, bytes, 8);
+    } else {  // a loop: memcpy of a length not known beforehand is a call, and far slower
+        for (size_t i = 0; i < left; ++i) word |= uint64_t{bytes[i]} << (8 * i);
+    }
     return word;
 }
 
@@ -144,15 +149,11 @@ size_t scan_long(const uint8_t* codes, size_t n, size_t width, const uint8_t* qu
 size_t scan_short(const uint8_t* codes, size_t n, size_t width, const uint8_t* query,
                   uint32_t limit, Hit* hits) {
     const uint64_t mask = (uint64_t{1} << (8 * width)) - 1;
-    uint64_t wanted = 0;
-    std::memcpy(&wanted, query, width);
+    const uint64_t wanted = word_at(query, width);
     size_t found = 0;
     for (size_t row = 0; row < n; ++row, codes += width) {
-        uint64_t word = 0;
-        if ((n - row) * width >= 8)
-            word = word_at(codes) & mask;
-        else
-            std::memcpy(&word, codes, width);
+        const bool whole_word = (n - row) * width >= 8;
+        const uint64_t word = whole_word ? word_at(codes) & mask : word_at(codes, width);
         const uint32_t distance = popcount(word ^ wanted);
         if (distance < limit) hits[found++] = {static_cast<uint32_t>(row), distance};
     }
@@ -171,8 +172,87 @@ size_t below(const uint8_t* codes, size_t n, size_t width, const uint8_t* query,
                      : scan_short(codes, n, width, query, limit, hits);
 }
 
+// ---- Weighted bits
+
+// A byte of differing bits weighs at most 8 * 15, which still fits a byte.
+__m256i weigh(__m256i differing, const uint8_t* plane, size_t width) {
+    __m256i sum = _mm256_setzero_si256();
+    for (size_t p = 0; p < kPlanes; ++p, plane += width)
+        sum = _mm256_add_epi8(_mm256_add_epi8(sum, sum),
+                              byte_counts(_mm256_and_si256(differing, load(plane))));
+    return sum;
+}
+
+uint32_t weigh_words(const uint8_t* code, const uint8_t* query, const uint8_t* planes,
+                     size_t width, size_t length) {
+    uint32_t distance = 0;
+    for (size_t i = 0; i < length; i += 8) {
+        const size_t left = length - i;
+        uint64_t differing = word_at(code + i, left) ^ word_at(query + i, left);
+        uint32_t sum = 0;
+        for (size_t p = 0; p < kPlanes; ++p)
+            sum = 2 * sum + popcount(differing & word_at(planes + p * width + i, left));
+        distance += sum;
+    }
+    return distance;
+}
+
+// Codes of 8 or 16 bytes, several to a vector.
+size_t scan_weighted_short(const uint8_t* codes, size_t n, size_t width, WeightedQuery query,
+                           uint32_t limit, Hit* hits) {
+    const size_t per_vector = 32 / width;
+    uint8_t code[32], planes[kPlanes * 32];
+    for (size_t i = 0; i < 32; i += width) {
+        std::memcpy(code + i, query.code, width);
+        for (size_t p = 0; p < kPlanes; ++p)
+            std::memcpy(planes + 32 * p + i, query.planes + p * width, width);
+    }
+    size_t found = 0;
+    for (size_t row = 0; row < n; row += per_vector) {
+        const size_t count = n - row < per_vector ? n - row : per_vector;
+        uint8_t last[32] = {};
+        if (count < per_vector) std::memcpy(last, codes + row * width, count * width);
+        const __m256i block = load(count < per_vector ? last : codes + row * width);
+        uint64_t words[4];
+        _mm256_storeu_si256(
+            reinterpret_cast<__m256i*>(words),
+            _mm256_sad_epu8(weigh(_mm256_xor_si256(block, load(code)), planes, 32),
+                            _mm256_setzero_si256()));
+        for (size_t i = 0; i < count; ++i) {
+            const uint64_t distance = width == 8 ? words[i] : words[2 * i] + words[2 * i + 1];
+            if (distance < limit)
+                hits[found++] = {static_cast<uint32_t>(row + i), static_cast<uint32_t>(distance)};
+        }
+    }
+    return found;
+}
+
+size_t weighted_below(const uint8_t* codes, size_t n, size_t width, WeightedQuery query,
+                      uint32_t limit, Hit* hits) {
+    if (width == 8 || width == 16)
+        return scan_weighted_short(codes, n, width, query, limit, hits);
+    const size_t whole = width / 32 * 32;
+    size_t found = 0;
+    for (size_t row = 0; row < n; ++row, codes += width) {
+        __m256i sums = _mm256_setzero_si256();
+        for (size_t i = 0; i < whole; i += 32) {
+            const __m256i differing = _mm256_xor_si256(load(codes + i), load(query.code + i));
+            const __m256i weights = weigh(differing, query.planes + i, width);
+            sums = _mm256_add_epi64(sums, _mm256_sad_epu8(weights, _mm256_setzero_si256()));
+        }
+        const __m128i halves =
+            _mm_add_epi64(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+        const uint32_t distance =
+            static_cast<uint32_t>(_mm_cvtsi128_si32(halves) + _mm_extract_epi32(halves, 2)) +
+            weigh_words(codes + whole, query.code + whole, query.planes + whole, width,
+                        width - whole);
+        if (distance < limit) hits[found++] = {static_cast<uint32_t>(row), distance};
+    }
+    return found;
+}
+
 }  // namespace
 
-const Kernels kAvx2 = {"avx2", below};
+const Kernels kAvx2 = {"avx2", below, weighted_below};
 
 }  // namespace embits

@@ -217,8 +217,120 @@ size_t below(const uint8_t* codes, size_t n, size_t width, const uint8_t* query,
     return scan_wide(codes, n, width, query, limit, hits);
 }
 
+// ---- Weighted bits: a word weighs at most 64 * 15, so four vectors share lanes of 16 bits
+
+struct Weights {
+    __m512i code;
+    __m512i planes[kPlanes];
+
+    __m512i operator()(__m512i codes) const {
+        constexpr int kDifferingAndWeighted = 0x28;  // (codes ^ code) & plane
+        __m512i sum = _mm512_setzero_si512();
+        for (size_t p = 0; p < kPlanes; ++p) {
+            const __m512i bits =
+                _mm512_ternarylogic_epi64(codes, code, planes[p], kDifferingAndWeighted);
+            sum = _mm512_add_epi64(_mm512_add_epi64(sum, sum), _mm512_popcnt_epi64(bits));
+        }
+        return sum;
+    }
+};
+
+// The shuffle that brings packed sums into 16-bit lanes: word 0 of every code, word 1, ...
+template <size_t Words>
+__m512i word_order() {
+    constexpr size_t per_vector = 8 / Words, group = 32 / Words;
+    alignas(kVector) uint16_t index[32];
+    for (size_t i = 0; i < 32; ++i) {
+        const size_t word = i / group, code = i % group;
+        index[i] =
+            static_cast<uint16_t>(4 * (code % per_vector * Words + word) + code / per_vector);
+    }
+    return _mm512_load_si512(index);
+}
+
+// The first half of the lanes plus the second.
+template <size_t Words>
+__m512i add_words(__m512i sums) {
+    if (Words >= 2) sums = _mm512_add_epi16(sums, _mm512_shuffle_i64x2(sums, sums, 0x4e));
+    if (Words >= 4) sums = _mm512_add_epi16(sums, _mm512_shuffle_i64x2(sums, sums, 0xb1));
+    if (Words >= 8) sums = _mm512_add_epi16(sums, _mm512_shuffle_epi32(sums, _MM_PERM_BADC));
+    return sums;
+}
+
+template <size_t Words, class Load>
+size_t scan_weighted(const uint8_t* codes, size_t n, size_t width, const Load& load,
+                     const Weights& weigh, uint32_t limit, Hit* hits) {
+    constexpr size_t per_vector = 8 / Words, vectors = 4, group = vectors * per_vector;
+    const __m512i order = word_order<Words>();
+    const size_t step = per_vector * width;
+    if (limit > 0xffff) limit = 0xffff;  // the lanes are narrow; no distance comes near
+    const __m512i limits = _mm512_set1_epi16(static_cast<short>(limit));
+    Hit* hit = hits;
+    const auto distances_of = [&](const uint8_t* from) {
+        __m512i packed = weigh(load(from));
+        for (size_t v = 1; v < vectors; ++v)
+            packed = _mm512_or_si512(
+                packed, _mm512_slli_epi64(weigh(load(from + v * step)), static_cast<unsigned>(16 * v)));
+        return add_words<Words>(_mm512_permutexvar_epi16(order, packed));
+    };
+    size_t row = 0;
+    for (; row + group <= n; row += group) {
+        const __m512i distances = distances_of(codes + row * width);
+        const uint64_t mask = _mm512_cmplt_epu16_mask(distances, limits) & first_bytes(group);
+        if (mask) hit = write_hits<uint16_t>(distances, mask, row, hit);
+    }
+    if (row < n) {
+        uint8_t last[vectors * kVector] = {};
+        std::memcpy(last, codes + row * width, (n - row) * width);
+        const __m512i distances = distances_of(last);
+        const uint64_t mask = _mm512_cmplt_epu16_mask(distances, limits) & first_bytes(n - row);
+        hit = write_hits<uint16_t>(distances, mask, row, hit);
+    }
+    return static_cast<size_t>(hit - hits);
+}
+
+template <size_t Words>
+size_t scan_weighted_field(const uint8_t* codes, size_t n, size_t width, WeightedQuery query,
+                           uint32_t limit, Hit* hits) {
+    Weights weigh;
+    weigh.code = load_query(query.code, width, 8 * Words);
+    for (size_t p = 0; p < kPlanes; ++p)
+        weigh.planes[p] = load_query(query.planes + p * width, width, 8 * Words);
+    if (width == 8 * Words)
+        return scan_weighted<Words>(codes, n, 8 * Words, ExactLoad{}, weigh, limit, hits);
+    return scan_weighted<Words>(codes, n, width, SpreadLoad(width, 8 * Words), weigh, limit, hits);
+}
+
+size_t scan_weighted_wide(const uint8_t* codes, size_t n, size_t width, WeightedQuery query,
+                          uint32_t limit, Hit* hits) {
+    size_t found = 0;
+    for (size_t row = 0; row < n; ++row, codes += width) {
+        __m512i sums = _mm512_setzero_si512();
+        for (size_t i = 0; i < width; i += kVector) {
+            const __mmask64 bytes = first_bytes(width - i);
+            Weights weigh;
+            weigh.code = _mm512_maskz_loadu_epi8(bytes, query.code + i);
+            for (size_t p = 0; p < kPlanes; ++p)
+                weigh.planes[p] = _mm512_maskz_loadu_epi8(bytes, query.planes + p * width + i);
+            sums = _mm512_add_epi64(sums, weigh(_mm512_maskz_loadu_epi8(bytes, codes + i)));
+        }
+        const uint32_t distance = static_cast<uint32_t>(_mm512_reduce_add_epi64(sums));
+        if (distance < limit) hits[found++] = {static_cast<uint32_t>(row), distance};
+    }
+    return found;
+}
+
+size_t weighted_below(const uint8_t* codes, size_t n, size_t width, WeightedQuery query,
+                      uint32_t limit, Hit* hits) {
+    if (width <= 8) return scan_weighted_field<1>(codes, n, width, query, limit, hits);
+    if (width <= 16) return scan_weighted_field<2>(codes, n, width, query, limit, hits);
+    if (width <= 32) return scan_weighted_field<4>(codes, n, width, query, limit, hits);
+    if (width <= 64) return scan_weighted_field<8>(codes, n, width, query, limit, hits);
+    return scan_weighted_wide(codes, n, width, query, limit, hits);
+}
+
 }  // namespace
 
-const Kernels kAvx512 = {"avx512", below};
+const Kernels kAvx512 = {"avx512", below, weighted_below};
 
 }  // namespace embits

@@ -4,13 +4,15 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "asymmetric.h"
 #include "kernels.h"
+#include "multi_index.h"
 #include "rows.h"
-#include "spelling.h"
 #include "subwords.h"
 #include "text_parser.h"
 #include "top_k.h"
 #include "word2vec_parser.h"
+#include "words.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -20,6 +22,14 @@ template <typename T>
 using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <typename T>
 using Out2D = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+// One query and its answer have one dimension, a batch has two.
+template <typename T>
+using Batch = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
+
+template <typename T>
+static size_t length(const Batch<T>& batch) {
+    return batch.ndim() == 1 ? 1 : batch.shape(0);
+}
 
 // What the readers use: rows gathered from text and from word2vec's binary, and fastText's n-grams.
 static void bind_readers(nb::module_& m) {
@@ -30,7 +40,9 @@ static void bind_readers(nb::module_& m) {
         .def(nb::init<size_t, size_t, bool, int64_t>(), "dims"_a, "limit"_a, "skip_bad"_a,
              "first_place"_a)
         .def("__len__", &Rows::size)
+        .def_prop_ro("stopped", &Rows::stopped)
         .def_prop_ro("full", &Rows::full)
+        .def_ro("lost", &Rows::lost)
         .def_ro("n_bad", &Rows::n_bad)
         .def_ro("next_place", &Rows::next_place)
         .def_prop_ro("first_bad",
@@ -49,6 +61,7 @@ static void bind_readers(nb::module_& m) {
                 embits::parse_text(data, size, threads, rows);
             },
             "text"_a, "threads"_a)
+        .def("end_text", [](Rows& rows) { embits::end_text(rows); })
         .def(
             "parse_word2vec",
             [](Rows& rows, nb::bytes block) {
@@ -71,13 +84,14 @@ static void bind_readers(nb::module_& m) {
                  nb::capsule owner(data, [](void* p) noexcept { std::free(p); });
                  return nb::ndarray<nb::numpy, float, nb::ndim<2>>(data, {n, rows.dims}, owner);
              })
-        .def(
-            "places",
-            [](Rows& rows) {
-                return nb::ndarray<nb::numpy, const int64_t, nb::ndim<1>>(
-                    rows.places.data(), {rows.places.size()}, nb::find(rows));
-            },
-            nb::rv_policy::reference_internal);
+        .def("take_places", [](Rows& rows) {
+            auto* places = new std::vector<int64_t>(std::move(rows.places));
+            nb::capsule owner(places, [](void* p) noexcept {
+                delete static_cast<std::vector<int64_t>*>(p);
+            });
+            return nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>(places->data(), {places->size()},
+                                                                owner);
+        });
     m.def(
         "ngram_buckets",
         [](nb::bytes word, int minn, int maxn, uint32_t n_buckets) {
@@ -98,26 +112,15 @@ static void bind_readers(nb::module_& m) {
         "minn"_a, "maxn"_a, "n_buckets"_a, "threads"_a, "out"_a.noconvert());
 }
 
-NB_MODULE(_core, m) {
-    bind_readers(m);
-    m.def("simd", [] { return embits::kernels().name; });
-    m.def("use_simd", [](const char* name) { embits::use_kernels(name); }, "name"_a);
-    m.def("available_simd", [] {
-        nb::list names;
-        for (auto table = embits::available_kernels(); *table; ++table) names.append((*table)->name);
-        return names;
-    });
-    // .noconvert(): an output array must never be a silent copy.
+// What the vocabulary uses.
+static void bind_words(nb::module_& m) {
     m.def(
-        "top_k",
-        [](Codes codes, Codes queries, size_t k, unsigned threads, Out2D<int32_t> distances,
-           Out2D<int64_t> rows) {
+        "word_order",
+        [](Array<const uint8_t> text, Array<const uint64_t> ends, Array<uint64_t> order) {
             nb::gil_scoped_release release;
-            embits::top_k(codes.data(), codes.shape(0), codes.shape(1), queries.data(),
-                          queries.shape(0), k, threads, distances.data(), rows.data());
+            embits::word_order(text.data(), ends.data(), ends.shape(0), order.data());
         },
-        "codes"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "threads"_a,
-        "distances"_a.noconvert(), "rows"_a.noconvert());
+        "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert());
     m.def(
         "near_spellings",
         [](Array<const uint8_t> text, Array<const uint64_t> ends, nb::bytes word,
@@ -127,4 +130,62 @@ NB_MODULE(_core, m) {
                 static_cast<const uint8_t*>(word.data()), word.size(), max_edits, most);
         },
         "text"_a.noconvert(), "ends"_a.noconvert(), "word"_a, "max_edits"_a, "most"_a);
+}
+
+// What the search uses. .noconvert(): an output array must never be a silent copy.
+static void bind_search(nb::module_& m) {
+    m.def("simd", [] { return embits::kernels().name; });
+    m.def("use_simd", [](const char* name) { embits::use_kernels(name); }, "name"_a);
+    m.def("available_simd", [] {
+        nb::list names;
+        for (auto table = embits::available_kernels(); *table; ++table) names.append((*table)->name);
+        return names;
+    });
+    m.def(
+        "top_k",
+        [](Codes codes, Batch<const uint8_t> queries, size_t k, unsigned threads,
+           Batch<int32_t> distances, Batch<int64_t> rows) {
+            nb::gil_scoped_release release;
+            embits::top_k(codes.data(), codes.shape(0), codes.shape(1), queries.data(),
+                          length(queries), k, threads, distances.data(), rows.data());
+        },
+        "codes"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "threads"_a,
+        "distances"_a.noconvert(), "rows"_a.noconvert());
+    m.def(
+        "asymmetric_top_k",
+        [](Codes codes, Batch<const float> queries, size_t k, unsigned threads,
+           Batch<float> scores, Batch<int64_t> rows) {
+            nb::gil_scoped_release release;
+            embits::asymmetric_top_k(codes.data(), codes.shape(0), codes.shape(1), queries.data(),
+                                     length(queries), queries.shape(queries.ndim() - 1), k, threads,
+                                     scores.data(), rows.data());
+        },
+        "codes"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "threads"_a, "scores"_a.noconvert(),
+        "rows"_a.noconvert());
+    // The index reads the codes it was made from: the object keeps their array alive.
+    nb::class_<embits::MultiIndex>(m, "MultiIndex")
+        .def(
+            "__init__",
+            [](embits::MultiIndex* self, Codes codes, unsigned n_chunks) {
+                nb::gil_scoped_release release;
+                new (self) embits::MultiIndex(codes.data(), codes.shape(0), codes.shape(1), n_chunks);
+            },
+            "codes"_a.noconvert(), "n_chunks"_a, nb::keep_alive<1, 2>())
+        .def_prop_ro("bytes", &embits::MultiIndex::bytes)
+        .def(
+            "top_k",
+            [](const embits::MultiIndex& self, Batch<const uint8_t> queries, size_t k,
+               unsigned threads, Batch<int32_t> distances, Batch<int64_t> rows) {
+                nb::gil_scoped_release release;
+                return self.top_k(queries.data(), length(queries), k, threads, distances.data(),
+                                  rows.data());
+            },
+            "queries"_a.noconvert(), "k"_a, "threads"_a, "distances"_a.noconvert(),
+            "rows"_a.noconvert());
+}
+
+NB_MODULE(_core, m) {
+    bind_readers(m);
+    bind_words(m);
+    bind_search(m);
 }

@@ -2,9 +2,9 @@
 // calls above a hundred of them pay, and a pool would not survive fork().
 #include "parallel.h"
 
+#include <atomic>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -34,28 +34,27 @@ unsigned worthwhile_threads(unsigned wanted, size_t work, size_t least) {
     return most < wanted ? static_cast<unsigned>(most) : wanted;
 }
 
-void run_parts(unsigned parts, const std::function<void(unsigned)>& part) {
+void run_parts(unsigned threads, unsigned parts, const std::function<void(unsigned)>& part) {
+    std::atomic<unsigned> next{0};
     std::exception_ptr failure;
     std::mutex failing;
-    const auto guarded = [&](unsigned p) {
+    const auto work = [&] {
         try {
-            part(p);
+            for (unsigned p = next++; p < parts; p = next++) part(p);
         } catch (...) {
             const std::lock_guard<std::mutex> lock(failing);
             if (!failure) failure = std::current_exception();
         }
     };
-    std::vector<std::thread> threads;
-    threads.reserve(parts);
-    unsigned started = 1;
+    std::vector<std::thread> others;
     try {
-        for (; started < parts; ++started) threads.emplace_back(guarded, started);
-    } catch (const std::system_error&) {
-        // No thread to be had: the caller's does the rest.
+        others.reserve(threads);
+        while (others.size() + 1 < threads) others.emplace_back(work);
+    } catch (const std::exception&) {
+        // No more threads to be had: those there are do it all.
     }
-    guarded(0);
-    for (unsigned p = started; p < parts; ++p) guarded(p);
-    for (std::thread& thread : threads) thread.join();
+    work();
+    for (std::thread& other : others) other.join();
     if (failure) std::rethrow_exception(failure);
 }
 

@@ -9,8 +9,9 @@ namespace embits {
 // than `wanted`, where 0 stands for every core this process may run on.
 unsigned worthwhile_threads(unsigned wanted, size_t work, size_t least);
 
-// Runs part(0) ... part(parts - 1), each on a thread of its own, the first on the caller's; the
-// first exception is thrown again here once all have ended.
-void run_parts(unsigned parts, const std::function<void(unsigned)>& part);
+// Runs part(0) ... part(parts - 1) on `threads` threads, the caller's among them. A thread takes
+// the next part when it is done with one, so that a core busy with other work holds up nobody.
+// The first exception is thrown again here once all have ended.
+void run_parts(unsigned threads, unsigned parts, const std::function<void(unsigned)>& part);
 
 }  // namespace embits

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace embits {
@@ -65,9 +66,18 @@ struct Rows {
     FloatRun matrix;
     std::string words;            // each followed by a newline, which no word holds
     std::vector<int64_t> places;  // of the rows kept
+    std::string tail;             // of a text block: a line whose end is yet to come
     size_t n_bad = 0;
     Fault first_bad;
+    bool lost = false;
 
+    // Bad beyond skipping: there is no telling where the next row starts.
+    void refuse(Fault fault) {
+        first_bad = std::move(fault);
+        ++n_bad;
+        lost = true;
+    }
+    bool stopped() const { return full() || lost || (n_bad > 0 && !skip_bad); }
     size_t size() const { return places.size(); }
     bool full() const { return size() >= limit; }
 };

@@ -160,9 +160,7 @@ void append(const Part& part, Rows& rows) {
     rows.next_place += part.n_lines;
 }
 
-}  // namespace
-
-void parse_text(const char* text, size_t size, unsigned threads, Rows& rows) {
+void parse_lines(const char* text, size_t size, unsigned threads, Rows& rows) {
     std::vector<Part> parts = split_at_lines(text, size, std::max(threads, 1u));
     size_t limit = rows.limit - rows.size();
     std::vector<std::future<void>> others;  // a future hands on what its thread throws
@@ -173,8 +171,35 @@ void parse_text(const char* text, size_t size, unsigned threads, Rows& rows) {
     for (auto& other : others) other.get();
     for (const Part& part : parts) {
         append(part, rows);
-        if (rows.full() || (rows.n_bad > 0 && !rows.skip_bad)) return;
+        if (rows.stopped()) return;
     }
+}
+
+}  // namespace
+
+void parse_text(const char* block, size_t size, unsigned threads, Rows& rows) {
+    constexpr size_t kLongestLine = size_t{64} << 20;
+    const char *begin = block, *end = block + size;
+    if (!rows.tail.empty()) {
+        const void* newline = std::memchr(begin, '\n', size);
+        const char* stop = newline ? static_cast<const char*>(newline) + 1 : end;
+        rows.tail.append(begin, stop);
+        begin = stop;
+        if (newline) end_text(rows);
+    }
+    if (rows.stopped()) return;
+    const char* last = end;
+    while (last > begin && last[-1] != '\n') --last;
+    parse_lines(begin, static_cast<size_t>(last - begin), threads, rows);
+    rows.tail.append(last, end);
+    if (rows.tail.size() > kLongestLine && !rows.stopped())
+        rows.refuse({rows.next_place, "no line end in 64 MiB", "lines of text"});
+}
+
+void end_text(Rows& rows) {
+    std::string line;
+    line.swap(rows.tail);
+    if (!rows.stopped()) parse_lines(line.data(), line.size(), 1, rows);
 }
 
 }  // namespace embits

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import embits
+from embits import _core
 
 
 def clustered(n=600, dims=24, clusters=30, seed=0):
@@ -42,3 +43,12 @@ def data():
     if not folder.is_dir():
         pytest.skip(f"no evaluation data in {folder}; set EMBITS_DATA")
     return folder
+
+
+@pytest.fixture(params=_core.available_simd())
+def simd(request):
+    """Each instruction set that this processor has, in use for the time of the test."""
+    before = _core.simd()
+    _core.use_simd(request.param)
+    yield request.param
+    _core.use_simd(before)

@@ -6,9 +6,11 @@
 (8, 8)
 """
 
+from typing import TYPE_CHECKING, Any
+
 from embits import search
 from embits._version import __version__
-from embits.binary_vectors import BinaryVectors, binarize, load
+from embits.binary_vectors import BinaryVectors, load
 from embits.coders import (
     Coder,
     PaperAutoencoder,
@@ -27,9 +29,13 @@ from embits.errors import (
     TrainingError,
     UnknownWordError,
 )
-from embits.readers import read_vectors
+from embits.fitting import binarize
+from embits.subwords import Subwords
 from embits.vectors import WordVectors
-from embits.writers import write_vectors
+
+if TYPE_CHECKING:
+    from embits.readers import read_vectors
+    from embits.writers import write_vectors
 
 __all__ = [
     "BinaryVectors",
@@ -44,6 +50,7 @@ __all__ = [
     "ReadError",
     "ReadWarning",
     "SignBits",
+    "Subwords",
     "TrainingError",
     "UnknownWordError",
     "WordVectors",
@@ -55,3 +62,19 @@ __all__ = [
     "search_lambda",
     "write_vectors",
 ]
+
+# Reading and writing floats draws in archives and parsers that a program which only opens a
+# file of bits never needs: they are imported at the first use of their name.
+_LAZY = {"read_vectors": "embits.readers", "write_vectors": "embits.writers"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'embits' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

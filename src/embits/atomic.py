@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -14,7 +13,7 @@ from typing import BinaryIO
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file that takes the place of `path` once it is whole and on the disk."""
     path = path.resolve()  # through a symlink: replace what it points to, not the link
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
     try:
         with temporary.open("xb") as file:
             yield file

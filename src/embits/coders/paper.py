@@ -159,12 +159,14 @@ class PaperAutoencoder(Coder):
     def _epoch(self, X: NDArray[Any], order: NDArray[np.int64]) -> None:
         total = 0.0
         with np.errstate(over="ignore", invalid="ignore"):  # divergence is reported below
-            for start in range(0, len(order), self.batch_size):
-                batch = X[order[start : start + self.batch_size]]
-                total += self._step(self._clipped(as_float32(batch)))
-            W_gram_error = self.W_.T @ self.W_
-            W_gram_error.flat[:: len(W_gram_error) + 1] -= 1
-            losses = total / len(order), 0.5 * float(np.vdot(W_gram_error, W_gram_error))
+            # Shuffled rows are gathered for many steps at once, a step takes a slice of them.
+            for rows in blocks(len(order), 64 * self.batch_size):
+                gathered = self._clipped(as_float32(X[order[rows]]))
+                for step in blocks(len(gathered), self.batch_size):
+                    total += self._step(gathered[step])
+            gram = self.W_.T @ self.W_
+            gram.flat[:: len(gram) + 1] -= 1
+            losses = total / len(order), 0.5 * float(np.vdot(gram, gram))
         if not np.isfinite(losses).all():
             raise TrainingError(
                 f"training diverged (loss {losses[0]:g} + {self.lambda_reg:g} x {losses[1]:g}): "
@@ -174,35 +176,36 @@ class PaperAutoencoder(Coder):
 
     def _step(self, x: NDArray[np.float32]) -> float:
         """One step of gradient descent on a batch; returns its summed ℓ_rec."""
-        W, c, m = self.W_, self.c_, np.float32(x.shape[1])
+        W, c = self.W_, self.c_
+        rate = self.learning_rate
         b = (x @ W.T >= 0).astype(np.float32)
         y = b @ W
         y += c
         np.tanh(y, out=y)
-        error = y - x
-        loss = float(np.vdot(error, error)) / float(m)
-        # ∂ℓ_rec/∂(Wᵀb + c) = 2/m (y - x) (1 - y²)
+        delta = y - x
+        loss = float(np.vdot(delta, delta)) / float(x.shape[1])
+        # ∂ℓ_rec/∂(Wᵀb + c) = 2/m (y - x) (1 - y²), with the learning rate folded in
         np.multiply(y, y, out=y)
         np.subtract(np.float32(1), y, out=y)
-        error *= y
-        error *= 2 / m
-        # ∂ℓ_reg/∂W = 2 (W WᵀW - W), through the smaller of the two Gram matrices
-        gram = (W @ W.T) @ W if W.shape[0] < W.shape[1] else W @ (W.T @ W)
-        gram -= W
-        gram *= np.float32(2 * self.lambda_reg)
-        gram += b.T @ error
-        for velocity, gradient, weights in (
-            (self._velocity_W, gram, W),
-            (self._velocity_c, error.sum(axis=0), c),
-        ):
-            velocity *= np.float32(self.momentum)
-            gradient *= np.float32(self.learning_rate)
-            velocity -= gradient
-            weights += velocity
+        delta *= y
+        delta *= np.float32(2 * rate / x.shape[1])
+        # λ ∂ℓ_reg/∂W = 2 λ W (WᵀW - I) = 2 λ (W Wᵀ - I) W: through the smaller Gram matrix, on
+        # which the scaling is cheap
+        wide = W.shape[0] >= W.shape[1]
+        gram = W.T @ W if wide else W @ W.T
+        gram.flat[:: len(gram) + 1] -= 1
+        gram *= np.float32(2 * self.lambda_reg * rate)
+        self._velocity_W *= np.float32(self.momentum)
+        self._velocity_W -= W @ gram if wide else gram @ W
+        self._velocity_W -= b.T @ delta
+        self._velocity_c *= np.float32(self.momentum)
+        self._velocity_c -= delta.sum(axis=0)
+        W += self._velocity_W
+        c += self._velocity_c
         return loss
 
     def _clipped(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        return np.clip(X, -1, 1) if self.clip else X
+        return np.minimum(np.maximum(X, np.float32(-1)), np.float32(1)) if self.clip else X
 
 
 def search_lambda(

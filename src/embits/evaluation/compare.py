@@ -17,13 +17,14 @@ import numpy as np
 
 from embits._version import __version__
 from embits.atomic import replacing
-from embits.binary_vectors import BinaryVectors, binarize, load
+from embits.binary_vectors import BinaryVectors, load
 from embits.coders import METHODS, coder_class
 from embits.coders.base import blocks
 from embits.errors import EmbitsError, FormatError, InputError
 from embits.evaluation.datasets import DataFolder
 from embits.evaluation.evaluator import TASKS, Evaluator
 from embits.evaluation.results import jsonable
+from embits.fitting import binarize
 from embits.vectors import WordVectors
 
 Say = Callable[[str], None]

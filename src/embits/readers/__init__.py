@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 from embits.errors import InputError, ReadError
-from embits.readers.source import OnBad, Progress, Source, Stream
+from embits.readers.source import DAMAGED_ARCHIVE, OnBad, Progress, Source, Stream
 from embits.readers.words_file import Words
 from embits.vectors import WordVectors
 
@@ -160,6 +160,6 @@ def _holds_arrays(source: Source) -> bool:
     try:
         with zipfile.ZipFile(source.path) as archive:
             names = archive.namelist()
-    except zipfile.BadZipFile as error:
+    except DAMAGED_ARCHIVE as error:
         raise source.refusal(f"a damaged archive ({error})", "a whole file") from error
     return bool(names) and all(name.endswith(".npy") for name in names)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits.readers.rows import as_float32, named_rows
-from embits.readers.source import Source
+from embits.readers.source import DAMAGED_ARCHIVE, Source
 from embits.readers.words_file import Words, words_for
 from embits.vectors import WordVectors
 
-_DAMAGED = (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, MemoryError)
+_DAMAGED = (*DAMAGED_ARCHIVE, ValueError, SyntaxError, TokenError, OSError, MemoryError)
 
 
 def read_npy(source: Source, words: Words | None) -> WordVectors:
@@ -33,12 +32,14 @@ def read_npz(source: Source, words: Words | None) -> WordVectors:
         with np.load(source.path, allow_pickle=False) as archive:
             arrays: dict[str, NDArray[Any]] = {name: archive[name] for name in archive.files}
     except _DAMAGED as error:
-        raise source.refusal(f"no usable arrays ({error})", "a .npz of numbers") from error
+        raise source.refusal(
+            f"no usable arrays ({error})", "a .npz of numbers and words"
+        ) from error
     matrices = [a for a in arrays.values() if a.ndim == 2 and a.dtype.kind in "fiu"]
-    names = [a for a in arrays.values() if a.ndim == 1 and a.dtype.kind == "U"]
+    names = [a for a in arrays.values() if a.ndim == 1 and a.dtype.kind in "US"]
     if len(matrices) != 1 or len(names) > 1:
         found = ", ".join(f"{name} {a.dtype}{list(a.shape)}" for name, a in arrays.items())
         raise source.refusal(found or "nothing", "one matrix, and at most one list of words")
-    own_words = names[0].tolist() if names and words is None else words
+    own_words = names[0].astype(np.str_).tolist() if names and words is None else words
     matrix = as_float32(source, matrices[0])
     return named_rows(source, words_for(source, len(matrices[0]), own_words), matrix)

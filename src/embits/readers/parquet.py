@@ -41,11 +41,9 @@ def read_parquet(source: Source, words: Words | None) -> WordVectors:
             break
     if matrix is None or done != n_rows:
         raise source.refusal(f"{done} rows", "at least one row" if done == n_rows else f"{n_rows}")
-    if words is None and name_column is not None:
-        return named_rows(source, names, matrix)
-    return named_rows(
-        source, words_for(source, n_rows, words) if words is not None else None, matrix
-    )
+    if words is not None:
+        return named_rows(source, words_for(source, n_rows, words), matrix)
+    return named_rows(source, names if name_column is not None else None, matrix)
 
 
 def read_word_column(source: Source) -> list[str]:
@@ -60,12 +58,9 @@ def read_word_column(source: Source) -> list[str]:
     return names
 
 
-def has_word_column(source: Source, n_rows: int) -> bool:
-    """Whether the file holds strings, one for each of `n_rows` rows."""
-    table = _open(source)
-    return (
-        bool(table.metadata.num_rows == n_rows) and _string_column(table.schema_arrow) is not None
-    )
+def has_word_column(source: Source) -> bool:
+    """Whether the file holds a column of strings."""
+    return _string_column(_open(source).schema_arrow) is not None
 
 
 def _open(source: Source) -> Any:
@@ -76,7 +71,7 @@ def _open(source: Source) -> Any:
         raise MissingExtraError(f"reading {source.path.name}", "parquet") from error
     try:
         return pq.ParquetFile(source.path)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise source.refusal(f"a damaged file ({error})", "a Parquet table") from error
 
 
@@ -86,7 +81,7 @@ def _batches(source: Source, table: Any, columns: list[str], name_column: str | 
     wanted = columns if name_column is None else [name_column, *columns]
     try:
         yield from table.iter_batches(_ROWS_AT_ONCE, columns=wanted)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise source.refusal(f"a damaged file ({error})", "a Parquet table") from error
 
 
@@ -150,7 +145,10 @@ def _strings(source: Source, column: Any, done: int) -> list[str]:
     if column.null_count:
         row = column.is_null().index(True).as_py()
         raise source.refusal("a null", "a word", f"row {done + row + 1}")
-    strings: list[str] = column.to_pylist()
+    try:
+        strings: list[str] = column.to_pylist()
+    except UnicodeDecodeError as error:
+        raise source.refusal("a word that is not UTF-8", "UTF-8", f"after row {done}") from error
     return strings
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,16 +11,22 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.readers.source import Source
-from embits.subwords import Subwords
 from embits.vectors import WordVectors
 
+Where = Callable[[int], str]  # the line, byte or entry of a row, in words
+
+_WORD_BYTES_AT_ONCE = 1 << 16
 # Rows that are moved or checked at a time, so that no second matrix is ever made.
 _ROWS_AT_ONCE = 1 << 14
 
 
+def _by_row(row: int) -> str:
+    return f"row {row + 1}"
+
+
 def new_rows(source: Source, dims: int, first_place: int) -> _core.Rows:
     """An empty collection of rows that the native parsers fill."""
-    limit = 2**62 if source.limit is None else source.limit
+    limit = sys.maxsize if source.limit is None else source.limit
     return _core.Rows(dims, limit, source.on_bad == "skip", first_place)
 
 
@@ -32,60 +39,71 @@ def finish(source: Source, rows: _core.Rows, unit: str) -> WordVectors:
         )
     if len(rows) == 0:
         raise source.refusal("no vectors", "at least one row")
-    # One split of one decoded run: the fastest way to two million str.
-    run = rows.take_words()[:-1]
-    places = rows.places()
-    words = decode_words(source, run, len(rows), lambda row: f"{unit} {places[row]}")
-    return unique(source, words, rows.take_matrix(), lambda row: f"{unit} {places[row]}")
+    places = rows.take_places()
+
+    def where(row: int) -> str:
+        return f"{unit} {places[row]}"
+
+    words = decode_words(source, rows.take_words()[:-1], len(places), where)
+    return unique(source, words, rows.take_matrix(), where)
 
 
 def raise_first_bad(source: Source, rows: _core.Rows, unit: str, hint: str = "") -> None:
     """Refuse the file for the bad row that a parser stopped at, if it stopped at one."""
-    if rows.n_bad and source.on_bad == "raise":
+    if rows.lost or (rows.n_bad and source.on_bad == "raise"):
         place, found, expected = rows.first_bad
         raise source.refusal(_shown(found), _shown(expected) + hint, f"{unit} {place}")
 
 
 def warn_of_bad(source: Source, n_bad: int, where: str, found: str) -> None:
     """Say once how many rows `on_bad="skip"` left out."""
-    source.warn(f"{_rows(n_bad)} left out, the first at {where}: found {found}")
+    source.warn(f"{_counted(n_bad, 'row')} left out, the first at {where}: found {found}")
 
 
-def decode_words(source: Source, run: bytes, n_words: int, where: Any) -> list[str]:
+def decode_words(source: Source, run: bytes, n_words: int, where: Where) -> list[str]:
     """Decode words that lie in one run with newlines between; `where(row)` names a place."""
-    try:
-        words = run.decode().split("\n")
-    except UnicodeDecodeError:
-        words = [word.decode(errors="backslashreplace") for word in run.split(b"\n")]
-        escaped = [i for i, word in enumerate(run.split(b"\n")) if not _is_utf8(word)]
-        source.warn(
-            f"{len(escaped)} words are not valid UTF-8 and were escaped, "
-            f"the first at {where(escaped[0])}: {words[escaped[0]]!r}"
-        )
+    words: list[str] = []
+    escaped: list[int] = []
+    start = 0
+    while start <= len(run):
+        # Piece by piece: one letter outside Latin-1 makes a decoded piece two or four times as big.
+        cut = run.find(b"\n", start + _WORD_BYTES_AT_ONCE)
+        piece = run[start : cut if cut >= 0 else len(run)]
+        try:
+            words += piece.decode().split("\n")
+        except UnicodeDecodeError:
+            pairs = enumerate(piece.split(b"\n"), len(words))
+            escaped += [row for row, word in pairs if not _is_utf8(word)]
+            words += piece.decode(errors="backslashreplace").split("\n")
+        start += len(piece) + 1
     if len(words) != n_words:
         raise source.refusal("a newline within a word", "words without line ends")
+    if escaped:
+        source.warn(
+            f"{_counted(len(escaped), 'word')} not in valid UTF-8 and escaped, "
+            f"the first at {where(escaped[0])}: {words[escaped[0]]!r}"
+        )
     return words
 
 
 def unique(
-    source: Source,
-    words: Sequence[str],
-    matrix: NDArray[np.float32],
-    where: Any = lambda row: f"row {row + 1}",
-    subwords: Subwords | None = None,
+    source: Source, words: Sequence[str], matrix: NDArray[np.float32], where: Where = _by_row
 ) -> WordVectors:
     """Keep the first row of each word."""
-    if len(set(words)) == len(words):
-        return WordVectors(words, matrix, subwords)
+    # Sorted hashes take a quarter of the memory of a set; equal ones are looked at below.
+    hashes = np.sort(np.fromiter(map(hash, words), np.int64, len(words)))
+    if not (hashes[1:] == hashes[:-1]).any():
+        return WordVectors(words, matrix)
     first: dict[str, int] = {}
     repeats = [row for row, word in enumerate(words) if first.setdefault(word, row) != row]
+    if not repeats:
+        return WordVectors(words, matrix)
     source.warn(
-        f"{len(repeats)} repeated words left out, "
+        f"{_counted(len(repeats), 'repeated word')} left out, "
         f"the first at {where(repeats[0])}: {words[repeats[0]]!r}"
     )
-    return WordVectors(
-        list(first), keep_rows(matrix, np.fromiter(first.values(), np.int64)), subwords
-    )
+    kept = np.fromiter(first.values(), np.int64, len(first))
+    return WordVectors(list(first), keep_rows(matrix, kept))
 
 
 def keep_rows(matrix: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -129,11 +147,7 @@ def as_float32(source: Source, array: NDArray[Any]) -> NDArray[np.float32]:
         raise source.refusal(f"values of type {array.dtype}", "numbers")
     wanted = array[: source.rows_wanted(len(array))]
     with np.errstate(over="ignore"):  # a float64 too large becomes inf, and is refused as that
-        return (
-            np.ascontiguousarray(wanted, dtype=np.float32)
-            if (wanted.dtype != np.float32 or not wanted.flags.c_contiguous)
-            else wanted
-        )
+        return np.asanyarray(wanted, dtype=np.float32, order="C")
 
 
 def _rows_not_finite(matrix: NDArray[np.float32]) -> NDArray[np.int64]:
@@ -156,5 +170,5 @@ def _shown(message: bytes) -> str:
     return message.decode(errors="backslashreplace")
 
 
-def _rows(n: int) -> str:
-    return "1 row" if n == 1 else f"{n} rows"
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

@@ -57,7 +57,7 @@ def _matrix_name(source: Source, header: dict[str, Any]) -> str:
         name
         for name, entry in header.items()
         if isinstance(entry, dict)
-        and entry.get("dtype") in _DTYPES
+        and str(entry.get("dtype")) in _DTYPES
         and isinstance(entry.get("shape"), list)
         and len(entry["shape"]) == 2
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import lzma
 import os
+import sys
 import warnings
 import zipfile
 import zlib
@@ -21,10 +22,20 @@ from embits.errors import ReadError, ReadWarning
 Progress = Callable[[int, int], None]
 OnBad = Literal["raise", "skip"]
 
-# Large enough to keep two threads busy, small beside any matrix worth the wait.
-BLOCK_BYTES = 4 << 20
+# Large enough to keep every thread busy, small beside any matrix worth the wait.
+BLOCK_BYTES = 1 << 20
 
-_DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+# What the standard library raises for archives with flipped bytes; found by flipping them.
+DAMAGED_ARCHIVE = (
+    EOFError,
+    IndexError,
+    NotImplementedError,
+    RuntimeError,
+    gzip.BadGzipFile,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 @dataclass(frozen=True)
@@ -39,7 +50,8 @@ class Source:
     def refusal(self, found: str, expected: str, where: str = "") -> ReadError:
         """The error to raise: one line, `FILE, WHERE: found X, expected Y`."""
         place = f"{self.path}, {where}" if where else f"{self.path}"
-        return ReadError(" ".join(f"{place}: found {found}, expected {expected}".split()))
+        facts = " ".join(f"found {found}, expected {expected}".split())
+        return ReadError(f"{place}: {facts}")
 
     def warn(self, message: str) -> None:
         """Tell the caller of `read_vectors` what was put right."""
@@ -105,17 +117,18 @@ class Stream:
         if self._ahead:
             yield self._ahead
             self._ahead = b""
-        with ThreadPoolExecutor(1) as reader:
-            ahead = reader.submit(self._read, BLOCK_BYTES)
-            while block := ahead.result():
-                ahead = reader.submit(self._read, BLOCK_BYTES)
+        reader = self._opened.enter_context(ThreadPoolExecutor(1))
+        ahead = reader.submit(self._read, BLOCK_BYTES)
+        while block := ahead.result():
+            if self._source.progress is not None:
                 self._source.report(self._file.tell(), self._source.size)
-                yield block
+            ahead = reader.submit(self._read, BLOCK_BYTES)
+            yield block
 
     def _read(self, size: int) -> bytes:
         try:
             return self._bytes.read(size)
-        except _DAMAGED as error:
+        except DAMAGED_ARCHIVE as error:
             raise self._source.refusal(
                 f"damaged compression ({error})", "a whole file", f"byte {self._file.tell()}"
             ) from error
@@ -141,8 +154,13 @@ def _only_member(source: Source, file: IO[bytes]) -> IO[bytes]:
             names = ", ".join(member.filename for member in members[:4])
             raise source.refusal(f"{len(members)} files inside ({names})", "exactly one")
         return archive.open(members[0])
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+    except DAMAGED_ARCHIVE as error:
         raise source.refusal(f"an archive that does not open ({error})", "a plain .zip") from error
+
+
+def parser_threads() -> int:
+    """How many threads share a block of text; beyond eight, starting them costs what they gain."""
+    return min(cores(), 8)
 
 
 def cores() -> int:
@@ -154,8 +172,6 @@ def cores() -> int:
 
 def _frames_to_caller() -> int:
     """The stack level, counted from `Source.warn`, of the first frame outside this package."""
-    import sys
-
     package = str(Path(__file__).parent)
     level = 1
     frame = sys._getframe(1)

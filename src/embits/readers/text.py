@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from embits import _core
 from embits.readers.rows import finish, new_rows, raise_first_bad
-from embits.readers.source import Source, Stream, cores
+from embits.readers.source import Source, Stream, parser_threads
 from embits.vectors import WordVectors
 
 _HEAD_BYTES = 1 << 20
 _LINES_TO_COUNT = 100
-_LONGEST_LINE = 64 << 20
 _SEPARATORS = re.compile(rb"[ \t]+")
 _WHOLE_NUMBERS = re.compile(rb"[ \t]*(\d{1,18})[ \t]+(\d{1,18})[ \t\r]*")
 
@@ -33,12 +30,13 @@ def read_text(source: Source, stream: Stream, threads: int | None = None) -> Wor
     layout = find_layout(source, stream.peek(_HEAD_BYTES))
     stream.skip(layout.header_bytes)
     rows = new_rows(source, layout.dims, first_place=1 if layout.promised_rows is None else 2)
-    for block in _whole_lines(source, stream, rows):
-        rows.parse_text(block, threads or cores())
-        cut_off = not block.endswith(b"\n") and rows.first_bad[0] == rows.next_place - 1
-        raise_first_bad(source, rows, "line", " (the file ends in this line)" if cut_off else "")
+    for block in stream.blocks():
+        rows.parse_text(block, threads or parser_threads())
+        raise_first_bad(source, rows, "line")
         if rows.full:
             break
+    rows.end_text()
+    raise_first_bad(source, rows, "line", " (the file ends in this line)")
     n_lines = len(rows) + rows.n_bad
     if layout.promised_rows not in (None, n_lines) and not rows.full:
         source.warn(f"the header promises {layout.promised_rows} rows, the file holds {n_lines}")
@@ -58,6 +56,8 @@ def find_layout(source: Source, head: bytes) -> Layout:
     numbers as the second says. Where the next line is a word and one number, so are they.
     """
     lines = head.split(b"\n")
+    if len(head) == _HEAD_BYTES and len(lines) > 2:
+        lines.pop()  # cut by the end of the head
     promise = header(lines[0])
     counts = [
         len(fields) - 1 for line in lines[1 : _LINES_TO_COUNT + 1] if (fields := _fields(line))
@@ -75,8 +75,7 @@ def find_layout(source: Source, head: bytes) -> Layout:
             )
     if first := _fields(lines[0]):
         counts.insert(0, len(first) - 1)
-    # The last of the lines may be cut by the end of the head.
-    dims = _mode(counts[:-1] or counts) if counts else 0
+    dims = _mode(counts) if counts else 0
     if dims < 1:
         raise source.refusal("no numbers", "a word and its numbers", "line 1")
     return Layout(dims)
@@ -91,20 +90,3 @@ def _mode(counts: list[int]) -> int:
     """The commonest count; the smallest of equals, as spaces in words only ever add fields."""
     times = Counter(counts)
     return min(times, key=lambda count: (-times[count], count))
-
-
-def _whole_lines(source: Source, stream: Stream, rows: _core.Rows) -> Iterator[bytes]:
-    tail = b""
-    for block in stream.blocks():
-        cut = block.rfind(b"\n") + 1
-        if cut == 0:
-            tail += block
-            if len(tail) > _LONGEST_LINE:
-                raise source.refusal(
-                    f"no line end in {len(tail)} bytes", "lines of text", f"line {rows.next_place}"
-                )
-            continue
-        yield tail + block[:cut]
-        tail = block[cut:]
-    if tail:
-        yield tail

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from embits.readers.rows import finish, new_rows, raise_first_bad
 from embits.readers.source import Source, Stream
 from embits.readers.text import header
@@ -27,19 +29,22 @@ def read_word2vec_binary(source: Source, stream: Stream) -> WordVectors:
     n_rows, dims = header(first) or (0, 0)
     _check_promise(source, stream, n_rows, dims, len(first) + 1)
     stream.skip(len(first) + 1)
-    rows = new_rows(source, dims, first_place=len(first) + 1)
+    wanted = replace(source, limit=source.rows_wanted(n_rows))
+    rows = new_rows(wanted, dims, first_place=len(first) + 1)
     tail = b""
     for block in stream.blocks():
         tail += block
         tail = tail[rows.parse_word2vec(tail) :]
         raise_first_bad(source, rows, "byte")
-        if rows.full or len(rows) + rows.n_bad >= n_rows:
+        if rows.full:
             break
     n_read = len(rows) + rows.n_bad
     if n_read < n_rows and not rows.full:
         raise source.refusal(
             f"the end of the file in row {n_read + 1}", f"{n_rows} rows", f"byte {rows.next_place}"
         )
+    if n_read == n_rows and tail.strip(b"\n"):
+        source.warn(f"bytes after the {n_rows} rows of the header, at byte {rows.next_place}")
     return finish(source, rows, "byte")
 
 

@@ -1,63 +1,101 @@
-"""The words that belong to a matrix: a file beside it, or what the caller gives."""
+"""The words that belong to a matrix: what the caller gives, or a file beside it."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from embits.readers.source import Source
 
 _SUFFIXES = (".words", ".txt", ".vocab", ".tsv", ".json", ".parquet")
-_STEMS = ("words", "vocab", "vocabulary", "index_to_key")
+_USUAL_STEMS = ("words", "vocab", "vocabulary", "tokenizer")
+_JSON = re.compile(r'\s*[\[{]\s*"')
+_NUMBERS_AT_END = re.compile(r"(?:[ \t]+[-+]?[\d.]+(?:[eE][-+]?\d+)?)+$")
+_LINES_TO_LOOK_AT = 100
 
 Words = Sequence[str] | str | os.PathLike[str]
 
 
 def words_for(source: Source, n_rows: int, words: Words | None) -> Sequence[str] | None:
     """The words of a matrix with `n_rows` rows, or None when nothing names its rows."""
-    if words is not None and not isinstance(words, str | os.PathLike):
-        return words
-    if words is not None:
+    if isinstance(words, str | os.PathLike):
         return read_words(Source(Path(words)))
-    beside = _file_beside(source.path, n_rows)
-    return None if beside is None else read_words(Source(beside))
+    if words is not None:
+        return words
+    path = source.path
+    for suffix in _SUFFIXES:
+        if path.suffix != suffix and (beside := path.with_suffix(suffix)).is_file():
+            return read_words(Source(beside))
+    # A file by a usual name may belong to something else: it has to fit.
+    for beside in _usual_files(path):
+        found = read_words(Source(beside))
+        if len(found) == n_rows:
+            return found
+        source.warn(f"{beside.name} beside it has {len(found)} words for {n_rows} rows: not used")
+    return None
 
 
 def read_words(source: Source) -> list[str]:
     """The words in a file: one a line, a JSON list or `{word: row}`, or a Parquet column."""
     try:
-        head = source.path.open("rb").read(4)
-        if head == b"PAR1":
-            from embits.readers.parquet import read_word_column
+        with source.path.open("rb") as file:
+            content = file.read(4)
+            if content == b"PAR1":
+                from embits.readers.parquet import read_word_column
 
-            return read_word_column(source)
-        text = source.path.read_text("utf-8-sig")
+                return read_word_column(source)
+            text = (content + file.read()).decode("utf-8-sig")
     except OSError as error:
         raise source.refusal(f"no readable file ({error.strerror})", "a file of words") from error
     except UnicodeDecodeError as error:
         raise source.refusal("a word that is not UTF-8", "UTF-8", f"byte {error.start}") from error
-    if source.path.suffix == ".json":
+    if _JSON.match(text):
         return _words_in_json(source, text)
     lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
-    return _column_of_names([line.split("\t") for line in lines]) if "\t" in text else lines
+    return _without_numbers(_column_of_names(lines))
 
 
-def _column_of_names(rows: list[list[str]]) -> list[str]:
-    """The first column in which no two rows are the same: `label<TAB>text` is named by its text."""
+def _usual_files(path: Path) -> Iterator[Path]:
+    for stem in _USUAL_STEMS:
+        for suffix in _SUFFIXES:
+            if (beside := path.with_name(stem + suffix)).is_file() and beside != path:
+                yield beside
+    tables = [file for file in path.parent.glob("*.parquet") if file != path]
+    if len(tables) == 1:
+        from embits.readers.parquet import has_word_column
+
+        if has_word_column(Source(tables[0])):
+            yield tables[0]
+
+
+def _column_of_names(lines: list[str]) -> list[str]:
+    """The first tab-separated column that tells all rows apart: the text of `label<TAB>text`."""
+    rows = [line.split("\t") for line in lines]
     for column in range(min(map(len, rows))):
         names = [row[column] for row in rows]
         if len(set(names)) == len(names):
             return names
-    return ["\t".join(row) for row in rows]
+    return lines
+
+
+def _without_numbers(lines: list[str]) -> list[str]:
+    """The words alone, where each is followed by its count or by its vector."""
+    counts = {
+        len(numbers[0].split()) if (numbers := _NUMBERS_AT_END.search(line)) else 0
+        for line in lines[:_LINES_TO_LOOK_AT]
+    }
+    n = counts.pop()
+    return lines if counts or n == 0 else [line.rsplit(maxsplit=n)[0] for line in lines]
 
 
 def _words_in_json(source: Source, text: str) -> list[str]:
     try:
         data: Any = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise source.refusal(f"broken JSON ({error})", "a list of words") from error
     if isinstance(data, dict) and isinstance(data.get("model"), dict):
         data = data["model"].get("vocab")  # a Hugging Face tokenizer.json
@@ -69,18 +107,3 @@ def _words_in_json(source: Source, text: str) -> list[str]:
     if isinstance(data, list) and all(isinstance(word, str) for word in data):
         return data
     raise source.refusal("other JSON", "a list of words, or an object {word: row}")
-
-
-def _file_beside(path: Path, n_rows: int) -> Path | None:
-    """The words file by the same stem, or by a usual name, or the one Parquet file that fits."""
-    names = [path.stem + suffix for suffix in _SUFFIXES]
-    names += [stem + suffix for stem in _STEMS for suffix in _SUFFIXES]
-    for name in names:
-        if name != path.name and (beside := path.with_name(name)).is_file():
-            return beside
-    tables = [file for file in path.parent.glob("*.parquet") if file != path]
-    if len(tables) != 1:
-        return None
-    from embits.readers.parquet import has_word_column
-
-    return tables[0] if has_word_column(Source(tables[0]), n_rows) else None

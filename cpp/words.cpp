@@ -1,12 +1,14 @@
-// Levenshtein distance with Myers' bit-parallel algorithm (1999, in Hyyrö's form): one machine
-// word holds a column of the matrix, so a vocabulary of 400,000 words takes milliseconds.
-#include "spelling.h"
+#include "words.h"
 
 #include <algorithm>
+#include <cstring>
+#include <numeric>
 
 namespace embits {
 namespace {
 
+// Levenshtein distance with Myers' bit-parallel algorithm (1999, in Hyyrö's form): one machine
+// word holds a column of the matrix, so a vocabulary of 400,000 words takes milliseconds.
 class Pattern {
 public:
     Pattern(const uint8_t* word, size_t size) : size_(size), last_(uint64_t{1} << (size - 1)) {
@@ -37,6 +39,17 @@ private:
 };
 
 }  // namespace
+
+void word_order(const uint8_t* text, const uint64_t* ends, size_t n, uint64_t* order) {
+    std::iota(order, order + n, uint64_t{0});
+    std::sort(order, order + n, [&](uint64_t a, uint64_t b) {
+        uint64_t start_a = a ? ends[a - 1] : 0, start_b = b ? ends[b - 1] : 0;
+        uint64_t size_a = ends[a] - start_a, size_b = ends[b] - start_b;
+        int sign = std::memcmp(text + start_a, text + start_b, std::min(size_a, size_b));
+        if (sign) return sign < 0;
+        return size_a != size_b ? size_a < size_b : a < b;
+    });
+}
 
 std::vector<size_t> near_spellings(const uint8_t* text, size_t text_size, const uint64_t* ends,
                                    size_t n, const uint8_t* word, size_t word_size,

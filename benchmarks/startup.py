@@ -1,0 +1,80 @@
+"""How soon the first answer is there: import, open, first top-10, a whole process; and the size.
+
+    python benchmarks/startup.py [FILE]
+
+Without FILE, the demo's GloVe (400,000 words; extra `demo`) is binarized to 256 bits first.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import embits
+from embits.cli.demo import glove
+
+
+def median(measure: Callable[[], float], runs: int = 15) -> float:
+    return statistics.median(measure() for _ in range(runs))
+
+
+def process_seconds(*command: str) -> float:
+    start = time.perf_counter()
+    subprocess.run([sys.executable, *command], check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - start
+
+
+def first_answer_ms(path: Path) -> float:
+    start = time.perf_counter()
+    embits.load(path).most_similar("queen", topn=10)
+    return 1e3 * (time.perf_counter() - start)
+
+
+def touched_bytes(path: Path) -> int:
+    """How much of the mapped file is in this process after the first answer (Linux)."""
+    bits = embits.load(path)
+    bits.most_similar("queen", topn=10)
+    pages = re.search(rf"{re.escape(str(path))}\n.*?Rss: +(\d+) kB",
+                      Path("/proc/self/smaps").read_text(), re.S)  # fmt: skip
+    return 1024 * int(pages[1]) if pages else -1
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "glove.256.safetensors")
+        if len(sys.argv) > 1:
+            path = Path(sys.argv[1])
+        else:
+            embits.binarize(glove(), n_bits=256).save(path)
+        report(path)
+
+
+def report(path: Path) -> None:
+    bits = embits.load(path)
+    first = median(lambda: first_answer_ms(path))
+    print(f"open and first top-10 of {len(bits):,} words: {first:.2f} ms "
+          f"(bar: 10; the paper: 310 ms, {310 / first:.0f} × more)")  # fmt: skip
+    touched, size = touched_bytes(path), path.stat().st_size
+    print(f"bytes of the file that this touched: {touched:,} of {size:,}")
+    nothing = median(lambda: process_seconds("-c", "pass"))
+    numpy = median(lambda: process_seconds("-c", "import numpy")) - nothing
+    ours = median(lambda: process_seconds("-c", "import embits")) - nothing
+    print(f"import embits: {1e3 * ours:.0f} ms, NumPy alone {1e3 * numpy:.0f} ms: "
+          f"{1e3 * (ours - numpy):+.0f} ms (bar: +50)")  # fmt: skip
+    whole = median(lambda: process_seconds("-m", "embits", "neighbors", str(path), "queen"))
+    print(f"embits neighbors as a process: {whole:.2f} s (bar: 0.35)")
+    words = bits.words.text.nbytes
+    vocabulary = words + bits.words.ends.nbytes + bits.words.order.nbytes
+    print(f"codes: {bits.codes.nbytes / 1e6:.1f} MB (bar: 13); vocabulary: "
+          f"{(vocabulary - words) / len(bits):.2f} bytes a word over its text (bar: 8); "
+          f"whole file {size / 1e6:.2f} MB")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

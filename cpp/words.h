@@ -1,0 +1,21 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace embits {
+
+// Word i is text[ends[i-1], ends[i]), word 0 starts at 0.
+
+// Fills `order` with the rows 0 to n-1 sorted by the bytes of their words, equal words in row
+// order. The ends must lie in the text and must not run backwards.
+void word_order(const uint8_t* text, const uint64_t* ends, size_t n, uint64_t* order);
+
+// Rows of the words at most `max_edits` byte edits away from `word` (1 to 64 bytes), the fewest
+// edits first and then in row order, `most` of them. A word whose ends do not lie in the text is
+// passed over: the arrays may come from a damaged file.
+std::vector<size_t> near_spellings(const uint8_t* text, size_t text_size, const uint64_t* ends,
+                                   size_t n, const uint8_t* word, size_t word_size,
+                                   unsigned max_edits, size_t most);
+
+}  // namespace embits

@@ -1,0 +1,62 @@
+"""`binarize`: from float vectors to BinaryVectors in one call."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from numpy.typing import NDArray
+
+from embits.binary_vectors import BinaryVectors
+from embits.coders import DEFAULT_METHOD, coder_class
+from embits.coders.base import Progress
+from embits.errors import InputError
+from embits.vectors import WordVectors
+
+
+def binarize(
+    vectors: WordVectors | NDArray[Any] | str | os.PathLike[str],
+    n_bits: int | None = None,
+    method: str = DEFAULT_METHOD,
+    *,
+    progress: Progress | None = None,
+    **params: Any,
+) -> BinaryVectors:
+    """Fit a coder on vectors and encode them.
+
+    Args:
+        vectors: WordVectors, a matrix of shape (n, dims) whose rows go by their number, or
+            the path of a file that `read_vectors` reads.
+        n_bits: Bits of a code; None is 256, or for "sign" the dimensions of the input.
+        method: The coder: "paper", "lsh" or "sign".
+        progress: Called with (done, total) as the fit goes on.
+        params: Parameters of the coder, such as `random_state`.
+
+    Returns:
+        BinaryVectors, in memory; `save` writes them.
+
+    Example:
+        >>> import numpy as np, embits
+        >>> vectors = embits.WordVectors(["up", "down"], np.array([[1, 0.5], [-1, 0.5]]))
+        >>> bits = embits.binarize(vectors, n_bits=64)
+        >>> bits.n_bits, len(bits), bits.most_similar("up", topn=1)[0][0]
+        (64, 2, 'down')
+    """
+    if isinstance(vectors, str | os.PathLike):
+        from embits.readers import read_vectors  # only here: a search alone needs no readers
+
+        vectors = read_vectors(vectors)
+    elif not isinstance(vectors, WordVectors):
+        vectors = WordVectors(None, vectors)
+    maker = coder_class(method)
+    if n_bits is not None:
+        params["n_bits"] = n_bits
+    try:
+        coder = maker(**params)
+    except TypeError:
+        raise InputError(
+            f"method {method!r} takes {', '.join(maker.param_names())}, not "
+            f"{', '.join(sorted(set(params) - set(maker.param_names())))}"
+        ) from None
+    coder.fit(vectors.matrix, progress=progress)
+    return BinaryVectors.encoded(vectors, coder)

@@ -1,0 +1,32 @@
+"""Slow and obvious answers that the fast searches must give."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def hamming_top_k(
+    codes: NDArray[np.uint8], queries: NDArray[np.uint8], k: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    differing = np.unpackbits(codes[np.newaxis] ^ queries[:, np.newaxis], axis=2)
+    return smallest(differing.sum(axis=2, dtype=np.int32), k)
+
+
+def scores(codes: NDArray[np.uint8], projections: NDArray[np.float32]) -> NDArray[np.float64]:
+    bits = np.unpackbits(codes, axis=1)[:, : projections.shape[1]]
+    return projections.astype(np.float64) @ (2.0 * bits - 1).T
+
+
+def smallest(values, k):
+    rows = np.argsort(values, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(values, rows, axis=1), rows
+
+
+def random_codes(rng: np.random.Generator, n: int, width: int) -> NDArray[np.uint8]:
+    """Codes that start at any address, a few bits apart, so that there are ties at any width."""
+    start = int(rng.integers(0, 64))
+    buffer = np.zeros(start + n * width, dtype=np.uint8)
+    codes = buffer[start:].reshape(n, width)
+    codes[:] = rng.integers(0, 256, (1, width))
+    flips = rng.random((n, width)) < rng.random()
+    codes[flips] ^= rng.integers(0, 256, int(flips.sum()), dtype=np.uint8)
+    return codes

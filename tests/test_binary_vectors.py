@@ -1,0 +1,200 @@
+"""What users hold: asked in words, answered against a slow oracle."""
+
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import embits
+
+
+def oracle(bits, code, without):
+    """All other rows by falling share of equal bits, ties in row order."""
+    unpacked = np.unpackbits(bits.codes, axis=1, count=bits.n_bits)
+    agree = (unpacked == np.unpackbits(code, count=bits.n_bits)).mean(axis=1)
+    order = np.argsort(-agree, kind="stable")
+    return [(bits.words[i], agree[i]) for i in order if i not in without]
+
+
+def same(got, wanted):
+    assert [word for word, _ in got] == [word for word, _ in wanted]
+    assert np.allclose([s for _, s in got], [s for _, s in wanted])
+
+
+def test_most_similar_is_the_share_of_equal_bits_without_the_word_itself(bits):
+    for row in (0, 17, 599):
+        same(bits.most_similar(f"word{row}", topn=12), oracle(bits, bits.codes[row], {row})[:12])
+
+
+def test_several_words_are_combined_by_and_not_then_or(bits):
+    b, c, a = (bits[f"word{i}"] for i in (1, 2, 3))
+    code = (b & ~a) | c
+    got = bits.most_similar(positive=["word1", "word2"], negative=["word3"], topn=7)
+    same(got, oracle(bits, code, {1, 2, 3})[:7])
+    only_not = bits.most_similar("word1", negative="word3", topn=7)
+    code = b & ~a
+    same(only_not, oracle(bits, code, {1, 3})[:7])
+
+
+def test_rows_and_codes_ask_as_words_do(bits):
+    assert bits.most_similar(5) == bits.most_similar("word5")
+    assert bits.most_similar(bits["word5"], topn=1) == [("word5", 1.0)]
+    assert np.array_equal(bits[["word5", 6]], bits.codes[5:7])
+
+
+def test_similarity_is_sokal_michener(bits):
+    a, b = (np.unpackbits(bits[w], count=bits.n_bits).astype(bool) for w in ("word1", "word2"))
+    n11, n00 = (a & b).sum(), (~a & ~b).sum()
+    assert bits.similarity("word1", "word2") == pytest.approx((n11 + n00) / bits.n_bits)
+    assert bits.similarity("word1", "word1") == 1
+
+
+def test_doesnt_match_finds_the_word_of_another_cluster(vectors, bits):
+    near = [word for word, _ in bits.most_similar("word0", topn=4)]
+    far = oracle(bits, bits["word0"], set())[-1][0]
+    assert bits.doesnt_match(["word0", *near, far]) == far
+
+
+def test_an_unknown_word_offers_near_spellings(bits):
+    with pytest.raises(embits.UnknownWordError, match="did you mean 'word0', 'word1'") as error:
+        bits.most_similar("wordl")
+    assert error.value.word == "wordl"
+    assert "word1" in error.value.suggestions
+    assert isinstance(error.value, KeyError)
+    again = pickle.loads(pickle.dumps(error.value))  # noqa: S301 - our own, made just now
+    assert str(again) == str(error.value)
+
+
+def test_words_map_to_rows_as_in_gensim(bits):
+    assert bits.key_to_index["word3"] == 3
+    assert dict(bits.key_to_index) == {f"word{i}": i for i in range(600)}
+    assert "word3" in bits
+    assert "word600" not in bits
+    assert len(bits) == 600
+
+
+def test_decode_gives_one_vector_several_or_all(bits):
+    one, two, everything = bits.decode("word4"), bits.decode(["word4", "word5"]), bits.decode()
+    assert one.shape == (bits.dims,)
+    assert np.allclose(two, everything[4:6], atol=1e-6)
+    assert np.allclose(one, two[0], atol=1e-6)
+    assert np.allclose(bits.decode(bits.codes[4:6]), two, atol=1e-6)
+
+
+def test_encode_gives_unseen_vectors_the_codes_of_their_kind(vectors, bits):
+    assert np.array_equal(bits.encode(vectors.matrix), bits.codes)
+    assert np.array_equal(bits.encode(vectors.matrix[7]), bits.codes[7])
+
+
+def test_search_takes_codes_or_floats(vectors, bits):
+    by_code = bits.search(bits.codes[:5], k=3)
+    by_float = bits.search(vectors.matrix[:5], k=3)
+    for a, b in zip(by_code, by_float, strict=True):
+        assert np.array_equal(a, b)
+    assert bits.search(vectors.matrix[0], k=3)[1].shape == (3,)
+
+
+def test_asymmetric_search_scores_floats_against_bits(vectors, bits):
+    signs = 2.0 * np.unpackbits(bits.codes, axis=1, count=bits.n_bits) - 1
+    wanted = bits.coder.project(vectors.matrix[:4]).astype("f8") @ signs.T
+    scores, rows = bits.search(vectors.matrix[:4], k=9, metric="asymmetric")
+    assert np.allclose(scores, -np.sort(-wanted, axis=1)[:, :9], atol=1e-4)
+    assert np.array_equal(rows, np.argsort(-wanted, axis=1, kind="stable")[:, :9])
+    all_rows = bits.search(vectors.matrix[:4], k=9, metric="asymmetric", oversample=1e9)[1]
+    assert np.array_equal(all_rows, rows)
+
+
+def test_a_shortlist_is_put_in_order_by_the_original_floats(vectors, bits, tmp_path):
+    unit = vectors.matrix / np.linalg.norm(vectors.matrix, axis=1, keepdims=True)
+    wanted = np.argsort(-(unit @ unit[3]), kind="stable")[:5]
+    np.save(tmp_path / "x.npy", vectors.matrix)
+    for metric in ("hamming", "asymmetric"):
+        _, rows = bits.search(
+            vectors.matrix[3], k=5, metric=metric, oversample=120, floats=tmp_path / "x.npy"
+        )
+        assert np.array_equal(rows, wanted)
+
+
+def test_searches_that_need_floats_refuse_codes(vectors, bits):
+    for wrong in (
+        {"metric": "asymmetric"},
+        {"floats": vectors.matrix},
+        {"oversample": 4},
+        {"metric": "cosine"},
+    ):
+        with pytest.raises(embits.InputError):
+            bits.search(bits.codes[:2], **wrong)
+    with pytest.raises(embits.InputError, match="expected the originals"):
+        bits.search(vectors.matrix[:2], floats=vectors.matrix[:5])
+
+
+def test_a_file_answers_as_the_object_it_was_saved_from(bits, saved):
+    opened = embits.load(saved, verify=True)
+    assert opened.most_similar("word9") == bits.most_similar("word9")
+    assert np.array_equal(opened.decode("word9"), bits.decode("word9"))
+    assert repr(opened) == repr(bits)
+    assert not opened.codes.flags.writeable
+
+
+def test_a_matrix_without_words_goes_by_row_numbers(vectors, tmp_path):
+    bits = embits.binarize(vectors.matrix, n_bits=32, method="lsh")
+    bits.save(tmp_path / "rows")
+    opened = embits.load(tmp_path / "rows", verify=True)
+    assert opened.most_similar(3, topn=2) == opened.most_similar("3", topn=2)
+    with pytest.raises(embits.UnknownWordError):
+        opened["six hundred"]
+    with pytest.raises(embits.InputError, match="row 600 of 600"):
+        opened[600]
+
+
+def test_wrong_questions_are_refused(bits):
+    for ask in (
+        lambda: bits.most_similar([]),
+        lambda: bits.doesnt_match([]),
+        lambda: bits.search(np.zeros((2, 3), "u1")),
+        lambda: bits.search(np.zeros((2, 3), "f4")),
+        lambda: bits[-1],
+        lambda: bits[np.zeros(3, "u1")],
+    ):
+        with pytest.raises(embits.InputError):
+            ask()
+
+
+def test_wrong_parameters_name_the_right_ones(vectors):
+    with pytest.raises(embits.InputError, match="takes n_bits, random_state, not epochs"):
+        embits.binarize(vectors, method="lsh", epochs=3)
+    with pytest.raises(embits.InputError, match="there is no method 'x'"):
+        embits.binarize(vectors, method="x")
+
+
+def test_many_threads_may_ask_one_object(bits):
+    wanted = [bits.most_similar(row) for row in range(100)]
+    wrong = []
+
+    def ask():
+        wrong.extend(row for row in range(100) if bits.most_similar(row) != wanted[row])
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_subwords_answer_for_unknown_words_also_after_a_file(tmp_path):
+    rng = np.random.default_rng(0)
+    subwords = embits.Subwords(rng.normal(0, 0.3, (50, 12)).astype("f4"), minn=3, maxn=5)
+    words = [f"word{i}" for i in range(40)]
+    matrix = np.stack([subwords.vector(word) for word in words])
+    bits = embits.binarize(embits.WordVectors(words, matrix, subwords), n_bits=64)
+    bits.save(tmp_path / "f")
+    opened = embits.load(tmp_path / "f", verify=True)
+    assert np.array_equal(opened["unseen"], bits["unseen"])
+    assert np.array_equal(opened["unseen"], bits.encode(subwords.vector("unseen")))
+    assert opened.most_similar("unseen", topn=40)
+    assert "unseen" not in opened
+    opened.subwords = None
+    with pytest.raises(embits.UnknownWordError):
+        opened["unseen"]
