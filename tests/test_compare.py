@@ -91,10 +91,10 @@ def test_the_softmax_layer_learns_what_can_be_learned_and_repeats_itself():
 
 def test_classification_is_close_to_scikit_learns(data):
     linear_model = pytest.importorskip("sklearn.linear_model")
-    split = read_split(data / "classification/trec")
+    split = read_split(data / "classification/trec", most_rows=1500)
     words = sorted({word.lower() for text in split.train.texts for word in text.split()})
     rng = np.random.default_rng(0)
-    space = as_space(embits.WordVectors(words, rng.normal(size=(len(words), 64))))
+    space = as_space(embits.WordVectors(words, rng.normal(size=(len(words), 32))))
     task = prepare(split, space.lookup)
     ours = evaluate_classification(space, task, seeds=(0, 1))
     train, test = mean_vectors(task.train, space), mean_vectors(task.test, space)
@@ -102,7 +102,7 @@ def test_classification_is_close_to_scikit_learns(data):
     theirs = linear_model.LogisticRegression(C=0.1, max_iter=300)
     theirs.fit((train - center) / scale, task.train.classes)
     wanted = theirs.score((test - center) / scale, task.test.classes)
-    assert ours["accuracy"] == pytest.approx(wanted, abs=0.03)
+    assert ours["accuracy"] == pytest.approx(wanted, abs=0.04)
     assert 0 < ours["interval"] < 0.06
 
 
