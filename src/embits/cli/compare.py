@@ -5,11 +5,20 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
-from embits.cli.common import FILE, json_option, print_json, read, reading_options, status_line
-from embits.cli.evaluate import DEFAULT_TASKS, data_option, needs_data, show, task_list
+from embits.cli.common import (
+    FILE,
+    json_option,
+    print_json,
+    read,
+    reading_options,
+    status_line,
+    table,
+)
+from embits.cli.evaluate import DEFAULT_TASKS, data_option, needs_data, task_list
 from embits.coders import METHODS
 from embits.evaluation.compare import BITS, Comparison
 from embits.evaluation.datasets import DataFolder
@@ -17,7 +26,9 @@ from embits.evaluation.document import Picture
 from embits.evaluation.pairs import MovedPair, moved_pairs
 from embits.evaluation.picture import bit_picture
 from embits.evaluation.report import write_report
+from embits.evaluation.results import at
 from embits.evaluation.spaces import BitSpace, FloatSpace
+from embits.evaluation.tables import percent
 
 PICTURED = ("queen", "automobile", "jupiter", "man")  # the paper's words
 
@@ -114,8 +125,26 @@ def command(
     if as_json:
         print_json(entries)
         return
-    show(entries)
+    _summary(entries)
     click.echo(f"\n{report / 'report.html'} ({time.perf_counter() - start:.0f} s)")
+
+
+def _summary(entries: list[dict[str, Any]]) -> None:
+    """A line for each code, with what the report says at length."""
+    columns = (
+        ("Fisher mean", ("similarity", "fisher_mean")),
+        ("semantic", ("analogy", "semantic", "accuracy")),
+        ("syntactic", ("analogy", "syntactic", "accuracy")),
+        ("recall@10", ("neighbors", "recall_at_10")),
+        ("float query", ("neighbors", "asymmetric_recall_at_10")),
+        ("rebuilt", ("reconstruction", "cosine")),
+    )
+    known = [(name, path) for name, path in columns if any(at(e, *path) for e in entries)]
+    rows = [("", *(name for name, _ in known))]
+    for entry in entries:
+        label = "raw" if entry["method"] == "raw" else f"{entry['method']} {entry['bits']}"
+        rows.append((label, *(percent(at(entry, *path)) for _, path in known)))
+    table(rows, indent="")
 
 
 def _examples(
