@@ -19,7 +19,7 @@ from embits.cli.common import (
     table,
 )
 from embits.cli.evaluate import DEFAULT_TASKS, data_option, needs_data, task_list
-from embits.coders import METHODS
+from embits.coders import DEFAULT_METHOD, METHODS
 from embits.evaluation.compare import BITS, Comparison
 from embits.evaluation.datasets import DataFolder
 from embits.evaluation.document import Picture
@@ -114,9 +114,10 @@ def command(
         "words": f"{len(floats):,}",
         "dimensions": floats.dims,
         "seed": seed,
-        "tasks": ", ".join(tasks),
         "command": f"embits compare {vectors.name} --bits {','.join(map(str, bits))} "
-        f"--methods {','.join(methods)} --seed {seed} --report DIR",
+        f"--methods {','.join(methods)} --tasks {','.join(tasks)} --seed {seed} "
+        + (f"--limit {limit} " if limit else "")
+        + "--report DIR",
     }
     notes = comparison.evaluator.notes
     write_report(report, f"Bits of {vectors.name}", entries, settings, pictures, moved, notes)
@@ -150,9 +151,10 @@ def _summary(entries: list[dict[str, Any]]) -> None:
 def _examples(
     comparison: Comparison,
 ) -> tuple[list[Picture], tuple[list[MovedPair], list[MovedPair]] | None]:
-    """Pictures of the widest codes, and pairs moved at 256 bits, of the first method."""
+    """Pictures of the widest codes, and pairs moved at 256 bits, of the default method."""
     raw = comparison.evaluator.raw
-    method = comparison.plan[0][0]
+    methods = [method for method, _ in comparison.plan]
+    method = DEFAULT_METHOD if DEFAULT_METHOD in methods else methods[0]
     widths = [width for name, width in comparison.plan if name == method]
     widest = comparison.codes(method, widths[-1])
     pictures = []

@@ -18,8 +18,8 @@ from embits.errors import InputError
 from embits.search import top_k
 
 N_WORDS = 50
-PALETTE = ((255, 255, 255), (205, 28, 28), (150, 150, 150))  # 0, 1, and between the panels
-_GAP = 2
+PALETTE = ((255, 255, 255), (205, 28, 28), (70, 70, 70))  # 0, 1, and between the panels
+_GAP = 3
 
 
 def bit_rows(bits: BinaryVectors, word: str, n: int = N_WORDS) -> NDArray[np.uint8]:
@@ -50,7 +50,7 @@ def bit_rows(bits: BinaryVectors, word: str, n: int = N_WORDS) -> NDArray[np.uin
 def bit_picture(bits: BinaryVectors, words: Sequence[str], n: int = N_WORDS) -> bytes:
     """A PNG of `bit_rows` of each word, one below the other: red is 1, white is 0.
 
-    A grey line parts closest and furthest, a thicker one the words.
+    A dark line parts closest and furthest, a thicker one the words.
 
     Example:
         >>> import numpy as np, embits
@@ -68,7 +68,7 @@ def bit_picture(bits: BinaryVectors, words: Sequence[str], n: int = N_WORDS) -> 
         for half in (rows[:middle], rows[middle:]):
             panels.append(np.kron(half, np.ones((scale, scale), dtype=np.uint8)))
             panels.append(np.full((_GAP, bits.n_bits * scale), 2, dtype=np.uint8))
-        panels.append(np.full((2 * _GAP, bits.n_bits * scale), 2, dtype=np.uint8))
+        panels.append(np.full((3 * _GAP, bits.n_bits * scale), 2, dtype=np.uint8))
     return png(np.concatenate(panels[:-2]), PALETTE)
 
 

@@ -45,6 +45,7 @@ def score_by_bits(
     coded = [entry for entry in entries if entry["method"] != "raw"]
     widths = sorted({entry["bits"] for entry in coded})
     methods = list(dict.fromkeys(entry["method"] for entry in coded))
+    ticks = _shared_widths(coded) or widths
     raw = next((at(e, *raw_path) for e in entries if raw_path and e["method"] == "raw"), None)
     for axis, (title, path) in zip(axes[0], panels, strict=True):
         ends = []
@@ -56,7 +57,8 @@ def score_by_bits(
             )
             if points:
                 _draw(axis, method, points)
-                ends.append((points[-1], method))
+                own = len(points) == 1 and points[0][0] not in ticks
+                ends.append((points[-1], method, f"{method} {points[0][0]}" if own else method))
         if raw is not None:  # behind the lines, and no further than they go
             axis.plot(
                 [widths[0], widths[-1]],
@@ -71,7 +73,7 @@ def score_by_bits(
         axis.set_title(title, fontsize=10.5, loc="left")
         axis.set_xscale("log", base=2)
         axis.set_xlim(widths[0] / 1.15, widths[-1] * (widths[-1] / widths[0]) ** 0.22 * 1.2)
-        axis.set_xticks(widths, [str(width) for width in widths])
+        axis.set_xticks(ticks, [str(width) for width in ticks])
         axis.minorticks_off()
         axis.set_xlabel("bits of a code")
         axis.grid(axis="y", color="#dddddd", linewidth=0.6)
@@ -94,20 +96,27 @@ def _draw(axis: Any, method: str, points: list[tuple[int, float]]) -> None:
     )  # fmt: skip
 
 
-def _name_ends(axis: Any, ends: list[tuple[tuple[int, float], str]]) -> None:
+def _shared_widths(coded: Sequence[dict[str, Any]]) -> list[int]:
+    """Widths that several methods have; one that a single method has would crowd the axis."""
+    methods: dict[int, set[str]] = {}
+    for entry in coded:
+        methods.setdefault(entry["bits"], set()).add(entry["method"])
+    return sorted(width for width, having in methods.items() if len(having) > 1)
+
+
+def _name_ends(axis: Any, ends: list[tuple[tuple[int, float], str, str]]) -> None:
     """Write each method's name at the right end of its line, pushed apart where they crowd."""
     low, high = axis.get_ylim()
     apart = 0.055 * (high - low)
     height = -float("inf")
-    widest = max((point[0] for point, _ in ends), default=0)
-    for (bits, score), method in sorted(ends, key=lambda end: end[0][1]):
+    widest = max((point[0] for point, _, _ in ends), default=0)
+    for (bits, score), method, name in sorted(ends, key=lambda end: end[0][1]):
         colour = STYLES.get(method, _OTHER)[0]
-        if bits < widest:  # a line that ends early is named at its own end
-            place = (bits, score)
+        if bits < widest:  # a line that ends early is named below its own end
+            _write(axis, name, (bits, score), (3, -13), colour)
         else:
             height = max(score, height + apart)
-            place = (bits, height)
-        _write(axis, method, place, (7, -3), colour)
+            _write(axis, name, (bits, height), (7, -3), colour)
 
 
 def _write(
