@@ -15,7 +15,8 @@ import embits
 from embits.evaluation import evaluate_classification, prepare
 from embits.evaluation.classification import mean_vectors, tokens, train_softmax
 from embits.evaluation.compare import Comparison
-from embits.evaluation.datasets import DataFolder, Labelled, Split, read_split
+from embits.evaluation.data_files import Labelled, Split, read_split
+from embits.evaluation.datasets import DataFolder
 from embits.evaluation.document import Heading, Picture, Table, Text, to_html, to_markdown
 from embits.evaluation.pairs import moved_pairs
 from embits.evaluation.picture import bit_picture, bit_rows
@@ -210,6 +211,7 @@ def test_a_report_holds_every_number_as_json_and_csv(tmp_path, vectors, small_da
     assert float(rows["lsh", "16", "classification.yelp_full.accuracy"]) == score
     text = (tmp_path / "report.md").read_text()
     for part in ("Table 1", "Table 2", "Table 3", "Table 4", "Table 5", "Table 6", "Figure 1",
+                 "printed: LSH",
                  "&nbsp;&nbsp;paper bin", "&nbsp;&nbsp;paper rec", "Yelp Full (± ", "yahoo",
                  "NumPy", "lambda\\_reg=1.0"):  # fmt: skip
         assert part in text

@@ -8,7 +8,8 @@
 
 from embits.evaluation.analogy import evaluate_analogies, evaluate_word_analogies
 from embits.evaluation.classification import evaluate_classification, prepare
-from embits.evaluation.datasets import DataFolder, read_labelled, read_pairs, read_questions
+from embits.evaluation.data_files import read_labelled, read_pairs, read_questions
+from embits.evaluation.datasets import DataFolder
 from embits.evaluation.evaluator import TASKS, Evaluator
 from embits.evaluation.neighbors import evaluate_neighbors
 from embits.evaluation.reconstruction import evaluate_reconstruction

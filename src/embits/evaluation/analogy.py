@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.coders.base import blocks
-from embits.evaluation.datasets import Questions, read_questions
+from embits.evaluation.data_files import Questions, read_questions
 from embits.evaluation.spaces import BitSpace, Space, as_space
 from embits.evaluation.words import MISSING, Lookup
 from embits.search import top_k

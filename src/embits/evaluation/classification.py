@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.evaluation.datasets import Labelled, Split
+from embits.evaluation.data_files import Labelled, Split
 from embits.evaluation.spaces import Space
 from embits.evaluation.words import Lookup
 

@@ -10,20 +10,22 @@ is missing or malformed costs its own score alone: the folder says what went wro
 
 from __future__ import annotations
 
-import csv
-import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TypeVar
 
 from embits.errors import InputError, ReadError
+from embits.evaluation.data_files import (
+    Pairs,
+    Questions,
+    Split,
+    read_pairs,
+    read_questions,
+    read_split,
+)
 
-Questions: TypeAlias = list[tuple[str, str, str, str]]
 Found = TypeVar("Found")
 
 _ZHANG = "the data of Zhang et al. 2015, https://course.fast.ai/datasets#nlp"
@@ -45,40 +47,6 @@ CLASSIFICATION = {
     "yelp_full": _ZHANG,
     "yelp_polarity": _ZHANG,
 }
-MOST_ROWS = 100_000  # of a classification file: the full Amazon training set has 3.6 million
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Pairs of words with people's scores of their similarity.
-
-    Attributes:
-        first, second: The words.
-        scores: People's scores, float64, on the data set's own scale.
-    """
-
-    first: list[str]
-    second: list[str]
-    scores: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.scores)
-
-
-@dataclass(frozen=True)
-class Labelled:
-    """Texts of one file and their classes, int64 from 0."""
-
-    texts: list[str]
-    classes: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Split:
-    """A classification data set: what to learn from, and what to be scored on."""
-
-    train: Labelled
-    test: Labelled
 
 
 @dataclass
@@ -152,115 +120,6 @@ class DataFolder:
     def _note(self, line: str) -> None:
         if line not in self.problems:
             self.problems.append(line)
-
-
-def read_pairs(path: str | os.PathLike[str]) -> Pairs:
-    """Read lines of `word word score`; empty lines and those that start with # are skipped.
-
-    Raises:
-        ReadError: A line is something else; the message names it.
-        OSError: The file cannot be opened.
-    """
-    first, second, scores = [], [], []
-    for number, line in _lines(path):
-        fields = [f.strip() for f in line.split("\t")] if "\t" in line else line.split()
-        try:
-            a, b, score = fields
-            value = float(score)
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            raise _malformed(path, number, line, "word word score")
-        first.append(a)
-        second.append(b)
-        scores.append(value)
-    if not scores:
-        raise ReadError(f"{path}: found no pairs, expected lines of word word score")
-    return Pairs(first, second, np.array(scores))
-
-
-def read_questions(path: str | os.PathLike[str]) -> dict[str, Questions]:
-    """Read analogy questions: `: section`, then lines of four words.
-
-    Raises:
-        ReadError: A line is something else; the message names it.
-        OSError: The file cannot be opened.
-    """
-    sections: dict[str, Questions] = {}
-    section: Questions | None = None
-    for number, line in _lines(path):
-        if line.startswith(":"):
-            section = sections.setdefault(line.lstrip(": ").strip(), [])
-            continue
-        fields = line.split()
-        if len(fields) != 4 or section is None:
-            raise _malformed(path, number, line, "four words below a line of `: section`")
-        a, b, c, d = fields
-        section.append((a, b, c, d))
-    if not any(sections.values()):
-        raise ReadError(f"{path}: found no questions, expected `: section` and lines of four words")
-    return sections
-
-
-def read_split(folder: Path, most_rows: int = MOST_ROWS) -> Split:
-    """Read `train.csv` and `test.csv` of a folder, each as `read_labelled` does."""
-    return Split(
-        read_labelled(folder / "train.csv", most_rows),
-        read_labelled(folder / "test.csv", most_rows),
-    )
-
-
-def read_labelled(path: str | os.PathLike[str], most_rows: int = MOST_ROWS) -> Labelled:
-    """Read rows of "class","text" or "class","title","text", and so on: classes from 1.
-
-    Args:
-        path: A CSV file of quoted fields, as Zhang et al. 2015 gave theirs.
-        most_rows: A longer file is thinned to at most this many rows, evenly spread.
-
-    Raises:
-        ReadError: A row is something else; the message names it.
-        OSError: The file cannot be opened.
-    """
-    step = max(1, -(-sum(1 for _ in _csv_rows(path)) // most_rows))
-    texts, classes = [], []
-    for row, (number, fields) in enumerate(_csv_rows(path)):
-        if row % step:
-            continue
-        if len(fields) < 2 or not fields[0].isascii() or not fields[0].isdigit():
-            raise _malformed(path, number, ",".join(fields), '"class","title","text"')
-        classes.append(int(fields[0]) - 1)
-        # Zhang et al. write a line break inside a text as \n, and other marks with a backslash.
-        texts.append(" ".join(fields[1:]).replace("\\n", " ").replace("\\", " "))
-    if not texts or min(classes) < 0:
-        raise ReadError(f"{path}: found {len(texts)} rows, expected rows with classes from 1")
-    return Labelled(texts, np.array(classes, dtype=np.int64))
-
-
-def _csv_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
-    with Path(path).open(encoding="utf-8", errors="replace", newline="") as file:
-        rows = csv.reader(line.replace("\0", "") for line in file)
-        try:
-            for fields in rows:
-                if fields:
-                    yield rows.line_num, fields
-        except csv.Error as error:
-            raise ReadError(f"{path}: line {rows.line_num}: {error}") from None
-
-
-def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
-    with Path(path).open(encoding="utf-8-sig") as file:
-        try:
-            for number, line in enumerate(file, 1):
-                line = line.strip()
-                if line and not line.startswith("#"):
-                    yield number, line
-        except UnicodeDecodeError:
-            raise ReadError(f"{path}: found bytes that are not UTF-8, expected text") from None
-
-
-def _malformed(path: str | os.PathLike[str], number: int, line: str, expected: str) -> ReadError:
-    found = line if len(line) <= 40 else line[:39] + "…"
-    return ReadError(f"{path}: line {number}: found {found!r}, expected {expected}")
 
 
 def _in_order(known: Iterable[str], found: Iterable[str]) -> list[str]:

@@ -14,7 +14,8 @@ from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError
 from embits.evaluation.analogy import evaluate_analogies
 from embits.evaluation.classification import Task, evaluate_classification, prepare
-from embits.evaluation.datasets import DataFolder, Pairs, Questions
+from embits.evaluation.data_files import Pairs, Questions
+from embits.evaluation.datasets import DataFolder
 from embits.evaluation.neighbors import evaluate_neighbors, float_neighbors, query_rows
 from embits.evaluation.reconstruction import evaluate_reconstruction
 from embits.evaluation.similarity import evaluate_similarity

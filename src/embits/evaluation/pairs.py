@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embits.evaluation.datasets import Pairs
+from embits.evaluation.data_files import Pairs
 from embits.evaluation.similarity import score_pairs
 from embits.evaluation.spaces import BitSpace, FloatSpace
 from embits.evaluation.statistics import ranks

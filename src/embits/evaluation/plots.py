@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from embits.errors import MissingExtraError
+from embits.evaluation.document import Picture
 from embits.evaluation.results import at
 
 STYLES = {
@@ -22,6 +23,51 @@ STYLES = {
     "sparse": ("#E69F00", "P", "-."),
 }
 _OTHER = ("#000000", "x", "-")
+
+
+def figures_of(entries: Sequence[dict[str, Any]], notes: list[str]) -> list[Picture]:
+    """The figures that these results have numbers for; without Matplotlib a note instead."""
+    wanted = (
+        (
+            "similarity.png",
+            (
+                ("bits, Sokal-Michener similarity", ("similarity", "fisher_mean")),
+                ("floats rebuilt from the bits, cosine",
+                 ("reconstruction", "similarity", "fisher_mean")),
+            ),
+            "Fisher mean of Spearman × 100",
+            ("similarity", "fisher_mean"),
+            "Figure 1. Fisher-transformed mean of the similarity scores by bits; the dashed line "
+            "is the raw floats.",
+        ),
+        (
+            "neighbors.png",
+            (
+                ("bits against bits (Hamming)", ("neighbors", "recall_at_10")),
+                ("float query against bits", ("neighbors", "asymmetric_recall_at_10")),
+            ),
+            "recall@10 of raw-cosine neighbors, %",
+            None,
+            "Figure 2. How many of a word's ten nearest by raw cosine are among the ten nearest "
+            "codes.",
+        ),
+    )  # fmt: skip
+    pictures = []
+    for name, panels, label, raw_path, caption in wanted:
+        drawn = [
+            (t, p)
+            for t, p in panels
+            if any(at(e, *p) is not None for e in entries if e["method"] != "raw")
+        ]
+        if not drawn:
+            continue
+        try:
+            png = score_by_bits(entries, drawn, label, raw_path)
+        except MissingExtraError as error:
+            notes.append(f"{name}: {error}")
+        else:
+            pictures.append(Picture(name, png, caption))
+    return pictures
 
 
 def score_by_bits(

@@ -15,7 +15,6 @@ import numpy as np
 from embits import _core
 from embits._version import __version__
 from embits.atomic import replacing
-from embits.errors import MissingExtraError
 from embits.evaluation import tables
 from embits.evaluation.document import (
     Block,
@@ -27,7 +26,7 @@ from embits.evaluation.document import (
     to_markdown,
 )
 from embits.evaluation.pairs import MovedPair
-from embits.evaluation.plots import score_by_bits
+from embits.evaluation.plots import figures_of
 from embits.evaluation.results import at, flat_rows, jsonable
 
 FIGURES = "figures"
@@ -58,9 +57,10 @@ def write_report(
     """
     notes = list(notes)
     grid = tables.Grid(entries)
-    figures = _figures(grid, notes)
+    figures = figures_of(entries, notes)
     settings = dict(settings) | versions()
     blocks: list[Block] = [Heading(title, 1), *_sections(grid, figures), *_moved(moved)]
+    blocks += _gaps(grid)
     if pictures:
         blocks += [Heading("Bits of neighbors"), Text(_PICTURES), *pictures]
     if notes:
@@ -104,46 +104,6 @@ _PICTURES = (
     "a row of pixels each: red is a bit set to 1, white to 0. Vertical stripes are bits that "
     "neighbors share."
 )
-
-
-def _figures(grid: tables.Grid, notes: list[str]) -> list[Picture]:
-    wanted = (
-        (
-            "similarity.png",
-            (
-                ("bits, Sokal-Michener similarity", ("similarity", "fisher_mean")),
-                ("floats rebuilt from the bits, cosine",
-                 ("reconstruction", "similarity", "fisher_mean")),
-            ),
-            "Fisher mean of Spearman × 100",
-            ("similarity", "fisher_mean"),
-            "Figure 1. Fisher-transformed mean of the similarity scores by bits; the dashed line "
-            "is the raw floats.",
-        ),
-        (
-            "neighbors.png",
-            (
-                ("bits against bits (Hamming)", ("neighbors", "recall_at_10")),
-                ("float query against bits", ("neighbors", "asymmetric_recall_at_10")),
-            ),
-            "recall@10 of raw-cosine neighbors, %",
-            None,
-            "Figure 2. How many of a word's ten nearest by raw cosine are among the ten nearest "
-            "codes.",
-        ),
-    )  # fmt: skip
-    pictures = []
-    for name, panels, label, raw_path, caption in wanted:
-        drawn = [(t, p) for t, p in panels if any(at(e, *p) is not None for e in grid.coded)]
-        if not drawn:
-            continue
-        try:
-            png = score_by_bits(grid.entries, drawn, label, raw_path)
-        except MissingExtraError as error:
-            notes.append(f"{name}: {error}")
-        else:
-            pictures.append(Picture(name, png, caption))
-    return pictures
 
 
 def _sections(grid: tables.Grid, figures: Sequence[Picture]) -> list[Block]:
@@ -224,6 +184,15 @@ def _moved(moved: tuple[Sequence[MovedPair], Sequence[MovedPair]] | None) -> lis
     )
     header = ["Words", "Data set", "Human", "Binary", "Cosine", "Percentiles"]
     return [Heading("Pairs of words"), Table(header, rows, caption)]
+
+
+def _gaps(grid: tables.Grid) -> list[Block]:
+    caption = (
+        "Table 7. Bits less raw floats, in points: here, and the smallest to the largest gap that "
+        "the paper printed for its three vectors (dict2vec, fastText, GloVe)."
+    )
+    table = tables.gap_table(grid, caption)
+    return [Heading("Beside the paper's gaps"), table] if table.rows else []
 
 
 def _settings_table(settings: Mapping[str, Any]) -> Table:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.evaluation.datasets import Pairs, read_pairs
+from embits.evaluation.data_files import Pairs, read_pairs
 from embits.evaluation.spaces import Space, as_space
 from embits.evaluation.statistics import fisher_mean, pearson, spearman
 from embits.evaluation.words import Lookup

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from embits.evaluation.document import Table
+from embits.evaluation.published import PUBLISHED, WIDTHS
 from embits.evaluation.results import at, score_lines
 
 Entry: TypeAlias = dict[str, Any]
@@ -111,6 +112,31 @@ def speed_table(grid: Grid, caption: str) -> Table:
     sizes = [str(at(e, "speed", "bytes_per_word") or "-") for e in (*entries, grid.raw)]
     rows.append(["Bytes a word", *sizes])
     return Table(["", *(f"{e['bits']}-bit" for e in entries), "Real-valued"], rows, caption)
+
+
+def gap_table(grid: Grid, caption: str) -> Table:
+    """Table 7: bits less raw, here and as the paper printed it."""
+    rows: list[list[str]] = []
+    lines = {path[1]: (label, path) for task in ("similarity", "analogy", "classification")
+             for label, path in score_lines(grid.entries, task)}  # fmt: skip
+    for name, published in PUBLISHED.items():
+        label, path = lines.get(name, ("", ()))
+        raw = at(grid.raw, *path)
+        if not label or not isinstance(raw, float):
+            continue
+        rows.append([label, *[""] * len(WIDTHS)])
+        for method in grid.methods:
+            scores = dict(zip(grid.widths, grid.line(method, path), strict=True))
+            if any(scores.get(width) is not None for width in WIDTHS):
+                rows.append([f" {method}", *(_gap(scores.get(width), raw) for width in WIDTHS)])
+        for kind, who in (("bin", "printed: the paper"), ("lsh", "printed: LSH")):
+            gaps = [published.gaps(kind, width) for width in WIDTHS]
+            rows.append([f" {who}", *(f"{min(g):+.1f} to {max(g):+.1f}" for g in gaps)])
+    return Table(["", *map(str, WIDTHS)], rows, caption)
+
+
+def _gap(score: float | None, raw: float) -> str:
+    return "" if score is None else f"{100 * (score - raw):+.1f}"
 
 
 def percent(value: float | None) -> str:
