@@ -22,7 +22,7 @@ namespace {
 constexpr size_t kVector = 64;
 constexpr size_t kVectors = 8;  // packed together: one for each byte of a 64-bit word
 
-__mmask64 first_bytes(size_t n) {
+__mmask64 lowest_bits(size_t n) {
     return n >= kVector ? ~__mmask64{0} : (__mmask64{1} << n) - 1;
 }
 
@@ -44,7 +44,7 @@ struct SpreadLoad {
             used |= __mmask64{1} << i;
             index[i] = static_cast<uint8_t>(i / field * width + i % field);
         }
-        source = first_bytes(kVector / field * width);
+        source = lowest_bits(kVector / field * width);
         from = _mm512_load_si512(index);
     }
     __m512i operator()(const uint8_t* codes) const {
@@ -164,7 +164,7 @@ size_t scan(const uint8_t* codes, size_t n, size_t width, const Load& load, __m5
         uint8_t last[kVectors * kVector] = {};
         std::memcpy(last, codes + row * width, (n - row) * width);
         const __m512i distances = distances_of(last);
-        const uint64_t mask = Sum::below(distances, limit) & first_bytes(n - row);
+        const uint64_t mask = Sum::below(distances, limit) & lowest_bits(n - row);
         hit = write_hits<typename Sum::Lane>(distances, mask, row, hit);
     }
     return static_cast<size_t>(hit - hits);
@@ -190,7 +190,7 @@ size_t scan_wide(const uint8_t* codes, size_t n, size_t width, const uint8_t* qu
         for (size_t start = 0; start < width; start += kRun) {
             __m512i counts[kVectors] = {};
             for (size_t i = start; i < width && i < start + kRun; i += kVector) {
-                const __mmask64 bytes = first_bytes(width - i);
+                const __mmask64 bytes = lowest_bits(width - i);
                 const __m512i wanted = _mm512_maskz_loadu_epi8(bytes, query + i);
                 for (size_t v = 0; v < kVectors; ++v) {
                     const size_t at = row + v < n ? row + v : n - 1;
@@ -202,7 +202,7 @@ size_t scan_wide(const uint8_t* codes, size_t n, size_t width, const uint8_t* qu
             distances = _mm512_add_epi64(
                 distances, Distances<8>::sum(_mm512_permutexvar_epi8(order, pack(counts))));
         }
-        const uint64_t mask = Distances<8>::below(distances, limit) & first_bytes(n - row);
+        const uint64_t mask = Distances<8>::below(distances, limit) & lowest_bits(n - row);
         if (mask) hit = write_hits<uint64_t>(distances, mask, row, hit);
     }
     return static_cast<size_t>(hit - hits);
@@ -276,14 +276,14 @@ size_t scan_weighted(const uint8_t* codes, size_t n, size_t width, const Load& l
     size_t row = 0;
     for (; row + group <= n; row += group) {
         const __m512i distances = distances_of(codes + row * width);
-        const uint64_t mask = _mm512_cmplt_epu16_mask(distances, limits) & first_bytes(group);
+        const uint64_t mask = _mm512_cmplt_epu16_mask(distances, limits) & lowest_bits(group);
         if (mask) hit = write_hits<uint16_t>(distances, mask, row, hit);
     }
     if (row < n) {
         uint8_t last[vectors * kVector] = {};
         std::memcpy(last, codes + row * width, (n - row) * width);
         const __m512i distances = distances_of(last);
-        const uint64_t mask = _mm512_cmplt_epu16_mask(distances, limits) & first_bytes(n - row);
+        const uint64_t mask = _mm512_cmplt_epu16_mask(distances, limits) & lowest_bits(n - row);
         hit = write_hits<uint16_t>(distances, mask, row, hit);
     }
     return static_cast<size_t>(hit - hits);
@@ -307,7 +307,7 @@ size_t scan_weighted_wide(const uint8_t* codes, size_t n, size_t width, Weighted
     for (size_t row = 0; row < n; ++row, codes += width) {
         __m512i sums = _mm512_setzero_si512();
         for (size_t i = 0; i < width; i += kVector) {
-            const __mmask64 bytes = first_bytes(width - i);
+            const __mmask64 bytes = lowest_bits(width - i);
             Weights weigh;
             weigh.code = _mm512_maskz_loadu_epi8(bytes, query.code + i);
             for (size_t p = 0; p < kPlanes; ++p)
