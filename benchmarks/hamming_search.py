@@ -261,6 +261,11 @@ def processor() -> str:
     return f"{name}, family {fields.get('cpu family', '?')} model {fields.get('model', '?')}"
 
 
+def busy() -> str:
+    """The load of the last minute: above the number of cores, two threads cannot be twice one."""
+    return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "an unknown number of"
+
+
 def write(bench: Bench, about: Sequence[str], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     lines = ["# Search, measured", "", *(f"- {line}" for line in about), "", HEADER]
@@ -282,6 +287,7 @@ def main() -> None:
         f"codes: {source}, signs of random hyperplanes; FAISS {faiss.__version__}, "
         f"NumPy {np.__version__}, Python {sys.version.split()[0]}",
         "one thread unless said; times for one query; contenders in turns, medians of the rounds",
+        f"{busy()} processes wanted to run on the {os.cpu_count()} cores when this began",
     ]
     print(*about, "", sep="\n")
     bench = Bench(args.quick)
