@@ -57,7 +57,8 @@ __m256i sum_words(const __m256i (&counts)[4]) {
     if constexpr (Words == 1) {
         __m256i packed = zero;
         for (size_t v = 4; v-- > 0;)
-            packed = _mm256_or_si256(_mm256_slli_epi64(packed, 16), _mm256_sad_epu8(counts[v], zero));
+            packed = _mm256_or_si256(_mm256_slli_epi64(packed, 16),
+                                     _mm256_sad_epu8(counts[v], zero));
         return packed;
     }
     const __m256i first = fold(counts[0], counts[1]), second = fold(counts[2], counts[3]);

@@ -3,9 +3,10 @@
 // VPOPCNTQ counts eight 64-bit words at once. What is left to save is the sum over the words of
 // a code, and it is shared by eight vectors: a count is at most 64, so eight vectors of counts
 // are shifted together into the bytes of one (11 instructions), a byte shuffle brings the words
-// of a code side by side, and one instruction adds them: 30 instructions for 512 bytes of codes,
-// 2 cycles a vector on Zen 4, which is about what its L3 cache delivers. The distances stay in a
-// register, are compared there with the limit, and are written only when one is below it.
+// of a code side by side, and one instruction adds them: 30 instructions for 512 bytes of codes.
+// The distances stay in a register, are compared there with the limit, and are written only when
+// one is below it. On one core of Zen 4, 341,479 codes take 31, 61, 131 and 480 microseconds at
+// 64, 128, 256 and 512 bits, as long as adding up the same bytes; prefetching made it slower.
 //
 // Codes of other widths up to 64 bytes are spread into fields of 8, 16, 32 or 64 bytes by a
 // masked load and a byte shuffle, which reads no byte past the codes; wider ones take several
@@ -268,9 +269,9 @@ size_t scan_weighted(const uint8_t* codes, size_t n, size_t width, const Load& l
     Hit* hit = hits;
     const auto distances_of = [&](const uint8_t* from) {
         __m512i packed = weigh(load(from));
-        for (size_t v = 1; v < vectors; ++v)
-            packed = _mm512_or_si512(
-                packed, _mm512_slli_epi64(weigh(load(from + v * step)), static_cast<unsigned>(16 * v)));
+        for (unsigned v = 1; v < vectors; ++v)
+            packed = _mm512_or_si512(packed,
+                                     _mm512_slli_epi64(weigh(load(from + v * step)), 16 * v));
         return add_words<Words>(_mm512_permutexvar_epi16(order, packed));
     };
     size_t row = 0;
