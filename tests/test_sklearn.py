@@ -8,11 +8,17 @@ import pytest
 pytest.importorskip("sklearn")
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from embits.coders import PaperAutoencoder, RandomHyperplanes, SignBits
+from embits.coders import ITQ, PaperAutoencoder, RandomHyperplanes, SignBits, SparseBits
 
 
 @parametrize_with_checks(
-    [PaperAutoencoder(n_bits=12, epochs=2), RandomHyperplanes(n_bits=12), SignBits()]
+    [
+        PaperAutoencoder(n_bits=12, epochs=2),
+        RandomHyperplanes(n_bits=12),
+        SignBits(),
+        ITQ(n_bits=12),
+        SparseBits(n_bits=12),
+    ]
 )
 def test_scikit_learn_check(estimator, check):
     check(estimator)

@@ -1,6 +1,7 @@
 """The file: what goes in comes out, whole or refused, and never half-written."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -77,11 +78,13 @@ def test_every_flipped_bit_is_noticed(path):
     """In the header when the file is opened, in the tensors when it is verified."""
     whole = path.read_bytes()
     data_start = 8 + int.from_bytes(whole[:8], "little")
-    for at in range(len(whole)):
-        for bit in range(8):
-            path.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << bit)]) + whole[at + 1 :])
-            with pytest.raises(embits.FormatError):
-                embits.load(path, verify=at >= data_start)
+    with path.open("r+b", buffering=0) as file:
+        for at, byte in enumerate(whole):
+            for bit in range(8):
+                os.pwrite(file.fileno(), bytes([byte ^ (1 << bit)]), at)
+                with pytest.raises(embits.FormatError):
+                    embits.load(path, verify=at >= data_start)
+            os.pwrite(file.fileno(), bytes([byte]), at)
 
 
 def test_bytes_after_the_end_are_refused(path):
@@ -111,6 +114,7 @@ def resigned(path, change):
         (("codes", "shape"), [-3, -1]),
         (("codes", "shape"), [3.0, 1]),
         (("codes", "shape"), [True, 3]),
+        (("padding", "shape"), [0, 2**62]),
         (("codes", "dtype"), "F32"),
         (("codes", "dtype"), "BOOL"),
         (("codes", "data_offsets"), [0, 2**64]),
@@ -123,6 +127,8 @@ def resigned(path, change):
         (("__metadata__", "bits"), "17"),
         (("__metadata__", "bits"), "-3"),
         (("__metadata__", "dims"), "many"),
+        (("__metadata__", "dims"), " 2"),
+        (("__metadata__", "bits"), "+3"),
         (("__metadata__", "dims"), "3"),
         (("__metadata__", "method"), "paper"),
         (("__metadata__", "method"), "os.system"),
@@ -186,6 +192,15 @@ def test_saving_through_a_link_keeps_the_link(bits, tmp_path):
     bits.save(tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
     assert embits.load(tmp_path / "real").n_bits == bits.n_bits
+
+
+def test_numpy_numbers_as_parameters_are_stored_and_others_refused(vectors, tmp_path):
+    embits.binarize(vectors, np.int64(16), "lsh", random_state=np.int32(3)).save(tmp_path / "f")
+    assert embits.load(tmp_path / "f").coder.get_params() == {"n_bits": 16, "random_state": 3}
+    made = embits.binarize(vectors, 16, "lsh", random_state=np.random.default_rng(0))
+    with pytest.raises(embits.InputError, match="cannot be stored"):
+        made.save(tmp_path / "g")
+    assert not (tmp_path / "g").exists()
 
 
 def test_an_empty_vocabulary_and_no_words_at_all_are_files_too(bits, tmp_path):

@@ -307,6 +307,30 @@ class BinaryVectors:
             )
         return array
 
+    # -- scores ----------------------------------------------------------------------------------
+
+    def evaluate_word_pairs(
+        self, pairs: str | os.PathLike[str], **options: Any
+    ) -> tuple[float, float, float]:
+        """Pearson and Spearman against people's scores, and the percentage of unknown pairs.
+
+        gensim's verb; `embits.evaluation.evaluate_word_pairs` says what `options` there are.
+        """
+        from embits.evaluation.similarity import evaluate_word_pairs
+
+        return evaluate_word_pairs(self, pairs, **options)
+
+    def evaluate_word_analogies(
+        self, analogies: str | os.PathLike[str], **options: Any
+    ) -> tuple[float, list[dict[str, Any]]]:
+        """The accuracy on a file of analogies, and the questions of each section.
+
+        gensim's verb; `embits.evaluation.evaluate_word_analogies` says what `options` there are.
+        """
+        from embits.evaluation.analogy import evaluate_word_analogies
+
+        return evaluate_word_analogies(self, analogies, **options)
+
     # -- the file --------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:

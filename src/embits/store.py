@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 
 from embits._version import __version__
 from embits.atomic import replacing
-from embits.errors import FormatError
+from embits.errors import FormatError, InputError
 
 FORMAT = "embits"
 VERSION = 1
 ALIGNMENT = 64  # the codes start on a cache line of the file, so of the mapping
 MAX_HEADER = 1 << 16  # a header is about 2 KB; a longer one is damage or an attack
+MAX_SIZE = 1 << 48  # bytes or rows: beyond any disk, and safe in NumPy's own arithmetic
 _NO_CHECKSUM = "0" * 64
 _DTYPES = {
     "U8": "<u1", "F16": "<f2", "U32": "<u4", "F32": "<f4", "U64": "<u8", "F64": "<f8",
@@ -97,7 +98,7 @@ def _header(contents: Contents, tensors: Mapping[str, NDArray[Any]]) -> bytes:
             "bits": str(contents.n_bits),
             "dims": str(contents.dims),
             "method": contents.method,
-            "params": json.dumps(dict(contents.params), sort_keys=True),
+            "params": json.dumps(dict(contents.params), sort_keys=True, default=_plain),
             "sha256": json.dumps({name: _sha256(array) for name, array in tensors.items()}),
             "header_sha256": _NO_CHECKSUM,
         }
@@ -113,6 +114,13 @@ def _header(contents: Contents, tensors: Mapping[str, NDArray[Any]]) -> bytes:
     header = json.dumps(entries, separators=(",", ":")).encode()
     header += b" " * (-(8 + len(header)) % ALIGNMENT)
     return header.replace(_NO_CHECKSUM.encode(), hashlib.sha256(header).hexdigest().encode(), 1)
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers as Python's, for JSON."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise InputError(f"the coder's parameter {value!r} cannot be stored: take a plain number")
 
 
 # -- open ----------------------------------------------------------------------------------------
@@ -188,7 +196,8 @@ def _check_extents(entries: Mapping[str, Any], data_size: int, fail: Any) -> Non
         if dtype not in _DTYPES:
             fail(f"damaged: tensor {name!r} has dtype {dtype!r}")
         sizes = [np.dtype(_DTYPES[dtype]).itemsize, *shape]
-        if len(shape) > 2 or any(type(x) is not int or x < 0 for x in [start, stop, *shape]):
+        numbers = [start, stop, *shape]
+        if len(shape) > 2 or any(type(x) is not int or not 0 <= x <= MAX_SIZE for x in numbers):
             fail(f"damaged: tensor {name!r} has shape {shape} and offsets {start}, {stop}")
         length = 1
         for factor in sizes:
@@ -213,7 +222,7 @@ def _contents(
     tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str], fail: Any
 ) -> Contents:
     try:
-        n_bits, dims = int(metadata["bits"]), int(metadata["dims"])
+        n_bits, dims = _whole(metadata["bits"]), _whole(metadata["dims"])
         method, writer = metadata["method"], metadata["writer"]
         params = json.loads(metadata["params"], object_pairs_hook=_unique)
         codes = tensors["codes"]
@@ -225,6 +234,14 @@ def _contents(
         fail(f"damaged: codes are {codes.dtype} of shape {codes.shape} for {n_bits} bits")
     rest = {name: array for name, array in tensors.items() if name not in ("codes", "padding")}
     return Contents(codes, n_bits, dims, method, params, rest, writer)
+
+
+def _whole(text: str) -> int:
+    """A number as `str` writes it: int() alone would take signs, spaces and underscores."""
+    number = int(text)
+    if str(number) != text:
+        raise ValueError(text)
+    return number
 
 
 # -- verify --------------------------------------------------------------------------------------

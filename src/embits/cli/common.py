@@ -86,6 +86,18 @@ def progress_bar(title: str, *, quiet: bool = False) -> Iterator[Progress | None
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
+@contextlib.contextmanager
+def status_line(*, quiet: bool = False) -> Iterator[Callable[[str], None]]:
+    """A line on a terminal that says what is being done, as the callback that changes it."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("") as status:
+        yield lambda text: status.update(text.replace("[", "\\["))
+
+
 def table(rows: Sequence[tuple[str, ...]], indent: str = "  ") -> None:
     """Print rows as aligned columns: the first to the left, numbers after it to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

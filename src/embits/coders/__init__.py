@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from embits.coders.base import Coder
+from embits.coders.itq import ITQ
 from embits.coders.lsh import RandomHyperplanes
 from embits.coders.paper import PaperAutoencoder, search_lambda
 from embits.coders.sign import SignBits
+from embits.coders.sparse import SparseBits
 from embits.errors import InputError
 
 METHODS: dict[str, type[Coder]] = {
-    coder.method: coder for coder in (PaperAutoencoder, RandomHyperplanes, SignBits)
+    coder.method: coder
+    for coder in (PaperAutoencoder, RandomHyperplanes, SignBits, ITQ, SparseBits)
 }
 DEFAULT_METHOD = PaperAutoencoder.method
 
@@ -29,11 +32,13 @@ def coder_class(method: str) -> type[Coder]:
 
 __all__ = [
     "DEFAULT_METHOD",
+    "ITQ",
     "METHODS",
     "Coder",
     "PaperAutoencoder",
     "RandomHyperplanes",
     "SignBits",
+    "SparseBits",
     "coder_class",
     "search_lambda",
 ]

@@ -1,0 +1,46 @@
+"""Every table and figure of the paper on your own vectors: score codes against floats.
+
+>>> import numpy as np
+>>> from embits.evaluation import fisher_mean, spearman
+>>> round(fisher_mean([spearman([1, 2, 3], [1, 3, 2]), 0.5]), 3)
+0.5
+"""
+
+from embits.evaluation.analogy import evaluate_analogies, evaluate_word_analogies
+from embits.evaluation.classification import evaluate_classification, prepare
+from embits.evaluation.datasets import DataFolder, read_labelled, read_pairs, read_questions
+from embits.evaluation.evaluator import TASKS, Evaluator
+from embits.evaluation.neighbors import evaluate_neighbors
+from embits.evaluation.reconstruction import evaluate_reconstruction
+from embits.evaluation.similarity import evaluate_similarity, evaluate_word_pairs, score_pairs
+from embits.evaluation.spaces import BitSpace, FloatSpace, as_space
+from embits.evaluation.speed import evaluate_speed
+from embits.evaluation.statistics import fisher_mean, pearson, ranks, spearman
+from embits.evaluation.words import Lookup
+
+__all__ = [
+    "TASKS",
+    "BitSpace",
+    "DataFolder",
+    "Evaluator",
+    "FloatSpace",
+    "Lookup",
+    "as_space",
+    "evaluate_analogies",
+    "evaluate_classification",
+    "evaluate_neighbors",
+    "evaluate_reconstruction",
+    "evaluate_similarity",
+    "evaluate_speed",
+    "evaluate_word_analogies",
+    "evaluate_word_pairs",
+    "fisher_mean",
+    "pearson",
+    "prepare",
+    "ranks",
+    "read_labelled",
+    "read_pairs",
+    "read_questions",
+    "score_pairs",
+    "spearman",
+]

@@ -1,0 +1,137 @@
+"""`embits compare`: the paper's tables and figures, on your own vectors."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from embits.cli.common import FILE, json_option, print_json, read, reading_options, status_line
+from embits.cli.evaluate import DEFAULT_TASKS, data_option, needs_data, show, task_list
+from embits.coders import METHODS
+from embits.evaluation.compare import BITS, Comparison
+from embits.evaluation.datasets import DataFolder
+from embits.evaluation.document import Picture
+from embits.evaluation.pairs import MovedPair, moved_pairs
+from embits.evaluation.picture import bit_picture
+from embits.evaluation.report import write_report
+from embits.evaluation.spaces import BitSpace, FloatSpace
+
+PICTURED = ("queen", "automobile", "jupiter", "man")  # the paper's words
+
+
+def _widths(_: click.Context, __: click.Parameter, value: str) -> list[int]:
+    try:
+        widths = sorted({int(width) for width in value.split(",")})
+    except ValueError:
+        widths = [0]
+    if widths[0] < 1:
+        raise click.BadParameter(f"{value!r}: expected numbers from 1, such as 64,128,256")
+    return widths
+
+
+def _methods(_: click.Context, __: click.Parameter, value: str | None) -> list[str]:
+    methods = list(METHODS) if value is None else list(dict.fromkeys(value.split(",")))
+    unknown = [method for method in methods if method not in METHODS]
+    if unknown:
+        raise click.BadParameter(f"{unknown[0]!r}: expected some of {', '.join(METHODS)}")
+    return methods
+
+
+@click.command()
+@click.argument("vectors", type=FILE)
+@click.option(
+    "--bits", default=",".join(map(str, BITS)), show_default=True, callback=_widths, metavar="N,..."
+)
+@click.option("--methods", callback=_methods, metavar="METHOD,...", help="[default: all there are]")
+@data_option
+@click.option(
+    "--tasks",
+    default=f"{DEFAULT_TASKS},speed",
+    show_default=True,
+    callback=task_list,
+    metavar="TASK,...",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the training.")
+@click.option("--report", type=FILE, required=True, metavar="DIR", help="Folder to write.")
+@reading_options
+@json_option
+def command(
+    vectors: Path,
+    bits: list[int],
+    methods: list[str],
+    data: Path | None,
+    tasks: tuple[str, ...],
+    seed: int,
+    report: Path,
+    limit: int | None,
+    words_file: Path | None,
+    skip_bad: bool,
+    as_json: bool,
+) -> None:
+    """Train several methods and widths on VECTORS, score them, and write a report.
+
+    The report has the tables and figures of the paper: report.md, report.html, results.json,
+    results.csv, figures/. What was trained and scored stays in codes/, so the same command goes
+    on after an interruption, and does only what is new when it asks for more.
+
+    \b
+    embits compare glove.txt --data ~/data --report glove-report
+    embits compare glove.txt --bits 256 --methods paper,lsh,sign --report glove-report
+    """
+    start = time.perf_counter()
+    folder = DataFolder.at(data) if needs_data(tasks) else None
+    floats = read(vectors, limit, words_file, skip_bad, quiet=as_json)
+    with status_line(quiet=as_json) as status:
+
+        def say(text: str) -> None:
+            if ": done in" in text or "is left out" in text:
+                click.echo(f"embits: {text}", err=True)
+            status(text)
+
+        comparison = Comparison(floats, report, folder, bits, methods, tasks, seed, vectors, say)
+        try:
+            entries = comparison.run()
+        except KeyboardInterrupt:
+            click.echo("embits: interrupted; the same command goes on from here", err=True)
+            sys.exit(130)
+        pictures, moved = _examples(comparison)
+    settings = {
+        "vectors": vectors.name,
+        "words": f"{len(floats):,}",
+        "dimensions": floats.dims,
+        "seed": seed,
+        "tasks": ", ".join(tasks),
+        "command": f"embits compare {vectors.name} --bits {','.join(map(str, bits))} "
+        f"--methods {','.join(methods)} --seed {seed} --report DIR",
+    }
+    notes = comparison.evaluator.notes
+    write_report(report, f"Bits of {vectors.name}", entries, settings, pictures, moved, notes)
+    for note in notes:
+        click.echo(f"embits: note: {note}", err=True)
+    if as_json:
+        print_json(entries)
+        return
+    show(entries)
+    click.echo(f"\n{report / 'report.html'} ({time.perf_counter() - start:.0f} s)")
+
+
+def _examples(
+    comparison: Comparison,
+) -> tuple[list[Picture], tuple[list[MovedPair], list[MovedPair]] | None]:
+    """Pictures of the widest codes, and pairs moved at 256 bits, of the first method."""
+    raw = comparison.evaluator.raw
+    method = comparison.plan[0][0]
+    widths = [width for name, width in comparison.plan if name == method]
+    widest = comparison.codes(method, widths[-1])
+    pictures = []
+    for word in PICTURED:
+        if word in widest:
+            caption = f"{word}: {method}, {widest.n_bits} bits"
+            pictures.append(Picture(f"bits-{word}.png", bit_picture(widest, [word]), caption))
+    if "similarity" not in comparison.evaluator.tasks or not isinstance(raw, FloatSpace):
+        return pictures, None
+    bits = comparison.codes(method, min(widths, key=lambda width: abs(width - 256)))
+    return pictures, moved_pairs(raw, BitSpace(bits, raw.lookup), comparison.evaluator.pairs)

@@ -1,0 +1,39 @@
+"""`embits picture`: which bits a word shares with its neighbors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from embits.atomic import replacing
+from embits.binary_vectors import load
+from embits.cli.common import file_argument, json_option, output_option, print_json
+from embits.evaluation.picture import N_WORDS, bit_picture
+
+
+@click.command()
+@file_argument
+@click.argument("words", nargs=-1, required=True, metavar="WORD...")
+@output_option
+@click.option(
+    "-n", type=click.IntRange(min=1), default=N_WORDS, show_default=True, help="Words in a half."
+)
+@json_option
+def command(file: Path, words: tuple[str, ...], output: Path, n: int, as_json: bool) -> None:
+    """Draw the bits of the words closest to each WORD, and below them of the furthest, as a PNG.
+
+    A row of pixels is a word, a column a bit: red is 1, white is 0. Vertical stripes above are
+    bits that neighbors share. Several words stand one below the other, in the order given.
+
+    \b
+    embits picture glove.safetensors queen -o queen.png
+    embits picture glove.safetensors queen automobile jupiter man -o figure.png
+    """
+    png = bit_picture(load(file), words, n)
+    with replacing(output) as target:
+        target.write(png)
+    if as_json:
+        print_json({"file": str(output), "words": list(words), "bytes": len(png)})
+    else:
+        click.echo(f"{output}: from the top, {', '.join(words)}")

@@ -1,0 +1,195 @@
+"""Methods and widths side by side on one file of vectors: trained, scored, and kept.
+
+Every step that is done lies in the folder as a whole file, so a run that was stopped goes on
+where it was, and a run with more methods does only what is new.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from embits._version import __version__
+from embits.atomic import replacing
+from embits.binary_vectors import BinaryVectors, load
+from embits.coders import METHODS, coder_class
+from embits.coders.base import blocks
+from embits.errors import EmbitsError, FormatError, InputError
+from embits.evaluation.datasets import DataFolder
+from embits.evaluation.evaluator import TASKS, Evaluator
+from embits.evaluation.results import jsonable
+from embits.fitting import binarize
+from embits.vectors import WordVectors
+
+Say = Callable[[str], None]
+BITS = (64, 128, 256, 512)
+
+
+class Comparison:
+    """Codes of several methods and widths, and their scores.
+
+    Args:
+        vectors: The floats.
+        folder: Where codes and results are kept; made if it is not there.
+        data: The folder of data sets.
+        bits: Widths; "sign" has only its own.
+        methods: Names of coders; None takes all there are.
+        tasks: Which of `TASKS`.
+        seed: Seed of every coder that takes one.
+        vectors_file: Where the vectors were read from.
+        say: Called with what is being done.
+    """
+
+    def __init__(
+        self,
+        vectors: WordVectors,
+        folder: Path,
+        data: DataFolder | None,
+        bits: Sequence[int] = BITS,
+        methods: Iterable[str] | None = None,
+        tasks: Sequence[str] = TASKS,
+        seed: int = 0,
+        vectors_file: Path | None = None,
+        say: Say | None = None,
+    ) -> None:
+        self.vectors = vectors
+        self.folder = folder
+        self.seed = seed
+        self.plan = plan(vectors.dims, bits, METHODS if methods is None else methods)
+        self._say = say or (lambda text: None)
+        self._current = ""
+        self.evaluator = Evaluator(
+            data, vectors, tasks, vectors_file, lambda step: self._say(f"{self._current}: {step}")
+        )
+        self.settings = {
+            "embits": __version__,
+            "vectors": fingerprint(vectors),
+            "data": _data_fingerprint(data),
+            "tasks": list(tasks),
+            "seed": seed,
+        }
+        (folder / "codes").mkdir(parents=True, exist_ok=True)
+
+    def run(self) -> list[dict[str, Any]]:
+        """Train and score what is missing: the entry of the raw vectors, then of every code."""
+        entries = [self._kept("raw", self.evaluator.evaluate_raw)]
+        for method, n_bits in self.plan:
+            name = f"{method}-{n_bits}"
+            try:
+                entries.append(self._kept(name, lambda m=method, n=n_bits: self._entry(m, n)))  # type: ignore[misc]
+            except EmbitsError as error:  # one method's failure is not the others'
+                self._say(f"{name} is left out: {error}")
+        return entries
+
+    def codes(self, method: str, n_bits: int) -> BinaryVectors:
+        """The codes of a method, from the folder or trained now."""
+        path = self.folder / "codes" / f"{method}-{n_bits}.safetensors"
+        note = path.with_suffix(".json")
+        params = self._params(method, n_bits)
+        wanted = {"vectors": self.settings["vectors"], "params": params, "embits": __version__}
+        if _read_json(note).get("settings") == wanted:
+            try:
+                return load(path)
+            except (FormatError, OSError):
+                pass  # trained again below
+        self._say(f"{method}-{n_bits}: training")
+        start = time.perf_counter()
+        bits = binarize(
+            self.vectors,
+            method=method,
+            progress=lambda done, total: self._say(f"{method}-{n_bits}: training {done}/{total}"),
+            **params,
+        )
+        bits.save(path)
+        seconds = round(time.perf_counter() - start, 2)
+        _write_json(note, {"settings": wanted, "seconds": seconds})
+        return load(path)
+
+    def seconds(self, method: str, n_bits: int) -> float | None:
+        """How long the training took."""
+        found = _read_json(self.folder / "codes" / f"{method}-{n_bits}.json").get("seconds")
+        return None if found is None else float(found)
+
+    def _entry(self, method: str, n_bits: int) -> dict[str, Any]:
+        bits = self.codes(method, n_bits)
+        path = self.folder / "codes" / f"{method}-{n_bits}.safetensors"
+        entry = self.evaluator.evaluate_bits(bits, path)
+        return entry | {"seconds": self.seconds(method, n_bits), "params": bits.coder.get_params()}
+
+    def _kept(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """The entry kept under a name if it was made with these settings, or made now."""
+        self._current = name
+        path = self.folder / "codes" / f"{name}.scores.json"
+        kept = _read_json(path)
+        if kept.get("settings") == self.settings:
+            return dict(kept["entry"])
+        start = time.perf_counter()
+        entry = make()
+        if entry["file"] is not None:
+            entry["file"] = Path(
+                entry["file"]
+            ).name  # a report names files, not a machine's folders
+        entry = jsonable(entry)
+        _write_json(path, {"settings": self.settings, "entry": entry})
+        self._say(f"{name}: done in {time.perf_counter() - start:.1f} s")
+        return dict(entry)
+
+    def _params(self, method: str, n_bits: int) -> dict[str, Any]:
+        takes = coder_class(method).param_names()
+        params = {"n_bits": n_bits, "random_state": self.seed}
+        return {name: value for name, value in params.items() if name in takes}
+
+
+def plan(dims: int, bits: Sequence[int], methods: Iterable[str]) -> list[tuple[str, int]]:
+    """What is trained: every method at every width, "sign" at its own.
+
+    Example:
+        >>> plan(300, [64, 128], ["lsh", "sign"])
+        [('lsh', 64), ('lsh', 128), ('sign', 300)]
+    """
+    if any(width < 1 for width in bits):
+        raise InputError(f"bits are {list(bits)}, expected numbers from 1")
+    return [
+        (method, width)
+        for method in methods
+        for width in ([dims] if coder_class(method).method == "sign" else bits)
+    ]
+
+
+def fingerprint(vectors: WordVectors) -> str:
+    """A short name for the very words and numbers: a run goes on only with the same."""
+    crc = 0
+    for rows in blocks(len(vectors)):
+        crc = zlib.crc32(np.ascontiguousarray(vectors.matrix[rows]).tobytes(), crc)
+    for word in vectors.words or ():
+        crc = zlib.crc32(word.encode(errors="replace") + b"\n", crc)
+    return f"{len(vectors)}x{vectors.dims}-{crc:08x}"
+
+
+def _data_fingerprint(data: DataFolder | None) -> str:
+    files = sorted(data.path.rglob("*")) if data else []
+    listing = "\n".join(
+        f"{path.relative_to(data.path)} {path.stat().st_size}"
+        for path in files
+        if data and path.suffix in (".txt", ".csv")
+    )
+    return f"{zlib.crc32(listing.encode()):08x}"
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _write_json(path: Path, value: Any) -> None:
+    with replacing(path) as file:
+        file.write(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())

@@ -1,0 +1,142 @@
+"""A report as a list of blocks, written once and rendered as Markdown and as one HTML file.
+
+Everything that comes in is data: words and file names are escaped on the way out.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A section's title."""
+
+    text: str
+    level: int = 2
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: first column to the left, numbers to the right.
+
+    A row whose first cell starts with a space belongs to the row above that does not. A cell
+    written as *x* is marked as the best.
+    """
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A PNG and what it shows."""
+
+    name: str
+    png: bytes
+    caption: str
+
+
+Block: TypeAlias = Heading | Text | Table | Picture
+
+
+def to_markdown(blocks: Sequence[Block], folder: str) -> str:
+    """Markdown; pictures are links into `folder`."""
+    parts = []
+    for block in blocks:
+        match block:
+            case Heading(text, level):
+                parts.append(f"{'#' * level} {_marked(text)}")
+            case Text(text):
+                parts.append(_marked(text))
+            case Table(header, rows, caption):
+                lines = [header, ["---", *["---:"] * (len(header) - 1)], *map(_row, rows)]
+                table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+                parts.append(f"{_marked(caption)}\n\n{table}" if caption else table)
+            case Picture(name, _, caption):
+                parts.append(f"![{_marked(caption)}]({folder}/{name})\n\n{_marked(caption)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _row(row: Sequence[str]) -> list[str]:
+    first = f"&nbsp;&nbsp;{_marked(row[0].strip())}" if row[0].startswith(" ") else _marked(row[0])
+    return [first, *(_best(cell, "**", "**") or _marked(cell) for cell in row[1:])]
+
+
+def _best(cell: str, before: str, after: str) -> str:
+    """A cell marked *x*, between two marks; nothing for any other cell."""
+    return f"{before}{cell[1:-1]}{after}" if re.fullmatch(r"\*[-\d.]+\*", cell) else ""
+
+
+def _marked(text: str) -> str:
+    """Text that Markdown takes as it is: words may hold any sign."""
+    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", " ".join(text.split()))
+
+
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff;
+       max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+h1, h2 { line-height: 1.2; } h2 { margin-top: 2.5rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; margin: 1rem 0; font-size: .92rem; }
+caption, figcaption { text-align: left; color: #555; padding-bottom: .4rem; max-width: 46rem; }
+th, td { padding: .15rem .7rem; text-align: right; font-variant-numeric: tabular-nums; }
+th:first-child, td:first-child { text-align: left; }
+thead th { border-bottom: 2px solid #1a1a1a; }
+tr.group td { border-top: 1px solid #ddd; } tr.under td:first-child { padding-left: 1.8rem; }
+figure { margin: 1.5rem 0; } img { max-width: 100%; } img.bits { image-rendering: pixelated; }
+@media print { body { font-size: 11px; max-width: none; } h2, figure { break-inside: avoid; } }
+"""
+
+
+def to_html(title: str, blocks: Sequence[Block]) -> str:
+    """One HTML file that needs no other: pictures inside, no scripts."""
+    body = "\n".join(map(_html_block, blocks))
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{html.escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<body>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def _html_block(block: Block) -> str:
+    match block:
+        case Heading(text, level):
+            return f"<h{level}>{html.escape(text)}</h{level}>"
+        case Text(text):
+            return f"<p>{html.escape(text)}</p>"
+        case Table(header, rows, caption):
+            heads = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
+            lines = "\n".join(map(_html_row, rows))
+            return (
+                f'<div class="wide"><table>\n<caption>{html.escape(caption)}</caption>\n'
+                f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{lines}\n</tbody>\n</table></div>"
+            )
+        case Picture(name, png, caption):
+            data = base64.b64encode(png).decode()
+            kind = ' class="bits"' if name.startswith("bits") else ""
+            text = html.escape(caption)
+            return (
+                f'<figure><img{kind} alt="{text}" src="data:image/png;base64,{data}">'
+                f"<figcaption>{text}</figcaption></figure>"
+            )
+
+
+def _html_row(row: Sequence[str]) -> str:
+    kind = "under" if row[0].startswith(" ") else "group"
+    cells = (_best(cell, "<strong>", "</strong>") or html.escape(cell.strip()) for cell in row)
+    return f'<tr class="{kind}">' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"

@@ -1,0 +1,187 @@
+"""All tasks on one file after the other, with what they share read and computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.binary_vectors import BinaryVectors
+from embits.errors import InputError
+from embits.evaluation.analogy import evaluate_analogies
+from embits.evaluation.classification import Task, evaluate_classification, prepare
+from embits.evaluation.datasets import DataFolder, Pairs, Questions
+from embits.evaluation.neighbors import evaluate_neighbors, float_neighbors, query_rows
+from embits.evaluation.reconstruction import evaluate_reconstruction
+from embits.evaluation.similarity import evaluate_similarity
+from embits.evaluation.spaces import BitSpace, FloatSpace, Space, float_space, same_words
+from embits.evaluation.speed import evaluate_speed
+from embits.evaluation.words import MISSING, Lookup
+from embits.vectors import WordVectors
+
+TASKS = ("similarity", "analogy", "neighbors", "reconstruction", "classification", "speed")
+Say = Callable[[str], None]
+
+
+class Evaluator:
+    """Scores files of bits, and the floats behind them, on the tasks asked for.
+
+    Args:
+        data: The folder of data sets; None where no task needs one.
+        raw: The float vectors behind the bits: scored themselves, and what neighbors and
+            reconstruction are measured against. None leaves those out.
+        tasks: Which of `TASKS`.
+        raw_file: Where `raw` was read from, for the time of loading.
+        say: Called with the name of each step as it begins.
+
+    Attributes:
+        notes: One line for everything that could not be measured, and why.
+    """
+
+    def __init__(
+        self,
+        data: DataFolder | None,
+        raw: WordVectors | None = None,
+        tasks: Iterable[str] = TASKS[:5],
+        raw_file: Path | None = None,
+        say: Say | None = None,
+    ) -> None:
+        self.tasks = tuple(tasks)
+        unknown = set(self.tasks) - set(TASKS)
+        if unknown:
+            raise InputError(f"there is no task {min(unknown)!r}; there are {', '.join(TASKS)}")
+        if data is None and {"similarity", "analogy", "classification"} & set(self.tasks):
+            data = DataFolder.at(None)
+        self.data = data
+        self.raw = None if raw is None else float_space(raw)
+        self.raw_file = raw_file
+        self._say = say or (lambda step: None)
+        self._own_notes: list[str] = []
+        self._prepared: tuple[Lookup, dict[str, Task]] | None = None
+        self._aligned: FloatSpace | None = None
+        self._truth: NDArray[np.int64] | None = None
+
+    @property
+    def notes(self) -> list[str]:
+        """One line for everything that could not be measured, and why."""
+        return [*(self.data.problems if self.data else ()), *self._own_notes]
+
+    def evaluate_raw(self) -> dict[str, Any]:
+        """The entry of the float vectors."""
+        if self.raw is None:
+            raise InputError("there are no raw vectors to score")
+        entry = {
+            "file": None if self.raw_file is None else str(self.raw_file),
+            "method": "raw",
+            "bits": self.raw.n_bits,
+            "words": len(self.raw),
+        }
+        return entry | self._scores(self.raw) | self._speed(self.raw, self.raw_file)
+
+    def evaluate_bits(self, bits: BinaryVectors, file: Path | None = None) -> dict[str, Any]:
+        """The entry of one file of bits."""
+        space = BitSpace(bits, self._lookup(bits.words))
+        entry: dict[str, Any] = {
+            "file": None if file is None else str(file),
+            "method": bits.coder.method,
+            "bits": bits.n_bits,
+            "words": len(bits),
+        }
+        entry |= self._scores(space)
+        raw = self._raw_of(space, file)
+        if "neighbors" in self.tasks and raw is not None:
+            self._say("neighbors")
+            rows = query_rows(len(raw))
+            if self._truth is None:
+                self._truth = float_neighbors(raw, rows, min(100, len(raw) - 1))
+            entry["neighbors"] = evaluate_neighbors(bits, raw, rows=rows, truth=self._truth)
+        if "reconstruction" in self.tasks:
+            self._say("reconstruction")
+            rebuilt = space.rebuilt()
+            measured = {} if raw is None else evaluate_reconstruction(raw, rebuilt)
+            entry["reconstruction"] = measured | self._scores(rebuilt)
+        return entry | self._speed(space, file)
+
+    def _scores(self, space: Space) -> dict[str, Any]:
+        """The tasks that floats and bits both take."""
+        scores: dict[str, Any] = {}
+        if "similarity" in self.tasks:
+            self._say("similarity")
+            scores["similarity"] = evaluate_similarity(space, self.pairs)
+        if "analogy" in self.tasks:
+            self._say("analogy")
+            scores["analogy"] = evaluate_analogies(space, self._questions)
+        if "classification" in self.tasks:
+            scores["classification"] = {}
+            for name, task in self._texts(space.lookup).items():
+                self._say(f"classification: {name}")
+                scores["classification"][name] = evaluate_classification(space, task)
+        return scores
+
+    def _speed(self, space: Space, file: Path | None) -> dict[str, Any]:
+        if "speed" not in self.tasks:
+            return {}
+        self._say("speed")
+        return {"speed": evaluate_speed(space, file)}
+
+    @cached_property
+    def pairs(self) -> dict[str, Pairs]:
+        """The similarity data sets."""
+        return self.data.similarity() if self.data else {}
+
+    @cached_property
+    def _questions(self) -> dict[str, Questions]:
+        return self.data.analogy() if self.data else {}
+
+    def _texts(self, lookup: Lookup) -> dict[str, Task]:
+        """The texts as a vocabulary sees them, kept until another vocabulary comes."""
+        if self._prepared is None or self._prepared[0] is not lookup:
+            self._say("reading texts")
+            splits = self.data.classification() if self.data else ()
+            self._prepared = lookup, {name: prepare(split, lookup) for name, split in splits}
+        return self._prepared[1]
+
+    def _lookup(self, words: Sequence[str]) -> Lookup | None:
+        """The lookup of the raw vectors, if these are the same words."""
+        if self.raw is not None and same_words(self.raw.words, words):
+            return self.raw.lookup
+        return None
+
+    def _raw_of(self, space: BitSpace, file: Path | None) -> FloatSpace | None:
+        """The raw vectors of the words of a file, row by row, or None with a note why."""
+        if not {"neighbors", "reconstruction"} & set(self.tasks):
+            return None
+        if self.raw is None:
+            self._note("neighbors and reconstruction are measured against raw vectors: give --raw")
+            return None
+        if self._aligned is not None and same_words(self._aligned.words, space.words):
+            return self._aligned
+        aligned = _aligned(self.raw, space)
+        if isinstance(aligned, str):
+            self._note(f"{file or 'a file'}: neighbors and reconstruction are left out: {aligned}")
+            return None
+        self._aligned, self._truth = aligned, None
+        return aligned
+
+    def _note(self, line: str) -> None:
+        if line not in self._own_notes:
+            self._own_notes.append(line)
+
+
+def _aligned(raw: FloatSpace, space: BitSpace) -> FloatSpace | str:
+    """`raw` with the rows of `space`, or what is wrong."""
+    if raw.matrix.shape[1] != space.bits.dims:
+        return f"raw vectors of {raw.matrix.shape[1]} dimensions, expected {space.bits.dims}"
+    if same_words(raw.words, space.words):
+        return raw
+    exact = Lookup(raw.words, case_insensitive=False)
+    rows = exact.rows(space.words)
+    missing = int((rows == MISSING).sum())
+    if missing:
+        word = space.words[int(rows.argmin())]
+        return f"{missing:,} of its words have no raw vector, such as {word!r}"
+    return FloatSpace(space.words, raw.matrix[rows], space.lookup)

@@ -1,0 +1,89 @@
+"""The paper's picture of active bits: a word's closest codes above, its furthest below.
+
+Vertical stripes in the upper half are bits that neighbors share. The PNG is written with zlib
+alone: eight lines of format do not ask for a plotting library.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.binary_vectors import BinaryVectors
+from embits.errors import InputError
+from embits.search import top_k
+
+N_WORDS = 50
+PALETTE = ((255, 255, 255), (205, 28, 28), (150, 150, 150))  # 0, 1, and between the panels
+_GAP = 2
+
+
+def bit_rows(bits: BinaryVectors, word: str, n: int = N_WORDS) -> NDArray[np.uint8]:
+    """The bits of the n closest words, nearest first, then of the n furthest, furthest last.
+
+    Returns:
+        0 and 1, shape (2 n, n_bits), fewer rows when there are fewer words; the word is left out.
+
+    Raises:
+        UnknownWordError: The word is not there.
+    """
+    if n < 1:
+        raise InputError(f"{n} words to picture, expected 1 or more")
+    code = bits[word]
+    codes = np.ascontiguousarray(bits.codes)
+    opposite = ~code
+    opposite[-1] &= 0xFF << (-bits.n_bits % 8) & 0xFF  # NOT set the padding bits
+    own = bits.words.find(word)
+    halves = []
+    for query in (code, opposite):
+        _, rows = top_k(codes, query, n + 1)
+        halves.append(rows[rows != own][:n])
+    closest, furthest = halves
+    shown = np.concatenate([closest, furthest[::-1]])
+    return np.unpackbits(codes[shown], axis=1, count=bits.n_bits)
+
+
+def bit_picture(bits: BinaryVectors, words: Sequence[str], n: int = N_WORDS) -> bytes:
+    """A PNG of `bit_rows` of each word, one below the other: red is 1, white is 0.
+
+    A grey line parts closest and furthest, a thicker one the words.
+
+    Example:
+        >>> import numpy as np, embits
+        >>> bits = embits.binarize(np.random.default_rng(0).normal(size=(200, 8)), 64, "lsh")
+        >>> bit_picture(bits, ["0"])[:4]
+        b'\\x89PNG'
+    """
+    if not words:
+        raise InputError("a picture needs at least one word")
+    scale = max(1, min(8, 1024 // bits.n_bits))
+    panels = []
+    for word in words:
+        rows = bit_rows(bits, word, n)
+        middle = (len(rows) + 1) // 2
+        for half in (rows[:middle], rows[middle:]):
+            panels.append(np.kron(half, np.ones((scale, scale), dtype=np.uint8)))
+            panels.append(np.full((_GAP, bits.n_bits * scale), 2, dtype=np.uint8))
+        panels.append(np.full((2 * _GAP, bits.n_bits * scale), 2, dtype=np.uint8))
+    return png(np.concatenate(panels[:-2]), PALETTE)
+
+
+def png(pixels: NDArray[np.uint8], palette: Sequence[tuple[int, int, int]]) -> bytes:
+    """A PNG file of palette numbers, shape (height, width)."""
+    height, width = pixels.shape
+    header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)  # 8 bits, indexed colour
+    lines = np.zeros((height, width + 1), dtype=np.uint8)  # each line starts with filter type 0
+    lines[:, 1:] = pixels
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in (
+            (b"IHDR", header),
+            (b"PLTE", bytes(value for colour in palette for value in colour)),
+            (b"IDAT", zlib.compress(lines.tobytes(), 9)),
+            (b"IEND", b""),
+        )
+    )

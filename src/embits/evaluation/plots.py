@@ -1,0 +1,119 @@
+"""The figures of the report, for print and for every eye.
+
+Methods differ by colour (Okabe & Ito's palette, safe for the colour-blind), by marker and by
+line, and are named at their lines' ends, so the figure also reads in grey.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from embits.errors import MissingExtraError
+from embits.evaluation.results import at
+
+STYLES = {
+    "near-lossless": ("#0072B2", "o", "-"),
+    "paper": ("#D55E00", "s", "-"),
+    "itq": ("#009E73", "^", "--"),
+    "lsh": ("#555555", "v", ":"),
+    "sign": ("#CC79A7", "D", "-"),
+    "sparse": ("#E69F00", "P", "-."),
+}
+_OTHER = ("#000000", "x", "-")
+
+
+def score_by_bits(
+    entries: Sequence[dict[str, Any]],
+    panels: Sequence[tuple[str, tuple[str, ...]]],
+    label: str,
+    raw_path: tuple[str, ...] | None,
+) -> bytes:
+    """A PNG: one score against the number of bits, a line for each method.
+
+    Args:
+        entries: Results, as `Evaluator` gives them.
+        panels: Title and path of the score in each panel; the panels share their axis.
+        label: What the axis says.
+        raw_path: Path of the raw vectors' score, drawn as a line across; None draws none.
+    """
+    pyplot = _pyplot()
+    figure, axes = pyplot.subplots(
+        1, len(panels), figsize=(4.6 * len(panels) + 0.6, 3.9), sharey=True, squeeze=False
+    )
+    coded = [entry for entry in entries if entry["method"] != "raw"]
+    widths = sorted({entry["bits"] for entry in coded})
+    methods = list(dict.fromkeys(entry["method"] for entry in coded))
+    raw = next((at(e, *raw_path) for e in entries if raw_path and e["method"] == "raw"), None)
+    for axis, (title, path) in zip(axes[0], panels, strict=True):
+        ends = []
+        for method in methods:
+            points = sorted(
+                (entry["bits"], 100 * score)
+                for entry in coded
+                if entry["method"] == method and (score := at(entry, *path)) is not None
+            )
+            if points:
+                _draw(axis, method, points)
+                ends.append((points[-1], method))
+        if raw is not None:
+            axis.axhline(100 * raw, color="black", linewidth=1, dashes=(6, 3), zorder=1)
+            axis.annotate(
+                f"raw floats {100 * raw:.1f}", (widths[0], 100 * raw), (0, 3),
+                textcoords="offset points", fontsize=8.5,
+            )  # fmt: skip
+        _name_ends(axis, ends)
+        axis.set_title(title, fontsize=10.5, loc="left")
+        axis.set_xscale("log", base=2)
+        axis.set_xlim(widths[0] / 1.15, widths[-1] * 2.1)
+        axis.set_xticks(widths, [str(width) for width in widths])
+        axis.minorticks_off()
+        axis.set_xlabel("bits of a code")
+        axis.grid(axis="y", color="#dddddd", linewidth=0.6)
+        axis.set_axisbelow(True)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0][0].set_ylabel(label)
+    figure.tight_layout()
+    file = io.BytesIO()
+    # Without the software line the same numbers give the same bytes.
+    figure.savefig(file, format="png", dpi=150, metadata={"Software": None})
+    pyplot.close(figure)
+    return file.getvalue()
+
+
+def _draw(axis: Any, method: str, points: list[tuple[int, float]]) -> None:
+    colour, marker, line = STYLES.get(method, _OTHER)
+    axis.plot(
+        *zip(*points, strict=True), color=colour, marker=marker, linestyle=line, linewidth=1.6,
+        markersize=5.5, markeredgecolor="white", markeredgewidth=0.6,
+    )  # fmt: skip
+
+
+def _name_ends(axis: Any, ends: list[tuple[tuple[int, float], str]]) -> None:
+    """Write each method's name at the right end of its line, pushed apart where they crowd."""
+    low, high = axis.get_ylim()
+    apart = 0.055 * (high - low)
+    height = -float("inf")
+    widest = max((point[0] for point, _ in ends), default=0)
+    for (bits, score), method in sorted(ends, key=lambda end: end[0][1]):
+        colour = STYLES.get(method, _OTHER)[0]
+        if bits < widest:  # a line that ends early is named at its own end
+            place = (bits, score)
+        else:
+            height = max(score, height + apart)
+            place = (bits, height)
+        axis.annotate(
+            method, place, (7, -3), textcoords="offset points", fontsize=8.5, color=colour
+        )
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib
+    except ImportError:
+        raise MissingExtraError("drawing figures", "plots") from None
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as pyplot
+
+    return pyplot

@@ -1,0 +1,85 @@
+"""Results as nested dicts: into JSON, and into flat rows for CSV."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+LABELS = {
+    "ag_news": "AG-News",
+    "dbpedia": "DBpedia",
+    "yahoo_answers": "Yahoo Answers",
+    "amazon_full": "Amazon Full",
+    "amazon_polarity": "Amazon Polarity",
+    "yelp_full": "Yelp Full",
+    "yelp_polarity": "Yelp Polarity",
+    "trec": "TREC",
+    "sst2": "SST-2",
+    "mr": "MR",
+    "subj": "Subj",
+}
+
+
+def jsonable(value: Any) -> Any:
+    """The same value with NaN, which JSON does not have, as None.
+
+    Example:
+        >>> jsonable({"spearman": float("nan"), "pairs": 0})
+        {'spearman': None, 'pairs': 0}
+    """
+    if isinstance(value, dict):
+        return {name: jsonable(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value
+
+
+def flat_rows(entries: Iterable[dict[str, Any]]) -> Iterator[tuple[str, int, str, Any]]:
+    """Every number as (method, bits, "similarity.MEN.spearman", value).
+
+    Example:
+        >>> list(flat_rows([{"method": "lsh", "bits": 64, "file": "x", "speed": {"top_1_ms": 2}}]))
+        [('lsh', 64, 'speed.top_1_ms', 2)]
+    """
+    for entry in entries:
+        for name, value in _leaves(entry, ""):
+            if name not in ("method", "bits", "file"):
+                yield entry["method"], entry["bits"], name, value
+
+
+def at(entry: Any, *path: str) -> Any:
+    """The value at a path of names, or None."""
+    for name in path:
+        entry = entry.get(name) if isinstance(entry, dict) else None
+    return entry
+
+
+def score_lines(entries: Iterable[dict[str, Any]], task: str) -> list[tuple[str, tuple[str, ...]]]:
+    """The scores of a task in the order of the tables: what to call each, and its path.
+
+    Example:
+        >>> score_lines([{"classification": {"ag_news": {"accuracy": 0.9}}}], "classification")
+        [('AG-News', ('classification', 'ag_news', 'accuracy'))]
+    """
+    names = dict.fromkeys(name for entry in entries for name in at(entry, task) or ())
+    if task == "similarity":
+        sets = [(name, (task, name, "spearman")) for name in names if name != "fisher_mean"]
+        return [*sets, ("Fisher mean", (task, "fisher_mean"))] if sets else []
+    if task == "analogy":
+        return [
+            (f"{kind.capitalize()} analogy", (task, kind, "accuracy"))
+            for kind in ("semantic", "syntactic")
+            if kind in names
+        ]
+    return [(LABELS.get(name, name), (task, name, "accuracy")) for name in names]
+
+
+def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(item, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, int | float | str):
+        yield name, value
