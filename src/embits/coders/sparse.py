@@ -4,8 +4,10 @@
     b = 1 where a > 0
 
 The codes a come from FISTA with a fixed number of steps, the dictionary D from alternating least
-squares on a sample. λ is not set but found: what people ask of these codes is their sparsity
-(Faruqui et al.: 90 % zeros), and the λ that gives it depends on the vectors.
+squares on a sample. λ is not set but found: what people ask of these codes is their sparsity, and
+the λ that gives it depends on the vectors. The mean is taken off and every vector brought to
+length 1 first, or long vectors get many ones and short ones few: at 512 bits of GloVe 840B 300d
+that is worth 7 points of similarity and 10 of recall.
 """
 
 from __future__ import annotations
@@ -26,17 +28,18 @@ CODING_STEPS = 20  # of FISTA: more change fewer than 1 % of the bits
 class SparseBits(LinearlyDecoded):
     """A non-negative sparse code of each vector; a bit says where it is not zero.
 
-    Made for many more bits than dimensions (Faruqui et al. take ten times as many); it runs at
-    any width.
+    Made for many more bits than dimensions; it runs at any width.
 
     Args:
-        n_bits: Bits of a code: any number from 1.
-        density: Share of ones in the codes.
+        n_bits: Bits of a code: any number from 1. Faruqui et al. take ten times the dimensions.
+        density: Share of ones in the codes. Faruqui et al. have 0.1, which suits their width: at
+            512 bits of GloVe 840B 300d it keeps half as many neighbors as 0.3 does.
         iterations: Rounds of the dictionary learning.
         random_state: Seed of the first dictionary.
 
     Attributes:
         atoms_: The dictionary D as unit rows, shape (n_bits, dims), float32.
+        mean_: Mean of the vectors, shape (dims,), float32.
         threshold_: λ, shape (1,), float32.
         decoder_: Shape (n_bits, dims), float32.
         offset_: Shape (dims,), float32.
@@ -48,25 +51,27 @@ class SparseBits(LinearlyDecoded):
         >>> import numpy as np
         >>> X = np.random.default_rng(0).normal(size=(500, 20))
         >>> codes = SparseBits(n_bits=64).fit_transform(X)
-        >>> codes.shape, 0.05 < np.unpackbits(codes).mean() < 0.2
-        ((500, 8), True)
+        >>> codes.shape, round(float(np.unpackbits(codes).mean()), 1)
+        ((500, 8), 0.3)
     """
 
     method: ClassVar[str] = "sparse"
     state_shapes: ClassVar[Shapes] = {
         "atoms": ("bits", "dims"),
+        "mean": ("dims",),
         "threshold": (1,),
         "decoder": ("bits", "dims"),
         "offset": ("dims",),
     }
     atoms_: NDArray[np.float32]
+    mean_: NDArray[np.float32]
     threshold_: NDArray[np.float32]
 
     def __init__(
         self,
         n_bits: int = 256,
         *,
-        density: float = 0.1,
+        density: float = 0.3,
         iterations: int = 10,
         random_state: int | None = 0,
     ) -> None:
@@ -82,14 +87,16 @@ class SparseBits(LinearlyDecoded):
         if not 0 < self.density < 1:
             raise InputError(f"density is {self.density!r}, expected a share between 0 and 1")
         sample = as_float32(X[:: -(-len(X) // SAMPLE_ROWS)])
+        self.mean_ = sample.mean(axis=0)
+        centered = unit(sample - self.mean_)
         rng = np.random.default_rng(self.random_state)
-        self.atoms_ = _unit(rng.normal(size=(self.n_bits_, X.shape[1])).astype(np.float32))
-        scores = sample @ self.atoms_.T
+        self.atoms_ = unit(rng.normal(size=(self.n_bits_, X.shape[1])))
+        scores = centered @ self.atoms_.T
         self.threshold_ = np.array([np.quantile(scores, 1 - self.density)], dtype=np.float32)
         for step in range(self.iterations):
-            scores = self.project(sample)
+            scores = self._sparse_scores(centered)
             self._adjust_threshold(scores)
-            self._update_atoms(sample, np.maximum(scores, 0))
+            self._update_atoms(centered, np.maximum(scores, 0))
             if progress is not None:
                 progress(step + 1, self.iterations)
         self._fit_decoder(sample)
@@ -97,8 +104,12 @@ class SparseBits(LinearlyDecoded):
 
     def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """Sparse codes before their last cut at zero, shape (n, n_bits)."""
+        return self._sparse_scores(unit(X - self.mean_))
+
+    def _sparse_scores(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """FISTA from zero, for rows of unit length."""
         D, threshold = self.atoms_, self.threshold_[0]
-        rate = 1 / max(_largest_eigenvalue(D), 1e-12)
+        rate = np.float32(1 / max(_largest_eigenvalue(D), 1e-12))
         codes = np.zeros((len(X), len(D)), dtype=np.float32)
         ahead, momentum = codes, 1.0
         for _ in range(CODING_STEPS):
@@ -108,14 +119,16 @@ class SparseBits(LinearlyDecoded):
             scores += ahead
             after = np.maximum(scores, 0)
             faster = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
-            ahead = after + np.float32((momentum - 1) / faster) * (after - codes)
+            ahead = after - codes
+            ahead *= np.float32((momentum - 1) / faster)
+            ahead += after
             codes, momentum = after, faster
         return scores
 
     def _adjust_threshold(self, scores: NDArray[np.float32]) -> None:
         """Move λ towards the wanted share of ones."""
         density = max(float((scores >= 0).mean()), 0.1 * self.density)
-        self.threshold_ *= np.float32((density / self.density) ** 0.5)
+        self.threshold_ *= np.float32(density / self.density)
 
     def _update_atoms(self, X: NDArray[np.float32], codes: NDArray[np.float32]) -> None:
         """The dictionary that rebuilds X best from these codes, at unit length."""
@@ -128,12 +141,13 @@ class SparseBits(LinearlyDecoded):
         if len(idle) and len(X) > len(idle):
             error = np.linalg.norm(X - codes @ self.atoms_, axis=1)
             atoms[idle] = X[np.argsort(-error, kind="stable")[: len(idle)]]
-        self.atoms_ = _unit(atoms)
+        self.atoms_ = unit(atoms)
 
 
-def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+def unit(rows: NDArray[Any]) -> NDArray[np.float32]:
+    """Rows at length 1, zero rows left at zero."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.divide(rows, np.where(lengths > 0, lengths, 1), dtype=np.float32)
+    return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float32)
 
 
 def _largest_eigenvalue(D: NDArray[np.float32]) -> float:

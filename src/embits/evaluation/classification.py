@@ -23,6 +23,7 @@ from embits.evaluation.words import Lookup
 
 SEEDS = (0, 1, 2)
 EPOCHS = 20
+LEAST_STEPS = 500  # a small data set is gone through more often
 BATCH = 128
 STEP = 0.003
 DECAY = 1e-4  # of the weights, a step
@@ -147,8 +148,10 @@ def train_softmax(
     targets = np.eye(n_classes, dtype=np.float32)[classes]
     W = np.zeros((X.shape[1], n_classes), dtype=np.float32)
     mean, square = np.zeros_like(W), np.zeros_like(W)
-    total = EPOCHS * -(-len(X) // BATCH)
-    for step, batch in enumerate(_batches(len(X), rng), 1):
+    steps = -(-len(X) // BATCH)
+    epochs = max(EPOCHS, -(-LEAST_STEPS // steps))
+    total = epochs * steps
+    for step, batch in enumerate(_batches(len(X), epochs, rng), 1):
         x = X[batch]
         logits = x @ W
         logits -= logits.max(axis=1, keepdims=True)
@@ -166,7 +169,7 @@ def train_softmax(
     return W
 
 
-def _batches(n: int, rng: np.random.Generator) -> Iterable[NDArray[np.int64]]:
-    for _ in range(EPOCHS):
+def _batches(n: int, epochs: int, rng: np.random.Generator) -> Iterable[NDArray[np.int64]]:
+    for _ in range(epochs):
         order = rng.permutation(n)
         yield from (order[start : start + BATCH] for start in range(0, n, BATCH))

@@ -63,7 +63,7 @@ def to_markdown(blocks: Sequence[Block], folder: str) -> str:
             case Text(text):
                 parts.append(_marked(text))
             case Table(header, rows, caption):
-                lines = [header, ["---", *["---:"] * (len(header) - 1)], *map(_row, rows)]
+                lines = [_row(header), ["---", *["---:"] * (len(header) - 1)], *map(_row, rows)]
                 table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
                 parts.append(f"{_marked(caption)}\n\n{table}" if caption else table)
             case Picture(name, _, caption):

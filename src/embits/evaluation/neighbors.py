@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryVectors
-from embits.coders.base import as_float32, blocks, unpack
+from embits.coders.base import blocks
 from embits.errors import InputError
 from embits.evaluation.spaces import FloatSpace
-from embits.search import top_k
 
 N_QUERIES = 1000
 FREQUENT = 30_000  # queries come from the first rows: in files sorted by frequency, known words
@@ -66,30 +65,14 @@ def evaluate_neighbors(
     at = [k for k in at if k < len(bits)]
     most = max(at, default=0)
     truth = float_neighbors(raw, rows, most) if truth is None else truth
-    codes = np.ascontiguousarray(bits.codes)
-    _, nearest = top_k(codes, codes[rows], most + 1)
+    _, nearest = bits.search(bits.codes[rows], most + 1)
     by_hamming = without_self(nearest, rows, most)
-    scores = best_rows(asymmetric_scores(bits, raw.matrix[rows]), len(bits), most + 1)
-    by_floats = without_self(scores, rows, most)
+    _, nearest = bits.search(raw.matrix[rows], most + 1, metric="asymmetric")
+    by_floats = without_self(nearest, rows, most)
     result: dict[str, Any] = {}
     for name, found in (("recall", by_hamming), ("asymmetric_recall", by_floats)):
         result |= {f"{name}_at_{k}": recall(truth[:, :k], found[:, :k]) for k in at}
     return result | {"queries": len(rows)}
-
-
-def asymmetric_scores(
-    bits: BinaryVectors, queries: NDArray[np.float32]
-) -> Callable[[slice], NDArray[np.float32]]:
-    """Scores <project(x), 2b - 1> of float queries against a block of codes."""
-    projected = bits.coder.project(as_float32(queries))
-
-    def scores(block: slice) -> NDArray[np.float32]:
-        signs = unpack(bits.codes[block], bits.n_bits)
-        signs *= 2
-        signs -= 1
-        return projected @ signs.T
-
-    return scores
 
 
 def best_rows(scores: Callable[[slice], NDArray[np.float32]], n: int, k: int) -> NDArray[np.int64]:
