@@ -23,6 +23,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -240,14 +241,28 @@ def multi_index(bench: Bench, floats: NDArray[np.float32]) -> None:
 
 
 def two_threads(bench: Bench, floats: NDArray[np.float32]) -> None:
-    """One query over twenty million codes; says little where other work keeps the cores busy."""
+    """Twenty million codes; says little where other work keeps the cores busy.
+
+    One query is bound by memory: the row of the bare sum says what the machine's memory has left
+    for a second core. A batch reads its codes from the cache, and is bound by the cores.
+    """
     for n_bits in (64, 128):
         codes = many(floats, 20_000_000, n_bits)
-        query = codes[3].copy()
+        query, batch = codes[3].copy(), codes[:64].copy()
+        words = codes.view(np.uint64).ravel()
         bench.compare(f"20 million × {n_bits} bits, one query",
                       ("two threads", partial(top_k, codes, query, 10, threads=2)),
                       ("one thread", partial(top_k, codes, query, 10, threads=1)), 15,
                       1.6)  # fmt: skip
+        with ThreadPoolExecutor(2) as pool:
+            halves = np.array_split(words, 2)
+            bench.compare(f"20 million × {n_bits} bits, the bare sum",
+                          ("two threads", lambda h=halves, p=pool: list(p.map(np.sum, h))),
+                          ("one thread", words.sum), 15)  # fmt: skip
+        bench.compare(f"20 million × {n_bits} bits, batch of 64",
+                      ("two threads", partial(top_k, codes, batch, 10, threads=2)),
+                      ("one thread", partial(top_k, codes, batch, 10, threads=1)), 3,
+                      per=64)  # fmt: skip
 
 
 def processor() -> str:
@@ -259,6 +274,11 @@ def processor() -> str:
     )
     name = fields.get("model name", platform.processor() or platform.machine())
     return f"{name}, family {fields.get('cpu family', '?')} model {fields.get('model', '?')}"
+
+
+def busy() -> str:
+    """The load of the last minute: above the number of cores, two threads cannot be twice one."""
+    return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "an unknown number of"
 
 
 def write(bench: Bench, about: Sequence[str], folder: Path) -> None:
@@ -282,6 +302,7 @@ def main() -> None:
         f"codes: {source}, signs of random hyperplanes; FAISS {faiss.__version__}, "
         f"NumPy {np.__version__}, Python {sys.version.split()[0]}",
         "one thread unless said; times for one query; contenders in turns, medians of the rounds",
+        f"{busy()} processes wanted to run on the {os.cpu_count()} cores when this began",
     ]
     print(*about, "", sep="\n")
     bench = Bench(args.quick)

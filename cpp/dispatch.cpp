@@ -1,4 +1,5 @@
 // Which kernels run: asked of the processor once, overridden by EMBITS_SIMD.
+// The build defines EMBITS_X86 or EMBITS_ARM when it compiles the kernels for that processor.
 #include <atomic>
 #include <cstdlib>
 #include <stdexcept>
@@ -6,8 +7,7 @@
 
 #include "kernels.h"
 
-#if defined(__x86_64__) || defined(_M_X64)
-#define EMBITS_X86 1
+#ifdef EMBITS_X86
 #if defined(_MSC_VER)
 #include <immintrin.h>
 #include <intrin.h>
@@ -85,7 +85,7 @@ struct Tables {
         const Features found = features();
         if (found.avx2) list[count++] = &kAvx2;
         if (found.avx512) list[count++] = &kAvx512;
-#elif defined(__aarch64__) || defined(_M_ARM64)
+#elif defined(EMBITS_ARM)
         list[count++] = &kNeon;
 #endif
     }

@@ -3,9 +3,10 @@
 // VPOPCNTQ counts eight 64-bit words at once. What is left to save is the sum over the words of
 // a code, and it is shared by eight vectors: a count is at most 64, so eight vectors of counts
 // are shifted together into the bytes of one (11 instructions), a byte shuffle brings the words
-// of a code side by side, and one instruction adds them: 30 instructions for 512 bytes of codes,
-// 2 cycles a vector on Zen 4, which is about what its L3 cache delivers. The distances stay in a
-// register, are compared there with the limit, and are written only when one is below it.
+// of a code side by side, and one instruction adds them: 30 instructions for 512 bytes of codes.
+// The distances stay in a register, are compared there with the limit, and are written only when
+// one is below it. On one core of Zen 4, 341,479 codes take 31, 61, 131 and 480 microseconds at
+// 64, 128, 256 and 512 bits, as long as adding up the same bytes; prefetching made it slower.
 //
 // Codes of other widths up to 64 bytes are spread into fields of 8, 16, 32 or 64 bytes by a
 // masked load and a byte shuffle, which reads no byte past the codes; wider ones take several
@@ -22,7 +23,7 @@ namespace {
 constexpr size_t kVector = 64;
 constexpr size_t kVectors = 8;  // packed together: one for each byte of a 64-bit word
 
-__mmask64 first_bytes(size_t n) {
+__mmask64 lowest_bits(size_t n) {
     return n >= kVector ? ~__mmask64{0} : (__mmask64{1} << n) - 1;
 }
 
@@ -44,7 +45,7 @@ struct SpreadLoad {
             used |= __mmask64{1} << i;
             index[i] = static_cast<uint8_t>(i / field * width + i % field);
         }
-        source = first_bytes(kVector / field * width);
+        source = lowest_bits(kVector / field * width);
         from = _mm512_load_si512(index);
     }
     __m512i operator()(const uint8_t* codes) const {
@@ -164,7 +165,7 @@ size_t scan(const uint8_t* codes, size_t n, size_t width, const Load& load, __m5
         uint8_t last[kVectors * kVector] = {};
         std::memcpy(last, codes + row * width, (n - row) * width);
         const __m512i distances = distances_of(last);
-        const uint64_t mask = Sum::below(distances, limit) & first_bytes(n - row);
+        const uint64_t mask = Sum::below(distances, limit) & lowest_bits(n - row);
         hit = write_hits<typename Sum::Lane>(distances, mask, row, hit);
     }
     return static_cast<size_t>(hit - hits);
@@ -190,7 +191,7 @@ size_t scan_wide(const uint8_t* codes, size_t n, size_t width, const uint8_t* qu
         for (size_t start = 0; start < width; start += kRun) {
             __m512i counts[kVectors] = {};
             for (size_t i = start; i < width && i < start + kRun; i += kVector) {
-                const __mmask64 bytes = first_bytes(width - i);
+                const __mmask64 bytes = lowest_bits(width - i);
                 const __m512i wanted = _mm512_maskz_loadu_epi8(bytes, query + i);
                 for (size_t v = 0; v < kVectors; ++v) {
                     const size_t at = row + v < n ? row + v : n - 1;
@@ -202,7 +203,7 @@ size_t scan_wide(const uint8_t* codes, size_t n, size_t width, const uint8_t* qu
             distances = _mm512_add_epi64(
                 distances, Distances<8>::sum(_mm512_permutexvar_epi8(order, pack(counts))));
         }
-        const uint64_t mask = Distances<8>::below(distances, limit) & first_bytes(n - row);
+        const uint64_t mask = Distances<8>::below(distances, limit) & lowest_bits(n - row);
         if (mask) hit = write_hits<uint64_t>(distances, mask, row, hit);
     }
     return static_cast<size_t>(hit - hits);
@@ -268,22 +269,22 @@ size_t scan_weighted(const uint8_t* codes, size_t n, size_t width, const Load& l
     Hit* hit = hits;
     const auto distances_of = [&](const uint8_t* from) {
         __m512i packed = weigh(load(from));
-        for (size_t v = 1; v < vectors; ++v)
-            packed = _mm512_or_si512(
-                packed, _mm512_slli_epi64(weigh(load(from + v * step)), static_cast<unsigned>(16 * v)));
+        for (unsigned v = 1; v < vectors; ++v)
+            packed = _mm512_or_si512(packed,
+                                     _mm512_slli_epi64(weigh(load(from + v * step)), 16 * v));
         return add_words<Words>(_mm512_permutexvar_epi16(order, packed));
     };
     size_t row = 0;
     for (; row + group <= n; row += group) {
         const __m512i distances = distances_of(codes + row * width);
-        const uint64_t mask = _mm512_cmplt_epu16_mask(distances, limits) & first_bytes(group);
+        const uint64_t mask = _mm512_cmplt_epu16_mask(distances, limits) & lowest_bits(group);
         if (mask) hit = write_hits<uint16_t>(distances, mask, row, hit);
     }
     if (row < n) {
         uint8_t last[vectors * kVector] = {};
         std::memcpy(last, codes + row * width, (n - row) * width);
         const __m512i distances = distances_of(last);
-        const uint64_t mask = _mm512_cmplt_epu16_mask(distances, limits) & first_bytes(n - row);
+        const uint64_t mask = _mm512_cmplt_epu16_mask(distances, limits) & lowest_bits(n - row);
         hit = write_hits<uint16_t>(distances, mask, row, hit);
     }
     return static_cast<size_t>(hit - hits);
@@ -307,7 +308,7 @@ size_t scan_weighted_wide(const uint8_t* codes, size_t n, size_t width, Weighted
     for (size_t row = 0; row < n; ++row, codes += width) {
         __m512i sums = _mm512_setzero_si512();
         for (size_t i = 0; i < width; i += kVector) {
-            const __mmask64 bytes = first_bytes(width - i);
+            const __mmask64 bytes = lowest_bits(width - i);
             Weights weigh;
             weigh.code = _mm512_maskz_loadu_epi8(bytes, query.code + i);
             for (size_t p = 0; p < kPlanes; ++p)

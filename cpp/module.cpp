@@ -168,7 +168,8 @@ static void bind_search(nb::module_& m) {
             "__init__",
             [](embits::MultiIndex* self, Codes codes, unsigned n_chunks) {
                 nb::gil_scoped_release release;
-                new (self) embits::MultiIndex(codes.data(), codes.shape(0), codes.shape(1), n_chunks);
+                new (self)
+                    embits::MultiIndex(codes.data(), codes.shape(0), codes.shape(1), n_chunks);
             },
             "codes"_a.noconvert(), "n_chunks"_a, nb::keep_alive<1, 2>())
         .def_prop_ro("bytes", &embits::MultiIndex::bytes)

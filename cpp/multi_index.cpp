@@ -191,7 +191,8 @@ size_t MultiIndex::top_k(const uint8_t* queries, size_t n_queries, size_t k, uns
     if (k == 0 || n_queries == 0) return 0;
     std::vector<uint8_t> answered(n_queries);
     constexpr size_t kQueriesPerPart = 8;
-    const unsigned parts = static_cast<unsigned>((n_queries + kQueriesPerPart - 1) / kQueriesPerPart);
+    const unsigned parts =
+        static_cast<unsigned>((n_queries + kQueriesPerPart - 1) / kQueriesPerPart);
     run_parts(worthwhile_threads(threads, n_queries, kQueriesPerPart), parts, [&](unsigned p) {
         const size_t first = p * kQueriesPerPart;
         for (size_t q = first; q < std::min(first + kQueriesPerPart, n_queries); ++q)

@@ -54,7 +54,8 @@ class Nearest {
         size_t ties = k_ - (within_ - at_[kth_]);
         size_t kept = 0;
         for (const Row& row : kept_)
-            if (row.distance < kth_ || (row.distance == kth_ && ties && ties--)) kept_[kept++] = row;
+            if (row.distance < kth_ || (row.distance == kth_ && ties && ties--))
+                kept_[kept++] = row;
         at_[kth_] -= static_cast<uint32_t>(within_ - k_);
         within_ = k_;
         kept_.resize(kept);

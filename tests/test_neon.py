@@ -24,7 +24,17 @@ def test_neon_kernels_equal_the_portable_ones(tmp_path):
     program = tmp_path / "compare_kernels"
     files = [CPP / name for name in SOURCES]
     files.append(Path(__file__).parent / "cpp" / "compare_kernels.cpp")
-    flags = ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-I", CPP]
+    flags = [
+        "-std=c++17",
+        "-O2",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-static",
+        "-DEMBITS_ARM",
+        "-I",
+        CPP,
+    ]
     subprocess.run([COMPILER, *flags, *files, "-o", program], check=True)
     done = subprocess.run(
         [EMULATOR, program], capture_output=True, text=True, timeout=300, check=False

@@ -12,10 +12,12 @@ from embits import search
 from embits._version import __version__
 from embits.binary_vectors import BinaryVectors, load
 from embits.coders import (
+    ITQ,
     Coder,
     PaperAutoencoder,
     RandomHyperplanes,
     SignBits,
+    SparseBits,
     search_lambda,
 )
 from embits.errors import (
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from embits.writers import write_vectors
 
 __all__ = [
+    "ITQ",
     "BinaryVectors",
     "Coder",
     "EmbitsError",
@@ -50,6 +53,7 @@ __all__ = [
     "ReadError",
     "ReadWarning",
     "SignBits",
+    "SparseBits",
     "Subwords",
     "TrainingError",
     "UnknownWordError",

@@ -1,0 +1,64 @@
+"""Every example in the README and the docs runs as it stands."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import embits
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+WORDS = [
+    "queen",
+    "king",
+    "princess",
+    "car",
+    "automobile",
+    "paris",
+    "france",
+    "japan",
+    "tokyo",
+    "coffee",
+    "man",
+    "woman",
+]
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.M | re.S)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with the files that the examples name."""
+    rng = np.random.default_rng(0)
+    words = [*WORDS, *(f"word{i}" for i in range(300))]
+    vectors = embits.WordVectors(words, rng.normal(0, 0.4, (len(words), 100)).astype("f4"))
+    embits.write_vectors(tmp_path / "glove.6B.100d.txt", vectors)
+    embits.binarize(vectors, n_bits=64, method="lsh").save(tmp_path / "glove.safetensors")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_python_examples_run(page, folder):
+    rng = np.random.default_rng(1)
+    names = {"x": rng.normal(size=100), "X": rng.normal(0, 0.4, (400, 100)), "np": np}
+    for block in blocks(page, "python"):
+        exec(compile(block, str(page), "exec"), names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_run(page, folder):
+    for block in blocks(page, "sh"):
+        for line in block.splitlines():
+            command = line.split("#")[0].split()
+            if command[:1] == ["embits"] and "demo" not in command:
+                done = subprocess.run(
+                    [sys.executable, "-m", *command], capture_output=True, text=True
+                )
+                assert done.returncode == 0, f"{line}\n{done.stderr}"
