@@ -40,6 +40,10 @@ def folder(tmp_path, monkeypatch):
     vectors = embits.WordVectors(words, rng.normal(0, 0.4, (len(words), 100)).astype("f4"))
     embits.write_vectors(tmp_path / "glove.6B.100d.txt", vectors)
     embits.binarize(vectors, n_bits=64, method="lsh").save(tmp_path / "glove.safetensors")
+    (tmp_path / "data/similarity").mkdir(parents=True)
+    (tmp_path / "data/similarity/MEN.txt").write_text("queen king 9\ncar paris 1\ncar man 2\n")
+    (tmp_path / "data/analogy").mkdir()
+    (tmp_path / "data/analogy/questions-words.txt").write_text(": x\nfrance paris japan tokyo\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
