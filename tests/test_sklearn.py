@@ -8,11 +8,16 @@ import pytest
 pytest.importorskip("sklearn")
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from embits.coders import PaperAutoencoder, RandomHyperplanes, SignBits
+from embits.coders import NearLossless, PaperAutoencoder, RandomHyperplanes, SignBits
 
 
 @parametrize_with_checks(
-    [PaperAutoencoder(n_bits=12, epochs=2), RandomHyperplanes(n_bits=12), SignBits()]
+    [
+        PaperAutoencoder(n_bits=12, epochs=2),
+        NearLossless(n_bits=12, steps=10),
+        RandomHyperplanes(n_bits=12),
+        SignBits(),
+    ]
 )
 def test_scikit_learn_check(estimator, check):
     check(estimator)

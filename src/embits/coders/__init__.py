@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from embits.coders.base import Coder
 from embits.coders.lsh import RandomHyperplanes
+from embits.coders.near_lossless import NearLossless
 from embits.coders.paper import PaperAutoencoder
 from embits.coders.sign import SignBits
 from embits.errors import InputError
 
 METHODS: dict[str, type[Coder]] = {
-    coder.method: coder for coder in (PaperAutoencoder, RandomHyperplanes, SignBits)
+    coder.method: coder for coder in (PaperAutoencoder, NearLossless, RandomHyperplanes, SignBits)
 }
 DEFAULT_METHOD = PaperAutoencoder.method
 
@@ -31,6 +32,7 @@ __all__ = [
     "DEFAULT_METHOD",
     "METHODS",
     "Coder",
+    "NearLossless",
     "PaperAutoencoder",
     "RandomHyperplanes",
     "SignBits",

@@ -1,0 +1,307 @@
+"""Better bits than the paper at equal width: codes that know who is near whom.
+
+The paper asks a code to rebuild its vector. Here a code is asked, first of all, to have the
+neighbors its vector has: see distillation.py for the loss, shaping.py for what is done to the
+vectors before, and docs/near-lossless.md for what each part adds. Encoding stays what it is
+in the paper, one matrix product and a threshold:
+
+    b = h(W x - t ‖x‖)
+
+The threshold grows with the norm, so that a code depends on the direction of x alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.coders import distillation, neighborhoods
+from embits.coders.arrays import Backend, backend
+from embits.coders.base import as_float32, blocks, check_n_bits, unpack
+from embits.coders.linear_decoder import LinearlyDecoded
+from embits.coders.shaping import Shaping
+from embits.errors import InputError, TrainingError
+
+Progress = Callable[[int, int], None]
+
+LEARNING_RATES = distillation.Weights(3e-3, 3e-3, 0.02, 0.02)
+WARM_UP = 30  # steps in which the learning rate rises
+CHECKS = 20  # looks at the held-out recall in a fit
+PATIENCE = 4  # looks without a rise that end the search at the full rate
+CHECK_BLOCKS, CHECK_ROWS = 16, 1024  # rows that the length of decoded vectors is fitted on
+COOLING = 0.3  # share of the steps in which the rate falls to zero, and most of the recall is won
+
+
+class Target(NamedTuple):
+    """What codes are asked to keep: γ and drop of shaping.py, τ of distillation.py."""
+
+    flatten: float
+    drop: int
+    temperature: float
+
+
+TARGETS = {"neighbors": Target(0.25, 0, 0.04), "similarity": Target(0.5, 1, 0.1)}
+
+
+class NearLossless(LinearlyDecoded):
+    """Codes that keep the neighbors of their vectors, at any width.
+
+    Args:
+        n_bits: Bits of a code: any number from 1, also above the dimensions of the input.
+        target: "neighbors" keeps who is nearest by cosine. "similarity" takes the part that all
+            vectors share away first: judgements of how alike two words are come closer to
+            people's, and neighbors differ more from those of the raw cosine.
+        steps: Steps of training, at most: it ends early when the held-out recall stops rising.
+        batch_size: Rows compared with each other in a step.
+        random_state: Seed of the sample, the first weights and the batches.
+        device: "cpu", or a GPU for PyTorch such as "cuda" (the extra `gpu`).
+
+    Attributes:
+        W_: Shape (n_bits, dims), float32.
+        t_: Thresholds for vectors of norm 1, shape (n_bits,), float32.
+        decoder_: Shape (n_bits, dims + 1), float32: the direction, and the norm.
+        offset_: Shape (dims + 1,), float32.
+        loss_curve_: Shape (checks, 3): steps done, the mean loss since the check before, and the
+            held-out recall@10 (mean of Hamming and float queries).
+        n_features_in_: Dimensions of the vectors it was fitted on.
+        n_bits_: Bits of its codes.
+        feature_names_in_: Column names of the data frame it was fitted on, if it was one.
+
+    Example:
+        >>> import numpy as np
+        >>> X = np.random.default_rng(0).normal(size=(500, 20))
+        >>> coder = NearLossless(n_bits=64, steps=50).fit(X)
+        >>> codes = coder.transform(X)
+        >>> codes.shape, codes.dtype, coder.inverse_transform(codes).shape
+        ((500, 8), dtype('uint8'), (500, 20))
+    """
+
+    method: ClassVar[str] = "near-lossless"
+    state_names: ClassVar[tuple[str, ...]] = ("W", "t", "decoder", "offset", "loss_curve")
+    W_: NDArray[np.float32]
+    t_: NDArray[np.float32]
+    loss_curve_: NDArray[np.float64]
+
+    def __init__(
+        self,
+        n_bits: int = 256,
+        *,
+        target: str = "neighbors",
+        steps: int = 1000,
+        batch_size: int = 1024,
+        random_state: int | None = 0,
+        device: str = "cpu",
+    ) -> None:
+        self.n_bits = n_bits
+        self.target = target
+        self.steps = steps
+        self.batch_size = batch_size
+        self.random_state = random_state
+        self.device = device
+
+    def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:
+        """Learn W, t and the decoder from vectors `X` of shape (n, dims).
+
+        Weights are learned on a sample of at most 50,000 rows: half of it the first rows, which
+        are the frequent words of word vectors, half drawn from the others.
+
+        Raises:
+            InputError: Bad vectors or parameters.
+            MissingExtraError: `device` is a GPU, and the extra `gpu` is not installed.
+            TrainingError: The descent diverged.
+        """
+        X = self.check_vectors(X, fitting=True)
+        self._check_params()
+        rng = np.random.default_rng(self.random_state)
+        sample = _unit(as_float32(X[neighborhoods.sample_rows(len(X), rng)]))
+        shaping = Shaping.fit(sample, *TARGETS[self.target][:2])
+        start = shaping.start(self.n_bits_, rng), np.zeros(self.n_bits_)
+        self.loss_curve_ = np.empty((0, 3))
+        self._learn(sample, shaping, start, self.steps, 1.0, rng, progress)
+        self._fit_decoder(X)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Learn on from more rows: a tenth of the steps, on a sample of all rows seen so far.
+
+        The first call is a `fit`. Each later one costs the same, however many came before.
+        """
+        if not hasattr(self, "W_"):
+            X = self.check_vectors(X, fitting=True)
+            self._seen, self._reservoir = 0, np.empty((0, self.n_features_in_), np.float32)
+            self._remember(X)
+            return self.fit(X)
+        X = self.check_vectors(X)
+        self._check_params()
+        if not hasattr(self, "_seen"):  # the weights come from a file, or from fit
+            self._seen, self._reservoir = 0, np.empty((0, self.n_features_in_), np.float32)
+        self._remember(X)
+        rng = np.random.default_rng(self.random_state)
+        sample = _unit(self._reservoir)
+        shaping = Shaping.fit(sample, *TARGETS[self.target][:2])
+        start = shaping.unfold(self.W_, self.t_)
+        self._learn(sample, shaping, start, -(-self.steps // 10), 0.3, rng, None)
+        self._fit_decoder(self._reservoir)
+        return self
+
+    def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """W x - t ‖x‖ for each row, shape (n, n_bits)."""
+        # The norm rides along as one more dimension: a pass over the scores costs as much as
+        # an eighth of the product at 300 dimensions.
+        rows = np.empty((X.shape[0], X.shape[1] + 1), dtype=np.float32)
+        rows[:, :-1] = X
+        rows[:, -1] = _norms(X)
+        scores: NDArray[np.float32] = rows @ np.concatenate([self.W_, -self.t_[:, None]], axis=1).T
+        return scores
+
+    def inverse_transform(self, codes: Any) -> NDArray[np.float32]:
+        """The direction D b + o at the length that errs least, shape (n, dims)."""
+        codes = self.check_codes(codes)
+        vectors = np.empty((len(codes), self.n_features_in_), dtype=np.float32)
+        for rows in blocks(len(codes)):
+            decoded = unpack(codes[rows], self.n_bits_) @ self.decoder_ + self.offset_
+            lengths = np.maximum(decoded[:, -1:], 0) / _norms(decoded[:, :-1])[:, None]
+            np.multiply(decoded[:, :-1], lengths, out=vectors[rows])
+        return vectors
+
+    # -- training ------------------------------------------------------------------------------
+
+    def _check_params(self) -> None:
+        self.n_bits_ = check_n_bits(self.n_bits)
+        if self.target not in TARGETS:
+            raise InputError(f"target is {self.target!r}, expected {' or '.join(TARGETS)}")
+        for name, least in (("steps", 0), ("batch_size", 2)):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or value < least:
+                raise InputError(f"{name} is {value!r}, expected a whole number from {least}")
+
+    def _remember(self, X: NDArray[Any]) -> None:
+        """Keep a uniform sample of all rows seen (reservoir sampling)."""
+        rng = np.random.default_rng([self._seen, self.random_state or 0])
+        room = neighborhoods.SAMPLE_ROWS - len(self._reservoir)
+        self._reservoir = np.concatenate([self._reservoir, as_float32(X[: max(room, 0)])])
+        numbers = np.arange(max(room, 0), len(X))
+        places = rng.integers(self._seen + numbers + 1)
+        kept = places < neighborhoods.SAMPLE_ROWS
+        self._reservoir[places[kept]] = X[numbers[kept]]
+        self._seen += len(X)
+
+    def _learn(
+        self,
+        sample: NDArray[np.float32],
+        shaping: Shaping,
+        start: tuple[NDArray[np.float64], NDArray[np.float64]],
+        steps: int,
+        rate: float,
+        rng: np.random.Generator,
+        progress: Progress | None,
+    ) -> None:
+        """Descend from `start`, and keep the weights with the best held-out recall."""
+        train, check, queries = neighborhoods.hold_out(len(sample), rng)
+        held_out = neighborhoods.HeldOut(shaping.apply(sample[check]), queries)
+        descent = _Descent(self, shaping.apply(sample[train]), start, rng)
+        best, best_recall, since, done = start, held_out.recall(*start), 0, 0
+        legs = np.diff(np.linspace(0, steps, min(steps, CHECKS) + 1).astype(int))
+        cooling = math.ceil(COOLING * len(legs))
+        rates = np.r_[np.ones(len(legs) - cooling), np.linspace(1, 0, cooling + 1)] * rate
+        leg = 0
+        while leg < len(legs):
+            loss = descent.run(int(legs[leg]), *rates[leg : leg + 2])
+            weights, done = descent.weights(), done + int(legs[leg])
+            recall, since = held_out.recall(*weights), since + 1
+            self.loss_curve_ = np.vstack([self.loss_curve_, (done, loss, recall)])
+            if recall > best_recall:
+                best, best_recall, since = weights, recall, 0
+            if progress is not None:
+                progress(int(legs[: leg + 1].sum()), steps)
+            stalled = since >= PATIENCE and leg < len(legs) - cooling
+            leg = len(legs) - cooling if stalled else leg + 1
+        self.W_, self.t_ = shaping.fold(*best)
+
+    def _decoder_targets(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
+        norms = _norms(x)[:, None]
+        return np.concatenate([x / norms, norms], axis=1)
+
+    def _fit_decoder(self, X: NDArray[Any]) -> None:
+        """Solve for direction and norm; then shorten all to where the squared error is least.
+
+        A rebuilt direction is off by some angle: at full length, most of the error would be
+        length spent in the wrong direction.
+        """
+        super()._fit_decoder(X)
+        along = squared = 0.0
+        for rows in blocks(len(X), max(1, len(X) // CHECK_BLOCKS)):
+            x = as_float32(X[rows][:CHECK_ROWS])
+            rebuilt = self.inverse_transform(np.packbits(self.project(x) >= 0, axis=1))
+            along += float(np.vdot(x, rebuilt))
+            squared += float(np.vdot(rebuilt, rebuilt))
+        shorten = np.float32(along / squared if squared > 0 and along > 0 else 1)
+        self.decoder_[:, -1] *= shorten
+        self.offset_[-1] *= shorten
+
+
+class _Descent:
+    """The state of a descent on the device."""
+
+    def __init__(
+        self,
+        coder: NearLossless,
+        x: NDArray[np.float32],
+        start: tuple[NDArray[np.float64], NDArray[np.float64]],
+        rng: np.random.Generator,
+    ) -> None:
+        self._on: Backend = backend(coder.device)
+        self._temperature = TARGETS[coder.target].temperature
+        self._size = min(coder.batch_size, len(x))
+        self._batches = neighborhoods.Batches(x, rng)
+        self._done = 0
+        put, first = self._on.put, np.full(1, math.log(distillation.FIRST_SCALE), np.float32)
+        self._x = put(x)
+        self._not_self = put(-distillation.FAR_BELOW * np.eye(self._size, dtype=np.float32))
+        W, t = (part.astype(np.float32) for part in start)
+        self._weights = distillation.Weights(put(W), put(t), put(first), put(first.copy()))
+        self._adam = distillation.Adam(self._on.xp, self._weights, LEARNING_RATES)
+
+    def run(self, steps: int, rate: float, last_rate: float) -> float:
+        """Some steps, at a share of the learning rates that goes from one to the other.
+
+        Returns:
+            Their mean loss.
+        """
+        xp, total = self._on.xp, 0.0
+        for step in range(steps):
+            rows = self._batches.draw(self._size)
+            x = xp.take(self._x, self._on.put(rows), axis=0)
+            not_self = self._not_self[: len(rows), : len(rows)]
+            loss, gradient = distillation.loss_and_gradient(
+                xp, self._weights, x, not_self, self._temperature
+            )
+            self._done += 1
+            share = rate + (last_rate - rate) * step / steps
+            self._adam.step(self._weights, gradient, share * min(1, self._done / WARM_UP))
+            total = loss + total
+        mean = float(total) / steps
+        if not math.isfinite(mean):
+            raise TrainingError(f"training diverged (loss {mean}) before step {self._done}")
+        return mean
+
+    def weights(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        W, t = self._on.get(self._weights.W), self._on.get(self._weights.t)
+        return W.astype(np.float64), t.astype(np.float64)
+
+
+def _norms(x: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Norms of rows; a row of zeros has a tiny one, so that it has a direction to be coded by."""
+    norms = np.sqrt(np.einsum("ij,ij->i", x, x))
+    if not np.isfinite(norms).all():
+        raise InputError("vectors have values beyond 1e18: scale them down")
+    floored: NDArray[np.float32] = np.maximum(norms, np.float32(1e-30))
+    return floored
+
+
+def _unit(x: NDArray[np.float32]) -> NDArray[np.float32]:
+    return x / _norms(x)[:, None]
