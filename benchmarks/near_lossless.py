@@ -1,7 +1,8 @@
 """The table of docs/near-lossless.md: codes of several methods, scored against the floats.
 
     python benchmarks/near_lossless.py VECTORS.npy [--words FILE] [--similarity DIR]
-        [--bits 64,128,256,512] [--methods lsh,paper,neighbors,similarity] [--seeds 3] [--device cpu]
+        [--bits 64,128,256,512] [--methods lsh,paper,sign,neighbors,similarity]
+        [--seeds 3] [--device cpu] [--json FILE]
 
 `VECTORS.npy` holds rows of floats; `--words` names them, a word a line, for the similarity
 sets of `--similarity` (files of `word word score`, such as MEN.txt). A row of the table:
@@ -49,8 +50,8 @@ def main() -> None:
     parser.add_argument("--methods", default="lsh,paper,sign,neighbors,similarity")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--steps", type=int, default=1000)
-    parser.add_argument("--batch-size", type=int, default=1024)
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--batch-size", type=int)
     parser.add_argument("--json", type=Path, help="write every run here")
     args = parser.parse_args()
 
@@ -133,7 +134,7 @@ class Bench:
         }
 
     def top(self, queries, rows_of, k):
-        """Rows with the largest inner products, best first, in blocks; the query itself left out."""
+        """Rows with the largest inner products, best first, the query itself left out."""
         best = np.full((len(queries), k), -np.inf, dtype=np.float32)
         rows = np.zeros((len(queries), k), dtype=np.int64)
         for block in blocks(len(self.X)):

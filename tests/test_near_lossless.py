@@ -237,26 +237,30 @@ def test_the_gradient_is_that_of_the_loss(part):
     width = np.linspace(0.5, 1.5, 5)
 
     def loss(weights):
-        return distillation.loss_and_gradient(np, weights, x, not_self, 0.3, smooth_width=width)[0]
+        return distillation.loss_and_gradient(
+            np, weights, x, not_self, temperature=0.3, smooth_width=width
+        )[0]
 
-    gradient = distillation.loss_and_gradient(np, weights, x, not_self, 0.3, smooth_width=width)[1]
+    gradient = distillation.loss_and_gradient(
+        np, weights, x, not_self, temperature=0.3, smooth_width=width
+    )[1]
     numerical = np.empty_like(weights[part])
     for index in np.ndindex(numerical.shape):
         sides = []
         for nudge in (1e-6, -1e-6):
             moved = [w.copy() for w in weights]
             moved[part][index] += nudge
-            sides.append(loss(distillation.Weights(*moved)))
+            sides.append(loss_and_gradient(distillation.Weights(*moved))[0])
         numerical[index] = (sides[0] - sides[1]) / 2e-6
     np.testing.assert_allclose(gradient[part], numerical, rtol=1e-5, atol=1e-8)
 
 
 def test_the_straight_through_gradient_takes_signs_forward_and_the_slope_of_tanh_back():
     weights, x, not_self = problem(np.random.default_rng(0))
-    loss, gradient = distillation.loss_and_gradient(np, weights, x, not_self, 0.3)
+    loss, gradient = distillation.loss_and_gradient(np, weights, x, not_self, temperature=0.3)
     z = x @ weights.W.T + weights.t
     doubled = distillation.Weights(weights.W * 2, weights.t * 2, *weights[2:])
-    again, halved = distillation.loss_and_gradient(np, doubled, x, not_self, 0.3)
+    again, halved = distillation.loss_and_gradient(np, doubled, x, not_self, temperature=0.3)
     assert np.isclose(loss, again)  # signs and directions do not depend on the scale
     np.testing.assert_allclose(halved.W, gradient.W / 2, rtol=1e-4)
     assert (np.sign(z) != 0).all()
@@ -273,7 +277,7 @@ def test_training_is_plain_array_api():
         adam = distillation.Adam(space, here, rates)
         for _ in range(3):
             loss, gradient = distillation.loss_and_gradient(
-                space, here, space.asarray(x), space.asarray(not_self), 0.3
+                space, here, space.asarray(x), space.asarray(not_self), temperature=0.3
             )
             adam.step(here, gradient, 0.5)
         results.append([np.asarray(loss), *(np.asarray(w) for w in here)])
@@ -298,13 +302,13 @@ def test_pytorch_learns_the_same_as_numpy():
     import array_api_compat.torch as xp
 
     weights, x, not_self = problem(np.random.default_rng(0), dtype=np.float32)
-    ours = distillation.loss_and_gradient(np, weights, x, not_self, 0.3)[1]
+    ours = distillation.loss_and_gradient(np, weights, x, not_self, temperature=0.3)[1]
     there = distillation.loss_and_gradient(
         xp,
         distillation.Weights(*(xp.asarray(w.copy()) for w in weights)),
         xp.asarray(x),
         xp.asarray(not_self),
-        0.3,
+        temperature=0.3,
     )[1]
     for a, b in zip(ours, there, strict=True):
         np.testing.assert_allclose(a, np.asarray(b), rtol=1e-3, atol=1e-5)
@@ -394,6 +398,12 @@ def test_any_kind_of_array_gives_the_same_codes(fitted, tmp_path):
 def test_wrong_parameters_are_refused_at_fit(params):
     with pytest.raises(InputError):
         NearLossless(**params).fit(topics(50))
+
+
+def test_a_gpu_is_given_a_longer_search_unless_told_otherwise():
+    assert NearLossless()._budget() == (1000, 1024)
+    assert NearLossless(device="cuda")._budget() == (3000, 2048)
+    assert NearLossless(device="cuda", steps=7, batch_size=9)._budget() == (7, 9)
 
 
 def test_it_must_be_fitted_first():

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+TEMPERATURE = 0.05  # τ: the nearest few dozen of a batch of unit vectors share most of P
 SURROGATE_WIDTH = 0.6  # s over the standard deviation of a bit's scores: see docs/near-lossless.md
 FIRST_SCALE = 12.0  # α and β at the start; they end between 13 (64 bits) and 30 (512)
 FAR_BELOW = 1e4  # taken from the logit of a row with itself: its probability becomes 0
@@ -42,8 +43,8 @@ def loss_and_gradient(
     weights: Weights,
     x: Any,
     not_self: Any,
-    temperature: float,
     *,
+    temperature: float = TEMPERATURE,
     smooth_width: Any = None,
 ) -> tuple[Any, Weights]:
     """L and ∂L/∂(W, t, log α, log β) on a batch.

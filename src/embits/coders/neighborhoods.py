@@ -68,20 +68,16 @@ class HeldOut:
         self._queries = queries
         self._k = max(1, min(10, (len(x) - 1) // 2))
         unit = x / (np.linalg.norm(x, axis=1, keepdims=True) + np.float32(1e-12))
-        self._nearest = self._top(unit[:queries] @ unit.T)
+        self._is_near = np.zeros((queries, len(x)), dtype=bool)
+        np.put_along_axis(self._is_near, self._top(unit[:queries] @ unit.T), True, axis=1)
 
     def recall(self, W: NDArray[Any], t: NDArray[Any]) -> float:
         """Mean of the recall by Hamming distance and by float query."""
         z = self.x @ W.T.astype(np.float32) + t.astype(np.float32)
         b = np.where(z >= 0, np.float32(1), np.float32(-1))
         found = [self._top(q @ b.T) for q in (b[: self._queries], z[: self._queries])]
-        hits = [np.take_along_axis(self._mask(), rows, axis=1).mean() for rows in found]
+        hits = [np.take_along_axis(self._is_near, rows, axis=1).mean() for rows in found]
         return float(np.mean(hits))
-
-    def _mask(self) -> NDArray[np.bool_]:
-        mask = np.zeros((self._queries, len(self.x)), dtype=bool)
-        np.put_along_axis(mask, self._nearest, True, axis=1)
-        return mask
 
     def _top(self, similarities: NDArray[np.float32]) -> NDArray[np.int64]:
         similarities[np.arange(self._queries), np.arange(self._queries)] = -np.inf
