@@ -236,14 +236,12 @@ def test_the_gradient_is_that_of_the_loss(part):
     weights, x, not_self = problem(np.random.default_rng(part))
     width = np.linspace(0.5, 1.5, 5)
 
-    def loss(weights):
+    def loss_and_gradient(weights):
         return distillation.loss_and_gradient(
             np, weights, x, not_self, temperature=0.3, smooth_width=width
-        )[0]
+        )
 
-    gradient = distillation.loss_and_gradient(
-        np, weights, x, not_self, temperature=0.3, smooth_width=width
-    )[1]
+    gradient = loss_and_gradient(weights)[1]
     numerical = np.empty_like(weights[part])
     for index in np.ndindex(numerical.shape):
         sides = []
