@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from embits.errors import InputError, NotFittedError
 
-BLOCK_ROWS = 8192  # rows encoded or decoded at a time: a few megabytes of scores, whatever n is
+BLOCK_ROWS = 2048  # rows encoded or decoded at a time: their scores stay in the processor's cache
 
 
 class Coder(ABC):
@@ -102,8 +102,8 @@ class Coder(ABC):
         array = _as_numbers(X)
         if array.ndim != 2:
             raise InputError(
-                f"Expected 2D array, got {array.ndim}D array instead: vectors are rows of (n, dims). "
-                "Reshape your data with array.reshape(1, -1) if it is a single vector"
+                f"Expected 2D array, got {array.ndim}D array instead: vectors are rows of "
+                "(n, dims). Reshape your data with array.reshape(1, -1) if it is a single vector"
             )
         if fitting:
             if array.shape[0] == 0:
@@ -122,7 +122,7 @@ class Coder(ABC):
             self._check_features(array, names)
         for rows in blocks(len(array)):
             block = array[rows]
-            if block.dtype.kind == "f" and not np.isfinite(block.sum(dtype=np.float64)):
+            if block.dtype.kind == "f" and not np.isfinite(_sum(block)):
                 bad = np.flatnonzero(~np.isfinite(block).all(axis=1))
                 if bad.size:
                     what = "NaN" if np.isnan(block).any() else "infinity"
@@ -217,6 +217,12 @@ def check_n_bits(n_bits: Any) -> int:
     if isinstance(n_bits, bool) or not isinstance(n_bits, int | np.integer) or n_bits < 1:
         raise InputError(f"n_bits is {n_bits!r}, expected a whole number of 1 or more")
     return int(n_bits)
+
+
+def _sum(block: NDArray[Any]) -> Any:
+    """The sum of a block, finite only if all of it is: one fast pass. Large values may overflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return block.sum(dtype=np.float32 if block.dtype.itemsize < 4 else None)
 
 
 def _as_numbers(X: Any) -> NDArray[Any]:

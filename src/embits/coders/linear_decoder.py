@@ -40,7 +40,7 @@ class LinearlyDecoded(Coder):
             b[:, :-1] = self.project(x) >= 0
             gram += b.T @ b
             target += b.T @ self._decoder_targets(x)
-        # A touch of ridge: bits that never vary, or fewer rows than bits, leave the system singular.
+        # A touch of ridge: bits that never vary, or fewer rows than bits, leave it singular.
         gram.flat[:: size + 1] += 1e-6 * len(sample) + 1e-6
         solution = np.linalg.solve(gram, target).astype(np.float32)
         self.decoder_, self.offset_ = solution[:-1].copy(), solution[-1].copy()
