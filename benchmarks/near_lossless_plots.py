@@ -1,6 +1,6 @@
 """The figures of docs/near-lossless.md, from the runs kept in benchmarks/results.
 
-    python benchmarks/near_lossless_plots.py [--results DIR] [--out docs/images]
+python benchmarks/near_lossless_plots.py [--results DIR] [--out docs/images]
 """
 
 from __future__ import annotations

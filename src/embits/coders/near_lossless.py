@@ -12,28 +12,20 @@ The threshold grows with the norm, so that a code depends on the direction of x 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.coders import distillation, neighborhoods
-from embits.coders.arrays import Backend, backend
+from embits.coders import neighborhoods
+from embits.coders.arrays import backend
 from embits.coders.base import as_float32, blocks, check_n_bits, unpack
+from embits.coders.descent import Progress, Start, descend
 from embits.coders.linear_decoder import LinearlyDecoded
 from embits.coders.shaping import Shaping
-from embits.errors import InputError, TrainingError
+from embits.errors import InputError
 
-Progress = Callable[[int, int], None]
-
-LEARNING_RATES = distillation.Weights(3e-3, 3e-3, 0.02, 0.02)
-WARM_UP = 30  # steps in which the learning rate rises
-CHECKS = 20  # looks at the held-out recall in a fit
-PATIENCE = 4  # looks without a rise that end the search at the full rate
 CHECK_BLOCKS, CHECK_ROWS = 16, 1024  # rows that the length of decoded vectors is fitted on
-COOLING = 0.3  # share of the steps in which the rate falls to zero, and most of the recall is won
 
 
 class Target(NamedTuple):
@@ -125,6 +117,7 @@ class NearLossless(LinearlyDecoded):
         """
         X = self.check_vectors(X, fitting=True)
         self._check_params()
+        vars(self).pop("_seen", None)  # a fit starts anew
         rng = np.random.default_rng(self.random_state)
         sample = _unit(as_float32(X[neighborhoods.sample_rows(len(X), rng)]))
         shaping = Shaping.fit(sample, *TARGETS[self.target])
@@ -135,19 +128,17 @@ class NearLossless(LinearlyDecoded):
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn on from more rows: a tenth of the steps, on a sample of all rows seen so far.
+        """Learn on from more rows: a tenth of the steps, on a sample of all rows given so far.
 
-        The first call is a `fit`. Each later one costs the same, however many came before.
+        The first call is a `fit`; each later one costs the same, however many came before.
+        Rows of an earlier `fit`, or behind weights from a file, are not remembered.
         """
         if not hasattr(self, "W_"):
-            X = self.check_vectors(X, fitting=True)
-            self._seen, self._reservoir = 0, np.empty((0, self.n_features_in_), np.float32)
-            self._remember(X)
-            return self.fit(X)
+            self.fit(X)
+            self._remember(self.check_vectors(X))
+            return self
         X = self.check_vectors(X)
         self._check_params()
-        if not hasattr(self, "_seen"):  # the weights come from a file, or from fit
-            self._seen, self._reservoir = 0, np.empty((0, self.n_features_in_), np.float32)
         self._remember(X)
         rng = np.random.default_rng(self.random_state)
         sample = _unit(self._reservoir)
@@ -194,7 +185,9 @@ class NearLossless(LinearlyDecoded):
         return Budget(*(u if a is None else int(a) for u, a in zip(usual, asked, strict=True)))
 
     def _remember(self, X: NDArray[Any]) -> None:
-        """Keep a uniform sample of all rows seen (reservoir sampling)."""
+        """Keep a uniform sample of all rows given to partial_fit (reservoir sampling)."""
+        if not hasattr(self, "_seen"):
+            self._seen, self._reservoir = 0, np.empty((0, self.n_features_in_), np.float32)
         rng = np.random.default_rng([self._seen, self.random_state or 0])
         room = neighborhoods.SAMPLE_ROWS - len(self._reservoir)
         self._reservoir = np.concatenate([self._reservoir, as_float32(X[: max(room, 0)])])
@@ -208,32 +201,25 @@ class NearLossless(LinearlyDecoded):
         self,
         sample: NDArray[np.float32],
         shaping: Shaping,
-        start: tuple[NDArray[np.float64], NDArray[np.float64]],
+        start: Start,
         steps: int,
         rate: float,
         rng: np.random.Generator,
         progress: Progress | None,
     ) -> None:
-        """Descend from `start`, and keep the weights with the best held-out recall."""
-        train, check, queries = neighborhoods.hold_out(len(sample), rng)
-        held_out = neighborhoods.HeldOut(shaping.apply(sample[check]), queries)
-        descent = _Descent(self, shaping.apply(sample[train]), start, rng)
-        best, best_recall, since, done = start, held_out.recall(*start), 0, 0
-        legs = np.diff(np.linspace(0, steps, min(steps, CHECKS) + 1).astype(int))
-        cooling = math.ceil(COOLING * len(legs))
-        rates = np.r_[np.ones(len(legs) - cooling), np.linspace(1, 0, cooling + 1)] * rate
-        leg = 0
-        while leg < len(legs):
-            loss = descent.run(int(legs[leg]), *rates[leg : leg + 2])
-            weights, done = descent.weights(), done + int(legs[leg])
-            recall, since = held_out.recall(*weights), since + 1
-            self.loss_curve_ = np.vstack([self.loss_curve_, (done, loss, recall)])
-            if recall > best_recall:
-                best, best_recall, since = weights, recall, 0
-            if progress is not None:
-                progress(int(legs[: leg + 1].sum()), steps)
-            stalled = since >= PATIENCE and leg < len(legs) - cooling
-            leg = len(legs) - cooling if stalled else leg + 1
+        """Descend from `start`, and fold what is found into W and t."""
+        best, curve = descend(
+            sample,
+            shaping,
+            start,
+            steps,
+            batch_size=self._budget().batch_size,
+            rate=rate,
+            on=backend(self.device),
+            rng=rng,
+            progress=progress,
+        )
+        self.loss_curve_ = np.vstack([self.loss_curve_, curve])
         self.W_, self.t_ = shaping.fold(*best)
 
     def _decoder_targets(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -256,53 +242,6 @@ class NearLossless(LinearlyDecoded):
         shorten = np.float32(along / squared if squared > 0 and along > 0 else 1)
         self.decoder_[:, -1] *= shorten
         self.offset_[-1] *= shorten
-
-
-class _Descent:
-    """The state of a descent on the device."""
-
-    def __init__(
-        self,
-        coder: NearLossless,
-        x: NDArray[np.float32],
-        start: tuple[NDArray[np.float64], NDArray[np.float64]],
-        rng: np.random.Generator,
-    ) -> None:
-        self._on: Backend = backend(coder.device)
-        self._size = min(coder._budget().batch_size, len(x))
-        self._batches = neighborhoods.Batches(x, rng)
-        self._done = 0
-        put, first = self._on.put, np.full(1, math.log(distillation.FIRST_SCALE), np.float32)
-        self._x = put(x)
-        self._not_self = put(-distillation.FAR_BELOW * np.eye(self._size, dtype=np.float32))
-        W, t = (part.astype(np.float32) for part in start)
-        self._weights = distillation.Weights(put(W), put(t), put(first), put(first.copy()))
-        self._adam = distillation.Adam(self._on.xp, self._weights, LEARNING_RATES)
-
-    def run(self, steps: int, rate: float, last_rate: float) -> float:
-        """Some steps, at a share of the learning rates that goes from one to the other.
-
-        Returns:
-            Their mean loss.
-        """
-        xp, total = self._on.xp, 0.0
-        for step in range(steps):
-            rows = self._batches.draw(self._size)
-            x = xp.take(self._x, self._on.put(rows), axis=0)
-            not_self = self._not_self[: len(rows), : len(rows)]
-            loss, gradient = distillation.loss_and_gradient(xp, self._weights, x, not_self)
-            self._done += 1
-            share = rate + (last_rate - rate) * step / steps
-            self._adam.step(self._weights, gradient, share * min(1, self._done / WARM_UP))
-            total = loss + total
-        mean = float(total) / steps
-        if not math.isfinite(mean):
-            raise TrainingError(f"training diverged (loss {mean}) before step {self._done}")
-        return mean
-
-    def weights(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        W, t = self._on.get(self._weights.W), self._on.get(self._weights.t)
-        return W.astype(np.float64), t.astype(np.float64)
 
 
 def _norms(x: NDArray[np.float32]) -> NDArray[np.float32]:
