@@ -24,7 +24,7 @@ METHODS = {
     "neighbors": ("NearLossless", "#2060b0"),
     "similarity": ('NearLossless, target="similarity"', "#70a0e0"),
 }
-RAW_F = {"glove": 43.0, "gnews": 59.0}
+RAW_F = {"glove": 43.0, "gnews": 59.4}
 
 
 def main() -> None:
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE.parent / "docs" / "images")
     args = parser.parse_args()
     mpl.rcParams.update({"svg.hashsalt": "embits", "font.size": 9, "axes.spines.top": False})
-    mpl.rcParams["axes.spines.right"] = False
+    mpl.rcParams.update({"axes.spines.right": False, "figure.constrained_layout.use": True})
     runs = json.loads((args.results / "near_lossless.json").read_text())
     recalls(runs, args.out / "near-lossless-recall.svg")
     similarity(runs, args.out / "near-lossless-similarity.svg")
@@ -57,20 +57,20 @@ def recalls(runs: list[dict], out: Path) -> None:
         axes[1, column].set_xlabel("bits")
     axes[0, 0].set_ylabel("recall@10, Hamming")
     axes[1, 0].set_ylabel("recall@10, float query")
-    axes[0, 0].legend(frameon=False)
+    legend(figure, axes[0, 0])
     save(figure, out)
 
 
 def similarity(runs: list[dict], out: Path) -> None:
     """Agreement with people's judgements, against bits."""
-    figure, axes = plt.subplots(1, 2, figsize=(8, 3.4))
+    figure, axes = plt.subplots(1, 2, figsize=(9.5, 3.2))
     for ax, (data, raw) in zip(axes, RAW_F.items(), strict=True):
         lines(ax, runs, data, "F", METHODS)
         ax.axhline(raw, color="black", linewidth=0.8, linestyle=":", label="the floats")
         ax.set_title(NAMES[data])
         ax.set_xlabel("bits")
     axes[0].set_ylabel("Fisher mean of Spearman x 100")
-    axes[1].legend(frameon=False, loc="lower right")
+    legend(figure, axes[0])
     save(figure, out)
 
 
@@ -93,18 +93,23 @@ def ablation(runs: list[dict], out: Path) -> None:
     parts = list(dict.fromkeys(run["part"] for run in runs))
     figure, axes = plt.subplots(1, 3, figsize=(9.5, 3.6), sharey=True)
     for ax, data in zip(axes, NAMES, strict=True):
-        for offset, measure, color in ((-0.2, "r@10", "#2060b0"), (0.2, "asym", "#70a0e0")):
-            values = [
-                np.mean([r[measure] for r in runs if (r["data"], r["part"]) == (data, part)] or 0)
-                for part in parts
+        for measure, label, color in (
+            ("r@10", "Hamming", "#2060b0"),
+            ("asym", "float query", "#70a0e0"),
+        ):
+            shown = [
+                (number, np.mean(values))
+                for number, part in enumerate(parts)
+                if (values := [r[measure] for r in runs if (r["data"], r["part"]) == (data, part)])
             ]
-            label = {"r@10": "Hamming", "asym": "float query"}[measure]
-            ax.barh(np.arange(len(parts)) + offset, values, 0.4, color=color, label=label)
+            ax.plot([v for _, v in shown], [n for n, _ in shown], "o", color=color, label=label)
+            ax.axvline(shown[0][1], color=color, linewidth=0.6)
         ax.set_yticks(range(len(parts)), parts)
         ax.set_title(NAMES[data])
         ax.set_xlabel("recall@10, 128 bits")
+        ax.grid(axis="y", alpha=0.3)
     axes[0].invert_yaxis()
-    axes[0].legend(frameon=False, loc="lower left")
+    legend(figure, axes[0])
     save(figure, out)
 
 
@@ -121,8 +126,12 @@ def curve(points: list[list[float]], out: Path) -> None:
     save(figure, out)
 
 
+def legend(figure, ax) -> None:
+    handles = ax.get_legend_handles_labels()
+    figure.legend(*handles, frameon=False, loc="outside lower center", ncols=len(handles[0]))
+
+
 def save(figure, out: Path) -> None:
-    figure.tight_layout()
     figure.savefig(out, metadata={"Date": None})
     plt.close(figure)
 

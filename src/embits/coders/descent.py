@@ -20,7 +20,7 @@ LEARNING_RATES = distillation.Weights(3e-3, 3e-3, 0.02, 0.02)
 WARM_UP = 30  # steps in which the learning rate rises
 CHECKS = 20  # looks at the held-out recall in a fit
 PATIENCE = 4  # looks without a rise that end the search at the full rate
-COOLING = 0.3  # share of the steps in which the rate falls to zero, and most of the recall is won
+COOLING = 0.3  # share of the steps in which the rate falls to zero, and recall rises once more
 
 
 def descend(
