@@ -51,7 +51,7 @@ def main() -> None:
         if len(sys.argv) > 1:
             path = Path(sys.argv[1])
         else:
-            embits.binarize(glove(), n_bits=256).save(path)
+            embits.binarize(glove(), 256, "paper").save(path)
         report(path)
 
 

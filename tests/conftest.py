@@ -30,7 +30,7 @@ def vectors():
 
 @pytest.fixture(scope="session")
 def bits(vectors):
-    return embits.binarize(vectors, n_bits=100)
+    return embits.binarize(vectors, n_bits=100, method="paper")  # the quickest to learn
 
 
 @pytest.fixture

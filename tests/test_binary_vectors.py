@@ -188,7 +188,7 @@ def test_subwords_answer_for_unknown_words_also_after_a_file(tmp_path):
     subwords = embits.Subwords(rng.normal(0, 0.3, (50, 12)).astype("f4"), minn=3, maxn=5)
     words = [f"word{i}" for i in range(40)]
     matrix = np.stack([subwords.vector(word) for word in words])
-    bits = embits.binarize(embits.WordVectors(words, matrix, subwords), n_bits=64)
+    bits = embits.binarize(embits.WordVectors(words, matrix, subwords), 64, "paper")
     bits.save(tmp_path / "f")
     opened = embits.load(tmp_path / "f", verify=True)
     assert np.array_equal(opened["unseen"], bits["unseen"])

@@ -31,7 +31,8 @@ def answer(*args):
 def folder(tmp_path_factory, vectors):
     folder = tmp_path_factory.mktemp("cli")
     embits.write_vectors(folder / "v.vec", vectors)
-    done = run("binarize", folder / "v.vec", "-o", folder / "b.safetensors", "--bits", 96)
+    done = run("binarize", folder / "v.vec", "-o", folder / "b.safetensors", "--bits", 96,
+               "--method", "paper")  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "600 words × 96 bits" in done.stdout
     return folder
@@ -39,7 +40,7 @@ def folder(tmp_path_factory, vectors):
 
 def test_binarize_gives_what_python_gives(folder, vectors):
     from_cli = embits.load(folder / "b.safetensors", verify=True)
-    assert np.array_equal(from_cli.codes, embits.binarize(vectors, n_bits=96).codes)
+    assert np.array_equal(from_cli.codes, embits.binarize(vectors, 96, "paper").codes)
 
 
 def test_neighbors_json(folder):
@@ -157,6 +158,7 @@ def test_notes_of_the_reader_are_shown_as_notes(folder):
     done = run("binarize", folder / "twice.txt", "-o", folder / "twice", "--bits", 8)
     assert done.returncode == 0
     assert done.stderr.startswith("embits: note: ")
+    assert answer("info", folder / "twice")["method"] == "near-lossless"
 
 
 def test_every_verb_has_help_with_an_example():
@@ -179,7 +181,7 @@ def test_a_closed_pipe_is_quiet(folder):
 
 
 def test_words_print_in_any_terminal_encoding(tmp_path):
-    bits = embits.binarize(embits.WordVectors(["naïve", "日本", "b"], np.eye(3)), n_bits=8)
+    bits = embits.binarize(embits.WordVectors(["naïve", "日本", "b"], np.eye(3)), 8, "paper")
     bits.save(tmp_path / "u")
     env = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
     done = run("neighbors", tmp_path / "u", "b", env=env)

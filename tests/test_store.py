@@ -62,7 +62,7 @@ def test_codes_start_on_a_64_byte_boundary_and_every_tensor_is_aligned(saved):
 
 def test_the_same_input_gives_the_same_bytes(vectors, tmp_path):
     for name in "ab":
-        embits.binarize(vectors, n_bits=40, epochs=1).save(tmp_path / name)
+        embits.binarize(vectors, 40, "paper", epochs=1).save(tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 

