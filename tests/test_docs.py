@@ -51,7 +51,8 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_python_examples_run(page, folder):
     rng = np.random.default_rng(1)
-    names = {"x": rng.normal(size=100), "X": rng.normal(0, 0.4, (400, 100)), "np": np}
+    names = {"embits": embits, "np": np, "x": rng.normal(size=100)}
+    names |= {"X": rng.normal(0, 0.4, (400, 100)), "queries": rng.normal(0, 0.4, (5, 100))}
     for block in blocks(page, "python"):
         exec(compile(block, str(page), "exec"), names)
 
