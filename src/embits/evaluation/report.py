@@ -135,7 +135,8 @@ def _sections(grid: tables.Grid, figures: Sequence[Picture]) -> list[Block]:
     if "speed" in has:
         caption = (
             "Table 3. Execution time of one top-K query over all words, in ms: median of 35 "
-            "queries, exact, by linear scan on one thread; loading with the file in the system's cache."
+            "queries, exact, by linear scan on one thread; loading with the file in the "
+            "system's cache."
         )
         blocks += [Heading("Speed and size"), tables.speed_table(grid, caption)]
     if "neighbors" in has:
