@@ -197,7 +197,8 @@ def _gaps(grid: tables.Grid) -> list[Block]:
 
 
 def _settings_table(settings: Mapping[str, Any]) -> Table:
-    return Table(["", "value"], [[name, str(value)] for name, value in settings.items()])
+    rows = [[name, str(value)] for name, value in settings.items()]
+    return Table(["", "value"], rows, of_text=True)
 
 
 def _training_table(grid: tables.Grid) -> list[Block]:
@@ -207,7 +208,7 @@ def _training_table(grid: tables.Grid) -> list[Block]:
         seconds = tables.number(entry.get("seconds"), 1)
         rows.append([f"{entry['method']} {entry['bits']}", seconds, params])
     caption = "Training of each code: seconds, and every parameter."
-    return [Table(["", "s", "parameters"], rows, caption)] if rows else []
+    return [Table(["", "s", "parameters"], rows, caption, of_text=True)] if rows else []
 
 
 def _csv(entries: Sequence[dict[str, Any]]) -> bytes:
