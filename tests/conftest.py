@@ -5,9 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 import embits
 from embits import _core
+
+# Machines are shared and busy: a slow example is no failure.
+settings.register_profile("embits", deadline=None)
+settings.load_profile("embits")
 
 
 def clustered(n=600, dims=24, clusters=30, seed=0):

@@ -161,11 +161,16 @@ def test_pairs_of_bits_score_by_the_share_of_bits_that_agree(cased, pairs_file):
     assert found[1] == pytest.approx(stats.spearmanr(human, ours).statistic)
 
 
-def test_the_first_of_several_spellings_answers():
+def test_the_very_spelling_answers_and_else_the_first_of_the_others():
     lookup = Lookup(["Straße", "straße", "Us", "us"], restrict_vocab=3)
-    assert lookup.find("STRASSE") == 0
-    assert lookup.spellings(0) == [0, 1]
-    assert lookup.rows(["US", "them"]).tolist() == [2, -1]
+    assert [lookup.find(w) for w in ("STRASSE", "straße", "Straße")] == [0, 1, 0]
+    assert (lookup.spellings(0), lookup.spellings(1)) == ([0, 1], [1, 0])
+    assert lookup.rows(["US", "us", "them"]).tolist() == [2, 2, -1]
+
+
+def test_gensims_verbs_let_the_first_spelling_answer():
+    lookup = Lookup(["Us", "us"], exact_first=False)
+    assert lookup.find("us") == 0
 
 
 # -- neighbors and reconstruction ------------------------------------------------------------------

@@ -8,12 +8,20 @@ import pytest
 pytest.importorskip("sklearn")
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from embits.coders import ITQ, PaperAutoencoder, RandomHyperplanes, SignBits, SparseBits
+from embits.coders import (
+    ITQ,
+    NearLossless,
+    PaperAutoencoder,
+    RandomHyperplanes,
+    SignBits,
+    SparseBits,
+)
 
 
 @parametrize_with_checks(
     [
         PaperAutoencoder(n_bits=12, epochs=2),
+        NearLossless(n_bits=12, steps=10),
         RandomHyperplanes(n_bits=12),
         SignBits(),
         ITQ(n_bits=12),

@@ -14,6 +14,7 @@ from embits.binary_vectors import BinaryVectors, load
 from embits.coders import (
     ITQ,
     Coder,
+    NearLossless,
     PaperAutoencoder,
     RandomHyperplanes,
     SignBits,
@@ -47,6 +48,7 @@ __all__ = [
     "FormatError",
     "InputError",
     "MissingExtraError",
+    "NearLossless",
     "NotFittedError",
     "PaperAutoencoder",
     "RandomHyperplanes",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from embits.coders.base import Coder
 from embits.coders.itq import ITQ
 from embits.coders.lsh import RandomHyperplanes
+from embits.coders.near_lossless import NearLossless
 from embits.coders.paper import PaperAutoencoder, search_lambda
 from embits.coders.sign import SignBits
 from embits.coders.sparse import SparseBits
@@ -12,7 +13,7 @@ from embits.errors import InputError
 
 METHODS: dict[str, type[Coder]] = {
     coder.method: coder
-    for coder in (PaperAutoencoder, RandomHyperplanes, SignBits, ITQ, SparseBits)
+    for coder in (NearLossless, PaperAutoencoder, RandomHyperplanes, SignBits, ITQ, SparseBits)
 }
 DEFAULT_METHOD = PaperAutoencoder.method
 
@@ -35,6 +36,7 @@ __all__ = [
     "ITQ",
     "METHODS",
     "Coder",
+    "NearLossless",
     "PaperAutoencoder",
     "RandomHyperplanes",
     "SignBits",

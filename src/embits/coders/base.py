@@ -20,7 +20,7 @@ from embits.errors import InputError, NotFittedError
 Progress: TypeAlias = Callable[[int, int], None]
 Shapes: TypeAlias = Mapping[str, tuple[str | int, ...]]
 
-BLOCK_ROWS = 8192  # rows encoded or decoded at a time: a few megabytes of scores, whatever n is
+BLOCK_ROWS = 2048  # rows encoded or decoded at a time: their scores stay in the processor's cache
 
 
 class Coder(ABC):
@@ -32,8 +32,8 @@ class Coder(ABC):
 
     Attributes:
         method: The name on the command line and in the file.
-        state_shapes: The learned arrays and their shapes in "bits", "dims", "any" or numbers;
-            array `W` is the attribute `W_`.
+        state_shapes: The learned arrays and their shapes in "bits", "dims", "dims+1", "any" or
+            numbers; array `W` is the attribute `W_`.
         n_features_in_: Dimensions of the vectors it was fitted on.
         n_bits_: Bits of its codes.
         feature_names_in_: Column names of the data frame it was fitted on, if it was one.
@@ -94,7 +94,7 @@ class Coder(ABC):
             InputError: An array is missing, or its shape or type is not what the coder needs.
         """
         coder = cls(**params)
-        sizes = {"bits": n_bits, "dims": dims}
+        sizes = {"bits": n_bits, "dims": dims, "dims+1": dims + 1}
         for name, shape in cls.state_shapes.items():
             array = state.get(name)
             wanted = tuple(sizes.get(str(size), size) for size in shape)
@@ -144,7 +144,7 @@ class Coder(ABC):
             self._check_features(array, names)
         for rows in blocks(len(array)):
             block = array[rows]
-            if block.dtype.kind == "f" and not np.isfinite(block.sum(dtype=np.float64)):
+            if block.dtype.kind == "f" and not np.isfinite(_sum(block)):
                 bad = np.flatnonzero(~np.isfinite(block).all(axis=1))
                 if bad.size:
                     what = "NaN" if np.isnan(block).any() else "infinity"
@@ -240,6 +240,12 @@ def check_n_bits(n_bits: Any) -> int:
     if isinstance(n_bits, bool) or not isinstance(n_bits, int | np.integer) or n_bits < 1:
         raise InputError(f"n_bits is {n_bits!r}, expected a whole number of 1 or more")
     return int(n_bits)
+
+
+def _sum(block: NDArray[Any]) -> Any:
+    """The sum of a block, finite only if all of it is: one fast pass. Large values may overflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return block.sum(dtype=np.float32 if block.dtype.itemsize < 4 else None)
 
 
 def _as_numbers(X: Any) -> NDArray[Any]:

@@ -33,17 +33,21 @@ class LinearlyDecoded(Coder):
         sample = X[::step]
         size = self.n_bits_ + 1
         gram = np.zeros((size, size))
-        target = np.zeros((size, self.n_features_in_))
+        target = np.zeros((size, self._decoder_targets(as_float32(sample[:1])).shape[1]))
         for rows in blocks(len(sample)):
             x = as_float32(sample[rows])
             b = np.ones((len(x), size), dtype=np.float32)  # the last column of ones is for o
             b[:, :-1] = self.project(x) >= 0
             gram += b.T @ b
-            target += b.T @ x
+            target += b.T @ self._decoder_targets(x)
         # A touch of ridge: bits that never vary, or fewer rows than bits, leave it singular.
         gram.flat[:: size + 1] += 1e-6 * len(sample) + 1e-6
         solution = np.linalg.solve(gram, target).astype(np.float32)
         self.decoder_, self.offset_ = solution[:-1].copy(), solution[-1].copy()
+
+    def _decoder_targets(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
+        """What is solved for: the vectors themselves, unless a coder takes another form of them."""
+        return x
 
     def inverse_transform(self, codes: Any) -> NDArray[np.float32]:
         """D b + o for each packed code, shape (n, dims)."""

@@ -123,7 +123,7 @@ def evaluate_word_analogies(
         "incorrect"}` with the questions as tuples of (folded) words; "Total accuracy" last.
     """
     space = as_space(vectors)
-    lookup = Lookup(space.words, restrict_vocab, case_insensitive)
+    lookup = Lookup(space.words, restrict_vocab, case_insensitive, exact_first=False)
     questions = read_questions(analogies)
     total: dict[str, Any] = {"section": "Total accuracy", "correct": [], "incorrect": []}
     sections = []

@@ -104,7 +104,9 @@ def evaluate_word_pairs(
     """
     space = as_space(vectors)
     data = read_pairs(pairs)
-    scores = score_pairs(space, data, Lookup(space.words, restrict_vocab, case_insensitive))
+    scores = score_pairs(
+        space, data, Lookup(space.words, restrict_vocab, case_insensitive, exact_first=False)
+    )
     oov = 100 * scores.oov / len(data)
     if dummy4unknown:
         ours = np.zeros(len(data))

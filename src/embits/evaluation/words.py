@@ -1,4 +1,4 @@
-"""Which row answers for a word: one rule for every task, and it is gensim's."""
+"""Which row answers for a word: one rule for every task."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ MISSING = -1
 class Lookup:
     """Words -> rows, letter case folded or not.
 
-    Folded as gensim folds: by `str.upper`, and of several spellings the first row answers, which
-    in files sorted by frequency is the most frequent one.
+    The spelling that was asked for answers where it is there; else, folded by `str.upper`, the
+    first row of another spelling, which in files sorted by frequency is the most frequent one.
+    gensim lets the first row answer even then: on a file in no order, "Poetry" for "poetry", which
+    costs ten points of similarity. Its two verbs here do as it does (`exact_first=False`).
 
     Args:
         words: The words in row order.
         restrict_vocab: Only the first rows count, this many; None takes all. (gensim's own
             default is 300,000.)
         case_insensitive: Fold letter case.
+        exact_first: Prefer the very spelling to the first row of another one.
 
     Example:
         >>> lookup = Lookup(["the", "Apple", "apple", "APPLE"])
-        >>> lookup.find("apple"), lookup.find("pear"), lookup.spellings(1)
-        (1, None, [1, 2, 3])
+        >>> lookup.find("apple"), lookup.find("aPPle"), lookup.find("pear"), lookup.spellings(2)
+        (2, 1, None, [2, 1, 3])
     """
 
     def __init__(
@@ -33,17 +36,23 @@ class Lookup:
         words: Iterable[str],
         restrict_vocab: int | None = None,
         case_insensitive: bool = True,
+        exact_first: bool = True,
     ) -> None:
         self.case_insensitive = case_insensitive
-        self._rows: dict[str, int] = {}
-        self._others: dict[int, list[int]] = {}
+        self._firsts: dict[str, int] = {}  # the first row of each folded word
+        self._later: dict[str, int] = {}  # the rows of spellings that came after another one
+        self._first_of: dict[int, int] = {}  # and which row was the first of theirs
+        self._others: dict[int, list[int]] = {}  # and the other way round
         self.size = 0
         for row, word in enumerate(words):
             if row == restrict_vocab:
                 break
-            first = self._rows.setdefault(self.fold(word), row)
+            first = self._firsts.setdefault(self.fold(word), row)
             if first != row:
+                self._first_of[row] = first
                 self._others.setdefault(first, []).append(row)
+                if exact_first:
+                    self._later.setdefault(word, row)
             self.size = row + 1
 
     def fold(self, word: str) -> str:
@@ -52,16 +61,18 @@ class Lookup:
 
     def find(self, word: str) -> int | None:
         """The row that answers for a word, or None."""
-        return self._rows.get(self.fold(word))
+        row = self._later.get(word)
+        return self._firsts.get(self.fold(word)) if row is None else row
 
     def rows(self, words: Iterable[str]) -> NDArray[np.int64]:
         """Rows of words, -1 where a word is not there."""
-        get, fold = self._rows.get, self.fold
-        return np.array([get(fold(word), MISSING) for word in words], dtype=np.int64)
+        found = (self.find(word) for word in words)
+        return np.array([MISSING if row is None else row for row in found], dtype=np.int64)
 
     def spellings(self, row: int) -> list[int]:
-        """All rows that fold to the same word as `row`, which answers for it; itself first."""
-        return [row, *self._others.get(row, ())]
+        """All rows that fold to the same word as `row`; itself first."""
+        first = self._first_of.get(row, row)
+        return [row, *(other for other in (first, *self._others.get(first, ())) if other != row)]
 
     def all_spellings(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The spellings of each line of `rows` (n, m), padded with -1: shape (n, most)."""

@@ -1,0 +1,60 @@
+"""Where training runs: NumPy on the CPU, PyTorch on a GPU, both through the array API.
+
+Training uses only functions of the array API standard that NumPy, `array_api_compat.torch` and
+`array_api_strict` share under one name, so that NumPy alone needs no extra package.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.errors import InputError, MissingExtraError
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A namespace of the array API, and the device its arrays live on (None: the default one)."""
+
+    xp: Any
+    device: Any = None
+
+    def put(self, array: NDArray[Any]) -> Any:
+        """The array on the device."""
+        if self.xp is np:
+            return np.ascontiguousarray(array)
+        return self.xp.asarray(array, device=self.device)
+
+    def get(self, array: Any) -> NDArray[Any]:
+        """The array back in host memory."""
+        return np.asarray(array.cpu() if hasattr(array, "cpu") else array)
+
+
+def backend(device: str) -> Backend:
+    """The backend of `device`: "cpu", or a PyTorch device such as "cuda" or "cuda:1".
+
+    Raises:
+        InputError: There is no such device here.
+        MissingExtraError: The extra `gpu` is not installed.
+
+    Example:
+        >>> backend("cpu").xp.__name__
+        'numpy'
+    """
+    if device == "cpu":
+        return Backend(np)
+    if not isinstance(device, str) or not device:
+        raise InputError(f'device is {device!r}, expected "cpu" or a GPU such as "cuda"')
+    try:
+        xp, torch = map(import_module, ("array_api_compat.torch", "torch"))
+    except ImportError:
+        raise MissingExtraError(f"training on device={device!r}", "gpu") from None
+    try:
+        return Backend(xp, torch.zeros(1, device=device).device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"device {device!r} cannot be used: {reason}") from None

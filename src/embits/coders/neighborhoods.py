@@ -1,0 +1,97 @@
+"""Which rows a fit looks at: a sample of all, batches full of neighbors, and a held-out check."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.coders.base import blocks
+
+SAMPLE_ROWS = 50_000  # rows a fit is based on, whatever the vocabulary
+ANCHORS = 2048  # rows whose neighborhoods are looked up
+NEIGHBORS = 16  # rows of a neighborhood, the anchor among them
+HELD_OUT = 512  # queries of the held-out check ...
+HELD_OUT_AMONG = 8192  # ... and the rows they are looked up among
+
+
+def sample_rows(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Sorted numbers of at most SAMPLE_ROWS rows out of n: half the first ones, half any others.
+
+    Word vectors come by falling frequency, and most queries are frequent words; the rare
+    ones are many, alike and noisy. Where rows have no order this is a plain random sample.
+    """
+    if n <= SAMPLE_ROWS:
+        return np.arange(n)
+    first = SAMPLE_ROWS // 2
+    others = first + rng.choice(n - first, SAMPLE_ROWS - first, replace=False)
+    return np.concatenate([np.arange(first), np.sort(others)])
+
+
+class Batches:
+    """Draws batches that are half neighborhoods and half random rows.
+
+    Random rows alone hold few true neighbors of each other, and so teach little about them.
+    """
+
+    def __init__(self, x: NDArray[np.float32], rng: np.random.Generator) -> None:
+        self._rng = rng
+        self._n = len(x)
+        unit = x / (np.linalg.norm(x, axis=1, keepdims=True) + np.float32(1e-12))
+        anchors = rng.permutation(self._n)[:ANCHORS]
+        size = min(NEIGHBORS, self._n)
+        self._neighborhoods = np.empty((len(anchors), size), dtype=np.int64)
+        for rows in blocks(len(anchors), 128):
+            similarities = unit[anchors[rows]] @ unit.T
+            self._neighborhoods[rows] = np.argpartition(similarities, -size, axis=1)[:, -size:]
+
+    def draw(self, size: int) -> NDArray[np.int64]:
+        """Numbers of about `size` rows, each once, in order."""
+        if size >= self._n:
+            return np.arange(self._n)
+        count = -(-size // (2 * NEIGHBORS))
+        near = self._neighborhoods[self._rng.integers(len(self._neighborhoods), size=count)]
+        others = self._rng.integers(self._n, size=size - min(near.size, size))
+        return np.unique(np.concatenate([near.ravel()[:size], others]))
+
+
+class HeldOut:
+    """Recall of the ten nearest rows on queries that are kept out of training.
+
+    Attributes:
+        x: Shaped rows of the queries, then of those they are looked up among.
+    """
+
+    def __init__(self, x: NDArray[np.float32], queries: int) -> None:
+        self.x = x
+        self._queries = queries
+        self._k = max(1, min(10, (len(x) - 1) // 2))
+        unit = x / (np.linalg.norm(x, axis=1, keepdims=True) + np.float32(1e-12))
+        self._is_near = np.zeros((queries, len(x)), dtype=bool)
+        np.put_along_axis(self._is_near, self._top(unit[:queries] @ unit.T), True, axis=1)
+
+    def recall(self, W: NDArray[Any], t: NDArray[Any]) -> float:
+        """Mean of the recall by Hamming distance and by float query."""
+        z = self.x @ W.T.astype(np.float32) + t.astype(np.float32)
+        b = np.where(z >= 0, np.float32(1), np.float32(-1))
+        found = [self._top(q @ b.T) for q in (b[: self._queries], z[: self._queries])]
+        hits = [np.take_along_axis(self._is_near, rows, axis=1).mean() for rows in found]
+        return float(np.mean(hits))
+
+    def _top(self, similarities: NDArray[np.float32]) -> NDArray[np.int64]:
+        similarities[np.arange(self._queries), np.arange(self._queries)] = -np.inf
+        top: NDArray[np.int64] = np.argpartition(similarities, -self._k, axis=1)[:, -self._k :]
+        return top
+
+
+def hold_out(n: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Rows to train on, rows of the check (its queries first), and how many queries there are.
+
+    Fewer than 100 rows are too few to spare any: then the check looks at rows of the training.
+    """
+    order = rng.permutation(n)
+    queries = min(HELD_OUT, n // 10) if n >= 100 else n
+    train = np.sort(order[queries:]) if n >= 100 else np.arange(n)
+    among = order[queries : queries + HELD_OUT_AMONG]
+    return train, np.concatenate([order[:queries], among]), queries

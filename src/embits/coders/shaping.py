@@ -1,0 +1,96 @@
+"""What is done to vectors before their neighborhoods are taken: centre, and flatten the spectrum.
+
+Embeddings share a common part. Word vectors lean to one side, and a few directions hold much
+of the variance; those say little about meaning (Mu & Viswanath 2018) and cost bits. So rows of
+unit norm are centred, and the variance λ of a principal direction is brought nearer to the
+others', to λ^(1-γ):
+
+    x̃ = s A (x/‖x‖ - μ),    A = V diag(λ^(-γ/2)) Vᵀ,    s: so that rows have norm √dims
+
+γ = 0 keeps raw cosines and γ = 1 whitens. All of it is linear: it folds into the code's weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+SMALLEST = 1e-3  # of the mean variance: directions under it are noise, not to be blown up further
+SPREADLESS = 1e-10  # mean variance of unit rows under which they are one point up to rounding
+
+
+@dataclass(frozen=True)
+class Shaping:
+    """Centre and linear map of the rows.
+
+    Attributes:
+        mean: μ, shape (dims,), float64.
+        matrix: s A, symmetric, shape (dims, dims), float64.
+        axes: Principal directions of the shaped rows, most variance first, (dims, dims).
+    """
+
+    mean: NDArray[np.float64]
+    matrix: NDArray[np.float64]
+    axes: NDArray[np.float64]
+
+    @classmethod
+    def fit(cls, unit: NDArray[np.float32], flatten: float, drop: int) -> Shaping:
+        """Learn from unit rows of shape (n, dims).
+
+        Args:
+            unit: Rows of norm 1 (or 0).
+            flatten: γ.
+            drop: How many of the first principal directions are removed altogether.
+        """
+        dims = unit.shape[1]
+        mean = unit.mean(axis=0, dtype=np.float64)
+        centred = unit - mean.astype(np.float32)
+        variances, axes = np.linalg.eigh((centred.T @ centred).astype(np.float64) / len(unit))
+        variances, axes = variances[::-1], axes[:, ::-1]
+        average = float(variances.mean())
+        if average * dims < SPREADLESS:
+            # One point: centred it would be rounding noise, and so would its bits.
+            return cls(np.zeros(dims), np.eye(dims) * dims**0.5, np.eye(dims))
+        gains = np.maximum(variances, SMALLEST * average) ** (-flatten / 2)
+        gains[: min(drop, dims - 1)] = 0
+        matrix = (axes * gains) @ axes.T
+        lengths = np.linalg.norm(centred @ matrix.astype(np.float32), axis=1)
+        matrix *= dims**0.5 / max(float(lengths.mean()), 1e-12)
+        order = np.argsort(-variances * gains**2, kind="stable")
+        return cls(mean, matrix, axes[:, order])
+
+    def apply(self, unit: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Shaped rows, shape (n, dims)."""
+        shaped: NDArray[np.float32] = (unit - self.mean.astype(np.float32)) @ self.matrix.astype(
+            np.float32
+        )
+        return shaped
+
+    def start(self, n_bits: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """First weights, shape (n_bits, dims): a random rotation of the main directions.
+
+        Every bit then carries the same share of the variance. Bits beyond the dimensions come
+        from further rotations of the whole space.
+        """
+        rows: list[NDArray[np.float64]] = []
+        while (left := n_bits - sum(map(len, rows))) > 0:
+            kept = self.axes if rows else self.axes[:, :left]
+            rotation = np.linalg.qr(rng.normal(size=(kept.shape[1],) * 2))[0]
+            rows.append((kept @ rotation).T[:left])
+        return np.concatenate(rows)
+
+    def fold(
+        self, weights: NDArray[np.float64], bias: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """(W, t) on raw vectors, so that W x - t ‖x‖ has the sign of weights x̃ + bias."""
+        W = weights @ self.matrix
+        return W.astype(np.float32), (W @ self.mean - bias).astype(np.float32)
+
+    def unfold(
+        self, W: NDArray[np.float32], t: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The (weights, bias) on shaped rows that fold to (W, t)."""
+        wide = W.astype(np.float64)
+        return wide @ np.linalg.pinv(self.matrix, hermitian=True), wide @ self.mean - t
