@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -120,7 +121,8 @@ def command(
         + "--report DIR",
     }
     notes = comparison.evaluator.notes
-    write_report(report, f"Bits of {vectors.name}", entries, settings, pictures, moved, notes)
+    shown = [note.replace(f"{folder.path}{os.sep}", "") if folder else note for note in notes]
+    write_report(report, f"Bits of {vectors.name}", entries, settings, pictures, moved, shown)
     for note in notes:
         click.echo(f"embits: note: {note}", err=True)
     if as_json:

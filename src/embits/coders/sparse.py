@@ -22,7 +22,8 @@ from embits.coders.linear_decoder import LinearlyDecoded
 from embits.errors import InputError
 
 SAMPLE_ROWS = 8_192  # rows the dictionary is learned on
-CODING_STEPS = 20  # of FISTA: more change fewer than 1 % of the bits
+# Of FISTA: at 512 bits of GloVe 840B 300d, 200 steps change 1 % of the bits and no score.
+CODING_STEPS = 20
 
 
 class SparseBits(LinearlyDecoded):

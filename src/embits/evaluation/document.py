@@ -30,7 +30,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: first column to the left, numbers to the right.
+    """A table: first column to the left, numbers to the right, or text to the left as well.
 
     A row whose first cell starts with a space belongs to the row above that does not. A cell
     written as *x* is marked as the best.
@@ -39,6 +39,7 @@ class Table:
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str = ""
+    of_text: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,9 @@ def to_markdown(blocks: Sequence[Block], folder: str) -> str:
                 parts.append(f"{'#' * level} {_marked(text)}")
             case Text(text):
                 parts.append(_marked(text))
-            case Table(header, rows, caption):
-                lines = [_row(header), ["---", *["---:"] * (len(header) - 1)], *map(_row, rows)]
+            case Table(header, rows, caption, of_text):
+                rule = ["---", *["---" if of_text else "---:"] * (len(header) - 1)]
+                lines = [_row(header), rule, *map(_row, rows)]
                 table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
                 parts.append(f"{_marked(caption)}\n\n{table}" if caption else table)
             case Picture(name, _, caption):
@@ -95,6 +97,7 @@ table { border-collapse: collapse; margin: 1rem 0; font-size: .92rem; }
 caption, figcaption { text-align: left; color: #555; padding-bottom: .4rem; max-width: 46rem; }
 th, td { padding: .15rem .7rem; text-align: right; font-variant-numeric: tabular-nums; }
 th:first-child, td:first-child { text-align: left; }
+table.text th, table.text td { text-align: left; vertical-align: top; }
 thead th { border-bottom: 2px solid #1a1a1a; }
 tr.group td { border-top: 1px solid #ddd; } tr.under td:first-child { padding-left: 1.8rem; }
 figure { margin: 1.5rem 0; } img { max-width: 100%; } img.bits { image-rendering: pixelated; }
@@ -119,11 +122,12 @@ def _html_block(block: Block) -> str:
             return f"<h{level}>{html.escape(text)}</h{level}>"
         case Text(text):
             return f"<p>{html.escape(text)}</p>"
-        case Table(header, rows, caption):
+        case Table(header, rows, caption, of_text):
+            kind = ' class="text"' if of_text else ""
             heads = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
             lines = "\n".join(map(_html_row, rows))
             return (
-                f'<div class="wide"><table>\n<caption>{html.escape(caption)}</caption>\n'
+                f'<div class="wide"><table{kind}>\n<caption>{html.escape(caption)}</caption>\n'
                 f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{lines}\n</tbody>\n</table></div>"
             )
         case Picture(name, png, caption):
