@@ -15,7 +15,7 @@ from embits.errors import EmbitsError
 
 VERBS = (
     "demo", "binarize", "encode", "decode", "neighbors", "similarity", "analogy", "info", "verify",
-    "bench",
+    "bench", "page",
 )  # fmt: skip
 
 

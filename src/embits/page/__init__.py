@@ -1,0 +1,111 @@
+"""The browser page: a static site that searches a file on the visitor's device.
+
+`write_page` puts the site and the vectors into a folder that any static web server can serve.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path, PurePosixPath
+
+from embits.atomic import replacing
+from embits.binary_vectors import load
+from embits.errors import InputError
+
+# Which vectors the page opens. Written last: until then a folder that held a page serves the old.
+MANIFEST = "page.json"
+_UNKNOWN = b'const PAGE = { version: "", files: [] };'  # in sw.js
+_LARGEST = 2**32 - 2**20  # the memory of a WebAssembly module has 32-bit addresses
+
+
+def write_page(file: Path, folder: Path) -> Path:
+    """Write the page that searches `file` into `folder`, and return the folder.
+
+    Files of other names that are there already stay. A write that is interrupted leaves the page
+    that was there before.
+
+    Raises:
+        FormatError: `file` is damaged, or not a file of bits: every byte is checked.
+        InputError: The folder holds another web page, or the file is too large for a browser.
+        OSError: The disk said no.
+    """
+    load(file, verify=True)
+    size = file.stat().st_size
+    if size > _LARGEST:
+        raise InputError(f"{file}: {size:,} bytes, and a browser can hold {_LARGEST:,}")
+    before = _page_in(folder)
+    shell = dict(_site(files("embits.page") / "site"))
+    vectors = f"vectors-{_checksum(file)[:12]}.safetensors"
+    version = hashlib.sha256(repr([*sorted(shell.items()), vectors]).encode()).hexdigest()[:12]
+    shell["sw.js"] = _with_version(shell["sw.js"], version, ["./", MANIFEST, *sorted(shell)])
+    facts = {"file": vectors, "name": file.name, "bytes": size, "version": version}
+    shell[MANIFEST] = json.dumps(facts).encode()
+
+    folder.mkdir(parents=True, exist_ok=True)
+    _place(file, folder / vectors)
+    for name in sorted(shell, key=lambda name: name == MANIFEST):
+        (folder / name).parent.mkdir(exist_ok=True)
+        with replacing(folder / name) as target:
+            target.write(shell[name])
+    if before not in (None, vectors):
+        (folder / str(before)).unlink(missing_ok=True)
+    return folder
+
+
+def _page_in(folder: Path) -> str | None:
+    """The vectors of the page that is in a folder, if one is.
+
+    Raises:
+        InputError: What is there is not a page of ours.
+    """
+    if not (folder / "index.html").exists():
+        return None
+    try:
+        name = json.loads((folder / MANIFEST).read_bytes())["file"]
+    except (OSError, ValueError, KeyError, TypeError):
+        name = ""
+    ours = isinstance(name, str) and name.startswith("vectors-") and Path(name).name == name
+    if not ours:
+        raise InputError(f"{folder}: has an index.html that is not of embits; choose another folder")
+    return str(name)
+
+
+def _site(folder: Traversable, within: PurePosixPath | None = None) -> Iterator[tuple[str, bytes]]:
+    """The names and bytes of the site's files."""
+    for entry in folder.iterdir():
+        name = (within or PurePosixPath()) / entry.name
+        if entry.is_dir():
+            yield from _site(entry, name)
+        elif not entry.name.startswith("."):
+            yield str(name), entry.read_bytes()
+
+
+def _with_version(service_worker: bytes, version: str, names: list[str]) -> bytes:
+    names = [name for name in names if name not in ("sw.js", "embits.d.ts")]
+    page = json.dumps({"version": version, "files": names})
+    return service_worker.replace(_UNKNOWN, f"const PAGE = {page};".encode())
+
+
+def _checksum(file: Path) -> str:
+    """The header's SHA-256: it holds the checksum of every tensor, so it stands for the file."""
+    with file.open("rb") as opened:
+        length = int.from_bytes(opened.read(8), "little")
+        return hashlib.sha256(opened.read(length)).hexdigest()
+
+
+def _place(file: Path, target: Path) -> None:
+    """Link or copy the vectors; their name holds their checksum, so one that is there is right."""
+    if target.exists() and target.stat().st_size == file.stat().st_size:
+        return
+    target.unlink(missing_ok=True)
+    try:
+        os.link(file.resolve(), target)
+    except OSError:  # another disk, or one without links
+        with file.open("rb") as source, replacing(target) as copy:
+            shutil.copyfileobj(source, copy, 1 << 20)

@@ -1,0 +1,133 @@
+/**
+ * The worker holds the file and answers questions about it, so that typing never waits for a
+ * search. A question is { id, question, details }, an answer { id, answer } or { id, error }.
+ */
+import { open, UnknownWordError } from "./embits.js";
+import { simdRoom } from "./simd.js";
+import { nearSpellings } from "./spelling.js";
+
+const PROGRESS_EVERY_MS = 60;
+let bits = null;
+
+const questions = {
+  /** Read a file, from the page's folder ({ url, size, cache }) or from the visitor ({ file }). */
+  async load({ url, file, size, cache, plain }) {
+    const total = file ? file.size : size;
+    const source = file ? file.stream() : await download(url);
+    const room = plain ? null : await simdRoom(await kernel(), total);
+    const bytes = room?.bytes ?? new Uint8Array(total);
+    const length = await fill(bytes, source.getReader());
+    const start = performance.now();
+    const opened = open(bytes.subarray(0, length), room?.countDifferences);
+    const first = opened.length ? opened.words.at(0) : null; // damage in the words shows here
+    bits = opened;
+    const ms = performance.now() - start;
+    if (cache) keep(bytes, url, cache).catch(() => self.postMessage({ kept: false }));
+    return { ...describe(), first, ms };
+  },
+
+  /** Words that start with what was typed; in lower case too, where nothing else does. */
+  suggest({ prefix, most }) {
+    const rows = bits.words.startingWith(prefix, most);
+    const lower = prefix.toLowerCase();
+    if (rows.length < most && lower !== prefix) {
+      for (const row of bits.words.startingWith(lower, most - rows.length)) if (!rows.includes(row)) rows.push(row);
+    }
+    return rows.map((row) => bits.words.at(row));
+  },
+
+  closest({ word, k }) {
+    const found = existing(word);
+    return { word: found, code: bits.code(found).slice(), ...timed(() => bits.mostSimilar(found, { k })) };
+  },
+
+  analogy({ a, b, c, k }) {
+    const [from, to, like] = [a, b, c].map(existing);
+    const ask = () => bits.mostSimilar([to, like], { negative: [from], k });
+    return { a: from, b: to, c: like, code: bits.combine([to, like], [from]), ...timed(ask) };
+  },
+
+  compare({ a, b }) {
+    const [one, other] = [existing(a), existing(b)];
+    return { a: one, b: other, codes: [one, other].map((word) => bits.code(word).slice()), similarity: bits.similarity(one, other) };
+  },
+
+  /** The paper's figure: the closest words of a word, and the furthest. */
+  picture({ word, most }) {
+    const found = existing(word);
+    const half = Math.min(most, Math.floor((bits.length - 1) / 2));
+    const closest = timed(() => bits.mostSimilar(found, { k: half }));
+    const furthest = timed(() => bits.mostSimilar(found, { k: half, furthest: true }));
+    return { word: found, code: bits.code(found).slice(), closest: closest.neighbors, furthest: furthest.neighbors.reverse(), ms: closest.ms + furthest.ms };
+  },
+
+  async verify() {
+    const start = performance.now();
+    await bits.verify();
+    return { ms: performance.now() - start };
+  },
+};
+
+self.onmessage = async ({ data: { id, question, details } }) => {
+  try {
+    self.postMessage({ id, answer: await questions[question](details) });
+  } catch (error) {
+    const { name, message, word } = error;
+    const near = error instanceof UnknownWordError ? nearSpellings(bits.words, word) : [];
+    self.postMessage({ id, error: { name, message, word, near } });
+  }
+};
+
+function timed(ask) {
+  const start = performance.now();
+  const neighbors = ask();
+  const ms = performance.now() - start;
+  return { neighbors: neighbors.map((each) => ({ ...each, code: bits.code(each.row).slice() })), ms };
+}
+
+function existing(word) {
+  for (const each of [word, word.toLowerCase()]) if (bits.words.find(each) !== null) return each;
+  throw new UnknownWordError(word);
+}
+
+function describe() {
+  const parts = [...bits.tensors.values()].map(({ name, bytes }) => ({ name, bytes: bytes.length }));
+  const { length, nBits, dims, method, size, kernel, writer, codes } = bits;
+  return { words: length, nBits, dims, method, size, kernel, writer, parts, codeBytes: codes.length };
+}
+
+async function download(url) {
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`the server answered ${response.status} for the vectors`);
+  return response.body;
+}
+
+async function kernel() {
+  return new Uint8Array(await (await fetch("kernel.wasm")).arrayBuffer());
+}
+
+/** Read a stream into its place; a file longer than was said is an error, a shorter one shows. */
+async function fill(bytes, reader) {
+  let done = 0;
+  let said = 0;
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    if (done + part.value.length > bytes.length) throw new Error(`the file is longer than the ${bytes.length} bytes it should have`);
+    bytes.set(part.value, done);
+    done += part.value.length;
+    if (performance.now() - said > PROGRESS_EVERY_MS) {
+      said = performance.now();
+      self.postMessage({ progress: { done, total: bytes.length } });
+    }
+  }
+  return done;
+}
+
+/** Keep the vectors for use without a network, from memory and not from the network again. */
+async function keep(bytes, url, cacheName) {
+  if (!self.caches) return;
+  const cache = await caches.open(cacheName);
+  if (!(await cache.match(url))) {
+    await cache.put(url, new Response(bytes, { headers: { "Content-Type": "application/octet-stream" } }));
+  }
+  self.postMessage({ kept: true });
+}
