@@ -87,7 +87,7 @@ def _site(folder: Traversable, within: PurePosixPath | None = None) -> Iterator[
 
 
 def _with_version(service_worker: bytes, version: str, names: list[str]) -> bytes:
-    names = [name for name in names if name not in ("sw.js", "embits.d.ts")]
+    names = [name for name in names if name != "sw.js" and not name.endswith(".d.ts")]
     page = json.dumps({"version": version, "files": names})
     return service_worker.replace(_UNKNOWN, f"const PAGE = {page};".encode())
 

@@ -12,10 +12,10 @@ import { sizeView } from "./views/size.js";
 
 // The parameter that names a view comes first; the others must be there too.
 const VIEWS = {
-  word: { label: "Closest words", make: closestView, needs: ["word"] },
+  word: { label: "Closest", make: closestView, needs: ["word"] },
   compare: { label: "Compare", make: compareView, needs: ["compare", "with"] },
   a: { label: "Analogy", make: analogyView, needs: ["a", "b", "c"] },
-  picture: { label: "Bit picture", make: pictureView, needs: ["picture"] },
+  picture: { label: "Picture", make: pictureView, needs: ["picture"] },
   size: { label: "Size", make: sizeView, needs: ["size"] },
 };
 const EXAMPLES = { word: ["queen"], compare: ["car", "automobile"], a: ["france", "paris", "japan"], picture: ["queen"] };
@@ -197,6 +197,7 @@ addEventListener("drop", (event) => {
   openOwn(event.dataTransfer.files[0]);
 });
 
+globalThis.embits = { ask }; // for the console: await embits.ask("closest", { word: "queen", k: 5 })
 start();
 if ("serviceWorker" in navigator && isSecureContext) {
   navigator.serviceWorker.register(scriptURL("sw.js")).catch(() => {});

@@ -4,8 +4,9 @@ import { combobox } from "../combobox.js";
 import { count, h, link, percent, wordText } from "../dom.js";
 import { unknownWord } from "../neighbors.js";
 
-const CELL = 14; // CSS pixels, at least
-const WIDEST = 64;
+const SMALLEST = 16; // CSS pixels of a cell
+const LARGEST = 32;
+const WIDEST = 32; // cells in a row: 256 bits are 8 rows, or 16 on a phone
 
 export function compareView({ ask, go, say, facts, latest }) {
   const answer = h("div", { class: "answer" });
@@ -49,30 +50,33 @@ function tally([a, b], nBits) {
 }
 
 function legend({ a, b }, counts) {
-  const item = (kind, number, ...words) => h("li", {}, h("span", { class: `cell ${kind}`, "aria-hidden": "true" }), h("span", { class: "number" }, count(number)), " ", ...words);
+  const item = (kind, number, ...words) => h("li", {}, h("span", { class: `cell ${kind}`, "aria-hidden": "true" }), h("span", {}, h("span", { class: "number" }, count(number)), " have ", ...words));
   return h("ul", { class: "legend" },
-    item("both", counts.both, "1 in both"),
-    item("neither", counts.neither, "0 in both"),
-    item("first", counts.first, "1 in ", wordText(a), " only"),
-    item("second", counts.second, "1 in ", wordText(b), " only"));
+    item("both", counts.both, "a 1 in both"),
+    item("neither", counts.neither, "a 0 in both"),
+    item("first", counts.first, "a 1 in ", wordText(a), " only"),
+    item("second", counts.second, "a 1 in ", wordText(b), " only"));
 }
 
 /** A cell a bit: full where both have a 1, empty where neither has, half where one has. */
 function paint(canvas, [a, b], nBits) {
   let across = WIDEST;
-  while (across > 16 && canvas.clientWidth / across < CELL) across /= 2;
+  while (across > 16 && canvas.clientWidth / across < SMALLEST) across /= 2;
   across = Math.min(across, nBits);
-  const size = Math.min(canvas.clientWidth / across, 28);
+  const size = Math.min(canvas.clientWidth / across, LARGEST);
   const rows = Math.ceil(nBits / across);
   canvas.style.blockSize = `${rows * size}px`;
   const { context } = sharp(canvas, rows * size);
-  const { one, zero } = colours();
+  const { one, zero, line } = colours();
   const gap = Math.max(1, size / 9);
   for (let i = 0; i < nBits; i++) {
     const [x, y, side] = [(i % across) * size, Math.floor(i / across) * size, size - gap];
     const [inA, inB] = [bit(a, i), bit(b, i)];
     context.fillStyle = inA && inB ? one : zero;
     context.fillRect(x, y, side, side);
+    if (inA && inB) continue;
+    context.strokeStyle = line;
+    context.strokeRect(x + 0.5, y + 0.5, side - 1, side - 1);
     if (inA === inB) continue;
     context.fillStyle = one;
     context.beginPath();

@@ -61,7 +61,7 @@ function zoomable(canvas, rows, nBits, readOut) {
   const draw = () => {
     const palette = colours();
     // Read again each time: light may have become dark.
-    paintRows(pixels, rows.map((row) => row?.code ?? null), nBits, { one: palette.one, zero: palette.zero });
+    paintRows(pixels, rows.map((row) => row?.code ?? null), nBits, { one: palette.one, zero: palette["picture-zero"] });
     const { context, width, height } = sharp(canvas);
     const room = 1 - 1 / view.scale;
     view.x = Math.min(Math.max(view.x, 0), room);

@@ -5,7 +5,7 @@ const KINDS = [
   ["codes", "the bits", (name) => name === "codes" || name === "padding"],
   ["text", "the words", (name) => name === "words"],
   ["order", "finding a word", (name) => name === "word_ends" || name === "word_order"],
-  ["coder", "back to floats", () => true],
+  ["coder", "the way back to floats", () => true],
 ];
 
 export function sizeView({ facts, say }) {
