@@ -38,7 +38,7 @@ function figure({ word, closest, furthest }, nBits) {
   const map = zoomable(canvas, rows, nBits, (text) => (readout.textContent = text));
   const button = (label, sign, act) => h("button", { type: "button", "aria-label": label, click: act }, sign);
   const tools = h("div", { class: "tools", role: "group", "aria-label": "Zoom" },
-    button("Zoom out", "−", () => map.zoom(1 / 1.6)), button("Zoom in", "+", () => map.zoom(1.6)), button("The whole picture", "Fit", map.fit));
+    button("Zoom out", "−", () => map.zoom(1 / 1.6)), button("Zoom in", "+", () => map.zoom(1.6)), button("Fit the whole picture", "Fit", map.fit));
   return [
     h("div", { class: "frame" }, h("p", { class: "edge" }, "closest"), canvas, h("p", { class: "edge" }, "furthest")),
     h("div", { class: "under" }, readout, tools),
