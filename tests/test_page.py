@@ -38,7 +38,8 @@ needs_chromium = pytest.mark.skipif(
 
 STRANGE = [
     "<img src=x onerror=window.hacked=1>", '"><script>window.hacked=1</script>', "مرحبا", "שלום",
-    "日本語", "👩‍🚀", "javascript:window.hacked=1", "a&b=c#d", "100%", "two words", "\u202egnihtemos",
+    "日本語", "👩‍🚀", "javascript:window.hacked=1", "a&b=c#d", "100%", "two words",
+    "\u202egnihtemos",
 ]  # fmt: skip
 LONGEST = "Donaudampfschiffahrtsgesellschaft" * 6
 
@@ -90,7 +91,12 @@ def test_the_page_is_the_site_and_the_file(folder):
 def test_the_service_worker_keeps_every_file_that_the_page_is_made_of(folder):
     kept = json.loads(re.search(r"const PAGE = (.*);", (folder / "sw.js").read_text())[1])
     written = {path.relative_to(folder).as_posix() for path in folder.rglob("*.*")}
-    unneeded = {"sw.js", "embits.d.ts", "simd.d.ts", json.loads((folder / "page.json").read_text())["file"]}
+    unneeded = {
+        "sw.js",
+        "embits.d.ts",
+        "simd.d.ts",
+        json.loads((folder / "page.json").read_text())["file"],
+    }
     assert set(kept["files"]) == written - unneeded | {"./"}
 
 
@@ -143,7 +149,11 @@ def test_open_serves_the_page_here_alone_with_a_strict_policy(folder):
     with serve(folder) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}/"
-        for name, kind in {"": "text/html", "app.js": "text/javascript", "kernel.wasm": "application/wasm"}.items():
+        for name, kind in {
+            "": "text/html",
+            "app.js": "text/javascript",
+            "kernel.wasm": "application/wasm",
+        }.items():
             with urllib.request.urlopen(address + name) as response:
                 assert response.headers["Content-Type"].startswith(kind)
                 assert "default-src 'none'" in response.headers["Content-Security-Policy"]
@@ -212,8 +222,9 @@ def test_both_readers_refuse_the_same_damaged_files(tmp_path):
     good = store.open_file(source)
     n = len(good.codes)
     for name, place, value in [
-        ("word_ends", 0, 9999), ("word_ends", 5, 0), ("word_ends", n - 1, 3), ("word_ends", 3, 2**63),
-        ("word_order", 3, n), ("word_order", 3, 2**63), ("word_order", 0, 5), ("words", 0, 255),
+        ("word_ends", 0, 9999), ("word_ends", 5, 0), ("word_ends", n - 1, 3),
+        ("word_ends", 3, 2**63), ("word_order", 3, n),
+        ("word_order", 3, 2**63), ("word_order", 0, 5), ("words", 0, 255),
     ]:  # fmt: skip
         tensors = {key: array.copy() for key, array in good.tensors.items()}
         tensors[name][place] = value

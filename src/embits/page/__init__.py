@@ -72,7 +72,9 @@ def _page_in(folder: Path) -> str | None:
         name = ""
     ours = isinstance(name, str) and name.startswith("vectors-") and Path(name).name == name
     if not ours:
-        raise InputError(f"{folder}: has an index.html that is not of embits; choose another folder")
+        raise InputError(
+            f"{folder}: has an index.html that is not of embits; choose another folder"
+        )
     return str(name)
 
 

@@ -28,6 +28,7 @@ let starts = {};
 const ask = startWorker({
   onProgress({ done, total }) {
     byId("progress").value = done / total;
+    if (done === total) performance.mark("embits-there"); // all bytes are in memory; "embits-ready" follows
     byId("amount").textContent = `${megabytes(done)} of ${megabytes(total)}`;
   },
   onKept(kept) {

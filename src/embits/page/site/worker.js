@@ -7,6 +7,7 @@ import { simdRoom } from "./simd.js";
 import { nearSpellings } from "./spelling.js";
 
 const PROGRESS_EVERY_MS = 60;
+const PART = 1 << 18;
 const WARM_UP = 3; // searches before the first question: engines compile what they see running
 let bits = null;
 
@@ -17,7 +18,8 @@ const questions = {
     const source = file ? file.stream() : await download(url);
     const room = plain ? null : await simdRoom(await kernel(), total);
     const bytes = room?.bytes ?? new Uint8Array(total);
-    const length = await fill(bytes, source.getReader());
+    const length = await fill(bytes, source);
+    self.postMessage({ progress: { done: length, total } });
     const start = performance.now();
     const opened = open(bytes.subarray(0, length), room?.countDifferences);
     if (opened.length) opened.words.at(0); // damage in the words shows here
@@ -108,14 +110,21 @@ async function kernel() {
   return new Uint8Array(await (await fetch("kernel.wasm")).arrayBuffer());
 }
 
-/** Read a stream into its place; a file longer than was said is an error, a shorter one shows. */
-async function fill(bytes, reader) {
+/**
+ * Read a stream into its place, through one small buffer where the stream can fill ours: else all
+ * its parts would be garbage as large as the file. A file longer than was said is an error.
+ */
+async function fill(bytes, stream) {
+  const { read, cancel } = reader(stream);
   let done = 0;
   let said = 0;
-  for (let part = await reader.read(); !part.done; part = await reader.read()) {
-    if (done + part.value.length > bytes.length) throw new Error(`the file is longer than the ${bytes.length} bytes it should have`);
-    bytes.set(part.value, done);
-    done += part.value.length;
+  for (let part = await read(); part?.length; part = await read()) {
+    if (done + part.length > bytes.length) {
+      cancel();
+      throw new Error(`the file is longer than the ${bytes.length} bytes it should have`);
+    }
+    bytes.set(part, done);
+    done += part.length;
     if (performance.now() - said > PROGRESS_EVERY_MS) {
       said = performance.now();
       self.postMessage({ progress: { done, total: bytes.length } });
@@ -124,12 +133,38 @@ async function fill(bytes, reader) {
   return done;
 }
 
+function reader(stream) {
+  try {
+    const byob = stream.getReader({ mode: "byob" });
+    let buffer = new ArrayBuffer(PART);
+    const read = async () => {
+      const { value } = await byob.read(new Uint8Array(buffer));
+      buffer = value?.buffer ?? new ArrayBuffer(PART); // it went there and comes back
+      return value;
+    };
+    return { read, cancel: () => byob.cancel() };
+  } catch {
+    const plain = stream.getReader();
+    return { read: async () => (await plain.read()).value, cancel: () => plain.cancel() };
+  }
+}
+
 /** Keep the vectors for use without a network, from memory and not from the network again. */
 async function keep(bytes, url, cacheName) {
   if (!self.caches) return;
   const cache = await caches.open(cacheName);
-  if (!(await cache.match(url))) {
-    await cache.put(url, new Response(bytes, { headers: { "Content-Type": "application/octet-stream" } }));
-  }
+  if (!(await cache.match(url))) await cache.put(url, new Response(inParts(bytes)));
   self.postMessage({ kept: true });
+}
+
+/** Bytes as a stream: a part at a time is copied, and not the whole file. */
+function inParts(bytes) {
+  let at = 0;
+  return new ReadableStream({
+    pull(controller) {
+      if (at >= bytes.length) return controller.close();
+      controller.enqueue(bytes.slice(at, at + PART));
+      at += PART;
+    },
+  });
 }
