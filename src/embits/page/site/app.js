@@ -20,6 +20,8 @@ const VIEWS = {
 };
 const EXAMPLES = { word: ["queen"], compare: ["car", "automobile"], a: ["france", "paris", "japan"], picture: ["queen"] };
 
+const PATIENCE_MS = 250;
+
 let facts = null;
 let shown = { name: null, view: null };
 let asked = 0;
@@ -38,18 +40,31 @@ const ask = startWorker({
 
 const context = {
   ask,
-  say: (text) => (byId("status").textContent = text),
+  say: (...parts) => byId("status").replaceChildren(...parts),
   facts: () => facts,
   go(state, { replace }) {
     history[replace ? "replaceState" : "pushState"](null, "", link(state));
     show();
   },
-  /** An answer, or { error } for an unknown word; never settles when a newer question was asked. */
+  /**
+   * An answer, or { error } with near spellings for an unknown word. It never settles once a newer
+   * question was asked, and an unknown word waits a little: somebody may be in the middle of it.
+   */
   latest(promise) {
     const mine = ++asked;
+    const newest = () => mine === asked;
     return new Promise((resolve) => {
-      const settle = (result) => mine === asked && resolve(result);
-      promise.then(settle, (error) => (error.name === "UnknownWordError" ? settle({ error }) : mine === asked && refuse(error)));
+      promise.then(
+        (answer) => newest() && resolve(answer),
+        async ({ name, word, message }) => {
+          if (name !== "UnknownWordError") return newest() && refuse({ message });
+          await new Promise((done) => setTimeout(done, PATIENCE_MS));
+          const near = newest() ? await ask("near", { word }) : [];
+          if (!newest()) return;
+          context.say();
+          resolve({ error: { word, near } });
+        },
+      );
     });
   },
 };
@@ -115,6 +130,7 @@ async function load(details, name) {
   byId("loading").hidden = false;
   byId("drop").hidden = byId("problem").hidden = true;
   byId("view").hidden = true;
+  byId("explain").hidden = false;
   byId("headline").textContent = "Opening the vectors";
   try {
     const answered = await ask("load", details);
@@ -138,6 +154,7 @@ function refuse(error, name = "The file") {
   byId("welcome").hidden = false;
   byId("loading").hidden = true;
   byId("headline").textContent = facts ? "That file was not opened" : "No vectors are open";
+  byId("explain").hidden = Boolean(facts);
   byId("problem").hidden = false;
   byId("problem").replaceChildren(wordText(name), `: ${error.message}.`);
   byId("drop").hidden = Boolean(facts);
@@ -145,7 +162,7 @@ function refuse(error, name = "The file") {
 
 async function start() {
   const plain = new URLSearchParams(location.search).has("plain"); // the JavaScript kernel, to compare
-  const page = await fetch("page.json").then((response) => response.json(), () => ({}));
+  const page = await fetch("page.json").then((response) => response.json()).catch(() => ({}));
   if (!page.file) {
     byId("headline").textContent = "Open a file of bits";
     byId("loading").hidden = true;
@@ -184,7 +201,14 @@ byId("copy").onclick = async () => {
   const address = new URL(link(state), location.href).href;
   await navigator.clipboard?.writeText(address).then(() => context.say("Link copied"), () => context.say(address));
 };
-addEventListener("hashchange", show);
+addEventListener("hashchange", () => {
+  // The link that was followed is about to go, and what it leads to begins at the top.
+  if (document.activeElement?.closest(".answer")) {
+    byId("main").focus({ preventScroll: true });
+    if (currentState().state.k === undefined) scrollTo({ top: 0 });
+  }
+  show();
+});
 addEventListener("dragover", (event) => {
   event.preventDefault();
   document.body.classList.add("dragging");

@@ -9,11 +9,11 @@ const policy = globalThis.trustedTypes?.createPolicy("embits", {
 });
 export const scriptURL = (name) => policy?.createScriptURL(name) ?? name;
 
-/** What the worker threw: its message, and near spellings where a word was unknown. */
+/** What the worker threw; `word` is the one that was unknown, if one was. */
 export class Refusal extends Error {
-  constructor({ name, message, word, near }) {
+  constructor({ name, message, word }) {
     super(message);
-    Object.assign(this, { name, word, near });
+    Object.assign(this, { name, word });
   }
 }
 

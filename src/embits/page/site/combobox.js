@@ -93,7 +93,9 @@ export function combobox({ label, suggest, onWord, large = false }) {
       return input.value;
     },
     set word(word) {
-      if (input.value !== word) input.value = word;
+      if (input.value === word) return;
+      input.value = word;
+      close();
     },
     focus: () => input.focus(),
   };

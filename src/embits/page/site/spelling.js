@@ -12,6 +12,7 @@ export function nearSpellings(words, word, most = 3) {
     const within = wanted.length <= 4 ? 1 : EDITS;
     const found = Array.from({ length: within + 1 }, () => []);
     for (let row = 0; row < words.length; row++) {
+      if (Math.abs(words.byteLength(row) - wanted.length) > within) continue;
       const edits = distance(words.bytes(row), wanted, within);
       if (edits <= within && found[edits].length < most) found[edits].push(row);
       if (found[1].length === most && found[0].length === 0) break; // rows come in order: none is better
@@ -23,8 +24,8 @@ export function nearSpellings(words, word, most = 3) {
 
 /** Levenshtein distance of two byte strings, or anything above `within` once it is above. */
 function distance(a, b, within) {
-  if (Math.abs(a.length - b.length) > within) return within + 1;
-  const row = Uint8Array.from({ length: b.length + 1 }, (_, j) => j);
+  const row = new Uint8Array(b.length + 1);
+  for (let j = 1; j <= b.length; j++) row[j] = j;
   for (let i = 1; i <= a.length; i++) {
     let diagonal = row[0];
     let least = (row[0] = i);

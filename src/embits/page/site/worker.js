@@ -65,6 +65,8 @@ const questions = {
     return { word: found, code: bits.code(found).slice(), closest: closest.neighbors, furthest: furthest.neighbors.reverse(), ms: closest.ms + furthest.ms };
   },
 
+  near: ({ word }) => nearSpellings(bits.words, word),
+
   async verify() {
     const start = performance.now();
     await bits.verify();
@@ -77,8 +79,7 @@ self.onmessage = async ({ data: { id, question, details } }) => {
     self.postMessage({ id, answer: await questions[question](details) });
   } catch (error) {
     const { name, message, word } = error;
-    const near = error instanceof UnknownWordError ? nearSpellings(bits.words, word) : [];
-    self.postMessage({ id, error: { name, message, word, near } });
+    self.postMessage({ id, error: { name, message, word } });
   }
 };
 
@@ -118,7 +119,7 @@ async function fill(bytes, stream) {
   const { read, cancel } = reader(stream);
   let done = 0;
   let said = 0;
-  for (let part = await read(); part?.length; part = await read()) {
+  for (let part = await read(); part; part = await read()) {
     if (done + part.length > bytes.length) {
       cancel();
       throw new Error(`the file is longer than the ${bytes.length} bytes it should have`);
@@ -138,14 +139,15 @@ function reader(stream) {
     const byob = stream.getReader({ mode: "byob" });
     let buffer = new ArrayBuffer(PART);
     const read = async () => {
-      const { value } = await byob.read(new Uint8Array(buffer));
-      buffer = value?.buffer ?? new ArrayBuffer(PART); // it went there and comes back
+      const { value, done } = await byob.read(new Uint8Array(buffer));
+      if (done) return null;
+      buffer = value.buffer; // it went there and came back
       return value;
     };
     return { read, cancel: () => byob.cancel() };
   } catch {
     const plain = stream.getReader();
-    return { read: async () => (await plain.read()).value, cancel: () => plain.cancel() };
+    return { read: async () => (await plain.read()).value ?? null, cancel: () => plain.cancel() };
   }
 }
 

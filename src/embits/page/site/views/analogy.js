@@ -32,7 +32,7 @@ export function analogyView({ ask, go, say, facts, latest }) {
       nBits: facts().nBits,
     }));
     const best = found.neighbors[0]?.word ?? "nothing";
-    say(`${found.a} is to ${found.b} as ${found.c} is to ${best}: ${time(found.ms)}`);
+    say(wordText(found.c), " is to ", wordText(best), `: ${time(found.ms)}`);
   }
 
   const question = h("div", { class: "sentence" }, fields.a.element, fields.b.element, fields.c.element, h("p", { class: "to-what" }, "is to …"));

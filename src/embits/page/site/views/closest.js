@@ -30,7 +30,7 @@ export function closestView({ ask, go, say, facts, latest }) {
     const more = most === FIRST && facts().words > FIRST + 1 ? h("a", { class: "more", href: link({ word: found.word, k: MORE }) }, `Show ${MORE}`) : null;
     answer.replaceChildren(table, h("div", { class: "after" }, more));
     const codes = megabytes(facts().codeBytes);
-    say(`${found.neighbors.length} closest to “${found.word}” in ${time(found.ms)}: ${codes} of bits read with ${facts().kernel}`);
+    say(`${found.neighbors.length} closest to `, wordText(found.word), `: ${time(found.ms)}, ${codes} of bits, ${facts().kernel}`);
   }
 
   return { title: ({ word }) => word, element: h("section", { "aria-label": "Closest words" }, field.element, answer), update };

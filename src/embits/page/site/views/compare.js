@@ -36,7 +36,7 @@ export function compareView({ ask, go, say, facts, latest }) {
       canvas,
       legend(found, counts));
     drawn(canvas, () => paint(canvas, found.codes, nBits));
-    say(`${found.a} and ${found.b}: ${agree} of ${nBits} bits agree`);
+    say(wordText(found.a), " and ", wordText(found.b), `: ${agree} of ${nBits} bits agree`);
   }
 
   const question = h("div", { class: "sentence" }, one.element, other.element);

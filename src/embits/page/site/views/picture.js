@@ -7,6 +7,7 @@ import { unknownWord } from "../neighbors.js";
 const EACH = 50;
 const GAP = 3; // empty rows between the halves
 const MOST_ZOOM = 24;
+const LABEL = 18; // characters of a word beside its row
 
 export function pictureView({ ask, go, say, facts, latest }) {
   const answer = h("div", { class: "answer" });
@@ -22,7 +23,7 @@ export function pictureView({ ask, go, say, facts, latest }) {
     const found = await latest(ask("picture", { word, most: EACH }));
     if (found.error) return answer.replaceChildren(unknownWord(found.error, (each) => link({ picture: each })));
     answer.replaceChildren(...figure(found, facts().nBits));
-    say(`${found.closest.length} closest and ${found.furthest.length} furthest of “${found.word}” in ${time(found.ms)}`);
+    say(`${found.closest.length} closest and ${found.furthest.length} furthest of `, wordText(found.word), `: ${time(found.ms)}`);
   }
 
   return { title: ({ picture }) => `${picture} in bits`, element: h("section", { "aria-label": "Bit picture" }, field.element, answer), update };
@@ -35,7 +36,7 @@ function figure({ word, closest, furthest }, nBits) {
     "aria-label": `Bits of the ${closest.length} closest words to ${word} above and the ${furthest.length} furthest below. Plus and minus zoom, arrows move.`,
   });
   const readout = h("p", { class: "readout small" }, "Red is a 1, white a 0. Stripes are bits that close words share.");
-  const map = zoomable(canvas, rows, nBits, (text) => (readout.textContent = text));
+  const map = zoomable(canvas, rows, nBits, (...parts) => readout.replaceChildren(...parts));
   const button = (label, sign, act) => h("button", { type: "button", "aria-label": label, click: act }, sign);
   const tools = h("div", { class: "tools", role: "group", "aria-label": "Zoom" },
     button("Zoom out", "−", () => map.zoom(1 / 1.6)), button("Zoom in", "+", () => map.zoom(1.6)), button("Fit the whole picture", "Fit", map.fit));
@@ -72,15 +73,16 @@ function zoomable(canvas, rows, nBits, readOut) {
     if (lineHeight < 13) return;
     context.font = `${Math.min(15, lineHeight * 0.72)}px ${getComputedStyle(canvas).fontFamily}`;
     context.textBaseline = "middle";
-    rows.forEach((row, i) => {
+    const labels = rows.flatMap((row, i) => {
       const y = (i + 0.5) * lineHeight - view.y * height * view.scale;
-      if (!row || y < -lineHeight || y > height + lineHeight) return;
-      const shown = [...row.word].slice(0, 24).join("");
-      context.fillStyle = palette.surface;
-      context.fillRect(0, y - lineHeight / 2, context.measureText(shown).width + 14, lineHeight);
-      context.fillStyle = palette.ink;
-      context.fillText(shown, 7, y);
+      const seen = row && y > -lineHeight && y < height + lineHeight;
+      return seen ? [{ y, text: [...row.word].slice(0, LABEL).join("") }] : [];
     });
+    const column = Math.max(0, ...labels.map(({ text }) => context.measureText(text).width));
+    context.fillStyle = palette.surface;
+    context.fillRect(0, 0, column + 12, height);
+    context.fillStyle = palette.ink;
+    for (const { text, y } of labels) context.fillText(text, 0, y);
   };
   const again = drawn(canvas, draw);
 
@@ -93,6 +95,7 @@ function zoomable(canvas, rows, nBits, readOut) {
     view.x += at.x / view.scale - at.x / scale;
     view.y += at.y / view.scale - at.y / scale;
     view.scale = scale;
+    canvas.style.touchAction = scale > 1 ? "none" : "pan-y"; // one finger scrolls the page, or the picture
     again();
   };
   const move = (x, y) => {
@@ -102,6 +105,7 @@ function zoomable(canvas, rows, nBits, readOut) {
   };
   const fit = () => {
     Object.assign(view, { scale: 1, x: 0, y: 0 });
+    canvas.style.touchAction = "pan-y";
     again();
   };
   const spread = () => {
@@ -110,6 +114,8 @@ function zoomable(canvas, rows, nBits, readOut) {
   };
 
   canvas.addEventListener("wheel", (event) => {
+    // A wheel over a picture nobody has touched yet scrolls the page.
+    if (!event.ctrlKey && view.scale === 1 && document.activeElement !== canvas) return;
     event.preventDefault();
     zoom(Math.exp(-event.deltaY / 300), place(event));
   }, { passive: false });
@@ -127,7 +133,7 @@ function zoomable(canvas, rows, nBits, readOut) {
     if (wide > 0) zoom(spread() / wide, now);
     const row = rows[Math.floor((view.y + now.y / view.scale) * rows.length)];
     const i = Math.floor((view.x + now.x / view.scale) * nBits);
-    if (row && i >= 0 && i < nBits) readOut(`${row.word}: bit ${i} is ${(row.code[i >> 3] >> (7 - (i & 7))) & 1}, ${percent(row.similarity)} agree`);
+    if (row && i >= 0 && i < nBits) readOut(wordText(row.word), `: bit ${i} is ${(row.code[i >> 3] >> (7 - (i & 7))) & 1}, ${percent(row.similarity)} agree`);
   });
   for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, (event) => held.delete(event.pointerId));
   canvas.addEventListener("keydown", (event) => {
