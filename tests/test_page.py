@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import threading
 import urllib.request
 import zlib
@@ -162,7 +163,7 @@ def test_open_serves_the_page_here_alone_with_a_strict_policy(folder):
 
 def test_importing_embits_does_not_import_the_page():
     code = "import sys, embits; assert not any(m.startswith('embits.page') for m in sys.modules)"
-    subprocess.run([os.sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 # -- the second reader -----------------------------------------------------------------------------

@@ -41,7 +41,9 @@ def write_page(file: Path, folder: Path) -> Path:
         raise InputError(f"{file}: {size:,} bytes, and a browser can hold {_LARGEST:,}")
     before = _page_in(folder)
     shell = dict(_site(files("embits.page") / "site"))
-    vectors = f"vectors-{_checksum(file)[:12]}.safetensors"
+    with file.open("rb") as opened:
+        checksum = hashlib.file_digest(opened, "sha256").hexdigest()
+    vectors = f"vectors-{checksum[:12]}.safetensors"
     version = hashlib.sha256(repr([*sorted(shell.items()), vectors]).encode()).hexdigest()[:12]
     shell["sw.js"] = _with_version(shell["sw.js"], version, ["./", MANIFEST, *sorted(shell)])
     facts = {"file": vectors, "name": file.name, "bytes": size, "version": version}
@@ -92,13 +94,6 @@ def _with_version(service_worker: bytes, version: str, names: list[str]) -> byte
     names = [name for name in names if name != "sw.js" and not name.endswith(".d.ts")]
     page = json.dumps({"version": version, "files": names})
     return service_worker.replace(_UNKNOWN, f"const PAGE = {page};".encode())
-
-
-def _checksum(file: Path) -> str:
-    """The header's SHA-256: it holds the checksum of every tensor, so it stands for the file."""
-    with file.open("rb") as opened:
-        length = int.from_bytes(opened.read(8), "little")
-        return hashlib.sha256(opened.read(length)).hexdigest()
 
 
 def _place(file: Path, target: Path) -> None:

@@ -8,7 +8,8 @@ import { nearSpellings } from "./spelling.js";
 
 const PROGRESS_EVERY_MS = 60;
 const PART = 1 << 18;
-const WARM_UP = 3; // searches before the first question: engines compile what they see running
+const WARM_UP = 10; // searches before the first question: engines compile what they see running
+const WARM_UP_MS = 150;
 let bits = null;
 
 const questions = {
@@ -23,7 +24,9 @@ const questions = {
     const start = performance.now();
     const opened = open(bytes.subarray(0, length), room?.countDifferences);
     if (opened.length) opened.words.at(0); // damage in the words shows here
-    for (let i = 0; i < WARM_UP && opened.length; i++) opened.nearest(opened.code(0), 10);
+    for (let i = 0; i < WARM_UP && opened.length && performance.now() - start < WARM_UP_MS; i++) {
+      opened.nearest(opened.code(0), 10);
+    }
     bits = opened;
     const ms = performance.now() - start;
     if (cache) keep(bytes, url, cache).catch(() => self.postMessage({ kept: false }));
