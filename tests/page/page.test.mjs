@@ -136,6 +136,18 @@ test("every state is a link; back and forward work", async () => {
   assert.equal(await page.getByRole("combobox").inputValue(), "queen");
   await page.goForward();
   await page.waitForFunction((word) => document.title.startsWith(word), next);
+  // What somebody types is one step, however they pause.
+  const field = page.getByRole("combobox");
+  await field.fill("wo");
+  await page.waitForTimeout(400);
+  await field.fill("word77");
+  await page.waitForTimeout(400);
+  await field.fill("king");
+  await field.press("Enter");
+  await showing(page, expected.closest.king[0][0]);
+  assert.match(page.url(), /#word=king$/);
+  await page.goBack();
+  await page.waitForFunction((word) => document.title.startsWith(word), next);
   await context.close();
 });
 
@@ -208,6 +220,21 @@ test("a page whose vectors are damaged, cut or gone says so, and offers to open 
     await context.close();
     await other.stop();
   }
+});
+
+test("while the vectors are on their way there is progress", async () => {
+  const context = await browser.newContext({ serviceWorkers: "block" });
+  const page = await context.newPage();
+  let arrive;
+  const arrived = new Promise((done) => (arrive = done));
+  await page.route("**/*.safetensors", async (route) => (await arrived, route.continue()));
+  await page.goto(server.address);
+  await page.getByRole("heading", { name: "Opening the vectors" }).waitFor();
+  await page.getByRole("progressbar", { name: "Opening the vectors" }).waitFor();
+  arrive();
+  await ready(page);
+  assert.equal(await page.getByRole("progressbar").count(), 0);
+  await context.close();
 });
 
 test("it works with the server gone, once it was there; it can be installed", async () => {

@@ -41,6 +41,15 @@ for (const name of files) {
   });
 }
 
+test("Node's buffers are read as they are, at any offset, and left as they were", () => {
+  const buffer = readFileSync(new URL("paper-64-bits.safetensors", golden));
+  const shifted = Buffer.concat([Buffer.from("abc"), buffer]).subarray(3);
+  for (const bytes of [buffer, buffer, shifted, buffer.buffer.slice(buffer.byteOffset, buffer.byteOffset + buffer.length)]) {
+    assert.equal(open(bytes).words.at(1), "queen");
+  }
+  assert.deepEqual(new Uint8Array(buffer), read("paper-64-bits.safetensors"));
+});
+
 test("every word is found at its row, and no other", () => {
   const bits = open(read("lsh-100-bits.safetensors"));
   for (let row = 0; row < bits.length; row++) assert.equal(bits.words.find(bits.words.at(row)), row);

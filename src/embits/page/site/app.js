@@ -25,6 +25,8 @@ const PATIENCE_MS = 250;
 let facts = null;
 let shown = { name: null, view: null };
 let asked = 0;
+let typing = false;
+let writing = 0;
 let starts = {};
 
 const ask = startWorker({
@@ -42,9 +44,20 @@ const context = {
   ask,
   say: (...parts) => byId("status").replaceChildren(...parts),
   facts: () => facts,
-  go(state, { replace }) {
-    history[replace ? "replaceState" : "pushState"](null, "", link(state));
-    show();
+  /**
+   * Show another state. While somebody types, all they type is one step of the history, written
+   * when they pause (browsers allow 100 writes in 30 seconds); `committed` ends it.
+   */
+  go(state, { committed }) {
+    const address = link(state);
+    const write = () => {
+      if (address !== location.hash) history[typing ? "replaceState" : "pushState"](null, "", address);
+      typing = !committed;
+    };
+    clearTimeout(writing);
+    if (committed) write();
+    else writing = setTimeout(write, PATIENCE_MS);
+    show(address);
   },
   /**
    * An answer, or { error } with near spellings for an unknown word. It never settles once a newer
@@ -71,16 +84,16 @@ const context = {
 
 // -- the state ------------------------------------------------------------------------------------
 
-function currentState() {
-  const given = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+function stateOf(address) {
+  const given = Object.fromEntries(new URLSearchParams(address.slice(1)));
   const name = Object.keys(VIEWS).find((key) => key in given) ?? "word";
   const filled = VIEWS[name].needs.map((key, i) => [key, given[key] || starts[name][i]]);
   return { name, state: { ...given, ...Object.fromEntries(filled) } };
 }
 
-function show() {
+function show(address = location.hash) {
   if (!facts) return;
-  const { name, state } = currentState();
+  const { name, state } = stateOf(address);
   if (facts.words === 0 && name !== "size") {
     byId("view").replaceChildren(h("p", { class: "problem" }, "This file holds no words."));
     shown = { name: null, view: null };
@@ -197,15 +210,17 @@ byId("verify").onclick = async () => {
   }
 };
 byId("copy").onclick = async () => {
-  const { state } = currentState();
+  const { state } = stateOf(location.hash);
   const address = new URL(link(state), location.href).href;
   await navigator.clipboard?.writeText(address).then(() => context.say("Link copied"), () => context.say(address));
 };
 addEventListener("hashchange", () => {
+  clearTimeout(writing);
+  typing = false;
   // The link that was followed is about to go, and what it leads to begins at the top.
   if (document.activeElement?.closest(".answer")) {
     byId("main").focus({ preventScroll: true });
-    if (currentState().state.k === undefined) scrollTo({ top: 0 });
+    if (stateOf(location.hash).state.k === undefined) scrollTo({ top: 0 });
   }
   show();
 });

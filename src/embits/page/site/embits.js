@@ -30,10 +30,10 @@ export class UnknownWordError extends Error {
 
 /** Check the header of a file's bytes and return its BinaryVectors. */
 export function open(bytes, kernel = countDifferences) {
-  if (bytes instanceof ArrayBuffer) bytes = new Uint8Array(bytes);
-  // Views of numbers need aligned bytes; Node's small buffers are not.
-  if (bytes.byteOffset % 8) bytes = bytes.slice();
-  return new BinaryVectors(bytes, kernel);
+  // Node's Buffer slices without copying, unlike any other array of bytes: take a plain view.
+  const plain = bytes instanceof ArrayBuffer ? new Uint8Array(bytes) : new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
+  // Views of numbers need aligned bytes, which a part of another buffer may not be.
+  return new BinaryVectors(plain.byteOffset % 8 ? plain.slice() : plain, kernel);
 }
 
 /** Packed codes that go by words, or by row numbers where there are none. */

@@ -157,6 +157,7 @@ function reader(stream) {
 /** Keep the vectors for use without a network, from memory and not from the network again. */
 async function keep(bytes, url, cacheName) {
   if (!self.caches) return;
+  await new Promise((done) => setTimeout(done, 500)); // the first answers go first
   const cache = await caches.open(cacheName);
   if (!(await cache.match(url))) await cache.put(url, new Response(inParts(bytes)));
   self.postMessage({ kept: true });

@@ -10,7 +10,7 @@ export function analogyView({ ask, go, say, facts, latest }) {
     combobox({
       label,
       suggest: (prefix, most) => ask("suggest", { prefix, most }),
-      onWord: (_, committed) => go(state(), { replace: !committed }),
+      onWord: (_, committed) => go(state(), { committed }),
     });
   const fields = { a: field("This word"), b: field("is to this one"), c: field("as this one") };
 

@@ -12,7 +12,7 @@ export function closestView({ ask, go, say, facts, latest }) {
     label: "Closest words to",
     large: true,
     suggest: (prefix, most) => ask("suggest", { prefix, most }),
-    onWord: (word, committed) => go({ word }, { replace: !committed }),
+    onWord: (word, committed) => go({ word }, { committed }),
   });
 
   async function update({ word, k }) {

@@ -14,7 +14,7 @@ export function compareView({ ask, go, say, facts, latest }) {
     combobox({
       label,
       suggest: (prefix, most) => ask("suggest", { prefix, most }),
-      onWord: (_, committed) => go({ compare: one.word, with: other.word }, { replace: !committed }),
+      onWord: (_, committed) => go({ compare: one.word, with: other.word }, { committed }),
     });
   const one = field("Compare");
   const other = field("with");

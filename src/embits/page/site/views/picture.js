@@ -15,7 +15,7 @@ export function pictureView({ ask, go, say, facts, latest }) {
     label: "The bits around",
     large: true,
     suggest: (prefix, most) => ask("suggest", { prefix, most }),
-    onWord: (word, committed) => go({ picture: word }, { replace: !committed }),
+    onWord: (word, committed) => go({ picture: word }, { committed }),
   });
 
   async function update({ picture: word }) {
