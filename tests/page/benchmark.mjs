@@ -6,16 +6,21 @@ import { launch, ready } from "./browser.mjs";
 import { serve } from "./server.mjs";
 
 const [folder, small] = process.argv.slice(2);
-const vectors = join(folder, readdirSync(folder).find((name) => name.endsWith(".safetensors")));
+const vectors = join(
+  folder,
+  readdirSync(folder).find((name) => name.endsWith(".safetensors")),
+);
 const megabytes = statSync(vectors).size / 1e6;
 const median = (numbers) => numbers.toSorted((a, b) => a - b)[numbers.length >> 1];
-const row = (name, value, unit, bar) => console.log(`${name.padEnd(36)}${value.toFixed(1).padStart(8)} ${unit.padEnd(4)} bar ${bar}`);
+const row = (name, value, unit, bar) =>
+  console.log(`${name.padEnd(36)}${value.toFixed(1).padStart(8)} ${unit.padEnd(4)} bar ${bar}`);
 
 /** Resident memory of the renderers, in MB, by the system's own account. */
 async function memory(browser) {
   const session = await browser.newBrowserCDPSession();
   const { processInfo } = await session.send("SystemInfo.getProcessInfo");
-  const resident = ({ id }) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${id}/status`, "utf8"))[1]) / 1000;
+  const resident = ({ id }) =>
+    Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${id}/status`, "utf8"))[1]) / 1000;
   return processInfo.filter(({ type }) => type === "renderer").reduce((sum, each) => sum + resident(each), 0);
 }
 
@@ -41,7 +46,13 @@ async function measure(folder, search) {
   const frames = await typing(page, words[40]);
   await browser.close();
   await server.stop();
-  return { ready: since, query: median(asked.map(({ ms }) => ms)), all: median(asked.map(({ all }) => all)), resident, frames };
+  return {
+    ready: since,
+    query: median(asked.map(({ ms }) => ms)),
+    all: median(asked.map(({ all }) => all)),
+    resident,
+    frames,
+  };
 }
 
 /** Frames while somebody types: the gaps between them, and those that took over 50 ms of work. */
@@ -49,7 +60,9 @@ async function typing(page, word) {
   await page.getByRole("combobox").focus();
   await page.evaluate(() => {
     globalThis.long = [];
-    new PerformanceObserver((list) => globalThis.long.push(...list.getEntries())).observe({ type: "long-animation-frame" });
+    new PerformanceObserver((list) => globalThis.long.push(...list.getEntries())).observe({
+      type: "long-animation-frame",
+    });
     globalThis.gaps = [];
     let last = performance.now();
     const tick = (now) => {
@@ -70,6 +83,11 @@ row("ready after the file is there", simd.ready, "ms", "1500");
 row("query, WebAssembly SIMD", simd.query, "ms", "6");
 row("query, JavaScript", plain.query, "ms", "25");
 row("query to the page and back, SIMD", simd.all, "ms", "–");
-row("memory beyond a tiny file's page", simd.resident - bare.resident, "MB", `${(3 * megabytes).toFixed(0)} (3 × the file)`);
+row(
+  "memory beyond a tiny file's page",
+  simd.resident - bare.resident,
+  "MB",
+  `${(3 * megabytes).toFixed(0)} (3 × the file)`,
+);
 row("frame while typing, median", median(simd.frames.gaps), "ms", "16.7");
 row("frames over 50 ms while typing", simd.frames.long, "", "0");

@@ -11,7 +11,13 @@ const folder = process.env.PAGE_FOLDER;
 const expected = JSON.parse(readFileSync(process.env.PAGE_EXPECTED, "utf8"));
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const vectors = readdirSync(folder).find((name) => name.endsWith(".safetensors"));
-const VIEWS = ["#word=queen", "#compare=queen&with=king", "#a=man&b=king&c=woman", "#picture=queen", "#size=1"];
+const VIEWS = [
+  "#word=queen",
+  "#compare=queen&with=king",
+  "#a=man&b=king&c=woman",
+  "#picture=queen",
+  "#size=1",
+];
 const SIZES = { phone: { width: 390, height: 844 }, desktop: { width: 1280, height: 800 } };
 
 let browser, server;
@@ -32,7 +38,10 @@ async function visit(hash, options = {}, address = server.address) {
   const complaints = [];
   page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
   page.on("pageerror", (error) => complaints.push(String(error)));
-  page.on("request", (request) => request.url().startsWith(address) || complaints.push(`asked ${request.url()}`));
+  page.on(
+    "request",
+    (request) => request.url().startsWith(address) || complaints.push(`asked ${request.url()}`),
+  );
   await page.goto(address + hash);
   return { page, context, complaints };
 }
@@ -42,7 +51,11 @@ async function visitReady(...details) {
   return visited;
 }
 const shown = (page) => page.locator(".neighbors tbody .word").allTextContents();
-const showing = (page, first) => page.locator(".neighbors tbody tr", { has: page.locator(".word", { hasText: new RegExp(`^${first}$`) }) }).first().waitFor();
+const showing = (page, first) =>
+  page
+    .locator(".neighbors tbody tr", { has: page.locator(".word", { hasText: new RegExp(`^${first}$`) }) })
+    .first()
+    .waitFor();
 const alert = (page, said) => page.getByRole("alert").filter({ hasText: said });
 const text = (page, selector) => page.locator(selector).textContent();
 
@@ -55,16 +68,28 @@ test("closest words come as one types, with suggestions, and are Python's", asyn
   await field.press("ArrowDown");
   await field.press("Enter");
   await showing(page, expected.closest.king[0][0]);
-  assert.deepEqual(await shown(page), expected.closest.king.map(([word]) => word));
-  assert.deepEqual(await page.locator("tbody .number").allTextContents(), expected.closest.king.map(([, share]) => `${(100 * share).toFixed(1)} %`));
+  assert.deepEqual(
+    await shown(page),
+    expected.closest.king.map(([word]) => word),
+  );
+  assert.deepEqual(
+    await page.locator("tbody .number").allTextContents(),
+    expected.closest.king.map(([, share]) => `${(100 * share).toFixed(1)} %`),
+  );
   assert.match(page.url(), /#word=king$/);
-  assert.match(await text(page, "#status"), /10 closest to king: [\d.]+ m?s, 96\.0 kB of bits, WebAssembly SIMD/);
+  assert.match(
+    await text(page, "#status"),
+    /10 closest to king: [\d.]+ m?s, 96\.0 kB of bits, WebAssembly SIMD/,
+  );
   assert.deepEqual(complaints, []);
   await context.close();
 });
 
 test("both kernels answer as Python does for 1,000 words", async () => {
-  for (const [search, kernel] of [["", "WebAssembly SIMD"], ["?plain", "JavaScript"]]) {
+  for (const [search, kernel] of [
+    ["", "WebAssembly SIMD"],
+    ["?plain", "JavaScript"],
+  ]) {
     const { page, context } = await visitReady(search);
     const answers = await page.evaluate(async (words) => {
       const found = await Promise.all(words.map((word) => embits.ask("closest", { word, k: 10 })));
@@ -80,7 +105,10 @@ test("both kernels answer as Python does for 1,000 words", async () => {
 test("the analogy is (b and not a) or c, as in Python", async () => {
   const { page, context, complaints } = await visitReady("#a=man&b=king&c=woman");
   await showing(page, expected.analogy[0][0]);
-  assert.deepEqual(await shown(page), expected.analogy.map(([word]) => word));
+  assert.deepEqual(
+    await shown(page),
+    expected.analogy.map(([word]) => word),
+  );
   assert.equal(await text(page, ".formula"), "(king and not man) or woman");
   assert.deepEqual(complaints, []);
   await context.close();
@@ -98,7 +126,9 @@ test("the picture zooms with keys, buttons and the wheel", async () => {
   const { page, context, complaints } = await visitReady("#picture=queen");
   const picture = page.locator("canvas.picture");
   const pixels = async () => {
-    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    await page.evaluate(
+      () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+    );
     return picture.evaluate((canvas) => canvas.toDataURL());
   };
   await picture.waitFor();
@@ -153,8 +183,8 @@ test("every state is a link; back and forward work", async () => {
 
 test("words are data: nothing in them runs, in any script they read as they are", async () => {
   const { page, context, complaints } = await visitReady("");
-  for (const word of expected.strange) {
-    for (const key of ["word", "picture"]) {
+  for (const [i, word] of expected.strange.entries()) {
+    for (const key of i < 3 ? ["word", "picture"] : ["word"]) {
       await page.evaluate((hash) => (location.hash = hash), `#${new URLSearchParams({ [key]: word })}`);
       await page.waitForFunction((title) => document.title.startsWith(title), word.trim() || "·");
       assert.equal(await page.getByRole("combobox").inputValue(), word);
@@ -192,17 +222,22 @@ test("a visitor's own file is opened from the button and by dropping it; a damag
   const whole = readFileSync(new URL("../golden/lsh-100-bits.safetensors", import.meta.url));
   const damaged = Buffer.from(whole);
   damaged[whole.indexOf("golden")] ^= 1;
-  await page.locator("#file").setInputFiles({ name: "<i>bad</i>.safetensors", mimeType: "", buffer: damaged });
+  await page
+    .locator("#file")
+    .setInputFiles({ name: "<i>bad</i>.safetensors", mimeType: "", buffer: damaged });
   await alert(page, "<i>bad</i>.safetensors: damaged: the header does not match its checksum").waitFor();
   assert.equal((await shown(page)).length, 10); // what was open still is
   await page.locator("#file").setInputFiles({ name: "own.safetensors", mimeType: "", buffer: whole });
   await page.getByText("224 words × 100 bits").waitFor();
   const other = readFileSync(new URL("../golden/lsh-256-bits-rows.safetensors", import.meta.url));
-  await page.evaluate((bytes) => {
-    const transfer = new DataTransfer();
-    transfer.items.add(new File([Uint8Array.from(bytes)], "dropped.safetensors"));
-    dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, cancelable: true }));
-  }, [...other]);
+  await page.evaluate(
+    (bytes) => {
+      const transfer = new DataTransfer();
+      transfer.items.add(new File([Uint8Array.from(bytes)], "dropped.safetensors"));
+      dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, cancelable: true }));
+    },
+    [...other],
+  );
   await page.getByText("60 words × 256 bits").waitFor();
   await page.getByRole("button", { name: "Check every byte" }).click();
   await page.getByText("Every byte is as it was written").waitFor();
@@ -211,7 +246,14 @@ test("a visitor's own file is opened from the button and by dropping it; a damag
 
 test("a page whose vectors are damaged, cut or gone says so, and offers to open others", async () => {
   const flip = (bytes) => bytes.with(300, bytes[300] ^ 1);
-  const kinds = { "checksum": flip, "cut short": (bytes) => bytes.subarray(0, -1), "longer than": (bytes) => Buffer.concat([bytes, bytes]), "404": () => { throw new Error(); } };
+  const kinds = {
+    checksum: flip,
+    "cut short": (bytes) => bytes.subarray(0, -1),
+    "longer than": (bytes) => Buffer.concat([bytes, bytes]),
+    404: () => {
+      throw new Error();
+    },
+  };
   for (const [said, change] of Object.entries(kinds)) {
     const other = await serve(folder, (name, bytes) => (name === vectors ? change(bytes) : bytes));
     const { page, context } = await visit("", { serviceWorkers: "block" }, other.address);
@@ -244,7 +286,10 @@ test("it works with the server gone, once it was there; it can be installed", as
   await page.evaluate(() => navigator.serviceWorker.ready);
   const session = await context.newCDPSession(page);
   const { installabilityErrors } = await session.send("Page.getInstallabilityErrors");
-  assert.deepEqual(installabilityErrors.filter(({ errorId }) => errorId !== "in-incognito"), []);
+  assert.deepEqual(
+    installabilityErrors.filter(({ errorId }) => errorId !== "in-incognito"),
+    [],
+  );
   await passing.stop();
   await page.reload();
   await ready(page);
@@ -254,26 +299,39 @@ test("it works with the server gone, once it was there; it can be installed", as
   await context.close();
 });
 
-for (const [size, colorScheme] of [["phone", "dark"], ["desktop", "light"], ["phone", "light"], ["desktop", "dark"]]) {
-  test(`${size}, ${colorScheme}: nothing sticks out, and axe finds nothing serious`, async () => {
-    const { page, context, complaints } = await visitReady(VIEWS[0], { viewport: SIZES[size], colorScheme });
-    await page.evaluate(axe);
-    const hashes = [...VIEWS, `#${new URLSearchParams({ word: expected.longest })}`, "#word=nowhere-at-all"];
-    for (const hash of hashes) {
-      await page.evaluate((hash) => (location.hash = hash), hash);
-      await page.waitForFunction(() => document.querySelector(".neighbors, .grid, .picture, .parts, .answer .problem"));
-      await page.waitForTimeout(60);
+test("phone and desktop, light and dark: nothing sticks out, and axe finds nothing serious", async () => {
+  const { page, context, complaints } = await visitReady(VIEWS[0]);
+  await page.evaluate(axe);
+  const hashes = [...VIEWS, `#${new URLSearchParams({ word: expected.longest })}`, "#word=nowhere-at-all"];
+  for (const hash of hashes) {
+    await page.evaluate((hash) => (location.hash = hash), hash);
+    await page.locator(".neighbors, .grid, .picture, .parts, .answer .problem").first().waitFor();
+    for (const [size, colorScheme] of [
+      ["phone", "light"],
+      ["phone", "dark"],
+      ["desktop", "light"],
+      ["desktop", "dark"],
+    ]) {
+      await page.setViewportSize(SIZES[size]);
+      await page.emulateMedia({ colorScheme });
+      await page.evaluate(
+        () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+      );
       const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      assert.ok(wide <= 0, `${hash} is ${wide} pixels too wide`);
-      if ((size === "phone") !== (colorScheme === "dark")) continue; // axe on one phone, one desktop
+      assert.ok(wide <= 0, `${hash} is ${wide} pixels too wide on a ${size}`);
+      if ((size === "phone") !== (colorScheme === "dark")) continue; // axe: dark phone, light desktop
       const { violations } = await page.evaluate(() => axe.run());
       const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-      assert.deepEqual(serious.map(({ id, nodes }) => [id, nodes[0].html]), [], hash);
+      assert.deepEqual(
+        serious.map(({ id, nodes }) => [id, nodes[0].html]),
+        [],
+        `${hash} on a ${size}`,
+      );
     }
-    assert.deepEqual(complaints, []);
-    await context.close();
-  });
-}
+  }
+  assert.deepEqual(complaints, []);
+  await context.close();
+});
 
 test("the keyboard reaches everything: skip link, tabs, field, answers", async () => {
   const { page, context } = await visitReady("#word=queen");

@@ -28,14 +28,26 @@ for (const name of files) {
     const facts = expected[name];
     for (const bits of [open(read(name)), await inRoom(read(name))]) {
       await bits.verify();
-      assert.deepEqual([bits.length, bits.nBits, bits.dims, bits.method], [facts.words, facts.bits, facts.dims, facts.method]);
-      assert.deepEqual(facts.first, facts.first.map((_, row) => bits.words.at(row)));
+      assert.deepEqual(
+        [bits.length, bits.nBits, bits.dims, bits.method],
+        [facts.words, facts.bits, facts.dims, facts.method],
+      );
+      assert.deepEqual(
+        facts.first,
+        facts.first.map((_, row) => bits.words.at(row)),
+      );
       for (const [word, neighbors] of Object.entries(facts.neighbors)) {
-        assert.deepEqual(bits.mostSimilar(word, { k: 20 }).map(({ word, similarity }) => [word, similarity]), neighbors);
+        assert.deepEqual(
+          bits.mostSimilar(word, { k: 20 }).map(({ word, similarity }) => [word, similarity]),
+          neighbors,
+        );
       }
       if (facts.analogy.length) {
         const [a, b, c] = facts.first;
-        assert.deepEqual(bits.mostSimilar([b, c], { negative: [a], k: 9 }).map(({ word, similarity }) => [word, similarity]), facts.analogy);
+        assert.deepEqual(
+          bits.mostSimilar([b, c], { negative: [a], k: 9 }).map(({ word, similarity }) => [word, similarity]),
+          facts.analogy,
+        );
       }
     }
   });
@@ -44,7 +56,12 @@ for (const name of files) {
 test("Node's buffers are read as they are, at any offset, and left as they were", () => {
   const buffer = readFileSync(new URL("paper-64-bits.safetensors", golden));
   const shifted = Buffer.concat([Buffer.from("abc"), buffer]).subarray(3);
-  for (const bytes of [buffer, buffer, shifted, buffer.buffer.slice(buffer.byteOffset, buffer.byteOffset + buffer.length)]) {
+  for (const bytes of [
+    buffer,
+    buffer,
+    shifted,
+    buffer.buffer.slice(buffer.byteOffset, buffer.byteOffset + buffer.length),
+  ]) {
     assert.equal(open(bytes).words.at(1), "queen");
   }
   assert.deepEqual(new Uint8Array(buffer), read("paper-64-bits.safetensors"));
@@ -53,7 +70,8 @@ test("Node's buffers are read as they are, at any offset, and left as they were"
 test("every word is found at its row, and no other", () => {
   const bits = open(read("lsh-100-bits.safetensors"));
   for (let row = 0; row < bits.length; row++) assert.equal(bits.words.find(bits.words.at(row)), row);
-  for (const absent of ["", "quee\0", "quen", "\ud800", "zzz", "日本"]) assert.equal(bits.words.find(absent), null);
+  for (const absent of ["", "quee\0", "quen", "\ud800", "zzz", "日本"])
+    assert.equal(bits.words.find(absent), null);
   assert.throws(() => bits.mostSimilar("nowhere"), UnknownWordError);
 });
 
@@ -62,13 +80,17 @@ test("suggestions are the words that start so, in row order", () => {
   const all = Array.from({ length: words.length }, (_, row) => words.at(row));
   for (const prefix of ["", "q", "que", "queen", "word1", "日", "👩", " ", "<", "\ufeff", "nothing"]) {
     const rows = all.flatMap((word, row) => (word.startsWith(prefix) ? [row] : []));
-    for (const most of [1, 3, 500]) assert.deepEqual(words.startingWith(prefix, most), rows.slice(0, most), prefix);
+    for (const most of [1, 3, 500])
+      assert.deepEqual(words.startingWith(prefix, most), rows.slice(0, most), prefix);
   }
 });
 
 test("rows without words go by their number", () => {
   const { words } = open(read("lsh-256-bits-rows.safetensors"));
-  assert.deepEqual([words.find("7"), words.find("60"), words.find("07"), words.find("x")], [7, null, null, null]);
+  assert.deepEqual(
+    [words.find("7"), words.find("60"), words.find("07"), words.find("x")],
+    [7, null, null, null],
+  );
   assert.deepEqual(words.startingWith("5", 4), [5, 50, 51, 52]);
   assert.deepEqual(words.startingWith("0", 4), [0]);
   assert.deepEqual(words.startingWith("", 3), [0, 1, 2]);
@@ -84,7 +106,8 @@ test("near spellings are offered", () => {
 
 test("every truncation is refused", () => {
   const whole = read("lsh-3-bits-u64.safetensors");
-  for (let length = 0; length < whole.length; length++) assert.throws(() => open(whole.slice(0, length)), FormatError, `${length}`);
+  for (let length = 0; length < whole.length; length++)
+    assert.throws(() => open(whole.slice(0, length)), FormatError, `${length}`);
   assert.throws(() => open(Uint8Array.of(...whole, 0)), FormatError);
 });
 
@@ -93,7 +116,7 @@ test("a flipped bit is noticed: in the header at open, in the tensors by verify"
   const dataStart = 8 + Number(new DataView(whole.buffer).getBigUint64(0, true));
   for (let at = 0; at < whole.length; at++) {
     const bytes = whole.slice();
-    bytes[at] ^= 1 << at % 8;
+    bytes[at] ^= 1 << (at % 8);
     if (at < dataStart) assert.throws(() => open(bytes), FormatError, `byte ${at}`);
     else await assert.rejects(async () => open(bytes).verify(), FormatError, `byte ${at}`);
   }
@@ -108,7 +131,12 @@ test("verify works without crypto.subtle, as on a page over plain http", async (
 });
 
 test("other files are refused for what they are", () => {
-  for (const bytes of [new Uint8Array(0), new Uint8Array(100), new Uint8Array(100).fill(255), new TextEncoder().encode("word 0.1 0.2\n".repeat(10))]) {
+  for (const bytes of [
+    new Uint8Array(0),
+    new Uint8Array(100),
+    new Uint8Array(100).fill(255),
+    new TextEncoder().encode("word 0.1 0.2\n".repeat(10)),
+  ]) {
     assert.throws(() => open(bytes), FormatError);
   }
 });
@@ -123,11 +151,38 @@ test("SHA-256 is SHA-256", () => {
 });
 
 test("JSON is read as JSON.parse reads it, and names that appear twice are refused", () => {
-  for (const text of ['{"a":[],"b":{},"c":[1,-2.5e3,{"x":null}],"d":"\\u00e9\\n"}', "[]", "3", ' [ true , false ] ', '"x"']) {
-    const plain = (value) => (value instanceof Map ? Object.fromEntries([...value].map(([key, each]) => [key, plain(each)])) : Array.isArray(value) ? value.map(plain) : value);
+  for (const text of [
+    '{"a":[],"b":{},"c":[1,-2.5e3,{"x":null}],"d":"\\u00e9\\n"}',
+    "[]",
+    "3",
+    " [ true , false ] ",
+    '"x"',
+  ]) {
+    const plain = (value) =>
+      value instanceof Map
+        ? Object.fromEntries([...value].map(([key, each]) => [key, plain(each)]))
+        : Array.isArray(value)
+          ? value.map(plain)
+          : value;
     assert.deepEqual(plain(parseJSON(text)), JSON.parse(text));
   }
-  const bad = ['{"a":1,"a":2}', '[{"a":{"b":1,"b":1}}]', '{"a":1,}', "[1,]", "{", "[1", "1 2", "", '{"a"}', "nul", '"\\x"', "01", "[,]", "[1 2]", "[".repeat(9999)];
+  const bad = [
+    '{"a":1,"a":2}',
+    '[{"a":{"b":1,"b":1}}]',
+    '{"a":1,}',
+    "[1,]",
+    "{",
+    "[1",
+    "1 2",
+    "",
+    '{"a"}',
+    "nul",
+    '"\\x"',
+    "01",
+    "[,]",
+    "[1 2]",
+    "[".repeat(9999),
+  ];
   for (const text of bad) assert.throws(() => parseJSON(text), FormatError, text);
 });
 
@@ -141,7 +196,12 @@ test("the SIMD kernel counts as the plain one does, at every width", async () =>
       countDifferences(room.bytes, width, query, plain);
       room.countDifferences(room.bytes, width, query, fast);
       assert.deepEqual(fast, plain, `${rows} × ${width}`);
-      const slow = Array.from({ length: rows }, (_, row) => query.reduce((sum, byte, i) => sum + (byte ^ room.bytes[row * width + i]).toString(2).replaceAll("0", "").length, 0));
+      const slow = Array.from({ length: rows }, (_, row) =>
+        query.reduce(
+          (sum, byte, i) => sum + (byte ^ room.bytes[row * width + i]).toString(2).replaceAll("0", "").length,
+          0,
+        ),
+      );
       assert.deepEqual([...plain], slow);
     }
   }
@@ -156,7 +216,10 @@ test("the SIMD kernel counts as the plain one does, at every width", async () =>
 
 test("the select is a sort by distance, then by row", () => {
   const distances = Uint32Array.from(randomBytes(2000), (byte) => byte % 9);
-  const sorted = (sign) => [...distances].map((distance, row) => ({ row, distance })).sort((a, b) => sign * (a.distance - b.distance) || a.row - b.row);
+  const sorted = (sign) =>
+    [...distances]
+      .map((distance, row) => ({ row, distance }))
+      .sort((a, b) => sign * (a.distance - b.distance) || a.row - b.row);
   for (const k of [0, 1, 10, 333, 2000, 5000]) {
     assert.deepEqual(select(distances, k, 8), sorted(1).slice(0, k));
     assert.deepEqual(select(distances, k, 8, true), sorted(-1).slice(0, k));

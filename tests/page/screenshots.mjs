@@ -22,7 +22,9 @@ const server = await serve(written);
 const browser = await launch();
 for (const { name, hash, size, scheme } of SHOTS.filter((shot) => !only.length || only.includes(shot.name))) {
   const context = await browser.newContext({
-    viewport: { width: size[0], height: size[1] }, colorScheme: scheme, deviceScaleFactor: size[0] < 500 ? 2 : 1,
+    viewport: { width: size[0], height: size[1] },
+    colorScheme: scheme,
+    deviceScaleFactor: size[0] < 500 ? 2 : 1,
   });
   const page = await context.newPage();
   page.on("console", (message) => console.log(name, message.text()));

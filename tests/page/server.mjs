@@ -3,7 +3,15 @@ import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
 
-const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".json": "application/json", ".svg": "image/svg+xml", ".wasm": "application/wasm", ".webmanifest": "application/manifest+json" };
+const TYPES = {
+  ".html": "text/html",
+  ".js": "text/javascript",
+  ".css": "text/css",
+  ".json": "application/json",
+  ".svg": "image/svg+xml",
+  ".wasm": "application/wasm",
+  ".webmanifest": "application/manifest+json",
+};
 
 /** Serve a folder; `changed(name, bytes)` may put other bytes in a file's place. */
 export async function serve(folder, changed = (_, bytes) => bytes) {
@@ -12,7 +20,9 @@ export async function serve(folder, changed = (_, bytes) => bytes) {
     const name = path.endsWith("/") ? "index.html" : path.slice(1);
     try {
       const bytes = changed(name, await readFile(join(folder, name)));
-      response.writeHead(200, { "Content-Type": TYPES[extname(name)] ?? "application/octet-stream" }).end(bytes);
+      response
+        .writeHead(200, { "Content-Type": TYPES[extname(name)] ?? "application/octet-stream" })
+        .end(bytes);
     } catch {
       response.writeHead(404).end();
     }

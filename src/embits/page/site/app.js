@@ -18,7 +18,12 @@ const VIEWS = {
   picture: { label: "Picture", make: pictureView, needs: ["picture"] },
   size: { label: "Size", make: sizeView, needs: ["size"] },
 };
-const EXAMPLES = { word: ["queen"], compare: ["car", "automobile"], a: ["france", "paris", "japan"], picture: ["queen"] };
+const EXAMPLES = {
+  word: ["queen"],
+  compare: ["car", "automobile"],
+  a: ["france", "paris", "japan"],
+  picture: ["queen"],
+};
 
 const PATIENCE_MS = 250;
 
@@ -36,7 +41,9 @@ const ask = startWorker({
     byId("amount").textContent = `${megabytes(done)} of ${megabytes(total)}`;
   },
   onKept(kept) {
-    byId("kept").textContent = kept ? "Kept on this device: works without a network. No request leaves this tab." : "Everything runs in this tab: no request leaves it.";
+    byId("kept").textContent = kept
+      ? "Kept on this device: works without a network. No request leaves this tab."
+      : "Everything runs in this tab: no request leaves it.";
   },
 });
 
@@ -114,7 +121,11 @@ function showTabs(name, state) {
   const carried = { word: word && { word }, picture: word && { picture: word } };
   const tab = ([key, { label, needs }]) => {
     const target = carried[key] ?? Object.fromEntries(needs.map((need, i) => [need, starts[key][i]]));
-    return h("a", { href: link(key === name ? state : target), "aria-current": key === name ? "page" : null }, label);
+    return h(
+      "a",
+      { href: link(key === name ? state : target), "aria-current": key === name ? "page" : null },
+      label,
+    );
   };
   const tabs = byId("tabs");
   const focused = [...tabs.children].indexOf(document.activeElement);
@@ -157,7 +168,10 @@ async function load(details, name) {
   welcome.hidden = true;
   byId("view").hidden = false;
   byId("verify").hidden = byId("copy").hidden = false;
-  byId("facts").replaceChildren(wordText(name, { class: "file" }), ` ${count(facts.words)} words × ${count(facts.nBits)} bits, ${megabytes(facts.size)}`);
+  byId("facts").replaceChildren(
+    wordText(name, { class: "file" }),
+    ` ${count(facts.words)} words × ${count(facts.nBits)} bits, ${megabytes(facts.size)}`,
+  );
   shown = { name: null, view: null };
   show();
   performance.mark("embits-ready");
@@ -175,7 +189,9 @@ function refuse(error, name = "The file") {
 
 async function start() {
   const plain = new URLSearchParams(location.search).has("plain"); // the JavaScript kernel, to compare
-  const page = await fetch("page.json").then((response) => response.json()).catch(() => ({}));
+  const page = await fetch("page.json")
+    .then((response) => response.json())
+    .catch(() => ({}));
   if (!page.file) {
     byId("headline").textContent = "Open a file of bits";
     byId("loading").hidden = true;
@@ -183,7 +199,10 @@ async function start() {
     return;
   }
   const scope = new URL("./", location.href).href;
-  await load({ url: page.file, size: page.bytes, cache: `embits ${scope} ${page.version}`, plain }, page.name);
+  await load(
+    { url: page.file, size: page.bytes, cache: `embits ${scope} ${page.version}`, plain },
+    page.name,
+  );
 }
 
 function openOwn(file) {
@@ -212,7 +231,10 @@ byId("verify").onclick = async () => {
 byId("copy").onclick = async () => {
   const { state } = stateOf(location.hash);
   const address = new URL(link(state), location.href).href;
-  await navigator.clipboard?.writeText(address).then(() => context.say("Link copied"), () => context.say(address));
+  await navigator.clipboard?.writeText(address).then(
+    () => context.say("Link copied"),
+    () => context.say(address),
+  );
 };
 addEventListener("hashchange", () => {
   clearTimeout(writing);

@@ -31,7 +31,10 @@ export function startWorker({ onProgress, onKept }) {
     else resolve(data.answer);
   };
   worker.onerror = (event) => {
-    const refusal = new Refusal({ name: "WorkerError", message: event.message || "the search could not start" });
+    const refusal = new Refusal({
+      name: "WorkerError",
+      message: event.message || "the search could not start",
+    });
     for (const { reject } of waiting.values()) reject(refusal);
     waiting.clear();
   };

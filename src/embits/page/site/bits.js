@@ -7,7 +7,12 @@ export const bit = (code, i) => (code[i >> 3] >> (7 - (i & 7))) & 1;
 /** The page's colours, as they are now: light or dark. */
 export function colours() {
   const style = getComputedStyle(document.documentElement);
-  return Object.fromEntries(["one", "zero", "picture-zero", "ink", "line", "surface"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  return Object.fromEntries(
+    ["one", "zero", "picture-zero", "ink", "line", "surface"].map((name) => [
+      name,
+      style.getPropertyValue(`--${name}`).trim(),
+    ]),
+  );
 }
 
 /** Run `draw` now, and again when the colours or the element's size change. */

@@ -16,13 +16,34 @@ let made = 0;
  */
 export function combobox({ label, suggest, onWord, large = false }) {
   const id = `combobox-${++made}`;
-  const list = h("ul", { id: `${id}-list`, role: "listbox", "aria-label": `Words for: ${label}`, class: "suggestions", hidden: true });
+  const list = h("ul", {
+    id: `${id}-list`,
+    role: "listbox",
+    "aria-label": `Words for: ${label}`,
+    class: "suggestions",
+    hidden: true,
+  });
   const input = h("input", {
-    id, type: "text", role: "combobox", dir: "auto", "aria-autocomplete": "list", "aria-expanded": "false",
-    "aria-controls": `${id}-list`, autocomplete: "off", autocapitalize: "none", autocorrect: "off", spellcheck: "false",
+    id,
+    type: "text",
+    role: "combobox",
+    dir: "auto",
+    "aria-autocomplete": "list",
+    "aria-expanded": "false",
+    "aria-controls": `${id}-list`,
+    autocomplete: "off",
+    autocapitalize: "none",
+    autocorrect: "off",
+    spellcheck: "false",
     enterkeyhint: "search",
   });
-  const element = h("div", { class: large ? "field large" : "field" }, h("label", { for: id }, label), input, list);
+  const element = h(
+    "div",
+    { class: large ? "field large" : "field" },
+    h("label", { for: id }, label),
+    input,
+    list,
+  );
   let active = -1;
   let asked = 0;
 
@@ -48,8 +69,17 @@ export function combobox({ label, suggest, onWord, large = false }) {
   };
   const show = (words) => {
     const option = (word, i) =>
-      h("li", { id: `${id}-${i}`, role: "option", "aria-selected": "false",
-        pointerdown: (event) => event.preventDefault(), click: () => choose(word) }, wordText(word));
+      h(
+        "li",
+        {
+          id: `${id}-${i}`,
+          role: "option",
+          "aria-selected": "false",
+          pointerdown: (event) => event.preventDefault(),
+          click: () => choose(word),
+        },
+        wordText(word),
+      );
     list.replaceChildren(...words.map(option));
     list.hidden = words.length === 0;
     active = -1;

@@ -17,7 +17,11 @@ export const byId = (id) => document.getElementById(id);
 /** A word of the file, in its own direction, kept apart from the text around it. */
 export function wordText(word, attributes = {}) {
   const blank = word.trim() === "";
-  return h("bdi", { dir: "auto", ...attributes, class: `word ${attributes.class ?? ""}` }, blank ? `“${word}”` : word);
+  return h(
+    "bdi",
+    { dir: "auto", ...attributes, class: `word ${attributes.class ?? ""}` },
+    blank ? `“${word}”` : word,
+  );
 }
 
 /** A link to a state of the page: `link({ word: "queen" })` is "#word=queen". */
@@ -36,4 +40,5 @@ export function megabytes(size) {
 }
 
 /** Milliseconds for people. */
-export const time = (ms) => (ms < 10 ? `${ms.toFixed(1)} ms` : ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
+export const time = (ms) =>
+  ms < 10 ? `${ms.toFixed(1)} ms` : ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;

@@ -74,9 +74,16 @@ export class BinaryVectors {
   /** (b AND NOT a) OR c: the first positive without the negatives, with the other positives. */
   combine(positive: Key[], negative?: Key[]): Uint8Array;
   /** The k nearest rows of a code (or the furthest, furthest first), ties in row order. */
-  nearest(code: Uint8Array, k?: number, options?: { furthest?: boolean }): { row: number; distance: number }[];
+  nearest(
+    code: Uint8Array,
+    k?: number,
+    options?: { furthest?: boolean },
+  ): { row: number; distance: number }[];
   /** The closest words, those asked about left out. */
-  mostSimilar(positive: Key | Key[], options?: { negative?: Key[]; k?: number; furthest?: boolean }): Neighbor[];
+  mostSimilar(
+    positive: Key | Key[],
+    options?: { negative?: Key[]; k?: number; furthest?: boolean },
+  ): Neighbor[];
   /** Read every byte and check it, or reject with FormatError. */
   verify(): Promise<void>;
 }

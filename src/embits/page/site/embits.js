@@ -31,7 +31,10 @@ export class UnknownWordError extends Error {
 /** Check the header of a file's bytes and return its BinaryVectors. */
 export function open(bytes, kernel = countDifferences) {
   // Node's Buffer slices without copying, unlike any other array of bytes: take a plain view.
-  const plain = bytes instanceof ArrayBuffer ? new Uint8Array(bytes) : new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
+  const plain =
+    bytes instanceof ArrayBuffer
+      ? new Uint8Array(bytes)
+      : new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
   // Views of numbers need aligned bytes, which a part of another buffer may not be.
   return new BinaryVectors(plain.byteOffset % 8 ? plain.slice() : plain, kernel);
 }
@@ -92,7 +95,8 @@ export class BinaryVectors {
 
   /** The k nearest rows of a code (or the furthest), ties in row order: [{ row, distance }]. */
   nearest(code, k = 10, { furthest = false } = {}) {
-    if (code.length !== this.width) throw new RangeError(`a code of ${code.length} bytes, expected ${this.width}`);
+    if (code.length !== this.width)
+      throw new RangeError(`a code of ${code.length} bytes, expected ${this.width}`);
     this.#kernel(this.codes, this.width, code, this.#distances);
     return select(this.#distances, k, 8 * this.width, furthest);
   }
@@ -100,7 +104,9 @@ export class BinaryVectors {
   /** The closest words, those asked about left out: [{ word, row, similarity }]. */
   mostSimilar(positive, { negative = [], k = 10, furthest = false } = {}) {
     const wanted = Array.isArray(positive) ? positive : [positive];
-    const asked = new Set([...wanted, ...negative].map((key) => (typeof key === "string" ? this.words.find(key) : key)));
+    const asked = new Set(
+      [...wanted, ...negative].map((key) => (typeof key === "string" ? this.words.find(key) : key)),
+    );
     return this.nearest(this.combine(wanted, negative), k + asked.size, { furthest })
       .filter(({ row }) => !asked.has(row))
       .slice(0, k)
@@ -165,9 +171,12 @@ function checkCoder({ method, tensors, nBits, dims }) {
   for (const [name, wanted] of Object.entries(known)) {
     const { dtype = "", shape = [] } = tensors.get(`coder.${name}`) ?? {};
     const sizes = wanted.map((size) => ({ bits: nBits, dims })[size] ?? size);
-    const fits = shape.length === sizes.length && sizes.every((size, i) => size === "any" || size === shape[i]);
+    const fits =
+      shape.length === sizes.length && sizes.every((size, i) => size === "any" || size === shape[i]);
     if (!dtype.startsWith("F") || !fits) {
-      throw new FormatError(`damaged: the coder's ${name} is ${dtype} [${shape}], expected floats [${sizes}]`);
+      throw new FormatError(
+        `damaged: the coder's ${name} is ${dtype} [${shape}], expected floats [${sizes}]`,
+      );
     }
   }
 }

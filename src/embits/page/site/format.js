@@ -12,8 +12,12 @@ export class FormatError extends Error {
 const MAX_HEADER = 65_536;
 const ALIGNMENT = 64;
 const DTYPES = {
-  U8: Uint8Array, F16: Uint16Array, U32: Uint32Array,
-  F32: Float32Array, U64: BigUint64Array, F64: Float64Array,
+  U8: Uint8Array,
+  F16: Uint16Array,
+  U32: Uint32Array,
+  F32: Float32Array,
+  U64: BigUint64Array,
+  F64: Float64Array,
 };
 
 const fail = (problem) => {
@@ -87,7 +91,13 @@ function views(entries, bytes, dataStart) {
     if (dataStart + stop > bytes.length) fail("damaged or cut short: tensors end behind the file");
     if (at % View.BYTES_PER_ELEMENT) fail(`damaged: tensor '${name}' is not aligned`);
     const data = new View(bytes.buffer, at, size / View.BYTES_PER_ELEMENT);
-    tensors.set(name, { name, dtype, shape, data, bytes: bytes.subarray(dataStart + start, dataStart + stop) });
+    tensors.set(name, {
+      name,
+      dtype,
+      shape,
+      data,
+      bytes: bytes.subarray(dataStart + start, dataStart + stop),
+    });
   }
   const found = bytes.length - dataStart;
   if (end !== found) fail(`damaged or cut short: ${found} bytes of tensors, expected ${end}`);
@@ -149,7 +159,8 @@ export function sha256(bytes) {
   for (let block = 0; block < padded.length; block += 64) {
     for (let t = 0; t < 16; t++) w[t] = view.getInt32(block + 4 * t);
     for (let t = 16; t < 64; t++) {
-      const x = w[t - 15], y = w[t - 2];
+      const x = w[t - 15],
+        y = w[t - 2];
       const s0 = turn(x, 7) ^ turn(x, 18) ^ (x >>> 3);
       const s1 = turn(y, 17) ^ turn(y, 19) ^ (y >>> 10);
       w[t] = (w[t - 16] + s0 + w[t - 7] + s1) | 0;
@@ -169,7 +180,8 @@ export function sha256(bytes) {
 
 // The constants of FIPS 180-4: fractional parts of the roots of the first 64 primes.
 const PRIMES = Array.from({ length: 312 }, (_, n) => n).filter(
-  (n) => n > 1 && !Array.from({ length: Math.floor(Math.sqrt(n)) - 1 }, (_, d) => d + 2).some((d) => n % d === 0),
+  (n) =>
+    n > 1 && !Array.from({ length: Math.floor(Math.sqrt(n)) - 1 }, (_, d) => d + 2).some((d) => n % d === 0),
 );
 const fractions = (root) => Int32Array.from(PRIMES, (p) => (root(p) % 1) * 2 ** 32);
 const ROOTS = fractions(Math.sqrt);

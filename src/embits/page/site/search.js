@@ -40,16 +40,18 @@ function countByWords(codes, words, query, out) {
 // 256 bits a pass, the query in local variables: 3 times the speed of a loop over the words.
 function addEight(all, words, wanted, word, out) {
   const rows = out.length;
-  const a = wanted[word] | 0, b = wanted[word + 1] | 0;
-  const c = wanted[word + 2] | 0, d = wanted[word + 3] | 0;
-  const e = wanted[word + 4] | 0, f = wanted[word + 5] | 0;
-  const g = wanted[word + 6] | 0, h = wanted[word + 7] | 0;
+  const [a, b, c, d, e, f, g, h] = wanted.subarray(word, word + 8);
   for (let row = 0, at = word; row < rows; row++, at = (at + words) | 0) {
     const bytes =
-      (bitsOfBytes(all[at] ^ a) + bitsOfBytes(all[at + 1] ^ b) +
-        bitsOfBytes(all[at + 2] ^ c) + bitsOfBytes(all[at + 3] ^ d) +
-        bitsOfBytes(all[at + 4] ^ e) + bitsOfBytes(all[at + 5] ^ f) +
-        bitsOfBytes(all[at + 6] ^ g) + bitsOfBytes(all[at + 7] ^ h)) | 0;
+      (bitsOfBytes(all[at] ^ a) +
+        bitsOfBytes(all[at + 1] ^ b) +
+        bitsOfBytes(all[at + 2] ^ c) +
+        bitsOfBytes(all[at + 3] ^ d) +
+        bitsOfBytes(all[at + 4] ^ e) +
+        bitsOfBytes(all[at + 5] ^ f) +
+        bitsOfBytes(all[at + 6] ^ g) +
+        bitsOfBytes(all[at + 7] ^ h)) |
+      0;
     out[row] += sumOfBytes(bytes);
   }
 }

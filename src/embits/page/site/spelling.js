@@ -5,7 +5,11 @@ const EDITS = 2;
 
 /** Up to `most` words: other letter case first, then by edits of their bytes, then by row. */
 export function nearSpellings(words, word, most = 3) {
-  const cases = [word.toLowerCase(), word.toUpperCase(), word.charAt(0).toUpperCase() + word.slice(1).toLowerCase()];
+  const cases = [
+    word.toLowerCase(),
+    word.toUpperCase(),
+    word.charAt(0).toUpperCase() + word.slice(1).toLowerCase(),
+  ];
   const near = cases.map((each) => words.find(each)).filter((row) => row !== null);
   const wanted = encoder.encode(word);
   if (words.bytes && wanted.length > 0 && wanted.length <= 64) {

@@ -94,7 +94,8 @@ export class Vocabulary {
 
   #rowAt(place) {
     const row = Number(this.#order[place]);
-    if (!(row < this.length)) throw new FormatError(`damaged: the vocabulary points at row ${row} of ${this.length}`);
+    if (!(row < this.length))
+      throw new FormatError(`damaged: the vocabulary points at row ${row} of ${this.length}`);
     return row;
   }
 
@@ -131,7 +132,8 @@ export class RowNumbers {
     if (first === null && prefix !== "") return rows;
     // 7, then 70 to 79, then 700 to 799, …: already in row order
     for (let low = first ?? 0, span = first === null ? most : 1; low < this.length; low *= 10, span *= 10) {
-      for (let row = low; row < Math.min(low + span, this.length) && rows.length < most; row++) rows.push(row);
+      for (let row = low; row < Math.min(low + span, this.length) && rows.length < most; row++)
+        rows.push(row);
       if (low === 0 || rows.length === most) break;
     }
     return rows;

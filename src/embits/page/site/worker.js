@@ -38,7 +38,8 @@ const questions = {
     const rows = bits.words.startingWith(prefix, most);
     const lower = prefix.toLowerCase();
     if (rows.length < most && lower !== prefix) {
-      for (const row of bits.words.startingWith(lower, most - rows.length)) if (!rows.includes(row)) rows.push(row);
+      for (const row of bits.words.startingWith(lower, most - rows.length))
+        if (!rows.includes(row)) rows.push(row);
     }
     return rows.map((row) => bits.words.at(row));
   },
@@ -56,7 +57,12 @@ const questions = {
 
   compare({ a, b }) {
     const [one, other] = [existing(a), existing(b)];
-    return { a: one, b: other, codes: [one, other].map((word) => bits.code(word).slice()), similarity: bits.similarity(one, other) };
+    return {
+      a: one,
+      b: other,
+      codes: [one, other].map((word) => bits.code(word).slice()),
+      similarity: bits.similarity(one, other),
+    };
   },
 
   /** The paper's figure: the closest words of a word, and the furthest. */
@@ -65,7 +71,13 @@ const questions = {
     const half = Math.min(most, Math.floor((bits.length - 1) / 2));
     const closest = timed(() => bits.mostSimilar(found, { k: half }));
     const furthest = timed(() => bits.mostSimilar(found, { k: half, furthest: true }));
-    return { word: found, code: bits.code(found).slice(), closest: closest.neighbors, furthest: furthest.neighbors.reverse(), ms: closest.ms + furthest.ms };
+    return {
+      word: found,
+      code: bits.code(found).slice(),
+      closest: closest.neighbors,
+      furthest: furthest.neighbors.reverse(),
+      ms: closest.ms + furthest.ms,
+    };
   },
 
   near: ({ word }) => nearSpellings(bits.words, word),

@@ -20,21 +20,51 @@ export function analogyView({ ask, go, say, facts, latest }) {
     Object.assign(fields.c, { word: c });
     const found = await latest(ask("analogy", { a, b, c, k: 10 }));
     if (found.error) {
-      const instead = (each) => link(Object.fromEntries(Object.entries({ a, b, c }).map(([name, word]) => [name, word === found.error.word ? each : word])));
+      const instead = (each) =>
+        link(
+          Object.fromEntries(
+            Object.entries({ a, b, c }).map(([name, word]) => [
+              name,
+              word === found.error.word ? each : word,
+            ]),
+          ),
+        );
       return answer.replaceChildren(unknownWord(found.error, instead));
     }
-    const formula = h("span", { class: "formula" }, "(", wordText(found.b), " and not ", wordText(found.a), ") or ", wordText(found.c));
-    answer.replaceChildren(neighborTable({
-      caption: `${found.a} is to ${found.b} as ${found.c} is to these words`,
-      queryLabel: formula,
-      code: found.code,
-      neighbors: found.neighbors,
-      nBits: facts().nBits,
-    }));
+    const formula = h(
+      "span",
+      { class: "formula" },
+      "(",
+      wordText(found.b),
+      " and not ",
+      wordText(found.a),
+      ") or ",
+      wordText(found.c),
+    );
+    answer.replaceChildren(
+      neighborTable({
+        caption: `${found.a} is to ${found.b} as ${found.c} is to these words`,
+        queryLabel: formula,
+        code: found.code,
+        neighbors: found.neighbors,
+        nBits: facts().nBits,
+      }),
+    );
     const best = found.neighbors[0]?.word ?? "nothing";
     say(wordText(found.c), " is to ", wordText(best), `: ${time(found.ms)}`);
   }
 
-  const question = h("div", { class: "sentence" }, fields.a.element, fields.b.element, fields.c.element, h("p", { class: "to-what" }, "is to …"));
-  return { title: ({ a, b, c }) => `${a} : ${b} = ${c} : ?`, element: h("section", { "aria-label": "Analogy" }, question, answer), update };
+  const question = h(
+    "div",
+    { class: "sentence" },
+    fields.a.element,
+    fields.b.element,
+    fields.c.element,
+    h("p", { class: "to-what" }, "is to …"),
+  );
+  return {
+    title: ({ a, b, c }) => `${a} : ${b} = ${c} : ?`,
+    element: h("section", { "aria-label": "Analogy" }, question, answer),
+    update,
+  };
 }

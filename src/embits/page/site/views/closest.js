@@ -27,11 +27,22 @@ export function closestView({ ask, go, say, facts, latest }) {
       neighbors: found.neighbors,
       nBits: facts().nBits,
     });
-    const more = most === FIRST && facts().words > FIRST + 1 ? h("a", { class: "more", href: link({ word: found.word, k: MORE }) }, `Show ${MORE}`) : null;
+    const more =
+      most === FIRST && facts().words > FIRST + 1
+        ? h("a", { class: "more", href: link({ word: found.word, k: MORE }) }, `Show ${MORE}`)
+        : null;
     answer.replaceChildren(table, h("div", { class: "after" }, more));
     const codes = megabytes(facts().codeBytes);
-    say(`${found.neighbors.length} closest to `, wordText(found.word), `: ${time(found.ms)}, ${codes} of bits, ${facts().kernel}`);
+    say(
+      `${found.neighbors.length} closest to `,
+      wordText(found.word),
+      `: ${time(found.ms)}, ${codes} of bits, ${facts().kernel}`,
+    );
   }
 
-  return { title: ({ word }) => word, element: h("section", { "aria-label": "Closest words" }, field.element, answer), update };
+  return {
+    title: ({ word }) => word,
+    element: h("section", { "aria-label": "Closest words" }, field.element, answer),
+    update,
+  };
 }

@@ -24,23 +24,38 @@ export function compareView({ ask, go, say, facts, latest }) {
     other.word = b;
     const found = await latest(ask("compare", { a, b }));
     if (found.error) {
-      const instead = (each) => link({ compare: a === found.error.word ? each : a, with: b === found.error.word ? each : b });
+      const instead = (each) =>
+        link({ compare: a === found.error.word ? each : a, with: b === found.error.word ? each : b });
       return answer.replaceChildren(unknownWord(found.error, instead));
     }
     const { nBits } = facts();
     const counts = tally(found.codes, nBits);
     const agree = counts.both + counts.neither;
-    const canvas = h("canvas", { class: "grid", role: "img", "aria-label": `${agree} of ${nBits} bits agree` });
+    const canvas = h("canvas", {
+      class: "grid",
+      role: "img",
+      "aria-label": `${agree} of ${nBits} bits agree`,
+    });
     answer.replaceChildren(
-      h("p", { class: "verdict" }, h("strong", {}, percent(found.similarity)), ` ${count(agree)} of ${count(nBits)} bits agree`),
+      h(
+        "p",
+        { class: "verdict" },
+        h("strong", {}, percent(found.similarity)),
+        ` ${count(agree)} of ${count(nBits)} bits agree`,
+      ),
       canvas,
-      legend(found, counts));
+      legend(found, counts),
+    );
     drawn(canvas, () => paint(canvas, found.codes, nBits));
     say(wordText(found.a), " and ", wordText(found.b), `: ${agree} of ${nBits} bits agree`);
   }
 
   const question = h("div", { class: "sentence" }, one.element, other.element);
-  return { title: (state) => `${state.compare} – ${state.with}`, element: h("section", { "aria-label": "Compare two words" }, question, answer), update };
+  return {
+    title: (state) => `${state.compare} – ${state.with}`,
+    element: h("section", { "aria-label": "Compare two words" }, question, answer),
+    update,
+  };
 }
 
 function tally([a, b], nBits) {
@@ -50,12 +65,21 @@ function tally([a, b], nBits) {
 }
 
 function legend({ a, b }, counts) {
-  const item = (kind, number, ...words) => h("li", {}, h("span", { class: `cell ${kind}`, "aria-hidden": "true" }), h("span", {}, h("span", { class: "number" }, count(number)), " have ", ...words));
-  return h("ul", { class: "legend" },
+  const item = (kind, number, ...words) =>
+    h(
+      "li",
+      {},
+      h("span", { class: `cell ${kind}`, "aria-hidden": "true" }),
+      h("span", {}, h("span", { class: "number" }, count(number)), " have ", ...words),
+    );
+  return h(
+    "ul",
+    { class: "legend" },
     item("both", counts.both, "a 1 in both"),
     item("neither", counts.neither, "a 0 in both"),
     item("first", counts.first, "a 1 in ", wordText(a), " only"),
-    item("second", counts.second, "a 1 in ", wordText(b), " only"));
+    item("second", counts.second, "a 1 in ", wordText(b), " only"),
+  );
 }
 
 /** A cell a bit: full where both have a 1, empty where neither has, half where one has. */
