@@ -45,11 +45,11 @@ def main() -> None:
         file = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(temporary) / "f.safetensors"
         if not file.exists():
             vectors(file)
-        folder = write_page(file, Path(temporary) / "site")
-        shell = [p for p in folder.rglob("*.*") if p.suffix != ".safetensors"]
+        folder, small = Path(temporary) / "site", Path(temporary) / "small"
+        shell = [path for path in write_page(file, folder) if path.suffix != ".safetensors"]
+        write_page(GOLDEN, small)
         packed = sum(len(zlib.compress(p.read_bytes(), 9)) for p in shell)
         print(f"page without its data, compressed   {packed / 1000:8.1f} kB   bar  60")
-        small = write_page(GOLDEN, Path(temporary) / "small")
         subprocess.run([node, TESTS / "benchmark.mjs", folder, small], check=True, cwd=TESTS)
 
 

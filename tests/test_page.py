@@ -73,7 +73,8 @@ def bits():
 def folder(bits, tmp_path_factory):
     file = tmp_path_factory.mktemp("page") / "words.safetensors"
     bits.save(file)
-    return write_page(file, file.parent / "site")
+    write_page(file, file.parent / "site")
+    return file.parent / "site"
 
 
 # -- what is written -------------------------------------------------------------------------------
@@ -288,7 +289,15 @@ def test_the_page_in_chromium(bits, folder, tmp_path):
         "thousand": {word: bits.most_similar(word) for word in thousand},
     }
     (tmp_path / "expected.json").write_text(json.dumps(expected))
-    node(
-        "--test", "--test-reporter=spec", "page.test.mjs",
-        PAGE_FOLDER=str(folder), PAGE_EXPECTED=str(tmp_path / "expected.json"), CHROMIUM=CHROMIUM,
-    )  # fmt: skip
+    with serve(folder) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        node(
+            "--test",
+            "--test-reporter=spec",
+            "page.test.mjs",
+            PAGE_FOLDER=str(folder),
+            PAGE_EXPECTED=str(tmp_path / "expected.json"),
+            PAGE_OPENED=f"http://127.0.0.1:{server.server_port}/",
+            CHROMIUM=CHROMIUM,
+        )
+        server.shutdown()

@@ -31,8 +31,8 @@ def command(file: Path, output: Path | None, show: bool, port: int, as_json: boo
     if output is None and not show:
         raise click.UsageError("name a folder with -o DIR, or look at the page with --open")
     with tempfile.TemporaryDirectory(prefix="embits-page-") as temporary:
-        folder = write_page(file, output or Path(temporary))
-        written = [path for path in folder.rglob("*") if path.is_file()]
+        folder = output or Path(temporary)
+        written = write_page(file, folder)
         size = sum(path.stat().st_size for path in written)
         if as_json:
             print_json({"folder": str(folder), "files": len(written), "bytes": size})

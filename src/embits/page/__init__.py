@@ -24,8 +24,8 @@ _UNKNOWN = b'const PAGE = { version: "", files: [] };'  # in sw.js
 _LARGEST = 2**32 - 2**20  # the memory of a WebAssembly module has 32-bit addresses
 
 
-def write_page(file: Path, folder: Path) -> Path:
-    """Write the page that searches `file` into `folder`, and return the folder.
+def write_page(file: Path, folder: Path) -> list[Path]:
+    """Write the page that searches `file` into `folder`, and return what was written.
 
     Files of other names that are there already stay. A write that is interrupted leaves the page
     that was there before.
@@ -57,7 +57,7 @@ def write_page(file: Path, folder: Path) -> Path:
             target.write(shell[name])
     if before not in (None, vectors):
         (folder / str(before)).unlink(missing_ok=True)
-    return folder
+    return [folder / name for name in (*shell, vectors)]
 
 
 def _page_in(folder: Path) -> str | None:

@@ -170,7 +170,7 @@ async function load(details, name) {
   byId("verify").hidden = byId("copy").hidden = false;
   byId("facts").replaceChildren(
     wordText(name, { class: "file" }),
-    ` ${count(facts.words)} words × ${count(facts.nBits)} bits, ${megabytes(facts.size)}`,
+    ` ${count(facts.words)} ${facts.named ? "words" : "rows"} × ${count(facts.nBits)} bits, ${megabytes(facts.size)}`,
   );
   shown = { name: null, view: null };
   show();

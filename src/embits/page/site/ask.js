@@ -25,10 +25,10 @@ export function startWorker({ onProgress, onKept }) {
   worker.onmessage = ({ data }) => {
     if (data.progress) return onProgress(data.progress);
     if ("kept" in data) return onKept(data.kept);
-    const { resolve, reject } = waiting.get(data.id);
+    const asker = waiting.get(data.id);
     waiting.delete(data.id);
-    if (data.error) reject(new Refusal(data.error));
-    else resolve(data.answer);
+    if (data.error) asker?.reject(new Refusal(data.error));
+    else asker?.resolve(data.answer);
   };
   worker.onerror = (event) => {
     const refusal = new Refusal({

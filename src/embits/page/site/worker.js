@@ -112,8 +112,9 @@ function existing(word) {
 
 function describe() {
   const parts = [...bits.tensors.values()].map(({ name, bytes }) => ({ name, bytes: bytes.length }));
-  const { length, nBits, dims, method, size, kernel, writer, codes } = bits;
-  return { words: length, nBits, dims, method, size, kernel, writer, parts, codeBytes: codes.length };
+  const { length, nBits, dims, method, size, kernel, codes, tensors } = bits;
+  const named = tensors.has("words");
+  return { words: length, named, nBits, dims, method, size, kernel, parts, codeBytes: codes.length };
 }
 
 async function download(url) {

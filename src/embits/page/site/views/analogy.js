@@ -64,7 +64,13 @@ export function analogyView({ ask, go, say, facts, latest }) {
   );
   return {
     title: ({ a, b, c }) => `${a} : ${b} = ${c} : ?`,
-    element: h("section", { "aria-label": "Analogy" }, question, answer),
+    element: h(
+      "section",
+      { "aria-label": "Analogy" },
+      h("h1", { class: "visually-hidden" }, "Analogy"),
+      question,
+      answer,
+    ),
     update,
   };
 }

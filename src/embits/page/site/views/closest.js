@@ -42,7 +42,13 @@ export function closestView({ ask, go, say, facts, latest }) {
 
   return {
     title: ({ word }) => word,
-    element: h("section", { "aria-label": "Closest words" }, field.element, answer),
+    element: h(
+      "section",
+      { "aria-label": "Closest words" },
+      h("h1", { class: "visually-hidden" }, "Closest words"),
+      field.element,
+      answer,
+    ),
     update,
   };
 }

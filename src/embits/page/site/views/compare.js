@@ -4,9 +4,7 @@ import { combobox } from "../combobox.js";
 import { count, h, link, percent, wordText } from "../dom.js";
 import { unknownWord } from "../neighbors.js";
 
-const SMALLEST = 16; // CSS pixels of a cell
-const LARGEST = 32;
-const WIDEST = 32; // cells in a row: 256 bits are 8 rows, or 16 on a phone
+const LARGEST = 32; // CSS pixels of a cell
 
 export function compareView({ ask, go, say, facts, latest }) {
   const answer = h("div", { class: "answer" });
@@ -53,7 +51,13 @@ export function compareView({ ask, go, say, facts, latest }) {
   const question = h("div", { class: "sentence" }, one.element, other.element);
   return {
     title: (state) => `${state.compare} – ${state.with}`,
-    element: h("section", { "aria-label": "Compare two words" }, question, answer),
+    element: h(
+      "section",
+      { "aria-label": "Compare two words" },
+      h("h1", { class: "visually-hidden" }, "Compare two words"),
+      question,
+      answer,
+    ),
     update,
   };
 }
@@ -84,9 +88,10 @@ function legend({ a, b }, counts) {
 
 /** A cell a bit: full where both have a 1, empty where neither has, half where one has. */
 function paint(canvas, [a, b], nBits) {
-  let across = WIDEST;
-  while (across > 16 && canvas.clientWidth / across < SMALLEST) across /= 2;
-  across = Math.min(across, nBits);
+  // About four times as wide as high: 32 × 8 cells for 256 bits, or 16 × 16 on a phone.
+  let across = 2 ** Math.ceil(Math.log2(Math.sqrt(4 * nBits)));
+  const smallest = nBits > 256 ? 8 : 16;
+  while (across > 16 && canvas.clientWidth / across < smallest) across /= 2;
   const size = Math.min(canvas.clientWidth / across, LARGEST);
   const rows = Math.ceil(nBits / across);
   canvas.style.blockSize = `${rows * size}px`;

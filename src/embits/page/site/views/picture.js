@@ -33,7 +33,13 @@ export function pictureView({ ask, go, say, facts, latest }) {
 
   return {
     title: ({ picture }) => `${picture} in bits`,
-    element: h("section", { "aria-label": "Bit picture" }, field.element, answer),
+    element: h(
+      "section",
+      { "aria-label": "Bit picture" },
+      h("h1", { class: "visually-hidden" }, "Bit picture"),
+      field.element,
+      answer,
+    ),
     update,
   };
 }
