@@ -18,8 +18,8 @@ from embits.atomic import replacing
 from embits.binary_vectors import load
 from embits.errors import InputError
 
-# Which vectors the page opens. Written last: until then a folder that held a page serves the old.
-MANIFEST = "page.json"
+MANIFEST = "page.json"  # which vectors the page opens
+_LAST = (MANIFEST, "index.html")  # until they are written, a folder holds the old page or none
 _UNKNOWN = b'const PAGE = { version: "", files: [] };'  # in sw.js
 _LARGEST = 2**32 - 2**20  # the memory of a WebAssembly module has 32-bit addresses
 
@@ -27,8 +27,8 @@ _LARGEST = 2**32 - 2**20  # the memory of a WebAssembly module has 32-bit addres
 def write_page(file: Path, folder: Path) -> list[Path]:
     """Write the page that searches `file` into `folder`, and return what was written.
 
-    Files of other names that are there already stay. A write that is interrupted leaves the page
-    that was there before.
+    Files of other names that are there already stay. Each file is replaced whole, and what says
+    which vectors to open comes after the vectors and the code.
 
     Raises:
         FormatError: `file` is damaged, or not a file of bits: every byte is checked.
@@ -51,7 +51,7 @@ def write_page(file: Path, folder: Path) -> list[Path]:
 
     folder.mkdir(parents=True, exist_ok=True)
     _place(file, folder / vectors)
-    for name in sorted(shell, key=lambda name: name == MANIFEST):
+    for name in (*(shell.keys() - set(_LAST)), *_LAST):
         (folder / name).parent.mkdir(exist_ok=True)
         with replacing(folder / name) as target:
             target.write(shell[name])

@@ -136,8 +136,12 @@ function showTabs(name, state) {
 
 /** Words to start with: the examples where the file has them, its own first words where not. */
 async function findStarts() {
-  const own = (await ask("suggest", { prefix: "", most: 8 })).filter((word) => word !== "");
-  const has = async (word) => (await ask("suggest", { prefix: word, most: 8 })).includes(word);
+  const own = facts.first.filter((word) => word !== "");
+  const has = (word) =>
+    ask("suggest", { prefix: word, most: 8 }).then(
+      (words) => words.includes(word),
+      () => false,
+    );
   for (const [name, words] of Object.entries(EXAMPLES)) {
     const all = (await Promise.all(words.map(has))).every(Boolean);
     starts[name] = all ? words : words.map((_, i) => own[i % Math.max(own.length, 1)] ?? "");
@@ -149,7 +153,6 @@ async function findStarts() {
 
 async function load(details, name) {
   const welcome = byId("welcome");
-  const before = facts;
   welcome.hidden = false;
   byId("loading").hidden = false;
   byId("drop").hidden = byId("problem").hidden = true;
@@ -157,14 +160,12 @@ async function load(details, name) {
   byId("explain").hidden = false;
   byId("headline").textContent = "Opening the vectors";
   try {
-    const answered = await ask("load", details);
-    facts = answered;
-    await findStarts();
+    facts = await ask("load", details);
   } catch (error) {
-    facts = before;
-    byId("view").hidden = !before;
+    byId("view").hidden = !facts;
     return refuse(error, name);
   }
+  await findStarts();
   welcome.hidden = true;
   byId("view").hidden = false;
   byId("verify").hidden = byId("copy").hidden = false;
