@@ -28,10 +28,17 @@ SITE = Path(embits.__file__).parent / "page" / "site"
 NODE = shutil.which("node")
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 
+
+def node_version():
+    """The major version of Node.js, 0 where there is none."""
+    said = subprocess.run([NODE, "--version"], capture_output=True, text=True) if NODE else None
+    return int(re.match(r"v(\d+)", said.stdout)[1]) if said and said.returncode == 0 else 0
+
+
 needs_node = pytest.mark.skipif(NODE is None, reason="needs Node.js: apt-get install nodejs")
 needs_packages = pytest.mark.skipif(
-    NODE is None or not (HERE / "page" / "node_modules").is_dir(),
-    reason="needs Node.js and its packages: npm ci --prefix tests/page",
+    node_version() < 20 or not (HERE / "page" / "node_modules").is_dir(),
+    reason="needs Node.js 20 or newer and packages: npm ci --prefix tests/page",
 )
 needs_chromium = pytest.mark.skipif(
     not Path(CHROMIUM).exists(), reason=f"needs {CHROMIUM}: apt-get install chromium"
@@ -97,6 +104,7 @@ def test_the_service_worker_keeps_every_file_that_the_page_is_made_of(folder):
         "sw.js",
         "embits.d.ts",
         "simd.d.ts",
+        "package.json",
         json.loads((folder / "page.json").read_text())["file"],
     }
     assert set(kept["files"]) == written - unneeded | {"./"}

@@ -11,7 +11,7 @@ const vectors = join(
   readdirSync(folder).find((name) => name.endsWith(".safetensors")),
 );
 const megabytes = statSync(vectors).size / 1e6;
-const median = (numbers) => numbers.toSorted((a, b) => a - b)[numbers.length >> 1];
+const median = (numbers) => [...numbers].sort((a, b) => a - b)[numbers.length >> 1];
 const row = (name, value, unit, bar) =>
   console.log(`${name.padEnd(36)}${value.toFixed(1).padStart(8)} ${unit.padEnd(4)} bar ${bar}`);
 

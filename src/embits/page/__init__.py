@@ -20,6 +20,7 @@ from embits.errors import InputError
 
 MANIFEST = "page.json"  # which vectors the page opens
 _LAST = (MANIFEST, "index.html")  # until they are written, a folder holds the old page or none
+_FOR_PROGRAMS = ("embits.d.ts", "simd.d.ts", "package.json")  # no browser asks for them
 _UNKNOWN = b'const PAGE = { version: "", files: [] };'  # in sw.js
 _LARGEST = 2**32 - 2**20  # the memory of a WebAssembly module has 32-bit addresses
 
@@ -91,8 +92,8 @@ def _site(folder: Traversable, within: PurePosixPath | None = None) -> Iterator[
 
 
 def _with_version(service_worker: bytes, version: str, names: list[str]) -> bytes:
-    names = [name for name in names if name != "sw.js" and not name.endswith(".d.ts")]
-    page = json.dumps({"version": version, "files": names})
+    needed = [name for name in names if name not in _FOR_PROGRAMS and name != "sw.js"]
+    page = json.dumps({"version": version, "files": needed})
     return service_worker.replace(_UNKNOWN, f"const PAGE = {page};".encode())
 
 
