@@ -44,6 +44,7 @@ export function combobox({ label, suggest, onWord, large = false }) {
     input,
     list,
   );
+  let offered = [];
   let active = -1;
   let asked = 0;
 
@@ -68,6 +69,8 @@ export function combobox({ label, suggest, onWord, large = false }) {
     else input.setAttribute("aria-activedescendant", `${id}-${active}`);
   };
   const show = (words) => {
+    const marked = offered[active]; // stays marked where the longer prefix still has it
+    offered = words;
     const option = (word, i) =>
       h(
         "li",
@@ -82,9 +85,8 @@ export function combobox({ label, suggest, onWord, large = false }) {
       );
     list.replaceChildren(...words.map(option));
     list.hidden = words.length === 0;
-    active = -1;
     input.setAttribute("aria-expanded", String(!list.hidden));
-    input.removeAttribute("aria-activedescendant");
+    mark(words.indexOf(marked));
   };
   const refresh = async () => {
     const mine = ++asked;
@@ -110,7 +112,7 @@ export function combobox({ label, suggest, onWord, large = false }) {
         mark(((active + 1 + step + places) % places) - 1);
       }
     } else if (event.key === "Enter" && input.value !== "") {
-      choose(active >= 0 ? options()[active].textContent : input.value);
+      choose(offered[active] ?? input.value);
     } else if (event.key === "Escape" && open) {
       event.preventDefault();
       close();
