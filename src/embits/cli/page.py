@@ -1,0 +1,55 @@
+"""`embits page`: a static web page that searches a file in the browser."""
+
+from __future__ import annotations
+
+import tempfile
+import webbrowser
+from pathlib import Path
+
+import click
+
+from embits.cli.common import FILE, file_argument, json_option, megabytes, print_json
+from embits.page import write_page
+
+
+@click.command()
+@file_argument
+@click.option("-o", "--output", type=FILE, metavar="DIR", help="Folder to write the page into.")
+@click.option("--open", "show", is_flag=True, help="Serve it on this machine and open a browser.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to serve it on.")
+@json_option
+def command(file: Path, output: Path | None, show: bool, port: int, as_json: bool) -> None:
+    """Write a static page that searches FILE in the visitor's browser, also offline.
+
+    Any static web server can serve the folder. With --open and no folder, the page lasts as long
+    as the command.
+
+    \b
+    embits page glove.safetensors -o site
+    embits page glove.safetensors --open
+    """
+    if output is None and not show:
+        raise click.UsageError("name a folder with -o DIR, or look at the page with --open")
+    with tempfile.TemporaryDirectory(prefix="embits-page-") as temporary:
+        folder = output or Path(temporary)
+        written = write_page(file, folder)
+        size = sum(path.stat().st_size for path in written)
+        if as_json:
+            print_json({"folder": str(folder), "files": len(written), "bytes": size})
+        elif output:
+            click.echo(f"{folder}: {len(written)} files, {megabytes(size)}")
+        if show:
+            _show(folder, port)
+
+
+def _show(folder: Path, port: int) -> None:
+    from embits.page.server import serve
+
+    with serve(folder, port) as server:
+        address = f"http://127.0.0.1:{server.server_port}/"
+        click.echo(f"{address}  (Ctrl-C ends it)", err=True)
+        webbrowser.open(address)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            click.echo(err=True)

@@ -1,0 +1,267 @@
+/**
+ * The page: opens the file, shows the view that the link names, keeps the link in step.
+ * A state is what stands behind the # of the address, as a query string: `word=queen`.
+ */
+import { scriptURL, startWorker } from "./ask.js";
+import { byId, count, h, link, megabytes, time, wordText } from "./dom.js";
+import { analogyView } from "./views/analogy.js";
+import { closestView } from "./views/closest.js";
+import { compareView } from "./views/compare.js";
+import { pictureView } from "./views/picture.js";
+import { sizeView } from "./views/size.js";
+
+// The parameter that names a view comes first; the others must be there too.
+const VIEWS = {
+  word: { label: "Closest", make: closestView, needs: ["word"] },
+  compare: { label: "Compare", make: compareView, needs: ["compare", "with"] },
+  a: { label: "Analogy", make: analogyView, needs: ["a", "b", "c"] },
+  picture: { label: "Picture", make: pictureView, needs: ["picture"] },
+  size: { label: "Size", make: sizeView, needs: ["size"] },
+};
+const EXAMPLES = {
+  word: ["queen"],
+  compare: ["car", "automobile"],
+  a: ["france", "paris", "japan"],
+  picture: ["queen"],
+};
+
+const PATIENCE_MS = 250;
+
+let facts = null;
+let shown = { name: null, view: null };
+let asked = 0;
+let typing = false;
+let writing = 0;
+let starts = {};
+
+const ask = startWorker({
+  onProgress({ done, total }) {
+    byId("progress").value = done / total;
+    if (done === total) performance.mark("embits-there"); // all bytes are in memory; "embits-ready" follows
+    byId("amount").textContent = `${megabytes(done)} of ${megabytes(total)}`;
+  },
+  onKept(kept) {
+    byId("kept").textContent = kept
+      ? "Kept on this device: works without a network. No request leaves this tab."
+      : "Everything runs in this tab: no request leaves it.";
+  },
+});
+
+const context = {
+  ask,
+  say: (...parts) => byId("status").replaceChildren(...parts),
+  facts: () => facts,
+  /**
+   * Show another state. While somebody types, all they type is one step of the history, written
+   * when they pause (browsers allow 100 writes in 30 seconds); `committed` ends it.
+   */
+  go(state, { committed }) {
+    const address = link(state);
+    const write = () => {
+      if (address !== location.hash) history[typing ? "replaceState" : "pushState"](null, "", address);
+      typing = !committed;
+    };
+    clearTimeout(writing);
+    if (committed) write();
+    else writing = setTimeout(write, PATIENCE_MS);
+    show(address);
+  },
+  /**
+   * An answer, or { error } with near spellings for an unknown word. It never settles once a newer
+   * question was asked, and an unknown word waits a little: somebody may be in the middle of it.
+   */
+  latest(promise) {
+    const mine = ++asked;
+    const newest = () => mine === asked;
+    return new Promise((resolve) => {
+      promise.then(
+        (answer) => newest() && resolve(answer),
+        async ({ name, word, message }) => {
+          if (name !== "UnknownWordError") return newest() && refuse({ message });
+          await new Promise((done) => setTimeout(done, PATIENCE_MS));
+          const near = newest() ? await ask("near", { word }) : [];
+          if (!newest()) return;
+          context.say();
+          resolve({ error: { word, near } });
+        },
+      );
+    });
+  },
+};
+
+// -- the state ------------------------------------------------------------------------------------
+
+function stateOf(address) {
+  const given = Object.fromEntries(new URLSearchParams(address.slice(1)));
+  const name = Object.keys(VIEWS).find((key) => key in given) ?? "word";
+  const filled = VIEWS[name].needs.map((key, i) => [key, given[key] || starts[name][i]]);
+  return { name, state: { ...given, ...Object.fromEntries(filled) } };
+}
+
+function show(address = location.hash) {
+  if (!facts) return;
+  const { name, state } = stateOf(address);
+  if (facts.words === 0 && name !== "size") {
+    byId("view").replaceChildren(h("p", { class: "problem" }, "This file holds no words."));
+    shown = { name: null, view: null };
+    return;
+  }
+  if (shown.name !== name) {
+    shown = { name, view: VIEWS[name].make(context) };
+    byId("view").replaceChildren(shown.view.element);
+  }
+  byId("problem").hidden = true;
+  document.title = `${shown.view.title(state)} · embits`;
+  showTabs(name, state);
+  shown.view.update(state);
+}
+
+function showTabs(name, state) {
+  const word = state.word ?? state.picture ?? state.compare ?? state.b;
+  const carried = { word: word && { word }, picture: word && { picture: word } };
+  const tab = ([key, { label, needs }]) => {
+    const target = carried[key] ?? Object.fromEntries(needs.map((need, i) => [need, starts[key][i]]));
+    return h(
+      "a",
+      { href: link(key === name ? state : target), "aria-current": key === name ? "page" : null },
+      label,
+    );
+  };
+  const tabs = byId("tabs");
+  const focused = [...tabs.children].indexOf(document.activeElement);
+  tabs.replaceChildren(...Object.entries(VIEWS).map(tab));
+  tabs.children[focused]?.focus();
+  tabs.hidden = false;
+}
+
+/** Words to start with: the examples where the file has them, its own first words where not. */
+async function findStarts() {
+  const own = facts.first.filter((word) => word !== "");
+  const has = (word) =>
+    ask("suggest", { prefix: word, most: 8 }).then(
+      (words) => words.includes(word),
+      () => false,
+    );
+  for (const [name, words] of Object.entries(EXAMPLES)) {
+    const all = (await Promise.all(words.map(has))).every(Boolean);
+    starts[name] = all ? words : words.map((_, i) => own[i % Math.max(own.length, 1)] ?? "");
+  }
+  starts.size = ["1"];
+}
+
+// -- the file -------------------------------------------------------------------------------------
+
+async function load(details, name) {
+  const welcome = byId("welcome");
+  welcome.hidden = false;
+  byId("loading").hidden = false;
+  byId("drop").hidden = byId("problem").hidden = true;
+  byId("view").hidden = true;
+  byId("explain").hidden = false;
+  byId("headline").textContent = "Opening the vectors";
+  try {
+    facts = await ask("load", details);
+  } catch (error) {
+    byId("view").hidden = !facts;
+    return refuse(error, name);
+  }
+  await findStarts();
+  welcome.hidden = true;
+  byId("view").hidden = false;
+  byId("verify").hidden = byId("copy").hidden = false;
+  byId("facts").replaceChildren(
+    wordText(name, { class: "file" }),
+    ` ${count(facts.words)} ${facts.named ? "words" : "rows"} × ${count(facts.nBits)} bits, ${megabytes(facts.size)}`,
+  );
+  shown = { name: null, view: null };
+  show();
+  performance.mark("embits-ready");
+}
+
+function refuse(error, name = "The file") {
+  byId("welcome").hidden = false;
+  byId("loading").hidden = true;
+  byId("headline").textContent = facts ? "That file was not opened" : "No vectors are open";
+  byId("explain").hidden = Boolean(facts);
+  byId("problem").hidden = false;
+  byId("problem").replaceChildren(wordText(name), `: ${error.message}.`);
+  byId("drop").hidden = Boolean(facts);
+}
+
+async function start() {
+  const plain = new URLSearchParams(location.search).has("plain"); // the JavaScript kernel, to compare
+  const page = await fetch("page.json")
+    .then((response) => response.json())
+    .catch(() => ({}));
+  if (!page.file) {
+    byId("headline").textContent = "Open a file of bits";
+    byId("loading").hidden = true;
+    byId("drop").hidden = false;
+    return;
+  }
+  const scope = new URL("./", location.href).href;
+  await load(
+    { url: page.file, size: page.bytes, cache: `embits ${scope} ${page.version}`, plain },
+    page.name,
+  );
+}
+
+function openOwn(file) {
+  if (file) load({ file }, file.name);
+}
+
+// -- what the visitor does ------------------------------------------------------------------------
+
+byId("choose").onclick = byId("drop").onclick = () => byId("file").click();
+byId("file").onchange = ({ target }) => {
+  openOwn(target.files[0]);
+  target.value = "";
+};
+byId("skip").onclick = (event) => {
+  event.preventDefault(); // the address holds the state
+  byId("main").focus();
+};
+byId("verify").onclick = async () => {
+  context.say("Checking every byte …");
+  try {
+    context.say(`Every byte is as it was written (${time((await ask("verify")).ms)})`);
+  } catch (error) {
+    refuse(error);
+  }
+};
+byId("copy").onclick = async () => {
+  const { state } = stateOf(location.hash);
+  const address = new URL(link(state), location.href).href;
+  await navigator.clipboard?.writeText(address).then(
+    () => context.say("Link copied"),
+    () => context.say(address),
+  );
+};
+addEventListener("hashchange", () => {
+  clearTimeout(writing);
+  typing = false;
+  // The link that was followed is about to go, and what it leads to begins at the top.
+  if (document.activeElement?.closest(".answer")) {
+    byId("main").focus({ preventScroll: true });
+    if (stateOf(location.hash).state.k === undefined) scrollTo({ top: 0 });
+  }
+  show();
+});
+addEventListener("dragover", (event) => {
+  event.preventDefault();
+  document.body.classList.add("dragging");
+});
+addEventListener("dragleave", (event) => {
+  if (!event.relatedTarget) document.body.classList.remove("dragging");
+});
+addEventListener("drop", (event) => {
+  event.preventDefault();
+  document.body.classList.remove("dragging");
+  openOwn(event.dataTransfer.files[0]);
+});
+
+globalThis.embits = { ask }; // for the console: await embits.ask("closest", { word: "queen", k: 5 })
+start();
+if ("serviceWorker" in navigator && isSecureContext) {
+  navigator.serviceWorker.register(scriptURL("sw.js")).catch(() => {});
+}

@@ -1,0 +1,134 @@
+/**
+ * A text field that suggests words of the vocabulary: the combobox of the ARIA practices, with the
+ * list below, arrow keys, Enter, Escape and pointer.
+ */
+import { h, wordText } from "./dom.js";
+
+const MOST = 8;
+let made = 0;
+
+/**
+ * @param {object} options
+ * @param {string} options.label what the field asks for
+ * @param {(prefix: string, most: number) => Promise<string[]>} options.suggest
+ * @param {(word: string, committed: boolean) => void} options.onWord called as one types, and with
+ *   `committed` when a word is chosen
+ */
+export function combobox({ label, suggest, onWord, large = false }) {
+  const id = `combobox-${++made}`;
+  const list = h("ul", {
+    id: `${id}-list`,
+    role: "listbox",
+    "aria-label": `Words for: ${label}`,
+    class: "suggestions",
+    hidden: true,
+  });
+  const input = h("input", {
+    id,
+    type: "text",
+    role: "combobox",
+    dir: "auto",
+    "aria-autocomplete": "list",
+    "aria-expanded": "false",
+    "aria-controls": `${id}-list`,
+    autocomplete: "off",
+    autocapitalize: "none",
+    autocorrect: "off",
+    spellcheck: "false",
+    enterkeyhint: "search",
+  });
+  const element = h(
+    "div",
+    { class: large ? "field large" : "field" },
+    h("label", { for: id }, label),
+    input,
+    list,
+  );
+  let offered = [];
+  let active = -1;
+  let asked = 0;
+
+  const options = () => [...list.children];
+  const close = () => {
+    list.hidden = true;
+    active = -1;
+    asked++; // an answer that is still on its way is too late
+    input.setAttribute("aria-expanded", "false");
+    input.removeAttribute("aria-activedescendant");
+  };
+  const choose = (word) => {
+    input.value = word;
+    close();
+    onWord(word, true);
+  };
+  const mark = (index) => {
+    active = index;
+    options().forEach((option, i) => option.setAttribute("aria-selected", String(i === active)));
+    options()[active]?.scrollIntoView({ block: "nearest" });
+    if (active < 0) input.removeAttribute("aria-activedescendant");
+    else input.setAttribute("aria-activedescendant", `${id}-${active}`);
+  };
+  const show = (words) => {
+    const marked = offered[active]; // stays marked where the longer prefix still has it
+    offered = words;
+    const option = (word, i) =>
+      h(
+        "li",
+        {
+          id: `${id}-${i}`,
+          role: "option",
+          "aria-selected": "false",
+          pointerdown: (event) => event.preventDefault(),
+          click: () => choose(word),
+        },
+        wordText(word),
+      );
+    list.replaceChildren(...words.map(option));
+    list.hidden = words.length === 0;
+    input.setAttribute("aria-expanded", String(!list.hidden));
+    mark(words.indexOf(marked));
+  };
+  const refresh = async () => {
+    const mine = ++asked;
+    const words = input.value === "" ? [] : await suggest(input.value, MOST);
+    if (mine === asked && document.activeElement === input) show(words);
+  };
+
+  input.addEventListener("input", () => {
+    if (input.value !== "") onWord(input.value, false);
+    refresh();
+  });
+  input.addEventListener("focus", () => input.select());
+  input.addEventListener("blur", close);
+  input.addEventListener("keydown", (event) => {
+    if (event.isComposing) return; // an input method is still writing the word
+    const open = !list.hidden;
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      event.preventDefault();
+      if (!open) refresh();
+      else {
+        const step = event.key === "ArrowDown" ? 1 : -1;
+        const places = options().length + 1; // one of them is the field itself
+        mark(((active + 1 + step + places) % places) - 1);
+      }
+    } else if (event.key === "Enter" && input.value !== "") {
+      choose(offered[active] ?? input.value);
+    } else if (event.key === "Escape" && open) {
+      event.preventDefault();
+      close();
+    }
+  });
+
+  return {
+    element,
+    get word() {
+      return input.value;
+    },
+    set word(word) {
+      if (input.value === word) return;
+      input.value = word;
+      close();
+    },
+    focus: () => input.focus(),
+  };
+}

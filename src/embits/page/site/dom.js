@@ -1,0 +1,44 @@
+/** Elements made from code. Words of a file only ever become text nodes: nothing in them can run. */
+
+/** An element with attributes (functions become listeners) and children (strings become text). */
+export function h(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") element.addEventListener(name, value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
+  }
+  element.append(...children.filter((child) => child !== null));
+  return element;
+}
+
+export const byId = (id) => document.getElementById(id);
+
+/** A word of the file, in its own direction, kept apart from the text around it. */
+export function wordText(word, attributes = {}) {
+  const blank = word.trim() === "";
+  return h(
+    "bdi",
+    { dir: "auto", ...attributes, class: `word ${attributes.class ?? ""}` },
+    blank ? `“${word}”` : word,
+  );
+}
+
+/** A link to a state of the page: `link({ word: "queen" })` is "#word=queen". */
+export const link = (state) => "#" + new URLSearchParams(state);
+
+export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)} %`;
+export const count = (number) => number.toLocaleString("en");
+
+/** A size for people, in units of 1000, as the command line has it. */
+export function megabytes(size) {
+  for (const unit of ["B", "kB", "MB"]) {
+    if (size < 1000) return unit === "B" ? `${size} B` : `${size.toFixed(1)} ${unit}`;
+    size /= 1000;
+  }
+  return `${size.toFixed(1)} GB`;
+}
+
+/** Milliseconds for people. */
+export const time = (ms) =>
+  ms < 10 ? `${ms.toFixed(1)} ms` : ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;

@@ -1,0 +1,92 @@
+/** embits files in JavaScript: open, look up words, search, verify. See embits.js. */
+
+/** The file is damaged, or is not one that embits wrote. */
+export class FormatError extends Error {}
+
+/** A word is not in the vocabulary. */
+export class UnknownWordError extends Error {
+  constructor(word: string);
+  word: string;
+}
+
+/** Counts the bits in which each code differs from the query, into `out`, one number a row. */
+export interface Kernel {
+  (codes: Uint8Array, width: number, query: Uint8Array, out: Uint32Array): void;
+  /** Its name, for people. */
+  kernel: string;
+}
+
+export interface Words {
+  readonly length: number;
+  /** The word of a row. */
+  at(row: number): string;
+  /** The row of a word, or null. */
+  find(word: string): number | null;
+  /** The rows of the first words, in row order, that start with a prefix. */
+  startingWith(prefix: string, most?: number): number[];
+  /** Read everything and check it, or throw FormatError. */
+  verify(): void;
+}
+
+export interface Tensor {
+  name: string;
+  dtype: "U8" | "F16" | "U32" | "F32" | "U64" | "F64";
+  shape: number[];
+  /** The numbers, as a view of the file; F16 as its 16 bits. */
+  data: Uint8Array | Uint16Array | Uint32Array | Float32Array | BigUint64Array | Float64Array;
+  bytes: Uint8Array;
+}
+
+export interface Neighbor {
+  word: string;
+  row: number;
+  /** Sokal-Michener: the share of bits that agree, in [0, 1]. */
+  similarity: number;
+}
+
+/** A word, a row or a packed code. */
+export type Key = string | number | Uint8Array;
+
+/** Packed codes that go by words, or by row numbers where there are none. */
+export class BinaryVectors {
+  private constructor();
+  readonly length: number;
+  readonly nBits: number;
+  /** Bytes of a code. */
+  readonly width: number;
+  /** Dimensions of the float vectors behind the codes. */
+  readonly dims: number;
+  readonly method: string;
+  readonly params: Record<string, unknown>;
+  readonly writer: string;
+  /** Bytes of the file. */
+  readonly size: number;
+  /** All codes, one after the other: a view of the file. */
+  readonly codes: Uint8Array;
+  readonly words: Words;
+  readonly tensors: Map<string, Tensor>;
+  /** The name of the kernel that searches. */
+  readonly kernel: string;
+  /** The packed code of a word or row: a view of the file, not to be written to. */
+  code(key: Key): Uint8Array;
+  /** The share of bits that agree. */
+  similarity(a: Key, b: Key): number;
+  /** (b AND NOT a) OR c: the first positive without the negatives, with the other positives. */
+  combine(positive: Key[], negative?: Key[]): Uint8Array;
+  /** The k nearest rows of a code (or the furthest, furthest first), ties in row order. */
+  nearest(
+    code: Uint8Array,
+    k?: number,
+    options?: { furthest?: boolean },
+  ): { row: number; distance: number }[];
+  /** The closest words, those asked about left out. */
+  mostSimilar(
+    positive: Key | Key[],
+    options?: { negative?: Key[]; k?: number; furthest?: boolean },
+  ): Neighbor[];
+  /** Read every byte and check it, or reject with FormatError. */
+  verify(): Promise<void>;
+}
+
+/** Check the header of a file's bytes and return its BinaryVectors; throws FormatError. */
+export function open(bytes: ArrayBuffer | Uint8Array, kernel?: Kernel): BinaryVectors;

@@ -1,0 +1,45 @@
+/** Words spelled like one that is not there. */
+
+const encoder = new TextEncoder();
+const EDITS = 2;
+
+/** Up to `most` words: other letter case first, then by edits of their bytes, then by row. */
+export function nearSpellings(words, word, most = 3) {
+  const cases = [
+    word.toLowerCase(),
+    word.toUpperCase(),
+    word.charAt(0).toUpperCase() + word.slice(1).toLowerCase(),
+  ];
+  const near = cases.map((each) => words.find(each)).filter((row) => row !== null);
+  const wanted = encoder.encode(word);
+  if (words.bytes && wanted.length > 0 && wanted.length <= 64) {
+    const within = wanted.length <= 4 ? 1 : EDITS;
+    const found = Array.from({ length: within + 1 }, () => []);
+    for (let row = 0; row < words.length; row++) {
+      if (Math.abs(words.byteLength(row) - wanted.length) > within) continue;
+      const edits = distance(words.bytes(row), wanted, within);
+      if (edits <= within && found[edits].length < most) found[edits].push(row);
+      if (found[1].length === most && found[0].length === 0) break; // rows come in order: none is better
+    }
+    near.push(...found.flat());
+  }
+  return [...new Set(near)].slice(0, most).map((row) => words.at(row));
+}
+
+/** Levenshtein distance of two byte strings, or anything above `within` once it is above. */
+function distance(a, b, within) {
+  const row = new Uint8Array(b.length + 1);
+  for (let j = 1; j <= b.length; j++) row[j] = j;
+  for (let i = 1; i <= a.length; i++) {
+    let diagonal = row[0];
+    let least = (row[0] = i);
+    for (let j = 1; j <= b.length; j++) {
+      const above = row[j];
+      row[j] = Math.min(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] === b[j - 1] ? 0 : 1));
+      diagonal = above;
+      least = Math.min(least, row[j]);
+    }
+    if (least > within) return within + 1;
+  }
+  return row[b.length];
+}

@@ -1,0 +1,117 @@
+/** Two words and their bits, one beside the other. */
+import { bit, colours, drawn, sharp } from "../bits.js";
+import { combobox } from "../combobox.js";
+import { count, h, link, percent, wordText } from "../dom.js";
+import { unknownWord } from "../neighbors.js";
+
+const LARGEST = 32; // CSS pixels of a cell
+
+export function compareView({ ask, go, say, facts, latest }) {
+  const answer = h("div", { class: "answer" });
+  const field = (label) =>
+    combobox({
+      label,
+      suggest: (prefix, most) => ask("suggest", { prefix, most }),
+      onWord: (_, committed) => go({ compare: one.word, with: other.word }, { committed }),
+    });
+  const one = field("Compare");
+  const other = field("with");
+
+  async function update({ compare: a, with: b }) {
+    one.word = a;
+    other.word = b;
+    const found = await latest(ask("compare", { a, b }));
+    if (found.error) {
+      const instead = (each) =>
+        link({ compare: a === found.error.word ? each : a, with: b === found.error.word ? each : b });
+      return answer.replaceChildren(unknownWord(found.error, instead));
+    }
+    const { nBits } = facts();
+    const counts = tally(found.codes, nBits);
+    const agree = counts.both + counts.neither;
+    const canvas = h("canvas", {
+      class: "grid",
+      role: "img",
+      "aria-label": `${agree} of ${nBits} bits agree`,
+    });
+    answer.replaceChildren(
+      h(
+        "p",
+        { class: "verdict" },
+        h("strong", {}, percent(found.similarity)),
+        ` ${count(agree)} of ${count(nBits)} bits agree`,
+      ),
+      canvas,
+      legend(found, counts),
+    );
+    drawn(canvas, () => paint(canvas, found.codes, nBits));
+    say(wordText(found.a), " and ", wordText(found.b), `: ${agree} of ${nBits} bits agree`);
+  }
+
+  const question = h("div", { class: "sentence" }, one.element, other.element);
+  return {
+    title: (state) => `${state.compare} – ${state.with}`,
+    element: h(
+      "section",
+      { "aria-label": "Compare two words" },
+      h("h1", { class: "visually-hidden" }, "Compare two words"),
+      question,
+      answer,
+    ),
+    update,
+  };
+}
+
+function tally([a, b], nBits) {
+  const counts = { both: 0, neither: 0, first: 0, second: 0 };
+  for (let i = 0; i < nBits; i++) counts[["neither", "second", "first", "both"][2 * bit(a, i) + bit(b, i)]]++;
+  return counts;
+}
+
+function legend({ a, b }, counts) {
+  const item = (kind, number, ...words) =>
+    h(
+      "li",
+      {},
+      h("span", { class: `cell ${kind}`, "aria-hidden": "true" }),
+      h("span", {}, h("span", { class: "number" }, count(number)), " have ", ...words),
+    );
+  return h(
+    "ul",
+    { class: "legend" },
+    item("both", counts.both, "a 1 in both"),
+    item("neither", counts.neither, "a 0 in both"),
+    item("first", counts.first, "a 1 in ", wordText(a), " only"),
+    item("second", counts.second, "a 1 in ", wordText(b), " only"),
+  );
+}
+
+/** A cell a bit: full where both have a 1, empty where neither has, half where one has. */
+function paint(canvas, [a, b], nBits) {
+  // About four times as wide as high: 32 × 8 cells for 256 bits, or 16 × 16 on a phone.
+  let across = 2 ** Math.ceil(Math.log2(Math.sqrt(4 * nBits)));
+  const smallest = nBits > 256 ? 8 : 16;
+  while (across > 16 && canvas.clientWidth / across < smallest) across /= 2;
+  const size = Math.min(canvas.clientWidth / across, LARGEST);
+  const rows = Math.ceil(nBits / across);
+  canvas.style.blockSize = `${rows * size}px`;
+  const { context } = sharp(canvas, rows * size);
+  const { one, zero, line } = colours();
+  const gap = Math.max(1, size / 9);
+  for (let i = 0; i < nBits; i++) {
+    const [x, y, side] = [(i % across) * size, Math.floor(i / across) * size, size - gap];
+    const [inA, inB] = [bit(a, i), bit(b, i)];
+    context.fillStyle = inA && inB ? one : zero;
+    context.fillRect(x, y, side, side);
+    if (inA && inB) continue;
+    context.strokeStyle = line;
+    context.strokeRect(x + 0.5, y + 0.5, side - 1, side - 1);
+    if (inA === inB) continue;
+    context.fillStyle = one;
+    context.beginPath();
+    context.moveTo(inA ? x : x + side, inA ? y : y + side);
+    context.lineTo(x + side, y);
+    context.lineTo(x, y + side);
+    context.fill();
+  }
+}

@@ -1,0 +1,117 @@
+/** The floats and the file, drawn to scale. */
+import { count, h, megabytes } from "../dom.js";
+
+const KINDS = [
+  ["codes", "the bits", (name) => name === "codes" || name === "padding"],
+  ["text", "the words", (name) => name === "words"],
+  ["order", "finding a word", (name) => name === "word_ends" || name === "word_order"],
+  ["coder", "the way back to floats", () => true],
+];
+
+export function sizeView({ facts, say }) {
+  const element = h("section", { "aria-label": "Size" });
+
+  function update() {
+    const { words, dims, nBits, size, parts } = facts();
+    const floats = words * dims * 4;
+    const largest = Math.max(floats, size, 1);
+    const ratio = floats / size;
+    const shares = grouped(parts, size);
+    const file = square(
+      "bits",
+      size / largest,
+      shares.map(({ kind, bytes }) => {
+        const stripe = h("span", { class: `stripe ${kind}` });
+        stripe.style.blockSize = `${(100 * bytes) / size}%`;
+        return stripe;
+      }),
+    );
+    element.replaceChildren(
+      h(
+        "h1",
+        { class: "statement" },
+        ratio >= 1 ? `${ratio.toFixed(1)} times smaller, in one file` : "One file, ready to search",
+      ),
+      h(
+        "div",
+        { class: "scale" },
+        h(
+          "figure",
+          {},
+          square("floats", floats / largest),
+          h(
+            "figcaption",
+            {},
+            h("strong", {}, megabytes(floats)),
+            ` as floats: ${count(words)} × ${count(dims)} × 4 bytes`,
+          ),
+        ),
+        h(
+          "figure",
+          {},
+          file,
+          h(
+            "figcaption",
+            {},
+            h("strong", {}, megabytes(size)),
+            ` as this file: ${count(nBits)} bits a word, and all that a search needs`,
+          ),
+        ),
+      ),
+      h("h2", {}, "What is in the file"),
+      h(
+        "table",
+        { class: "parts" },
+        h("caption", { class: "visually-hidden" }, "Parts of the file and their bytes"),
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            h("th", { scope: "col" }, "part"),
+            h("th", { scope: "col" }, "size"),
+            h("th", { scope: "col" }, "bytes a word"),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          ...shares.map(({ kind, label, bytes }) =>
+            h(
+              "tr",
+              {},
+              h("th", { scope: "row" }, h("span", { class: `cell ${kind}`, "aria-hidden": "true" }), label),
+              h("td", {}, megabytes(bytes)),
+              h("td", {}, words ? (bytes / words).toFixed(1) : "–"),
+            ),
+          ),
+        ),
+      ),
+      h(
+        "p",
+        { class: "small" },
+        "Areas are to scale. A phone on 10 Mbit/s waits ",
+        `${seconds(floats)} for the floats, ${seconds(size)} for the file.`,
+      ),
+    );
+    say(`${megabytes(floats)} of floats, ${megabytes(size)} as a file of bits`);
+  }
+
+  return { title: () => "Size", element, update };
+}
+
+const seconds = (bytes) => `${Math.max(1, Math.round(bytes / 1.25e6))} s`;
+
+function square(kind, share, children = []) {
+  const element = h("div", { class: `square ${kind}`, "aria-hidden": "true" }, ...children);
+  element.style.inlineSize = `${100 * Math.sqrt(share)}%`;
+  return element;
+}
+
+function grouped(parts, size) {
+  const groups = KINDS.map(([kind, label]) => ({ kind, label, bytes: 0 }));
+  for (const { name, bytes } of parts) groups[KINDS.findIndex(([, , has]) => has(name))].bytes += bytes;
+  groups.at(-1).bytes += size - parts.reduce((sum, { bytes }) => sum + bytes, 0); // the header
+  return groups.filter(({ bytes }) => bytes > 0);
+}

@@ -1,0 +1,149 @@
+/**
+ * Words and their rows, looked up in the file as it lies: `text` is all words in row order as one
+ * run of UTF-8, `ends` where each ends in it, `order` the rows sorted by the words' bytes.
+ */
+import { FormatError } from "./format.js";
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/** An immutable list of different words that knows the row of each. */
+export class Vocabulary {
+  #text;
+  #ends;
+  #order;
+
+  constructor(text, ends, order, rows) {
+    const whole = (part) => ["U32", "U64"].includes(part.dtype) && part.shape.length === 1;
+    if (text.dtype !== "U8" || text.shape.length !== 1 || !whole(ends) || !whole(order)) {
+      throw new FormatError("damaged: the vocabulary's arrays do not fit");
+    }
+    if (ends.shape[0] !== rows || order.shape[0] !== rows) {
+      throw new FormatError(`damaged: ${ends.shape[0]} words for ${rows} codes`);
+    }
+    [this.#text, this.#ends, this.#order] = [text.data, ends.data, order.data];
+    this.length = rows;
+  }
+
+  /** The word of a row. */
+  at(row) {
+    try {
+      return decoder.decode(this.bytes(row));
+    } catch (error) {
+      if (error instanceof FormatError) throw error;
+      throw new FormatError(`damaged: word ${row} is not valid UTF-8`);
+    }
+  }
+
+  /** The row of a word, or null. */
+  find(word) {
+    if (LONE_SURROGATE.test(word)) return null; // no UTF-8 for it
+    const wanted = encoder.encode(word);
+    const place = this.#firstPlace((bytes) => compare(bytes, wanted) >= 0);
+    const row = place < this.length ? this.#rowAt(place) : null;
+    return row !== null && compare(this.bytes(row), wanted) === 0 ? row : null;
+  }
+
+  /** The rows of the first `most` words, in row order, that start with `prefix`. */
+  startingWith(prefix, most = 8) {
+    if (LONE_SURROGATE.test(prefix)) return [];
+    const wanted = encoder.encode(prefix);
+    const start = this.#firstPlace((bytes) => compare(bytes, wanted) >= 0);
+    const stop = this.#firstPlace((bytes) => compare(bytes.subarray(0, wanted.length), wanted) > 0);
+    const first = []; // kept sorted; rows stand in falling frequency in most files
+    for (let place = start; place < stop; place++) {
+      const row = this.#rowAt(place);
+      if (first.length === most && row > first[most - 1]) continue;
+      const at = first.findIndex((other) => other > row);
+      first.splice(at < 0 ? first.length : at, 0, row);
+      first.length = Math.min(first.length, most);
+    }
+    return first;
+  }
+
+  /** The length of a word's bytes, unchecked: a cheap way to pass over most words. */
+  byteLength(row) {
+    return Number(this.#ends[row]) - (row ? Number(this.#ends[row - 1]) : 0);
+  }
+
+  /** A word's bytes, as a view. */
+  bytes(row) {
+    const start = row ? Number(this.#ends[row - 1]) : 0;
+    const end = Number(this.#ends[row]);
+    if (!(start <= end && end <= this.#text.length)) {
+      throw new FormatError(`damaged: word ${row} lies at bytes ${start} to ${end}`);
+    }
+    return this.#text.subarray(start, end);
+  }
+
+  /** Read everything and check it. */
+  verify() {
+    const last = this.length ? Number(this.#ends[this.length - 1]) : 0;
+    if (last !== this.#text.length) throw new FormatError("damaged: the words' ends do not fit their text");
+    for (let row = 0; row < this.length; row++) this.at(row);
+    // Strictly rising words are all different, so their rows are a permutation.
+    for (let place = 1; place < this.length; place++) {
+      const [before, after] = [this.#rowAt(place - 1), this.#rowAt(place)];
+      if (compare(this.bytes(before), this.bytes(after)) >= 0) {
+        throw new FormatError("damaged: the words are not in order");
+      }
+    }
+    if (this.length) this.#rowAt(0);
+  }
+
+  #rowAt(place) {
+    const row = Number(this.#order[place]);
+    if (!(row < this.length))
+      throw new FormatError(`damaged: the vocabulary points at row ${row} of ${this.length}`);
+    return row;
+  }
+
+  /** Binary search: the first place in the order whose word's bytes satisfy `reached`. */
+  #firstPlace(reached) {
+    let [low, high] = [0, this.length];
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2);
+      if (reached(this.bytes(this.#rowAt(middle)))) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+}
+
+/** The words of a matrix that came without any: each row goes by its number. */
+export class RowNumbers {
+  constructor(rows) {
+    this.length = rows;
+  }
+
+  at(row) {
+    return String(row);
+  }
+
+  find(word) {
+    const row = /^(0|[1-9]\d{0,14})$/.test(word) ? Number(word) : -1;
+    return row >= 0 && row < this.length ? row : null;
+  }
+
+  startingWith(prefix, most = 8) {
+    const rows = [];
+    const first = this.find(prefix);
+    if (first === null && prefix !== "") return rows;
+    // 7, then 70 to 79, then 700 to 799, …: already in row order
+    for (let low = first ?? 0, span = first === null ? most : 1; low < this.length; low *= 10, span *= 10) {
+      for (let row = low; row < Math.min(low + span, this.length) && rows.length < most; row++)
+        rows.push(row);
+      if (low === 0 || rows.length === most) break;
+    }
+    return rows;
+  }
+
+  verify() {}
+}
+
+function compare(a, b) {
+  const shorter = Math.min(a.length, b.length);
+  for (let i = 0; i < shorter; i++) if (a[i] !== b[i]) return a[i] - b[i];
+  return a.length - b.length;
+}

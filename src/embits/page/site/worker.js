@@ -1,0 +1,189 @@
+/**
+ * The worker holds the file and answers questions about it, so that typing never waits for a
+ * search. A question is { id, question, details }, an answer { id, answer } or { id, error }.
+ */
+import { open, UnknownWordError } from "./embits.js";
+import { simdRoom } from "./simd.js";
+import { nearSpellings } from "./spelling.js";
+
+const PROGRESS_EVERY_MS = 60;
+const PART = 1 << 18;
+const WARM_UP = 10; // searches before the first question: engines compile what they see running
+const WARM_UP_MS = 150;
+let bits = null;
+
+const questions = {
+  /** Read a file, from the page's folder ({ url, size, cache }) or from the visitor ({ file }). */
+  async load({ url, file, size, cache, plain }) {
+    const total = file ? file.size : size;
+    const source = file ? file.stream() : await download(url);
+    const room = plain ? null : await simdRoom(await kernel(), total);
+    const bytes = room?.bytes ?? new Uint8Array(total);
+    const length = await fill(bytes, source);
+    self.postMessage({ progress: { done: length, total } });
+    const start = performance.now();
+    const opened = open(bytes.subarray(0, length), room?.countDifferences);
+    const first = opened.words.startingWith("", 8).map((row) => opened.words.at(row)); // reads all of the order
+    for (let i = 0; i < WARM_UP && opened.length && performance.now() - start < WARM_UP_MS; i++) {
+      opened.nearest(opened.code(0), 10);
+    }
+    bits = opened;
+    const ms = performance.now() - start;
+    if (cache) keep(bytes, url, cache).catch(() => self.postMessage({ kept: false }));
+    return { ...describe(), first, ms };
+  },
+
+  /** Words that start with what was typed; in lower case too, where nothing else does. */
+  suggest({ prefix, most }) {
+    const rows = bits.words.startingWith(prefix, most);
+    const lower = prefix.toLowerCase();
+    if (rows.length < most && lower !== prefix) {
+      for (const row of bits.words.startingWith(lower, most - rows.length))
+        if (!rows.includes(row)) rows.push(row);
+    }
+    return rows.map((row) => bits.words.at(row));
+  },
+
+  closest({ word, k }) {
+    const found = existing(word);
+    return { word: found, code: bits.code(found).slice(), ...timed(() => bits.mostSimilar(found, { k })) };
+  },
+
+  analogy({ a, b, c, k }) {
+    const [from, to, like] = [a, b, c].map(existing);
+    const ask = () => bits.mostSimilar([to, like], { negative: [from], k });
+    return { a: from, b: to, c: like, code: bits.combine([to, like], [from]), ...timed(ask) };
+  },
+
+  compare({ a, b }) {
+    const [one, other] = [existing(a), existing(b)];
+    return {
+      a: one,
+      b: other,
+      codes: [one, other].map((word) => bits.code(word).slice()),
+      similarity: bits.similarity(one, other),
+    };
+  },
+
+  /** The paper's figure: the closest words of a word, and the furthest. */
+  picture({ word, most }) {
+    const found = existing(word);
+    const half = Math.min(most, Math.floor((bits.length - 1) / 2));
+    const closest = timed(() => bits.mostSimilar(found, { k: half }));
+    const furthest = timed(() => bits.mostSimilar(found, { k: half, furthest: true }));
+    return {
+      word: found,
+      code: bits.code(found).slice(),
+      closest: closest.neighbors,
+      furthest: furthest.neighbors.reverse(),
+      ms: closest.ms + furthest.ms,
+    };
+  },
+
+  near: ({ word }) => nearSpellings(bits.words, word),
+
+  async verify() {
+    const start = performance.now();
+    await bits.verify();
+    return { ms: performance.now() - start };
+  },
+};
+
+self.onmessage = async ({ data: { id, question, details } }) => {
+  try {
+    self.postMessage({ id, answer: await questions[question](details) });
+  } catch (error) {
+    const { name, message, word } = error;
+    self.postMessage({ id, error: { name, message, word } });
+  }
+};
+
+function timed(ask) {
+  const start = performance.now();
+  const neighbors = ask();
+  const ms = performance.now() - start;
+  return { neighbors: neighbors.map((each) => ({ ...each, code: bits.code(each.row).slice() })), ms };
+}
+
+function existing(word) {
+  for (const each of [word, word.toLowerCase()]) if (bits.words.find(each) !== null) return each;
+  throw new UnknownWordError(word);
+}
+
+function describe() {
+  const parts = [...bits.tensors.values()].map(({ name, bytes }) => ({ name, bytes: bytes.length }));
+  const { length, nBits, dims, method, size, kernel, codes, tensors } = bits;
+  const named = tensors.has("words");
+  return { words: length, named, nBits, dims, method, size, kernel, parts, codeBytes: codes.length };
+}
+
+async function download(url) {
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`the server answered ${response.status} for the vectors`);
+  return response.body;
+}
+
+async function kernel() {
+  return new Uint8Array(await (await fetch("kernel.wasm")).arrayBuffer());
+}
+
+/**
+ * Read a stream into its place, through one small buffer where the stream can fill ours: else all
+ * its parts would be garbage as large as the file. A file longer than was said is an error.
+ */
+async function fill(bytes, stream) {
+  const { read, cancel } = reader(stream);
+  let done = 0;
+  let said = 0;
+  for (let part = await read(); part; part = await read()) {
+    if (done + part.length > bytes.length) {
+      cancel();
+      throw new Error(`the file is longer than the ${bytes.length} bytes it should have`);
+    }
+    bytes.set(part, done);
+    done += part.length;
+    if (performance.now() - said > PROGRESS_EVERY_MS) {
+      said = performance.now();
+      self.postMessage({ progress: { done, total: bytes.length } });
+    }
+  }
+  return done;
+}
+
+function reader(stream) {
+  try {
+    const byob = stream.getReader({ mode: "byob" });
+    let buffer = new ArrayBuffer(PART);
+    const read = async () => {
+      const { value, done } = await byob.read(new Uint8Array(buffer));
+      if (done) return null;
+      buffer = value.buffer; // it went there and came back
+      return value;
+    };
+    return { read, cancel: () => byob.cancel() };
+  } catch {
+    const plain = stream.getReader();
+    return { read: async () => (await plain.read()).value ?? null, cancel: () => plain.cancel() };
+  }
+}
+
+/** Keep the vectors for use without a network, from memory and not from the network again. */
+async function keep(bytes, url, cacheName) {
+  if (!self.caches) return;
+  await new Promise((done) => setTimeout(done, 500)); // the first answers go first
+  const cache = await caches.open(cacheName);
+  if (!(await cache.match(url))) await cache.put(url, new Response(inParts(bytes)));
+  self.postMessage({ kept: true });
+}
+
+/** Bytes as a stream: a part at a time is copied, and not the whole file. */
+function inParts(bytes) {
+  let at = 0;
+  return new ReadableStream({
+    pull(controller) {
+      if (at >= bytes.length) return controller.close();
+      controller.enqueue(bytes.slice(at, at + PART));
+      at += PART;
+    },
+  });
+}

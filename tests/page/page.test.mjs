@@ -1,0 +1,355 @@
+// The page in headless Chromium. Run by tests/test_page.py, which writes the page of a file with
+// known words and, in expected.json, what Python answers about it.
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import { launch, ready } from "./browser.mjs";
+import { serve } from "./server.mjs";
+
+const folder = process.env.PAGE_FOLDER;
+const expected = JSON.parse(readFileSync(process.env.PAGE_EXPECTED, "utf8"));
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const vectors = readdirSync(folder).find((name) => name.endsWith(".safetensors"));
+const VIEWS = [
+  "#word=queen",
+  "#compare=queen&with=king",
+  "#a=man&b=king&c=woman",
+  "#picture=queen",
+  "#size=1",
+];
+const SIZES = { phone: { width: 390, height: 844 }, desktop: { width: 1280, height: 800 } };
+
+let browser, server;
+before(async () => {
+  browser = await launch();
+  server = await serve(folder);
+});
+after(async () => {
+  await browser.close();
+  await server.stop();
+});
+
+/** Open the page; whatever it complains about, or asks of another host, fails the test. */
+async function visit(hash, options = {}, address = server.address) {
+  const context = await browser.newContext({ viewport: SIZES.desktop, ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(15_000);
+  const complaints = [];
+  page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
+  page.on("pageerror", (error) => complaints.push(String(error)));
+  page.on(
+    "request",
+    (request) => request.url().startsWith(address) || complaints.push(`asked ${request.url()}`),
+  );
+  await page.goto(address + hash);
+  return { page, context, complaints };
+}
+async function visitReady(...details) {
+  const visited = await visit(...details);
+  await ready(visited.page);
+  return visited;
+}
+const shown = (page) => page.locator(".neighbors tbody .word").allTextContents();
+const showing = (page, first) =>
+  page
+    .locator(".neighbors tbody tr", { has: page.locator(".word", { hasText: new RegExp(`^${first}$`) }) })
+    .first()
+    .waitFor();
+const alert = (page, said) => page.getByRole("alert").filter({ hasText: said });
+const text = (page, selector) => page.locator(selector).textContent();
+
+test("closest words come as one types, with suggestions, and are Python's", async () => {
+  const { page, context, complaints } = await visitReady("");
+  const field = page.getByRole("combobox", { name: "Closest words to" });
+  await field.fill("");
+  await field.pressSequentially("kin");
+  await page.getByRole("option", { name: "king", exact: true }).waitFor();
+  await field.press("ArrowDown");
+  await field.press("Enter");
+  await showing(page, expected.closest.king[0][0]);
+  assert.deepEqual(
+    await shown(page),
+    expected.closest.king.map(([word]) => word),
+  );
+  assert.deepEqual(
+    await page.locator("tbody .number").allTextContents(),
+    expected.closest.king.map(([, share]) => `${(100 * share).toFixed(1)} %`),
+  );
+  assert.match(page.url(), /#word=king$/);
+  assert.match(
+    await text(page, "#status"),
+    /10 closest to king: [\d.]+ m?s, 96\.0 kB of bits, WebAssembly SIMD/,
+  );
+  assert.deepEqual(complaints, []);
+  await context.close();
+});
+
+test("both kernels answer as Python does for 1,000 words", async () => {
+  for (const [search, kernel] of [
+    ["", "WebAssembly SIMD"],
+    ["?plain", "JavaScript"],
+  ]) {
+    const { page, context } = await visitReady(search);
+    const answers = await page.evaluate(async (words) => {
+      const found = await Promise.all(words.map((word) => embits.ask("closest", { word, k: 10 })));
+      return found.map(({ neighbors }) => neighbors.map(({ word, similarity }) => [word, similarity]));
+    }, Object.keys(expected.thousand));
+    assert.equal(answers.length, 1000);
+    assert.deepEqual(answers, Object.values(expected.thousand));
+    assert.match(await text(page, "#status"), new RegExp(kernel));
+    await context.close();
+  }
+});
+
+test("the analogy is (b and not a) or c, as in Python", async () => {
+  const { page, context, complaints } = await visitReady("#a=man&b=king&c=woman");
+  await showing(page, expected.analogy[0][0]);
+  assert.deepEqual(
+    await shown(page),
+    expected.analogy.map(([word]) => word),
+  );
+  assert.equal(await text(page, ".formula"), "(king and not man) or woman");
+  assert.deepEqual(complaints, []);
+  await context.close();
+});
+
+test("two words are compared, and their bits drawn", async () => {
+  const { page, context, complaints } = await visitReady("#compare=queen&with=king");
+  const agree = Math.round(expected.similarity * expected.bits);
+  await page.getByRole("img", { name: `${agree} of ${expected.bits} bits agree` }).waitFor();
+  assert.deepEqual(complaints, []);
+  await context.close();
+});
+
+test("the picture zooms with keys, buttons and the wheel", async () => {
+  const { page, context, complaints } = await visitReady("#picture=queen");
+  const picture = page.locator("canvas.picture");
+  const pixels = async () => {
+    await page.evaluate(
+      () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+    );
+    return picture.evaluate((canvas) => canvas.toDataURL());
+  };
+  await picture.waitFor();
+  const seen = new Set([await pixels()]);
+  for (const act of [
+    () => picture.press("+"),
+    () => picture.press("ArrowRight"),
+    () => page.getByRole("button", { name: "Zoom in" }).click(),
+    () => picture.dispatchEvent("wheel", { deltaY: -300, clientX: 300, clientY: 500 }),
+  ]) {
+    await act();
+    seen.add(await pixels());
+  }
+  assert.equal(seen.size, 5);
+  await page.getByRole("button", { name: "Fit the whole picture" }).click();
+  assert.ok(seen.has(await pixels()));
+  assert.equal(await page.locator(".two-lists li").count(), 100);
+  assert.deepEqual(complaints, []);
+  await context.close();
+});
+
+test("every state is a link; back and forward work", async () => {
+  const { page, context } = await visitReady("#word=queen");
+  await showing(page, expected.closest.queen[0][0]);
+  await page.locator(".neighbors tbody a").first().click();
+  const next = expected.closest.queen[0][0];
+  await page.waitForFunction((word) => document.title.startsWith(word), next);
+  await page.getByRole("link", { name: "Size" }).click();
+  await page.getByText("What is in the file").waitFor();
+  await page.goBack();
+  await page.waitForFunction((word) => document.title.startsWith(word), next);
+  assert.equal(await page.getByRole("combobox").inputValue(), next);
+  await page.goBack();
+  await showing(page, expected.closest.queen[0][0]);
+  assert.equal(await page.getByRole("combobox").inputValue(), "queen");
+  await page.goForward();
+  await page.waitForFunction((word) => document.title.startsWith(word), next);
+  // What somebody types is one step, however they pause.
+  const field = page.getByRole("combobox");
+  await field.fill("wo");
+  await page.waitForTimeout(400);
+  await field.fill("word77");
+  await page.waitForTimeout(400);
+  await field.fill("king");
+  await field.press("Enter");
+  await showing(page, expected.closest.king[0][0]);
+  assert.match(page.url(), /#word=king$/);
+  await page.goBack();
+  await page.waitForFunction((word) => document.title.startsWith(word), next);
+  await context.close();
+});
+
+test("words are data: nothing in them runs, in any script they read as they are", async () => {
+  const { page, context, complaints } = await visitReady("");
+  for (const [i, word] of expected.strange.entries()) {
+    for (const key of i < 3 ? ["word", "picture"] : ["word"]) {
+      await page.evaluate((hash) => (location.hash = hash), `#${new URLSearchParams({ [key]: word })}`);
+      await page.waitForFunction((title) => document.title.startsWith(title), word.trim() || "·");
+      assert.equal(await page.getByRole("combobox").inputValue(), word);
+    }
+    await page.evaluate((hash) => (location.hash = hash), `#${new URLSearchParams({ word })}`);
+    await page.locator("thead .word").waitFor();
+  }
+  await page.evaluate(() => (location.hash = "#word=" + encodeURIComponent("<b>nowhere</b>")));
+  await alert(page, "<b>nowhere</b> is not in the vocabulary").waitFor();
+  assert.equal(await page.locator("main img, main script, main b").count(), 0);
+  assert.equal(await page.evaluate(() => globalThis.hacked), undefined);
+  assert.deepEqual(complaints, []);
+  // And if code ever tried: the browser itself refuses to make elements of text.
+  const refused = await page.evaluate(() => {
+    try {
+      document.body.innerHTML = "<img>";
+      return "not refused";
+    } catch (error) {
+      return error.name;
+    }
+  });
+  assert.equal(refused, "TypeError");
+  await context.close();
+});
+
+test("an unknown word gets near spellings, as links", async () => {
+  const { page, context } = await visitReady("#word=qeen");
+  await page.getByRole("alert").getByRole("link", { name: "queen" }).click();
+  await showing(page, expected.closest.queen[0][0]);
+  await context.close();
+});
+
+test("a visitor's own file is opened from the button and by dropping it; a damaged one is refused", async () => {
+  const { page, context } = await visitReady("");
+  const whole = readFileSync(new URL("../golden/lsh-100-bits.safetensors", import.meta.url));
+  const damaged = Buffer.from(whole);
+  damaged[whole.indexOf("golden")] ^= 1;
+  await page
+    .locator("#file")
+    .setInputFiles({ name: "<i>bad</i>.safetensors", mimeType: "", buffer: damaged });
+  await alert(page, "<i>bad</i>.safetensors: damaged: the header does not match its checksum").waitFor();
+  assert.equal((await shown(page)).length, 10); // what was open still is
+  await page.locator("#file").setInputFiles({ name: "own.safetensors", mimeType: "", buffer: whole });
+  await page.getByText("224 words × 100 bits").waitFor();
+  const other = readFileSync(new URL("../golden/lsh-256-bits-rows.safetensors", import.meta.url));
+  await page.evaluate(
+    (bytes) => {
+      const transfer = new DataTransfer();
+      transfer.items.add(new File([Uint8Array.from(bytes)], "dropped.safetensors"));
+      dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, cancelable: true }));
+    },
+    [...other],
+  );
+  await page.getByText("60 rows × 256 bits").waitFor();
+  await page.getByRole("button", { name: "Check every byte" }).click();
+  await page.getByText("Every byte is as it was written").waitFor();
+  await context.close();
+});
+
+test("a page whose vectors are damaged, cut or gone says so, and offers to open others", async () => {
+  const flip = (bytes) => Buffer.from(bytes.map((byte, i) => (i === 300 ? byte ^ 1 : byte)));
+  const kinds = {
+    checksum: flip,
+    "cut short": (bytes) => bytes.subarray(0, -1),
+    "longer than": (bytes) => Buffer.concat([bytes, bytes]),
+    404: () => {
+      throw new Error();
+    },
+  };
+  for (const [said, change] of Object.entries(kinds)) {
+    const other = await serve(folder, (name, bytes) => (name === vectors ? change(bytes) : bytes));
+    const { page, context } = await visit("", { serviceWorkers: "block" }, other.address);
+    await alert(page, said).waitFor();
+    await page.getByRole("button", { name: "Drop an embits file here" }).waitFor();
+    await context.close();
+    await other.stop();
+  }
+});
+
+test("the server of --open serves it whole, under its policy for workers too", async () => {
+  const { page, context, complaints } = await visitReady("#word=queen", {}, process.env.PAGE_OPENED);
+  await showing(page, expected.closest.queen[0][0]);
+  assert.match(await text(page, "#status"), /WebAssembly SIMD/);
+  assert.deepEqual(complaints, []);
+  await context.close();
+});
+
+test("while the vectors are on their way there is progress", async () => {
+  const context = await browser.newContext({ serviceWorkers: "block" });
+  const page = await context.newPage();
+  let arrive;
+  const arrived = new Promise((done) => (arrive = done));
+  await page.route("**/*.safetensors", async (route) => (await arrived, route.continue()));
+  await page.goto(server.address);
+  await page.getByRole("heading", { name: "Opening the vectors" }).waitFor();
+  await page.getByRole("progressbar", { name: "Opening the vectors" }).waitFor();
+  arrive();
+  await ready(page);
+  assert.equal(await page.getByRole("progressbar").count(), 0);
+  await context.close();
+});
+
+test("it works with the server gone, once it was there; it can be installed", async () => {
+  const passing = await serve(folder);
+  const { page, context } = await visitReady("#word=queen", {}, passing.address);
+  await page.getByText("works without a network").waitFor();
+  await page.evaluate(() => navigator.serviceWorker.ready);
+  const session = await context.newCDPSession(page);
+  const { installabilityErrors } = await session.send("Page.getInstallabilityErrors");
+  assert.deepEqual(
+    installabilityErrors.filter(({ errorId }) => errorId !== "in-incognito"),
+    [],
+  );
+  await passing.stop();
+  await page.reload();
+  await ready(page);
+  await page.evaluate(() => (location.hash = "#word=king"));
+  await showing(page, expected.closest.king[0][0]);
+  assert.match(await text(page, "#status"), /WebAssembly SIMD/);
+  await context.close();
+});
+
+test("phone and desktop, light and dark: nothing sticks out, and axe finds nothing", async () => {
+  const { page, context, complaints } = await visitReady(VIEWS[0]);
+  await page.evaluate(axe);
+  const hashes = [...VIEWS, `#${new URLSearchParams({ word: expected.longest })}`, "#word=nowhere-at-all"];
+  for (const hash of hashes) {
+    await page.evaluate((hash) => (location.hash = hash), hash);
+    await page.locator(".neighbors, .grid, .picture, .parts, .answer .problem").first().waitFor();
+    for (const [size, colorScheme] of [
+      ["phone", "light"],
+      ["phone", "dark"],
+      ["desktop", "light"],
+      ["desktop", "dark"],
+    ]) {
+      await page.setViewportSize(SIZES[size]);
+      await page.emulateMedia({ colorScheme });
+      await page.evaluate(
+        () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+      );
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(wide <= 0, `${hash} is ${wide} pixels too wide on a ${size}`);
+      if ((size === "phone") !== (colorScheme === "dark")) continue; // axe: dark phone, light desktop
+      const { violations } = await page.evaluate(() => axe.run());
+      assert.deepEqual(
+        violations.map(({ id, nodes }) => [id, nodes[0].html]),
+        [],
+        `${hash} on a ${size}`,
+      );
+    }
+  }
+  assert.deepEqual(complaints, []);
+  await context.close();
+});
+
+test("the keyboard reaches everything: skip link, tabs, field, answers", async () => {
+  const { page, context } = await visitReady("#word=queen");
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "skip");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "main");
+  assert.match(page.url(), /#word=queen$/);
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.getAttribute("role")), "combobox");
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.closest("tbody") !== null), true);
+  await context.close();
+});

@@ -1,0 +1,231 @@
+// The JavaScript reader: golden files, damaged files, kernels. Run by tests/test_page.py.
+import assert from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+
+const site = new URL("../../src/embits/page/site/", import.meta.url);
+const golden = new URL("../golden/", import.meta.url);
+const { open, FormatError, UnknownWordError } = await import(new URL("embits.js", site));
+const { hex, parseJSON, sha256 } = await import(new URL("format.js", site));
+const { countDifferences, select } = await import(new URL("search.js", site));
+const { simdRoom } = await import(new URL("simd.js", site));
+const { nearSpellings } = await import(new URL("spelling.js", site));
+
+const kernel = readFileSync(new URL("kernel.wasm", site));
+const files = readdirSync(golden).filter((name) => name.endsWith(".safetensors"));
+const read = (name) => new Uint8Array(readFileSync(new URL(name, golden)));
+const expected = JSON.parse(readFileSync(new URL("golden.json", golden), "utf8"));
+
+async function inRoom(bytes) {
+  const room = await simdRoom(kernel, bytes.length);
+  room.bytes.set(bytes);
+  return open(room.bytes, room.countDifferences);
+}
+
+for (const name of files) {
+  test(`${name} holds what Python found in it, with either kernel`, async () => {
+    const facts = expected[name];
+    for (const bits of [open(read(name)), await inRoom(read(name))]) {
+      await bits.verify();
+      assert.deepEqual(
+        [bits.length, bits.nBits, bits.dims, bits.method],
+        [facts.words, facts.bits, facts.dims, facts.method],
+      );
+      assert.deepEqual(
+        facts.first,
+        facts.first.map((_, row) => bits.words.at(row)),
+      );
+      for (const [word, neighbors] of Object.entries(facts.neighbors)) {
+        assert.deepEqual(
+          bits.mostSimilar(word, { k: 20 }).map(({ word, similarity }) => [word, similarity]),
+          neighbors,
+        );
+      }
+      if (facts.analogy.length) {
+        const [a, b, c] = facts.first;
+        assert.deepEqual(
+          bits.mostSimilar([b, c], { negative: [a], k: 9 }).map(({ word, similarity }) => [word, similarity]),
+          facts.analogy,
+        );
+      }
+    }
+  });
+}
+
+test("Node's buffers are read as they are, at any offset, and left as they were", () => {
+  const buffer = readFileSync(new URL("paper-64-bits.safetensors", golden));
+  const shifted = Buffer.concat([Buffer.from("abc"), buffer]).subarray(3);
+  for (const bytes of [
+    buffer,
+    buffer,
+    shifted,
+    buffer.buffer.slice(buffer.byteOffset, buffer.byteOffset + buffer.length),
+  ]) {
+    assert.equal(open(bytes).words.at(1), "queen");
+  }
+  assert.deepEqual(new Uint8Array(buffer), read("paper-64-bits.safetensors"));
+});
+
+test("every word is found at its row, and no other", () => {
+  const bits = open(read("lsh-100-bits.safetensors"));
+  for (let row = 0; row < bits.length; row++) assert.equal(bits.words.find(bits.words.at(row)), row);
+  for (const absent of ["", "quee\0", "quen", "\ud800", "zzz", "日本"])
+    assert.equal(bits.words.find(absent), null);
+  assert.throws(() => bits.mostSimilar("nowhere"), UnknownWordError);
+});
+
+test("suggestions are the words that start so, in row order", () => {
+  const { words } = open(read("lsh-100-bits.safetensors"));
+  const all = Array.from({ length: words.length }, (_, row) => words.at(row));
+  for (const prefix of ["", "q", "que", "queen", "word1", "日", "👩", " ", "<", "\ufeff", "nothing"]) {
+    const rows = all.flatMap((word, row) => (word.startsWith(prefix) ? [row] : []));
+    for (const most of [1, 3, 500])
+      assert.deepEqual(words.startingWith(prefix, most), rows.slice(0, most), prefix);
+  }
+});
+
+test("rows without words go by their number", () => {
+  const { words } = open(read("lsh-256-bits-rows.safetensors"));
+  assert.deepEqual(
+    [words.find("7"), words.find("60"), words.find("07"), words.find("x")],
+    [7, null, null, null],
+  );
+  assert.deepEqual(words.startingWith("5", 4), [5, 50, 51, 52]);
+  assert.deepEqual(words.startingWith("0", 4), [0]);
+  assert.deepEqual(words.startingWith("", 3), [0, 1, 2]);
+});
+
+test("near spellings are offered", () => {
+  const { words } = open(read("lsh-100-bits.safetensors"));
+  assert.deepEqual(nearSpellings(words, "QUEEN").slice(0, 2), ["queen", "Queen"]);
+  assert.ok(nearSpellings(words, "qeen").includes("queen"));
+});
+
+// -- damage ---------------------------------------------------------------------------------------
+
+test("every truncation is refused", () => {
+  const whole = read("lsh-3-bits-u64.safetensors");
+  for (let length = 0; length < whole.length; length++)
+    assert.throws(() => open(whole.slice(0, length)), FormatError, `${length}`);
+  assert.throws(() => open(Uint8Array.of(...whole, 0)), FormatError);
+});
+
+test("a flipped bit is noticed: in the header at open, in the tensors by verify", async () => {
+  const whole = read("lsh-3-bits-u64.safetensors");
+  const dataStart = 8 + Number(new DataView(whole.buffer).getBigUint64(0, true));
+  for (let at = 0; at < whole.length; at++) {
+    const bytes = whole.slice();
+    bytes[at] ^= 1 << (at % 8);
+    if (at < dataStart) assert.throws(() => open(bytes), FormatError, `byte ${at}`);
+    else await assert.rejects(async () => open(bytes).verify(), FormatError, `byte ${at}`);
+  }
+});
+
+test("verify works without crypto.subtle, as on a page over plain http", async (context) => {
+  if (globalThis.crypto) context.mock.getter(globalThis.crypto, "subtle", () => undefined);
+  const whole = read("paper-64-bits.safetensors");
+  await open(whole).verify();
+  whole[whole.length - 1] ^= 1;
+  await assert.rejects(() => open(whole).verify(), FormatError);
+});
+
+test("other files are refused for what they are", () => {
+  for (const bytes of [
+    new Uint8Array(0),
+    new Uint8Array(100),
+    new Uint8Array(100).fill(255),
+    new TextEncoder().encode("word 0.1 0.2\n".repeat(10)),
+  ]) {
+    assert.throws(() => open(bytes), FormatError);
+  }
+});
+
+// -- its parts ------------------------------------------------------------------------------------
+
+test("SHA-256 is SHA-256", () => {
+  for (const length of [0, 1, 55, 56, 63, 64, 65, 1000]) {
+    const bytes = randomBytes(length);
+    assert.equal(hex(sha256(bytes)), createHash("sha256").update(bytes).digest("hex"));
+  }
+});
+
+test("JSON is read as JSON.parse reads it, and names that appear twice are refused", () => {
+  for (const text of [
+    '{"a":[],"b":{},"c":[1,-2.5e3,{"x":null}],"d":"\\u00e9\\n"}',
+    "[]",
+    "3",
+    " [ true , false ] ",
+    '"x"',
+  ]) {
+    const plain = (value) =>
+      value instanceof Map
+        ? Object.fromEntries([...value].map(([key, each]) => [key, plain(each)]))
+        : Array.isArray(value)
+          ? value.map(plain)
+          : value;
+    assert.deepEqual(plain(parseJSON(text)), JSON.parse(text));
+  }
+  const bad = [
+    '{"a":1,"a":2}',
+    '[{"a":{"b":1,"b":1}}]',
+    '{"a":1,}',
+    "[1,]",
+    "{",
+    "[1",
+    "1 2",
+    "",
+    '{"a"}',
+    "nul",
+    '"\\x"',
+    "01",
+    "[,]",
+    "[1 2]",
+    "[".repeat(9999),
+  ];
+  for (const text of bad) assert.throws(() => parseJSON(text), FormatError, text);
+});
+
+test("the SIMD kernel counts as the plain one does, at every width", async () => {
+  for (const width of [1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 48, 63, 64, 100, 128, 1000, 16384, 16400]) {
+    for (const rows of [1, 2, 3, 4, 5, 37]) {
+      const room = await simdRoom(kernel, rows * width);
+      room.bytes.set(width > 1000 ? new Uint8Array(rows * width).fill(255) : randomBytes(rows * width));
+      const query = width > 1000 ? new Uint8Array(width) : Uint8Array.from(randomBytes(width));
+      const [plain, fast] = [new Uint32Array(rows), new Uint32Array(rows)];
+      countDifferences(room.bytes, width, query, plain);
+      room.countDifferences(room.bytes, width, query, fast);
+      assert.deepEqual(fast, plain, `${rows} × ${width}`);
+      const slow = Array.from({ length: rows }, (_, row) =>
+        query.reduce(
+          (sum, byte, i) => sum + (byte ^ room.bytes[row * width + i]).toString(2).replaceAll("0", "").length,
+          0,
+        ),
+      );
+      assert.deepEqual([...plain], slow);
+    }
+  }
+  const rows = 40_000; // more than one stretch
+  const room = await simdRoom(kernel, rows * 32);
+  room.bytes.set(randomBytes(rows * 32));
+  const [plain, fast] = [new Uint32Array(rows), new Uint32Array(rows)];
+  countDifferences(room.bytes, 32, room.bytes.slice(0, 32), plain);
+  room.countDifferences(room.bytes, 32, room.bytes.slice(0, 32), fast);
+  assert.deepEqual(fast, plain);
+});
+
+test("the select is a sort by distance, then by row", () => {
+  const distances = Uint32Array.from(randomBytes(2000), (byte) => byte % 9);
+  const sorted = (sign) =>
+    [...distances]
+      .map((distance, row) => ({ row, distance }))
+      .sort((a, b) => sign * (a.distance - b.distance) || a.row - b.row);
+  for (const k of [0, 1, 10, 333, 2000, 5000]) {
+    assert.deepEqual(select(distances, k, 8), sorted(1).slice(0, k));
+    assert.deepEqual(select(distances, k, 8, true), sorted(-1).slice(0, k));
+  }
+});
+
+test("no SIMD gives null, and the caller goes on without", async () => {
+  assert.equal(await simdRoom(new Uint8Array(8), 10), null);
+});

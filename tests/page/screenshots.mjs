@@ -1,0 +1,39 @@
+// node screenshots.mjs PAGE FOLDER [NAME...]: the pictures of the README, from a written page:
+//     embits page embits-demo/glove.256.safetensors -o /tmp/site
+//     node tests/page/screenshots.mjs /tmp/site docs/images
+import { launch, ready } from "./browser.mjs";
+import { serve } from "./server.mjs";
+
+const [written, folder, ...only] = process.argv.slice(2);
+const DESKTOP = [1280, 860];
+const PHONE = [390, 844];
+const SHOTS = [
+  { name: "page-closest", hash: "#word=queen", size: DESKTOP, scheme: "light" },
+  { name: "page-closest-dark", hash: "#word=guitar", size: DESKTOP, scheme: "dark" },
+  { name: "page-compare", hash: "#compare=car&with=automobile", size: DESKTOP, scheme: "light" },
+  { name: "page-analogy", hash: "#a=france&b=paris&c=japan", size: DESKTOP, scheme: "dark" },
+  { name: "page-picture", hash: "#picture=queen", size: [1280, 960], scheme: "light" },
+  { name: "page-size", hash: "#size=1", size: [1280, 1060], scheme: "light" },
+  { name: "page-phone", hash: "#word=jupiter", size: PHONE, scheme: "light" },
+  { name: "page-phone-dark", hash: "#compare=coffee&with=tea", size: PHONE, scheme: "dark" },
+];
+
+const server = await serve(written);
+const browser = await launch();
+for (const { name, hash, size, scheme } of SHOTS.filter((shot) => !only.length || only.includes(shot.name))) {
+  const context = await browser.newContext({
+    viewport: { width: size[0], height: size[1] },
+    colorScheme: scheme,
+    deviceScaleFactor: size[0] < 500 ? 2 : 1,
+  });
+  const page = await context.newPage();
+  page.on("console", (message) => console.log(name, message.text()));
+  page.on("pageerror", (error) => console.log(name, String(error)));
+  await page.goto(server.address + hash);
+  await ready(page);
+  await page.waitForTimeout(500);
+  await page.screenshot({ path: `${folder}/${name}.png` });
+  await context.close();
+}
+await browser.close();
+await server.stop();
