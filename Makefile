@@ -10,7 +10,7 @@ NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/*)
 help:
 	@echo "make demo   binarize real GloVe vectors and look at them"
 	@echo "make test   check style and types, run the tests"
-	@echo "make bench  print every number the README states, as ratios"
+	@echo "make bench  time reading, binarizing, starting and searching, as ratios"
 	@echo "make clean  remove what the others made"
 
 build: $(VENV)/built
@@ -42,12 +42,20 @@ lint: $(VENV)/test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint
+# The browser page's tests need Node.js and Chromium; where they are missing, pytest says so.
+tests/page/node_modules: tests/page/package-lock.json
+	@if command -v npm >/dev/null; then \
+	  npm ci --prefix tests/page --no-audit --no-fund --silent && touch $@ || \
+	    echo "note: npm could not install, so the browser tests are skipped"; \
+	else echo "note: there is no npm, so the browser tests are skipped"; fi
+
+test: lint tests/page/node_modules
 	$(BIN)/python -m pytest -q
 
 bench: $(VENV)/test $(VENV)/demo
 	$(BIN)/python -m pip install --quiet --editable '.[faiss,gensim]'
-	for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	for name in read_text binarize startup hamming_search; do \
+	  echo "== benchmarks/$$name.py"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 clean:
-	rm -rf $(VENV) build dist embits-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist embits-demo tests/page/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis
