@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from embits import _core
 from embits.readers.rows import decode_words, named_rows
 from embits.readers.source import Source, cores
-from embits.subwords import Subwords
+from embits.subwords import LONGEST_NGRAM, Subwords
 from embits.vectors import WordVectors
 
 MAGIC = struct.pack("<i", 793712314)
@@ -82,7 +82,8 @@ def _take_arguments(cursor: _Cursor) -> _Arguments:
         maxn = 0  # as fastText itself does: such models were trained without n-grams
     if not 1 <= dims <= 1 << 20:
         raise cursor.refusal(f"{dims} dims", "1 to 1048576")
-    if n_buckets < 0 or not 0 <= minn <= 256 or not 0 <= maxn <= 256 or 0 < maxn < minn:
+    lengths_fit = 0 <= minn <= LONGEST_NGRAM and 0 <= maxn <= LONGEST_NGRAM
+    if n_buckets < 0 or not lengths_fit or 0 < maxn < minn:
         raise cursor.refusal(
             f"{n_buckets} buckets and n-grams of {minn} to {maxn}", "sizes of 0 or more, in order"
         )
