@@ -10,8 +10,9 @@ namespace {
 
 // FNV-1a, but over signed chars: bytes from 0x80 on are sign-extended before the xor. It is a
 // slip in fastText that every trained model depends on.
-uint32_t hash(const char* begin, const char* end) {
-    uint32_t h = 2166136261u;
+constexpr uint32_t kHashOfNothing = 2166136261u;
+
+uint32_t hash_on(uint32_t h, const char* begin, const char* end) {
     for (; begin < end; ++begin) {
         h ^= static_cast<uint32_t>(static_cast<int8_t>(*begin));
         h *= 16777619u;
@@ -42,12 +43,15 @@ std::vector<uint32_t> ngram_buckets(const char* word, size_t size, const Ngrams&
     for (const char* start = begin; start < end; ++start) {
         if (continues_character(*start)) continue;
         const char* stop = start;
+        uint32_t h = kHashOfNothing;
         for (int n = 1; stop < end && n <= ngrams.maxn; ++n) {
+            const char* character = stop;
             do ++stop;
             while (stop < end && continues_character(*stop));
+            h = hash_on(h, character, stop);
             const bool lone_mark = n == 1 && (start == begin || stop == end);
             if (n >= ngrams.minn && !lone_mark)
-                buckets.push_back(hash(start, stop) % ngrams.n_buckets);
+                buckets.push_back(h % ngrams.n_buckets);
         }
     }
     return buckets;

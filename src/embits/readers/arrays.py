@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import zipfile
 from tokenize import TokenError
 from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from embits.readers.rows import as_float32, named_rows
-from embits.readers.source import DAMAGED_ARCHIVE, Source
+from embits.readers.source import DAMAGED_ARCHIVE, Source, largest_inside
 from embits.readers.words_file import Words, words_for
 from embits.vectors import WordVectors
 
-_DAMAGED = (*DAMAGED_ARCHIVE, ValueError, SyntaxError, TokenError, OSError, MemoryError)
+_DAMAGED = (*DAMAGED_ARCHIVE, ValueError, TypeError, SyntaxError, TokenError, OSError, LookupError)
 
 
 def read_npy(source: Source, words: Words | None) -> WordVectors:
@@ -29,6 +32,7 @@ def read_npy(source: Source, words: Words | None) -> WordVectors:
 def read_npz(source: Source, words: Words | None) -> WordVectors:
     """Read a .npz: its one matrix, and the words in its one array of strings or beside it."""
     try:
+        _check_sizes(source)
         with np.load(source.path, allow_pickle=False) as archive:
             arrays: dict[str, NDArray[Any]] = {name: archive[name] for name in archive.files}
     except _DAMAGED as error:
@@ -43,3 +47,27 @@ def read_npz(source: Source, words: Words | None) -> WordVectors:
     own_words = names[0].astype(np.str_).tolist() if names and words is None else words
     matrix = as_float32(source, matrices[0])
     return named_rows(source, words_for(source, len(matrices[0]), own_words), matrix)
+
+
+def _check_sizes(source: Source) -> None:
+    """Hold what the archive and the arrays in it claim against what is there: NumPy would first
+    make room for it.
+
+    Raises:
+        ValueError: They claim more.
+    """
+    with zipfile.ZipFile(source.path) as archive:
+        members = archive.infolist()
+        if sum(member.file_size for member in members) > largest_inside(source.size):
+            raise ValueError("it would unpack to a hundred times its size")
+        for member in members:
+            with archive.open(member) as file:
+                if npy_format.read_magic(file) == (1, 0):
+                    shape, _, dtype = npy_format.read_array_header_1_0(file)
+                else:
+                    shape, _, dtype = npy_format.read_array_header_2_0(file)
+                if (
+                    math.prod(shape) * dtype.itemsize > member.file_size
+                    or min(shape, default=0) < 0
+                ):
+                    raise ValueError(f"{member.filename} of shape {shape} does not fit its size")

@@ -22,7 +22,7 @@ _DIMENSIONS = re.compile(rb'"dimensions"\s*:\s*(\d{1,9})\b')
 _ENTRY = re.compile(rb"\s*,?\s*" + _STRING + rb"\s*:\s*\[([^\]]*)\]", re.DOTALL)
 _IS_JSON = re.compile(rb"\s*\{\s*(?:" + _STRING + rb"\s*:|\})", re.DOTALL)
 _SPACES = bytes.maketrans(b",\n\r\t", b"    ")
-_LONGEST_ENTRY = 64 << 20
+_LONGEST_ENTRY = 8 << 20  # half a million numbers; an entry without end is looked at again a block
 
 
 def is_json(head: bytes) -> bool:
