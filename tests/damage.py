@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,19 @@ def blind(whole: bytes, rng: random.Random) -> bytes:
         if not raw:
             return b""
     return bytes(raw)
+
+
+def numbers(whole: bytes, rng: random.Random) -> bytes:
+    """A file one of whose numbers, in digits or in binary, is another: often an extreme one."""
+    value = rng.choice([number for number in NUMBERS if isinstance(number, int)])
+    digits = list(re.finditer(rb"-?\d+", whole[:4096]))
+    if digits and rng.random() < 0.5:
+        chosen = rng.choice(digits)
+        return whole[: chosen.start()] + str(int(value)).encode() + whole[chosen.end() :]
+    size = rng.choice((1, 2, 4, 8))
+    at = rng.randrange(max(1, min(len(whole), 512) - size))
+    binary = (value % (1 << 8 * size)).to_bytes(size, rng.choice(("little", "big")))
+    return whole[:at] + binary + whole[at + size :]
 
 
 # -- damage with intent: a header that lies, with checksums that fit ------------------------------

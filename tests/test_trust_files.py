@@ -34,9 +34,9 @@ def whole(request, tmp_path_factory):
 
 
 @pytest.fixture
-def place(tmp_path):
+def place(memory_path):
     """Where damaged files are put, one after the other, in place."""
-    path = tmp_path / "damaged.safetensors"
+    path = memory_path / "damaged.safetensors"
     path.touch()
     with path.open("r+b", buffering=0) as file:
 
@@ -74,9 +74,9 @@ def outcome_again(path, *, verify):
         return
 
 
-def test_every_flipped_bit_is_refused(tmp_path):
+def test_every_flipped_bit_is_refused(memory_path):
     """In the header when the file is opened, in the tensors when it is verified."""
-    path = tmp_path / "f"
+    path = memory_path / "f"
     damage.small("lsh", subwords=False).save(path)
     raw = path.read_bytes()
     data_start = 8 + int.from_bytes(raw[:8], "little")
@@ -192,8 +192,8 @@ print("no more was needed")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits memory by Linux's RLIMIT_AS")
-def test_native_memory_stays_small_too(tmp_path):
-    path = tmp_path / "f"
+def test_native_memory_stays_small_too(memory_path):
+    path = memory_path / "f"
     damage.small("paper").save(path)
     done = subprocess.run(
         [sys.executable, "-c", _UNDER_A_LIMIT, path],

@@ -15,7 +15,9 @@ from embits.readers.rows import new_rows, raise_first_bad, unique, warn_of_bad
 from embits.readers.source import Source, Stream, parser_threads
 from embits.vectors import WordVectors
 
-_STRING = rb'"((?:[^"\\]|\\.)*)"'
+# Possessive: to be able to go back costs 160 bytes a character, over a gigabyte for a string
+# without an end.
+_STRING = rb'"((?:[^"\\]++|\\.)*+)"'
 _OBJECT_OF_LISTS = re.compile(rb"\s*\{\s*" + _STRING + rb"\s*:\s*\[\s*[-\d\]]", re.DOTALL)
 _VECTORS = re.compile(rb'"vectors"\s*:\s*\{')
 _DIMENSIONS = re.compile(rb'"dimensions"\s*:\s*(\d{1,9})\b')

@@ -134,6 +134,8 @@ def named_rows(
     if len(bad):
         warn_of_bad(source, len(bad), f"row {bad[0] + 1}", "nan or inf")
         good = np.setdiff1d(np.arange(len(matrix)), bad)
+        if len(good) == 0:
+            raise source.refusal("no finite row", "at least one")
         matrix = keep_rows(matrix, good)
         words = None if words is None else [words[row] for row in good]
     return WordVectors(None, matrix) if words is None else unique(source, words, matrix)
