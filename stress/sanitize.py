@@ -50,14 +50,19 @@ def main() -> int:
         return 1
     files = [str(ROOT / "tests" / f"{name}.py") for name in TESTS]
     pytest = [sys.executable, "-S", "-m", "pytest", "-q", "-p", "no:cacheprovider", *files]
-    return subprocess.run([*pytest, *sys.argv[1:]], env=environment, cwd=ROOT, check=False).returncode
+    return subprocess.run(
+        [*pytest, *sys.argv[1:]], env=environment, cwd=ROOT, check=False
+    ).returncode
 
 
 def build() -> None:
     """Build the extension with the sanitizers, and a package of it around our Python files."""
     cmake = shutil.which("cmake") or "cmake"
     nanobind = subprocess.run(
-        [sys.executable, "-m", "nanobind", "--cmake_dir"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "nanobind", "--cmake_dir"],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.strip()
     subprocess.run(
         [
