@@ -22,14 +22,20 @@ _DAMAGED = (*DAMAGED_ARCHIVE, ValueError, TypeError, SyntaxError, TokenError, OS
 
 def read_npy(source: Source, words: Words | None) -> WordVectors:
     """Read a .npy; float32 stays mapped."""
+    array = map_npy(source)
+    matrix = as_float32(source, array)
+    return named_rows(source, words_for(source, len(array), words), matrix)
+
+
+def map_npy(source: Source) -> NDArray[Any]:
+    """The array of a .npy, mapped."""
     try:
         with source.path.open("rb") as file:
             _check_header(file, source.size)
-        array = np.load(source.path, mmap_mode="r", allow_pickle=False)
+        array: NDArray[Any] = np.load(source.path, mmap_mode="r", allow_pickle=False)
     except _DAMAGED as error:
         raise source.refusal(f"no usable array ({error!s:.200})", "a .npy of numbers") from error
-    matrix = as_float32(source, array)
-    return named_rows(source, words_for(source, len(array), words), matrix)
+    return array
 
 
 def read_npz(source: Source, words: Words | None) -> WordVectors:
