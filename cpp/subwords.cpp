@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <future>
 #include <string>
+
+#include "parallel.h"
 
 namespace embits {
 namespace {
@@ -60,7 +61,7 @@ std::vector<uint32_t> ngram_buckets(const char* word, size_t size, const Ngrams&
 void word_vectors(const char* words, const int64_t* offsets, size_t n_words, const char* input,
                   size_t n_input_words, size_t dims, const Ngrams& ngrams, unsigned threads,
                   float* out) {
-    auto work = [=, &ngrams](size_t first, size_t last) {
+    const auto work = [&](size_t first, size_t last) {
         std::vector<float> scratch(dims);
         for (size_t i = first; i < last; ++i) {
             float* sum = out + i * dims;
@@ -74,12 +75,9 @@ void word_vectors(const char* words, const int64_t* offsets, size_t n_words, con
             for (size_t d = 0; d < dims; ++d) sum[d] *= share;
         }
     };
-    std::vector<std::future<void>> others;
-    for (unsigned t = 1; t < threads; ++t)
-        others.push_back(std::async(std::launch::async, work, n_words * t / threads,
-                                    n_words * (t + 1) / threads));
-    work(0, n_words / std::max(threads, 1u));
-    for (auto& other : others) other.get();
+    const unsigned parts = std::max(threads, 1u);
+    run_parts(parts, parts,
+              [&](unsigned p) { work(n_words * p / parts, n_words * (p + 1) / parts); });
 }
 
 }  // namespace embits

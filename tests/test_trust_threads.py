@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
@@ -135,3 +137,32 @@ def test_a_fork_while_other_threads_search_does_not_hang(saved):
         done.set()
         for other in others:
             other.join()
+
+
+_WITHOUT_THREADS = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+import embits
+codes = np.random.default_rng(0).integers(0, 256, (300_000, 64), dtype=np.uint8)
+expected = embits.search.top_k(codes, codes[:3], 5, threads=1)[1]
+used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_STACK, (64 << 20, 64 << 20))  # of each thread
+resource.setrlimit(resource.RLIMIT_AS, (used + (32 << 20), used + (32 << 20)))
+assert (embits.search.top_k(codes, codes[:3], 5, threads=16)[1] == expected).all()
+from embits import _core
+rows = _core.Rows(2, 1 << 40, False, 1)
+rows.parse_text(b"a 1 2\\n" * 10_000, 16)
+assert len(rows) == 10_000
+print("done by one")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits memory by Linux's RLIMIT_AS")
+def test_where_no_more_threads_are_to_be_had_one_does_it_all():
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_THREADS],
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.stdout == "done by one\n", done.stderr
