@@ -32,6 +32,8 @@ MOST_BYTES = 8 << 30  # of address space: a file of 40 KB needs no more
 N, BITS, K = 1000, 256, 10
 OUTCOMES = ("clean error", "right answer", "wrong answer", "crash", "hang")
 
+PRELOADED = ["numpy", "embits", "faiss", "usearch.index", "safetensors.numpy"]
+
 Answer = bytes
 Load = Callable[[str], Answer]
 
@@ -137,7 +139,9 @@ class Worker:
     """A process that loads damaged files, and is replaced when one of them ends it."""
 
     def __init__(self, name: str) -> None:
-        self._name, self._context = name, multiprocessing.get_context("spawn")
+        # Forked from a process that has imported it all, and used none of it.
+        self._name, self._context = name, multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(PRELOADED)
         self._start()
 
     def _start(self) -> None:

@@ -53,7 +53,7 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        _say("interrupted; nothing was written")
+        _say("interrupted; nothing is left half-written")
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output has left (`| head`): be quiet
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
