@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import multiprocessing.connection
+import os
 import random
 import re
 import resource
@@ -209,6 +210,7 @@ def main() -> int:
     arguments.add_argument("--mutations", type=int, default=1000)
     arguments.add_argument("--write", action="store_true", help="put the table into docs/trust.md")
     options = arguments.parse_args()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # FAISS' threads wait for each other, spinning
     n = options.mutations
     rows = [
         f"| {n:,} damaged files | {' | '.join(OUTCOMES)} | a flipped bit of a code is noticed |"

@@ -161,3 +161,22 @@ def test_a_file_that_does_not_fit_is_named_in_one_line(folder, verb):
     out = "out.vec" if verb == "decode" else "out"
     assert done.stderr == f"embits: error: {folder / out}: file too large\n"
     assert contents(folder) == before
+
+
+def test_words_and_messages_do_not_steer_the_terminal(tmp_path):
+    """A stranger's word may hold escape sequences, line ends, or turn the direction of writing."""
+    words = ["\x1b]0;owned\x07", "a\nb\rc", "\x9b31m", "\u202egnp", "plain"]
+    bits = embits.binarize(embits.WordVectors(words, np.eye(5)), 16, "lsh")
+    bits.save(tmp_path / "b")
+    done = subprocess.run(
+        [*EMBITS, "neighbors", tmp_path / "b", "plain"], capture_output=True, text=True, check=True
+    )
+    shown = {line.split()[0] for line in done.stdout.splitlines()[1:]}
+    assert shown == {r"\x1b]0;owned\x07", r"a\nb\rc", r"\x9b31m", r"\u202egnp"}
+    (tmp_path / "v.txt").write_text("a 1 2\nb 1 \x1b[31m\n")
+    done = subprocess.run(
+        [*EMBITS, "binarize", tmp_path / "v.txt", "-o", tmp_path / "x"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert r"\x1b[31m" in done.stderr
+    assert "\x1b" not in done.stderr

@@ -73,7 +73,9 @@ def _one_line(error: BaseException) -> str:
 
 
 def _say(message: str) -> None:
-    print(f"embits: {message}", file=sys.stderr)
+    from embits.cli.common import printable  # here: `embits --help` needs nothing of it
+
+    print(f"embits: {printable(message)}", file=sys.stderr)
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -281,7 +281,8 @@ def unpack(codes: NDArray[np.uint8], n_bits: int) -> NDArray[np.float32]:
 
 def _is_usual(array: NDArray[Any]) -> bool:
     """Whether all numbers are finite and of a size that sums can be made of."""
-    return bool(array.size == 0 or (np.abs(array).max() <= MAX_WEIGHT))  # NaN compares as False
+    # NaN is the smallest and the largest where there is one, and compares as False.
+    return array.size == 0 or bool(array.min() >= -MAX_WEIGHT and array.max() <= MAX_WEIGHT)
 
 
 @functools.cache
