@@ -12,7 +12,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from reprlib import repr as shortened
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast, get_args, get_type_hints
 
 import numpy as np
@@ -47,6 +47,7 @@ class Coder(ABC):
     state_shapes: ClassVar[Shapes]
     n_features_in_: int
     n_bits_: int
+    _unread: Mapping[str, NDArray[Any]] = MappingProxyType({})  # arrays of a file, by attribute
 
     # -- the contract of a coder ---------------------------------------------------------------
 
@@ -116,6 +117,7 @@ class Coder(ABC):
         if getattr(coder, "n_bits", None) not in (None, n_bits):
             raise InputError(f"the parameter n_bits does not fit codes of {n_bits} bits")
         sizes = {"bits": n_bits, "dims": dims}
+        unread: dict[str, NDArray[Any]] = {}
         for name, shape in cls.state_shapes.items():
             array = state.get(name)
             wanted = tuple(sizes.get(str(size), size) for size in shape)
@@ -127,7 +129,8 @@ class Coder(ABC):
             ):
                 found = "nothing" if array is None else f"{array.dtype} {array.shape}"
                 raise InputError(f"the coder's {name} is {found}, expected floats {wanted}")
-            coder.__dict__.setdefault("_unread", {})[name + "_"] = array
+            unread[name + "_"] = array
+        coder._unread = unread
         coder.n_features_in_ = dims
         coder.n_bits_ = n_bits
         return coder
@@ -136,7 +139,7 @@ class Coder(ABC):
 
         def __getattr__(self, name: str) -> Any:
             """A learned array that came from a file, at its first use."""
-            array = self.__dict__.get("_unread", {}).get(name)
+            array = self._unread.get(name)
             if array is None:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             if not _is_usual(array):
@@ -287,7 +290,10 @@ def _is_usual(array: NDArray[Any]) -> bool:
 
 @functools.cache
 def _param_types(coder: type[Coder]) -> dict[str, Any]:
-    hints = get_type_hints(coder.__init__)
+    try:
+        hints = get_type_hints(coder.__init__)
+    except NameError:  # a type that is imported for the type checker alone
+        hints = {}
     return {name: hints.get(name, Any) for name in coder.param_names()}
 
 
