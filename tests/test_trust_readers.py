@@ -22,7 +22,7 @@ import embits
 from tests import damage
 from tests import reader_corpus as corpus
 
-MUTATIONS = 12_000  # of a test run, shared out among the formats
+MUTATIONS = 50_000  # of a test run, shared out among the formats
 LONGEST_S = 10.0 if "EMBITS_SANITIZED" in os.environ else 1.0  # a sanitizer is that much slower
 REFUSED = (embits.ReadError, embits.InputError, embits.MissingExtraError)
 
@@ -115,6 +115,15 @@ def test_lies_about_size_are_refused_at_once_and_with_little_memory(name, path):
     finally:
         tracemalloc.stop()
     assert time.process_time() - start < LONGEST_S
+
+
+def test_a_signalling_nan_is_refused_without_a_warning(path):
+    """Found by mutation: NumPy warns of it as it casts."""
+    numbers = np.zeros((2, 2))
+    numbers.view(np.uint64)[1, 1] = 0x7FF0000000000001
+    path.write_bytes(corpus.npy(numbers))
+    with pytest.raises(embits.ReadError, match="nan or inf"):
+        read(path)
 
 
 def test_ngrams_that_would_take_minutes_are_refused(path):

@@ -148,7 +148,8 @@ def as_float32(source: Source, array: NDArray[Any]) -> NDArray[np.float32]:
     if array.dtype.kind not in "fiu":
         raise source.refusal(f"values of type {array.dtype}", "numbers")
     wanted = array[: source.rows_wanted(len(array))]
-    with np.errstate(over="ignore"):  # a float64 too large becomes inf, and is refused as that
+    # A float64 too large becomes inf, and is refused as that; a signalling NaN as NaN.
+    with np.errstate(over="ignore", invalid="ignore"):
         return np.asanyarray(wanted, dtype=np.float32, order="C")
 
 
