@@ -5,12 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/*)
 
-.PHONY: demo test lint build bench clean help
+.PHONY: demo test lint build bench fuzz sanitize large soak damage clean help
 
 help:
 	@echo "make demo   binarize real GloVe vectors and look at them"
 	@echo "make test   check style and types, run the tests"
 	@echo "make bench  time reading, binarizing, starting and searching, as ratios"
+	@echo "make fuzz sanitize large soak damage   the long runs behind docs/trust.md"
 	@echo "make clean  remove what the others made"
 
 build: $(VENV)/built
@@ -56,6 +57,25 @@ bench: $(VENV)/test $(VENV)/demo
 	$(BIN)/python -m pip install --quiet --editable '.[faiss,gensim]'
 	for name in read_text binarize startup hamming_search; do \
 	  echo "== benchmarks/$$name.py"; $(BIN)/python benchmarks/$$name.py || exit 1; done
+
+# The long runs of docs/trust.md.
+fuzz: $(VENV)/test
+	$(BIN)/python -m pip install --quiet atheris
+	$(BIN)/python fuzz/run.py --seconds 60
+
+sanitize: $(VENV)/test
+	$(BIN)/python -m pip install --quiet cmake nanobind
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python stress/sanitize.py
+
+large: $(VENV)/built
+	$(BIN)/python stress/large.py
+
+soak: $(VENV)/built
+	$(BIN)/python stress/soak.py --write
+
+damage: $(VENV)/test
+	$(BIN)/python -m pip install --quiet faiss-cpu usearch
+	$(BIN)/python benchmarks/damage.py --write
 
 clean:
 	rm -rf $(VENV) build dist embits-demo tests/page/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis

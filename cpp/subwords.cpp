@@ -2,16 +2,18 @@
 
 #include <algorithm>
 #include <cstring>
-#include <future>
 #include <string>
+
+#include "parallel.h"
 
 namespace embits {
 namespace {
 
 // FNV-1a, but over signed chars: bytes from 0x80 on are sign-extended before the xor. It is a
 // slip in fastText that every trained model depends on.
-uint32_t hash(const char* begin, const char* end) {
-    uint32_t h = 2166136261u;
+constexpr uint32_t kHashOfNothing = 2166136261u;
+
+uint32_t hash_on(uint32_t h, const char* begin, const char* end) {
     for (; begin < end; ++begin) {
         h ^= static_cast<uint32_t>(static_cast<int8_t>(*begin));
         h *= 16777619u;
@@ -42,12 +44,15 @@ std::vector<uint32_t> ngram_buckets(const char* word, size_t size, const Ngrams&
     for (const char* start = begin; start < end; ++start) {
         if (continues_character(*start)) continue;
         const char* stop = start;
+        uint32_t h = kHashOfNothing;
         for (int n = 1; stop < end && n <= ngrams.maxn; ++n) {
+            const char* character = stop;
             do ++stop;
             while (stop < end && continues_character(*stop));
+            h = hash_on(h, character, stop);
             const bool lone_mark = n == 1 && (start == begin || stop == end);
             if (n >= ngrams.minn && !lone_mark)
-                buckets.push_back(hash(start, stop) % ngrams.n_buckets);
+                buckets.push_back(h % ngrams.n_buckets);
         }
     }
     return buckets;
@@ -56,7 +61,7 @@ std::vector<uint32_t> ngram_buckets(const char* word, size_t size, const Ngrams&
 void word_vectors(const char* words, const int64_t* offsets, size_t n_words, const char* input,
                   size_t n_input_words, size_t dims, const Ngrams& ngrams, unsigned threads,
                   float* out) {
-    auto work = [=, &ngrams](size_t first, size_t last) {
+    const auto work = [&](size_t first, size_t last) {
         std::vector<float> scratch(dims);
         for (size_t i = first; i < last; ++i) {
             float* sum = out + i * dims;
@@ -70,12 +75,9 @@ void word_vectors(const char* words, const int64_t* offsets, size_t n_words, con
             for (size_t d = 0; d < dims; ++d) sum[d] *= share;
         }
     };
-    std::vector<std::future<void>> others;
-    for (unsigned t = 1; t < threads; ++t)
-        others.push_back(std::async(std::launch::async, work, n_words * t / threads,
-                                    n_words * (t + 1) / threads));
-    work(0, n_words / std::max(threads, 1u));
-    for (auto& other : others) other.get();
+    const unsigned parts = std::max(threads, 1u);
+    run_parts(parts, parts,
+              [&](unsigned p) { work(n_words * p / parts, n_words * (p + 1) / parts); });
 }
 
 }  // namespace embits

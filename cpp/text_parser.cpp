@@ -1,10 +1,10 @@
 #include "text_parser.h"
 
 #include <algorithm>
-#include <future>
 #include <utility>
 
 #include "number.h"
+#include "parallel.h"
 
 namespace embits {
 namespace {
@@ -163,12 +163,9 @@ void append(const Part& part, Rows& rows) {
 void parse_lines(const char* text, size_t size, unsigned threads, Rows& rows) {
     std::vector<Part> parts = split_at_lines(text, size, std::max(threads, 1u));
     size_t limit = rows.limit - rows.size();
-    std::vector<std::future<void>> others;  // a future hands on what its thread throws
-    for (size_t i = 1; i < parts.size(); ++i)
-        others.push_back(std::async(std::launch::async, parse_part, std::ref(parts[i]), rows.dims,
-                                    limit, rows.skip_bad));
-    if (!parts.empty()) parse_part(parts[0], rows.dims, limit, rows.skip_bad);
-    for (auto& other : others) other.get();
+    const unsigned n_parts = static_cast<unsigned>(parts.size());
+    run_parts(n_parts, n_parts,
+              [&](unsigned i) { parse_part(parts[i], rows.dims, limit, rows.skip_bad); });
     for (const Part& part : parts) {
         append(part, rows);
         if (rows.stopped()) return;

@@ -1,6 +1,7 @@
 """Small vectors with structure in them, and where the evaluation data lies."""
 
 import os
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,16 @@ def saved(bits, tmp_path):
     path = tmp_path / "bits.safetensors"
     bits.save(path)
     return path
+
+
+@pytest.fixture
+def memory_path(tmp_path):
+    """A folder in memory, where there is one: thousands of small writes wait for no disk."""
+    if not os.access("/dev/shm", os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")

@@ -46,35 +46,6 @@ def test_every_kernel_scores_floats_as_the_portable_one(simd, width):
     assert (np.abs(np.take_along_axis(every, rows, axis=1) - best) <= tolerance).all()
 
 
-_SEARCH_AT_THE_END_OF_MEMORY = """
-import ctypes, mmap, sys
-import numpy as np
-from embits import _core
-from embits.search import asymmetric_top_k, top_k
-page = mmap.PAGESIZE
-memory = mmap.mmap(-1, 8 * page)
-address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-libc = ctypes.CDLL(None, use_errno=True)
-assert libc.mprotect(ctypes.c_void_p(address + 7 * page), page, 0) == 0
-usable = np.frombuffer(memory, np.uint8)[: 7 * page]
-for name in _core.available_simd():
-    _core.use_simd(name)
-    for width in range(1, 139):
-        for n in (1, 2, 3, 7, 8, 9, 31, 65, 130):
-            codes = usable[len(usable) - n * width:].reshape(n, width)
-            top_k(codes, codes[0], 3)
-            top_k(codes, codes[-1], 3)
-            asymmetric_top_k(codes, np.ones(8 * width), 3)
-print("read nothing past the end")
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="protects a page with Linux's mprotect")
-def test_no_kernel_reads_past_the_last_code():
-    done = run_python(_SEARCH_AT_THE_END_OF_MEMORY)
-    assert done.stdout.strip() == "read nothing past the end", done.stderr
-
-
 def test_embits_simd_chooses_the_kernel():
     for name in _core.available_simd():
         done = run_python("from embits.search import simd; print(simd())", EMBITS_SIMD=name)

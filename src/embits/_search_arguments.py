@@ -48,7 +48,7 @@ def float_queries(name: str, queries: Any) -> NDArray[np.float32]:
         raise InputError(f"{name} are {queries.dtype}, expected numbers")
     if queries.ndim not in (1, 2):
         raise InputError(f"{name} have {queries.ndim} dimensions, expected 1 or 2")
-    with np.errstate(over="ignore"):  # beyond float32 becomes infinity, and is refused below
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused below
         checked = np.ascontiguousarray(queries, dtype=np.float32)
     if not np.isfinite(checked).all():
         raise InputError(f"{name} hold NaN, infinity or a number beyond float32")

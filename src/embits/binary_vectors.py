@@ -257,6 +257,7 @@ class BinaryVectors:
 
         Raises:
             InputError: Shapes or types do not fit, or codes where only floats will do.
+            ReadError: The `.npy` of `floats` is damaged.
 
         Example:
             >>> import numpy as np, embits
@@ -296,11 +297,13 @@ class BinaryVectors:
         return _single(projected) if queries.ndim == 1 else projected
 
     def _originals(self, floats: NDArray[Any] | str | os.PathLike[str]) -> NDArray[Any]:
-        array: NDArray[Any] = (
-            np.asarray(floats)
-            if not isinstance(floats, str | os.PathLike)
-            else np.load(floats, mmap_mode="r", allow_pickle=False)
-        )
+        if isinstance(floats, str | os.PathLike):
+            from embits.readers.arrays import map_npy  # only here: a search alone needs no readers
+            from embits.readers.source import Source
+
+            array = map_npy(Source(Path(floats)))
+        else:
+            array = np.asarray(floats)
         if array.shape != (len(self), self.dims):
             raise InputError(
                 f"floats of shape {array.shape}, expected the originals: {len(self), self.dims}"

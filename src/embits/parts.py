@@ -60,7 +60,7 @@ def from_contents(contents: Contents) -> Parts:
             Subwords.from_tensors(subwords, contents.dims) if subwords else None,
         )
     except (InputError, TypeError) as error:
-        raise FormatError(f"damaged: {error}") from None
+        raise FormatError(f"damaged: {error!s:.300}") from None
 
 
 def _words(contents: Contents) -> Vocabulary | RowNumbers:

@@ -10,9 +10,11 @@ import hashlib
 import json
 import mmap
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from reprlib import repr as shortened
 from typing import Any, NoReturn
 
 import numpy as np
@@ -27,7 +29,9 @@ VERSION = 1
 ALIGNMENT = 64  # the codes start on a cache line of the file, so of the mapping
 MAX_HEADER = 1 << 16  # a header is about 2 KB; a longer one is damage or an attack
 MAX_SIZE = 1 << 48  # bytes or rows: beyond any disk, and safe in NumPy's own arithmetic
+_MOST_OBJECTS = 2000  # lists and objects in a header: more would be megabytes of Python's
 _NO_CHECKSUM = "0" * 64
+_CHECKSUM = re.compile("[0-9a-f]{64}", re.ASCII)
 _DTYPES = {
     "U8": "<u1", "F16": "<f2", "U32": "<u4", "F32": "<f4", "U64": "<u8", "F64": "<f8",
 }  # fmt: skip
@@ -98,7 +102,7 @@ def _header(contents: Contents, tensors: Mapping[str, NDArray[Any]]) -> bytes:
             "bits": str(contents.n_bits),
             "dims": str(contents.dims),
             "method": contents.method,
-            "params": json.dumps(dict(contents.params), sort_keys=True, default=_plain),
+            "params": _params(contents.params),
             "sha256": json.dumps({name: _sha256(array) for name, array in tensors.items()}),
             "header_sha256": _NO_CHECKSUM,
         }
@@ -114,6 +118,15 @@ def _header(contents: Contents, tensors: Mapping[str, NDArray[Any]]) -> bytes:
     header = json.dumps(entries, separators=(",", ":")).encode()
     header += b" " * (-(8 + len(header)) % ALIGNMENT)
     return header.replace(_NO_CHECKSUM.encode(), hashlib.sha256(header).hexdigest().encode(), 1)
+
+
+def _params(params: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(dict(params), sort_keys=True, default=_plain, allow_nan=False)
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"the coder's parameters cannot be stored: {error}") from None
 
 
 def _plain(value: Any) -> Any:
@@ -147,7 +160,10 @@ def open_file(path: Path, *, verify: bool = False) -> Contents:
         header = file.read(length)
         entries, metadata = _parse_header(header, fail)
         _check_extents(entries, size - 8 - length, fail)
-        mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+        try:
+            mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+        except ValueError:  # shorter by now than it was a moment ago
+            fail("cut short while it was opened")
     tensors = {name: _view(mapped, 8 + length, entry) for name, entry in entries.items()}
     contents = _contents(tensors, metadata, fail)
     if verify:
@@ -157,7 +173,7 @@ def open_file(path: Path, *, verify: bool = False) -> Contents:
 
 def _parse_header(header: bytes, fail: Any) -> tuple[dict[str, Any], dict[str, str]]:
     try:
-        entries = json.loads(header, object_pairs_hook=_unique)
+        entries = _parse_json(header.decode())
         metadata = entries.pop("__metadata__")
         strings = all(isinstance(value, str) for value in metadata.values())
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
@@ -167,14 +183,31 @@ def _parse_header(header: bytes, fail: Any) -> tuple[dict[str, Any], dict[str, s
     version = metadata.get("format_version", "")
     if version != str(VERSION):
         fail(
-            f"written in format version {version!r}; this embits reads version {VERSION}: "
-            "install a newer one"
+            f"written in format version {shortened(version)}; this embits reads version "
+            f"{VERSION}: install a newer one"
         )
     checksum = metadata.get("header_sha256", "")
+    if not _CHECKSUM.fullmatch(checksum):
+        fail("damaged: the header has no checksum")
     zeroed = header.replace(checksum.encode(), _NO_CHECKSUM.encode(), 1)
-    if len(checksum) != 64 or hashlib.sha256(zeroed).hexdigest() != checksum:
+    if hashlib.sha256(zeroed).hexdigest() != checksum:
         fail("damaged: the header does not match its checksum")
     return entries, metadata
+
+
+def _parse_json(text: str) -> Any:
+    """JSON as its standard has it: Python alone would take NaN, and a name twice.
+
+    Raises:
+        ValueError: It is something else; RecursionError: it is nested without end.
+    """
+    if text.count("{") + text.count("[") > _MOST_OBJECTS:
+        raise ValueError("more than any header holds")
+    return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -192,18 +225,24 @@ def _check_extents(entries: Mapping[str, Any], data_size: int, fail: Any) -> Non
             case {"dtype": str(dtype), "shape": list(shape), "data_offsets": [start, stop]}:
                 pass
             case _:
-                fail(f"damaged: no dtype, shape and offsets for tensor {name!r}")
+                fail(f"damaged: no dtype, shape and offsets for tensor {shortened(name)}")
         if dtype not in _DTYPES:
-            fail(f"damaged: tensor {name!r} has dtype {dtype!r}")
+            fail(f"damaged: tensor {shortened(name)} has dtype {shortened(dtype)}")
         sizes = [np.dtype(_DTYPES[dtype]).itemsize, *shape]
         numbers = [start, stop, *shape]
         if len(shape) > 2 or any(type(x) is not int or not 0 <= x <= MAX_SIZE for x in numbers):
-            fail(f"damaged: tensor {name!r} has shape {shape} and offsets {start}, {stop}")
+            fail(
+                f"damaged: tensor {shortened(name)} has shape {shortened(shape)} "
+                f"and offsets {shortened([start, stop])}"
+            )
         length = 1
         for factor in sizes:
             length *= factor  # Python's integers: nothing overflows
         if start != end or stop - start != length:
-            fail(f"damaged: tensor {name!r} of shape {shape} lies at bytes {start} to {stop}")
+            fail(
+                f"damaged: tensor {shortened(name)} of shape {shape} "
+                f"lies at bytes {start} to {stop}"
+            )
         end = stop
     if end != data_size:
         fail(f"damaged or cut short: {data_size} bytes of tensors, expected {end}")
@@ -224,14 +263,19 @@ def _contents(
     try:
         n_bits, dims = _whole(metadata["bits"]), _whole(metadata["dims"])
         method, writer = metadata["method"], metadata["writer"]
-        params = json.loads(metadata["params"], object_pairs_hook=_unique)
+        params = _parse_json(metadata["params"])
         codes = tensors["codes"]
     except (KeyError, ValueError, RecursionError):
         fail("damaged: bits, dims, method, params, writer or codes are missing")
     if n_bits < 1 or dims < 1 or not isinstance(params, dict):
-        fail(f"damaged: {n_bits} bits from {dims} dimensions, parameters {params!r}")
+        fail(
+            f"damaged: {shortened(n_bits)} bits from {shortened(dims)} dimensions, "
+            f"parameters {shortened(params)}"
+        )
     if codes.dtype != np.uint8 or codes.ndim != 2 or codes.shape[1] != -(-n_bits // 8):
-        fail(f"damaged: codes are {codes.dtype} of shape {codes.shape} for {n_bits} bits")
+        fail(
+            f"damaged: codes are {codes.dtype} of shape {codes.shape} for {shortened(n_bits)} bits"
+        )
     rest = {name: array for name, array in tensors.items() if name not in ("codes", "padding")}
     return Contents(codes, n_bits, dims, method, params, rest, writer)
 
@@ -251,7 +295,7 @@ def _verify(
     tensors: Mapping[str, NDArray[Any]], contents: Contents, metadata: Mapping[str, str], fail: Any
 ) -> None:
     try:
-        checksums = json.loads(metadata["sha256"])
+        checksums = _parse_json(metadata["sha256"])
         expected = {name: checksums[name] for name in tensors}
     except (KeyError, ValueError, TypeError, RecursionError):
         fail("damaged: a tensor has no checksum")

@@ -10,7 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
-from embits.errors import InputError, UnknownWordError
+from embits.errors import FormatError, InputError, UnknownWordError
+
+# Longer n-grams than any model has; fastText's own default is 6.
+LONGEST_NGRAM = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +42,9 @@ class Subwords:
             raise InputError(f"buckets have shape {self.buckets.shape}, expected (n_buckets, dims)")
         if len(self.buckets) >= 2**32:
             raise InputError(f"{len(self.buckets)} buckets, expected fewer than 2^32")
-        if not 0 <= self.minn <= self.maxn or self.maxn < 1:
+        if not 0 <= self.minn <= self.maxn <= LONGEST_NGRAM or self.maxn < 1:
             raise InputError(
-                f"n-grams of {self.minn} to {self.maxn} characters, expected 1 or more"
+                f"n-grams of {self.minn} to {self.maxn} characters, expected 1 to {LONGEST_NGRAM}"
             )
 
     @property
@@ -83,10 +86,14 @@ class Subwords:
 
         Raises:
             UnknownWordError: The word is too short to have an n-gram.
+            FormatError: The buckets of its n-grams hold NaN or infinity.
         """
         rows = self.rows(word)
         if not rows:
             raise UnknownWordError(word, [])
-        total = self.buckets[rows].astype(np.float32).sum(axis=0, dtype=np.float32)
-        mean: NDArray[np.float32] = total * np.float32(1.0 / len(rows))
+        with np.errstate(over="ignore", invalid="ignore"):  # looked at below
+            total = self.buckets[rows].astype(np.float32).sum(axis=0, dtype=np.float32)
+            mean: NDArray[np.float32] = total * np.float32(1.0 / len(rows))
+        if not np.isfinite(mean).all():  # here, not at open: the buckets may be a gigabyte
+            raise FormatError(f"damaged: the subwords of {word!r} are not finite")
         return mean

@@ -53,7 +53,7 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        _say("interrupted; nothing was written")
+        _say("interrupted; nothing is left half-written")
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output has left (`| head`): be quiet
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -73,7 +73,9 @@ def _one_line(error: BaseException) -> str:
 
 
 def _say(message: str) -> None:
-    print(f"embits: {message}", file=sys.stderr)
+    from embits.cli.common import printable  # here: `embits --help` needs nothing of it
+
+    print(f"embits: {printable(message)}", file=sys.stderr)
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,6 +17,9 @@ from embits.vectors import WordVectors
 Progress: TypeAlias = Callable[[int, int], None]
 
 FILE = click.Path(path_type=Path)
+
+# What steers a terminal: control characters, and those that turn the direction of writing.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 file_argument = click.argument("file", type=FILE)
@@ -98,8 +102,18 @@ def status_line(*, quiet: bool = False) -> Iterator[Callable[[str], None]]:
         yield lambda text: status.update(text.replace("[", "\\["))
 
 
+def printable(text: str) -> str:
+    """Text that only shows: words and files of strangers do not get to steer the terminal.
+
+    >>> printable("\\x1b[31mred")
+    '\\\\x1b[31mred'
+    """
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
 def table(rows: Sequence[tuple[str, ...]], indent: str = "  ") -> None:
     """Print rows as aligned columns: the first to the left, numbers after it to the right."""
+    rows = [tuple(map(printable, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = [f"{row[0]:<{widths[0]}}"]

@@ -7,19 +7,23 @@ scikit-learn is imported only when it is scikit-learn that asks (`__sklearn_tags
 
 from __future__ import annotations
 
+import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Self, TypeAlias, cast
+from reprlib import repr as shortened
+from types import MappingProxyType, NoneType
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.errors import InputError, NotFittedError
+from embits.errors import FormatError, InputError, NotFittedError
 
 Progress: TypeAlias = Callable[[int, int], None]
 Shapes: TypeAlias = Mapping[str, tuple[str | int, ...]]
 
+MAX_WEIGHT = 1e30  # beyond, sums over a vector of usual size would leave float32
 BLOCK_ROWS = 2048  # rows encoded or decoded at a time: their scores stay in the processor's cache
 
 
@@ -43,6 +47,7 @@ class Coder(ABC):
     state_shapes: ClassVar[Shapes]
     n_features_in_: int
     n_bits_: int
+    _unread: Mapping[str, NDArray[Any]] = MappingProxyType({})  # arrays of a file, by attribute
 
     # -- the contract of a coder ---------------------------------------------------------------
 
@@ -80,9 +85,19 @@ class Coder(ABC):
         return self.fit(X, y).transform(X)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """The learned arrays by name, as the file stores them."""
+        """The learned arrays by name, as the file stores them.
+
+        Raises:
+            InputError: They do not belong together, or hold what no file may hold.
+        """
         self.check_fitted()
-        return {name: np.asarray(getattr(self, name + "_")) for name in self.state_shapes}
+        if getattr(self, "n_bits", None) not in (None, self.n_bits_):
+            raise InputError(f"n_bits was changed since the fit to {self.n_bits_} bits: fit again")
+        state = {name: np.asarray(getattr(self, name + "_")) for name in self.state_shapes}
+        for name, array in state.items():
+            if not _is_usual(array):
+                raise InputError(f"the coder's {name}_ has weights beyond {MAX_WEIGHT:g}, or NaN")
+        return state
 
     @classmethod
     def from_state(
@@ -90,11 +105,19 @@ class Coder(ABC):
     ) -> Self:
         """The fitted coder that `get_params()` and `state()` were taken from.
 
+        The arrays may be mapped: each is read, and checked to hold usual numbers, when it is
+        first used, which raises FormatError where it does not.
+
         Raises:
-            InputError: An array is missing, or its shape or type is not what the coder needs.
+            InputError: An array is missing, or its shape or type is not what the coder needs; or
+                a parameter is unknown or of the wrong type.
         """
+        cls._check_stored(params)
         coder = cls(**params)
+        if getattr(coder, "n_bits", None) not in (None, n_bits):
+            raise InputError(f"the parameter n_bits does not fit codes of {n_bits} bits")
         sizes = {"bits": n_bits, "dims": dims, "dims+1": dims + 1}
+        unread: dict[str, NDArray[Any]] = {}
         for name, shape in cls.state_shapes.items():
             array = state.get(name)
             wanted = tuple(sizes.get(str(size), size) for size in shape)
@@ -106,10 +129,34 @@ class Coder(ABC):
             ):
                 found = "nothing" if array is None else f"{array.dtype} {array.shape}"
                 raise InputError(f"the coder's {name} is {found}, expected floats {wanted}")
-            setattr(coder, name + "_", array)
+            unread[name + "_"] = array
+        coder._unread = unread
         coder.n_features_in_ = dims
         coder.n_bits_ = n_bits
         return coder
+
+    if not TYPE_CHECKING:  # or every misspelt attribute would pass the type checker
+
+        def __getattr__(self, name: str) -> Any:
+            """A learned array that came from a file, at its first use."""
+            array = self._unread.get(name)
+            if array is None:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            if not _is_usual(array):
+                raise FormatError(
+                    f"damaged: the coder's {name} holds NaN, or beyond {MAX_WEIGHT:g}"
+                )
+            setattr(self, name, array)
+            return array
+
+    @classmethod
+    def _check_stored(cls, params: Mapping[str, Any]) -> None:
+        hints = _param_types(cls)
+        for name, value in params.items():
+            if name not in hints:
+                raise InputError(f"method {cls.method!r} has no parameter {shortened(name)}")
+            if not _fits(value, hints[name]):
+                raise InputError(f"the parameter {name} is {shortened(value)}")
 
     # -- checks --------------------------------------------------------------------------------
 
@@ -233,6 +280,35 @@ def as_float32(block: NDArray[Any]) -> NDArray[np.float32]:
 def unpack(codes: NDArray[np.uint8], n_bits: int) -> NDArray[np.float32]:
     """Packed codes as a matrix of 0.0 and 1.0, shape (n, n_bits)."""
     return np.unpackbits(codes, axis=1, count=n_bits).astype(np.float32)
+
+
+def _is_usual(array: NDArray[Any]) -> bool:
+    """Whether all numbers are finite and of a size that sums can be made of."""
+    # NaN is the smallest and the largest where there is one, and compares as False.
+    return array.size == 0 or bool(array.min() >= -MAX_WEIGHT and array.max() <= MAX_WEIGHT)
+
+
+@functools.cache
+def _param_types(coder: type[Coder]) -> dict[str, Any]:
+    try:
+        hints = get_type_hints(coder.__init__)
+    except NameError:  # a type that is imported for the type checker alone
+        hints = {}
+    return {name: hints.get(name, Any) for name in coder.param_names()}
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value out of JSON is of the type that a parameter is declared with."""
+    kinds = {kind for part in get_args(hint) or (hint,) for kind in get_args(part) or (part,)}
+    if Any in kinds:
+        return True
+    if isinstance(value, int):  # also for floats, and a flag may be a number
+        return not {int, float, bool}.isdisjoint(kinds)
+    if isinstance(value, float):
+        return float in kinds and bool(np.isfinite(value))
+    if value is None:
+        return NoneType in kinds
+    return isinstance(value, str) and (str in kinds or value in kinds)
 
 
 def check_n_bits(n_bits: Any) -> int:

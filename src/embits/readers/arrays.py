@@ -2,38 +2,51 @@
 
 from __future__ import annotations
 
+import math
+import zipfile
 from tokenize import TokenError
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
+from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from embits.readers.rows import as_float32, named_rows
-from embits.readers.source import DAMAGED_ARCHIVE, Source
+from embits.readers.source import DAMAGED_ARCHIVE, Source, largest_inside
 from embits.readers.words_file import Words, words_for
 from embits.vectors import WordVectors
 
-_DAMAGED = (*DAMAGED_ARCHIVE, ValueError, SyntaxError, TokenError, OSError, MemoryError)
+_LONGEST_HEADER = 2000  # that of a matrix has 118 bytes
+_DAMAGED = (*DAMAGED_ARCHIVE, ValueError, TypeError, SyntaxError, TokenError, OSError, LookupError)
 
 
 def read_npy(source: Source, words: Words | None) -> WordVectors:
     """Read a .npy; float32 stays mapped."""
-    try:
-        array = np.load(source.path, mmap_mode="r", allow_pickle=False)
-    except _DAMAGED as error:
-        raise source.refusal(f"no usable array ({error})", "a .npy of numbers") from error
+    array = map_npy(source)
     matrix = as_float32(source, array)
     return named_rows(source, words_for(source, len(array), words), matrix)
+
+
+def map_npy(source: Source) -> NDArray[Any]:
+    """The array of a .npy, mapped."""
+    try:
+        with source.path.open("rb") as file:
+            _check_header(file, source.size)
+        array: NDArray[Any] = np.load(source.path, mmap_mode="r", allow_pickle=False)
+    except _DAMAGED as error:
+        raise source.refusal(f"no usable array ({error!s:.200})", "a .npy of numbers") from error
+    return array
 
 
 def read_npz(source: Source, words: Words | None) -> WordVectors:
     """Read a .npz: its one matrix, and the words in its one array of strings or beside it."""
     try:
+        _check_sizes(source)
         with np.load(source.path, allow_pickle=False) as archive:
             arrays: dict[str, NDArray[Any]] = {name: archive[name] for name in archive.files}
     except _DAMAGED as error:
         raise source.refusal(
-            f"no usable arrays ({error})", "a .npz of numbers and words"
+            f"no usable arrays ({error!s:.200})", "a .npz of numbers and words"
         ) from error
     matrices = [a for a in arrays.values() if a.ndim == 2 and a.dtype.kind in "fiu"]
     names = [a for a in arrays.values() if a.ndim == 1 and a.dtype.kind in "US"]
@@ -43,3 +56,29 @@ def read_npz(source: Source, words: Words | None) -> WordVectors:
     own_words = names[0].astype(np.str_).tolist() if names and words is None else words
     matrix = as_float32(source, matrices[0])
     return named_rows(source, words_for(source, len(matrices[0]), own_words), matrix)
+
+
+def _check_sizes(source: Source) -> None:
+    """Hold what the archive and the arrays in it claim against what is there.
+
+    Raises:
+        ValueError: They claim more.
+    """
+    with zipfile.ZipFile(source.path) as archive:
+        members = archive.infolist()
+        if sum(member.file_size for member in members) > largest_inside(source.size):
+            raise ValueError("it would unpack to a hundred times its size")
+        for member in members:
+            with archive.open(member) as file:
+                _check_header(file, member.file_size)
+
+
+def _check_header(file: IO[bytes], size: int) -> None:
+    """Refuse an array larger than its file: NumPy would make room for it, or miscount."""
+    version = npy_format.read_magic(file)
+    if version == (1, 0):
+        shape, _, dtype = npy_format.read_array_header_1_0(file, _LONGEST_HEADER)
+    else:
+        shape, _, dtype = npy_format.read_array_header_2_0(file, _LONGEST_HEADER)
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize > size:
+        raise ValueError(f"an array of shape {shape} in {size} bytes")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from embits import _core
 from embits.readers.rows import decode_words, named_rows
 from embits.readers.source import Source, cores
-from embits.subwords import Subwords
+from embits.subwords import LONGEST_NGRAM, Subwords
 from embits.vectors import WordVectors
 
 MAGIC = struct.pack("<i", 793712314)
@@ -23,6 +23,8 @@ _SUPERVISED = 3
 _ARGS = struct.Struct("<12id")
 _COUNTS = struct.Struct("<3iqq")  # entries, words, labels, tokens, pruned buckets
 _ENTRY_TAIL = 9  # after a word and its NUL: an int64 count and a byte, 0 for words, 1 for labels
+_ADDITIONS_A_NUMBER = 256
+_ALWAYS_ALLOWED = 1 << 28  # a fifth of a second
 _MATRIX = struct.Struct("<?qq")  # quantised, rows, dims
 
 
@@ -61,6 +63,7 @@ def read_fasttext_binary(source: Source) -> WordVectors:
     words, n_words, has_ngrams = _take_words(cursor)
     table = _take_matrix(cursor, n_words + arguments.n_buckets, arguments.dims)
     n_buckets = arguments.n_buckets if has_ngrams and arguments.maxn > 0 else 0
+    _check_work(cursor, words, table, arguments, n_buckets)
     run = b"\n".join(words)
     decoded = decode_words(source, run, len(words), lambda row: f"word {row + 1}")
     matrix = _word_vectors(words, table, n_words, arguments, n_buckets)
@@ -82,7 +85,8 @@ def _take_arguments(cursor: _Cursor) -> _Arguments:
         maxn = 0  # as fastText itself does: such models were trained without n-grams
     if not 1 <= dims <= 1 << 20:
         raise cursor.refusal(f"{dims} dims", "1 to 1048576")
-    if n_buckets < 0 or not 0 <= minn <= 256 or not 0 <= maxn <= 256 or 0 < maxn < minn:
+    lengths_fit = 0 <= minn <= LONGEST_NGRAM and 0 <= maxn <= LONGEST_NGRAM
+    if n_buckets < 0 or not lengths_fit or 0 < maxn < minn:
         raise cursor.refusal(
             f"{n_buckets} buckets and n-grams of {minn} to {maxn}", "sizes of 0 or more, in order"
         )
@@ -127,6 +131,23 @@ def _take_matrix(cursor: _Cursor, n_rows: int, dims: int) -> NDArray[np.uint8]:
     if size > len(cursor.data) - cursor.at:
         raise cursor.refusal(f"{len(cursor.data) - cursor.at} bytes", f"{size} of vectors")
     return np.frombuffer(cursor.data, np.uint8, size, cursor.at)
+
+
+def _check_work(
+    cursor: _Cursor,
+    words: list[bytes],
+    table: NDArray[np.uint8],
+    arguments: _Arguments,
+    n_buckets: int,
+) -> None:
+    """Refuse words and n-grams so long that to add them up would take minutes: real ones take
+    about ten additions for every number in the file."""
+    n_lengths = arguments.maxn - max(arguments.minn, 1) + 1 if n_buckets else 0
+    additions = sum(map(len, words)) * n_lengths * arguments.dims
+    if additions > _ADDITIONS_A_NUMBER * len(table) // 4 + _ALWAYS_ALLOWED:
+        raise cursor.refusal(
+            f"{additions} numbers to add up for n-grams", f"words that fit {len(table)} bytes"
+        )
 
 
 def _word_vectors(

@@ -15,14 +15,16 @@ from embits.readers.rows import new_rows, raise_first_bad, unique, warn_of_bad
 from embits.readers.source import Source, Stream, parser_threads
 from embits.vectors import WordVectors
 
-_STRING = rb'"((?:[^"\\]|\\.)*)"'
+# Possessive: to be able to go back costs 160 bytes a character, over a gigabyte for a string
+# without an end.
+_STRING = rb'"((?:[^"\\]++|\\.)*+)"'
 _OBJECT_OF_LISTS = re.compile(rb"\s*\{\s*" + _STRING + rb"\s*:\s*\[\s*[-\d\]]", re.DOTALL)
 _VECTORS = re.compile(rb'"vectors"\s*:\s*\{')
 _DIMENSIONS = re.compile(rb'"dimensions"\s*:\s*(\d{1,9})\b')
 _ENTRY = re.compile(rb"\s*,?\s*" + _STRING + rb"\s*:\s*\[([^\]]*)\]", re.DOTALL)
 _IS_JSON = re.compile(rb"\s*\{\s*(?:" + _STRING + rb"\s*:|\})", re.DOTALL)
 _SPACES = bytes.maketrans(b",\n\r\t", b"    ")
-_LONGEST_ENTRY = 64 << 20
+_LONGEST_ENTRY = 8 << 20  # half a million numbers; an entry without end is looked at again a block
 
 
 def is_json(head: bytes) -> bool:

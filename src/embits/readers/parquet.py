@@ -31,7 +31,7 @@ def read_parquet(source: Source, words: Words | None) -> WordVectors:
             matrix = np.empty((n_rows, values.shape[1]), np.float32)
         if values.shape[1] != matrix.shape[1]:
             raise _ragged(source, done, values.shape[1], matrix.shape[1])
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):  # refused below as not finite
             matrix[done : done + len(values)] = values
         if name_column is not None:
             names += _strings(source, batch.column(name_column), done)[: len(values)]

@@ -134,6 +134,8 @@ def named_rows(
     if len(bad):
         warn_of_bad(source, len(bad), f"row {bad[0] + 1}", "nan or inf")
         good = np.setdiff1d(np.arange(len(matrix)), bad)
+        if len(good) == 0:
+            raise source.refusal("no finite row", "at least one")
         matrix = keep_rows(matrix, good)
         words = None if words is None else [words[row] for row in good]
     return WordVectors(None, matrix) if words is None else unique(source, words, matrix)
@@ -146,7 +148,8 @@ def as_float32(source: Source, array: NDArray[Any]) -> NDArray[np.float32]:
     if array.dtype.kind not in "fiu":
         raise source.refusal(f"values of type {array.dtype}", "numbers")
     wanted = array[: source.rows_wanted(len(array))]
-    with np.errstate(over="ignore"):  # a float64 too large becomes inf, and is refused as that
+    # A float64 too large becomes inf, and is refused as that; a signalling NaN as NaN.
+    with np.errstate(over="ignore", invalid="ignore"):
         return np.asanyarray(wanted, dtype=np.float32, order="C")
 
 

@@ -15,7 +15,7 @@ from embits.readers.words_file import Words, words_for
 from embits.vectors import WordVectors
 
 _DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
-_LONGEST_HEADER = 100_000_000  # the format's own limit
+_LONGEST_HEADER = 4 << 20  # the format's own limit is 100 MB, of JSON that takes gigabytes
 _USUAL_NAMES = ("embeddings", "embedding", "vectors", "matrix", "weight", "embedding.weight")
 
 
@@ -72,7 +72,7 @@ def _matrix_name(source: Source, header: dict[str, Any]) -> str:
 
 def _mapped(source: Source, entry: dict[str, Any], start: int, name: str) -> NDArray[Any]:
     numbers = [*entry["shape"], *_pair(entry.get("data_offsets"))]
-    if len(numbers) != 4 or not all(isinstance(n, int) and 0 <= n < 2**62 for n in numbers):
+    if len(numbers) != 4 or not all(type(n) is int and 0 <= n < 2**48 for n in numbers):
         raise source.refusal(f"a tensor {name!r} of {numbers}", "shape and offsets", "byte 8")
     n_rows, dims, begin, end = numbers
     dtype: np.dtype[Any] = np.dtype(_DTYPES[entry["dtype"]])

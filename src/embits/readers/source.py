@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import lzma
 import os
+import struct
 import sys
 import warnings
 import zipfile
@@ -25,14 +26,25 @@ OnBad = Literal["raise", "skip"]
 # Large enough to keep every thread busy, small beside any matrix worth the wait.
 BLOCK_BYTES = 1 << 20
 
+# Vectors pack 2 to 10 times smaller. Beyond a hundred it is a bomb, or a file of zeros that may
+# as well be unpacked first; small ones may hold what they like.
+_MOST_RATIO = 100
+_ALWAYS_ALLOWED = 16 << 20
+# xz -9 needs 65 MB to unpack; the format lets a file ask for 4 GB.
+_XZ_MEMORY = 256 << 20
+
 # What the standard library raises for archives with flipped bytes; found by flipping them.
 DAMAGED_ARCHIVE = (
     EOFError,
     IndexError,
+    MemoryError,
     NotImplementedError,
+    OverflowError,
     RuntimeError,
+    UnicodeDecodeError,
     gzip.BadGzipFile,
     lzma.LZMAError,
+    struct.error,
     zipfile.BadZipFile,
     zlib.error,
 )
@@ -72,12 +84,18 @@ class Source:
         return n_rows if self.limit is None else min(n_rows, self.limit)
 
 
+def largest_inside(packed: int) -> int:
+    """How many bytes an archive of `packed` bytes may unpack to."""
+    return max(_ALWAYS_ALLOWED, _MOST_RATIO * packed)
+
+
 class Stream:
     """The bytes of a file, decompressed on the way, that can be looked at before they are read."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._ahead = b""
+        self._n_read = 0
         self._opened = ExitStack()
         self._file: IO[bytes] = self._opened.enter_context(source.path.open("rb"))
         try:
@@ -127,11 +145,18 @@ class Stream:
 
     def _read(self, size: int) -> bytes:
         try:
-            return self._bytes.read(size)
+            block = self._bytes.read(size)
         except DAMAGED_ARCHIVE as error:
             raise self._source.refusal(
                 f"damaged compression ({error})", "a whole file", f"byte {self._file.tell()}"
             ) from error
+        self._n_read += len(block)
+        if self.is_compressed and self._n_read > largest_inside(self._source.size):
+            raise self._source.refusal(
+                f"an archive that unpacks to over {_MOST_RATIO} times its size",
+                "vectors (unpack it first if it is right)",
+            )
+        return block
 
 
 def _decompressed(source: Source, file: IO[bytes]) -> IO[bytes]:
@@ -140,10 +165,43 @@ def _decompressed(source: Source, file: IO[bytes]) -> IO[bytes]:
     if magic.startswith(b"\x1f\x8b"):
         return gzip.GzipFile(fileobj=file)  # type: ignore[return-value]
     if magic == b"\xfd7zXZ\x00":
-        return lzma.LZMAFile(file)
+        return _Xz(file)  # type: ignore[return-value]
     if magic.startswith(b"PK\x03\x04"):
         return _only_member(source, file)
     return file
+
+
+class _Xz:
+    """`lzma.LZMAFile` for reading, but with a bound on the memory that a file may ask for."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._unpacker = self._new()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """The file is closed by who opened it."""
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, `size` at most; none at the end."""
+        while True:
+            packed = b""
+            if self._unpacker.eof:  # another stream may follow
+                packed = self._unpacker.unused_data or self._file.read(BLOCK_BYTES)
+                if not packed.strip(b"\0"):
+                    return b""
+                self._unpacker = self._new()
+            elif self._unpacker.needs_input:
+                packed = self._file.read(BLOCK_BYTES)
+                if not packed:
+                    raise EOFError("the file ends within its compression")
+            if unpacked := self._unpacker.decompress(packed, size):
+                return unpacked
+
+    def _new(self) -> lzma.LZMADecompressor:
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
 
 
 def _only_member(source: Source, file: IO[bytes]) -> IO[bytes]:

@@ -14,7 +14,7 @@ from embits.readers.source import Source
 _SUFFIXES = (".words", ".txt", ".vocab", ".tsv", ".json", ".parquet")
 _USUAL_STEMS = ("words", "vocab", "vocabulary", "tokenizer")
 _JSON = re.compile(r'\s*[\[{]\s*"')
-_NUMBERS_AT_END = re.compile(r"(?:[ \t]+[-+]?[\d.]+(?:[eE][-+]?\d+)?)+$")
+_NUMBER = re.compile(r"[-+]?[\d.]+(?:[eE][-+]?\d+)?")
 _LINES_TO_LOOK_AT = 100
 
 Words = Sequence[str] | str | os.PathLike[str]
@@ -84,12 +84,17 @@ def _column_of_names(lines: list[str]) -> list[str]:
 
 def _without_numbers(lines: list[str]) -> list[str]:
     """The words alone, where each is followed by its count or by its vector."""
-    counts = {
-        len(numbers[0].split()) if (numbers := _NUMBERS_AT_END.search(line)) else 0
-        for line in lines[:_LINES_TO_LOOK_AT]
-    }
+    counts = {_numbers_at_end(line) for line in lines[:_LINES_TO_LOOK_AT]}
     n = counts.pop()
     return lines if counts or n == 0 else [line.rsplit(maxsplit=n)[0] for line in lines]
+
+
+def _numbers_at_end(line: str) -> int:
+    fields = re.split(r"[ \t]+", line)
+    count = 0
+    while count < len(fields) - 1 and _NUMBER.fullmatch(fields[-1 - count]):
+        count += 1
+    return count
 
 
 def _words_in_json(source: Source, text: str) -> list[str]:

@@ -1,0 +1,141 @@
+"""A soak: millions of queries from 8 threads on one object; memory stays flat, speed steady.
+
+    python stress/soak.py [--queries 10000000] [--seconds S] [--write]
+
+Every query is one of what a server is asked: the neighbors of a word, of a row, of an unknown
+word, of a vector, a similarity, a float vector back. Memory and queries are noted in ten parts of
+the run; the first one warms up and does not count. --write puts the figures into docs/trust.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import re
+import resource
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+import embits
+
+ROOT = Path(__file__).resolve().parents[1]
+THREADS, PARTS = 8, 10
+MOST_DRIFT = 0.01
+
+
+def resident() -> int:
+    """Bytes of memory this process holds now."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def make(folder: Path) -> tuple[embits.BinaryVectors, np.ndarray]:
+    matrix = np.random.default_rng(0).normal(0, 0.5, (2000, 32)).astype("f4")
+    words = [f"word{i}" for i in range(len(matrix))]
+    embits.binarize(embits.WordVectors(words, matrix), 128, "lsh").save(folder / "f")
+    return embits.load(folder / "f"), matrix
+
+
+def ask(bits: embits.BinaryVectors, matrix: np.ndarray, i: int) -> None:
+    row = i * 7919 % len(bits)
+    match i % 8:
+        case 0:
+            bits.most_similar(f"word{row}", topn=5)
+        case 1:
+            bits.decode(row)
+        case 2:
+            bits.search(matrix[row], 5)
+        case 3 if i % 64 == 3:
+            with contextlib.suppress(embits.UnknownWordError):
+                bits.most_similar(f"wrd{row}")
+        case 4:
+            bits.search(matrix[row], 5, metric="asymmetric")
+        case 5:
+            assert f"word{row}" in bits
+        case _:
+            assert 0 <= bits.similarity(row, i % len(bits)) <= 1
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description="Millions of queries from 8 threads.")
+    arguments.add_argument("--queries", type=int, default=10_000_000)
+    arguments.add_argument("--seconds", type=float, help="stop after this time, queries or not")
+    arguments.add_argument(
+        "--write", action="store_true", help="put the figures into docs/trust.md"
+    )
+    options = arguments.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        bits, matrix = make(Path(folder))
+        notes = soak(bits, matrix, options.queries, options.seconds)
+    memory = [resident for _, resident, _ in notes]
+    speeds = [speed for _, _, speed in notes[1:]]
+    drift = (memory[-1] - memory[0]) / memory[0]
+    total = notes[-1][0]
+    report = (
+        f"{total:,} queries from {THREADS} threads: memory {memory[0] / 1e6:.1f} MB after the "
+        f"first tenth, {memory[-1] / 1e6:.1f} MB at the end ({100 * drift:+.2f} %); "
+        f"{min(speeds):,.0f} to {max(speeds):,.0f} queries a second of processor time "
+        f"(median {np.median(speeds):,.0f}) in the tenths after it"
+    )
+    print(report)
+    if options.write:
+        page = ROOT / "docs" / "trust.md"
+        block = f"<!-- soak -->\n{report}.\n<!-- /soak -->"
+        page.write_text(re.sub(r"(?s)<!-- soak -->.*<!-- /soak -->", block, page.read_text()))
+    return int(drift > MOST_DRIFT)
+
+
+def soak(
+    bits: embits.BinaryVectors, matrix: np.ndarray, queries: int, seconds: float | None
+) -> list[tuple[int, int, float]]:
+    """(queries done, bytes resident, queries a second) at the end of each tenth of the run.
+
+    Seconds of processor time: on a machine that others use too, those on the wall say nothing.
+    """
+    counts = [0] * THREADS
+    stop = threading.Event()
+    failures: list[BaseException] = []
+
+    def run(thread: int) -> None:
+        try:
+            for i in range(queries // THREADS):
+                ask(bits, matrix, i * THREADS + thread)
+                counts[thread] = i + 1
+                if stop.is_set():
+                    return
+        except BaseException as error:  # noqa: BLE001 - told below, in the main thread
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(THREADS)]
+    start, last = time.monotonic(), time.process_time()
+    for thread in threads:
+        thread.start()
+    notes: list[tuple[int, int, float]] = []
+    before = 0
+    for part in range(1, PARTS + 1):
+        while any(thread.is_alive() for thread in threads):
+            done = sum(counts) / queries
+            share = max(done, (time.monotonic() - start) / seconds if seconds else 0)
+            if share >= part / PARTS:
+                break
+            time.sleep(0.05)
+        gc.collect()
+        now, total = time.process_time(), sum(counts)
+        notes.append((total, resident(), (total - before) / (now - last)))
+        before, last = total, now
+        print(f"{part}/{PARTS}: {total:,} queries, {notes[-1][1] / 1e6:.1f} MB", file=sys.stderr)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+    return notes
+
+
+if __name__ == "__main__":
+    sys.exit(main())
