@@ -1,4 +1,4 @@
-"""Writes the golden files of the browser page: small files of format version 1, the same bytes on every machine.
+"""Writes the golden files of the browser page: format version 1, the same bytes on every machine.
 
 They are made from integers alone, without training, and are never made again for a version of the
 format: readers of every language must go on reading these bytes. What they hold is in golden.json.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import re
 import sys
@@ -23,7 +24,20 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 file_argument = click.argument("file", type=FILE)
-output_option = click.option("-o", "--output", type=FILE, required=True, help="File to write.")
+
+
+def _writable(_: click.Context, __: click.Parameter, path: Path) -> Path:
+    """Refuse at once what could not be written after minutes of work."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "no such folder", str(path.parent))
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "is a folder, expected a file", str(path))
+    return path
+
+
+output_option = click.option(
+    "-o", "--output", type=FILE, required=True, callback=_writable, help="File to write."
+)
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
