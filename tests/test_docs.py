@@ -62,8 +62,9 @@ def test_commands_run(page, folder):
     for block in blocks(page, "sh"):
         for line in block.splitlines():
             command = line.split("#")[0].split()
-            if command[:1] == ["embits"] and "demo" not in command:
+            forever = "--open" in command  # serves until it is stopped
+            if command[:1] == ["embits"] and "demo" not in command and not forever:
                 done = subprocess.run(
-                    [sys.executable, "-m", *command], capture_output=True, text=True
+                    [sys.executable, "-m", *command], capture_output=True, text=True, timeout=300
                 )
                 assert done.returncode == 0, f"{line}\n{done.stderr}"
