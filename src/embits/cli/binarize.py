@@ -77,11 +77,17 @@ def command(
     click.echo(
         f"{facts['words']:,} words × {facts['bits']} bits in {output}: "
         f"{megabytes(facts['bytes'])} instead of {megabytes(facts['float_bytes'])}, "
-        f"{facts['ratio']:.1f} times smaller ({time.perf_counter() - start:.1f} s)"
+        f"{_change(facts['ratio'])} ({time.perf_counter() - start:.1f} s)"
     )
     if binary.subwords is not None:
         size = megabytes(binary.subwords.nbytes)
         click.echo(f"{size} of it answer for unknown words; --no-subwords leaves them out")
+
+
+def _change(ratio: float) -> str:
+    if ratio >= 1:
+        return f"{ratio:.1f} times smaller"
+    return f"{1 / ratio:.1f} times larger: words and coder weigh more than so few floats"
 
 
 def _parameter(text: str) -> tuple[str, Any]:

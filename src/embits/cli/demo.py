@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +24,7 @@ from embits.vectors import WordVectors
 
 BITS = (64, 128, 256)
 WORDS = ("queen", "guitar", "jupiter")
-ANALOGIES = (("brother", "sister", "uncle"), ("france", "paris", "japan"))
+ANALOGIES = (("france", "paris", "japan"), ("good", "better", "big"))
 PAIRS = (("car", "automobile"), ("money", "salary"), ("cup", "mug"), ("car", "banana"))
 
 
@@ -73,7 +74,7 @@ def command(output: Path, method: str, as_json: bool) -> None:
     _show_pairs(made, vectors, floats)
     _show_speed(speed)
     path = output / f"glove.{max(BITS)}.safetensors"
-    click.echo(f"Now yours:  embits neighbors {path} coffee")
+    click.echo(f"Now yours:  {_program()} neighbors {path} coffee")
 
 
 def glove(*, quiet: bool = True) -> WordVectors:
@@ -88,6 +89,11 @@ def glove(*, quiet: bool = True) -> WordVectors:
             words=data / "glove_6B_index.parquet",
             progress=progress,
         )
+
+
+def _program() -> str:
+    """How this program was called, if that was by its path: `.venv/bin/embits`."""
+    return sys.argv[0] if Path(sys.argv[0]).name == "embits" else "embits"
 
 
 def _silence(message: str) -> None:
@@ -130,7 +136,7 @@ def _list(rows: list[tuple[str, str]]) -> None:
 
 
 def _show_analogies(bits: BinaryVectors) -> None:
-    click.echo(f"\nAnalogies with OR and AND NOT ({bits.n_bits} bits)")
+    click.echo(f"\nAnalogies with OR and AND NOT ({bits.n_bits} bits; floats answer twice as many)")
     for a, b, c in ANALOGIES:
         answers = bits.most_similar(positive=[b, c], negative=[a], topn=3)
         _list([(f"{a} : {b} = {c} : ?", "  " + ", ".join(word for word, _ in answers))])
