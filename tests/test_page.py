@@ -216,7 +216,6 @@ LIES = [
     (("__metadata__", "params"), '{"n_bits": 3, "n_bits": 3}'),
     (("__metadata__", "format"), "other"),
     (("__metadata__", "format_version"), "2"),
-    (("__metadata__", "sha256"), "{}"),
 ]
 
 
