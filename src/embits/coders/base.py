@@ -23,7 +23,7 @@ from embits.errors import FormatError, InputError, NotFittedError
 Progress: TypeAlias = Callable[[int, int], None]
 Shapes: TypeAlias = Mapping[str, tuple[str | int, ...]]
 
-MAX_WEIGHT = 1e30  # beyond, sums over a vector of usual size would leave float32
+MAX_WEIGHT = 1e18  # beyond, sums of squares over a vector would leave float32
 BLOCK_ROWS = 2048  # rows encoded or decoded at a time: their scores stay in the processor's cache
 
 

@@ -170,8 +170,10 @@ class NearLossless(LinearlyDecoded):
         vectors = np.empty((len(codes), self.n_features_in_), dtype=np.float32)
         for rows in blocks(len(codes)):
             decoded = unpack(codes[rows], self.n_bits_) @ self.decoder_ + self.offset_
-            lengths = np.maximum(decoded[:, -1:], 0) / _norms(decoded[:, :-1])[:, None]
-            np.multiply(decoded[:, :-1], lengths, out=vectors[rows])
+            # In float64: weights of a file may be large enough for their squares to leave float32.
+            norms = np.linalg.norm(decoded[:, :-1].astype(np.float64), axis=1, keepdims=True)
+            lengths = np.maximum(decoded[:, -1:], 0) / np.maximum(norms, 1e-30)
+            np.multiply(decoded[:, :-1], lengths, out=vectors[rows], casting="same_kind")
         return vectors
 
     # -- training ------------------------------------------------------------------------------

@@ -152,5 +152,6 @@ def unit(rows: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def _largest_eigenvalue(D: NDArray[np.float32]) -> float:
-    gram = D.T @ D if D.shape[1] < D.shape[0] else D @ D.T
+    wide = D.astype(np.float64)  # weights of a file may be large: their squares need the room
+    gram = wide.T @ wide if D.shape[1] < D.shape[0] else wide @ wide.T
     return float(np.linalg.eigvalsh(gram)[-1])

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import platform
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,7 @@ def versions() -> dict[str, str]:
         "embits": __version__,
         "Python": platform.python_version(),
         "NumPy": np.__version__,
-        "machine": f"{platform.system()} {platform.machine()}, search kernels: {_core.simd()}",
+        "machine": f"{sys.platform} {platform.machine()}, search kernels: {_core.simd()}",
     }
     try:
         import matplotlib
