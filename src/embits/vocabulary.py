@@ -7,6 +7,7 @@ in it; `order`, the rows sorted by the words' bytes, for binary search. That is 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -19,7 +20,33 @@ from embits import _core
 from embits.errors import FormatError, InputError, UnknownWordError
 
 
-class Vocabulary(Sequence[str]):
+class Keys(Sequence[str], ABC):
+    """Names of rows: what a vocabulary of words and plain row numbers share."""
+
+    @abstractmethod
+    def find(self, word: str) -> int | None:
+        """The row of a word, or None."""
+
+    @abstractmethod
+    def suggest(self, word: str) -> list[str]:
+        """Words spelled alike."""
+
+    def row(self, word: str) -> int:
+        """The row of a word.
+
+        Raises:
+            UnknownWordError: It is not there; near spellings are offered.
+        """
+        row = self.find(word)
+        if row is None:
+            raise UnknownWordError(word, self.suggest(word))
+        return row
+
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and self.find(word) is not None
+
+
+class Vocabulary(Keys):
     """An immutable list of different words that knows the row of each.
 
     Example:
@@ -94,20 +121,6 @@ class Vocabulary(Sequence[str]):
             return int(self.order[place])
         return None
 
-    def row(self, word: str) -> int:
-        """The row of a word.
-
-        Raises:
-            UnknownWordError: It is not there; near spellings are offered.
-        """
-        row = self.find(word)
-        if row is None:
-            raise UnknownWordError(word, self.suggest(word))
-        return row
-
-    def __contains__(self, word: object) -> bool:
-        return isinstance(word, str) and self.find(word) is not None
-
     def suggest(self, word: str, most: int = 3) -> list[str]:
         """Words spelled like `word`: other letter case first, then by edits, then by row."""
         other_cases = {word.lower(), word.upper(), word.capitalize(), word.title()} - {word}
@@ -151,7 +164,7 @@ class Vocabulary(Sequence[str]):
         return self.text[start:end].tobytes()
 
 
-class RowNumbers(Sequence[str]):
+class RowNumbers(Keys):
     """The words of a matrix that came without any: each row goes by its number.
 
     Example:
@@ -179,16 +192,6 @@ class RowNumbers(Sequence[str]):
         is_number = word.isascii() and word.isdigit() and len(word) < 20
         row = int(word) if is_number else -1
         return row if 0 <= row < self._n and str(row) == word else None
-
-    def row(self, word: str) -> int:
-        """The row that a number names, or UnknownWordError."""
-        row = self.find(word)
-        if row is None:
-            raise UnknownWordError(word, self.suggest(word))
-        return row
-
-    def __contains__(self, word: object) -> bool:
-        return isinstance(word, str) and self.find(word) is not None
 
     def suggest(self, word: str) -> list[str]:
         """Nothing: numbers have no near spellings."""
