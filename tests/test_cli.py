@@ -94,6 +94,17 @@ def test_encode_codes_other_vectors_with_the_same_coder(folder, vectors):
     assert np.array_equal(made["new"], source["word5"])
 
 
+def test_export_writes_the_codes_and_their_words(folder):
+    facts = answer("export", folder / "b.safetensors", "--to", "npy", "-o", folder / "codes.npy")
+    bits = embits.load(folder / "b.safetensors")
+    assert np.array_equal(np.load(folder / "codes.npy"), bits.codes)
+    assert (folder / "codes.words").read_text().splitlines() == list(bits.words)
+    size = (folder / "codes.npy").stat().st_size
+    assert facts == {
+        "to": "npy", "target": str(folder / "codes.npy"), "rows": 600, "bits": 96, "bytes": size,
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("suffix", [".vec", ".txt.gz", ".bin", ".npy", ".npz", ".parquet"])
 def test_decode_writes_what_read_vectors_reads(folder, suffix):
     out = folder / f"floats{suffix}"
@@ -118,6 +129,12 @@ def test_decode_of_some_words(folder):
         (["neighbors", "{f}/absent", "x"], 1, "absent: no such file"),
         (["neighbors", "{f}/b.safetensors", "wordl"], 1, "did you mean 'word0'"),
         (["neighbors", "{f}/v.vec", "x"], 1, "not an embits file"),
+        (
+            ["export", "{f}/b.safetensors", "--to", "npy", "-o", "{f}/o.npy", "--option", "a=1"],
+            1,
+            "'npy' takes no options, not a",
+        ),
+        (["export", "{f}/b.safetensors", "--to", "tape", "-o", "{f}/o"], 2, "'tape'"),
         (["binarize", "{f}/absent", "-o", "{f}/x"], 1, "absent"),
         (["binarize", "{f}", "-o", "{f}/x"], 1, "a directory"),
         (["binarize", "{f}/v.vec", "-o", "{f}/no/x"], 1, "no such folder"),

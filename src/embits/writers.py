@@ -41,11 +41,16 @@ def write_vectors(path: str | os.PathLike[str], vectors: WordVectors) -> None:
         )
     words = [str(row) for row in range(len(vectors))] if vectors.words is None else vectors.words
     if suffix.lower() in (".npy", ".safetensors") and vectors.words is not None:
-        _refuse(r"[\r\n]", words, "a file of one word a line")
-        with replacing(path.with_suffix(".words")) as file:
-            file.writelines(word.encode() + b"\n" for word in words)
+        write_words(path.with_suffix(".words"), words)
     with replacing(path) as file:
         writer(file, words, vectors)
+
+
+def write_words(path: Path, words: Sequence[str]) -> None:
+    """Write one word a line, whole or not at all."""
+    _refuse(r"[\r\n]", words, "a file of one word a line")
+    with replacing(path) as file:
+        file.writelines(word.encode() + b"\n" for word in words)
 
 
 def _write_text(file: BinaryIO, words: Sequence[str], vectors: WordVectors) -> None:

@@ -15,7 +15,7 @@ from embits.errors import EmbitsError
 
 VERBS = (
     "demo", "binarize", "encode", "decode", "neighbors", "similarity", "analogy", "info", "verify",
-    "evaluate", "compare", "bench", "picture", "page",
+    "evaluate", "compare", "bench", "picture", "export", "page",
 )  # fmt: skip
 
 

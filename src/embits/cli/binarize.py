@@ -12,6 +12,7 @@ from embits.cli.common import (
     FILE,
     json_option,
     megabytes,
+    named_values,
     output_option,
     print_json,
     progress_bar,
@@ -32,7 +33,12 @@ from embits.fitting import binarize
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the training.")
 @click.option(
-    "--param", "params", multiple=True, metavar="NAME=VALUE", help="A parameter of the method."
+    "--param",
+    "params",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=named_values,
+    help="A parameter of the method; may be repeated.",
 )
 @reading_options
 @click.option("--subwords/--no-subwords", default=True, help="Keep fastText subwords, if any.")
@@ -43,7 +49,7 @@ def command(
     bits: int | None,
     method: str,
     seed: int,
-    params: tuple[str, ...],
+    params: dict[str, Any],
     limit: int | None,
     words_file: Path | None,
     skip_bad: bool,
@@ -60,7 +66,7 @@ def command(
     embits binarize cc.en.300.vec.gz -o en.safetensors --bits 512 --limit 500000
     embits binarize glove.txt -o glove.safetensors --method paper --param lambda_reg=4
     """
-    settings = dict(map(_parameter, params))
+    settings = dict(params)
     if "random_state" in coder_class(method).param_names():
         settings.setdefault("random_state", seed)
     start = time.perf_counter()
@@ -88,17 +94,3 @@ def _change(ratio: float) -> str:
     if ratio >= 1:
         return f"{ratio:.1f} times smaller"
     return f"{1 / ratio:.1f} times larger: words and coder weigh more than so few floats"
-
-
-def _parameter(text: str) -> tuple[str, Any]:
-    name, _, value = text.partition("=")
-    if not name or not value:
-        raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--param")
-    if value.lower() in ("true", "false"):
-        return name, value.lower() == "true"
-    for kind in (int, float):
-        try:
-            return name, kind(value)
-        except ValueError:
-            continue
-    return name, value

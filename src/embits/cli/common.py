@@ -71,6 +71,30 @@ def read(
         )
 
 
+def named_values(
+    _: click.Context, param: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, Any]:
+    """The callback of a repeated NAME=VALUE option: numbers, true and false as what they are."""
+    values = {}
+    for text in texts:
+        name, _sign, value = text.partition("=")
+        if not name or not value:
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint=param.opts[0])
+        values[name.replace("-", "_")] = _value(value)
+    return values
+
+
+def _value(text: str) -> Any:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
 def print_json(value: Any) -> None:
     """One JSON value on standard output."""
     click.echo(json.dumps(value, ensure_ascii=False))

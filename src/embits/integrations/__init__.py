@@ -1,0 +1,58 @@
+"""Into the tools people already have: one file each, imported only when asked for.
+
+An exporter is a module here with a function
+`export(bits, target, *, progress=None, option=default, …)`, which writes the codes of a
+BinaryVectors to `target` and returns the facts worth printing. Its line in `EXPORTERS` puts
+it behind `embits export --to`; its options are those of the function.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from embits.errors import InputError
+
+if TYPE_CHECKING:
+    from embits.binary_vectors import BinaryVectors
+
+Progress: TypeAlias = Callable[[int, int], None]
+Facts: TypeAlias = dict[str, Any]
+
+EXPORTERS = {
+    "npy": "embits.integrations.npy",
+}
+
+
+def export(
+    bits: BinaryVectors,
+    to: str,
+    target: str,
+    *,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Facts:
+    """Write codes where another tool reads them.
+
+    Args:
+        bits: What to write.
+        to: The exporter, a key of `EXPORTERS`.
+        target: A file, a folder or an address, as the exporter has it.
+        progress: Called with (done, total) as rows are written.
+        options: The exporter's own.
+
+    Raises:
+        InputError: There is no such exporter, or it has no such option.
+        MissingExtraError: The other tool's package is not installed.
+    """
+    if to not in EXPORTERS:
+        raise InputError(f"there is no export to {to!r}; there are {', '.join(EXPORTERS)}")
+    exporter = importlib.import_module(EXPORTERS[to]).export
+    known = list(inspect.signature(exporter).parameters)[3:]  # after bits, target, progress
+    if unknown := sorted(set(options) - set(known)):
+        has = f"takes {', '.join(known)}" if known else "takes no options"
+        raise InputError(f"export to {to!r} {has}, not {', '.join(unknown)}")
+    facts: Facts = exporter(bits, target, progress=progress, **options)
+    return facts

@@ -1,0 +1,29 @@
+"""Codes as a NumPy file, for whoever has NumPy and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from embits.atomic import replacing
+from embits.binary_vectors import BinaryVectors
+from embits.integrations import Facts, Progress
+from embits.vocabulary import RowNumbers
+from embits.writers import write_words
+
+
+def export(bits: BinaryVectors, target: str, *, progress: Progress | None = None) -> Facts:
+    """Write the packed codes, uint8 (n, ceil(n_bits / 8)), and their words beside them.
+
+    Args:
+        bits: What to write.
+        target: The `.npy`; words go to a `.words` file of the same name, one a line.
+        progress: Not called: it is one write.
+    """
+    path = Path(target)
+    if not isinstance(bits.words, RowNumbers):
+        write_words(path.with_suffix(".words"), bits.words)
+    with replacing(path) as file:
+        np.save(file, bits.codes, allow_pickle=False)
+    return {"bytes": path.stat().st_size}
