@@ -24,6 +24,7 @@ from embits.coders import (
 from embits.errors import (
     EmbitsError,
     FormatError,
+    HubError,
     InputError,
     MissingExtraError,
     NotFittedError,
@@ -46,6 +47,7 @@ __all__ = [
     "Coder",
     "EmbitsError",
     "FormatError",
+    "HubError",
     "InputError",
     "MissingExtraError",
     "NearLossless",

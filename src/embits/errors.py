@@ -58,6 +58,10 @@ class UnknownWordError(EmbitsError, KeyError):
         return type(self), (self.word, self.suggestions)
 
 
+class HubError(EmbitsError, OSError):
+    """The Hugging Face Hub refused or could not be reached: names the model and the reason."""
+
+
 class MissingExtraError(EmbitsError, ImportError):
     """An optional package is not installed: the message names the line that installs it."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -19,16 +20,19 @@ def binarize(
     n_bits: int | None = None,
     method: str = DEFAULT_METHOD,
     *,
+    ids: Any = None,
     progress: Progress | None = None,
     **params: Any,
 ) -> BinaryVectors:
     """Fit a coder on vectors and encode them.
 
     Args:
-        vectors: WordVectors, a matrix of shape (n, dims) whose rows go by their number, or
-            the path of a file that `read_vectors` reads.
+        vectors: WordVectors; a matrix of shape (n, dims), of NumPy, PyTorch or a column of a data
+            frame; or the path of a file that `read_vectors` reads.
         n_bits: Bits of a code; None is 256, or for "sign" the dimensions of the input.
         method: The coder: "near-lossless", "paper", "lsh", "sign", "itq" or "sparse".
+        ids: The ids of a matrix's rows, strings or whole numbers; None lets rows go by their
+            number. `bits.ids(rows)` tells them of rows that a search found.
         progress: Called with (done, total) as the fit goes on.
         params: Parameters of the coder, such as `random_state`.
 
@@ -48,6 +52,8 @@ def binarize(
         vectors = read_vectors(vectors)
     elif not isinstance(vectors, WordVectors):
         vectors = WordVectors(None, vectors)
+    if ids is not None:
+        vectors = replace(vectors, words=ids)
     maker = coder_class(method)
     if n_bits is not None:
         params["n_bits"] = n_bits

@@ -31,6 +31,13 @@ class Keys(Sequence[str], ABC):
     def suggest(self, word: str) -> list[str]:
         """Words spelled alike."""
 
+    def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """The words of rows, in their shape: an array of `str` objects."""
+        different, places = np.unique(rows, return_inverse=True)
+        words = np.empty(len(different), dtype=object)
+        words[:] = [self[row] for row in different.tolist()]
+        return words[places].reshape(rows.shape)
+
     def row(self, word: str) -> int:
         """The row of a word.
 
@@ -78,7 +85,7 @@ class Vocabulary(Keys):
         except UnicodeEncodeError as error:
             raise InputError(f"the word {error.object!r} cannot be written as UTF-8") from None
         except AttributeError:
-            raise InputError("words must be strings") from None
+            raise InputError("words must be strings, or ids that are whole numbers") from None
         text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
         ends = np.cumsum([len(word) for word in encoded], dtype=np.uint64)
         order = np.empty(len(encoded), dtype=np.uint64)
@@ -192,6 +199,10 @@ class RowNumbers(Keys):
         is_number = word.isascii() and word.isdigit() and len(word) < 20
         row = int(word) if is_number else -1
         return row if 0 <= row < self._n and str(row) == word else None
+
+    def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """The rows themselves."""
+        return rows
 
     def suggest(self, word: str) -> list[str]:
         """Nothing: numbers have no near spellings."""

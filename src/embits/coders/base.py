@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.errors import FormatError, InputError, NotFittedError
+from embits.foreign_arrays import to_numpy
+from embits.pretrained import Pretrained
 
 Progress: TypeAlias = Callable[[int, int], None]
 Shapes: TypeAlias = Mapping[str, tuple[str | int, ...]]
@@ -27,7 +29,7 @@ MAX_WEIGHT = 1e18  # beyond, sums of squares over a vector would leave float32
 BLOCK_ROWS = 2048  # rows encoded or decoded at a time: their scores stay in the processor's cache
 
 
-class Coder(ABC):
+class Coder(Pretrained, ABC):
     """Turns vectors into packed codes and back.
 
     A method subclasses this with its parameters in `__init__` (stored as they are, nothing
@@ -327,7 +329,7 @@ def _sum(block: NDArray[Any]) -> Any:
 def _as_numbers(X: Any) -> NDArray[Any]:
     if hasattr(X, "toarray"):  # scipy.sparse, recognised without importing it
         raise TypeError("Sparse data was passed, but dense data is required: use X.toarray()")
-    array = np.asarray(X)
+    array = to_numpy(X)
     if array.dtype.kind == "c":
         raise InputError("Complex data not supported: vectors are real numbers")
     if array.dtype.kind == "O":
