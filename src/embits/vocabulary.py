@@ -36,7 +36,7 @@ class Keys(Sequence[str], ABC):
         different, places = np.unique(rows, return_inverse=True)
         words = np.empty(len(different), dtype=object)
         words[:] = [self[row] for row in different.tolist()]
-        return words[places].reshape(rows.shape)
+        return words[places.ravel()].reshape(rows.shape)
 
     def row(self, word: str) -> int:
         """The row of a word.
