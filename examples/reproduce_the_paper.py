@@ -15,12 +15,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shared import arguments, table, word_vectors
-
 from embits.evaluation import TASKS, DataFolder
 from embits.evaluation.compare import BITS, Comparison
 from embits.evaluation.report import write_report
 from embits.evaluation.tables import Grid, gap_table
+from shared import arguments, table, word_vectors
 
 QUICK = {"bits": (64, 256), "tasks": ("similarity", "analogy", "neighbors", "reconstruction")}
 QUICK_WORDS = 20_000

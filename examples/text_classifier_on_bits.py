@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shared import arguments, megabytes, table, word_vectors
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -23,6 +22,7 @@ import embits
 from embits.evaluation import BitSpace, as_space, prepare
 from embits.evaluation.classification import mean_vectors
 from embits.evaluation.data_files import read_split
+from shared import arguments, megabytes, table, word_vectors
 
 
 def main() -> None:

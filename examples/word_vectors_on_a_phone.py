@@ -16,10 +16,9 @@ import gzip
 import time
 from pathlib import Path
 
-from shared import arguments, megabytes, table, word_vectors
-
 import embits
 from embits.evaluation import DataFolder, as_space, evaluate_neighbors, evaluate_similarity
+from shared import arguments, megabytes, table, word_vectors
 
 ASKED = ("queen", "guitar", "jupiter")
 

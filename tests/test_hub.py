@@ -184,9 +184,14 @@ needs_client = pytest.mark.skipif(
 
 
 @pytest.fixture
-def hub(tmp_path):
+def hub(tmp_path, monkeypatch):
     """A Hub on this machine, what to tell `push_to_hub`, and what to tell `from_pretrained`."""
     with hub_server.running() as (hub, endpoint):
+        # As HF_ENDPOINT would set them: clients before 2 look there even when they are told.
+        constants = importlib.import_module("huggingface_hub.constants")
+        template = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(constants.ENDPOINT, endpoint)
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        monkeypatch.setattr(constants, "ENDPOINT", endpoint)
         there = {"endpoint": endpoint, "cache_dir": tmp_path / "cache"}
         yield hub, {"endpoint": endpoint, "token": "hf_any"}, there
 
