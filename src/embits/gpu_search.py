@@ -3,9 +3,9 @@
 Distances of a batch are a matrix product: with bits c of a code and q of a query,
 `hamming = |q| + <c, 1 - 2q>`, which the GPU's integer matrix units compute hundreds of bits at a
 time. Writing all n × q distances would cost more than computing them. What is written is the
-least distance of each tile of 128 rows: the k nearest rows lie in the k tiles with the least,
-ties in row order and all, since a row outside them has k rows before it. Those tiles are then
-looked at row by row.
+least distance of each tile of 128 or 256 rows: the k nearest rows lie in the k tiles with the
+least, ties in row order and all, since a row outside them has k rows before it. Those tiles are
+then looked at row by row.
 """
 
 from __future__ import annotations
@@ -53,10 +53,11 @@ class DeviceIndex:
             raise MissingExtraError(f"searching on device={device!r}", "gpu") from None
         if place.type != "cuda" and not self._kernels.INTERPRETED:
             raise InputError(f"device is {device!r}: embits.search.top_k searches on the CPU")
-        self._n, self._width = codes.shape
-        tiles = max(1, -(-self._n // self._kernels.TILE))
-        shape = tiles * self._kernels.TILE, self._kernels.padded_width(self._width)
-        self._codes = self._torch.zeros(shape, dtype=self._torch.uint8, device=place)
+        self._n, self._width = map(int, codes.shape)
+        width = self._kernels.padded_width(self._width)
+        self._tile = self._kernels.shape_for(width).tile
+        n_rows = max(1, -(-self._n // self._tile)) * self._tile
+        self._codes = self._torch.zeros((n_rows, width), dtype=self._torch.uint8, device=place)
         for start in range(0, self._n, _UPLOAD_ROWS):
             block = np.array(codes[start : start + _UPLOAD_ROWS])  # PyTorch wants to own it
             there = self._codes[start : start + len(block), : self._width]
@@ -92,7 +93,7 @@ class DeviceIndex:
         batch = np.zeros((n, self._codes.shape[1]), np.uint8)
         batch[:, : self._width] = queries.reshape(n, self._width)
         keys = np.empty((n, k), np.int64)
-        size = max(1, min(BATCH, SCRATCH_BYTES // (8 * self._kernels.TILE * (k + 1))))
+        size = max(1, min(BATCH, SCRATCH_BYTES // (8 * self._tile * (k + 1))))
         for start in range(0, n if k else 0, size):
             keys[start : start + size] = self._nearest(batch[start : start + size], k)
         keys = keys.reshape(*queries.shape[:-1], k)
@@ -103,7 +104,7 @@ class DeviceIndex:
         """Sorted keys, a distance and a row in one number, of the k rows nearest to each query."""
         torch, kernels = self._torch, self._kernels
         queries = torch.from_numpy(batch).to(self._codes.device)
-        n_tiles = len(self._codes) // kernels.TILE
+        n_tiles = len(self._codes) // self._tile
         chunk = min(n_tiles, self._chunk(len(batch)))
         least = torch.empty((chunk, len(batch)), dtype=torch.int32, device=queries.device)
         best = torch.empty((len(batch), 0), dtype=torch.int64, device=queries.device)
@@ -124,5 +125,5 @@ class DeviceIndex:
     def _chunk(self, n_queries: int) -> int:
         """Tiles at a time: their least distances fit the memory, and their keys 31 bits."""
         by_memory = SCRATCH_BYTES // (4 * n_queries)
-        by_key = _MOST_KEYS // (8 * self._codes.shape[1] + 1)
+        by_key = _MOST_KEYS // (8 * int(self._codes.shape[1]) + 1)
         return max(1, min(by_memory, by_key))
