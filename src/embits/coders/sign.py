@@ -7,11 +7,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.coders.arrays import namespace
 from embits.coders.base import Progress, Shapes, check_n_bits
 from embits.coders.linear_decoder import LinearlyDecoded
 from embits.errors import InputError
 
-_BELOW_ZERO = -np.finfo(np.float32).tiny  # a normal number: no processor flushes it to zero
+_BELOW_ZERO = -float(np.finfo(np.float32).tiny)  # a normal number: no processor flushes it to zero
 
 
 class SignBits(LinearlyDecoded):
@@ -62,4 +63,8 @@ class SignBits(LinearlyDecoded):
 
     def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """The vectors themselves, shape (n, dims); zeros are just below zero where `strict`."""
-        return np.where(X == 0, _BELOW_ZERO, X) if self.strict else X
+        if not self.strict:
+            return X
+        xp = namespace(X)
+        below: NDArray[np.float32] = xp.where(X == 0, xp.full_like(X, _BELOW_ZERO), X)
+        return below
