@@ -100,6 +100,6 @@ class Pretrained:
         from embits.integrations import hub
 
         return hub.push_to_hub(
-            self, repo_id, private=private, revision=revision, message=message, figures=figures,
-            card=card, token=token, endpoint=endpoint,
+            self, repo_id, (figures, card), private=private, revision=revision, message=message,
+            token=token, endpoint=endpoint,
         )  # fmt: skip

@@ -79,20 +79,21 @@ def from_pretrained(
 def push_to_hub(
     kept: Pretrained,
     repo_id: str,
+    card: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None] = (None, None),
     *,
     private: bool | None = None,
     revision: str | None = None,
     message: str | None = None,
-    figures: Mapping[str, Any] | None = None,
-    card: Mapping[str, Any] | None = None,
-    token: str | None = None,
-    endpoint: str | None = None,
+    **client: str | None,
 ) -> str:
-    """Upload a coder or binary vectors in one commit: see `Pretrained.push_to_hub`."""
-    api = _client().HfApi(endpoint=endpoint, token=token, **_US)
+    """Upload a coder or binary vectors in one commit: see `Pretrained.push_to_hub`.
+
+    `card` is its figures and front matter, `client` the token and the endpoint.
+    """
+    api = _client().HfApi(**client, **_US)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        write_folder(_as_vectors(kept), folder, repo_id, figures, card)
+        write_folder(_as_vectors(kept), folder, repo_id, *card)
         with _in_one_line(repo_id):
             api.create_repo(repo_id, private=private, exist_ok=True)
             if revision is not None:
