@@ -81,7 +81,7 @@ def test_semantic_search_runs_on_the_sentences_and_on_a_file_of_ones_own(folder,
 
 
 def test_semantic_search_finds_more_than_sign_bits_on_the_real_sentences(data, tmp_path):
-    options = ("--data", data, "--bits", "1024", *QUICK)
+    options = (data / "sentences/agnews_test.npy", "--bits", "1024", *QUICK)
     printed = run("semantic_search.py", *options, cwd=tmp_path)
     assert cells(printed, "embits 1024")[1] > cells(printed, "ubinary 384")[1] > 50
 
