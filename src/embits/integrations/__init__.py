@@ -22,7 +22,10 @@ Progress: TypeAlias = Callable[[int, int], None]
 Facts: TypeAlias = dict[str, Any]
 
 EXPORTERS = {
+    "faiss": "embits.integrations.faiss",
     "npy": "embits.integrations.npy",
+    "paper": "embits.integrations.paper",
+    "word2vec": "embits.integrations.word2vec",
 }
 
 
