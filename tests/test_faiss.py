@@ -10,8 +10,10 @@ from embits.integrations import export
 from embits.search import top_k
 from tests.conftest import clustered
 
-faiss = pytest.importorskip("faiss")
-from embits.integrations.faiss import codes_from_faiss, from_faiss, to_faiss  # noqa: E402
+pytest.importorskip("faiss")
+import faiss
+
+from embits.integrations.faiss import codes_from_faiss, from_faiss, to_faiss
 
 KINDS = ["flat", "ivf", "hnsw"]
 

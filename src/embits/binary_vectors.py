@@ -81,7 +81,7 @@ class BinaryVectors:
             if vectors.words is None
             else Vocabulary.from_words(vectors.words)
         )
-        return cls(words, coder.transform(vectors.matrix), coder, vectors.subwords)
+        return cls(words, coder.pack(vectors.matrix), coder, vectors.subwords)
 
     # -- what it is ------------------------------------------------------------------------------
 
@@ -146,8 +146,8 @@ class BinaryVectors:
         """Codes of vectors it has never seen: (width,) for one vector, (n, width) for several."""
         vectors = np.asarray(vectors)
         if vectors.ndim == 1:
-            return _single(self.coder.transform(vectors[np.newaxis]))
-        return self.coder.transform(vectors)
+            return _single(self.coder.pack(vectors[np.newaxis]))
+        return self.coder.pack(vectors)
 
     def decode(self, keys: Key | Sequence[Key] | None = None) -> NDArray[np.float32]:
         """Floats rebuilt from codes.
