@@ -44,7 +44,10 @@ def embits() -> None:
 
 
 def main() -> None:
-    """Run the command line: exit code 0, 1 (it could not), 2 (wrong usage) or 130 (Ctrl-C)."""
+    """Run the command line.
+
+    Exit code 0, 1 (it could not), 2 (wrong usage), 130 (Ctrl-C) or 141 (nobody reads its output).
+    """
     warnings.showwarning = _show_warning
     try:
         code = embits.main(standalone_mode=False)
@@ -57,19 +60,13 @@ def main() -> None:
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output has left (`| head`): be quiet
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        sys.exit(141)  # 128 + SIGPIPE: what a shell shows for other programs then
     except (EmbitsError, OSError, MemoryError) as error:
-        _say(_one_line(error))
+        from embits.cli.common import one_line
+
+        _say(f"error: {one_line(error)}")
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def _one_line(error: BaseException) -> str:
-    if isinstance(error, MemoryError):
-        return f"error: not enough memory {error}".rstrip()
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"error: {error.filename}: {error.strerror.lower()}"
-    return "error: " + " ".join(str(error).split("\n"))
 
 
 def _say(message: str) -> None:
