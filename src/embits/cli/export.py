@@ -36,6 +36,8 @@ def command(file: Path, to: str, target: str, options: dict[str, object], as_jso
 
     \b
     embits export glove.safetensors --to npy -o codes.npy
+    embits export glove.safetensors --to faiss -o codes.faiss --option kind=hnsw
+    embits export glove.safetensors --to word2vec -o floats.bin
     """
     bits = load(file)
     with progress_bar("exporting", quiet=as_json) as progress:
