@@ -19,6 +19,10 @@ VERBS = (
 )  # fmt: skip
 
 
+class ClosedPipeError(Exception):
+    """Nobody reads our output any more. No OSError: of those, click makes exit code 1."""
+
+
 class Verbs(click.Group):
     """A group whose commands are imported when they are asked for: a fast start for each."""
 
@@ -30,6 +34,12 @@ class Verbs(click.Group):
             return None
         command: click.Command = importlib.import_module(f"embits.cli.{cmd_name}").command
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise ClosedPipeError from None
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
@@ -58,7 +68,7 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         _say("interrupted; nothing is left half-written")
         sys.exit(130)
-    except BrokenPipeError:  # the reader of our output has left (`| head`): be quiet
+    except (BrokenPipeError, ClosedPipeError):  # the reader has left (`| head`): be quiet
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)  # 128 + SIGPIPE: what a shell shows for other programs then
     except (EmbitsError, OSError, MemoryError) as error:
