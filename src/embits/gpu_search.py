@@ -114,10 +114,7 @@ class DeviceIndex:
             found = least[: n_tiles - first]
             kernels.least_distances(self._codes, queries, first, chunk, found)
             # One more than k: the zeros that fill the last tile may make it look nearer than it is.
-            picked, _ = torch.topk(
-                found, min(k + 1, len(found)), dim=0, largest=False, sorted=False
-            )
-            tiles = (picked % chunk).to(torch.int64) + first
+            tiles = self._smallest(found, k + 1) % chunk + first
             keys = kernels.row_keys(self._codes, queries, tiles, self._n)
             best = torch.cat([best, keys], dim=1)
             best, _ = torch.topk(best, min(k, best.shape[1]), dim=1, largest=False, sorted=True)
@@ -135,7 +132,7 @@ class DeviceIndex:
             grouped = entries[: len(entries) - rest].view(n_groups, GROUP, -1)
             least = torch.topk(grouped.amin(dim=1), k, dim=0, largest=False, sorted=False)[1]
             inside = torch.arange(GROUP, device=entries.device)[:, None, None]
-            picked = (least * GROUP + inside).view(GROUP * k, -1)
+            picked = (least * GROUP + inside).reshape(GROUP * k, -1)
             entries = torch.cat([entries.gather(0, picked), entries[len(entries) - rest :]])
         k = min(k, len(entries))
         smallest = torch.topk(entries, k, dim=0, largest=False, sorted=False)[0]
