@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from typing import Any, cast
 
@@ -68,15 +67,25 @@ def in_container(estimator: Any, codes: NDArray[np.uint8], X: Any) -> NDArray[np
         raise InputError(f"output config must be in {sorted(CONTAINERS)}, got {wanted}")
     if wanted == "default":
         return codes
+    names = estimator.get_feature_names_out().tolist()
     try:
-        package = importlib.import_module(wanted)
+        frame = _pandas(codes, names, X) if wanted == "pandas" else _polars(codes, names)
     except ImportError:
         raise InputError(f"output as {wanted} needs that package: pip install {wanted}") from None
-    names = estimator.get_feature_names_out().tolist()
-    if wanted == "polars":
-        return cast("NDArray[np.uint8]", package.DataFrame(codes, schema=names, orient="row"))
-    index = X.index if isinstance(X, package.DataFrame) else None
-    return cast("NDArray[np.uint8]", package.DataFrame(codes, index=index, columns=names))
+    return cast("NDArray[np.uint8]", frame)
+
+
+def _pandas(codes: NDArray[np.uint8], names: list[str], X: Any) -> Any:
+    import pandas
+
+    index = X.index if isinstance(X, pandas.DataFrame) else None
+    return pandas.DataFrame(codes, index=index, columns=names)
+
+
+def _polars(codes: NDArray[np.uint8], names: list[str]) -> Any:
+    import polars
+
+    return polars.DataFrame(codes, schema=names, orient="row")
 
 
 def _configured() -> str:
