@@ -126,7 +126,7 @@ def _exact(
 ) -> list[Neighbor]:
     # Postgres' own operators: no index answers them, and no extension is needed.
     distance = sql.SQL("bit_count(code # %s::bit({}))").format(sql.Literal(facts["bits"]))
-    return _select(connection, table, facts, distance, sql.SQL("3, id"), values)
+    return _select(connection, table, facts, distance, sql.SQL("distance, id"), values)
 
 
 def _by_index(
@@ -148,7 +148,7 @@ def _by_index(
     )
     setting = "select set_config('hnsw.ef_search', %s, true)"
     connection.execute(setting, (str(ef_search),))
-    found = _select(connection, table, facts, distance, sql.SQL("3"), values)
+    found = _select(connection, table, facts, distance, sql.SQL("distance"), values)
     connection.execute(setting, (schema[1],))  # as it was, for the rest of an outer transaction
     return found
 
@@ -162,7 +162,7 @@ def _select(
     values: tuple[str, int],
 ) -> list[Neighbor]:
     word = sql.SQL("word" if facts["words"] else "id::text")
-    select = sql.SQL("select id, {}, {} from {} order by {} limit %s")
+    select = sql.SQL("select id, {} as word, {} as distance from {} order by {} limit %s")
     with connection.cursor(row_factory=tuple_row) as cursor:
         cursor.execute(select.format(word, distance, table.identifier, order), values)
         return [Neighbor(word, int(distance), row) for row, word, distance in cursor]

@@ -81,6 +81,8 @@ def export(
         DatabaseError: The server cannot be reached, lacks pgvector, or said no.
     """
     name = Table.parse(str(table))
+    if not isinstance(index, bool):
+        raise InputError(f"index is {index!r}, expected true or false")
     if index:
         check_index(bits.n_bits, m, ef_construction)
     refuse_nul(bits.words)
@@ -89,11 +91,11 @@ def export(
         # Two exports to one table wait for each other, not at the end but at the start.
         connection.execute("select pg_advisory_xact_lock(hashtext(%s))", (f"embits {name}",))
         old = noted(connection, name)
+        new = Table(_schema(connection, name, old), f"embits_{os.urandom(6).hex()}")
         operators = pgvector_schema(connection) if index else None
         if maintenance_work_mem is not None:
             memory = str(maintenance_work_mem)
             connection.execute("select set_config('maintenance_work_mem', %s, true)", (memory,))
-        new = Table(_schema(connection, name, old), f"embits_{os.urandom(6).hex()}")
         start = time.perf_counter()
         _copy(connection, new, bits, progress, with_index=index)
         copied = time.perf_counter()

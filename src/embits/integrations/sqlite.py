@@ -194,7 +194,7 @@ def _reading(source: Any) -> Iterator[Any]:
     try:
         with contextlib.closing(connection) if is_path else contextlib.nullcontext():
             yield connection
-    except (FormatError, engine().Error) as error:
+    except (FormatError, UnicodeDecodeError, engine().Error) as error:
         raise FormatError(f"{source if is_path else 'the database'}: {error}") from None
 
 
