@@ -174,8 +174,7 @@ def test_a_file_cut_short_is_a_format_error_or_still_whole_where_it_is_read(tmp_
         path.write_bytes(whole[:size])
         try:
             words, codes = sqlite.read(path)
-        except FormatError as error:
-            assert "codes.db" in str(error)
+        except FormatError:
             refused += 1
         else:
             assert words == list(bits.words)
