@@ -28,7 +28,7 @@ import psycopg
 import embits
 from embits.integrations import pgvector, sqlite
 from embits.integrations._neighbors import Neighbor
-from embits.integrations._postgres_rows import HEADER, TRAILER, binary_rows
+from embits.integrations.pgvector.rows import HEADER, TRAILER, binary_rows
 from embits.vocabulary import Vocabulary
 
 ROWS = 400_000

@@ -10,8 +10,8 @@ from typing import Any
 
 from embits.errors import DatabaseError, InputError
 from embits.integrations import Progress
-from embits.integrations._postgres import Table, connected, fetch_one
-from embits.integrations._psycopg import Connection, errors, sql
+from embits.integrations.pgvector.psycopg import Connection, errors, sql
+from embits.integrations.pgvector.server import Table, connected, fetch_one
 
 _MOST_INDEXED_BITS = 64_000
 

@@ -17,7 +17,22 @@ from embits._version import __version__
 from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError
 from embits.integrations import Facts, Progress
-from embits.integrations._postgres import (
+from embits.integrations.pgvector.index import (
+    check_index,
+    index_progress,
+    make_index,
+    pgvector_schema,
+)
+from embits.integrations.pgvector.psycopg import Connection, sql
+from embits.integrations.pgvector.queries import nearest, read
+from embits.integrations.pgvector.rows import (
+    HEADER,
+    TRAILER,
+    binary_rows,
+    longest_word,
+    refuse_nul,
+)
+from embits.integrations.pgvector.server import (
     Noted,
     Table,
     connected,
@@ -25,21 +40,6 @@ from embits.integrations._postgres import (
     noted,
     without_password,
 )
-from embits.integrations._postgres_index import (
-    check_index,
-    index_progress,
-    make_index,
-    pgvector_schema,
-)
-from embits.integrations._postgres_queries import nearest, read
-from embits.integrations._postgres_rows import (
-    HEADER,
-    TRAILER,
-    binary_rows,
-    longest_word,
-    refuse_nul,
-)
-from embits.integrations._psycopg import Connection, sql
 from embits.vocabulary import Vocabulary
 
 __all__ = ["export", "nearest", "read"]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 from embits.errors import DatabaseError, InputError
-from embits.integrations._psycopg import (
+from embits.integrations.pgvector.psycopg import (
     Connection,
     Error,
     connect,
