@@ -25,6 +25,8 @@ EXPORTERS = {
     "faiss": "embits.integrations.faiss",
     "npy": "embits.integrations.npy",
     "paper": "embits.integrations.paper",
+    "pgvector": "embits.integrations.pgvector",
+    "sqlite": "embits.integrations.sqlite",
     "word2vec": "embits.integrations.word2vec",
 }
 
