@@ -81,11 +81,19 @@ def _largest_errors(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> 
     """
     k = rows.shape[1]
     with np.errstate(over="ignore"):  # beyond float32, every score is doubtful
-        lengths = np.minimum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), _FLOAT32.max)
-        longest = np.sqrt(np.einsum("ij,ij->i", weights, weights).max(initial=0))
+        lengths = np.minimum(_lengths(rows), _FLOAT32.max)
+        longest = _lengths(weights).max(initial=0)
         errors: NDArray[np.float32] = lengths * (longest * np.float32(2 * k * 2.0**-24))
         errors += 2 * k * _FLOAT32.tiny
     return errors
+
+
+def _lengths(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Lengths of rows, not too short even where squares underflow."""
+    squares = np.einsum("ij,ij->i", rows, rows)
+    squares += rows.shape[1] * _FLOAT32.tiny
+    lengths: NDArray[np.float32] = np.sqrt(squares)
+    return lengths
 
 
 def _exact_signs(

@@ -132,7 +132,7 @@ class SparseBits(LinearlyDecoded):
         codes = np.zeros((len(X), len(D)), dtype=kind)
         ahead, momentum = codes, 1.0
         for _ in range(CODING_STEPS):
-            scores = (X - ahead @ D) @ D.T
+            scores: NDArray[Any] = (X - ahead @ D) @ D.T
             scores -= threshold
             scores *= rate
             scores += ahead

@@ -1,0 +1,271 @@
+"""More than one machine: fit on a sample and encode with Ray Data.
+
+`encode` reads Parquet from a folder or an object store, or takes any Ray Dataset, and writes a
+folder of codes that `embits.integrations.code_folder.read_codes` reads without Ray. The rows are
+those of the input, in its order, and each has the code that `Coder.transform` gives it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from embits.coders import Coder
+from embits.errors import InputError, MissingExtraError, ReadError
+from embits.integrations import Facts
+from embits.integrations.code_folder import CODE
+
+try:
+    import ray
+    import ray.data
+except ImportError as missing:
+    raise MissingExtraError("encoding on several machines", "ray") from missing
+
+from embits.integrations.ray.columns import vector_column
+from embits.integrations.ray.failures import plain_errors
+from embits.integrations.ray.pieces import ROWS_AT_ONCE, OfPieces, ParquetFiles, Step
+from embits.integrations.ray.steps import Draw, Encode, OnBad, ShippedCoder
+from embits.integrations.ray.target import CodeWriter, Target, code_facts
+
+if TYPE_CHECKING:
+    from embits.integrations.ray.target import Part
+
+__all__ = ["encode", "fit", "map_codes"]
+
+SAMPLE_ROWS = 100_000
+
+Vectors: TypeAlias = str | os.PathLike[str] | ray.data.Dataset
+Count: TypeAlias = Callable[[], int]
+StepMaker: TypeAlias = Callable[
+    [str, Sequence[str], Count], Step
+]  # of the column, those kept, and the rows
+AnyCoder = TypeVar("AnyCoder", bound=Coder)
+
+
+def encode(
+    vectors: Vectors,
+    coder: Coder | str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    column: str | None = None,
+    keep: Sequence[str] | None = None,
+    on_bad: OnBad = "raise",
+    workers: int | None = None,
+    overwrite: bool = False,
+    progress: bool | None = None,
+) -> Facts:
+    """Write the codes of vectors to a folder, with as many workers as the cluster has.
+
+    Args:
+        vectors: A Parquet file, a folder of them or its address in an object store (s3://, gs://,
+            as pyarrow has them), or a Ray Dataset.
+        coder: A fitted coder, or the path of an embits file that holds one.
+        target: The folder to write, here or in an object store. It appears when it is whole.
+        column: The column of vectors; None takes the only one of float lists there is.
+        keep: Columns to keep beside the codes; None keeps all but the vectors.
+        on_bad: "raise" refuses nulls, NaN and vectors of another length; "skip" leaves such rows
+            out and counts them.
+        workers: Tasks at a time; None is as many as there are processors.
+        overwrite: Replace what the folder holds.
+        progress: Whether Ray shows its bars; None leaves it as it is set.
+
+    Returns:
+        What was written: rows, skipped, bits, method, parts, bytes.
+
+    Raises:
+        ReadError: There are no vectors, or a bad one: names the file, the column and the row.
+        InputError: An argument is wrong, or the target holds something already.
+        ClusterError: The job failed for another reason.
+    """
+    coder = _loaded(coder)
+    with plain_errors():
+        step = _encoding(coder, on_bad, mark=True)
+        coded, _ = _map(vectors, step, column, keep, workers)
+        output = Target(target, overwrite=overwrite)
+        try:
+            writer = CodeWriter(output.staging, code_facts(coder))
+            with _settings(coded, progress):
+                coded.write_datasink(writer, concurrency=workers)
+            parts = [part for part in writer.parts if part.rows]
+            facts = code_facts(coder) | _counts(writer.parts)
+            names = output.commit(parts, coder, facts)
+        except BaseException:  # Ctrl-C too: nothing half-written stays behind
+            output.discard()
+            raise
+    size = sum(
+        info.size for info in output.files.get_file_info([f"{output.path}/{n}" for n in names])
+    )
+    return {"target": output.address} | facts | {"parts": len(names), "bytes": size}
+
+
+def map_codes(
+    vectors: Vectors,
+    coder: Coder | str | os.PathLike[str],
+    *,
+    column: str | None = None,
+    keep: Sequence[str] | None = None,
+    on_bad: OnBad = "raise",
+    workers: int | None = None,
+) -> ray.data.Dataset:
+    """The Ray Dataset of codes, for whoever goes on in Ray; nothing runs until it is used.
+
+    Args:
+        vectors: As for `encode`, and so are the others.
+        coder: A fitted coder, or the path of an embits file that holds one.
+        column: The column of vectors.
+        keep: Columns to keep.
+        on_bad: "raise", or "skip" to leave bad rows out.
+        workers: Tasks at a time.
+
+    Returns:
+        The kept columns, and `code` as binary of fixed size.
+    """
+    with plain_errors():
+        return _map(vectors, _encoding(_loaded(coder), on_bad), column, keep, workers)[0]
+
+
+def fit(
+    vectors: Vectors,
+    coder: AnyCoder,
+    *,
+    column: str | None = None,
+    sample: int = SAMPLE_ROWS,
+    seed: int = 0,
+    on_bad: OnBad = "raise",
+) -> AnyCoder:
+    """Fit a coder, here, on a sample of vectors drawn by the workers.
+
+    The sample depends on the vectors and the seed, not on their order or the cluster. It comes
+    in a random order, so methods that take the first rows for frequent words find no such rows.
+
+    Args:
+        vectors: As for `encode`.
+        coder: The coder to fit.
+        column: The column of vectors.
+        sample: Rows to fit on, at most.
+        seed: Another seed draws other rows.
+        on_bad: "raise", or "skip" to leave bad rows out.
+
+    Returns:
+        The coder, fitted.
+
+    Raises:
+        ReadError: There are no vectors, or bad ones.
+        ClusterError: The job failed for another reason.
+    """
+    if sample < 1:
+        raise InputError(f"sample is {sample!r}, expected 1 or more rows")
+
+    def draw(name: str, _: Sequence[str], count: Count) -> Draw:
+        # A few more than asked for, as the share of small hashes varies; the surplus goes below.
+        return Draw(name, (sample + 8 * sample**0.5 + 64) / max(count(), 1), seed, on_bad)
+
+    with plain_errors():
+        drawn, where = _map(vectors, draw, column, [], None)
+        with _settings(drawn, None):
+            rows = drawn.to_pandas()
+    if len(rows) == 0:
+        raise ReadError(f"{where}: found no vectors, expected at least one")
+    if len(lengths := rows["dims"].unique()) > 1:
+        raise ReadError(f"{where}: found vectors of {lengths[0]} and of {lengths[1]} numbers")
+    rows = rows.sort_values("hash", kind="stable")[:sample]
+    matrix = np.frombuffer(b"".join(rows["row"]), np.float32).reshape(len(rows), -1)
+    coder.fit(matrix)
+    return coder
+
+
+# -- the parts of it -----------------------------------------------------------------------------
+
+
+def _loaded(coder: Coder | str | os.PathLike[str]) -> Coder:
+    if isinstance(coder, Coder):
+        return coder
+    from embits.binary_vectors import load
+
+    return load(coder).coder
+
+
+def _encoding(coder: Coder, on_bad: OnBad, *, mark: bool = False) -> StepMaker:
+    if on_bad not in ("raise", "skip"):
+        raise InputError(f'on_bad is {on_bad!r}, expected "raise" or "skip"')
+    shipped = ShippedCoder(coder)
+    treatment: Any = "mark" if mark and on_bad == "skip" else on_bad
+    return lambda name, kept, _: Encode(shipped, name, kept, treatment)
+
+
+def _map(
+    vectors: Vectors,
+    make: StepMaker,
+    column: str | None,
+    keep: Sequence[str] | None,
+    workers: int | None,
+) -> tuple[ray.data.Dataset, str]:
+    """The dataset after a step with each batch of rows, and its name for messages."""
+    if isinstance(vectors, ray.data.Dataset):
+        where = "the dataset"
+        schema = _arrow_schema(vectors)
+        name, kept = _columns(schema, column, keep, where)
+        step = make(name, kept, vectors.count)
+        mapped = vectors.map_batches(
+            step, batch_format="pyarrow", batch_size=ROWS_AT_ONCE, concurrency=workers
+        )
+        return mapped, where
+    files = ParquetFiles.under(vectors)
+    name, kept = _columns(files.schema, column, keep, files.address)
+    step = make(name, kept, lambda: files.n_rows)
+    if not ray.is_initialized():
+        ray.init()
+    cpus = workers or int(ray.cluster_resources().get("CPU", 1))
+    pieces = files.pieces(cpus)
+    mapped = ray.data.from_items(pieces, override_num_blocks=len(pieces)).map_batches(
+        OfPieces(files.address, [name, *kept], step),
+        batch_format="numpy",
+        batch_size=1,
+        concurrency=workers,
+    )
+    return mapped, files.address
+
+
+def _columns(
+    schema: Any, column: str | None, keep: Sequence[str] | None, where: str
+) -> tuple[str, list[str]]:
+    name = vector_column(schema, column, where)
+    kept = [other for other in schema.names if other != name] if keep is None else list(keep)
+    if missing := [other for other in kept if other not in schema.names]:
+        raise InputError(f"{where}: there is no column {missing[0]!r} to keep")
+    if CODE in kept:
+        raise InputError(f"{where}: a column is named {CODE!r}: keep others, without it")
+    return name, kept
+
+
+def _arrow_schema(dataset: ray.data.Dataset) -> Any:
+    import pyarrow as pa
+
+    schema = dataset.schema()
+    base = None if schema is None else schema.base_schema
+    if not isinstance(base, pa.Schema):
+        raise ReadError("the dataset: found no Arrow schema, expected columns of Arrow types")
+    return base
+
+
+@contextlib.contextmanager
+def _settings(dataset: ray.data.Dataset, progress: bool | None) -> Iterator[None]:
+    """Rows in their order, and bars as asked for, while this dataset runs."""
+    context = dataset.context
+    options = context.execution_options
+    before = options.preserve_order, context.enable_progress_bars
+    options.preserve_order = True
+    if progress is not None:
+        context.enable_progress_bars = progress
+    try:
+        yield
+    finally:
+        options.preserve_order, context.enable_progress_bars = before
+
+
+def _counts(parts: list[Part]) -> Facts:
+    return {"rows": sum(p.rows for p in parts), "skipped": sum(p.bad for p in parts)}
