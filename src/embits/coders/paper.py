@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.coders.arrays import namespace
 from embits.coders.base import Progress, Shapes, as_float32, blocks, check_n_bits, unpack
 from embits.coders.linear_encoder import LinearlyEncoded
 from embits.errors import InputError, TrainingError
@@ -116,7 +117,7 @@ class PaperAutoencoder(LinearlyEncoded):
 
     def factors(self, X: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The clipped vectors and W: scores are W x, eq. 1 before the Heaviside step."""
-        return self._clipped(X), self.W_
+        return namespace(X).clip(X, -1, 1) if self.clip else X, self.W_
 
     def inverse_transform(self, codes: Any) -> NDArray[np.float32]:
         """tanh(Wᵀ b + c) for each packed code, shape (n, dims): eq. 2."""
