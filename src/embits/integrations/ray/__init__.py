@@ -167,13 +167,18 @@ def fit(
     with plain_errors():
         drawn, where = _map(vectors, draw, column, [], None)
         with _settings(drawn, None):
-            rows = drawn.to_pandas()
-    if len(rows) == 0:
+            batches = list(drawn.iter_batches(batch_size=None, batch_format="pyarrow"))
+    hashes, lengths, rows = (
+        [value for batch in batches for value in batch.column(name).to_pylist()]
+        for name in ("hash", "dims", "row")
+    )
+    if not rows:
         raise ReadError(f"{where}: found no vectors, expected at least one")
-    if len(lengths := rows["dims"].unique()) > 1:
-        raise ReadError(f"{where}: found vectors of {lengths[0]} and of {lengths[1]} numbers")
-    rows = rows.sort_values("hash", kind="stable")[:sample]
-    matrix = np.frombuffer(b"".join(rows["row"]), np.float32).reshape(len(rows), -1)
+    if len(different := sorted(set(lengths))) > 1:
+        raise ReadError(f"{where}: found vectors of {different[0]} and of {different[1]} numbers")
+    order = np.argsort(np.array(hashes, dtype=np.uint64), kind="stable")[:sample]
+    flat = np.frombuffer(b"".join(rows[row] for row in order), np.float32)
+    matrix = flat.reshape(len(order), different[0])
     coder.fit(matrix)
     return coder
 

@@ -113,7 +113,8 @@ class Target:
         """The address of the folder that workers write to."""
         if self.is_local:
             return self._staging_path
-        return f"{self.address.rstrip('/')}/{self._staging_path.rpartition('/')[2]}"
+        address, mark, options = self.address.partition("?")  # such as endpoint_override=…
+        return f"{address.rstrip('/')}/{self._staging_path.rpartition('/')[2]}{mark}{options}"
 
     def commit(self, parts: list[Part], coder: Coder, facts: dict[str, Any]) -> list[str]:
         """Put the parts in order and give the folder its name; the manifest comes last.
