@@ -23,6 +23,7 @@ import pyarrow.parquet as pq  # noqa: E402
 
 from embits.integrations import ray as on_ray  # noqa: E402
 from embits.integrations.code_folder import read_codes, read_column  # noqa: E402
+from embits.integrations.ray import pieces  # noqa: E402
 
 DIMS = 24
 
@@ -34,7 +35,9 @@ def cluster():
         object_store_memory=100 << 20,
     )  # fmt: skip
     ray.data.DataContext.get_current().enable_progress_bars = False
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pieces, "LEAST_BYTES", 1)  # several pieces of what fits into one
+        yield
     ray.shutdown()
 
 
@@ -151,16 +154,17 @@ def busy_workers():
                 parents.append(int(stat.rpartition(")")[2].split()[1]))
         except (OSError, ValueError, IndexError):
             continue
-        if title.startswith(b"ray::") and b"OfPieces" in title and parents[-1] == os.getpid():
+        if title.startswith(b"ray::") and b"WritePieces" in title and parents[-1] == os.getpid():
             found.append(int(entry.name))
     return found
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the workers in /proc")
-def test_a_worker_that_is_killed_loses_and_doubles_nothing(tmp_path):
+def test_a_worker_that_is_killed_loses_and_doubles_nothing(tmp_path, monkeypatch):
     matrix = clustered(60_000, DIMS)
     coder = embits.RandomHyperplanes(n_bits=512).fit(matrix[:500])
     source = write_folder(tmp_path / "in", matrix, files=40)
+    monkeypatch.setattr(pieces, "PIECES_PER_CPU", 20)
     killed = []
 
     def kill_when_half_done():
@@ -187,6 +191,18 @@ def test_a_worker_that_is_killed_loses_and_doubles_nothing(tmp_path):
         part["file"] for part in json.loads((tmp_path / "out/_embits.json").read_text())["parts"]
     }
     assert {path.name for path in (tmp_path / "out").glob("*.parquet")} == listed
+
+
+@pytest.mark.parametrize("wanted", [1, 5_000, 40_000, 10**9])
+def test_pieces_hold_every_row_group_once_and_in_order(wanted, folder, monkeypatch):
+    monkeypatch.setattr(pieces, "LEAST_BYTES", wanted)
+    monkeypatch.setattr(pieces, "MOST_BYTES", wanted)
+    files = pieces.ParquetFiles.under(folder)
+    runs = [run for piece in files.pieces(2) for run in piece]
+    groups = [(run["file"], group) for run in runs for group in range(run["first"], run["last"])]
+    assert groups == [(f, i) for f, sizes in files.groups.items() for i in range(len(sizes))]
+    for run in runs:
+        assert run["row"] == sum(rows for rows, _ in files.groups[run["file"]][: run["first"]])
 
 
 # -- bad input -----------------------------------------------------------------------------------

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from embits.integrations import Facts
 from embits.integrations.code_folder import CODE
 
 try:
+    import pyarrow as pa
     import ray
     import ray.data
 except ImportError as missing:
@@ -29,14 +31,19 @@ from embits.integrations.ray.columns import vector_column
 from embits.integrations.ray.failures import plain_errors
 from embits.integrations.ray.pieces import ROWS_AT_ONCE, OfPieces, ParquetFiles, Step
 from embits.integrations.ray.steps import Draw, Encode, OnBad, ShippedCoder
-from embits.integrations.ray.target import CodeWriter, Target, code_facts
-
-if TYPE_CHECKING:
-    from embits.integrations.ray.target import Part
+from embits.integrations.ray.target import (
+    CodeSink,
+    Part,
+    PartWriter,
+    Target,
+    WritePieces,
+    code_facts,
+)
 
 __all__ = ["encode", "fit", "map_codes"]
 
 SAMPLE_ROWS = 100_000
+BLOCK_BYTES = 16 << 20
 
 Vectors: TypeAlias = str | os.PathLike[str] | ray.data.Dataset
 Count: TypeAlias = Callable[[], int]
@@ -84,15 +91,14 @@ def encode(
     coder = _loaded(coder)
     with plain_errors():
         step = _encoding(coder, on_bad, mark=True)
-        coded, _ = _map(vectors, step, column, keep, workers)
+        source = _Source.of(vectors, column, keep, step)
         output = Target(target, overwrite=overwrite)
         try:
-            writer = CodeWriter(output.staging, code_facts(coder))
-            with _settings(coded, progress):
-                coded.write_datasink(writer, concurrency=workers)
-            parts = [part for part in writer.parts if part.rows]
-            facts = code_facts(coder) | _counts(writer.parts)
-            names = output.commit(parts, coder, facts)
+            writer = PartWriter(output.staging, code_facts(coder))
+            written = sorted(source.write(writer, workers, progress), key=lambda part: part.number)
+            facts = code_facts(coder)
+            facts |= {"rows": sum(p.rows for p in written), "skipped": sum(p.bad for p in written)}
+            names = output.commit([part for part in written if part.rows], coder, facts)
         except BaseException:  # Ctrl-C too: nothing half-written stays behind
             output.discard()
             raise
@@ -125,7 +131,8 @@ def map_codes(
         The kept columns, and `code` as binary of fixed size.
     """
     with plain_errors():
-        return _map(vectors, _encoding(_loaded(coder), on_bad), column, keep, workers)[0]
+        step = _encoding(_loaded(coder), on_bad)
+        return _Source.of(vectors, column, keep, step).mapped(workers)
 
 
 def fit(
@@ -165,7 +172,8 @@ def fit(
         return Draw(name, (sample + 8 * sample**0.5 + 64) / max(count(), 1), seed, on_bad)
 
     with plain_errors():
-        drawn, where = _map(vectors, draw, column, [], None)
+        source = _Source.of(vectors, column, [], draw)
+        drawn = source.mapped(None)
         with _settings(drawn, None):
             batches = list(drawn.iter_batches(batch_size=None, batch_format="pyarrow"))
     hashes, lengths, rows = (
@@ -173,9 +181,11 @@ def fit(
         for name in ("hash", "dims", "row")
     )
     if not rows:
-        raise ReadError(f"{where}: found no vectors, expected at least one")
+        raise ReadError(f"{source.name}: found no vectors, expected at least one")
     if len(different := sorted(set(lengths))) > 1:
-        raise ReadError(f"{where}: found vectors of {different[0]} and of {different[1]} numbers")
+        raise ReadError(
+            f"{source.name}: found vectors of {different[0]} and of {different[1]} numbers"
+        )
     order = np.argsort(np.array(hashes, dtype=np.uint64), kind="stable")[:sample]
     flat = np.frombuffer(b"".join(rows[row] for row in order), np.float32)
     matrix = flat.reshape(len(order), different[0])
@@ -202,37 +212,85 @@ def _encoding(coder: Coder, on_bad: OnBad, *, mark: bool = False) -> StepMaker:
     return lambda name, kept, _: Encode(shipped, name, kept, treatment)
 
 
-def _map(
-    vectors: Vectors,
-    make: StepMaker,
-    column: str | None,
-    keep: Sequence[str] | None,
-    workers: int | None,
-) -> tuple[ray.data.Dataset, str]:
-    """The dataset after a step with each batch of rows, and its name for messages."""
-    if isinstance(vectors, ray.data.Dataset):
-        where = "the dataset"
-        schema = _arrow_schema(vectors)
-        name, kept = _columns(schema, column, keep, where)
-        step = make(name, kept, vectors.count)
-        mapped = vectors.map_batches(
-            step, batch_format="pyarrow", batch_size=ROWS_AT_ONCE, concurrency=workers
+class _Source:
+    """Vectors, and the step that workers take with them; made of Parquet files or of a dataset."""
+
+    name: str
+
+    @staticmethod
+    def of(
+        vectors: Vectors, column: str | None, keep: Sequence[str] | None, make: StepMaker
+    ) -> _Source:
+        """Find the columns and make the step."""
+        if isinstance(vectors, ray.data.Dataset):
+            name, kept = _columns(_arrow_schema(vectors), column, keep, _Given.name)
+            return _Given(vectors, make(name, kept, vectors.count))
+        files = ParquetFiles.under(vectors)
+        name, kept = _columns(files.schema, column, keep, files.address)
+        step = make(name, kept, lambda: files.n_rows)
+        return _Files(files, OfPieces(files.address, [name, *kept], step))
+
+    @abstractmethod
+    def mapped(self, workers: int | None) -> ray.data.Dataset:
+        """What the step makes of the vectors."""
+
+    @abstractmethod
+    def write(self, writer: PartWriter, workers: int | None, progress: bool | None) -> list[Part]:
+        """Write what the step makes of the vectors; the parts come in any order."""
+
+
+class _Given(_Source):
+    """A dataset: tasks of Ray Data, which run in one with those that read it."""
+
+    name = "the dataset"
+
+    def __init__(self, dataset: ray.data.Dataset, step: Step) -> None:
+        self.dataset = dataset
+        self.step = step
+
+    def mapped(self, workers: int | None) -> ray.data.Dataset:
+        return self.dataset.map_batches(
+            self.step, batch_format="pyarrow", batch_size=ROWS_AT_ONCE, compute=_tasks(workers)
         )
-        return mapped, where
-    files = ParquetFiles.under(vectors)
-    name, kept = _columns(files.schema, column, keep, files.address)
-    step = make(name, kept, lambda: files.n_rows)
-    if not ray.is_initialized():
-        ray.init()
-    cpus = workers or int(ray.cluster_resources().get("CPU", 1))
-    pieces = files.pieces(cpus)
-    mapped = ray.data.from_items(pieces, override_num_blocks=len(pieces)).map_batches(
-        OfPieces(files.address, [name, *kept], step),
-        batch_format="numpy",
-        batch_size=1,
-        concurrency=workers,
-    )
-    return mapped, files.address
+
+    def write(self, writer: PartWriter, workers: int | None, progress: bool | None) -> list[Part]:
+        sink = CodeSink(writer)
+        coded = self.mapped(workers)
+        with _settings(coded, progress):
+            coded.write_datasink(sink, concurrency=workers)
+        return sink.parts
+
+
+class _Files(_Source):
+    """Parquet files: a piece of them at a time."""
+
+    def __init__(self, files: ParquetFiles, of_pieces: OfPieces) -> None:
+        self.files = files
+        self.of_pieces = of_pieces
+        self.name = files.address
+
+    def mapped(self, workers: int | None) -> ray.data.Dataset:
+        return self._each_piece(self.of_pieces, workers)
+
+    def write(self, writer: PartWriter, workers: int | None, progress: bool | None) -> list[Part]:
+        write = WritePieces(self.of_pieces, writer)
+        written = self._each_piece(write, workers)
+        with _settings(written, progress):
+            return [Part(**row) for row in written.take_all()]
+
+    def _each_piece(self, work: Any, workers: int | None) -> ray.data.Dataset:
+        """A task for each piece."""
+        if not ray.is_initialized():
+            ray.init()
+        cpus = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        pieces = [pa.Table.from_pylist(piece) for piece in self.files.pieces(cpus)]
+        return ray.data.from_arrow(pieces).map_batches(
+            work, batch_format="numpy", batch_size=None, compute=_tasks(workers)
+        )
+
+
+def _tasks(workers: int | None) -> Any:
+    return None if workers is None else ray.data.TaskPoolStrategy(size=workers)
 
 
 def _columns(
@@ -248,8 +306,6 @@ def _columns(
 
 
 def _arrow_schema(dataset: ray.data.Dataset) -> Any:
-    import pyarrow as pa
-
     schema = dataset.schema()
     base = None if schema is None else schema.base_schema
     if not isinstance(base, pa.Schema):
@@ -262,15 +318,14 @@ def _settings(dataset: ray.data.Dataset, progress: bool | None) -> Iterator[None
     """Rows in their order, and bars as asked for, while this dataset runs."""
     context = dataset.context
     options = context.execution_options
-    before = options.preserve_order, context.enable_progress_bars
+    before = options.preserve_order, context.enable_progress_bars, context.target_max_block_size
     options.preserve_order = True
+    # Ray starts as many tasks as blocks of this size fit the object store. Ours are codes, a
+    # thirtieth of what is read: by its usual 128 MB, a small store would have workers wait.
+    context.target_max_block_size = BLOCK_BYTES
     if progress is not None:
         context.enable_progress_bars = progress
     try:
         yield
     finally:
-        options.preserve_order, context.enable_progress_bars = before
-
-
-def _counts(parts: list[Part]) -> Facts:
-    return {"rows": sum(p.rows for p in parts), "skipped": sum(p.bad for p in parts)}
+        options.preserve_order, context.enable_progress_bars, context.target_max_block_size = before

@@ -1,7 +1,8 @@
 """Parquet files cut into pieces of whole row groups: a piece is what one task reads.
 
 Ray Data has a reader of its own. This one knows the file and the row of every vector, so that a
-bad one can be named, and gives small files to several workers.
+bad one can be named. And its pieces take seconds each, be the files small or large: Ray Data needs
+up to two tenths of a second between two tasks, and runs one at a time for the first second or two.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from embits.errors import ReadError
 from embits.integrations.code_folder import locate
 
-PIECE_BYTES = 128 << 20  # of floats: seconds of work, and megabytes of codes
-_PIECES_PER_CPU = 4  # of data that is smaller: no worker waits long for the last one
+LEAST_BYTES, MOST_BYTES = 128 << 20, 512 << 20  # of a piece: its floats, not its codes
+PIECES_PER_CPU = 4  # between the two: no worker waits long for the last one
 ROWS_AT_ONCE = 1 << 13
 _FOOTERS_AT_ONCE = 16
 
@@ -30,6 +31,19 @@ class Place:
 
     def __str__(self) -> str:
         return self.file
+
+
+class Run(TypedDict):
+    """Row groups of a file, from the first to before the last, and the row they start at.
+
+    `piece` is the number of the piece that it is part of.
+    """
+
+    file: str
+    first: int
+    last: int
+    row: int
+    piece: int
 
 
 Step = Callable[[Any, Place | None], Any]
@@ -71,44 +85,51 @@ class ParquetFiles:
         """Rows of all files."""
         return sum(rows for groups in self.groups.values() for rows, _ in groups)
 
-    def pieces(self, n_cpus: int) -> list[dict[str, Any]]:
-        """Runs of row groups of one file, in the order of the rows."""
+    def pieces(self, n_cpus: int) -> list[list[Run]]:
+        """Runs of row groups, about as many bytes in each piece, in the order of the rows."""
         total = sum(size for groups in self.groups.values() for _, size in groups)
-        wanted = min(PIECE_BYTES, max(1, total // (_PIECES_PER_CPU * max(n_cpus, 1))))
-        pieces: list[dict[str, Any]] = []
+        wanted = min(MOST_BYTES, max(LEAST_BYTES, total // (PIECES_PER_CPU * n_cpus)))
+        pieces: list[list[Run]] = []
+        room = 0
         for file, groups in self.groups.items():
-            row, size = 0, wanted
-            for number, (rows, bytes_) in enumerate(groups):
-                if size >= wanted or number == 0:
-                    pieces.append({"file": file, "first": number, "last": number, "row": row})
-                    size = 0
-                pieces[-1]["last"] = number + 1
-                size += bytes_
+            row = 0
+            for number, (rows, size) in enumerate(groups):
+                if room < size // 2 or not pieces:
+                    pieces.append([])
+                    room = wanted
+                if not pieces[-1] or pieces[-1][-1]["file"] != file:
+                    at = len(pieces) - 1
+                    pieces[-1].append(Run(file=file, first=number, last=number, row=row, piece=at))
+                pieces[-1][-1]["last"] = number + 1
+                room -= size
                 row += rows
         return pieces
 
 
 class OfPieces:
-    """Reads pieces in a worker and takes a step with each batch of their rows."""
+    """Reads a piece in a worker and takes a step with each batch of its rows."""
 
     def __init__(self, address: str, columns: Sequence[str], step: Step) -> None:
         self.address = address
         self.columns = list(columns)
         self.step = step
 
-    def __call__(self, batch: dict[str, Any]) -> Iterator[Any]:
+    def __call__(self, runs: dict[str, Any]) -> Iterator[Any]:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         files, _ = locate(self.address)
-        keys = ("file", "first", "last", "row")
-        for file, first, last, row in zip(*(batch[key] for key in keys), strict=True):
+        parts = (runs[key] for key in ("file", "first", "last", "row"))
+        for file, first, last, row in zip(*parts, strict=True):
             name, done = str(file), int(row)
             try:
                 table = pq.ParquetFile(name, filesystem=files)
                 _check_columns(name, table.schema_arrow, self.columns)
                 for rows in table.iter_batches(
-                    ROWS_AT_ONCE, row_groups=list(range(first, last)), columns=self.columns
+                    ROWS_AT_ONCE,
+                    row_groups=list(range(first, last)),
+                    columns=self.columns,
+                    use_threads=False,  # a task has one processor; there is a task for each
                 ):
                     yield self.step(pa.Table.from_batches([rows]), Place(name, done))
                     done += rows.num_rows

@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -21,42 +21,41 @@ from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
 from embits.errors import ClusterError, InputError
 from embits.integrations.code_folder import CODE, CODER, FORMAT, MANIFEST, VERSION, locate
+from embits.integrations.ray.pieces import OfPieces
 from embits.vocabulary import RowNumbers
 
 
 @dataclass(frozen=True)
 class Part:
-    """A file that a task has written, and what went into it."""
+    """A file that a worker has written: its place in the order of rows, and what went into it."""
 
-    task: int
+    number: int
     file: str
     rows: int
     bad: int
 
 
-class CodeWriter(Datasink):  # type: ignore[misc]
-    """Writes the codes of each task to a file of its own, under a name that no other attempt has.
+class PartWriter:
+    """Writes tables of codes to a file, under a name that no other attempt has.
 
-    A task that is killed leaves a file that nobody lists; the attempt after it writes another.
+    A worker that is killed leaves a file that nobody lists; the attempt after it writes another.
     """
 
     def __init__(self, folder: str, facts: dict[str, Any]) -> None:
         self.folder = folder
         self.facts = facts
-        self.parts: list[Part] = []
 
-    def write(self, blocks: Iterable[Any], ctx: Any) -> Part:
-        """In a worker: one task's blocks to one file."""
+    def write(self, tables: Iterable[Any], number: int) -> Part:
+        """In a worker: tables in the order of their rows, those without a code left out."""
         import pyarrow.compute as pc
         import pyarrow.parquet as pq
 
         files, folder = locate(self.folder)
-        name = f"{ctx.task_idx:08d}-{uuid4().hex}.parquet"
+        name = f"{number:08d}-{uuid4().hex}.parquet"
         rows = bad = 0
         writer = None
         with contextlib.ExitStack() as opened:
-            for block in blocks:
-                table = BlockAccessor.for_block(block).to_arrow()
+            for table in tables:
                 if table.num_columns == 0:
                     continue  # Ray's way to hand over no rows
                 left_out = table.column(CODE).null_count
@@ -71,11 +70,36 @@ class CodeWriter(Datasink):  # type: ignore[misc]
                 writer.write_table(table.cast(schema))
         if writer is not None:
             _flush_to_disk(files, f"{folder}/{name}")
-        return Part(ctx.task_idx, name, rows, bad)
+        return Part(number, name, rows, bad)
+
+
+class WritePieces:
+    """In a worker: reads a piece, encodes it and writes its codes; gives back what was written."""
+
+    def __init__(self, coded: OfPieces, writer: PartWriter) -> None:
+        self.coded = coded
+        self.writer = writer
+
+    def __call__(self, runs: dict[str, Any]) -> dict[str, Any]:
+        part = self.writer.write(self.coded(runs), int(runs["piece"][0]))
+        return {name: [value] for name, value in asdict(part).items()}
+
+
+class CodeSink(Datasink):  # type: ignore[misc]
+    """Writes the codes of each task of a dataset, and collects what was written."""
+
+    def __init__(self, writer: PartWriter) -> None:
+        self.writer = writer
+        self.parts: list[Part] = []
+
+    def write(self, blocks: Iterable[Any], ctx: Any) -> Part:
+        """In a worker: one task's blocks to one file."""
+        tables = (BlockAccessor.for_block(block).to_arrow() for block in blocks)
+        return self.writer.write(tables, ctx.task_idx)
 
     def on_write_complete(self, write_result: Any) -> None:
-        """On the driver: the parts of all tasks, each once, in the order of their rows."""
-        self.parts = sorted(write_result.write_returns, key=lambda part: part.task)
+        """On the driver: the parts of all tasks, each once."""
+        self.parts = write_result.write_returns
 
 
 class Target:
