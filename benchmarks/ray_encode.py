@@ -1,6 +1,6 @@
 """Encoding Parquet with Ray: two workers against one, and against one process without Ray.
 
-    python benchmarks/ray_encode.py [--rows 2400000] [--dims 300] [--bits 512] [--runs 2] [--vectors DIR] [--write]
+    python benchmarks/ray_encode.py [--rows 2400000] [--bits 512] [--vectors DIR] [--write]
 
 Every worker has one thread. Prints the ratio of throughputs of two workers to one (the bar: at
 least 1.5) and of each to a plain process of one thread that reads, encodes and writes the same

@@ -345,7 +345,7 @@ def test_the_command_line_binarizes_and_encodes(folder, matrix, tmp_path):
     bits = read_codes(out)
     assert np.array_equal(bits.codes, bits.coder.transform(matrix))
 
-    done = run("encode", out / "coder.safetensors", folder, "-o", tmp_path / "again", "--ray")
+    done = run("encode", out / "_coder.safetensors", folder, "-o", tmp_path / "again", "--ray")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("6,000 rows × 64 bits in ")
     assert np.array_equal(read_codes(tmp_path / "again").codes, bits.codes)

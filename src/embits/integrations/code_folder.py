@@ -1,7 +1,7 @@
 """A folder of Parquet files that hold codes: what is in it, and how it is read back.
 
     part-00000.parquet …   `code` as fixed-size binary, and the columns that were kept beside it
-    coder.safetensors      an embits file with the coder and no codes
+    _coder.safetensors     an embits file with the coder and no codes
     _embits.json           written last: bits, method, rows, the parts in the order of rows
 
 A folder without `_embits.json` is not finished. Reading needs pyarrow and nothing else.
@@ -24,7 +24,7 @@ from embits.errors import FormatError, MissingExtraError, ReadError
 from embits.vocabulary import RowNumbers, Vocabulary
 
 CODE = "code"
-CODER = "coder.safetensors"
+CODER = "_coder.safetensors"  # readers of Parquet folders pass over names with _ in front
 MANIFEST = "_embits.json"
 FORMAT = "embits codes"
 VERSION = 1
