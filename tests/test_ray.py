@@ -20,6 +20,7 @@ pa = pytest.importorskip("pyarrow")
 pytest.importorskip("ray.data")
 
 import pyarrow.parquet as pq  # noqa: E402
+from pyarrow import fs  # noqa: E402
 
 from embits.integrations import ray as on_ray  # noqa: E402
 from embits.integrations.code_folder import read_codes, read_column  # noqa: E402
@@ -301,6 +302,45 @@ def test_an_unfinished_or_damaged_folder_is_refused(folder, coder, tmp_path):
     (tmp_path / "out/_embits.json").unlink()
     with pytest.raises(embits.FormatError, match="not finished"):
         read_codes(tmp_path / "out")
+
+
+# -- an object store -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bucket():
+    """The address of an empty bucket on an S3 server of this machine, for a path to go in."""
+    server_module = pytest.importorskip("moto.server")
+    server = server_module.ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    options = f"?scheme=http&region=us-east-1&endpoint_override={host}:{port}"
+    files, _ = fs.FileSystem.from_uri(
+        f"s3://name:secret@bucket{options}&allow_bucket_creation=true"
+    )
+    files.create_dir("bucket")
+    yield files, lambda path: f"s3://name:secret@bucket/{path}{options}"
+    server.stop()
+
+
+def test_an_object_store_is_read_and_written(bucket, matrix, folder, coder):
+    files, address = bucket
+    for path in folder.iterdir():
+        with files.open_output_stream(f"bucket/in/{path.name}") as stream:
+            stream.write(path.read_bytes())
+    facts = on_ray.encode(address("in"), coder, address("out"))
+    assert facts["rows"] == len(matrix)
+    assert np.array_equal(read_codes(address("out")).codes, coder.transform(matrix))
+    with pytest.raises(embits.InputError, match="already"):
+        on_ray.encode(address("in"), coder, address("out"))
+    facts = on_ray.encode(address("in"), coder, address("out"), keep=[], overwrite=True, workers=1)
+    selector = fs.FileSelector("bucket/out", recursive=True)
+    names = {info.base_name for info in files.get_file_info(selector)}
+    parts = {f"part-{number:05d}.parquet" for number in range(facts["parts"])}
+    assert names == {"_embits.json", "_coder.safetensors", *parts}
+    files.delete_file("bucket/out/_embits.json")
+    with pytest.raises(embits.FormatError, match="not finished"):
+        read_codes(address("out"))
 
 
 # -- fit -----------------------------------------------------------------------------------------
