@@ -17,7 +17,7 @@ from embits.errors import ReadError
 from embits.integrations.code_folder import locate
 
 LEAST_BYTES, MOST_BYTES = 128 << 20, 512 << 20  # of a piece: its floats, not its codes
-PIECES_PER_CPU = 4  # between the two: no worker waits long for the last one
+PIECES_PER_CPU = 8  # between the two: no worker waits long for the last one
 ROWS_AT_ONCE = 1 << 13
 _FOOTERS_AT_ONCE = 16
 

@@ -99,12 +99,15 @@ class _Files(Source):
         cpus = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
         pieces = [pa.Table.from_pylist(piece) for piece in self.files.pieces(cpus)]
         return ray.data.from_arrow(pieces).map_batches(
-            work, batch_format="numpy", batch_size=None, compute=_tasks(workers)
+            work, batch_format="numpy", batch_size=None, compute=_tasks(workers, len(pieces))
         )
 
 
-def _tasks(workers: int | None) -> Any:
-    return None if workers is None else ray.data.TaskPoolStrategy(size=workers)
+def _tasks(workers: int | None, most: int | None = None) -> Any:
+    """So many tasks at a time; Ray warns of more than there is work for."""
+    if workers is None or (most is not None and most <= workers):
+        return None
+    return ray.data.TaskPoolStrategy(size=workers)
 
 
 def _columns(
