@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryVectors
-from embits.coders import DEFAULT_METHOD, coder_class
+from embits.coders import DEFAULT_METHOD, Coder, coder_class
 from embits.coders.base import Progress
 from embits.errors import InputError
 from embits.vectors import WordVectors
@@ -53,18 +54,26 @@ def binarize(
     vectors = _word_vectors(vectors)
     if ids is not None:
         vectors = replace(vectors, words=ids)
+    coder = new_coder(method, n_bits, params)
+    coder.fit(vectors.matrix, progress=progress)
+    return BinaryVectors.encoded(vectors, coder)
+
+
+def new_coder(method: str, n_bits: int | None, params: Mapping[str, Any]) -> Coder:
+    """A coder of the method, not fitted.
+
+    Raises:
+        InputError: There is no such method, or it has no such parameter.
+    """
     maker = coder_class(method)
-    if n_bits is not None:
-        params["n_bits"] = n_bits
+    settings = dict(params) if n_bits is None else {**params, "n_bits": n_bits}
     try:
-        coder = maker(**params)
+        return maker(**settings)
     except TypeError:
         raise InputError(
             f"method {method!r} takes {', '.join(maker.param_names())}, not "
-            f"{', '.join(sorted(set(params) - set(maker.param_names())))}"
+            f"{', '.join(sorted(set(settings) - set(maker.param_names())))}"
         ) from None
-    coder.fit(vectors.matrix, progress=progress)
-    return BinaryVectors.encoded(vectors, coder)
 
 
 def _word_vectors(vectors: Any) -> WordVectors:

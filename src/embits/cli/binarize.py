@@ -8,12 +8,11 @@ from typing import Any
 
 import click
 
+from embits.cli.cluster import ADDRESS, Cluster, output_option, ray_options
 from embits.cli.common import (
-    FILE,
     json_option,
     megabytes,
     named_values,
-    output_option,
     print_json,
     progress_bar,
     read,
@@ -21,11 +20,11 @@ from embits.cli.common import (
 )
 from embits.cli.info import describe
 from embits.coders import DEFAULT_METHOD, METHODS, coder_class
-from embits.fitting import binarize
+from embits.fitting import binarize, new_coder
 
 
 @click.command()
-@click.argument("vectors", type=FILE)
+@click.argument("vectors", type=ADDRESS)
 @output_option
 @click.option("--bits", type=click.IntRange(min=1), help="Bits of a code [default: 256].")
 @click.option(
@@ -42,6 +41,14 @@ from embits.fitting import binarize
 )
 @reading_options
 @click.option("--subwords/--no-subwords", default=True, help="Keep fastText subwords, if any.")
+@ray_options
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    default=100_000,
+    show_default=True,
+    help="With --ray: rows to fit on.",
+)
 @json_option
 def command(
     vectors: Path,
@@ -54,7 +61,9 @@ def command(
     words_file: Path | None,
     skip_bad: bool,
     subwords: bool,
+    sample: int,
     as_json: bool,
+    cluster: Cluster | None,
 ) -> None:
     """Turn the float VECTORS of a file into a file of bits.
 
@@ -66,10 +75,23 @@ def command(
     embits binarize glove.6B.300d.txt -o glove.safetensors --bits 256
     embits binarize cc.en.300.vec.gz -o en.safetensors --bits 512 --limit 500000
     embits binarize glove.txt -o glove.safetensors --method paper --param lambda_reg=4
+    embits binarize s3://bucket/vectors -o s3://bucket/codes --bits 256 --ray
     """
     settings = dict(params)
     if "random_state" in coder_class(method).param_names():
         settings.setdefault("random_state", seed)
+    if cluster is not None:
+        coder = new_coder(method, bits, settings)
+        options = {"column": cluster.column, "sample": sample, "seed": seed}
+        options["on_bad"] = "skip" if skip_bad else "raise"
+        cluster.encode(
+            vectors,
+            lambda ray: ray.fit(vectors, coder, **options),
+            output,
+            skip_bad=skip_bad,
+            as_json=as_json,
+        )
+        return
     start = time.perf_counter()
     floats = read(vectors, limit, words_file, skip_bad, quiet=as_json)
     with progress_bar("fitting", quiet=as_json) as progress:

@@ -26,7 +26,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON f
 file_argument = click.argument("file", type=FILE)
 
 
-def _writable(_: click.Context, __: click.Parameter, path: Path) -> Path:
+def writable(path: Path) -> Path:
     """Refuse at once what could not be written after minutes of work."""
     if not path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "no such folder", str(path.parent))
@@ -36,7 +36,12 @@ def _writable(_: click.Context, __: click.Parameter, path: Path) -> Path:
 
 
 output_option = click.option(
-    "-o", "--output", type=FILE, required=True, callback=_writable, help="File to write."
+    "-o",
+    "--output",
+    type=FILE,
+    required=True,
+    callback=lambda _, __, path: writable(path),
+    help="File to write.",
 )
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -7,12 +7,11 @@ from pathlib import Path
 import click
 
 from embits.binary_vectors import BinaryVectors, load
+from embits.cli.cluster import ADDRESS, Cluster, output_option, ray_options
 from embits.cli.common import (
-    FILE,
     file_argument,
     json_option,
     megabytes,
-    output_option,
     print_json,
     read,
     reading_options,
@@ -23,9 +22,10 @@ from embits.errors import InputError
 
 @click.command()
 @file_argument
-@click.argument("vectors", type=FILE)
+@click.argument("vectors", type=ADDRESS)
 @output_option
 @reading_options
+@ray_options
 @json_option
 def command(
     file: Path,
@@ -35,12 +35,18 @@ def command(
     words_file: Path | None,
     skip_bad: bool,
     as_json: bool,
+    cluster: Cluster | None,
 ) -> None:
     """Code the VECTORS of another file with the coder kept in FILE.
 
     \b
     embits encode glove.safetensors new-words.txt -o new-words.safetensors
+    embits encode coder.safetensors s3://bucket/vectors -o s3://bucket/codes --ray
     """
+    if cluster is not None:
+        coder = load(file).coder
+        cluster.encode(vectors, lambda _: coder, output, skip_bad=skip_bad, as_json=as_json)
+        return
     coder = load(file).coder
     floats = read(vectors, limit, words_file, skip_bad, quiet=as_json)
     if floats.dims != coder.n_features_in_:

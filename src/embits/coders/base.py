@@ -99,8 +99,12 @@ class Coder(Pretrained, ABC):
         X = self.check_vectors(X)
         codes = np.empty((len(X), self.n_bytes_), dtype=np.uint8)
         for rows in blocks(len(X)):
-            codes[rows] = np.packbits(self.project(as_float32(X[rows])) >= 0, axis=1)
+            codes[rows] = self.encode_rows(as_float32(X[rows]))
         return codes
+
+    def encode_rows(self, X: NDArray[np.float32]) -> NDArray[np.uint8]:
+        """Packed codes of a block of rows, each the same in any block and on any machine."""
+        return np.packbits(self.project(X) >= 0, axis=1)
 
     def fit_transform(self, X: Any, y: Any = None) -> NDArray[np.uint8]:
         """`fit(X)`, then `transform(X)`."""
