@@ -21,13 +21,14 @@ from embits.cli.common import (
 )
 from embits.cli.info import describe
 from embits.coders import DEFAULT_METHOD, METHODS, coder_class
+from embits.coders.base import MAX_BITS
 from embits.fitting import binarize
 
 
 @click.command()
 @click.argument("vectors", type=FILE)
 @output_option
-@click.option("--bits", type=click.IntRange(min=1), help="Bits of a code [default: 256].")
+@click.option("--bits", type=click.IntRange(1, MAX_BITS), help="Bits of a code [default: 256].")
 @click.option(
     "--method", type=click.Choice(list(METHODS)), default=DEFAULT_METHOD, show_default=True
 )

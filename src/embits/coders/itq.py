@@ -92,6 +92,9 @@ class ITQ(LinearlyDecoded):
         self._fit_decoder(X)
         return self
 
+    def rows_for_fit(self, n: int, dims: int) -> None:
+        """All: the principal directions are those of every row."""
+
     def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """The rotated components, shape (n, n_bits)."""
         components: NDArray[Any] = (X - self.mean_) @ self.W_.T
