@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryVectors
-from embits.coders import DEFAULT_METHOD, coder_class
-from embits.coders.base import Progress
+from embits.coders import DEFAULT_METHOD, Coder, coder_class
+from embits.coders.base import Progress, check_n_bits
 from embits.errors import InputError
 from embits.vectors import WordVectors
 
@@ -19,16 +21,23 @@ def binarize(
     n_bits: int | None = None,
     method: str = DEFAULT_METHOD,
     *,
+    sample: int | None = None,
+    coder: Coder | None = None,
     progress: Progress | None = None,
     **params: Any,
 ) -> BinaryVectors:
     """Fit a coder on vectors and encode them.
+
+    A large file is read in blocks: codes and words come into memory, floats do not.
 
     Args:
         vectors: WordVectors, a matrix of shape (n, dims) whose rows go by their number, or
             the path of a file that `read_vectors` reads.
         n_bits: Bits of a code; None is 256, or for "sign" the dimensions of the input.
         method: The coder: "near-lossless", "paper", "lsh", "sign", "itq" or "sparse".
+        sample: Fit on this many rows drawn at random; None on all, of which most coders look at
+            a sample of their own.
+        coder: A coder to fit, in place of `n_bits`, `method` and `params`.
         progress: Called with (done, total) as the fit goes on.
         params: Parameters of the coder, such as `random_state`.
 
@@ -42,21 +51,43 @@ def binarize(
         >>> bits.n_bits, len(bits), bits.most_similar("up", topn=1)[0][0]
         (64, 2, 'down')
     """
+    if coder is None:
+        coder = new_coder(method, n_bits, params)
     if isinstance(vectors, str | os.PathLike):
         from embits.readers import read_vectors  # only here: a search alone needs no readers
+        from embits.streaming import binarize_in_blocks
 
+        if (binary := binarize_in_blocks(vectors, coder, sample, progress)) is not None:
+            return binary
         vectors = read_vectors(vectors)
     elif not isinstance(vectors, WordVectors):
         vectors = WordVectors(None, vectors)
+    rows = sample_of(len(vectors), sample, coder)
+    coder.fit(vectors.matrix if rows is None else vectors.matrix[rows], progress=progress)
+    return BinaryVectors.encoded(vectors, coder)
+
+
+def new_coder(method: str, n_bits: int | None, params: Mapping[str, Any]) -> Coder:
+    """A coder by its name, not yet fitted."""
     maker = coder_class(method)
     if n_bits is not None:
-        params["n_bits"] = n_bits
+        params = {**params, "n_bits": check_n_bits(n_bits)}
     try:
-        coder = maker(**params)
+        return maker(**params)
     except TypeError:
         raise InputError(
             f"method {method!r} takes {', '.join(maker.param_names())}, not "
             f"{', '.join(sorted(set(params) - set(maker.param_names())))}"
         ) from None
-    coder.fit(vectors.matrix, progress=progress)
-    return BinaryVectors.encoded(vectors, coder)
+
+
+def sample_of(n: int, sample: int | None, coder: Coder) -> NDArray[np.int64] | None:
+    """Numbers of `sample` rows out of n, ascending, drawn by the coder's seed; None for all."""
+    if sample is None:
+        return None
+    if isinstance(sample, bool) or not isinstance(sample, int | np.integer) or sample < 1:
+        raise InputError(f"sample is {sample!r}, expected a number of rows from 1, or None")
+    if sample >= n:
+        return None
+    rng = np.random.default_rng(getattr(coder, "random_state", 0))
+    return np.sort(rng.choice(n, sample, replace=False, shuffle=False))

@@ -27,6 +27,7 @@ from embits.errors import FormatError, InputError
 
 FORMAT = "embits"
 VERSION = 1
+WRITER = f"embits {__version__}"
 ALIGNMENT = 64  # the codes start on a cache line of the file, so of the mapping
 MAX_HEADER = 1 << 16  # a header is about 2 KB; a longer one is damage or an attack
 MAX_SIZE = 1 << 48  # bytes or rows: beyond any disk, and safe in NumPy's own arithmetic
@@ -92,7 +93,7 @@ class Contents:
     method: str
     params: Mapping[str, Any]
     tensors: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    writer: str = f"embits {__version__}"
+    writer: str = WRITER
 
 
 Tensor: TypeAlias = NDArray[Any] | CodesOnDisk
@@ -131,14 +132,15 @@ def write(path: Path, contents: Contents, codes: CodesOnDisk | None = None) -> N
 def _layout(contents: Contents, on_disk: CodesOnDisk | None) -> dict[str, Tensor]:
     """The tensors in file order: codes first, then by falling item size, so all are aligned."""
     codes: Tensor = on_disk or np.ascontiguousarray(contents.codes, dtype=np.uint8)
-    rest = {
+    rest: dict[str, NDArray[Any]] = {
         name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
         for name, array in contents.tensors.items()
     }
     tensors: dict[str, Tensor] = {"codes": codes}
     if rest and codes.nbytes % 8:  # safetensors allows no gap: the padding is a tensor
         tensors["padding"] = np.zeros(-codes.nbytes % 8, dtype=np.uint8)
-    tensors.update(sorted(rest.items(), key=lambda item: (-item[1].itemsize, item[0])))
+    in_order = sorted(rest.items(), key=lambda item: (-item[1].itemsize, item[0]))
+    tensors.update(in_order)
     return tensors
 
 

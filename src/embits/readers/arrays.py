@@ -54,8 +54,9 @@ class MappedBlocks(CountedBlocks):
                 matrix = np.array(part, dtype=np.float32, order="C")
             drop_pages(self._array)
             named = self.words_at(start.offset, stop) if words else None
-            block, start = self.block(start, matrix, named)
+            block = self.block(start, matrix, named)
             yield block
+            start = block.end
 
 
 def drop_pages(array: NDArray[Any]) -> None:

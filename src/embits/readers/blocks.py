@@ -24,11 +24,13 @@ class Position(NamedTuple):
         offset: Byte of the file, unpacked; or the row in it, where its rows are counted.
         place: What the first row is called in messages: its line, byte or number.
         rows: Good rows before it.
+        bad: Bad rows before it, left out.
     """
 
     offset: int = 0
     place: int = 1
     rows: int = 0
+    bad: int = 0
 
 
 class Block(NamedTuple):
@@ -36,12 +38,14 @@ class Block(NamedTuple):
 
     Attributes:
         start: Where it begins.
+        end: Where the next one begins.
         matrix: Finite float32 of shape (n, dims).
         words: Their words, where they were asked for.
         places: Line, byte or number of each row, int64.
     """
 
     start: Position
+    end: Position
     matrix: NDArray[np.float32]
     words: list[str] | None
     places: NDArray[np.int64]
@@ -114,9 +118,12 @@ class Blocks(ABC):
             ReadError: A bad row, or the end of the file where none is expected.
         """
 
-    def parsed(self, start: Position, rows: _core.Rows, words: bool) -> Block:
-        """A block of what a native parser has gathered."""
+    def parsed(self, start: Position, size: int, rows: _core.Rows, words: bool) -> Block:
+        """A block of what a native parser has gathered from `size` bytes."""
         findings = self.findings
+        end = Position(
+            start.offset + size, rows.next_place, start.rows + len(rows), start.bad + rows.n_bad
+        )
         if rows.n_bad:
             place, found, expected = rows.first_bad
             said = f"{shown(found)}, expected {shown(expected)}"
@@ -124,12 +131,12 @@ class Blocks(ABC):
         places = rows.take_places()
         run = rows.take_words()
         if not words or not len(places):
-            return Block(start, rows.take_matrix(), [] if words else None, places)
+            return Block(start, end, rows.take_matrix(), [] if words else None, places)
         decoded, escaped = decode_run(self.source, run[:-1], len(places))
         if escaped and findings.n_escaped == 0:
             findings.escaped = f"{self.unit} {places[escaped[0]]}", decoded[escaped[0]]
         findings.n_escaped += len(escaped)
-        return Block(start, rows.take_matrix(), decoded, places)
+        return Block(start, end, rows.take_matrix(), decoded, places)
 
 
 def rows_at_once(dims: int) -> int:
@@ -160,13 +167,11 @@ class CountedBlocks(Blocks):
         """The first row."""
         return Position()
 
-    def block(
-        self, start: Position, matrix: NDArray[np.float32], words: list[str] | None
-    ) -> tuple[Block, Position]:
-        """A block of the rows that are finite, and where the next one starts."""
+    def block(self, start: Position, matrix: NDArray[np.float32], words: list[str] | None) -> Block:
+        """A block of the rows that are finite."""
         finite = np.isfinite(matrix).all(axis=1)
         places = start.place + np.arange(len(matrix), dtype=np.int64)
-        end = start.offset + len(matrix)
+        n_passed = start.offset + len(matrix)
         if not finite.all():
             first = f"row {places[int(finite.argmin())]}"
             if self.source.on_bad == "raise":
@@ -174,11 +179,12 @@ class CountedBlocks(Blocks):
             self.findings.add_bad(int((~finite).sum()), first, "nan or inf")
             matrix, places = matrix[finite], places[finite]
             words = None if words is None else [words[i] for i in np.flatnonzero(finite)]
-        next_start = Position(end, end + 1, start.rows + len(matrix))
-        if end == self._n_rows and next_start.rows == 0:
+        n_good = start.rows + len(matrix)
+        if n_passed == self._n_rows and n_good == 0:
             raise self.source.refusal("no finite row", "at least one")
-        self.source.report(end, self._n_rows)
-        return Block(start, matrix, words, places), next_start
+        self.source.report(n_passed, self._n_rows)
+        end = Position(n_passed, n_passed + 1, n_good, n_passed - n_good)
+        return Block(start, end, matrix, words, places)
 
     def words_at(self, start: int, stop: int) -> list[str] | None:
         """The words of some rows, where they were given apart from the vectors."""

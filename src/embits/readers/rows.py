@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.readers.source import Source
+from embits.readers.words_file import Lines
 from embits.vectors import WordVectors
 
 Where = Callable[[int], str]  # the line, byte or entry of a row, in words
@@ -70,9 +71,7 @@ def warn_of_escapes(source: Source, n_escaped: int, where: str, word: str) -> No
 
 def warn_of_repeats(source: Source, n_repeats: int, where: str, word: str) -> None:
     """Say once how many rows were left out as their word had come before."""
-    source.warn(
-        f"{_counted(n_repeats, 'repeated word')} left out, the first at {where}: {word!r}"
-    )
+    source.warn(f"{_counted(n_repeats, 'repeated word')} left out, the first at {where}: {word!r}")
 
 
 def decode_words(source: Source, run: bytes, n_words: int, where: Where) -> list[str]:
@@ -139,6 +138,8 @@ def named_rows(
     matrix = matrix[: source.rows_wanted(len(matrix))]
     if matrix.size == 0:
         raise source.refusal(f"a matrix of shape {matrix.shape}", "at least one row")
+    if isinstance(words, Lines):
+        words = list(words)  # beside a matrix in memory they weigh little, and compare as lists do
     if words is not None:
         words = words[: len(matrix)] if source.limit is not None else words
         if len(words) != len(matrix):

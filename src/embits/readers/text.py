@@ -78,17 +78,17 @@ class TextBlocks(Blocks):
                 if is_last:
                     rows.end_text()
                     raise_first_bad(self.source, rows, "line", _AT_THE_END)
-                n_rows, place, full = len(rows), rows.next_place, rows.full
-                block = self.parsed(start, rows, words)
-                start = Position(start.offset + len(text), place, start.rows + n_rows)
-                if n_rows:
+                full = rows.full
+                block = self.parsed(start, len(text), rows, words)
+                start = block.end
+                if len(block.matrix):
                     yield block
                 if full:
                     return
         if start.rows == 0:
             self.findings.warn(self.source)
             raise self.source.refusal("no vectors", "at least one row")
-        if note := self._layout.broken_promise(start.rows + self.findings.n_bad):
+        if note := self._layout.broken_promise(start.rows + start.bad):
             self.findings.notes.append(note)
 
     def _limited(self, n_read: int) -> Source:

@@ -41,7 +41,9 @@ def read_word2vec_binary(source: Source, stream: Stream) -> WordVectors:
         raise_first_bad(source, rows, "byte")
         if rows.full:
             break
-    if note := _check_end(source, n_rows, rows.n_bad, len(rows), wanted.limit, rows.next_place, tail):
+    if note := _check_end(
+        source, n_rows, rows.n_bad, len(rows), wanted.limit, rows.next_place, tail
+    ):
         source.warn(note)
     return finish(source, rows, "byte")
 
@@ -74,16 +76,15 @@ class Word2VecBlocks(Blocks):
                 rows = new_rows(left, self.dims, start.place)
                 used = rows.parse_word2vec(tail)
                 raise_first_bad(self.source, rows, "byte")
-                tail, n_rows = tail[used:], len(rows)
-                made = self.parsed(start, rows, words)
-                start = Position(start.offset + used, start.place + used, start.rows + n_rows)
-                if n_rows:
+                tail = tail[used:]
+                made = self.parsed(start, used, rows, words)
+                start = made.end
+                if len(made.matrix):
                     yield made
                 if start.rows >= limit:
                     break
-        n_bad = self.findings.n_bad
         note = _check_end(
-            self.source, self._promised, n_bad, start.rows, limit, start.place, tail
+            self.source, self._promised, start.bad, start.rows, limit, start.place, tail
         )
         if note:
             self.findings.notes.append(note)
