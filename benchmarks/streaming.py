@@ -115,18 +115,18 @@ def main() -> None:
             check=True, capture_output=True, text=True,
         )  # fmt: skip
         seconds = time.perf_counter() - start
-        peak, size, floats = (
-            int(done.stdout.split()[-1]) * 1024,
-            path.stat().st_size,
-            4 * n * args.dims,
-        )
-        print(
-            f"{args.format}, {n:,} × {args.dims}, {size / 1e9:.2f} GB -> {args.bits} bits, {args.method}"
-        )
-        print(f"  peak {peak / 1e6:.0f} MB (bar: {BAR_MB}); {size / peak:.1f} times smaller than the file, "
-              f"{floats / peak:.1f} times than its floats")  # fmt: skip
-        print(f"  {seconds:.0f} s, {size / 1e6 / seconds:.0f} MB/s; a plain read takes {reading:.1f} s: "
-              f"{seconds / reading:.0f} times as long")  # fmt: skip
+        peak, size = int(done.stdout.split()[-1]) * 1024, path.stat().st_size
+        floats = 4 * n * args.dims
+    what = f"{args.format}, {n:,} × {args.dims}, {size / 1e9:.2f} GB"
+    print(f"{what} -> {args.bits} bits, {args.method}")
+    print(
+        f"  peak {peak / 1e6:.0f} MB (bar: {BAR_MB}): the file is {size / peak:.1f} times it, "
+        f"its floats {floats / peak:.1f} times"
+    )
+    print(
+        f"  {seconds:.0f} s, {size / 1e6 / seconds:.0f} MB/s: {seconds / reading:.0f} times a "
+        f"plain read ({reading:.1f} s)"
+    )
 
 
 if __name__ == "__main__":
