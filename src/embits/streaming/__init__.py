@@ -35,7 +35,7 @@ StepProgress: TypeAlias = Callable[[str, int, int], None]  # the step's name, do
 
 STREAM_FROM = 64 << 20  # bytes of a file; a smaller one is read whole, for the same result
 STREAM_PACKED_FROM = 16 << 20
-_PACKED = (".gz", ".xz", ".zip")
+_PACKED = (b"\x1f\x8b", b"\xfd7zXZ\x00", b"PK\x03\x04")
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,13 @@ class Input:
 
     def is_large(self) -> bool:
         """Whether it is read in blocks."""
-        least = STREAM_PACKED_FROM if self.path.suffix in _PACKED else STREAM_FROM
         try:
-            return self.path.stat().st_size > least
+            with self.path.open("rb") as file:
+                is_packed = file.read(6).startswith(_PACKED)
+                size = os.fstat(file.fileno()).st_size
         except OSError:
             return False  # the reader says what is wrong
+        return size > (STREAM_PACKED_FROM if is_packed else STREAM_FROM)
 
 
 def binarize_to_file(
@@ -129,7 +131,7 @@ def binarize_to_file(
         return binary
     job = {"verb": "binarize", "coder": [method, coder.get_params()], "sample": sample}
     with _kept_beside(path, source, job) as partial:
-        _write(partial, blocks, path, steps, fit=coder, sample=sample)
+        _write(partial, blocks, path, _fitted(partial, blocks, coder, sample, steps), steps)
     return load(path)
 
 
@@ -176,7 +178,7 @@ def encode_to_file(
         return binary
     _check_dims(source, blocks.dims, coder, name)
     with _kept_beside(path, source, {"verb": "encode", "coder": coder_identity(coder)}) as partial:
-        _write(partial, blocks, path, steps, fitted=coder)
+        _write(partial, blocks, path, coder, steps)
     return load(path)
 
 
@@ -191,9 +193,10 @@ def binarize_in_blocks(
     with tempfile.TemporaryDirectory(prefix="embits-") as folder:
         partial = Partial(Path(folder, "partial"), {})
         try:
-            found, coder, codes = _encoded(partial, blocks, steps, coder, None, sample)
-            array = np.fromfile(codes, np.uint8).reshape(found, coder.n_bytes_)
-            return BinaryVectors(read_vocabulary(partial, found), array, coder)
+            fitted = _fitted(partial, blocks, coder, sample, steps)
+            n_rows, path = _encoded(partial, blocks, fitted, steps)
+            codes = np.fromfile(path, np.uint8).reshape(n_rows, fitted.n_bytes_)
+            return BinaryVectors(read_vocabulary(partial, n_rows), codes, fitted)
         finally:
             partial.remove()
 
@@ -255,54 +258,44 @@ def _kept_beside(target: Path, source: Input, job: dict[str, Any]) -> Iterator[P
         raise
 
 
-def _write(
-    partial: Partial,
-    blocks: Blocks,
-    target: Path,
-    steps: _Steps,
-    *,
-    fit: Coder | None = None,
-    fitted: Coder | None = None,
-    sample: int | None = None,
-) -> None:
-    n_rows, coder, codes = _encoded(partial, blocks, steps, fit, fitted, sample)
+def _write(partial: Partial, blocks: Blocks, target: Path, coder: Coder, steps: _Steps) -> None:
+    """Encode everything, and put the file together."""
+    n_rows, codes = _encoded(partial, blocks, coder, steps)
     nothing = np.empty((0, coder.n_bytes_), np.uint8)
     contents = to_contents(read_vocabulary(partial, n_rows), nothing, coder, None)
     store.write(target, contents, store.CodesOnDisk(codes, (n_rows, coder.n_bytes_)))
 
 
-def _encoded(
-    partial: Partial,
-    blocks: Blocks,
-    steps: _Steps,
-    fit: Coder | None,
-    fitted: Coder | None,
-    sample: int | None,
-) -> tuple[int, Coder, Path]:
-    """All passes: how many rows are kept, the coder, and the file of their codes."""
+def _encoded(partial: Partial, blocks: Blocks, coder: Coder, steps: _Steps) -> tuple[int, Path]:
+    """How many rows are kept, and the file of their codes."""
     steps.name = "checking"
     found = survey(partial, blocks)
-    coder = fitted
-    if fit is not None:
-        kept = partial.folder / "coder"
-        with Stage(partial, "fit", ()) as stage:
-            if not stage.done:
-                chosen = sample_of(found.n_rows, sample, fit)
-                n = found.n_rows if chosen is None else len(chosen)
-                looked_at = fit.rows_for_fit(n, blocks.dims)
-                steps.name = "sampling"
-                floats = gather(partial, blocks, found, _composed(chosen, looked_at))
-                steps.name = "fitting"
-                fit.fit(spooled(floats, n, blocks.dims, looked_at), progress=steps)
-                empty = np.empty((0, fit.n_bytes_), np.uint8)
-                BinaryVectors(RowNumbers(0), empty, fit).save(kept)
-                stage.keep(None, done=True)
-                partial.record("gather", {"done": True, "lengths": {}})
-                floats.unlink()
-        coder = load(kept, verify=True).coder
-    assert coder is not None
     steps.name = "encoding"
-    return found.n_rows, coder, encode(partial, blocks, found, coder)
+    return found.n_rows, encode(partial, blocks, found, coder)
+
+
+def _fitted(
+    partial: Partial, blocks: Blocks, coder: Coder, sample: int | None, steps: _Steps
+) -> Coder:
+    """The coder, fitted now or by the process that was stopped."""
+    path = partial.folder / "coder"
+    with Stage(partial, "fit", ()) as stage:
+        if not stage.done:
+            steps.name = "checking"
+            found = survey(partial, blocks)
+            chosen = sample_of(found.n_rows, sample, coder)
+            n = found.n_rows if chosen is None else len(chosen)
+            looked_at = coder.rows_for_fit(n, blocks.dims)
+            steps.name = "sampling"
+            floats = gather(partial, blocks, found, _composed(chosen, looked_at))
+            steps.name = "fitting"
+            coder.fit(spooled(floats, n, blocks.dims, looked_at), progress=steps)
+            empty = np.empty((0, coder.n_bytes_), np.uint8)
+            BinaryVectors(RowNumbers(0), empty, coder).save(path)
+            stage.keep(None, done=True)
+            partial.record("gather", {"done": True, "lengths": {}})
+            floats.unlink()
+    return load(path, verify=True).coder
 
 
 def _composed(

@@ -61,11 +61,6 @@ class Partial:
                 self._stages = state
         self._write_state()
 
-    @property
-    def is_new(self) -> bool:
-        """Whether nothing was done before."""
-        return not self._stages
-
     def stage(self, name: str) -> dict[str, Any]:
         """What was recorded of a stage; empty where it was not begun."""
         kept: dict[str, Any] = self._stages.get(name, {})
