@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,12 @@ from embits.coders.base import Progress, check_n_bits
 from embits.errors import InputError
 from embits.vectors import WordVectors
 
+if TYPE_CHECKING:
+    from embits.readers.gensim_models import KeyedVectors
+
 
 def binarize(
-    vectors: WordVectors | NDArray[Any] | str | os.PathLike[str],
+    vectors: WordVectors | KeyedVectors | NDArray[Any] | str | os.PathLike[str],
     n_bits: int | None = None,
     method: str = DEFAULT_METHOD,
     *,
@@ -31,8 +34,9 @@ def binarize(
     A large file is read in blocks: codes and words come into memory, floats do not.
 
     Args:
-        vectors: WordVectors, a matrix of shape (n, dims) whose rows go by their number, or
-            the path of a file that `read_vectors` reads.
+        vectors: WordVectors; gensim's `KeyedVectors`, or a model that has them as `wv`; a
+            matrix of shape (n, dims) whose rows go by their number; or the path of a file, or
+            "gensim:NAME", that `read_vectors` reads.
         n_bits: Bits of a code; None is 256, or for "sign" the dimensions of the input.
         method: The coder: "near-lossless", "paper", "lsh", "sign", "itq" or "sparse".
         sample: Fit on this many rows drawn at random; None on all, of which most coders look at
@@ -54,14 +58,11 @@ def binarize(
     if coder is None:
         coder = new_coder(method, n_bits, params)
     if isinstance(vectors, str | os.PathLike):
-        from embits.readers import read_vectors  # only here: a search alone needs no readers
         from embits.streaming import binarize_in_blocks
 
         if (binary := binarize_in_blocks(vectors, coder, sample, progress)) is not None:
             return binary
-        vectors = read_vectors(vectors)
-    elif not isinstance(vectors, WordVectors):
-        vectors = WordVectors(None, vectors)
+    vectors = _word_vectors(vectors)
     rows = sample_of(len(vectors), sample, coder)
     coder.fit(vectors.matrix if rows is None else vectors.matrix[rows], progress=progress)
     return BinaryVectors.encoded(vectors, coder)
@@ -91,3 +92,18 @@ def sample_of(n: int, sample: int | None, coder: Coder) -> NDArray[np.int64] | N
         return None
     rng = np.random.default_rng(getattr(coder, "random_state", 0))
     return np.sort(rng.choice(n, sample, replace=False, shuffle=False))
+
+
+def _word_vectors(vectors: Any) -> WordVectors:
+    """What `binarize` takes, as one thing. Readers are imported here: a search needs none."""
+    if isinstance(vectors, WordVectors):
+        return vectors
+    if isinstance(vectors, str | os.PathLike):
+        from embits.readers import read_vectors
+
+        return read_vectors(vectors)
+    if hasattr(vectors, "index_to_key") or hasattr(vectors, "wv"):
+        from embits.readers.gensim_models import from_keyed_vectors
+
+        return from_keyed_vectors(getattr(vectors, "wv", vectors))
+    return WordVectors(None, vectors)

@@ -20,7 +20,7 @@ from embits.coders import DEFAULT_METHOD, Coder
 from embits.errors import EmbitsError, InputError, ReadWarning
 from embits.fitting import binarize, new_coder, sample_of
 from embits.parts import to_contents
-from embits.readers import open_blocks, read_vectors
+from embits.readers import located, open_blocks, read_vectors
 from embits.readers.blocks import Blocks
 from embits.readers.source import OnBad
 from embits.readers.words_file import Words
@@ -118,12 +118,12 @@ def binarize_to_file(
         (500, 64)
         >>> folder.cleanup()
     """
-    source, path = Input(Path(vectors), limit, words, on_bad), Path(target)
+    source, path = Input(located(vectors), limit, words, on_bad), Path(target)
     coder = new_coder(method, n_bits, params)
     steps = _Steps(progress)
     blocks = _blocks(source, steps)
     if blocks is None:
-        floats = read_vectors(vectors, limit, words, on_bad, progress=steps.of("reading"))
+        floats = read_vectors(source.path, limit, words, on_bad, progress=steps.of("reading"))
         binary = binarize(floats, coder=coder, sample=sample, progress=steps.of("fitting"))
         if not subwords:
             binary.subwords = None
@@ -164,14 +164,14 @@ def encode_to_file(
         InputError: They have other dimensions than the coder takes, or an argument is wrong.
         OSError: The disk said no; what was done is kept.
     """
-    source, path = Input(Path(vectors), limit, words, on_bad), Path(target)
+    source, path = Input(located(vectors), limit, words, on_bad), Path(target)
     name = "the coder" if isinstance(coder, Coder | BinaryVectors) else f"the coder in {coder}"
     if not isinstance(coder, Coder):
         coder = (coder if isinstance(coder, BinaryVectors) else load(coder)).coder
     steps = _Steps(progress)
     blocks = _blocks(source, steps)
     if blocks is None:
-        floats = read_vectors(vectors, limit, words, on_bad, progress=steps.of("reading"))
+        floats = read_vectors(source.path, limit, words, on_bad, progress=steps.of("reading"))
         _check_dims(source, floats.dims, coder, name)
         binary = BinaryVectors.encoded(floats, coder)
         binary.save(path)
@@ -187,7 +187,7 @@ def binarize_in_blocks(
 ) -> BinaryVectors | None:
     """What `binarize` makes of a large file: codes in memory, floats never; None: read it whole."""
     steps = _Steps(lambda step, *done: progress(*done) if progress and step == "fitting" else None)
-    blocks = _blocks(Input(Path(vectors)), steps)
+    blocks = _blocks(Input(located(vectors)), steps)
     if blocks is None:
         return None
     with tempfile.TemporaryDirectory(prefix="embits-") as folder:
