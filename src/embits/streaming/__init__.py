@@ -26,7 +26,7 @@ from embits.readers.source import OnBad
 from embits.readers.words_file import Words
 from embits.streaming.identity import coder_identity, file_identity, words_identity
 from embits.streaming.partial import Partial, Stage
-from embits.streaming.passes import encode, gather, read_vocabulary, spooled, survey
+from embits.streaming.passes import Survey, encode, gather, read_vocabulary, spooled, survey
 from embits.vocabulary import RowNumbers
 
 __all__ = ["StepProgress", "binarize_in_blocks", "binarize_to_file", "encode_to_file"]
@@ -131,7 +131,9 @@ def binarize_to_file(
         return binary
     job = {"verb": "binarize", "coder": [method, coder.get_params()], "sample": sample}
     with _kept_beside(path, source, job) as partial:
-        _write(partial, blocks, path, _fitted(partial, blocks, coder, sample, steps), steps)
+        found = survey(partial, blocks)
+        coder = _fitted(partial, blocks, found, coder, sample, steps)
+        _write(partial, blocks, path, found, coder, steps)
     return load(path)
 
 
@@ -178,7 +180,7 @@ def encode_to_file(
         return binary
     _check_dims(source, blocks.dims, coder, name)
     with _kept_beside(path, source, {"verb": "encode", "coder": coder_identity(coder)}) as partial:
-        _write(partial, blocks, path, coder, steps)
+        _write(partial, blocks, path, survey(partial, blocks), coder, steps)
     return load(path)
 
 
@@ -193,10 +195,11 @@ def binarize_in_blocks(
     with tempfile.TemporaryDirectory(prefix="embits-") as folder:
         partial = Partial(Path(folder, "partial"), {})
         try:
-            fitted = _fitted(partial, blocks, coder, sample, steps)
-            n_rows, path = _encoded(partial, blocks, fitted, steps)
-            codes = np.fromfile(path, np.uint8).reshape(n_rows, fitted.n_bytes_)
-            return BinaryVectors(read_vocabulary(partial, n_rows), codes, fitted)
+            found = survey(partial, blocks)
+            fitted = _fitted(partial, blocks, found, coder, sample, steps)
+            codes = np.fromfile(encode(partial, blocks, found, fitted), np.uint8)
+            words = read_vocabulary(partial, found.n_rows)
+            return BinaryVectors(words, codes.reshape(found.n_rows, -1), fitted)
         finally:
             partial.remove()
 
@@ -209,7 +212,7 @@ class _Steps:
 
     def __init__(self, progress: StepProgress | None) -> None:
         self._progress = progress
-        self.name = "reading"
+        self.name = "checking"
 
     def __call__(self, done: int, total: int) -> None:
         if self._progress is not None:
@@ -258,31 +261,29 @@ def _kept_beside(target: Path, source: Input, job: dict[str, Any]) -> Iterator[P
         raise
 
 
-def _write(partial: Partial, blocks: Blocks, target: Path, coder: Coder, steps: _Steps) -> None:
+def _write(
+    partial: Partial, blocks: Blocks, target: Path, found: Survey, coder: Coder, steps: _Steps
+) -> None:
     """Encode everything, and put the file together."""
-    n_rows, codes = _encoded(partial, blocks, coder, steps)
-    nothing = np.empty((0, coder.n_bytes_), np.uint8)
-    contents = to_contents(read_vocabulary(partial, n_rows), nothing, coder, None)
-    store.write(target, contents, store.CodesOnDisk(codes, (n_rows, coder.n_bytes_)))
-
-
-def _encoded(partial: Partial, blocks: Blocks, coder: Coder, steps: _Steps) -> tuple[int, Path]:
-    """How many rows are kept, and the file of their codes."""
-    steps.name = "checking"
-    found = survey(partial, blocks)
     steps.name = "encoding"
-    return found.n_rows, encode(partial, blocks, found, coder)
+    codes = encode(partial, blocks, found, coder)
+    nothing = np.empty((0, coder.n_bytes_), np.uint8)
+    contents = to_contents(read_vocabulary(partial, found.n_rows), nothing, coder, None)
+    store.write(target, contents, store.CodesOnDisk(codes, (found.n_rows, coder.n_bytes_)))
 
 
 def _fitted(
-    partial: Partial, blocks: Blocks, coder: Coder, sample: int | None, steps: _Steps
+    partial: Partial,
+    blocks: Blocks,
+    found: Survey,
+    coder: Coder,
+    sample: int | None,
+    steps: _Steps,
 ) -> Coder:
     """The coder, fitted now or by the process that was stopped."""
     path = partial.folder / "coder"
     with Stage(partial, "fit", ()) as stage:
         if not stage.done:
-            steps.name = "checking"
-            found = survey(partial, blocks)
             chosen = sample_of(found.n_rows, sample, coder)
             n = found.n_rows if chosen is None else len(chosen)
             looked_at = coder.rows_for_fit(n, blocks.dims)
