@@ -161,6 +161,8 @@ def _batches(
         yield from table.iter_batches(size, groups, columns=wanted)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise source.refusal(f"a damaged file ({error})", "a Parquet table") from error
+    finally:
+        pa.default_memory_pool().release_unused()  # it would keep a hundred megabytes for later
 
 
 def _vector_columns(source: Source, schema: Any) -> tuple[list[str], str | None]:
