@@ -87,15 +87,32 @@ class Vocabulary(Keys):
         except AttributeError:
             raise InputError("words must be strings, or ids that are whole numbers") from None
         text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
-        ends = np.cumsum([len(word) for word in encoded], dtype=np.uint64)
-        order = np.empty(len(encoded), dtype=np.uint64)
+        words, repeated = cls.from_run(
+            text, np.cumsum([len(word) for word in encoded], dtype=np.uint64)
+        )
+        if repeated:
+            word = encoded[repeated[0]]
+            raise InputError(
+                f"the word {word.decode()!r} appears twice: in rows {encoded.index(word)} and "
+                f"{repeated[0]}"
+            )
+        return words
+
+    @classmethod
+    def from_run(
+        cls, text: NDArray[np.uint8], ends: NDArray[np.uint64]
+    ) -> tuple[Vocabulary, list[int]]:
+        """Build the order of words that lie in one run of UTF-8 already.
+
+        Returns:
+            The vocabulary, of use where no word repeats; and the rows, ascending, that repeat the
+            word of an earlier one.
+        """
+        order = np.empty(len(ends), dtype=np.uint64)
         _core.word_order(text, ends, order)
-        for before, after in pairwise(order.tolist()):
-            if encoded[before] == encoded[after]:
-                word = encoded[after].decode()
-                raise InputError(f"the word {word!r} appears twice: in rows {before} and {after}")
-        narrow = np.uint32 if len(text) < 2**32 and len(encoded) < 2**32 else np.uint64
-        return cls(text, ends.astype(narrow), order.astype(narrow))
+        repeated = _core.repeated_words(text, ends, order)
+        narrow = np.uint32 if len(text) < 2**32 and len(ends) < 2**32 else np.uint64
+        return cls(text, ends.astype(narrow), order.astype(narrow)), repeated
 
     def __len__(self) -> int:
         return len(self.ends)

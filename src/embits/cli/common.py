@@ -147,6 +147,22 @@ def progress_bar(title: str, *, quiet: bool = False) -> Iterator[Progress | None
 
 
 @contextlib.contextmanager
+def steps_bar(*, quiet: bool = False) -> Iterator[Callable[[str, int, int], None] | None]:
+    """A progress bar for a job of several named steps, each with its own time that is left."""
+    with contextlib.ExitStack() as opened:
+        shown: dict[str, Progress | None] = {}
+
+        def report(step: str, done: int, total: int) -> None:
+            if step not in shown:
+                opened.close()  # the bar of the step before
+                shown[step] = opened.enter_context(progress_bar(step))
+            if (bar := shown[step]) is not None:
+                bar(done, total)
+
+        yield None if quiet or not sys.stderr.isatty() else report
+
+
+@contextlib.contextmanager
 def status_line(*, quiet: bool = False) -> Iterator[Callable[[str], None]]:
     """A line on a terminal that says what is being done, as the callback that changes it."""
     if quiet or not sys.stderr.isatty():

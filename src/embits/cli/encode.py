@@ -6,18 +6,18 @@ from pathlib import Path
 
 import click
 
-from embits.binary_vectors import BinaryVectors, load
+from embits.binary_vectors import load
 from embits.cli.cluster import ADDRESS, Cluster, output_option, ray_options
 from embits.cli.common import (
     file_argument,
     json_option,
     megabytes,
     print_json,
-    read,
     reading_options,
+    steps_bar,
 )
 from embits.cli.info import describe
-from embits.errors import InputError
+from embits.streaming import encode_to_file
 
 
 @click.command()
@@ -39,6 +39,8 @@ def command(
 ) -> None:
     """Code the VECTORS of another file with the coder kept in FILE.
 
+    VECTORS may be larger than memory. Stopped or killed, the same command goes on where it was.
+
     \b
     embits encode glove.safetensors new-words.txt -o new-words.safetensors
     embits encode coder.safetensors s3://bucket/vectors -o s3://bucket/codes --ray
@@ -47,15 +49,16 @@ def command(
         coder = load(file).coder
         cluster.encode(vectors, lambda _: coder, output, skip_bad=skip_bad, as_json=as_json)
         return
-    coder = load(file).coder
-    floats = read(vectors, limit, words_file, skip_bad, quiet=as_json)
-    if floats.dims != coder.n_features_in_:
-        raise InputError(
-            f"{vectors}: vectors of {floats.dims} dimensions, but the coder in {file} takes "
-            f"{coder.n_features_in_}"
+    with steps_bar(quiet=as_json) as progress:
+        binary = encode_to_file(
+            file,
+            vectors,
+            output,
+            limit=limit,
+            words=words_file,
+            on_bad="skip" if skip_bad else "raise",
+            progress=progress,
         )
-    binary = BinaryVectors.encoded(floats, coder)
-    binary.save(output)
     facts = describe(output, binary)
     if as_json:
         print_json(facts)

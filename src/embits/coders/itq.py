@@ -93,6 +93,9 @@ class ITQ(LinearlyEncoded, LinearlyDecoded):
         self._fit_decoder(X)
         return self
 
+    def rows_for_fit(self, n: int, dims: int) -> None:
+        """All: the principal directions are those of every row."""
+
     def factors(self, X: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The centered vectors, and the rotated directions."""
         return X - self.mean_, self.W_

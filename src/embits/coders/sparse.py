@@ -90,7 +90,7 @@ class SparseBits(LinearlyDecoded):
         self.n_bits_ = check_n_bits(self.n_bits)
         if not 0 < self.density < 1:
             raise InputError(f"density is {self.density!r}, expected a share between 0 and 1")
-        sample = as_float32(X[:: -(-len(X) // SAMPLE_ROWS)])
+        sample = as_float32(X[self.rows_for_fit(*X.shape)])
         self.mean_ = sample.mean(axis=0)
         centered = unit(sample - self.mean_)
         rng = np.random.default_rng(self.random_state)
@@ -105,6 +105,10 @@ class SparseBits(LinearlyDecoded):
                 progress(step + 1, self.iterations)
         self._fit_decoder(sample)
         return self
+
+    def rows_for_fit(self, n: int, dims: int) -> NDArray[np.int64]:
+        """Rows spread evenly, for the dictionary and the decoder alike."""
+        return np.arange(0, n, -(-n // SAMPLE_ROWS), dtype=np.int64)
 
     def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """Sparse codes before their last cut at zero, shape (n, n_bits)."""
