@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from embits.cli.common import (
-    FILE,
     json_option,
     megabytes,
     named_values,
@@ -19,25 +18,27 @@ from embits.cli.common import (
     read,
     reading_options,
 )
+from embits.cli.completing import FLOATS_FILE, params_of_method
 from embits.cli.info import describe
 from embits.coders import DEFAULT_METHOD, METHODS, coder_class
 from embits.fitting import binarize
 
 
 @click.command()
-@click.argument("vectors", type=FILE)
+@click.argument("vectors", type=FLOATS_FILE)
 @output_option
 @click.option("--bits", type=click.IntRange(min=1), help="Bits of a code [default: 256].")
 @click.option(
-    "--method", type=click.Choice(list(METHODS)), default=DEFAULT_METHOD, show_default=True
+    "--method", type=click.Choice(list(METHODS)), default=DEFAULT_METHOD, help="The coder."
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the training.")
+@click.option("--seed", type=int, default=0, help="Seed of the training.")
 @click.option(
     "--param",
     "params",
     multiple=True,
     metavar="NAME=VALUE",
     callback=named_values,
+    shell_complete=params_of_method,
     help="A parameter of the method; may be repeated.",
 )
 @reading_options

@@ -8,7 +8,6 @@ import click
 
 from embits.binary_vectors import BinaryVectors, load
 from embits.cli.common import (
-    FILE,
     file_argument,
     json_option,
     megabytes,
@@ -17,13 +16,14 @@ from embits.cli.common import (
     read,
     reading_options,
 )
+from embits.cli.completing import FLOATS_FILE
 from embits.cli.info import describe
 from embits.errors import InputError
 
 
 @click.command()
 @file_argument
-@click.argument("vectors", type=FILE)
+@click.argument("vectors", type=FLOATS_FILE)
 @output_option
 @reading_options
 @json_option

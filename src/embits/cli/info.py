@@ -9,11 +9,12 @@ import click
 
 from embits import _core
 from embits.binary_vectors import BinaryVectors, load
-from embits.cli.common import FILE, json_option, megabytes, print_json, table
+from embits.cli.common import json_option, megabytes, print_json, table
+from embits.cli.completing import BITS_FILE
 
 
 @click.command()
-@click.argument("file", type=FILE, required=False)
+@click.argument("file", type=BITS_FILE, required=False)
 @click.option("--cpu", is_flag=True, help="Say which instruction set the search uses.")
 @json_option
 def command(file: Path | None, cpu: bool, as_json: bool) -> None:
