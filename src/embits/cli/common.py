@@ -13,7 +13,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import click
 
-from embits.cli.completing import BITS_FILE, FILE, words_of_file
+from embits.cli.completing import BITS_FILE, words_of_file
+from embits.cli.completing import FILE as FILE  # the verbs take it from here
 from embits.vectors import WordVectors
 
 Progress: TypeAlias = Callable[[int, int], None]
