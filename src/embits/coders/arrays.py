@@ -1,7 +1,8 @@
-"""Where training runs: NumPy on the CPU, PyTorch on a GPU, both through the array API.
+"""Where coders work: NumPy on the CPU, PyTorch on a GPU, both through the array API.
 
-Training uses only functions of the array API standard that NumPy, `array_api_compat.torch` and
-`array_api_strict` share under one name, so that NumPy alone needs no extra package.
+Training and projecting use only functions of the array API standard that NumPy,
+`array_api_compat.torch` and `array_api_strict` share under one name, so that NumPy alone needs
+no extra package.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.errors import InputError, MissingExtraError
+from embits._devices import torch_device
+from embits.errors import MissingExtraError
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Backend:
         return np.asarray(array.cpu() if hasattr(array, "cpu") else array)
 
 
-def backend(device: str) -> Backend:
+def backend(device: str, purpose: str = "training") -> Backend:
     """The backend of `device`: "cpu", or a PyTorch device such as "cuda" or "cuda:1".
 
     Raises:
@@ -47,14 +49,15 @@ def backend(device: str) -> Backend:
     """
     if device == "cpu":
         return Backend(np)
-    if not isinstance(device, str) or not device:
-        raise InputError(f'device is {device!r}, expected "cpu" or a GPU such as "cuda"')
+    _, place = torch_device(device, purpose)
     try:
-        xp, torch = map(import_module, ("array_api_compat.torch", "torch"))
+        return Backend(import_module("array_api_compat.torch"), place)
     except ImportError:
-        raise MissingExtraError(f"training on device={device!r}", "gpu") from None
-    try:
-        return Backend(xp, torch.zeros(1, device=device).device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"device {device!r} cannot be used: {reason}") from None
+        raise MissingExtraError(f"{purpose} on device={device!r}", "gpu") from None
+
+
+def namespace(array: Any) -> Any:
+    """The array API namespace that an array belongs to."""
+    if isinstance(array, np.ndarray):
+        return np
+    return import_module("array_api_compat").array_namespace(array)

@@ -71,10 +71,19 @@ class Coder(ABC):
         """Bytes of a packed code."""
         return -(-self.n_bits_ // 8)
 
-    def transform(self, X: Any) -> NDArray[np.uint8]:
-        """Packed codes of shape (n, ceil(n_bits / 8)), first bit highest, padding bits zero."""
+    def transform(self, X: Any, *, device: str = "cpu") -> NDArray[np.uint8]:
+        """Packed codes of shape (n, ceil(n_bits / 8)), first bit highest, padding bits zero.
+
+        Args:
+            X: Vectors of shape (n, dims).
+            device: "cpu", or a GPU such as "cuda" (the extra `gpu`), which gives the same codes.
+        """
         self.check_fitted()
         X = self.check_vectors(X)
+        if device != "cpu":
+            from embits.coders.on_device import encode
+
+            return encode(self, X, device)
         codes = np.empty((len(X), self.n_bytes_), dtype=np.uint8)
         for rows in blocks(len(X)):
             codes[rows] = np.packbits(self.project(as_float32(X[rows])) >= 0, axis=1)

@@ -18,13 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.coders import neighborhoods
-from embits.coders.arrays import backend
+from embits.coders.arrays import backend, namespace
 from embits.coders.base import Progress, Shapes, as_float32, blocks, check_n_bits, unpack
 from embits.coders.descent import Start, descend
 from embits.coders.linear_decoder import LinearlyDecoded
 from embits.coders.shaping import Shaping
 from embits.errors import InputError
 
+TINY = 1e-30  # the norm of a row of zeros
 CHECK_BLOCKS, CHECK_ROWS = 16, 1024  # rows that the length of decoded vectors is fitted on
 
 
@@ -158,10 +159,9 @@ class NearLossless(LinearlyDecoded):
         """W x - t ‖x‖ for each row, shape (n, n_bits)."""
         # The norm rides along as one more dimension: a pass over the scores costs as much as
         # an eighth of the product at 300 dimensions.
-        rows = np.empty((X.shape[0], X.shape[1] + 1), dtype=np.float32)
-        rows[:, :-1] = X
-        rows[:, -1] = _norms(X)
-        scores: NDArray[np.float32] = rows @ np.concatenate([self.W_, -self.t_[:, None]], axis=1).T
+        xp = namespace(X)
+        rows = xp.concat([X, _norms(X)[:, None]], axis=1)
+        scores: NDArray[np.float32] = rows @ xp.concat([self.W_, -self.t_[:, None]], axis=1).T
         return scores
 
     def inverse_transform(self, codes: Any) -> NDArray[np.float32]:
@@ -254,10 +254,12 @@ class NearLossless(LinearlyDecoded):
 
 def _norms(x: NDArray[np.float32]) -> NDArray[np.float32]:
     """Norms of rows; a row of zeros has a tiny one, so that it has a direction to be coded by."""
-    norms = np.sqrt(np.einsum("ij,ij->i", x, x))
-    if not np.isfinite(norms).all():
+    xp = namespace(x)
+    # NumPy's vector_norm makes a copy of all the squares first.
+    norms = xp.sqrt(np.einsum("ij,ij->i", x, x)) if xp is np else xp.linalg.vector_norm(x, axis=1)
+    if not xp.all(xp.isfinite(norms)):
         raise InputError("vectors have values beyond 1e18: scale them down")
-    floored: NDArray[np.float32] = np.maximum(norms, np.float32(1e-30))
+    floored: NDArray[np.float32] = xp.where(norms > TINY, norms, xp.full_like(norms, TINY))
     return floored
 
 

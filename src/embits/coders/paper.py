@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.coders.arrays import namespace
 from embits.coders.base import Coder, Progress, Shapes, as_float32, blocks, check_n_bits, unpack
 from embits.errors import InputError, TrainingError
 
@@ -115,7 +116,8 @@ class PaperAutoencoder(Coder):
 
     def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """W x for each row, shape (n, n_bits): eq. 1 before the Heaviside step."""
-        return self._clipped(X) @ self.W_.T
+        clipped: NDArray[np.float32] = namespace(X).clip(X, -1, 1) if self.clip else X
+        return clipped @ self.W_.T
 
     def inverse_transform(self, codes: Any) -> NDArray[np.float32]:
         """tanh(Wᵀ b + c) for each packed code, shape (n, dims): eq. 2."""

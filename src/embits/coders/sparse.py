@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.coders.arrays import namespace
 from embits.coders.base import Progress, Shapes, as_float32, check_n_bits
 from embits.coders.linear_decoder import LinearlyDecoded
 from embits.errors import InputError
@@ -91,7 +92,7 @@ class SparseBits(LinearlyDecoded):
         self.mean_ = sample.mean(axis=0)
         centered = unit(sample - self.mean_)
         rng = np.random.default_rng(self.random_state)
-        self.atoms_ = unit(rng.normal(size=(self.n_bits_, X.shape[1])))
+        self.atoms_ = unit(rng.normal(size=(self.n_bits_, X.shape[1]))).astype(np.float32)
         scores = centered @ self.atoms_.T
         self.threshold_ = np.array([np.quantile(scores, 1 - self.density)], dtype=np.float32)
         for step in range(self.iterations):
@@ -109,19 +110,19 @@ class SparseBits(LinearlyDecoded):
 
     def _sparse_scores(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """FISTA from zero, for rows of unit length."""
-        D, threshold = self.atoms_, self.threshold_[0]
-        rate = np.float32(1 / max(_largest_eigenvalue(D), 1e-12))
-        codes = np.zeros((len(X), len(D)), dtype=np.float32)
+        xp, D, threshold = namespace(X), self.atoms_, self.threshold_[0]
+        rate = 1 / max(_largest_eigenvalue(D), 1e-12)
+        codes = xp.zeros_like(X @ D.T)
         ahead, momentum = codes, 1.0
         for _ in range(CODING_STEPS):
-            scores = (X - ahead @ D) @ D.T
+            scores: NDArray[np.float32] = (X - ahead @ D) @ D.T
             scores -= threshold
             scores *= rate
             scores += ahead
-            after = np.maximum(scores, 0)
+            after = xp.clip(scores, 0, None)
             faster = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
             ahead = after - codes
-            ahead *= np.float32((momentum - 1) / faster)
+            ahead *= (momentum - 1) / faster
             ahead += after
             codes, momentum = after, faster
         return scores
@@ -147,11 +148,14 @@ class SparseBits(LinearlyDecoded):
 
 def unit(rows: NDArray[Any]) -> NDArray[np.float32]:
     """Rows at length 1, zero rows left at zero."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float32)
+    xp = namespace(rows)
+    lengths = xp.linalg.vector_norm(rows, axis=1, keepdims=True)
+    scaled: NDArray[np.float32] = rows / xp.where(lengths > 0, lengths, xp.ones_like(lengths))
+    return scaled
 
 
 def _largest_eigenvalue(D: NDArray[np.float32]) -> float:
-    wide = D.astype(np.float64)  # weights of a file may be large: their squares need the room
+    xp = namespace(D)
+    wide = xp.astype(D, xp.float64)  # weights of a file may be large: their squares need the room
     gram = wide.T @ wide if D.shape[1] < D.shape[0] else wide @ wide.T
-    return float(np.linalg.eigvalsh(gram)[-1])
+    return float(xp.linalg.eigvalsh(gram)[-1])
