@@ -5,13 +5,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/*)
 
-.PHONY: demo test lint build bench fuzz sanitize large soak damage clean help
+.PHONY: demo test lint coverage build wheel wheel-aarch64 bench fuzz sanitize large soak damage clean help
 
 help:
 	@echo "make demo   binarize real GloVe vectors and look at them"
 	@echo "make test   check style and types, run the tests"
 	@echo "make bench  time reading, binarizing, starting and searching, as ratios"
 	@echo "make fuzz sanitize large soak damage   the long runs behind docs/trust.md"
+	@echo "make wheel  the sdist and the wheel, audited, installed elsewhere and asked there"
+	@echo "make coverage   what the tests run, and the lines they do not"
 	@echo "make clean  remove what the others made"
 
 build: $(VENV)/built
@@ -42,6 +44,7 @@ lint: $(VENV)/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 
 # The browser page's tests need Node.js and Chromium; where they are missing, pytest says so.
 tests/page/node_modules: tests/page/package-lock.json
@@ -52,6 +55,18 @@ tests/page/node_modules: tests/page/package-lock.json
 
 test: lint tests/page/node_modules
 	$(BIN)/python -m pytest -q
+
+# Lines and branches, the command line's processes too; it names what is not run.
+coverage: $(VENV)/test tests/page/node_modules
+	$(BIN)/python -m pip install --quiet "pytest-cov>=6" "coverage>=7.10"
+	$(BIN)/python -m pytest -q --cov --cov-report=term-missing:skip-covered
+
+wheel: $(BIN)/python
+	$(BIN)/python -m pip install --quiet --group wheel
+	PATH="$(CURDIR)/$(BIN):$$PATH" stress/wheel.sh $(BIN)/python
+
+wheel-aarch64:
+	stress/aarch64_wheel.sh $(PYTHON)
 
 bench: $(VENV)/test $(VENV)/demo
 	$(BIN)/python -m pip install --quiet --editable '.[faiss,gensim]'
