@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/*)
 
-.PHONY: demo test lint coverage build wheel wheel-aarch64 bench fuzz sanitize large soak damage clean help
+.PHONY: demo test lint coverage build wheel wheel-aarch64 cross bench fuzz sanitize large soak damage clean help
 
 help:
 	@echo "make demo   binarize real GloVe vectors and look at them"
@@ -13,6 +13,7 @@ help:
 	@echo "make bench  time reading, binarizing, starting and searching, as ratios"
 	@echo "make fuzz sanitize large soak damage   the long runs behind docs/trust.md"
 	@echo "make wheel  the sdist and the wheel, audited, installed elsewhere and asked there"
+	@echo "make wheel-aarch64 cross   the same for another processor; the core for all platforms"
 	@echo "make coverage   what the tests run, and the lines they do not"
 	@echo "make clean  remove what the others made"
 
@@ -64,6 +65,11 @@ coverage: $(VENV)/test tests/page/node_modules
 wheel: $(BIN)/python
 	$(BIN)/python -m pip install --quiet --group wheel
 	PATH="$(CURDIR)/$(BIN):$$PATH" stress/wheel.sh $(BIN)/python
+
+# The native core for every platform that has wheels, by a compiler that knows them all.
+cross: $(BIN)/python
+	$(BIN)/python -m pip install --quiet ziglang
+	$(BIN)/python stress/cross.py
 
 wheel-aarch64:
 	stress/aarch64_wheel.sh $(PYTHON)
