@@ -5,11 +5,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/*)
 
-.PHONY: demo test lint coverage build wheel wheel-aarch64 cross bench fuzz sanitize large soak damage clean help
+.PHONY: demo test test-gpu lint coverage build wheel wheel-aarch64 cross bench fuzz sanitize large soak damage clean help
 
 help:
 	@echo "make demo   binarize real GloVe vectors and look at them"
 	@echo "make test   check style and types, run the tests"
+	@echo "make test-gpu  the tests that need PyTorch, on a GPU where there is one"
 	@echo "make bench  time reading, binarizing, starting and searching, as ratios"
 	@echo "make fuzz sanitize large soak damage   the long runs behind docs/trust.md"
 	@echo "make wheel  the sdist and the wheel, audited, installed elsewhere and asked there"
@@ -56,6 +57,11 @@ tests/page/node_modules: tests/page/package-lock.json
 
 test: lint tests/page/node_modules
 	$(BIN)/python -m pytest -q
+
+# PyTorch is several gigabytes, so these are not part of `make test`.
+test-gpu: $(VENV)/test
+	$(BIN)/python -m pip install --quiet --editable '.[gpu]' triton
+	$(BIN)/python -m pytest -q tests/test_gpu.py tests/test_near_lossless.py
 
 # Lines and branches, the command line's processes too; it names what is not run.
 coverage: $(VENV)/test tests/page/node_modules

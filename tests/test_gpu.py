@@ -52,7 +52,18 @@ def test_device_index_searches_in_chunks(monkeypatch):
     codes = rng.integers(0, 4, (1100, 4), dtype=np.uint8)
     expected = embits.search.top_k(codes, codes[:40], 3)
     monkeypatch.setattr(gpu_search, "SCRATCH_BYTES", 2 * 4 * 40)  # two tiles, one query
+    monkeypatch.setattr(gpu_search, "GROUP", 2)
     got = embits.search.DeviceIndex(codes, SEARCHES).top_k(codes[:40], 3)
+    assert all(np.array_equal(mine, theirs) for mine, theirs in zip(got, expected, strict=True))
+
+
+def test_device_index_finds_tiles_by_groups(monkeypatch):
+    from embits import gpu_search
+
+    codes = np.random.default_rng(0).integers(0, 2, (9000, 4), dtype=np.uint8)
+    monkeypatch.setattr(gpu_search, "GROUP", 3)  # 36 tiles: 12 groups, and the last one is short
+    got = embits.search.DeviceIndex(codes[:8700], SEARCHES).top_k(codes[:50], 4)
+    expected = embits.search.top_k(codes[:8700], codes[:50], 4)
     assert all(np.array_equal(mine, theirs) for mine, theirs in zip(got, expected, strict=True))
 
 
@@ -72,7 +83,21 @@ def test_encoding_gives_the_codes_of_the_cpu(method):
     if method != "sign":
         coder.set_params(n_bits=100)
     coder.fit(X[:1000])
-    assert np.array_equal(coder.transform(X, device=ENCODES), coder.transform(X))
+    codes = coder.transform(X)
+    assert np.array_equal(coder.transform(X, device=ENCODES), codes)
+    there = torch.from_numpy(X).to(ENCODES)
+    assert np.array_equal(coder.transform(there, device=ENCODES), codes)
+    assert np.array_equal(coder.transform(there), codes)  # without being told where
+
+
+def test_what_the_cpu_refuses_is_refused_on_a_device():
+    coder = embits.RandomHyperplanes(n_bits=8).fit(np.eye(4))
+    X = np.ones((5, 4), np.float32)
+    X[3, 1] = np.nan
+    with pytest.raises(embits.InputError, match="row 3 of the vectors contains NaN"):
+        coder.transform(X, device=ENCODES)
+    with pytest.raises(embits.InputError, match="X has 3 features"):
+        coder.transform(X[:, :3], device=ENCODES)
 
 
 def test_rows_in_doubt_are_decided_by_the_cpu():

@@ -12,7 +12,7 @@ import torch
 import triton
 import triton.language as tl
 
-FEW = 32  # up to so many queries, XOR and popcount are faster than unpacking for a product
+FEW = 48  # up to so many queries, XOR and popcount are faster than unpacking for a product
 ROW_BITS = 40  # a key is a distance above a row of at most 2^40
 INTERPRETED = bool(triton.knobs.runtime.interpret)  # TRITON_INTERPRET=1: on the CPU, for tests
 NATIVE = not INTERPRETED and torch.version.hip is None  # there is an instruction for popcounts
@@ -42,7 +42,7 @@ class Shape(NamedTuple):
 _SHAPES = {
     4: Shape(256, 4, 64, 4, 3),
     8: Shape(256, 8, 64, 4, 3),
-    16: Shape(128, 16, 128, 4, 2),
+    16: Shape(256, 16, 64, 4, 3),
     32: Shape(128, 32, 128, 4, 2),
     64: Shape(256, 64, 64, 8, 3),
 }
@@ -77,9 +77,11 @@ def least_distances(codes: Any, queries: Any, first: int, stride: int, least: An
         _least_by_counting[(tiles,)](
             codes.view(torch.int32), queries.view(torch.int32), least, first, n, stride,
             WORDS=width // 4, PART=min(width, _PART) // 4, TILE=shape.tile, NATIVE=NATIVE,
-            num_warps=2,
+            num_warps=max(1, shape.tile // 128),
         )  # fmt: skip
         return
+    if n <= 64:  # a wider block would be half empty
+        shape = shape._replace(block=64)
     signs, ones = _signs(queries, shape)
     _least_by_product[(tiles,)](
         codes, signs, ones, least, first, n, stride,

@@ -17,7 +17,9 @@ from embits.cli.completing import words_of_file
 @click.argument("b", shell_complete=words_of_file)
 @json_option
 def command(file: Path, a: str, b: str, as_json: bool) -> None:
-    """The share of bits that agree between the words A and B (Sokal-Michener).
+    """The share of bits that agree between the words A and B.
+
+    This is the similarity of Sokal and Michener, from 0 to 1.
 
     \b
     embits similarity glove.safetensors car automobile
