@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, overload
 
 import numpy as np
@@ -37,6 +37,10 @@ class Keys(Sequence[str], ABC):
         words = np.empty(len(different), dtype=object)
         words[:] = [self[row] for row in different.tolist()]
         return words[places.ravel()].reshape(rows.shape)
+
+    @abstractmethod
+    def starting_with(self, prefix: str, most: int) -> list[str]:
+        """The first `most` words, in row order, that start with `prefix`."""
 
     def row(self, word: str) -> int:
         """The row of a word.
@@ -156,6 +160,19 @@ class Vocabulary(Keys):
             rows += [row for row in near if row not in rows]
         return [self[row] for row in rows[:most]]
 
+    def starting_with(self, prefix: str, most: int) -> list[str]:
+        """The first `most` words, in row order, that start with `prefix`.
+
+        >>> Vocabulary.from_words(["queue", "king", "queen", "quiet"]).starting_with("que", 5)
+        ['queue', 'queen']
+        """
+        low = prefix.encode(errors="replace")
+        places = range(len(self))
+        start = bisect_left(places, low, key=self._sorted_bytes)
+        # No UTF-8 has a byte 255: everything that starts with the prefix is below.
+        end = bisect_left(places, low + b"\xff", lo=start, key=self._sorted_bytes)
+        return [self[row] for row in np.sort(self.order[start:end])[:most].tolist()]
+
     def verify(self) -> None:
         """Read everything and check it.
 
@@ -224,6 +241,10 @@ class RowNumbers(Keys):
     def suggest(self, word: str) -> list[str]:
         """Nothing: numbers have no near spellings."""
         return []
+
+    def starting_with(self, prefix: str, most: int) -> list[str]:
+        """The first `most` numbers that start with `prefix`."""
+        return list(islice((row for row in self if row.startswith(prefix)), most))
 
 
 class WordRows(Mapping[str, int]):

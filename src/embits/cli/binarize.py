@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from embits.cli.cluster import ADDRESS, Cluster, output_option, ray_options
+from embits.cli.cluster import FLOATS_ADDRESS, Cluster, output_option, ray_options
 from embits.cli.common import (
     json_option,
     megabytes,
@@ -17,6 +17,7 @@ from embits.cli.common import (
     reading_options,
     steps_bar,
 )
+from embits.cli.completing import params_of_method
 from embits.cli.info import describe
 from embits.coders import DEFAULT_METHOD, METHODS, coder_class
 from embits.coders.base import MAX_BITS
@@ -25,19 +26,20 @@ from embits.streaming import binarize_to_file
 
 
 @click.command()
-@click.argument("vectors", type=ADDRESS)
+@click.argument("vectors", type=FLOATS_ADDRESS)
 @output_option
 @click.option("--bits", type=click.IntRange(1, MAX_BITS), help="Bits of a code [default: 256].")
 @click.option(
-    "--method", type=click.Choice(list(METHODS)), default=DEFAULT_METHOD, show_default=True
+    "--method", type=click.Choice(list(METHODS)), default=DEFAULT_METHOD, help="The coder."
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the training.")
+@click.option("--seed", type=int, default=0, help="Seed of the training.")
 @click.option(
     "--param",
     "params",
     multiple=True,
     metavar="NAME=VALUE",
     callback=named_values,
+    shell_complete=params_of_method,
     help="A parameter of the method; may be repeated.",
 )
 @reading_options

@@ -16,20 +16,21 @@ from typing import Any
 import click
 
 from embits.cli.common import Command, megabytes, print_json, printable, writable
+from embits.cli.completing import FLOATS, KnownPath
 from embits.coders import Coder
 from embits.errors import ClusterError, MissingExtraError
 
 LOCAL = "local"
 
 
-class Address(click.Path):
+class Address(KnownPath):
     """A path; or a string as it is, where it is the address of an object store."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return value if "://" in str(value) else Path(value)
 
 
-ADDRESS = Address()
+ADDRESS, FLOATS_ADDRESS = Address(), Address(*FLOATS)
 
 
 def _output(ctx: click.Context, _: click.Parameter, output: Path | str) -> Path | str:

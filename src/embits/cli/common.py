@@ -13,17 +13,20 @@ from typing import Any, TypeAlias, TypeVar
 
 import click
 
+from embits.cli.completing import BITS_FILE, words_of_file
+from embits.cli.completing import FILE as FILE  # the verbs take it from here
 from embits.vectors import WordVectors
 
 Progress: TypeAlias = Callable[[int, int], None]
-
-FILE = click.Path(path_type=Path)
 
 # What steers a terminal: control characters, and those that turn the direction of writing.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
-file_argument = click.argument("file", type=FILE)
+file_argument = click.argument("file", type=BITS_FILE)
+words_argument = click.argument(
+    "words", nargs=-1, required=True, metavar="WORD...", shell_complete=words_of_file
+)
 
 
 def writable(path: Path) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from embits.binary_vectors import load
-from embits.cli.cluster import ADDRESS, Cluster, output_option, ray_options
+from embits.cli.cluster import FLOATS_ADDRESS, Cluster, output_option, ray_options
 from embits.cli.common import (
     file_argument,
     json_option,
@@ -22,7 +22,7 @@ from embits.streaming import encode_to_file
 
 @click.command()
 @file_argument
-@click.argument("vectors", type=ADDRESS)
+@click.argument("vectors", type=FLOATS_ADDRESS)
 @output_option
 @reading_options
 @ray_options
