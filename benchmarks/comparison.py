@@ -6,7 +6,8 @@ Each MATRIX is (n, dims) floats compared by cosine. 1,000 rows spread over the f
 for their ten nearest among all other rows; the share of the true ten that a method finds is its
 recall. `sign` is what `quantize_embeddings("ubinary")`, `binary_quantize` and
 `vec_quantize_binary` do. Times are for one query on one thread, contenders in turns, medians.
---keep holds the fitted codes from run to run. Writes comparison.md and .json into --out.
+--keep holds the fitted codes from run to run. Writes comparison.md and .json into --out, and the
+table of docs/comparison.md.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import re
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -28,6 +30,8 @@ import embits
 from embits.search import asymmetric_top_k, top_k
 
 WIDTHS = (64, 128, 256, 512)
+DOCS = Path(__file__).parents[1] / "docs" / "comparison.md"
+NAMES = {"minilm": "MiniLM sentences", "gnews": "GoogleNews words", "glove": "GloVe words"}
 QUERIES, K, FIRST_ROWS, ROUNDS = 1000, 10, 30_000, 25
 Floats = NDArray[np.float32]
 Search = Callable[[Floats, int], NDArray[np.int64]]  # float queries, k -> rows
@@ -61,6 +65,9 @@ def main() -> None:
         text = json.dumps({"about": about(), "results": results}, indent=1)
         (arguments.out / "comparison.json").write_text(text + "\n")
         (arguments.out / "comparison.md").write_text(page(results))
+        block = "<!-- equal bytes -->\n" + summary(results) + "\n<!-- /equal bytes -->"
+        text = re.sub(r"(?s)<!-- equal bytes -->.*<!-- /equal bytes -->", block, DOCS.read_text())
+        DOCS.write_text(text)
 
 
 def compare(name: str, X: Floats, keep: Path | None) -> dict[str, object]:
@@ -158,13 +165,26 @@ def about() -> list[str]:
 def page(results: dict[str, dict[str, object]]) -> str:
     lines = ["# Neighbors kept at equal bytes", "", *(f"- {line}" for line in about())]
     for name, result in results.items():
-        lines += ["", f"## {name}: {result['vectors']:,} × {result['dims']}", ""]
-        lines += ["| method | bytes a vector | recall@10 | ms a query |", "|---|---:|---:|---:|"]
-        rows: list[dict] = sorted(result["rows"], key=lambda row: row["bytes"])  # type: ignore
-        for row in rows:
-            size = f"{row['bytes']:,.0f}" + (" + floats on disk" if row["floats_read"] else "")
-            lines.append(f"| {row['method']} | {size} | {row['recall_at_10']:.3f} | {row['ms']:.3g} |")
+        lines += ["", f"## {titled(name, result)}", "", *table(result)]
     return "\n".join(lines) + "\n"
+
+
+def summary(results: dict[str, dict[str, object]]) -> str:
+    parts = [[f"**{titled(name, result)}**", "", *table(result)] for name, result in results.items()]
+    return "\n\n".join("\n".join(part) for part in parts)
+
+
+def titled(name: str, result: dict[str, object]) -> str:
+    return f"{NAMES.get(name, name)}, {result['vectors']:,} × {result['dims']}"
+
+
+def table(result: dict[str, object]) -> list[str]:
+    lines = ["| bytes a vector | method | recall@10 | ms a query |", "|---:|---|---:|---:|"]
+    rows: list[dict] = sorted(result["rows"], key=lambda row: row["bytes"])  # type: ignore
+    for row in rows:
+        name = row["method"] + (", floats on disk" if row["floats_read"] else "")
+        lines.append(f"| {row['bytes']:,.0f} | {name} | {row['recall_at_10']:.3f} | {row['ms']:.2g} |")
+    return lines
 
 
 if __name__ == "__main__":

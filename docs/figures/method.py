@@ -115,8 +115,8 @@ def step(colours: Colours) -> Figure:
     left.annotate("bit", (1.4, 1), xytext=(0, -14), textcoords="offset points", color=colours.one)
     left.annotate("tanh(z / 0.6 σ)", (-0.35, -0.5), xytext=(-8, 6), ha="right", color=colours.second,
                   textcoords="offset points")  # fmt: skip
-    right.annotate("slope of the step: 0", (-3, 0), xytext=(0, 6), textcoords="offset points",
-                   color=colours.one)  # fmt: skip
+    right.annotate("slope of the step: 0", (3, 0), xytext=(0, 12), textcoords="offset points",
+                   color=colours.one, ha="right")  # fmt: skip
     for axes in (left, right):
         axes.set_xlabel("score z of a bit, in standard deviations")
         axes.grid(lw=0.6)

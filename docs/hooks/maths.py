@@ -18,6 +18,9 @@ def on_page_content(content: str, **_: Any) -> str:
 
 
 def _mathml(formula: re.Match[str]) -> str:
-    block = formula["tag"] == "div"
-    mathml = convert(html.unescape(formula["latex"]), display="block" if block else "inline")
-    return f'<div class="formula">{mathml}</div>' if block else mathml
+    latex, *number = re.split(r"\\tag\{(\d+)\}", html.unescape(formula["latex"]))
+    if formula["tag"] == "span":
+        return str(convert(latex))
+    mathml = convert(latex, display="block")
+    tag = f'<span class="number">({number[0]})</span>' if number else ""
+    return f'<div class="formula">{mathml}{tag}</div>'
