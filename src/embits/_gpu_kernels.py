@@ -1,25 +1,57 @@
 """The GPU's part of gpu_search.py, in Triton, which comes with PyTorch.
 
-Codes are uint8 (tiles * TILE, width), the width one of `padded_width`; bits beyond a code's own
+Codes are uint8 (tiles * tile, width), the width one of `padded_width`; bits beyond a code's own
 are zero in codes and queries alike, and cost no distance.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import triton
 import triton.language as tl
 
-TILE = 128  # rows whose least distance is kept
-BLOCK_QUERIES = 128
-FEW = 8  # up to so many queries, counting bits waits for memory; unpacking them would not
+FEW = 48  # up to so many queries, XOR and popcount are faster than unpacking for a product
 ROW_BITS = 40  # a key is a distance above a row of at most 2^40
 INTERPRETED = bool(triton.knobs.runtime.interpret)  # TRITON_INTERPRET=1: on the CPU, for tests
 NATIVE = not INTERPRETED and torch.version.hip is None  # there is an instruction for popcounts
-_CHUNK = 32  # bytes of a code that are unpacked at a time, where it is longer
+_PART = 32  # bytes of a code that are counted at a time, where it is longer
 _NO_ROW = (1 << 63) - 1
+
+
+class Shape(NamedTuple):
+    """How the product of codes and queries is cut up.
+
+    Attributes:
+        tile: Rows whose least distance is kept.
+        chunk: Bytes of a code that are unpacked at a time.
+        block: Queries at a time.
+        warps: Groups of 32 threads that share the work on a tile.
+        stages: Loads under way at once.
+    """
+
+    tile: int
+    chunk: int
+    block: int
+    warps: int
+    stages: int
+
+
+# By width in bytes, the fastest of what was tried on an H200 (benchmarks/gpu_search.py).
+_SHAPES = {
+    4: Shape(256, 4, 64, 4, 3),
+    8: Shape(256, 8, 64, 4, 3),
+    16: Shape(256, 16, 64, 4, 3),
+    32: Shape(128, 32, 128, 4, 2),
+    64: Shape(256, 64, 64, 8, 3),
+}
+_WIDE = Shape(128, 32, 128, 8, 2)
+
+
+def shape_for(width: int) -> Shape:
+    """The shape for codes of a padded width."""
+    return _SHAPES.get(width, _WIDE)
 
 
 def padded_width(width: int) -> int:
@@ -40,17 +72,21 @@ def least_distances(codes: Any, queries: Any, first: int, stride: int, least: An
     """
     tiles, n = least.shape
     width = codes.shape[1]
+    shape = shape_for(width)
     if n <= FEW:
         _least_by_counting[(tiles,)](
             codes.view(torch.int32), queries.view(torch.int32), least, first, n, stride,
-            WORDS=width // 4, PART=min(width, _CHUNK) // 4, TILE=TILE, NATIVE=NATIVE, num_warps=4,
+            WORDS=width // 4, PART=min(width, _PART) // 4, TILE=shape.tile, NATIVE=NATIVE,
+            num_warps=max(1, shape.tile // 128),
         )  # fmt: skip
         return
-    signs, ones = _signs(queries)
+    if n <= 64:  # a wider block would be half empty
+        shape = shape._replace(block=64)
+    signs, ones = _signs(queries, shape)
     _least_by_product[(tiles,)](
         codes, signs, ones, least, first, n, stride,
-        WIDTH=width, CHUNK=min(width, _CHUNK), TILE=TILE, BLOCK=BLOCK_QUERIES,
-        num_warps=8, num_stages=3,
+        WIDTH=width, CHUNK=shape.chunk, TILE=shape.tile, BLOCK=shape.block,
+        num_warps=shape.warps, num_stages=shape.stages,
     )  # fmt: skip
 
 
@@ -64,29 +100,28 @@ def row_keys(codes: Any, queries: Any, tiles: Any, n_rows: int) -> Any:
         n_rows: Codes there are; the rows that fill up the last tile have the largest key.
 
     Returns:
-        int64 (q, m * TILE).
+        int64 (q, m * tile).
     """
     m, n = tiles.shape
     width = codes.shape[1]
-    keys = torch.empty((n, m * TILE), dtype=torch.int64, device=codes.device)
+    tile = shape_for(width).tile
+    keys = torch.empty((n, m * tile), dtype=torch.int64, device=codes.device)
     _row_keys[(n, m)](
         codes.view(torch.int32), queries.view(torch.int32), tiles, keys, n_rows, _NO_ROW,
-        WORDS=width // 4, PART=min(width, _CHUNK) // 4, TILE=TILE, SHIFT=ROW_BITS, NATIVE=NATIVE,
+        WORDS=width // 4, PART=min(width, _PART) // 4, TILE=tile, SHIFT=ROW_BITS, NATIVE=NATIVE,
         num_warps=4,
     )  # fmt: skip
     return keys
 
 
-def _signs(queries: Any) -> tuple[Any, Any]:
+def _signs(queries: Any, shape: Shape) -> tuple[Any, Any]:
     """1 - 2q for every bit q of the queries, in the kernel's order, and the count of their ones."""
     n, width = queries.shape
-    chunk = min(width, _CHUNK)
-    shifts = torch.arange(8, dtype=torch.uint8, device=queries.device)
-    by_chunk = queries.reshape(n, width // chunk, 1, chunk)
-    bits = ((by_chunk >> shifts[:, None]) & 1).reshape(n, -1).to(torch.int8)
-    signs = torch.zeros((-(-n // BLOCK_QUERIES) * BLOCK_QUERIES, 8 * width), dtype=torch.int8)
-    signs = signs.to(queries.device)
-    signs[:n] = 1 - 2 * bits
+    shifts = torch.arange(8, dtype=torch.uint8, device=queries.device)[:, None]
+    by_chunk = queries.reshape(n, width // shape.chunk, 1, shape.chunk)
+    bits = ((by_chunk >> shifts) & 1).reshape(n, 8 * width).to(torch.int8)
+    missing = -n % shape.block  # the kernel reads whole blocks of queries
+    signs = torch.nn.functional.pad(1 - 2 * bits, (0, 0, 0, missing)).contiguous()
     return signs, bits.sum(dim=1, dtype=torch.int32)
 
 
@@ -107,7 +142,7 @@ def _least_by_product(
         query = start + tl.arange(0, BLOCK)
         signs_of = signs + query[:, None] * (8 * WIDTH) + place[None, :]
         total = tl.zeros((TILE, BLOCK), dtype=tl.int32)
-        for chunk in tl.static_range(WIDTH // CHUNK):
+        for chunk in range(WIDTH // CHUNK):
             if WIDTH > CHUNK:
                 bits = ((tl.load(bytes_of + chunk * CHUNK) >> shift) & 1).to(tl.int8)
             part = tl.load(signs_of + chunk * (8 * CHUNK))

@@ -16,7 +16,7 @@ from embits.coders.base import as_float32
 from embits.errors import FormatError, InputError, UnknownWordError
 from embits.parts import from_contents, to_contents
 from embits.rescoring import rescore_bits, rescore_floats, shortlist_size
-from embits.search import asymmetric_top_k, top_k
+from embits.search import DeviceIndex, asymmetric_top_k, top_k
 from embits.subwords import Subwords
 from embits.vectors import WordVectors
 from embits.vocabulary import RowNumbers, Vocabulary, WordRows
@@ -72,6 +72,7 @@ class BinaryVectors:
         self.words = words
         self.coder = coder
         self.subwords = subwords
+        self._on_device: dict[str, DeviceIndex] = {}
 
     @classmethod
     def encoded(cls, vectors: WordVectors, coder: Coder) -> BinaryVectors:
@@ -142,12 +143,15 @@ class BinaryVectors:
             return self.encode(self.subwords.vector(word))
         raise UnknownWordError(word, self.words.suggest(word))
 
-    def encode(self, vectors: Any) -> NDArray[np.uint8]:
-        """Codes of vectors it has never seen: (width,) for one vector, (n, width) for several."""
+    def encode(self, vectors: Any, *, device: str = "cpu") -> NDArray[np.uint8]:
+        """Codes of vectors it has never seen: (width,) for one vector, (n, width) for several.
+
+        `device` may be a GPU such as "cuda" (the extra `gpu`); the codes are the same.
+        """
         vectors = np.asarray(vectors)
         if vectors.ndim == 1:
-            return _single(self.coder.transform(vectors[np.newaxis]))
-        return self.coder.transform(vectors)
+            return _single(self.coder.transform(vectors[np.newaxis], device=device))
+        return self.coder.transform(vectors, device=device)
 
     def decode(self, keys: Key | Sequence[Key] | None = None) -> NDArray[np.float32]:
         """Floats rebuilt from codes.
@@ -235,6 +239,7 @@ class BinaryVectors:
         oversample: float | None = None,
         floats: NDArray[Any] | str | os.PathLike[str] | None = None,
         threads: int | None = None,
+        device: str = "cpu",
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """The k nearest rows of each query.
 
@@ -250,6 +255,8 @@ class BinaryVectors:
             floats: The original vectors, row by row, or the path of their `.npy` (mapped): the
                 shortlist is ordered by their cosine to the query, and no other row is read.
             threads: None takes every core.
+            device: A GPU such as "cuda" (the extra `gpu`) searches by Hamming distance there and
+                gives the same rows; the first search copies the codes to it, where they stay.
 
         Returns:
             Two arrays of shape (q, k), or (k,) for a single query, best first, ties in row
@@ -275,17 +282,30 @@ class BinaryVectors:
         if floats is not None:
             oversample = 4 if oversample is None else oversample
             size = shortlist_size(k, oversample, len(self))
-            _, shortlist = self.search(self._floats(queries), size, metric=metric, threads=threads)
+            _, shortlist = self.search(
+                self._floats(queries), size, metric=metric, threads=threads, device=device
+            )
             return rescore_floats(self._originals(floats), queries, shortlist, k)
         if metric == "hamming":
             codes = queries if queries.dtype == np.uint8 else self.encode(queries)
-            return top_k(self.codes, codes, k, threads)
+            return self._top_k(codes, k, threads, device)
         projections = self._project(self._floats(queries))
         if oversample is None:
+            if device != "cpu":
+                raise InputError("metric='asymmetric' on a GPU needs a shortlist: give oversample")
             return asymmetric_top_k(self.codes, projections, k, threads)
         size = shortlist_size(k, oversample, len(self))
-        _, shortlist = top_k(self.codes, self.encode(queries), size, threads)
+        _, shortlist = self._top_k(self.encode(queries), size, threads, device)
         return rescore_bits(self.codes, projections, shortlist, k)
+
+    def _top_k(
+        self, codes: NDArray[np.uint8], k: int, threads: int | None, device: str
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        if device == "cpu":
+            return top_k(self.codes, codes, k, threads)
+        if device not in self._on_device:
+            self._on_device[device] = DeviceIndex(self.codes, device)
+        return self._on_device[device].top_k(codes, k)
 
     def _floats(self, queries: NDArray[Any]) -> NDArray[Any]:
         if queries.dtype == np.uint8:

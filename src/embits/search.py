@@ -14,9 +14,10 @@ from embits._search_arguments import (
     wanted_threads,
 )
 from embits.errors import InputError
+from embits.gpu_search import DeviceIndex
 from embits.multi_index import MultiIndex
 
-__all__ = ["MultiIndex", "asymmetric_top_k", "simd", "top_k"]
+__all__ = ["DeviceIndex", "MultiIndex", "asymmetric_top_k", "simd", "top_k"]
 
 
 def top_k(

@@ -25,8 +25,8 @@ class Backend:
     xp: Any
     device: Any = None
 
-    def put(self, array: NDArray[Any]) -> Any:
-        """The array on the device."""
+    def put(self, array: Any) -> Any:
+        """The array, NumPy's or of the namespace, on the device."""
         if self.xp is np:
             return np.ascontiguousarray(array)
         return self.xp.asarray(array, device=self.device)

@@ -75,15 +75,17 @@ class Coder(ABC):
         """Packed codes of shape (n, ceil(n_bits / 8)), first bit highest, padding bits zero.
 
         Args:
-            X: Vectors of shape (n, dims).
+            X: Vectors of shape (n, dims). A PyTorch tensor in a GPU's memory is encoded there.
             device: "cpu", or a GPU such as "cuda" (the extra `gpu`), which gives the same codes.
         """
         self.check_fitted()
-        X = self.check_vectors(X)
+        if getattr(X, "is_cuda", False) and device == "cpu":
+            device = str(X.device)
         if device != "cpu":
             from embits.coders.on_device import encode
 
             return encode(self, X, device)
+        X = self.check_vectors(X)
         codes = np.empty((len(X), self.n_bytes_), dtype=np.uint8)
         for rows in blocks(len(X)):
             codes[rows] = np.packbits(self.project(as_float32(X[rows])) >= 0, axis=1)

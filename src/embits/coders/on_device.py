@@ -22,20 +22,43 @@ BLOCK_ELEMENTS = 1 << 26  # scores at a time: half a gigabyte of float64
 DOUBT = 2e-5  # of a row's usual score; float32's errors at 1,000 dimensions are a tenth of it
 
 
-def encode(coder: Coder, X: NDArray[Any], device: str) -> NDArray[np.uint8]:
-    """The codes that `coder.transform(X)` gives, made on `device`; X is checked already."""
+def encode(coder: Coder, X: Any, device: str) -> NDArray[np.uint8]:
+    """The codes that `coder.transform(X)` gives, made on `device`.
+
+    Args:
+        coder: A fitted coder.
+        X: Vectors of shape (n, dims): what `transform` takes, or a PyTorch tensor on any device.
+        device: A PyTorch device.
+    """
     on = backend(device, "encoding")
     weights_there = _moved(coder, on)
+    if not is_tensor(X):
+        X = np.asarray(X)
+    coder.check_vectors(_host(X[:0]))  # its shape and type; its numbers are looked at there
     codes = np.empty((len(X), coder.n_bytes_), dtype=np.uint8)
     size = max(1, BLOCK_ELEMENTS // max(coder.n_bits_, X.shape[1]))
     for start in range(0, len(X), size):
         block = X[start : start + size]
-        vectors = on.put(np.ascontiguousarray(block, dtype=np.float32))
-        scores = weights_there.project(on.xp.astype(vectors, on.xp.float64))
+        vectors = block if is_tensor(X) else np.ascontiguousarray(block, dtype=np.float32)
+        # Through float32, which is what the CPU sees of any number.
+        there = on.xp.astype(on.put(vectors), on.xp.float32)
+        scores = weights_there.project(on.xp.astype(there, on.xp.float64))
+        if not on.xp.all(on.xp.isfinite(there)):
+            coder.check_vectors(_host(X))  # names the row
         codes[start : start + size] = on.get(_packed(on.xp, scores))
         again = np.flatnonzero(on.get(_in_doubt(on.xp, scores)))
-        codes[start + again] = coder.transform(block[again])
+        codes[start + again] = coder.transform(_host(block[again]))
     return codes
+
+
+def is_tensor(X: Any) -> bool:
+    """Whether it is PyTorch's, told without importing it."""
+    return type(X).__module__.partition(".")[0] == "torch"
+
+
+def _host(X: Any) -> NDArray[Any]:
+    """Rows in host memory, as NumPy has them."""
+    return np.asarray(X.detach().float().cpu() if is_tensor(X) else X)
 
 
 def _moved(coder: Coder, on: Backend) -> Coder:

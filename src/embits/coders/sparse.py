@@ -115,7 +115,7 @@ class SparseBits(LinearlyDecoded):
         codes = xp.zeros_like(X @ D.T)
         ahead, momentum = codes, 1.0
         for _ in range(CODING_STEPS):
-            scores = (X - ahead @ D) @ D.T
+            scores: NDArray[np.float32] = (X - ahead @ D) @ D.T
             scores -= threshold
             scores *= rate
             scores += ahead
