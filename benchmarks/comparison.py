@@ -80,7 +80,9 @@ def compare(name: str, X: Floats, keep: Path | None) -> dict[str, object]:
         found = without_self(each.search(queries, K + 1), rows)
         shares = [len(set(a) & set(b)) / K for a, b in zip(truth, found, strict=True)]
         recalls.append(float(np.mean(shares)))
-        print(f"{name}: {each.name}, {each.bytes_a_vector:.0f} bytes: {recalls[-1]:.3f}", flush=True)
+        print(
+            f"{name}: {each.name}, {each.bytes_a_vector:.0f} bytes: {recalls[-1]:.3f}", flush=True
+        )
     times: list[list[float]] = [[] for _ in contenders]
     for turn in range(ROUNDS):
         for each, taken in zip(contenders, times, strict=True):
@@ -97,7 +99,9 @@ def compare(name: str, X: Floats, keep: Path | None) -> dict[str, object]:
 
 
 def without_self(found: NDArray[np.int64], rows: NDArray[np.int64]) -> list[list[int]]:
-    return [[r for r in line if r != own][:K] for line, own in zip(found.tolist(), rows, strict=True)]
+    return [
+        [r for r in line if r != own][:K] for line, own in zip(found.tolist(), rows, strict=True)
+    ]
 
 
 def all_contenders(name: str, X: Floats, keep: Path | None) -> Iterator[Contender]:
@@ -156,8 +160,8 @@ def embits_codes(name: str, X: Floats, n_bits: int, keep: Path | None) -> Iterat
 
 def about() -> list[str]:
     return [
-        f"{platform.machine()}; kernels: {embits.search.simd()}; one thread; FAISS {faiss.__version__}, "
-        f"NumPy {np.__version__}, Python {platform.python_version()}",
+        f"{platform.machine()}; kernels: {embits.search.simd()}; one thread",
+        f"FAISS {faiss.__version__}, NumPy {np.__version__}, Python {platform.python_version()}",
         "NearLossless fitted on the CPU with its defaults; one seed",
     ]
 
@@ -170,7 +174,9 @@ def page(results: dict[str, dict[str, object]]) -> str:
 
 
 def summary(results: dict[str, dict[str, object]]) -> str:
-    parts = [[f"**{titled(name, result)}**", "", *table(result)] for name, result in results.items()]
+    parts = [
+        [f"**{titled(name, result)}**", "", *table(result)] for name, result in results.items()
+    ]
     return "\n\n".join("\n".join(part) for part in parts)
 
 
@@ -183,7 +189,9 @@ def table(result: dict[str, object]) -> list[str]:
     rows: list[dict] = sorted(result["rows"], key=lambda row: row["bytes"])  # type: ignore
     for row in rows:
         name = row["method"] + (", floats on disk" if row["floats_read"] else "")
-        lines.append(f"| {row['bytes']:,.0f} | {name} | {row['recall_at_10']:.3f} | {row['ms']:.2g} |")
+        lines.append(
+            f"| {row['bytes']:,.0f} | {name} | {row['recall_at_10']:.3f} | {row['ms']:.2g} |"
+        )
     return lines
 
 

@@ -24,7 +24,11 @@ def main() -> None:
 
 def with_numbers(readme: str) -> str:
     """The README's text with its numbers as they are stored now."""
-    lines = ["| | embits | beside it |", "|---|---|---|", *(f"| {' | '.join(row)} |" for row in rows())]
+    lines = [
+        "| | embits | beside it |",
+        "|---|---|---|",
+        *(f"| {' | '.join(row)} |" for row in rows()),
+    ]
     block = "<!-- numbers -->\n" + "\n".join(lines) + "\n<!-- /numbers -->"
     return re.sub(r"(?s)<!-- numbers -->.*<!-- /numbers -->", lambda _: block, readme)
 
@@ -38,7 +42,7 @@ def size() -> list[tuple[str, str, str]]:
         (
             "bytes of a 300-dimensional vector at 64 / 128 / 256 / 512 bits",
             joined(f"{width // 8}" for width in WIDTHS),
-            f"float32: {4 * 300:,}; the whole is {joined(f'{32 * 300 / w:.3g}' for w in WIDTHS)} times smaller",
+            f"float32: {4 * 300:,}, {joined(f'{32 * 300 / w:.3g}' for w in WIDTHS)} times as many",
         )
     ]
 
@@ -74,7 +78,9 @@ def search() -> list[tuple[str, str, str]]:
 
     def compared(what: str) -> tuple[str, str]:
         cells = [found[f"{what}, {width} bits", "avx512", "FAISS"] for width in WIDTHS]
-        return joined(f"{c['subject_us']:.0f}" for c in cells), joined(f"{c['ratio']:.1f}" for c in cells)
+        return joined(f"{c['subject_us']:.0f}" for c in cells), joined(
+            f"{c['ratio']:.1f}" for c in cells
+        )
 
     one, batch = compared("one query"), compared("batch of 1,000")
     floats = found["341,479 × 300 floats, or 256 bits", "Hamming scan", "FAISS IndexFlatIP"]

@@ -2,7 +2,8 @@
 
     python benchmarks/startup.py [FILE] [--out benchmarks/results]
 
-Writes startup.json into --out. Without FILE, the demo's GloVe (400,000 words; extra `demo`) is binarized to 256 bits first.
+Writes startup.json into --out. Without FILE, the demo's GloVe (400,000 words; extra `demo`) is
+binarized to 256 bits first.
 """
 
 from __future__ import annotations

@@ -14,7 +14,9 @@ def test_numbers_are_what_the_script_would_write():
 
 
 def test_links_lead_to_files_that_are_there():
-    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", README) + re.findall(r'src(?:set)?="([^"]+)"', README)
+    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", README) + re.findall(
+        r'src(?:set)?="([^"]+)"', README
+    )
     assert targets
     assert [target for target in targets if not (ROOT / target).exists()] == []
 

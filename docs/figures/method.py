@@ -52,10 +52,11 @@ def autoencoder(
     for axes, (title, values, kind) in zip(panels, strips, strict=True):
         strip(axes, values, kind, colours)
         axes.set_title(title, fontsize=9.5, pad=5)
-    for (upper, lower), text in zip(((0, 1), (1, 2)), ("encoder\nW, then a step", "decoder\nthe same W"), strict=True):  # fmt: skip
-        top, bottom = panels[upper].get_position(), panels[lower].get_position()
+    for upper, text in enumerate(("encoder\nW, then a step", "decoder\nthe same W")):
+        top, bottom = (panels[place].get_position() for place in (upper, upper + 1))
+        edge = top.x1 + 0.012
         arrow = FancyArrowPatch(
-            (top.x1 + 0.012, (top.y0 + top.y1) / 2), (bottom.x1 + 0.012, (bottom.y0 + bottom.y1) / 2),
+            (edge, (top.y0 + top.y1) / 2), (edge, (bottom.y0 + bottom.y1) / 2),
             connectionstyle="arc3,rad=-0.9", arrowstyle="-|>", mutation_scale=11, lw=1.2,
             color=colours.soft, transform=figure.transFigure)  # fmt: skip
         figure.add_artist(arrow)
@@ -68,7 +69,9 @@ def strip(axes: Axes, values: NDArray[Any], kind: str, colours: Colours) -> None
     bits = kind == "bits"
     shades = ListedColormap([colours.zero, colours.one]) if bits else kind
     limit = (0, 1) if bits else (-1, 1)
-    axes.pcolormesh(values, cmap=shades, vmin=limit[0], vmax=limit[1], edgecolor=colours.paper, lw=0.6)
+    axes.pcolormesh(
+        values, cmap=shades, vmin=limit[0], vmax=limit[1], edgecolor=colours.paper, lw=0.6
+    )
     axes.set_axis_off()
 
 
@@ -113,8 +116,8 @@ def step(colours: Colours) -> Figure:
     right.plot(z, (1 - np.tanh(z / 0.6) ** 2) / 0.6, "--", color=colours.second, lw=1.6)
     right.set_title("backward: its stand-in has a slope", fontsize=10)
     left.annotate("bit", (1.4, 1), xytext=(0, -14), textcoords="offset points", color=colours.one)
-    left.annotate("tanh(z / 0.6 σ)", (-0.35, -0.5), xytext=(-8, 6), ha="right", color=colours.second,
-                  textcoords="offset points")  # fmt: skip
+    left.annotate("tanh(z / 0.6 σ)", (-0.35, -0.5), xytext=(-8, 6), ha="right",
+                  textcoords="offset points", color=colours.second)  # fmt: skip
     right.annotate("slope of the step: 0", (3, 0), xytext=(0, 12), textcoords="offset points",
                    color=colours.one, ha="right")  # fmt: skip
     for axes in (left, right):

@@ -28,8 +28,12 @@ class Colours(NamedTuple):
     third: str
 
 
-LIGHT = Colours("#faf7f2", "#1d1a17", "#655e56", "#e2dbd0", "#c92a14", "#ffffff", "#0072b2", "#8d8378")
-DARK = Colours("#161412", "#f0eae2", "#a89f94", "#38332e", "#f0492f", "#322d29", "#56b4e9", "#8d8378")
+LIGHT = Colours(
+    "#faf7f2", "#1d1a17", "#655e56", "#e2dbd0", "#c92a14", "#ffffff", "#0072b2", "#8d8378"
+)
+DARK = Colours(
+    "#161412", "#f0eae2", "#a89f94", "#38332e", "#f0492f", "#322d29", "#56b4e9", "#8d8378"
+)
 
 
 def draw_both(name: str, draw: Callable[[Colours], Figure]) -> None:

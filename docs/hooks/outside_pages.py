@@ -39,7 +39,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return LINK.sub(lambda link: _turned(link, folder, page, config, files), markdown)
 
 
-def _turned(link: re.Match[str], folder: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+def _turned(
+    link: re.Match[str], folder: str, page: Page, config: MkDocsConfig, files: Files
+) -> str:
     """The link as the site needs it; as it is where that is the same."""
     path = posixpath.normpath(posixpath.join(folder, link["target"]))
     if not (ROOT / path).exists():

@@ -47,6 +47,7 @@ class Coder(ABC):
     state_shapes: ClassVar[Shapes]
     n_features_in_: int
     n_bits_: int
+    feature_names_in_: NDArray[np.object_]
     _unread: Mapping[str, NDArray[Any]] = MappingProxyType({})  # arrays of a file, by attribute
 
     # -- the contract of a coder ---------------------------------------------------------------
