@@ -3,8 +3,8 @@
     python benchmarks/read_text.py [VECTORS] [--runs 5] [--out benchmarks/results]
 
 Writes read_text.json into --out. VECTORS is a text file with a word2vec header; without it one is
-made: 20,000 words of 300 dimensions. Times are medians in one process, in turns; peak memory is that of a fresh process
-which does nothing but read, less what it had before.
+made: 20,000 words of 300 dimensions. Times are medians in one process, in turns; peak memory is
+that of a fresh process which does nothing but read, less what it had before.
 """
 
 from __future__ import annotations

@@ -59,6 +59,9 @@ def quality(scores: dict[tuple[str, int], Any], colours: Colours) -> Figure:
     right.plot(TICKS, asked, ":", marker="o", color=colours.one, lw=1.8, ms=4)
     right.annotate("embits, float query", (64, floats), xytext=(9, 3), color=colours.one,
                    textcoords="offset points", va="center")  # fmt: skip
+    own = 100 * scores["near-lossless", 128]["similarity"]["fisher_mean"]
+    left.annotate("embits", (16, own), xytext=(-4, 9), ha="right", color=colours.one, weight="bold",
+                  textcoords="offset points")  # fmt: skip
     left.axhline(raw, color=colours.soft, lw=0.8, ls=(0, (4, 3)))
     left.plot([1200], [raw], "s", color=colours.ink, ms=7)
     left.annotate("the floats\n1,200 bytes", (1200, raw), xytext=(0, -30), ha="center",
