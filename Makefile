@@ -5,12 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/*)
 
-.PHONY: demo test lint build docs bench fuzz sanitize large soak damage clean help
+.PHONY: demo test test-gpu lint build docs bench fuzz sanitize large soak damage clean help
 
 help:
 	@echo "make demo   binarize real GloVe vectors and look at them"
 	@echo "make test   check style and types, run the tests"
 	@echo "make docs   build the docs site into site/; warnings are errors"
+	@echo "make test-gpu  the tests that need PyTorch, on a GPU where there is one"
 	@echo "make bench  time reading, binarizing, starting and searching, as ratios"
 	@echo "make fuzz sanitize large soak damage   the long runs behind docs/trust.md"
 	@echo "make clean  remove what the others made"
@@ -57,6 +58,11 @@ test: lint tests/page/node_modules
 docs: $(VENV)/test
 	$(BIN)/python -m mkdocs build --strict --quiet
 	@echo "the docs are in site/: open site/index.html"
+
+# PyTorch is several gigabytes, so these are not part of `make test`.
+test-gpu: $(VENV)/test
+	$(BIN)/python -m pip install --quiet --editable '.[gpu]' triton
+	$(BIN)/python -m pytest -q tests/test_gpu.py tests/test_near_lossless.py
 
 bench: $(VENV)/test $(VENV)/demo
 	$(BIN)/python -m pip install --quiet --editable '.[faiss,gensim]'

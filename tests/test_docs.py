@@ -58,6 +58,10 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_python_examples_run(page, folder):
+    if page.stem == "gpu":
+        torch = pytest.importorskip("torch", reason="the examples of gpu.md need a GPU")
+        if not torch.cuda.is_available():
+            pytest.skip("the examples of gpu.md need a GPU")
     rng = np.random.default_rng(1)
     names = {"embits": embits, "np": np, "x": rng.normal(size=100)}
     names |= {"X": rng.normal(0, 0.4, (400, 100)), "queries": rng.normal(0, 0.4, (5, 100))}
