@@ -56,7 +56,7 @@ test: lint tests/page/node_modules
 	$(BIN)/python -m pytest -q
 
 docs: $(VENV)/test
-	$(BIN)/python -m mkdocs build --strict --quiet
+	$(BIN)/python -m mkdocs build --strict
 	@echo "the docs are in site/: open site/index.html"
 
 # PyTorch is several gigabytes, so these are not part of `make test`.

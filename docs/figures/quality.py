@@ -60,7 +60,7 @@ def quality(scores: dict[tuple[str, int], Any], colours: Colours) -> Figure:
     right.annotate("embits, float query", (64, floats), xytext=(9, 3), color=colours.one,
                    textcoords="offset points", va="center")  # fmt: skip
     own = 100 * scores["near-lossless", 128]["similarity"]["fisher_mean"]
-    left.annotate("embits", (16, own), xytext=(-4, 9), ha="right", color=colours.one, weight="bold",
+    left.annotate("embits", (16, own), xytext=(6, 9), ha="right", color=colours.one, weight="bold",
                   textcoords="offset points")  # fmt: skip
     left.axhline(raw, color=colours.soft, lw=0.8, ls=(0, (4, 3)))
     left.plot([1200], [raw], "s", color=colours.ink, ms=7)
