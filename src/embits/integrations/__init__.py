@@ -23,6 +23,8 @@ Facts: TypeAlias = dict[str, Any]
 
 EXPORTERS = {
     "npy": "embits.integrations.npy",
+    "pgvector": "embits.integrations.pgvector",
+    "sqlite": "embits.integrations.sqlite",
 }
 
 
