@@ -110,14 +110,9 @@ def all_contenders(name: str, X: Floats, keep: Path | None) -> Iterator[Contende
     for n_bits in WIDTHS:
         yield from embits_codes(name, X, n_bits, keep)
     for n_bytes in (8, 16, 32, 64):
-        if X.shape[1] % n_bytes == 0:
-            index = faiss.IndexPQ(X.shape[1], n_bytes, 8, faiss.METRIC_INNER_PRODUCT)
-            yield faiss_index("FAISS IndexPQ", index, X, n_bytes)
-        else:  # a rotation to a size that splits evenly
-            index = faiss.index_factory(
-                X.shape[1], f"OPQ{n_bytes}_{8 * n_bytes},PQ{n_bytes}x8", faiss.METRIC_INNER_PRODUCT
-            )
-            yield faiss_index("FAISS OPQ + PQ", index, X, n_bytes)
+        rotated = f"OPQ{n_bytes}_{X.shape[1] // n_bytes * n_bytes},PQ{n_bytes}x8"
+        index = faiss.index_factory(X.shape[1], rotated, faiss.METRIC_INNER_PRODUCT)
+        yield faiss_index("FAISS OPQ + PQ", index, X, n_bytes)
     rabitq = faiss.index_factory(X.shape[1], "RR,RaBitQ", faiss.METRIC_INNER_PRODUCT)
     yield faiss_index("FAISS RaBitQ", rabitq, X, -(-X.shape[1] // 8) + 8)
 
