@@ -36,6 +36,8 @@ def command(file: Path, to: str, target: str, options: dict[str, object], as_jso
 
     \b
     embits export glove.safetensors --to npy -o codes.npy
+    embits export glove.safetensors --to faiss -o codes.faiss --option kind=hnsw
+    embits export glove.safetensors --to word2vec -o floats.bin
     embits export glove.safetensors --to sqlite -o glove.db
     embits export glove.safetensors --to pgvector -o postgresql:///db --option table=words
     """

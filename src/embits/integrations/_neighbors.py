@@ -34,7 +34,7 @@ def query_code(query: Any, n_bits: int, coder: Coder | None) -> NDArray[np.uint8
     if query.dtype != np.uint8:
         if coder is None:
             raise InputError("the query is floats: give the coder that made the codes as well")
-        query = coder.transform(query[np.newaxis])[0]
+        query = coder.pack(query[np.newaxis])[0]
         if coder.n_bits_ != n_bits:
             raise InputError(f"the coder makes {coder.n_bits_} bits, the table holds {n_bits}")
     code = packed_queries(query, -(-n_bits // 8))
