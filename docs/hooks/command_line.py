@@ -32,7 +32,7 @@ def _verb(name: str, group: click.Context) -> str:
         parts = [f"## {name}", f"`embits {name} {usage}`", *_help(command)]
         options = [
             record
-            for each in command.get_params(context)
+            for each in command.params  # --help is the same for all
             if isinstance(each, click.Option) and (record := each.get_help_record(context))
         ]
     rows = [f"| `{names.replace('|', '&#124;')}` | {_cell(text)} |" for names, text in options]
