@@ -109,12 +109,17 @@ def all_contenders(name: str, X: Floats, keep: Path | None) -> Iterator[Contende
     yield from sign_bits(X)
     for n_bits in WIDTHS:
         yield from embits_codes(name, X, n_bits, keep)
-    for n_bytes in (8, 16, 32, 64):
-        rotated = f"OPQ{n_bytes}_{X.shape[1] // n_bytes * n_bytes},PQ{n_bytes}x8"
-        index = faiss.index_factory(X.shape[1], rotated, faiss.METRIC_INNER_PRODUCT)
-        yield faiss_index("FAISS OPQ + PQ", index, X, n_bytes)
-    rabitq = faiss.index_factory(X.shape[1], "RR,RaBitQ", faiss.METRIC_INNER_PRODUCT)
-    yield faiss_index("FAISS RaBitQ", rabitq, X, -(-X.shape[1] // 8) + 8)
+    dims = X.shape[1]
+    for least in (8, 16, 32, 64):
+        n_bytes = next(size for size in range(least, dims + 1) if dims % size == 0)
+        index = faiss.IndexPQ(dims, n_bytes, 8, faiss.METRIC_INNER_PRODUCT)
+        yield faiss_index("FAISS PQ", index, X, n_bytes)
+    rotated = faiss.index_factory(
+        dims, f"OPQ32_{dims // 32 * 32},PQ32x8", faiss.METRIC_INNER_PRODUCT
+    )
+    yield faiss_index("FAISS OPQ + PQ", rotated, X, 32)
+    rabitq = faiss.index_factory(dims, "RR,RaBitQ", faiss.METRIC_INNER_PRODUCT)
+    yield faiss_index("FAISS RaBitQ", rabitq, X, -(-dims // 8) + 8)
 
 
 def faiss_index(name: str, index: faiss.Index, X: Floats, n_bytes: float) -> Contender:
