@@ -6,14 +6,15 @@ Each MATRIX is (n, dims) floats compared by cosine. 1,000 rows spread over the f
 for their ten nearest among all other rows; the share of the true ten that a method finds is its
 recall. `sign` is what `quantize_embeddings("ubinary")`, `binary_quantize` and
 `vec_quantize_binary` do. Times are for one query on one thread, contenders in turns, medians.
---keep holds the fitted codes from run to run. Writes comparison.md and .json into --out, and the
-table of docs/comparison.md.
+--keep holds the fitted codes from run to run. Writes comparison.md and .json into --out, where
+other matrices' results stay, and the table of docs/comparison.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import re
 import statistics
@@ -54,8 +55,8 @@ def main() -> None:
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    faiss.omp_set_num_threads(1)
-    results = {}
+    kept = arguments.out and arguments.out / "comparison.json"
+    results = json.loads(kept.read_text())["results"] if kept and kept.exists() else {}
     for argument in arguments.matrices:
         name, _, path = argument.partition("=")
         X = np.load(path).astype(np.float32)
@@ -63,7 +64,7 @@ def main() -> None:
         results[name] = compare(name, X, arguments.keep)
     if arguments.out:
         text = json.dumps({"about": about(), "results": results}, indent=1)
-        (arguments.out / "comparison.json").write_text(text + "\n")
+        kept.write_text(text + "\n")
         (arguments.out / "comparison.md").write_text(page(results))
         block = "<!-- equal bytes -->\n" + summary(results) + "\n<!-- /equal bytes -->"
         text = re.sub(r"(?s)<!-- equal bytes -->.*<!-- /equal bytes -->", block, DOCS.read_text())
@@ -123,8 +124,10 @@ def all_contenders(name: str, X: Floats, keep: Path | None) -> Iterator[Contende
 
 
 def faiss_index(name: str, index: faiss.Index, X: Floats, n_bytes: float) -> Contender:
-    index.train(X[: 1 << 16])
+    faiss.omp_set_num_threads(os.cpu_count() or 1)
+    index.train(X[: 1 << 15])
     index.add(X)
+    faiss.omp_set_num_threads(1)
     return Contender(name, n_bytes, lambda queries, k: index.search(queries, k)[1])
 
 
@@ -188,7 +191,7 @@ def table(result: dict[str, object]) -> list[str]:
     lines = ["| bytes a vector | method | recall@10 | ms a query |", "|---:|---|---:|---:|"]
     rows: list[dict] = sorted(result["rows"], key=lambda row: row["bytes"])  # type: ignore
     for row in rows:
-        name = row["method"] + (", floats on disk" if row["floats_read"] else "")
+        name = row["method"] + (", floats kept too" if row["floats_read"] else "")
         lines.append(
             f"| {row['bytes']:,.0f} | {name} | {row['recall_at_10']:.3f} | {row['ms']:.2g} |"
         )
