@@ -54,6 +54,10 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "data/similarity/MEN.txt").write_text("queen king 9\ncar paris 1\ncar man 2\n")
     (tmp_path / "data/analogy").mkdir()
     (tmp_path / "data/analogy/questions-words.txt").write_text(": x\nfrance paris japan tokyo\n")
+    pa = pytest.importorskip("pyarrow")
+    (tmp_path / "embeddings").mkdir()
+    table = pa.table({"id": range(len(words)), "vector": list(vectors.matrix)})
+    pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "embeddings/0.parquet")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
