@@ -52,6 +52,7 @@ class Coder(Pretrained, ABC):
     state_shapes: ClassVar[Shapes]
     n_features_in_: int
     n_bits_: int
+    feature_names_in_: NDArray[np.object_]
     _unread: Mapping[str, NDArray[Any]] = MappingProxyType({})  # arrays of a file, by attribute
 
     # -- the contract of a coder ---------------------------------------------------------------
