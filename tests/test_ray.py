@@ -155,7 +155,7 @@ def busy_workers():
                 parents.append(int(stat.rpartition(")")[2].split()[1]))
         except (OSError, ValueError, IndexError):
             continue
-        if title.startswith(b"ray::") and b"WritePieces" in title and parents[-1] == os.getpid():
+        if title.startswith(b"ray::") and b"write_piece" in title and parents[-1] == os.getpid():
             found.append(int(entry.name))
     return found
 
