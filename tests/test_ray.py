@@ -272,7 +272,7 @@ def test_what_cannot_be_read_is_refused_in_one_line(folder, coder, tmp_path):
         (folder, {"column": "id"}, "column 'id': found int64, expected lists of floats"),
         (folder, {"column": "x"}, "found columns id, vector, word, expected one named 'x'"),
         (folder, {"keep": ["x"]}, "there is no column 'x' to keep"),
-        (folder, {"coder": wide}, "row 1: found 24 numbers, expected 5"),
+        (folder, {"coder": wide}, "found 24 numbers, expected 5"),
     ]:
         options = {"coder": coder, **options}
         with pytest.raises(embits.EmbitsError, match=message) as caught:

@@ -80,6 +80,7 @@ class Cluster:
             from embits.integrations import ray as integration
 
             logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+            ray.data.DataContext.get_current().enable_progress_bars = False
             yield integration
         finally:
             ray.shutdown()
