@@ -1,6 +1,6 @@
 """Encoding Parquet with Ray: two workers against one, and against one process without Ray.
 
-    python benchmarks/ray_encode.py [--rows 2400000] [--bits 512] [--vectors DIR] [--write]
+    python benchmarks/ray_encode.py [--rows 1200000] [--bits 512] [--vectors DIR] [--write]
 
 Every worker has one thread. Prints the ratio of throughputs of two workers to one (the bar: at
 least 1.5) and of each to a plain process of one thread that reads, encodes and writes the same
@@ -35,7 +35,7 @@ from embits.integrations import ray as on_ray  # noqa: E402
 from embits.integrations.code_folder import read_codes  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results" / "ray_encode.md"
-FILES = 16
+FILES = 8
 MOST_FOREIGN = 0.05
 MOST_ROUNDS = 25
 
@@ -101,10 +101,10 @@ def timed(work: Callable[[], Any]) -> tuple[float, float, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", type=int, default=2_400_000)
+    parser.add_argument("--rows", type=int, default=1_200_000)
     parser.add_argument("--dims", type=int, default=300)
     parser.add_argument("--bits", type=int, default=512)
-    parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--vectors", type=Path, help="keep them in this folder for the next time")
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
     args = parser.parse_args()
