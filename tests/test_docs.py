@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import embits
+from embits.coders import near_lossless
 
 ROOT = Path(__file__).parents[1]
 # docs/results holds what `embits compare` printed: there is nothing to run in it.
@@ -51,6 +52,8 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "data/analogy").mkdir()
     (tmp_path / "data/analogy/questions-words.txt").write_text(": x\nfrance paris japan tokyo\n")
     monkeypatch.chdir(tmp_path)
+    # That they run is tested here; what a full training gives, in test_near_lossless.py.
+    monkeypatch.setattr(near_lossless, "CPU_BUDGET", near_lossless.Budget(100, 256))
     return tmp_path
 
 
