@@ -5,11 +5,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/*)
 
-.PHONY: demo test test-gpu lint coverage build wheel wheel-aarch64 cross bench fuzz sanitize large soak damage clean help
+.PHONY: demo test test-gpu lint coverage build docs wheel wheel-aarch64 cross bench fuzz sanitize large soak damage clean help
 
 help:
 	@echo "make demo   binarize real GloVe vectors and look at them"
 	@echo "make test   check style and types, run the tests"
+	@echo "make docs   build the docs site into site/; warnings are errors"
 	@echo "make test-gpu  the tests that need PyTorch, on a GPU where there is one"
 	@echo "make bench  time reading, binarizing, starting and searching, as ratios"
 	@echo "make fuzz sanitize large soak damage   the long runs behind docs/trust.md"
@@ -36,7 +37,7 @@ $(VENV)/demo: $(VENV)/built
 	@touch $@
 
 $(VENV)/test: $(VENV)/built
-	$(BIN)/python -m pip install --quiet --group test --group lint
+	$(BIN)/python -m pip install --quiet --group test --group lint --group docs
 	@touch $@
 
 demo: $(VENV)/demo
@@ -57,6 +58,10 @@ tests/page/node_modules: tests/page/package-lock.json
 
 test: lint tests/page/node_modules
 	$(BIN)/python -m pytest -q
+
+docs: $(VENV)/test
+	$(BIN)/python -m mkdocs build --strict
+	@echo "the docs are in site/: open site/index.html"
 
 # PyTorch is several gigabytes, so these are not part of `make test`.
 test-gpu: $(VENV)/test
@@ -105,4 +110,4 @@ damage: $(VENV)/test
 	$(BIN)/python benchmarks/damage.py --write
 
 clean:
-	rm -rf $(VENV) build dist embits-demo tests/page/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site embits-demo tests/page/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis

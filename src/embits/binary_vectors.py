@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from embits import store
 from embits.coders import Coder
 from embits.coders.base import as_float32
 from embits.errors import FormatError, InputError, UnknownWordError
+from embits.foreign_arrays import to_numpy
 from embits.parts import from_contents, to_contents
+from embits.pretrained import Pretrained
 from embits.rescoring import rescore_bits, rescore_floats, shortlist_size
 from embits.search import DeviceIndex, asymmetric_top_k, top_k
 from embits.subwords import Subwords
@@ -47,7 +49,7 @@ def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
     return bits
 
 
-class BinaryVectors:
+class BinaryVectors(Pretrained):
     """Packed codes that go by words, or by row numbers when there are none.
 
     Made by `embits.binarize` or `embits.load`. Any number of threads may search one object.
@@ -101,6 +103,39 @@ class BinaryVectors:
         """Word -> row, as in gensim; nothing is built for it."""
         return WordRows(self.words)
 
+    def ids(self, rows: Any, dtype: DTypeLike | None = None) -> NDArray[Any]:
+        """The ids of rows that `search` returned, in the same shape.
+
+        Args:
+            rows: Row numbers of any shape.
+            dtype: What to make of them, such as `int` for ids that are whole numbers.
+
+        Returns:
+            The words as `str` objects; where rows go by their number, the rows themselves.
+
+        Raises:
+            InputError: Rows that are not there, or ids that are not of `dtype`.
+
+        Example:
+            >>> import numpy as np, embits
+            >>> bits = embits.binarize(np.eye(3), n_bits=64, method="lsh", ids=["a", "b", "c"])
+            >>> bits.ids([[2, 0], [1, 1]])
+            array([['c', 'a'],
+                   ['b', 'b']], dtype=object)
+        """
+        rows = np.asarray(rows)
+        if rows.dtype.kind not in "iu" and rows.size:
+            raise InputError(f"rows are {rows.dtype}, expected row numbers")
+        if rows.size and not 0 <= rows.min() <= rows.max() < len(self):
+            raise InputError(f"rows {rows.min()} to {rows.max()} of {len(self)} codes")
+        names = self.words.names(rows.astype(np.int64))
+        if dtype is None:
+            return names
+        try:
+            return names.astype(dtype)
+        except ValueError as error:
+            raise InputError(f"the ids cannot be made {np.dtype(dtype)}: {error}") from None
+
     def __len__(self) -> int:
         return len(self.codes)
 
@@ -148,7 +183,8 @@ class BinaryVectors:
 
         `device` may be a GPU such as "cuda" (the extra `gpu`); the codes are the same.
         """
-        vectors = np.asarray(vectors)
+        if not getattr(vectors, "is_cuda", False):  # what is on a GPU is encoded there
+            vectors = to_numpy(vectors)
         if vectors.ndim == 1:
             return _single(self.coder.pack(vectors[np.newaxis], device=device))
         return self.coder.pack(vectors, device=device)
@@ -274,7 +310,7 @@ class BinaryVectors:
             >>> int(rows[0]), round(float(cosines[0]), 3)
             (7, 1.0)
         """
-        queries = np.asarray(queries)
+        queries = to_numpy(queries)
         if metric not in ("hamming", "asymmetric"):
             raise InputError(f"metric is {metric!r}, expected 'hamming' or 'asymmetric'")
         if floats is None and (metric == "hamming") and oversample is not None:
@@ -323,7 +359,7 @@ class BinaryVectors:
 
             array = map_npy(Source(Path(floats)))
         else:
-            array = np.asarray(floats)
+            array = to_numpy(floats)
         if array.shape != (len(self), self.dims):
             raise InputError(
                 f"floats of shape {array.shape}, expected the originals: {len(self), self.dims}"

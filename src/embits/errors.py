@@ -62,9 +62,17 @@ class UnknownWordError(EmbitsError, KeyError):
         return type(self), (self.word, self.suggestions)
 
 
+class HubError(EmbitsError, OSError):
+    """The Hugging Face Hub refused or could not be reached: names the model and the reason."""
+
+
 class MissingExtraError(EmbitsError, ImportError):
     """An optional package is not installed: the message names the line that installs it."""
 
     def __init__(self, purpose: str, extra: str) -> None:
         super().__init__(f"{purpose} needs an extra package: pip install 'embits[{extra}]'")
         self.extra = extra
+
+
+class ClusterError(EmbitsError, RuntimeError):
+    """A job on several workers failed, or there is no cluster to run it on."""

@@ -31,6 +31,13 @@ class Keys(Sequence[str], ABC):
     def suggest(self, word: str) -> list[str]:
         """Words spelled alike."""
 
+    def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """The words of rows, in their shape: an array of `str` objects."""
+        different, places = np.unique(rows, return_inverse=True)
+        words = np.empty(len(different), dtype=object)
+        words[:] = [self[row] for row in different.tolist()]
+        return words[places.ravel()].reshape(rows.shape)
+
     @abstractmethod
     def starting_with(self, prefix: str, most: int) -> list[str]:
         """The first `most` words, in row order, that start with `prefix`."""
@@ -82,17 +89,34 @@ class Vocabulary(Keys):
         except UnicodeEncodeError as error:
             raise InputError(f"the word {error.object!r} cannot be written as UTF-8") from None
         except AttributeError:
-            raise InputError("words must be strings") from None
+            raise InputError("words must be strings, or ids that are whole numbers") from None
         text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
-        ends = np.cumsum([len(word) for word in encoded], dtype=np.uint64)
-        order = np.empty(len(encoded), dtype=np.uint64)
+        words, repeated = cls.from_run(
+            text, np.cumsum([len(word) for word in encoded], dtype=np.uint64)
+        )
+        if repeated:
+            word = encoded[repeated[0]]
+            raise InputError(
+                f"the word {word.decode()!r} appears twice: in rows {encoded.index(word)} and "
+                f"{repeated[0]}"
+            )
+        return words
+
+    @classmethod
+    def from_run(
+        cls, text: NDArray[np.uint8], ends: NDArray[np.uint64]
+    ) -> tuple[Vocabulary, list[int]]:
+        """Build the order of words that lie in one run of UTF-8 already.
+
+        Returns:
+            The vocabulary, of use where no word repeats; and the rows, ascending, that repeat the
+            word of an earlier one.
+        """
+        order = np.empty(len(ends), dtype=np.uint64)
         _core.word_order(text, ends, order)
-        for before, after in pairwise(order.tolist()):
-            if encoded[before] == encoded[after]:
-                word = encoded[after].decode()
-                raise InputError(f"the word {word!r} appears twice: in rows {before} and {after}")
-        narrow = np.uint32 if len(text) < 2**32 and len(encoded) < 2**32 else np.uint64
-        return cls(text, ends.astype(narrow), order.astype(narrow))
+        repeated = _core.repeated_words(text, ends, order)
+        narrow = np.uint32 if len(text) < 2**32 and len(ends) < 2**32 else np.uint64
+        return cls(text, ends.astype(narrow), order.astype(narrow)), repeated
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -209,6 +233,10 @@ class RowNumbers(Keys):
         is_number = word.isascii() and word.isdigit() and len(word) < 20
         row = int(word) if is_number else -1
         return row if 0 <= row < self._n and str(row) == word else None
+
+    def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """The rows themselves."""
+        return rows
 
     def suggest(self, word: str) -> list[str]:
         """Nothing: numbers have no near spellings."""

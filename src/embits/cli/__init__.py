@@ -116,8 +116,10 @@ def main() -> None:
     except click.ClickException as error:  # wrong usage: click's own message and code 2
         error.show()
         sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        _say("interrupted; nothing is left half-written")
+    except (click.Abort, KeyboardInterrupt) as error:
+        # click gives Abort in place of the interrupt, which may have said what is kept
+        said = str(error.__cause__ or "") or str(error)
+        _say(said or "interrupted; nothing is left half-written")
         sys.exit(130)
     except (BrokenPipeError, ClosedPipeError):  # the reader has left (`| head`): be quiet
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

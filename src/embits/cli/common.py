@@ -29,7 +29,7 @@ words_argument = click.argument(
 )
 
 
-def _writable(_: click.Context, __: click.Parameter, path: Path) -> Path:
+def writable(path: Path) -> Path:
     """Refuse at once what could not be written after minutes of work."""
     if not path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "no such folder", str(path.parent))
@@ -39,7 +39,12 @@ def _writable(_: click.Context, __: click.Parameter, path: Path) -> Path:
 
 
 output_option = click.option(
-    "-o", "--output", type=FILE, required=True, callback=_writable, help="File to write."
+    "-o",
+    "--output",
+    type=FILE,
+    required=True,
+    callback=lambda _, __, path: writable(path),
+    help="File to write.",
 )
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -142,6 +147,22 @@ def progress_bar(title: str, *, quiet: bool = False) -> Iterator[Progress | None
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextlib.contextmanager
+def steps_bar(*, quiet: bool = False) -> Iterator[Callable[[str, int, int], None] | None]:
+    """A progress bar for a job of several named steps, each with its own time that is left."""
+    with contextlib.ExitStack() as opened:
+        shown: dict[str, Progress | None] = {}
+
+        def report(step: str, done: int, total: int) -> None:
+            if step not in shown:
+                opened.close()  # the bar of the step before
+                shown[step] = opened.enter_context(progress_bar(step))
+            if (bar := shown[step]) is not None:
+                bar(done, total)
+
+        yield None if quiet or not sys.stderr.isatty() else report
 
 
 @contextlib.contextmanager

@@ -40,10 +40,11 @@ class KnownPath(click.Path):
 FILE = KnownPath()
 FOLDER = KnownPath(folder=True)
 BITS_FILE = KnownPath("*.safetensors")
-FLOATS_FILE = KnownPath(
+FLOATS = (
     "*.txt", "*.vec", "*.bin", "*.npy", "*.npz", "*.safetensors", "*.parquet", "*.json",
     "*.gz", "*.zip", "*.xz",
 )  # fmt: skip
+FLOATS_FILE = KnownPath(*FLOATS)
 
 
 def comma_list(names: Iterable[str]) -> Complete:

@@ -7,9 +7,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.coders.arrays import namespace
 from embits.coders.base import Progress, Shapes, check_n_bits
 from embits.coders.linear_decoder import LinearlyDecoded
 from embits.errors import InputError
+
+_BELOW_ZERO = -float(np.finfo(np.float32).tiny)  # a normal number: no processor flushes it to zero
 
 
 class SignBits(LinearlyDecoded):
@@ -17,6 +20,8 @@ class SignBits(LinearlyDecoded):
 
     Args:
         n_bits: None, or the dimensions of the input: this method has no other width.
+        strict: A value of exactly 0 gives bit 0, as sentence-transformers has it; it gives 1
+            otherwise, as with every other coder here.
 
     Attributes:
         decoder_: Shape (dims, dims), float32.
@@ -39,8 +44,9 @@ class SignBits(LinearlyDecoded):
         "offset": ("dims",),
     }
 
-    def __init__(self, n_bits: int | None = None) -> None:
+    def __init__(self, n_bits: int | None = None, strict: bool = False) -> None:
         self.n_bits = n_bits
+        self.strict = strict
 
     def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:
         """Learn the decoder; the encoder has nothing to learn."""
@@ -56,5 +62,9 @@ class SignBits(LinearlyDecoded):
         return self
 
     def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The vectors themselves, shape (n, dims)."""
-        return X
+        """The vectors themselves, shape (n, dims); zeros are just below zero where `strict`."""
+        if not self.strict:
+            return X
+        xp = namespace(X)
+        below: NDArray[np.float32] = xp.where(X == 0, xp.full_like(X, _BELOW_ZERO), X)
+        return below

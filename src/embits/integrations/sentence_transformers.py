@@ -1,0 +1,139 @@
+"""Codes in the layout of sentence-transformers' `quantize_embeddings`, and back.
+
+Its "ubinary" is a bit a dimension, 1 above zero, packed first bit highest: uint8. Its "binary" is
+the same less 128: int8, for databases that know no unsigned bytes. With a coder of ours the same
+bytes hold learned bits, of any number. sentence-transformers itself is not needed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.binary_vectors import BinaryVectors
+from embits.coders import Coder, SignBits
+from embits.coders.base import blocks
+from embits.errors import InputError
+from embits.foreign_arrays import to_numpy
+from embits.vectors import as_words
+from embits.vocabulary import RowNumbers, Vocabulary
+
+Precision: TypeAlias = Literal["ubinary", "binary"]
+
+
+def quantize_embeddings(
+    embeddings: Any, precision: Precision = "ubinary", coder: Coder | None = None
+) -> NDArray[np.uint8] | NDArray[np.int8]:
+    """Embeddings as packed bits: those of sentence-transformers, or learned ones.
+
+    Args:
+        embeddings: Floats of shape (dims,) or (n, dims): an array, maybe mapped, a tensor, a list
+            of tensors, a column of a data frame.
+        precision: "ubinary" for uint8, "binary" for the same bytes less 128 as int8.
+        coder: A fitted coder; None takes the signs, to the bit as sentence-transformers does.
+
+    Returns:
+        Codes of shape (width,) or (n, width), width = ceil(bits / 8).
+
+    Raises:
+        InputError: Another precision, or embeddings that are not finite floats.
+
+    Example:
+        >>> quantize_embeddings([[0.5, -0.5, 0.0, 0.1, 1, 1, 1, 1]], "binary")
+        array([[31]], dtype=int8)
+    """
+    if precision not in ("ubinary", "binary"):
+        raise InputError(f"precision is {precision!r}, expected 'ubinary' or 'binary'")
+    floats = to_numpy(embeddings)
+    if floats.dtype in (np.uint8, np.int8):
+        raise InputError(f"the embeddings are {floats.dtype}, quantized already; expected floats")
+    matrix = np.atleast_2d(floats)
+    codes = _signs(matrix) if coder is None else coder.transform(matrix)
+    if floats.ndim == 1:
+        codes = codes[0]
+    return codes if precision == "ubinary" else _offset(codes).view(np.int8)
+
+
+def packed(codes: Any) -> NDArray[np.uint8]:
+    """Codes of either precision as embits has them: uint8, first bit highest.
+
+    Raises:
+        InputError: They are neither uint8 nor int8.
+
+    Example:
+        >>> packed(np.array([[31, -128]], dtype=np.int8))
+        array([[159,   0]], dtype=uint8)
+    """
+    array = to_numpy(codes)
+    if array.dtype == np.uint8:
+        return array
+    if array.dtype == np.int8:
+        return _offset(array.view(np.uint8))
+    raise InputError(f"codes are {array.dtype}, expected uint8 ('ubinary') or int8 ('binary')")
+
+
+def from_quantized(
+    codes: Any, *, dims: int | None = None, ids: Any = None, coder: Coder | None = None
+) -> BinaryVectors:
+    """Quantized embeddings as something to search, save and export.
+
+    Args:
+        codes: Of shape (n, width), uint8 ("ubinary") or int8 ("binary").
+        dims: Dimensions of the embeddings; None takes 8 a byte. With a coder, its own.
+        ids: Ids of the rows, strings or whole numbers; None lets them go by their number.
+        coder: The coder that made the codes; None for signs. Those decode to unit vectors.
+
+    Raises:
+        InputError: Codes of another type or shape, or with bits set past the last dimension.
+
+    Example:
+        >>> X = np.random.default_rng(0).normal(size=(100, 64))
+        >>> bits = from_quantized(quantize_embeddings(X, "binary"))
+        >>> bits.search(X[:2], k=1)[1].tolist()
+        [[0], [1]]
+    """
+    array = packed(codes)
+    if array.ndim != 2:
+        raise InputError(f"codes have {array.ndim} dimension(s), expected 2: (rows, bytes)")
+    if coder is None:
+        coder = sign_coder(8 * array.shape[1] if dims is None else dims)
+    elif dims not in (None, coder.n_features_in_):
+        raise InputError(f"dims is {dims}, but the coder takes {coder.n_features_in_}")
+    checked = coder.check_codes(array)
+    spare = -coder.n_bits_ % 8
+    if spare and (checked[:, -1] & ((1 << spare) - 1)).any():
+        raise InputError(f"codes have bits set past the last of {coder.n_bits_}")
+    words = RowNumbers(len(checked)) if ids is None else Vocabulary.from_words(as_words(ids))
+    return BinaryVectors(words, checked, coder)
+
+
+def sign_coder(dims: int) -> SignBits:
+    """The coder behind "ubinary": 1 above zero; it decodes to ±1/√dims.
+
+    Example:
+        >>> sign_coder(4).inverse_transform(np.array([[0b10100000]], dtype=np.uint8))
+        array([[ 0.5, -0.5,  0.5, -0.5]], dtype=float32)
+    """
+    if not isinstance(dims, int | np.integer) or dims < 1:
+        raise InputError(f"dims is {dims!r}, expected a whole number of 1 or more")
+    dims, size = int(dims), np.float32(1 / math.sqrt(dims))
+    state = {"decoder": 2 * size * np.eye(dims, dtype=np.float32), "offset": np.full(dims, -size)}
+    return SignBits.from_state({"n_bits": None, "strict": True}, state, dims, dims)
+
+
+def _signs(matrix: NDArray[Any]) -> NDArray[np.uint8]:
+    """Each number above zero in its own precision: a tiny float64 is not rounded to 0 first."""
+    coder = sign_coder(matrix.shape[1])
+    matrix = coder.check_vectors(matrix)
+    codes = np.empty((len(matrix), coder.n_bytes_), dtype=np.uint8)
+    for rows in blocks(len(matrix)):
+        codes[rows] = np.packbits(matrix[rows] > 0, axis=1)
+    return codes
+
+
+def _offset(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """128 more, or 128 less: in eight bits the same, the first bit turned over."""
+    return codes ^ np.uint8(0x80)
