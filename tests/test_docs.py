@@ -1,6 +1,8 @@
 """Every example in the README and the docs runs as it stands."""
 
+import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -52,8 +54,15 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture
+def database(page, request, monkeypatch):
+    """Where a page speaks of $DATABASE_URL: a real server, which that is the address of."""
+    if "DATABASE_URL" in page.read_text():
+        monkeypatch.setenv("DATABASE_URL", request.getfixturevalue("postgres"))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_python_examples_run(page, folder):
+def test_python_examples_run(page, folder, database):
     if page.stem == "gpu":
         torch = pytest.importorskip("torch", reason="the examples of gpu.md need a GPU")
         if not torch.cuda.is_available():
@@ -66,13 +75,29 @@ def test_python_examples_run(page, folder):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_commands_run(page, folder):
+def test_commands_and_then_queries_run(page, folder, database):
     for block in blocks(page, "sh"):
         for line in block.splitlines():
-            command = line.split("#")[0].split()
+            command = [os.path.expandvars(part) for part in shlex.split(line, comments=True)]
             forever = "--open" in command  # serves until it is stopped
             if command[:1] == ["embits"] and "demo" not in command and not forever:
                 done = subprocess.run(
                     [sys.executable, "-m", *command], capture_output=True, text=True, timeout=300
                 )
                 assert done.returncode == 0, f"{line}\n{done.stderr}"
+    for block in blocks(page, "sql"):
+        for statement in filter(str.strip, block.split(";")):
+            assert answer(page, statement), statement
+
+
+def answer(page, statement):
+    """The rows that Postgres gives, or the SQLite file that the page's commands wrote."""
+    if "DATABASE_URL" in page.read_text():
+        import psycopg
+
+        with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+            return connection.execute(statement).fetchall()
+    from embits.integrations import sqlite
+
+    (path,) = Path().glob("*.db")
+    return sqlite.connect(path).execute(statement).fetchall()

@@ -119,7 +119,7 @@ def test_a_broken_pipe_is_quiet(folder):
         )
         os.close(writer)
         assert done.stderr == b""
-        assert done.returncode == 1
+        assert done.returncode == 141  # as a shell shows programs that SIGPIPE ended
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")

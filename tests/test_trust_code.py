@@ -41,7 +41,8 @@ def offences(tree, where):
         settings = {keyword.arg: keyword.value for keyword in node.keywords}
         if (plain and name in FORBIDDEN_CALLS) or (not plain and name in FORBIDDEN_METHODS):
             yield f"{where}:{line} calls {name}"
-        if name == "import_module" and where not in DYNAMIC_IMPORTS:
+        computed = not all(isinstance(argument, ast.Constant) for argument in node.args)
+        if name == "import_module" and computed and where not in DYNAMIC_IMPORTS:
             yield f"{where}:{line} imports by a computed name"
         if name == "load" and isinstance(node.func, ast.Attribute):
             of = getattr(node.func.value, "id", "")

@@ -44,13 +44,15 @@ def test_words_that_cannot_be_utf8_are_refused_and_never_found():
 
 
 def edits(a, b):
-    """Levenshtein by the book."""
-    row = list(range(len(b) + 1))
+    """Edits by the book: a byte put in, taken out or replaced, or two neighbors swapped."""
+    table = np.add.outer(np.arange(len(a) + 1), np.arange(len(b) + 1))
     for i, x in enumerate(a, 1):
-        before, row[0] = row[0], i
         for j, y in enumerate(b, 1):
-            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (x != y))
-    return row[-1]
+            ways = [table[i - 1, j] + 1, table[i, j - 1] + 1, table[i - 1, j - 1] + (x != y)]
+            if i > 1 and j > 1 and a[i - 2 : i] == b[j - 2 : j][::-1]:
+                ways.append(table[i - 2, j - 2] + 1)
+            table[i, j] = min(ways)
+    return table[-1, -1]
 
 
 @given(
@@ -67,6 +69,12 @@ def test_near_spellings_are_those_with_the_fewest_edits_then_the_first_rows(word
     cases = [w for w in suggestions if w in {word.upper(), word.title(), word.capitalize()}]
     expected = [words[row] for _, row in near if words[row] not in cases]
     assert [w for w in suggestions if w not in cases] == expected[: 5 - len(cases)]
+
+
+def test_two_swapped_letters_are_one_edit():
+    vocabulary = Vocabulary.from_words(["queens", "the", "queen", "tea"])
+    assert vocabulary.suggest("teh") == ["the", "tea"]
+    assert vocabulary.suggest("quene")[0] == "queen"
 
 
 def test_another_letter_case_is_the_first_suggestion():

@@ -84,7 +84,7 @@ class BinaryVectors(Pretrained):
             if vectors.words is None
             else Vocabulary.from_words(vectors.words)
         )
-        return cls(words, coder.transform(vectors.matrix), coder, vectors.subwords)
+        return cls(words, coder.pack(vectors.matrix), coder, vectors.subwords)
 
     # -- what it is ------------------------------------------------------------------------------
 
@@ -186,8 +186,8 @@ class BinaryVectors(Pretrained):
         if not getattr(vectors, "is_cuda", False):  # what is on a GPU is encoded there
             vectors = to_numpy(vectors)
         if vectors.ndim == 1:
-            return _single(self.coder.transform(vectors[np.newaxis], device=device))
-        return self.coder.transform(vectors, device=device)
+            return _single(self.coder.pack(vectors[np.newaxis], device=device))
+        return self.coder.pack(vectors, device=device)
 
     def decode(self, keys: Key | Sequence[Key] | None = None) -> NDArray[np.float32]:
         """Floats rebuilt from codes.

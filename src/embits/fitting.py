@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
@@ -14,9 +14,12 @@ from embits.coders.base import Progress
 from embits.errors import InputError
 from embits.vectors import WordVectors
 
+if TYPE_CHECKING:
+    from embits.readers.gensim_models import KeyedVectors
+
 
 def binarize(
-    vectors: WordVectors | NDArray[Any] | str | os.PathLike[str],
+    vectors: WordVectors | KeyedVectors | NDArray[Any] | str | os.PathLike[str],
     n_bits: int | None = None,
     method: str = DEFAULT_METHOD,
     *,
@@ -27,8 +30,9 @@ def binarize(
     """Fit a coder on vectors and encode them.
 
     Args:
-        vectors: WordVectors; a matrix of shape (n, dims), of NumPy, PyTorch or a column of a data
-            frame; or the path of a file that `read_vectors` reads.
+        vectors: WordVectors; gensim's `KeyedVectors`, or a model that has them as `wv`; a
+            matrix of shape (n, dims), of NumPy, PyTorch or a column of a data frame; or the path of
+            a file, or "gensim:NAME", that `read_vectors` reads.
         n_bits: Bits of a code; None is 256, or for "sign" the dimensions of the input.
         method: The coder: "near-lossless", "paper", "lsh", "sign", "itq" or "sparse".
         ids: The ids of a matrix's rows, strings or whole numbers; None lets rows go by their
@@ -46,12 +50,7 @@ def binarize(
         >>> bits.n_bits, len(bits), bits.most_similar("up", topn=1)[0][0]
         (64, 2, 'down')
     """
-    if isinstance(vectors, str | os.PathLike):
-        from embits.readers import read_vectors  # only here: a search alone needs no readers
-
-        vectors = read_vectors(vectors)
-    elif not isinstance(vectors, WordVectors):
-        vectors = WordVectors(None, vectors)
+    vectors = _word_vectors(vectors)
     if ids is not None:
         vectors = replace(vectors, words=ids)
     maker = coder_class(method)
@@ -66,3 +65,18 @@ def binarize(
         ) from None
     coder.fit(vectors.matrix, progress=progress)
     return BinaryVectors.encoded(vectors, coder)
+
+
+def _word_vectors(vectors: Any) -> WordVectors:
+    """What `binarize` takes, as one thing. Readers are imported here: a search needs none."""
+    if isinstance(vectors, WordVectors):
+        return vectors
+    if isinstance(vectors, str | os.PathLike):
+        from embits.readers import read_vectors
+
+        return read_vectors(vectors)
+    if hasattr(vectors, "index_to_key") or hasattr(vectors, "wv"):
+        from embits.readers.gensim_models import from_keyed_vectors
+
+        return from_keyed_vectors(getattr(vectors, "wv", vectors))
+    return WordVectors(None, vectors)

@@ -7,15 +7,21 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from embits.atomic import replacing
 from embits.errors import InputError, MissingExtraError
 from embits.vectors import WordVectors
+
+Rows: TypeAlias = Iterable[NDArray[np.float32]]
+RowWriter: TypeAlias = Callable[[BinaryIO, Sequence[str], int, Rows], None]
+VectorWriter: TypeAlias = Callable[[BinaryIO, Sequence[str], WordVectors], None]
+Writer = TypeVar("Writer", RowWriter, VectorWriter)
 
 
 def write_vectors(path: str | os.PathLike[str], vectors: WordVectors) -> None:
@@ -32,15 +38,9 @@ def write_vectors(path: str | os.PathLike[str], vectors: WordVectors) -> None:
         OSError: The disk said no.
     """
     path = Path(path)
-    suffix = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
-    writer = _WRITERS.get(suffix.lower())
-    if writer is None:
-        raise InputError(
-            f"{path}: cannot tell the format from {suffix or 'no suffix'!r}; take one of "
-            f"{', '.join(_WRITERS)}"
-        )
+    writer = _by_suffix(path, _WRITERS)
     words = [str(row) for row in range(len(vectors))] if vectors.words is None else vectors.words
-    if suffix.lower() in (".npy", ".safetensors") and vectors.words is not None:
+    if path.suffix.lower() in (".npy", ".safetensors") and vectors.words is not None:
         write_words(path.with_suffix(".words"), words)
     with replacing(path) as file:
         writer(file, words, vectors)
@@ -53,24 +53,55 @@ def write_words(path: Path, words: Sequence[str]) -> None:
         file.writelines(word.encode() + b"\n" for word in words)
 
 
-def _write_text(file: BinaryIO, words: Sequence[str], vectors: WordVectors) -> None:
+def write_word2vec(
+    path: Path, words: Sequence[str], dims: int, rows: Iterable[NDArray[np.float32]]
+) -> None:
+    """Write word2vec text or binary row by row, so that the matrix need not be in memory.
+
+    Args:
+        path: `.txt`, `.vec`, either with `.gz`, or `.bin`.
+        words: The words, as many as there are rows.
+        dims: Numbers of a row.
+        rows: The rows, each of shape (dims,).
+
+    Raises:
+        InputError: Another suffix, or a word that the format cannot hold.
+        OSError: The disk said no.
+    """
+    writer = _by_suffix(path, _ROW_WRITERS)
+    with replacing(path) as file:
+        writer(file, words, dims, rows)
+
+
+def _by_suffix(path: Path, writers: Mapping[str, Writer]) -> Writer:
+    suffix = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
+    writer = writers.get(suffix.lower())
+    if writer is None:
+        raise InputError(
+            f"{path}: cannot tell the format from {suffix or 'no suffix'!r}; take one of "
+            f"{', '.join(writers)}"
+        )
+    return writer
+
+
+def _write_text(file: BinaryIO, words: Sequence[str], dims: int, rows: Rows) -> None:
     _refuse(r"[\r\n]|^\s|\s$|^$", words, "a text file of vectors")
-    file.write(f"{len(vectors)} {vectors.dims}\n".encode())
-    row_format = " ".join(["%.9g"] * vectors.dims) + "\n"  # 9 digits give every float32 back
-    for word, row in zip(words, vectors.matrix, strict=True):
+    file.write(f"{len(words)} {dims}\n".encode())
+    row_format = " ".join(["%.9g"] * dims) + "\n"  # 9 digits give every float32 back
+    for word, row in zip(words, rows, strict=True):
         file.write(f"{word} {row_format % tuple(row.tolist())}".encode())
 
 
-def _write_gzip(file: BinaryIO, words: Sequence[str], vectors: WordVectors) -> None:
+def _write_gzip(file: BinaryIO, words: Sequence[str], dims: int, rows: Rows) -> None:
     # mtime=0 and no name: the same vectors give the same bytes.
     with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as compressed:
-        _write_text(io.BufferedWriter(compressed), words, vectors)
+        _write_text(io.BufferedWriter(compressed), words, dims, rows)
 
 
-def _write_word2vec(file: BinaryIO, words: Sequence[str], vectors: WordVectors) -> None:
+def _write_binary(file: BinaryIO, words: Sequence[str], dims: int, rows: Rows) -> None:
     _refuse(r"[ \n]|^$", words, "a word2vec .bin file")
-    file.write(f"{len(vectors)} {vectors.dims}\n".encode())
-    for word, row in zip(words, vectors.matrix, strict=True):
+    file.write(f"{len(words)} {dims}\n".encode())
+    for word, row in zip(words, rows, strict=True):
         file.write(word.encode() + b" " + row.astype("<f4").tobytes() + b"\n")
 
 
@@ -111,12 +142,19 @@ def _refuse(pattern: str, words: Sequence[str], what: str) -> None:
             raise InputError(f"the word {word!r} of row {row} cannot be written to {what}")
 
 
-_WRITERS: dict[str, Callable[[BinaryIO, Sequence[str], WordVectors], Any]] = {
+def _from_matrix(write_rows: RowWriter) -> VectorWriter:
+    return lambda file, words, vectors: write_rows(file, words, vectors.dims, vectors.matrix)
+
+
+_ROW_WRITERS: dict[str, RowWriter] = {
     ".txt": _write_text,
     ".vec": _write_text,
     ".txt.gz": _write_gzip,
     ".vec.gz": _write_gzip,
-    ".bin": _write_word2vec,
+    ".bin": _write_binary,
+}
+_WRITERS: dict[str, VectorWriter] = {
+    **{suffix: _from_matrix(writer) for suffix, writer in _ROW_WRITERS.items()},
     ".npy": _write_npy,
     ".npz": _write_npz,
     ".safetensors": _write_safetensors,

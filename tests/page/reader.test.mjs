@@ -112,6 +112,20 @@ test("near spellings are offered", () => {
   assert.ok(nearSpellings(words, "qeen").includes("queen"));
 });
 
+test("two swapped letters are one edit", () => {
+  const all = ["queens", "the", "queen", "tea"];
+  const bytes = all.map((word) => new TextEncoder().encode(word));
+  const words = {
+    length: all.length,
+    at: (row) => all[row],
+    find: (word) => (all.includes(word) ? all.indexOf(word) : null),
+    bytes: (row) => bytes[row],
+    byteLength: (row) => bytes[row].length,
+  };
+  assert.deepEqual(nearSpellings(words, "teh"), ["the", "tea"]);
+  assert.equal(nearSpellings(words, "quene")[0], "queen");
+});
+
 // -- damage ---------------------------------------------------------------------------------------
 
 test("every truncation is refused", () => {

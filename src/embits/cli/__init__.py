@@ -19,6 +19,10 @@ VERBS = (
 )  # fmt: skip
 
 
+class ClosedPipeError(Exception):
+    """Nobody reads our output any more. No OSError: of those, click makes exit code 1."""
+
+
 class Verbs(click.Group):
     """A group whose commands are imported when they are asked for: a fast start for each."""
 
@@ -30,6 +34,12 @@ class Verbs(click.Group):
             return None
         command: click.Command = importlib.import_module(f"embits.cli.{cmd_name}").command
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise ClosedPipeError from None
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
@@ -44,7 +54,10 @@ def embits() -> None:
 
 
 def main() -> None:
-    """Run the command line: exit code 0, 1 (it could not), 2 (wrong usage) or 130 (Ctrl-C)."""
+    """Run the command line.
+
+    Exit code 0, 1 (it could not), 2 (wrong usage), 130 (Ctrl-C) or 141 (nobody reads its output).
+    """
     warnings.showwarning = _show_warning
     try:
         code = embits.main(standalone_mode=False)
@@ -55,21 +68,15 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         _say("interrupted; nothing is left half-written")
         sys.exit(130)
-    except BrokenPipeError:  # the reader of our output has left (`| head`): be quiet
+    except (BrokenPipeError, ClosedPipeError):  # the reader has left (`| head`): be quiet
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        sys.exit(141)  # 128 + SIGPIPE: what a shell shows for other programs then
     except (EmbitsError, OSError, MemoryError) as error:
-        _say(_one_line(error))
+        from embits.cli.common import one_line
+
+        _say(f"error: {one_line(error)}")
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def _one_line(error: BaseException) -> str:
-    if isinstance(error, MemoryError):
-        return f"error: not enough memory {error}".rstrip()
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"error: {error.filename}: {error.strerror.lower()}"
-    return "error: " + " ".join(str(error).split("\n"))
 
 
 def _say(message: str) -> None:

@@ -19,7 +19,9 @@ from embits.cli.neighbors import as_dicts
 @click.option("-k", type=click.IntRange(min=1), default=5, show_default=True)
 @json_option
 def command(file: Path, a: str, b: str, c: str, k: int, as_json: bool) -> None:
-    """A is to B as C is to what? The closest words to (B AND NOT A) OR C.
+    """A is to B as C is to what?
+
+    The closest words to (B AND NOT A) OR C.
 
     \b
     embits analogy glove.safetensors man king woman

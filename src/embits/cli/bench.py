@@ -10,7 +10,15 @@ import click
 import numpy as np
 
 from embits.binary_vectors import BinaryVectors, load
-from embits.cli.common import FILE, json_option, megabytes, print_json, progress_bar, table
+from embits.cli.common import (
+    FILE,
+    json_option,
+    megabytes,
+    print_json,
+    printable,
+    progress_bar,
+    table,
+)
 from embits.errors import InputError
 from embits.evaluation.top_k_table import (
     TOP,
@@ -39,11 +47,12 @@ def command(
     threads: int,
     as_json: bool,
 ) -> None:
-    """Time top 1, 10 and 50 and loading: the paper's Table 3, with others beside it.
+    """Time searching and loading: the paper's Table 3.
 
-    Each FILE gives the column of its width. Widths without a file are timed on codes of random
-    hyperplanes over the same words (the time does not depend on the method). FAISS is timed
-    where it is installed. NumPy's product takes as many threads as its BLAS is set to.
+    Top 1, 10 and 50, with other programs beside embits. Each FILE gives the column of its width.
+    Widths without a file are timed on codes of random hyperplanes over the same words (the time
+    does not depend on the method). FAISS is timed where it is installed. NumPy's product takes as
+    many threads as its BLAS is set to.
 
     \b
     embits bench glove.safetensors --raw glove.6B.300d.txt
@@ -65,10 +74,9 @@ def command(
     if as_json:
         print_json(facts)
         return
-    what = "floats" if raw else "floats rebuilt from the bits"
-    click.echo(
-        f"{len(first):,} words, {threads} thread(s), {simd()}; milliseconds, medians; {what}"
-    )
+    what = f"of {raw.name}" if raw else "rebuilt from the bits"
+    click.echo(f"{len(first):,} words; threads: {threads}; instruction set: {simd()}")
+    click.echo(printable(f"Median milliseconds of one query; the column of floats is {what}"))
     _show(contenders, unit.nbytes)
 
 

@@ -59,7 +59,8 @@ def command(
     """Turn the float VECTORS of a file into a file of bits.
 
     VECTORS is word2vec, GloVe or fastText text (also .gz, .zip, .xz), word2vec or fastText
-    .bin, .npy with its words beside it, .npz, safetensors, Parquet or JSON.
+    .bin, .npy with its words beside it, .npz, safetensors, Parquet or JSON; gensim:NAME is a
+    model of gensim's downloader.
 
     \b
     embits binarize glove.6B.300d.txt -o glove.safetensors --bits 256

@@ -95,6 +95,19 @@ def _value(text: str) -> Any:
     return text
 
 
+def one_line(error: BaseException) -> str:
+    """What went wrong, for people, in one line.
+
+    >>> one_line(FileNotFoundError(2, "No such file or directory", "a.txt"))
+    'a.txt: no such file or directory'
+    """
+    if isinstance(error, MemoryError):
+        return f"not enough memory {error}".rstrip()
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror.lower()}"
+    return " ".join(str(error).split("\n"))
+
+
 def print_json(value: Any) -> None:
     """One JSON value on standard output."""
     click.echo(json.dumps(value, ensure_ascii=False))

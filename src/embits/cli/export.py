@@ -36,6 +36,10 @@ def command(file: Path, to: str, target: str, options: dict[str, object], as_jso
 
     \b
     embits export glove.safetensors --to npy -o codes.npy
+    embits export glove.safetensors --to faiss -o codes.faiss --option kind=hnsw
+    embits export glove.safetensors --to word2vec -o floats.bin
+    embits export glove.safetensors --to sqlite -o glove.db
+    embits export glove.safetensors --to pgvector -o postgresql:///db --option table=words
     """
     bits = load(file)
     with progress_bar("exporting", quiet=as_json) as progress:
@@ -45,5 +49,5 @@ def command(file: Path, to: str, target: str, options: dict[str, object], as_jso
         print_json(facts)
         return
     rest = [f"{name.replace('_', ' ')} {value}" for name, value in list(facts.items())[4:]]
-    line = f"{len(bits):,} × {bits.n_bits} bits to {target}"
+    line = f"{len(bits):,} × {bits.n_bits} bits to {facts['target']}"
     click.echo(printable(line + (f" ({', '.join(rest)})" if rest else "")))

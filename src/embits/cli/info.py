@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import click
 
 from embits import _core
 from embits.binary_vectors import BinaryVectors, load
-from embits.cli.common import FILE, json_option, megabytes, print_json, table
+from embits.cli.common import FILE, json_option, megabytes, print_json, printable
+
+_COLUMNS = 80
 
 
 @click.command()
@@ -31,8 +34,7 @@ def command(file: Path | None, cpu: bool, as_json: bool) -> None:
     if as_json:
         print_json(facts)
         return
-    rows = [(name.replace("_", " "), _shown(name, value)) for name, value in facts.items()]
-    table(rows, indent="")
+    _show(facts)
 
 
 def describe(path: Path, bits: BinaryVectors) -> dict[str, Any]:
@@ -53,9 +55,21 @@ def describe(path: Path, bits: BinaryVectors) -> dict[str, Any]:
     }
 
 
+def _show(facts: dict[str, Any]) -> None:
+    """Names to the left, and what they are beside them, long lines folded."""
+    width = max(map(len, facts)) + 2
+    for name, value in facts.items():
+        lines = textwrap.wrap(
+            printable(_shown(name, value)), _COLUMNS - width, break_on_hyphens=False
+        )
+        click.echo(f"{name.replace('_', ' '):<{width}}" + f"\n{'':<{width}}".join(lines))
+
+
 def _shown(name: str, value: Any) -> str:
     if name in ("bytes", "float_bytes"):
         return f"{value:,} ({megabytes(value)})"
     if isinstance(value, dict):
         return ", ".join(f"{key}={item}" for key, item in value.items())
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -18,7 +18,9 @@ from embits.cli.common import file_argument, json_option, print_json, table
 @click.option("-k", type=click.IntRange(min=1), default=10, show_default=True)
 @json_option
 def command(file: Path, words: tuple[str, ...], k: int, as_json: bool) -> None:
-    """The K closest words to each WORD in FILE, by the share of bits that agree.
+    """The closest words to each WORD, by bits that agree.
+
+    The K words of FILE with the largest share of bits that agree.
 
     \b
     embits neighbors glove.safetensors queen

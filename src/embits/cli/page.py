@@ -19,7 +19,9 @@ from embits.page import write_page
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to serve it on.")
 @json_option
 def command(file: Path, output: Path | None, show: bool, port: int, as_json: bool) -> None:
-    """Write a static page that searches FILE in the visitor's browser, also offline.
+    """Write a static page that searches FILE in the browser.
+
+    All of it runs on the visitor's device, also offline.
 
     Any static web server can serve the folder. With --open and no folder, the page lasts as long
     as the command.

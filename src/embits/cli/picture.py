@@ -21,10 +21,11 @@ from embits.evaluation.picture import N_WORDS, bit_picture
 )
 @json_option
 def command(file: Path, words: tuple[str, ...], output: Path, n: int, as_json: bool) -> None:
-    """Draw the bits of the words closest to each WORD, and below them of the furthest, as a PNG.
+    """Draw the bits of the words closest to each WORD.
 
-    A row of pixels is a word, a column a bit: red is 1, white is 0. Vertical stripes above are
-    bits that neighbors share. Several words stand one below the other, in the order given.
+    The furthest words stand below them, as in the paper's figure. A row of pixels is a word, a
+    column a bit: red is 1, white is 0. Vertical stripes above are bits that neighbors share.
+    Several words stand one below the other, in the order given.
 
     \b
     embits picture glove.safetensors queen -o queen.png

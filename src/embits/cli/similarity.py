@@ -16,7 +16,9 @@ from embits.cli.common import file_argument, json_option, print_json
 @click.argument("b")
 @json_option
 def command(file: Path, a: str, b: str, as_json: bool) -> None:
-    """The share of bits that agree between the words A and B (Sokal-Michener).
+    """The share of bits that agree between the words A and B.
+
+    This is the similarity of Sokal and Michener, from 0 to 1.
 
     \b
     embits similarity glove.safetensors car automobile

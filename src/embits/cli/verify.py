@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from embits.binary_vectors import load
-from embits.cli.common import file_argument, json_option, print_json
+from embits.cli.common import file_argument, json_option, one_line, print_json
+from embits.errors import EmbitsError
 
 
 @click.command()
@@ -19,7 +20,12 @@ def command(file: Path, as_json: bool) -> None:
     \b
     embits verify glove.safetensors
     """
-    bits = load(file, verify=True)
+    try:
+        bits = load(file, verify=True)
+    except (EmbitsError, OSError) as error:
+        if as_json:
+            print_json({"file": str(file), "ok": False, "error": one_line(error)})
+        raise
     if as_json:
         print_json({"file": str(file), "words": len(bits), "bits": bits.n_bits, "ok": True})
     else:

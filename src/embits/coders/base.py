@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.coders.columns import column_names, in_container, name_mismatch, names_out
 from embits.errors import FormatError, InputError, NotFittedError
 from embits.foreign_arrays import to_numpy
 from embits.pretrained import Pretrained
@@ -79,7 +80,15 @@ class Coder(Pretrained, ABC):
         Args:
             X: Vectors of shape (n, dims). A PyTorch tensor in a GPU's memory is encoded there.
             device: "cpu", or a GPU such as "cuda" (the extra `gpu`), which gives the same codes.
+
+        Returns:
+            An array, or a data frame where `set_output` or scikit-learn's configuration asks
+            for one.
         """
+        return in_container(self, self.pack(X, device=device), X)
+
+    def pack(self, X: Any, *, device: str = "cpu") -> NDArray[np.uint8]:
+        """What `transform` gives, always as an array."""
         self.check_fitted()
         if getattr(X, "is_cuda", False) and device == "cpu":
             device = str(X.device)
@@ -180,7 +189,7 @@ class Coder(Pretrained, ABC):
 
     def check_vectors(self, X: Any, *, fitting: bool = False) -> NDArray[Any]:
         """`X` as a 2-d array of finite numbers; not copied, and read in blocks (maybe mapped)."""
-        names = _column_names(X)
+        names = column_names(X)
         array = _as_numbers(X)
         if array.ndim != 2:
             raise InputError(
@@ -232,7 +241,7 @@ class Coder(Pretrained, ABC):
             )
         fitted = getattr(self, "feature_names_in_", None)
         if names is not None and fitted is not None and not np.array_equal(names, fitted):
-            raise InputError(_name_mismatch(names, fitted))
+            raise InputError(name_mismatch(names, fitted))
 
     # -- the contract of a scikit-learn estimator ------------------------------------------------
 
@@ -254,6 +263,21 @@ class Coder(Pretrained, ABC):
                     f"{', '.join(self.param_names())}"
                 )
             setattr(self, name, value)
+        return self
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the columns of `transform`: one for each byte of a code.
+
+        Args:
+            input_features: Names of the columns of `X`, checked and not used.
+        """
+        self.check_fitted()
+        return names_out(self, self.n_bytes_, input_features)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Say what `transform` returns: "default" (an array), "pandas" or "polars"; None keeps."""
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}
         return self
 
     def __repr__(self) -> str:
@@ -351,26 +375,3 @@ def _as_numbers(X: Any) -> NDArray[Any]:
     if array.dtype.kind not in "fiub":
         raise InputError(f"vectors are {array.dtype}, expected numbers")
     return array
-
-
-def _column_names(X: Any) -> NDArray[Any] | None:
-    """Column names of a data frame whose columns are all strings, as scikit-learn takes them."""
-    columns = getattr(X, "columns", None)
-    if columns is None or not all(isinstance(name, str) for name in columns):
-        return None
-    return np.asarray(list(columns), dtype=object)
-
-
-def _name_mismatch(names: NDArray[Any], fitted: NDArray[Any]) -> str:
-    """The message scikit-learn gives for columns that differ from those at fit."""
-    message = "The feature names should match those that were passed during fit.\n"
-    unseen = sorted(set(names) - set(fitted))
-    missing = sorted(set(fitted) - set(names))
-    if unseen:
-        message += "Feature names unseen at fit time:\n" + "".join(f"- {n}\n" for n in unseen)
-    if missing:
-        message += "Feature names seen at fit time, yet now missing:\n"
-        message += "".join(f"- {n}\n" for n in missing)
-    if not unseen and not missing:
-        message += "Feature names must be in the same order as they were in fit.\n"
-    return message

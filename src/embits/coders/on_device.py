@@ -47,7 +47,7 @@ def encode(coder: Coder, X: Any, device: str) -> NDArray[np.uint8]:
             coder.check_vectors(_host(X))  # names the row
         codes[start : start + size] = on.get(_packed(on.xp, scores))
         again = np.flatnonzero(on.get(_in_doubt(on.xp, scores)))
-        codes[start + again] = coder.transform(_host(block[again]))
+        codes[start + again] = coder.pack(_host(block[again]))
     return codes
 
 

@@ -22,7 +22,12 @@ Progress: TypeAlias = Callable[[int, int], None]
 Facts: TypeAlias = dict[str, Any]
 
 EXPORTERS = {
+    "faiss": "embits.integrations.faiss",
     "npy": "embits.integrations.npy",
+    "paper": "embits.integrations.paper",
+    "pgvector": "embits.integrations.pgvector",
+    "sqlite": "embits.integrations.sqlite",
+    "word2vec": "embits.integrations.word2vec",
 }
 
 

@@ -9,8 +9,7 @@ import numpy as np
 from embits.atomic import replacing
 from embits.binary_vectors import BinaryVectors
 from embits.integrations import Facts, Progress
-from embits.vocabulary import RowNumbers
-from embits.writers import write_words
+from embits.integrations.beside import write_words_beside
 
 
 def export(bits: BinaryVectors, target: str, *, progress: Progress | None = None) -> Facts:
@@ -22,8 +21,7 @@ def export(bits: BinaryVectors, target: str, *, progress: Progress | None = None
         progress: Not called: it is one write.
     """
     path = Path(target)
-    if not isinstance(bits.words, RowNumbers):
-        write_words(path.with_suffix(".words"), bits.words)
     with replacing(path) as file:
         np.save(file, bits.codes, allow_pickle=False)
+        write_words_beside(path, bits.words)
     return {"bytes": path.stat().st_size}

@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 from embits.errors import InputError, ReadError
+from embits.readers.gensim_models import downloaded, model_name
 from embits.readers.source import DAMAGED_ARCHIVE, OnBad, Progress, Source, Stream
 from embits.readers.words_file import Words
 from embits.vectors import WordVectors
@@ -46,7 +47,8 @@ def read_vectors(
     JSON `{word: [numbers]}`. Words of a `.npy` or safetensors matrix are looked for beside it.
 
     Args:
-        path: The file.
+        path: The file; or "gensim:NAME", a model of `gensim.downloader`, which fetches it where
+            it is not there yet.
         limit: Read the first rows only, this many.
         words: The words of a file that holds only a matrix: a sequence, or the path of a file.
         on_bad: "raise" refuses a file with a bad row; "skip" leaves bad rows out and warns.
@@ -80,6 +82,8 @@ def read_vectors(
         raise InputError(f"limit is {limit!r}, expected 1 or more, or None for all rows")
     if on_bad not in ("raise", "skip"):
         raise InputError(f'on_bad is {on_bad!r}, expected "raise" or "skip"')
+    if (name := model_name(path)) is not None:
+        path = downloaded(name)
     source = Source(Path(path), limit, on_bad, progress)
     try:
         vectors = _read(source, words)

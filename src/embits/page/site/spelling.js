@@ -26,17 +26,23 @@ export function nearSpellings(words, word, most = 3) {
   return [...new Set(near)].slice(0, most).map((row) => words.at(row));
 }
 
-/** Levenshtein distance of two byte strings, or anything above `within` once it is above. */
+/**
+ * Edits between two byte strings, a swap of neighbors being one, or anything above `within` once
+ * it is above.
+ */
 function distance(a, b, within) {
-  const row = new Uint8Array(b.length + 1);
-  for (let j = 1; j <= b.length; j++) row[j] = j;
+  let row = Uint8Array.from({ length: b.length + 1 }, (_, j) => j);
+  let above = new Uint8Array(b.length + 1);
+  let aboveThat = new Uint8Array(b.length + 1);
   for (let i = 1; i <= a.length; i++) {
-    let diagonal = row[0];
+    [aboveThat, above, row] = [above, row, aboveThat];
     let least = (row[0] = i);
     for (let j = 1; j <= b.length; j++) {
-      const above = row[j];
-      row[j] = Math.min(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] === b[j - 1] ? 0 : 1));
-      diagonal = above;
+      const replaced = above[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1);
+      row[j] = Math.min(above[j] + 1, row[j - 1] + 1, replaced);
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
+        row[j] = Math.min(row[j], aboveThat[j - 2] + 1);
+      }
       least = Math.min(least, row[j]);
     }
     if (least > within) return within + 1;

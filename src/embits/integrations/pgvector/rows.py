@@ -1,0 +1,98 @@
+"""Rows in Postgres' binary COPY format, built by NumPy a block at a time.
+
+A row is its number of fields, then each field's length and bytes, all big-endian. All but the
+word has one size, so the fixed parts of a block are one structured array, and the words, which
+lie one after the other in the vocabulary, are put between them in one step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.binary_vectors import BinaryVectors
+from embits.errors import FormatError, InputError
+from embits.vocabulary import RowNumbers, Vocabulary
+
+HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)  # no flags, no extension of the header
+TRAILER = b"\xff\xff"
+BLOCK_ROWS = 16384
+
+
+def binary_rows(bits: BinaryVectors) -> Iterator[tuple[int, bytes]]:
+    """Blocks of rows (id, code, word), or (id, code) without words, and the rows done with each.
+
+    Raises:
+        FormatError: The words' ends do not fit their text.
+    """
+    for start in range(0, len(bits), BLOCK_ROWS):
+        rows = slice(start, min(start + BLOCK_ROWS, len(bits)))
+        heads = _fixed_parts(bits, rows)
+        if isinstance(bits.words, RowNumbers):
+            yield rows.stop, heads.tobytes()
+            continue
+        text, sizes = _text(bits.words, rows)
+        heads["word_size"] = sizes
+        yield rows.stop, _interleave(heads, text, sizes)
+
+
+def refuse_nul(words: Vocabulary | RowNumbers) -> None:
+    """Refuse words that Postgres' text cannot hold.
+
+    Raises:
+        InputError: A word has the character NUL in it.
+    """
+    if isinstance(words, RowNumbers):
+        return
+    places = np.flatnonzero(words.text == 0)
+    if len(places):
+        row = int(np.searchsorted(words.ends, places[0], side="right"))
+        raise InputError(
+            f"the word {words[row]!r} of row {row} has a NUL character, which Postgres cannot store"
+        )
+
+
+def longest_word(words: Vocabulary) -> int:
+    """Bytes of the longest word."""
+    return int(np.diff(words.ends.astype(np.int64), prepend=0).max(initial=0))
+
+
+def _fixed_parts(bits: BinaryVectors, rows: slice) -> NDArray[np.void]:
+    has_words = not isinstance(bits.words, RowNumbers)
+    width = bits.codes.shape[1]
+    fields = [("fields", ">i2"), ("id_size", ">i4"), ("id", ">i8"), ("code_size", ">i4"),
+              ("n_bits", ">i4"), ("code", "u1", (width,))]  # fmt: skip
+    if has_words:
+        fields.append(("word_size", ">i4"))
+    heads = np.empty(rows.stop - rows.start, dtype=np.dtype(fields))
+    heads["fields"] = 2 + has_words
+    heads["id_size"] = 8
+    heads["id"] = np.arange(rows.start, rows.stop)
+    heads["code_size"] = 4 + width
+    heads["n_bits"] = bits.n_bits
+    heads["code"] = bits.codes[rows]
+    return heads
+
+
+def _text(words: Vocabulary, rows: slice) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The words of these rows as they lie in the vocabulary, and the bytes of each."""
+    first = int(words.ends[rows.start - 1]) if rows.start else 0
+    ends = words.ends[rows].astype(np.int64)
+    sizes = np.diff(ends, prepend=first)
+    if (sizes < 0).any() or ends[-1] > len(words.text):
+        raise FormatError("damaged: the words' ends do not fit their text")
+    return words.text[first : int(ends[-1])], sizes
+
+
+def _interleave(
+    heads: NDArray[np.void], text: NDArray[np.uint8], sizes: NDArray[np.int64]
+) -> bytes:
+    """Each row's fixed part followed by its word."""
+    runs = np.stack([np.full_like(sizes, heads.itemsize), sizes], axis=1).ravel()
+    is_word = np.repeat(np.tile([False, True], len(sizes)), runs)
+    rows = np.empty(len(is_word), dtype=np.uint8)
+    rows[~is_word] = heads.view(np.uint8)
+    rows[is_word] = text
+    return rows.tobytes()

@@ -1,0 +1,63 @@
+"""Codes as features: a step that spreads packed bits out for a classifier of scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.errors import InputError, MissingExtraError
+
+
+def unpack_bits(n_bits: int | None = None) -> Any:
+    """A step of a `Pipeline` that turns packed codes into one column of 0 or 1 for each bit.
+
+    Args:
+        n_bits: Bits of a code; None takes all bits of its bytes, the padding too, which is
+            always 0.
+
+    Returns:
+        A `sklearn.preprocessing.FunctionTransformer`, whose `inverse_transform` packs again.
+
+    Raises:
+        MissingExtraError: scikit-learn is not installed.
+
+    Example:
+        >>> import numpy as np, embits
+        >>> from sklearn.pipeline import make_pipeline
+        >>> steps = make_pipeline(embits.RandomHyperplanes(n_bits=12), unpack_bits(12))
+        >>> steps.fit_transform(np.eye(3)).shape
+        (3, 12)
+    """
+    try:
+        from sklearn.preprocessing import FunctionTransformer
+    except ImportError:
+        raise MissingExtraError("unpack_bits", "sklearn") from None
+    return FunctionTransformer(
+        _unpack,
+        inverse_func=_pack,
+        kw_args={"n_bits": n_bits},
+        feature_names_out=_names,
+        check_inverse=False,
+    )
+
+
+def _unpack(codes: Any, n_bits: int | None) -> NDArray[np.uint8]:
+    codes = np.asarray(codes)
+    if codes.dtype != np.uint8 or codes.ndim != 2:
+        raise InputError(
+            f"codes are {codes.dtype} of shape {codes.shape}, expected packed uint8 (n, width)"
+        )
+    if n_bits is not None and not 0 < n_bits <= 8 * codes.shape[1]:
+        raise InputError(f"n_bits is {n_bits} for codes of {8 * codes.shape[1]} bits")
+    return np.unpackbits(codes, axis=1, count=n_bits)
+
+
+def _pack(bits: Any) -> NDArray[np.uint8]:
+    return np.packbits(np.asarray(bits, dtype=np.uint8), axis=1)
+
+
+def _names(transformer: Any, _: Any) -> list[str]:
+    n_bits = transformer.kw_args["n_bits"] or 8 * transformer.n_features_in_
+    return [f"bit{i}" for i in range(n_bits)]

@@ -1,0 +1,37 @@
+"""Rebuilt floats as word2vec files, for everything that reads those."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.binary_vectors import BinaryVectors
+from embits.coders.base import blocks
+from embits.integrations import Facts, Progress
+from embits.writers import write_word2vec
+
+
+def export(bits: BinaryVectors, target: str, *, progress: Progress | None = None) -> Facts:
+    """Write the floats that the codes decode to, block by block, whole or not at all.
+
+    Args:
+        bits: What to decode; the matrix of all floats is never in memory.
+        target: `.bin` is word2vec binary, `.txt` and `.vec` are text, with `.gz` compressed.
+        progress: Called with (rows done, rows) as they are written.
+
+    Raises:
+        InputError: Another suffix, or a word that the format cannot hold.
+    """
+    path = Path(target)
+    write_word2vec(path, bits.words, bits.dims, _decoded_rows(bits, progress))
+    return {"dims": bits.dims, "bytes": path.stat().st_size}
+
+
+def _decoded_rows(bits: BinaryVectors, progress: Progress | None) -> Iterator[NDArray[np.float32]]:
+    for rows in blocks(len(bits)):
+        yield from bits.decode(bits.codes[rows])
+        if progress is not None:
+            progress(rows.stop, len(bits))

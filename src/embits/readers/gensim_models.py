@@ -1,0 +1,109 @@
+"""gensim's vectors: objects in memory, and the models that its downloader knows by name.
+
+`gensim:NAME` is looked up by `gensim.downloader`, which keeps what it has fetched in
+$GENSIM_DATA_DIR. Only its file of vectors is used, read like any other: the program that comes
+with each model, which `gensim.downloader.load` would run, is not run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import logging
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from embits.errors import MissingExtraError, ReadError
+from embits.subwords import Subwords
+from embits.vectors import WordVectors
+
+PREFIX = "gensim:"
+
+
+class KeyedVectors(Protocol):
+    """What is taken for gensim's `KeyedVectors`, which is not imported to find out."""
+
+    index_to_key: Sequence[Any]
+    vectors: NDArray[Any]
+
+
+def from_keyed_vectors(keyed: KeyedVectors) -> WordVectors:
+    """The words and vectors of a `KeyedVectors`; those of fastText bring their subwords along.
+
+    Keys that are numbers, as those of documents are, become words; where they are just the
+    numbers of the rows, rows go by them. Rows that were allocated and never filled are left out.
+    """
+    keys = list(keyed.index_to_key)
+    filled = [row for row, key in enumerate(keys) if key is not None]
+    matrix = keyed.vectors[: len(keys)]
+    if len(filled) < len(keys):
+        keys, matrix = [keys[row] for row in filled], matrix[filled]
+    words = None if keys == list(range(len(keys))) else [str(key) for key in keys]
+    return WordVectors(words, matrix, _subwords(keyed))
+
+
+def _subwords(keyed: Any) -> Subwords | None:
+    buckets = getattr(keyed, "vectors_ngrams", None)
+    if buckets is None or len(buckets) == 0 or keyed.max_n < 1:
+        return None
+    return Subwords(buckets, minn=int(keyed.min_n), maxn=int(keyed.max_n))
+
+
+def model_name(path: str | os.PathLike[str]) -> str | None:
+    """The NAME of `gensim:NAME`, or None for a path; a file that is called so comes first."""
+    text = os.fspath(path)
+    is_name = text.startswith(PREFIX) and not Path(text).exists()
+    return text.removeprefix(PREFIX) if is_name else None
+
+
+def downloaded(name: str) -> Path:
+    """The file of vectors of a model, fetched by gensim where it is not there yet.
+
+    Raises:
+        ReadError: gensim knows no such model, or could not fetch it.
+        MissingExtraError: gensim is not installed.
+    """
+    try:
+        import gensim.downloader as gensim
+    except ImportError:
+        raise MissingExtraError(f"{PREFIX}{name}", "gensim") from None
+    with _hushed():
+        try:
+            known = gensim.info(show_only_latest=False)
+        except Exception as error:  # noqa: BLE001 - gensim raises plain Exception
+            raise _refusal(name, f"gensim's list of models cannot be had: {error}") from None
+        models, corpora = known.get("models", {}), known.get("corpora", {})
+        if name in corpora:
+            raise _refusal(name, "gensim has a corpus of texts by that name, expected vectors")
+        if name not in models:
+            near = difflib.get_close_matches(name, models, cutoff=0.5)
+            hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
+            raise _refusal(name, f"gensim has no model of that name{hint}")
+        try:
+            path = Path(gensim.load(name, return_path=True))
+        except Exception as error:  # noqa: BLE001 - gensim raises plain Exception
+            raise _refusal(name, f"gensim could not fetch it: {error}") from None
+    if not path.is_file():
+        raise _refusal(name, f"there is no {path}; without its folder, gensim fetches it again")
+    return path
+
+
+def _refusal(name: str, reason: str) -> ReadError:
+    return ReadError(f"{PREFIX}{name}: {' '.join(reason.split())}")
+
+
+@contextlib.contextmanager
+def _hushed() -> Iterator[None]:
+    """gensim's progress on standard error, and none of its tracebacks for lack of a network."""
+    logger = logging.getLogger("gensim.downloader")
+    before, logger.disabled = logger.disabled, True
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        logger.disabled = before
