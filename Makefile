@@ -5,14 +5,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/*)
 
-.PHONY: demo test test-gpu lint build bench fuzz sanitize large soak damage clean help
+.PHONY: demo test test-gpu lint coverage build docs wheel wheel-aarch64 cross bench fuzz sanitize large soak damage clean help
 
 help:
 	@echo "make demo   binarize real GloVe vectors and look at them"
 	@echo "make test   check style and types, run the tests"
+	@echo "make docs   build the docs site into site/; warnings are errors"
 	@echo "make test-gpu  the tests that need PyTorch, on a GPU where there is one"
 	@echo "make bench  time reading, binarizing, starting and searching, as ratios"
 	@echo "make fuzz sanitize large soak damage   the long runs behind docs/trust.md"
+	@echo "make wheel  the sdist and the wheel, audited, installed elsewhere and asked there"
+	@echo "make wheel-aarch64 cross   the same for another processor; the core for all platforms"
+	@echo "make coverage   what the tests run, and the lines they do not"
 	@echo "make clean  remove what the others made"
 
 build: $(VENV)/built
@@ -33,7 +37,7 @@ $(VENV)/demo: $(VENV)/built
 	@touch $@
 
 $(VENV)/test: $(VENV)/built
-	$(BIN)/python -m pip install --quiet --group test --group lint
+	$(BIN)/python -m pip install --quiet --group test --group lint --group docs
 	@touch $@
 
 demo: $(VENV)/demo
@@ -43,6 +47,7 @@ lint: $(VENV)/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 
 # The browser page's tests need Node.js and Chromium; where they are missing, pytest says so.
 tests/page/node_modules: tests/page/package-lock.json
@@ -54,10 +59,31 @@ tests/page/node_modules: tests/page/package-lock.json
 test: lint tests/page/node_modules
 	$(BIN)/python -m pytest -q
 
+docs: $(VENV)/test
+	$(BIN)/python -m mkdocs build --strict
+	@echo "the docs are in site/: open site/index.html"
+
 # PyTorch is several gigabytes, so these are not part of `make test`.
 test-gpu: $(VENV)/test
 	$(BIN)/python -m pip install --quiet --editable '.[gpu]' triton
 	$(BIN)/python -m pytest -q tests/test_gpu.py tests/test_near_lossless.py
+
+# Lines and branches, the command line's processes too; it names what is not run.
+coverage: $(VENV)/test tests/page/node_modules
+	$(BIN)/python -m pip install --quiet "pytest-cov>=6" "coverage>=7.10"
+	$(BIN)/python -m pytest -q --cov --cov-report=term-missing:skip-covered
+
+wheel: $(BIN)/python
+	$(BIN)/python -m pip install --quiet --group wheel
+	PATH="$(CURDIR)/$(BIN):$$PATH" stress/wheel.sh $(BIN)/python
+
+# The native core for every platform that has wheels, by a compiler that knows them all.
+cross: $(BIN)/python
+	$(BIN)/python -m pip install --quiet ziglang
+	$(BIN)/python stress/cross.py
+
+wheel-aarch64:
+	stress/aarch64_wheel.sh $(PYTHON)
 
 bench: $(VENV)/test $(VENV)/demo
 	$(BIN)/python -m pip install --quiet --editable '.[faiss,gensim]'
@@ -84,4 +110,4 @@ damage: $(VENV)/test
 	$(BIN)/python benchmarks/damage.py --write
 
 clean:
-	rm -rf $(VENV) build dist embits-demo tests/page/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site embits-demo tests/page/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis

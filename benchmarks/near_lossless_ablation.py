@@ -72,7 +72,7 @@ def without_term(number: int) -> Iterator[None]:
         yield
 
 
-def any_rows(n: int, rng: np.random.Generator) -> np.ndarray:
+def any_rows(n: int, dims: int, rng: np.random.Generator) -> np.ndarray:
     return np.sort(rng.choice(n, min(n, neighborhoods.SAMPLE_ROWS), replace=False))
 
 

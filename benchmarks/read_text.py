@@ -1,15 +1,16 @@
 """How much faster than gensim text vectors are read, and with how much memory.
 
-    python benchmarks/read_text.py [VECTORS] [--runs 5]
+    python benchmarks/read_text.py [VECTORS] [--runs 5] [--out benchmarks/results]
 
-VECTORS is a text file with a word2vec header; without it one is made: 20,000 words of 300
-dimensions. Times are medians in one process, in turns; peak memory is that of a fresh process
-which does nothing but read, less what it had before.
+Writes read_text.json into --out. VECTORS is a text file with a word2vec header; without it one is
+made: 20,000 words of 300 dimensions. Times are medians in one process, in turns; peak memory is
+that of a fresh process which does nothing but read, less what it had before.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import resource
 import statistics
 import subprocess
@@ -30,6 +31,7 @@ def main() -> None:
     )
     parser.add_argument("vectors", nargs="?", type=Path)
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--out", type=Path)
     parser.add_argument("--peak-of", choices=READERS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.peak_of:
@@ -37,7 +39,9 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         path = arguments.vectors or write_synthetic(Path(folder, "synthetic.vec"))
-        compare(path, arguments.runs)
+        facts = compare(path, arguments.runs)
+    if arguments.out:
+        (arguments.out / "read_text.json").write_text(json.dumps(facts, indent=1) + "\n")
 
 
 def read_with_embits(path: Path) -> tuple[int, int]:
@@ -57,7 +61,7 @@ READERS: dict[str, Callable[[Path], tuple[int, int]]] = {
 }
 
 
-def compare(path: Path, runs: int) -> None:
+def compare(path: Path, runs: int) -> dict[str, float]:
     shape = read_with_embits(path)
     size = path.stat().st_size
     matrix_bytes = 4 * shape[0] * shape[1]
@@ -78,8 +82,15 @@ def compare(path: Path, runs: int) -> None:
             f"{name}: {median:7.3f} s ({min(times[name]):.3f} to {max(times[name]):.3f}), "
             f"{size / median / 1e6:4.0f} MB/s, peak {peak / matrix_bytes:.2f} x the matrix"
         )
-    ratio = statistics.median(times["gensim"]) / statistics.median(times["embits"])
-    print(f"ratio: {ratio:.1f} x gensim (the bar is 10)")
+    ours, gensims = (statistics.median(times[name]) for name in ("embits", "gensim"))
+    print(f"ratio: {gensims / ours:.1f} x gensim (the bar is 10)")
+    return {
+        "words": shape[0],
+        "dims": shape[1],
+        "embits_s": round(ours, 4),
+        "gensim_s": round(gensims, 3),
+        "ratio": round(gensims / ours, 1),
+    }
 
 
 def peak_bytes(read: Callable[[Path], tuple[int, int]], path: Path) -> int:

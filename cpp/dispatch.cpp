@@ -17,6 +17,8 @@
 #endif
 
 namespace embits {
+
+extern const Kernels kAvx2, kAvx512, kNeon;
 namespace {
 
 #ifdef EMBITS_X86
@@ -76,7 +78,7 @@ Features features() {
 #endif
 
 struct Tables {
-    const Kernels* list[5] = {};
+    const Kernels* list[8] = {};
     size_t count = 0;
 
     Tables() {

@@ -40,10 +40,7 @@ struct Kernels {
                              uint32_t limit, Hit* hits);
 };
 
-extern const Kernels kPortable;
-extern const Kernels kAvx2;
-extern const Kernels kAvx512;
-extern const Kernels kNeon;
+extern const Kernels kPortable;  // the others are named in dispatch.cpp
 
 // The tables this processor can run, slowest first; the list ends with a null pointer.
 const Kernels* const* available_kernels();

@@ -266,6 +266,7 @@ size_t weighted_below(const uint8_t* codes, size_t n, size_t width, WeightedQuer
 
 }  // namespace
 
+extern const Kernels kAvx2;  // dispatch.cpp lists it
 const Kernels kAvx2 = {"avx2", below, weighted_below};
 
 }  // namespace embits

@@ -332,6 +332,7 @@ size_t weighted_below(const uint8_t* codes, size_t n, size_t width, WeightedQuer
 
 }  // namespace
 
+extern const Kernels kAvx512;  // dispatch.cpp lists it
 const Kernels kAvx512 = {"avx512", below, weighted_below};
 
 }  // namespace embits

@@ -117,6 +117,7 @@ size_t weighted_below(const uint8_t* codes, size_t n, size_t width, WeightedQuer
 
 }  // namespace
 
+extern const Kernels kNeon;  // dispatch.cpp lists it
 const Kernels kNeon = {"neon", below, weighted_below};
 
 }  // namespace embits

@@ -122,6 +122,12 @@ static void bind_words(nb::module_& m) {
         },
         "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert());
     m.def(
+        "repeated_words",
+        [](Array<const uint8_t> text, Array<const uint64_t> ends, Array<const uint64_t> order) {
+            return embits::repeated_words(text.data(), ends.data(), ends.shape(0), order.data());
+        },
+        "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert());
+    m.def(
         "near_spellings",
         [](Array<const uint8_t> text, Array<const uint64_t> ends, nb::bytes word,
            unsigned max_edits, size_t most) {

@@ -55,6 +55,20 @@ void word_order(const uint8_t* text, const uint64_t* ends, size_t n, uint64_t* o
     });
 }
 
+std::vector<uint64_t> repeated_words(const uint8_t* text, const uint64_t* ends, size_t n,
+                                     const uint64_t* order) {
+    std::vector<uint64_t> repeated;
+    for (size_t place = 1; place < n; ++place) {
+        uint64_t a = order[place - 1], b = order[place];
+        uint64_t start_a = a ? ends[a - 1] : 0, start_b = b ? ends[b - 1] : 0;
+        uint64_t size = ends[a] - start_a;
+        if (size == ends[b] - start_b && std::memcmp(text + start_a, text + start_b, size) == 0)
+            repeated.push_back(b);
+    }
+    std::sort(repeated.begin(), repeated.end());
+    return repeated;
+}
+
 std::vector<size_t> near_spellings(const uint8_t* text, size_t text_size, const uint64_t* ends,
                                    size_t n, const uint8_t* word, size_t word_size,
                                    unsigned max_edits, size_t most) {

@@ -11,6 +11,10 @@ namespace embits {
 // order. The ends must lie in the text and must not run backwards.
 void word_order(const uint8_t* text, const uint64_t* ends, size_t n, uint64_t* order);
 
+// The rows, ascending, whose word an earlier row has too; `order` is that of `word_order`.
+std::vector<uint64_t> repeated_words(const uint8_t* text, const uint64_t* ends, size_t n,
+                                     const uint64_t* order);
+
 // Rows of the words at most `max_edits` byte edits away from `word` (1 to 64 bytes), the fewest
 // edits first and then in row order, `most` of them. An edit puts in, takes out or replaces a byte,
 // or swaps two neighbors. A word whose ends do not lie in the text is

@@ -9,16 +9,7 @@ import numpy as np
 import pytest
 
 import embits
-
-
-def run(*args, **kwargs):
-    return subprocess.run(
-        [sys.executable, "-m", "embits", *map(str, args)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        **kwargs,
-    )
+from tests.program import run
 
 
 def answer(*args):

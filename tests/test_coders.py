@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import embits
 from embits.coders import METHODS, coder_class
+from embits.errors import InputError
 from tests.conftest import clustered
 
 X = clustered()
@@ -177,3 +178,11 @@ def test_search_lambda_takes_the_weight_with_the_smallest_losses():
     best, losses = embits.search_lambda(X, n_bits=32, lambdas=(0.5, 1.0, 2.0), epochs=2)
     assert set(losses) == {0.5, 1.0, 2.0}
     assert losses[best] == min(losses.values())
+
+
+def test_a_code_has_a_most_number_of_bits():
+    for method in ("lsh", "near-lossless", "paper", "itq", "sparse"):
+        with pytest.raises(InputError, match="n_bits is 65,537, expected 65,536 at most"):
+            embits.binarize(np.eye(3), 65_537, method)
+    with pytest.raises(InputError, match="65,536 at most"):
+        embits.RandomHyperplanes(n_bits=10**9).fit(np.eye(3))

@@ -4,8 +4,6 @@ import csv
 import html.parser
 import json
 import struct
-import subprocess
-import sys
 import zlib
 
 import numpy as np
@@ -23,6 +21,7 @@ from embits.evaluation.picture import bit_picture, bit_rows
 from embits.evaluation.report import write_report
 from embits.evaluation.spaces import BitSpace, as_space
 from embits.evaluation.words import Lookup
+from tests.program import run
 
 
 @pytest.fixture(scope="module")
@@ -50,16 +49,6 @@ def small_data(tmp_path_factory):
             )
             (folder / "classification" / name / f"{part}.csv").write_text("\n".join(rows) + "\n")
     return folder
-
-
-def run(*args, **kwargs):
-    return subprocess.run(
-        [sys.executable, "-m", "embits", *map(str, args)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        **kwargs,
-    )
 
 
 # -- classification --------------------------------------------------------------------------------

@@ -45,11 +45,19 @@ def folder(tmp_path, monkeypatch):
     words = [*WORDS, *(f"word{i}" for i in range(300))]
     vectors = embits.WordVectors(words, rng.normal(0, 0.4, (len(words), 100)).astype("f4"))
     embits.write_vectors(tmp_path / "glove.6B.100d.txt", vectors)
-    embits.binarize(vectors, n_bits=64, method="lsh").save(tmp_path / "glove.safetensors")
+    bits = embits.binarize(vectors, n_bits=64, method="lsh")
+    bits.save(tmp_path / "glove.safetensors")
+    (tmp_path / "embits-demo").mkdir()
+    bits.save(tmp_path / "embits-demo/glove.256.safetensors")
+    np.save(tmp_path / "sentences.npy", rng.normal(size=(300, 384)).astype("f4"))
     (tmp_path / "data/similarity").mkdir(parents=True)
     (tmp_path / "data/similarity/MEN.txt").write_text("queen king 9\ncar paris 1\ncar man 2\n")
     (tmp_path / "data/analogy").mkdir()
     (tmp_path / "data/analogy/questions-words.txt").write_text(": x\nfrance paris japan tokyo\n")
+    pa = pytest.importorskip("pyarrow")
+    (tmp_path / "embeddings").mkdir()
+    table = pa.table({"id": range(len(words)), "vector": list(vectors.matrix)})
+    pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "embeddings/0.parquet")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -167,7 +167,7 @@ def test_a_fit_ends_early_when_the_held_out_recall_stops_rising():
 
 def test_only_a_sample_is_looked_at(monkeypatch):
     monkeypatch.setattr(neighborhoods, "SAMPLE_ROWS", 200)
-    rows = neighborhoods.sample_rows(1000, np.random.default_rng(0))
+    rows = neighborhoods.sample_rows(1000, 20, np.random.default_rng(0))
     assert len(set(rows)) == 200
     assert set(range(100)) <= set(rows)
     assert rows.max() > 500
@@ -210,7 +210,7 @@ def test_shaping_folds_into_the_weights_and_back():
             weights = weights - weights @ gone @ gone.T
         bias = rng.normal(size=48)
         W, t = shaping.fold(weights, bias)
-        scores = shaping.apply(unit) @ weights.T + bias
+        scores = shaping.apply(unit, np.arange(len(unit))) @ weights.T + bias
         np.testing.assert_allclose(unit @ W.T - t, scores, atol=1e-3)
         back, bias_back = shaping.unfold(W, t)
         np.testing.assert_allclose(back, weights, atol=1e-4)

@@ -1,5 +1,6 @@
 """The file: what goes in comes out, whole or refused, and never half-written."""
 
+import hashlib
 import json
 
 import numpy as np
@@ -8,6 +9,7 @@ import safetensors.numpy
 
 import embits
 from embits import store
+from embits.errors import FormatError
 from tests import damage
 
 GOOD = store.Contents(
@@ -175,3 +177,30 @@ def test_an_empty_vocabulary_and_no_words_at_all_are_files_too(bits, tmp_path):
         vectors = embits.WordVectors(words, np.ones((n, 24), dtype="f4"))
         embits.BinaryVectors.encoded(vectors, bits.coder).save(tmp_path / "f")
         assert len(embits.load(tmp_path / "f", verify=True)) == n
+
+
+def test_a_header_that_aligns_nothing_is_refused(tmp_path):
+    path = tmp_path / "f"
+    store.write(path, GOOD)
+    raw = path.read_bytes()
+    length = int.from_bytes(raw[:8], "little")
+    header = raw[8 : 8 + length]
+    checksum = json.loads(header)["__metadata__"]["header_sha256"].encode()
+    longer = header.replace(checksum, b"0" * 64) + b" "
+    longer = longer.replace(b"0" * 64, hashlib.sha256(longer).hexdigest().encode(), 1)
+    path.write_bytes((length + 1).to_bytes(8, "little") + longer + raw[8 + length :])
+    with pytest.raises(FormatError, match="aligns no tensor to 64"):
+        store.open_file(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"the 0.1 0.2\nof 0.3 0.4\n", b"\x93NUMPY\x01\x00" + bytes(100), b"PAR1" + bytes(9)],
+)
+def test_float_vectors_in_place_of_bits_are_told_what_they_need(tmp_path, content):
+    (tmp_path / "f").write_bytes(content)
+    with pytest.raises(FormatError, match="not an embits file: if it holds float vectors, `embits"):
+        store.open_file(tmp_path / "f")
+    (tmp_path / "f").write_bytes(b"\xff" * 100 + bytes(10))
+    with pytest.raises(FormatError, match="not an embits file, or damaged"):
+        store.open_file(tmp_path / "f")

@@ -39,6 +39,7 @@ from embits.vectors import WordVectors
 
 if TYPE_CHECKING:
     from embits.readers import read_vectors
+    from embits.streaming import binarize_to_file, encode_to_file
     from embits.writers import write_vectors
 
 __all__ = [
@@ -64,6 +65,8 @@ __all__ = [
     "WordVectors",
     "__version__",
     "binarize",
+    "binarize_to_file",
+    "encode_to_file",
     "load",
     "read_vectors",
     "search",
@@ -73,7 +76,12 @@ __all__ = [
 
 # Reading and writing floats draws in archives and parsers that a program which only opens a
 # file of bits never needs: they are imported at the first use of their name.
-_LAZY = {"read_vectors": "embits.readers", "write_vectors": "embits.writers"}
+_LAZY = {
+    "binarize_to_file": "embits.streaming",
+    "encode_to_file": "embits.streaming",
+    "read_vectors": "embits.readers",
+    "write_vectors": "embits.writers",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -15,6 +15,9 @@ def top_k(
 def word_order(
     text: NDArray[np.uint8], ends: NDArray[np.uint64], order: NDArray[np.uint64]
 ) -> None: ...
+def repeated_words(
+    text: NDArray[np.uint8], ends: NDArray[np.uint64], order: NDArray[np.uint64]
+) -> list[int]: ...
 def near_spellings(
     text: NDArray[np.uint8], ends: NDArray[np.uint64], word: bytes, max_edits: int, most: int
 ) -> list[int]: ...

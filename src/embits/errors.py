@@ -72,3 +72,7 @@ class MissingExtraError(EmbitsError, ImportError):
     def __init__(self, purpose: str, extra: str) -> None:
         super().__init__(f"{purpose} needs an extra package: pip install 'embits[{extra}]'")
         self.extra = extra
+
+
+class ClusterError(EmbitsError, RuntimeError):
+    """A job on several workers failed, or there is no cluster to run it on."""

@@ -6,16 +6,17 @@ Opening maps the file and checks the header against the size; it reads no tensor
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import mmap
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,16 +27,50 @@ from embits.errors import FormatError, InputError
 
 FORMAT = "embits"
 VERSION = 1
+WRITER = f"embits {__version__}"
 ALIGNMENT = 64  # the codes start on a cache line of the file, so of the mapping
 MAX_HEADER = 1 << 16  # a header is about 2 KB; a longer one is damage or an attack
 MAX_SIZE = 1 << 48  # bytes or rows: beyond any disk, and safe in NumPy's own arithmetic
 _MOST_OBJECTS = 2000  # lists and objects in a header: more would be megabytes of Python's
+_PIECE_BYTES = 1 << 20  # of a file that is copied
 _NO_CHECKSUM = "0" * 64
+_HINT_BYTES = 1000
+_OF_VECTORS = (b"\x93NUMPY", b"PAR1", b"PK\x03\x04", b"\x1f\x8b", b"\xfd7zXZ", b"\xba\x16\x4f\x2f")
+_TEXT_BYTES = bytes((*b"\t\n\r", *range(32, 127), *range(128, 256)))
 _CHECKSUM = re.compile("[0-9a-f]{64}", re.ASCII)
 _DTYPES = {
     "U8": "<u1", "F16": "<f2", "U32": "<u4", "F32": "<f4", "U64": "<u8", "F64": "<f8",
 }  # fmt: skip
 _NAMES = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
+
+
+@dataclass(frozen=True)
+class CodesOnDisk:
+    """Packed codes in a file of their own, to be copied block by block and never held.
+
+    Attributes:
+        path: The file: nothing but the codes, row by row.
+        shape: Rows, and bytes of a code.
+    """
+
+    path: Path
+    shape: tuple[int, int]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all codes."""
+        return self.shape[0] * self.shape[1]
+
+    def pieces(self) -> Iterator[bytes]:
+        """The bytes, in pieces."""
+        with self.path.open("rb") as file:
+            left = self.nbytes
+            while left:
+                piece = file.read(min(left, _PIECE_BYTES))
+                if not piece:
+                    raise OSError(errno.EIO, "cut short while it was read", str(self.path))
+                left -= len(piece)
+                yield piece
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,42 +93,60 @@ class Contents:
     method: str
     params: Mapping[str, Any]
     tensors: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    writer: str = f"embits {__version__}"
+    writer: str = WRITER
+
+
+Tensor: TypeAlias = NDArray[Any] | CodesOnDisk
 
 
 # -- write ---------------------------------------------------------------------------------------
 
 
-def write(path: Path, contents: Contents) -> None:
+def write(path: Path, contents: Contents, codes: CodesOnDisk | None = None) -> None:
     """Write a file whole or not at all; the same contents give the same bytes.
+
+    Args:
+        path: The file.
+        contents: What it holds.
+        codes: Codes to copy from a file, in place of `contents.codes`.
 
     Raises:
         OSError: The disk said no; the file that was there before is still there.
     """
-    tensors = _layout(contents)
-    header = _header(contents, tensors)
+    tensors = _layout(contents, codes)
+    checksums = dict.fromkeys(tensors, _NO_CHECKSUM)
+    header = _header(contents, tensors, checksums)
     with replacing(path) as file:
-        file.write(len(header).to_bytes(8, "little"))
-        file.write(header)
-        for array in tensors.values():
-            file.write(_raw(array))
+        # Checksums have one length: the header's place is kept until they are known.
+        file.write(len(header).to_bytes(8, "little") + header)
+        for name, tensor in tensors.items():
+            digest = hashlib.sha256()
+            for piece in _pieces(tensor):
+                digest.update(piece)
+                file.write(piece)
+            checksums[name] = digest.hexdigest()
+        file.seek(8)
+        file.write(_header(contents, tensors, checksums))
 
 
-def _layout(contents: Contents) -> dict[str, NDArray[Any]]:
+def _layout(contents: Contents, on_disk: CodesOnDisk | None) -> dict[str, Tensor]:
     """The tensors in file order: codes first, then by falling item size, so all are aligned."""
-    codes = np.ascontiguousarray(contents.codes, dtype=np.uint8)
-    rest = {
+    codes: Tensor = on_disk or np.ascontiguousarray(contents.codes, dtype=np.uint8)
+    rest: dict[str, NDArray[Any]] = {
         name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
         for name, array in contents.tensors.items()
     }
-    tensors = {"codes": codes}
+    tensors: dict[str, Tensor] = {"codes": codes}
     if rest and codes.nbytes % 8:  # safetensors allows no gap: the padding is a tensor
         tensors["padding"] = np.zeros(-codes.nbytes % 8, dtype=np.uint8)
-    tensors |= sorted(rest.items(), key=lambda item: (-item[1].itemsize, item[0]))
+    in_order = sorted(rest.items(), key=lambda item: (-item[1].itemsize, item[0]))
+    tensors.update(in_order)
     return tensors
 
 
-def _header(contents: Contents, tensors: Mapping[str, NDArray[Any]]) -> bytes:
+def _header(
+    contents: Contents, tensors: Mapping[str, Tensor], checksums: Mapping[str, str]
+) -> bytes:
     entries: dict[str, Any] = {
         "__metadata__": {
             "format": FORMAT,
@@ -103,18 +156,18 @@ def _header(contents: Contents, tensors: Mapping[str, NDArray[Any]]) -> bytes:
             "dims": str(contents.dims),
             "method": contents.method,
             "params": _params(contents.params),
-            "sha256": json.dumps({name: _sha256(array) for name, array in tensors.items()}),
+            "sha256": json.dumps(dict(checksums)),
             "header_sha256": _NO_CHECKSUM,
         }
     }
     offset = 0
-    for name, array in tensors.items():
+    for name, tensor in tensors.items():
         entries[name] = {
-            "dtype": _NAMES[array.dtype],
-            "shape": list(array.shape),
-            "data_offsets": [offset, offset + array.nbytes],
+            "dtype": "U8" if isinstance(tensor, CodesOnDisk) else _NAMES[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [offset, offset + tensor.nbytes],
         }
-        offset += array.nbytes
+        offset += tensor.nbytes
     header = json.dumps(entries, separators=(",", ":")).encode()
     header += b" " * (-(8 + len(header)) % ALIGNMENT)
     return header.replace(_NO_CHECKSUM.encode(), hashlib.sha256(header).hexdigest().encode(), 1)
@@ -155,10 +208,16 @@ def open_file(path: Path, *, verify: bool = False) -> Contents:
         if size < 8:
             fail(f"not a safetensors file: it has {size} bytes")
         length = int.from_bytes(file.read(8), "little")
-        if length > min(MAX_HEADER, size - 8):
-            fail(f"not an embits file, or cut short: its header would be {length} bytes long")
+        if length > MAX_HEADER:
+            fail(
+                "not an embits file" + _hint(length.to_bytes(8, "little") + file.read(_HINT_BYTES))
+            )
+        if length > size - 8:
+            fail(f"cut short: {size} bytes, and its header alone has {length}")
         header = file.read(length)
         entries, metadata = _parse_header(header, fail)
+        if (8 + length) % ALIGNMENT:
+            fail(f"damaged: a header of {length} bytes, which aligns no tensor to {ALIGNMENT}")
         _check_extents(entries, size - 8 - length, fail)
         try:
             mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
@@ -169,6 +228,13 @@ def open_file(path: Path, *, verify: bool = False) -> Contents:
     if verify:
         _verify(tensors, contents, metadata, fail)
     return contents
+
+
+def _hint(head: bytes) -> str:
+    """What to do with a file that was never one of ours, going by its first bytes."""
+    if head.startswith(_OF_VECTORS) or not head.translate(None, _TEXT_BYTES):
+        return ": if it holds float vectors, `embits binarize` makes one of it"
+    return ", or damaged"
 
 
 def _parse_header(header: bytes, fail: Any) -> tuple[dict[str, Any], dict[str, str]]:
@@ -311,6 +377,10 @@ def _verify(
 
 def _sha256(array: NDArray[Any]) -> str:
     return hashlib.sha256(_raw(array)).hexdigest()
+
+
+def _pieces(tensor: Tensor) -> Iterable[bytes | memoryview]:
+    return tensor.pieces() if isinstance(tensor, CodesOnDisk) else (_raw(tensor),)
 
 
 def _raw(array: NDArray[Any]) -> memoryview:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, overload
 
 import numpy as np
@@ -37,6 +37,10 @@ class Keys(Sequence[str], ABC):
         words = np.empty(len(different), dtype=object)
         words[:] = [self[row] for row in different.tolist()]
         return words[places.ravel()].reshape(rows.shape)
+
+    @abstractmethod
+    def starting_with(self, prefix: str, most: int) -> list[str]:
+        """The first `most` words, in row order, that start with `prefix`."""
 
     def row(self, word: str) -> int:
         """The row of a word.
@@ -87,15 +91,32 @@ class Vocabulary(Keys):
         except AttributeError:
             raise InputError("words must be strings, or ids that are whole numbers") from None
         text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
-        ends = np.cumsum([len(word) for word in encoded], dtype=np.uint64)
-        order = np.empty(len(encoded), dtype=np.uint64)
+        words, repeated = cls.from_run(
+            text, np.cumsum([len(word) for word in encoded], dtype=np.uint64)
+        )
+        if repeated:
+            word = encoded[repeated[0]]
+            raise InputError(
+                f"the word {word.decode()!r} appears twice: in rows {encoded.index(word)} and "
+                f"{repeated[0]}"
+            )
+        return words
+
+    @classmethod
+    def from_run(
+        cls, text: NDArray[np.uint8], ends: NDArray[np.uint64]
+    ) -> tuple[Vocabulary, list[int]]:
+        """Build the order of words that lie in one run of UTF-8 already.
+
+        Returns:
+            The vocabulary, of use where no word repeats; and the rows, ascending, that repeat the
+            word of an earlier one.
+        """
+        order = np.empty(len(ends), dtype=np.uint64)
         _core.word_order(text, ends, order)
-        for before, after in pairwise(order.tolist()):
-            if encoded[before] == encoded[after]:
-                word = encoded[after].decode()
-                raise InputError(f"the word {word!r} appears twice: in rows {before} and {after}")
-        narrow = np.uint32 if len(text) < 2**32 and len(encoded) < 2**32 else np.uint64
-        return cls(text, ends.astype(narrow), order.astype(narrow))
+        repeated = _core.repeated_words(text, ends, order)
+        narrow = np.uint32 if len(text) < 2**32 and len(ends) < 2**32 else np.uint64
+        return cls(text, ends.astype(narrow), order.astype(narrow)), repeated
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -138,6 +159,19 @@ class Vocabulary(Keys):
             near = _core.near_spellings(self.text, self.ends.astype(np.uint64), raw, edits, most)
             rows += [row for row in near if row not in rows]
         return [self[row] for row in rows[:most]]
+
+    def starting_with(self, prefix: str, most: int) -> list[str]:
+        """The first `most` words, in row order, that start with `prefix`.
+
+        >>> Vocabulary.from_words(["queue", "king", "queen", "quiet"]).starting_with("que", 5)
+        ['queue', 'queen']
+        """
+        low = prefix.encode(errors="replace")
+        places = range(len(self))
+        start = bisect_left(places, low, key=self._sorted_bytes)
+        # No UTF-8 has a byte 255: everything that starts with the prefix is below.
+        end = bisect_left(places, low + b"\xff", lo=start, key=self._sorted_bytes)
+        return [self[row] for row in np.sort(self.order[start:end])[:most].tolist()]
 
     def verify(self) -> None:
         """Read everything and check it.
@@ -207,6 +241,10 @@ class RowNumbers(Keys):
     def suggest(self, word: str) -> list[str]:
         """Nothing: numbers have no near spellings."""
         return []
+
+    def starting_with(self, prefix: str, most: int) -> list[str]:
+        """The first `most` numbers that start with `prefix`."""
+        return list(islice((row for row in self if row.startswith(prefix)), most))
 
 
 class WordRows(Mapping[str, int]):

@@ -9,14 +9,44 @@ import warnings
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from embits._version import __version__
 from embits.errors import EmbitsError
 
-VERBS = (
-    "demo", "binarize", "encode", "decode", "neighbors", "similarity", "analogy", "info", "verify",
-    "evaluate", "compare", "bench", "picture", "export", "page",
-)  # fmt: skip
+# Every verb and its line of `embits --help`. They stand here so that the list, for people and
+# for a shell's completion, imports none of them.
+GROUPS = {
+    "Make": {
+        "demo": "The main job on real GloVe vectors, shown.",
+        "binarize": "Turn a file of float vectors into a file of bits.",
+        "encode": "Code unseen vectors with the coder of a file.",
+        "decode": "Give floats back.",
+    },
+    "Ask": {
+        "neighbors": "The closest words.",
+        "similarity": "How alike two words are.",
+        "analogy": "A is to B as C is to what?",
+    },
+    "Check": {
+        "info": "What a file holds.",
+        "verify": "Check every byte.",
+        "evaluate": "Score bits against their floats, task by task.",
+        "compare": "The paper's tables and figures, on your vectors.",
+        "bench": "Time searches, with others beside them.",
+    },
+    "Take elsewhere": {
+        "export": "Into other tools.",
+        "page": "A web page that searches the file in the browser.",
+        "picture": "Draw the bits of a word's neighbors.",
+        "completion": "Teach the shell to complete embits.",
+    },
+}
+VERBS = tuple(verb for group in GROUPS.values() for verb in group)
+EXIT_CODES = (
+    "Exit codes: 0, 1 (it could not; one line says why), 2 (wrong usage), 130 (Ctrl-C), "
+    "141 (nobody reads its output any more)."
+)
 
 
 class ClosedPipeError(Exception):
@@ -33,6 +63,7 @@ class Verbs(click.Group):
         if cmd_name not in VERBS:
             return None
         command: click.Command = importlib.import_module(f"embits.cli.{cmd_name}").command
+        command.epilog = EXIT_CODES
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -41,8 +72,28 @@ class Verbs(click.Group):
         except BrokenPipeError:
             raise ClosedPipeError from None
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, verbs in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{verb:<10}", says) for verb, says in verbs.items()])
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        verbs = (verb for group in GROUPS.values() for verb in group.items())
+        found = [
+            CompletionItem(verb, help=says) for verb, says in verbs if verb.startswith(incomplete)
+        ]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
+
+
+@click.group(
+    cls=Verbs,
+    epilog="embits VERB --help says more, with examples. " + EXIT_CODES,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "show_default": True,
+        "max_content_width": 100,
+    },
+)
 @click.version_option(__version__, prog_name="embits")
 def embits() -> None:
     """Float embeddings into bits that keep their meaning.
@@ -65,8 +116,10 @@ def main() -> None:
     except click.ClickException as error:  # wrong usage: click's own message and code 2
         error.show()
         sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        _say("interrupted; nothing is left half-written")
+    except (click.Abort, KeyboardInterrupt) as error:
+        # click gives Abort in place of the interrupt, which may have said what is kept
+        said = str(error.__cause__ or "") or str(error)
+        _say(said or "interrupted; nothing is left half-written")
         sys.exit(130)
     except (BrokenPipeError, ClosedPipeError):  # the reader has left (`| head`): be quiet
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

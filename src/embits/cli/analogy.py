@@ -8,15 +8,16 @@ import click
 
 from embits.binary_vectors import load
 from embits.cli.common import file_argument, json_option, print_json, table
+from embits.cli.completing import words_of_file
 from embits.cli.neighbors import as_dicts
 
 
 @click.command()
 @file_argument
-@click.argument("a")
-@click.argument("b")
-@click.argument("c")
-@click.option("-k", type=click.IntRange(min=1), default=5, show_default=True)
+@click.argument("a", shell_complete=words_of_file)
+@click.argument("b", shell_complete=words_of_file)
+@click.argument("c", shell_complete=words_of_file)
+@click.option("-k", type=click.IntRange(min=1), default=5, help="How many.")
 @json_option
 def command(file: Path, a: str, b: str, c: str, k: int, as_json: bool) -> None:
     """A is to B as C is to what?

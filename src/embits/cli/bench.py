@@ -19,6 +19,7 @@ from embits.cli.common import (
     progress_bar,
     table,
 )
+from embits.cli.completing import BITS_FILE, FLOATS_FILE
 from embits.errors import InputError
 from embits.evaluation.top_k_table import (
     TOP,
@@ -33,11 +34,11 @@ from embits.search import simd
 
 
 @click.command()
-@click.argument("files", type=FILE, nargs=-1, required=True, metavar="FILE...")
-@click.option("--raw", type=FILE, help="The float vectors, to time them too.")
+@click.argument("files", type=BITS_FILE, nargs=-1, required=True, metavar="FILE...")
+@click.option("--raw", type=FLOATS_FILE, help="The float vectors, to time them too.")
 @click.option("--words", "words_file", type=FILE, help="Words of --raw, if it is a matrix.")
-@click.option("--bits", default="64,128,256,512", show_default=True, help="Widths of the table.")
-@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--bits", default="64,128,256,512", help="Widths of the table.")
+@click.option("--threads", type=click.IntRange(min=1), default=1, help="Threads of a search.")
 @json_option
 def command(
     files: tuple[Path, ...],

@@ -8,40 +8,49 @@ from typing import Any
 
 import click
 
+from embits.cli.cluster import FLOATS_ADDRESS, Cluster, output_option, ray_options
 from embits.cli.common import (
-    FILE,
     json_option,
     megabytes,
     named_values,
-    output_option,
     print_json,
-    progress_bar,
-    read,
     reading_options,
+    steps_bar,
 )
+from embits.cli.completing import params_of_method
 from embits.cli.info import describe
 from embits.coders import DEFAULT_METHOD, METHODS, coder_class
-from embits.fitting import binarize
+from embits.coders.base import MAX_BITS
+from embits.fitting import new_coder
+from embits.streaming import binarize_to_file
 
 
 @click.command()
-@click.argument("vectors", type=FILE)
+@click.argument("vectors", type=FLOATS_ADDRESS)
 @output_option
-@click.option("--bits", type=click.IntRange(min=1), help="Bits of a code [default: 256].")
+@click.option("--bits", type=click.IntRange(1, MAX_BITS), help="Bits of a code [default: 256].")
 @click.option(
-    "--method", type=click.Choice(list(METHODS)), default=DEFAULT_METHOD, show_default=True
+    "--method", type=click.Choice(list(METHODS)), default=DEFAULT_METHOD, help="The coder."
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the training.")
+@click.option("--seed", type=int, default=0, help="Seed of the training.")
 @click.option(
     "--param",
     "params",
     multiple=True,
     metavar="NAME=VALUE",
     callback=named_values,
+    shell_complete=params_of_method,
     help="A parameter of the method; may be repeated.",
 )
 @reading_options
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Fit on N rows drawn at random [default: all; with --ray 100,000].",
+)
 @click.option("--subwords/--no-subwords", default=True, help="Keep fastText subwords, if any.")
+@ray_options
 @json_option
 def command(
     vectors: Path,
@@ -53,31 +62,57 @@ def command(
     limit: int | None,
     words_file: Path | None,
     skip_bad: bool,
+    sample: int | None,
     subwords: bool,
     as_json: bool,
+    cluster: Cluster | None,
 ) -> None:
     """Turn the float VECTORS of a file into a file of bits.
 
     VECTORS is word2vec, GloVe or fastText text (also .gz, .zip, .xz), word2vec or fastText
     .bin, .npy with its words beside it, .npz, safetensors, Parquet or JSON; gensim:NAME is a
-    model of gensim's downloader.
+    model of gensim's downloader. It may be larger than memory. Stopped or killed, the same command
+    goes on where it was.
 
     \b
     embits binarize glove.6B.300d.txt -o glove.safetensors --bits 256
     embits binarize cc.en.300.vec.gz -o en.safetensors --bits 512 --limit 500000
     embits binarize glove.txt -o glove.safetensors --method paper --param lambda_reg=4
+    embits binarize s3://bucket/vectors -o s3://bucket/codes --bits 256 --ray
     """
     settings = dict(params)
     if "random_state" in coder_class(method).param_names():
         settings.setdefault("random_state", seed)
+    if cluster is not None:
+        coder = new_coder(method, bits, settings)
+        options = {"column": cluster.column, "sample": sample or 100_000, "seed": seed}
+        options["on_bad"] = "skip" if skip_bad else "raise"
+        cluster.encode(
+            vectors,
+            lambda ray: ray.fit(vectors, coder, **options),
+            output,
+            skip_bad=skip_bad,
+            as_json=as_json,
+        )
+        return
     start = time.perf_counter()
-    floats = read(vectors, limit, words_file, skip_bad, quiet=as_json)
-    with progress_bar("fitting", quiet=as_json) as progress:
-        binary = binarize(floats, bits, method, progress=progress, **settings)
-    if not subwords:
-        binary.subwords = None
-    binary.save(output)
+    with steps_bar(quiet=as_json) as progress:
+        binary = binarize_to_file(
+            vectors,
+            output,
+            bits,
+            method,
+            limit=limit,
+            words=words_file,
+            on_bad="skip" if skip_bad else "raise",
+            sample=sample,
+            subwords=subwords,
+            progress=progress,
+            **settings,
+        )
     facts = describe(output, binary)
+    if sample is not None:
+        facts["fitted_on"] = min(sample, len(binary))
     if as_json:
         print_json(facts)
         return
@@ -86,6 +121,8 @@ def command(
         f"{megabytes(facts['bytes'])} instead of {megabytes(facts['float_bytes'])}, "
         f"{_change(facts['ratio'])} ({time.perf_counter() - start:.1f} s)"
     )
+    if sample is not None and sample < len(binary):
+        click.echo(f"fitted on {sample:,} rows drawn at random")
     if binary.subwords is not None:
         size = megabytes(binary.subwords.nbytes)
         click.echo(f"{size} of it answer for unknown words; --no-subwords leaves them out")

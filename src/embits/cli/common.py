@@ -13,20 +13,23 @@ from typing import Any, TypeAlias, TypeVar
 
 import click
 
+from embits.cli.completing import BITS_FILE, words_of_file
+from embits.cli.completing import FILE as FILE  # the verbs take it from here
 from embits.vectors import WordVectors
 
 Progress: TypeAlias = Callable[[int, int], None]
-
-FILE = click.Path(path_type=Path)
 
 # What steers a terminal: control characters, and those that turn the direction of writing.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
-file_argument = click.argument("file", type=FILE)
+file_argument = click.argument("file", type=BITS_FILE)
+words_argument = click.argument(
+    "words", nargs=-1, required=True, metavar="WORD...", shell_complete=words_of_file
+)
 
 
-def _writable(_: click.Context, __: click.Parameter, path: Path) -> Path:
+def writable(path: Path) -> Path:
     """Refuse at once what could not be written after minutes of work."""
     if not path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "no such folder", str(path.parent))
@@ -36,7 +39,12 @@ def _writable(_: click.Context, __: click.Parameter, path: Path) -> Path:
 
 
 output_option = click.option(
-    "-o", "--output", type=FILE, required=True, callback=_writable, help="File to write."
+    "-o",
+    "--output",
+    type=FILE,
+    required=True,
+    callback=lambda _, __, path: writable(path),
+    help="File to write.",
 )
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -139,6 +147,22 @@ def progress_bar(title: str, *, quiet: bool = False) -> Iterator[Progress | None
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextlib.contextmanager
+def steps_bar(*, quiet: bool = False) -> Iterator[Callable[[str, int, int], None] | None]:
+    """A progress bar for a job of several named steps, each with its own time that is left."""
+    with contextlib.ExitStack() as opened:
+        shown: dict[str, Progress | None] = {}
+
+        def report(step: str, done: int, total: int) -> None:
+            if step not in shown:
+                opened.close()  # the bar of the step before
+                shown[step] = opened.enter_context(progress_bar(step))
+            if (bar := shown[step]) is not None:
+                bar(done, total)
+
+        yield None if quiet or not sys.stderr.isatty() else report
 
 
 @contextlib.contextmanager

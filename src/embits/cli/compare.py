@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from embits.cli.common import (
-    FILE,
     json_option,
     print_json,
     read,
@@ -19,11 +18,13 @@ from embits.cli.common import (
     status_line,
     table,
 )
+from embits.cli.completing import FLOATS_FILE, FOLDER, comma_list
 from embits.cli.evaluate import DEFAULT_TASKS, data_option, needs_data, task_list
 from embits.coders import DEFAULT_METHOD, METHODS
 from embits.evaluation.compare import BITS, Comparison
 from embits.evaluation.datasets import DataFolder
 from embits.evaluation.document import Picture
+from embits.evaluation.evaluator import TASKS
 from embits.evaluation.pairs import MovedPair, moved_pairs
 from embits.evaluation.picture import bit_picture
 from embits.evaluation.report import write_report
@@ -53,21 +54,32 @@ def _methods(_: click.Context, __: click.Parameter, value: str | None) -> list[s
 
 
 @click.command()
-@click.argument("vectors", type=FILE)
+@click.argument("vectors", type=FLOATS_FILE)
 @click.option(
-    "--bits", default=",".join(map(str, BITS)), show_default=True, callback=_widths, metavar="N,..."
+    "--bits",
+    default=",".join(map(str, BITS)),
+    callback=_widths,
+    metavar="N,...",
+    help="Bits of the codes.",
 )
-@click.option("--methods", callback=_methods, metavar="METHOD,...", help="[default: all there are]")
+@click.option(
+    "--methods",
+    callback=_methods,
+    metavar="METHOD,...",
+    shell_complete=comma_list(METHODS),
+    help="The coders [default: all there are].",
+)
 @data_option
 @click.option(
     "--tasks",
     default=f"{DEFAULT_TASKS},speed",
-    show_default=True,
     callback=task_list,
     metavar="TASK,...",
+    shell_complete=comma_list(TASKS),
+    help="What to score, or all.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the training.")
-@click.option("--report", type=FILE, required=True, metavar="DIR", help="Folder to write.")
+@click.option("--seed", type=int, default=0, help="Seed of the training.")
+@click.option("--report", type=FOLDER, required=True, metavar="DIR", help="Folder to write.")
 @reading_options
 @json_option
 def command(

@@ -8,6 +8,7 @@ import click
 
 from embits.binary_vectors import load
 from embits.cli.common import file_argument, json_option, megabytes, output_option, print_json
+from embits.cli.completing import words_of_file
 from embits.vectors import WordVectors
 from embits.writers import write_vectors
 
@@ -15,7 +16,13 @@ from embits.writers import write_vectors
 @click.command()
 @file_argument
 @output_option
-@click.option("--words", "words", multiple=True, help="Decode this word only; may be repeated.")
+@click.option(
+    "--words",
+    "words",
+    multiple=True,
+    shell_complete=words_of_file,
+    help="Decode this word only; may be repeated.",
+)
 @json_option
 def command(file: Path, output: Path, words: tuple[str, ...], as_json: bool) -> None:
     """Rebuild float vectors from the bits of FILE.

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryVectors, load
-from embits.cli.common import FILE, json_option, megabytes, print_json, progress_bar, table
+from embits.cli.common import json_option, megabytes, print_json, progress_bar, table
+from embits.cli.completing import FOLDER
 from embits.coders import DEFAULT_METHOD, METHODS
 from embits.errors import MissingExtraError
 from embits.fitting import binarize
@@ -32,13 +33,12 @@ PAIRS = (("car", "automobile"), ("money", "salary"), ("cup", "mug"), ("car", "ba
 @click.option(
     "-o",
     "--output",
-    type=FILE,
+    type=FOLDER,
     default=Path("embits-demo"),
-    show_default=True,
     help="Folder for the binary files.",
 )
 @click.option(
-    "--method", type=click.Choice(list(METHODS)), default=DEFAULT_METHOD, show_default=True
+    "--method", type=click.Choice(list(METHODS)), default=DEFAULT_METHOD, help="The coder."
 )
 @json_option
 def command(output: Path, method: str, as_json: bool) -> None:

@@ -6,26 +6,26 @@ from pathlib import Path
 
 import click
 
-from embits.binary_vectors import BinaryVectors, load
+from embits.binary_vectors import load
+from embits.cli.cluster import FLOATS_ADDRESS, Cluster, output_option, ray_options
 from embits.cli.common import (
-    FILE,
     file_argument,
     json_option,
     megabytes,
-    output_option,
     print_json,
-    read,
     reading_options,
+    steps_bar,
 )
 from embits.cli.info import describe
-from embits.errors import InputError
+from embits.streaming import encode_to_file
 
 
 @click.command()
 @file_argument
-@click.argument("vectors", type=FILE)
+@click.argument("vectors", type=FLOATS_ADDRESS)
 @output_option
 @reading_options
+@ray_options
 @json_option
 def command(
     file: Path,
@@ -35,21 +35,30 @@ def command(
     words_file: Path | None,
     skip_bad: bool,
     as_json: bool,
+    cluster: Cluster | None,
 ) -> None:
     """Code the VECTORS of another file with the coder kept in FILE.
 
+    VECTORS may be larger than memory. Stopped or killed, the same command goes on where it was.
+
     \b
     embits encode glove.safetensors new-words.txt -o new-words.safetensors
+    embits encode coder.safetensors s3://bucket/vectors -o s3://bucket/codes --ray
     """
-    coder = load(file).coder
-    floats = read(vectors, limit, words_file, skip_bad, quiet=as_json)
-    if floats.dims != coder.n_features_in_:
-        raise InputError(
-            f"{vectors}: vectors of {floats.dims} dimensions, but the coder in {file} takes "
-            f"{coder.n_features_in_}"
+    if cluster is not None:
+        coder = load(file).coder
+        cluster.encode(vectors, lambda _: coder, output, skip_bad=skip_bad, as_json=as_json)
+        return
+    with steps_bar(quiet=as_json) as progress:
+        binary = encode_to_file(
+            file,
+            vectors,
+            output,
+            limit=limit,
+            words=words_file,
+            on_bad="skip" if skip_bad else "raise",
+            progress=progress,
         )
-    binary = BinaryVectors.encoded(floats, coder)
-    binary.save(output)
     facts = describe(output, binary)
     if as_json:
         print_json(facts)

@@ -10,7 +10,6 @@ import click
 
 from embits.binary_vectors import load
 from embits.cli.common import (
-    FILE,
     json_option,
     print_json,
     read,
@@ -18,6 +17,7 @@ from embits.cli.common import (
     status_line,
     table,
 )
+from embits.cli.completing import BITS_FILE, FLOATS_FILE, FOLDER, comma_list
 from embits.evaluation.datasets import DataFolder
 from embits.evaluation.evaluator import TASKS, Evaluator
 from embits.evaluation.report import write_report
@@ -36,18 +36,23 @@ def task_list(_: click.Context, __: click.Parameter, value: str) -> tuple[str, .
 
 
 data_option = click.option(
-    "--data", type=FILE, metavar="DIR", help="Folder of data sets [default: $EMBITS_DATA]."
+    "--data", type=FOLDER, metavar="DIR", help="Folder of data sets [default: $EMBITS_DATA]."
 )
 
 
 @click.command()
-@click.argument("files", type=FILE, nargs=-1, required=True, metavar="FILE...")
-@click.option("--raw", "raw_file", type=FILE, help="The float vectors behind the files.")
+@click.argument("files", type=BITS_FILE, nargs=-1, required=True, metavar="FILE...")
+@click.option("--raw", "raw_file", type=FLOATS_FILE, help="The float vectors behind the files.")
 @data_option
 @click.option(
-    "--tasks", default=DEFAULT_TASKS, show_default=True, callback=task_list, metavar="TASK,..."
+    "--tasks",
+    default=DEFAULT_TASKS,
+    callback=task_list,
+    metavar="TASK,...",
+    shell_complete=comma_list(TASKS),
+    help="What to score, or all.",
 )
-@click.option("--report", type=FILE, metavar="DIR", help="Write a report there as well.")
+@click.option("--report", type=FOLDER, metavar="DIR", help="Write a report there as well.")
 @reading_options
 @json_option
 def command(

@@ -10,13 +10,14 @@ import click
 
 from embits import _core
 from embits.binary_vectors import BinaryVectors, load
-from embits.cli.common import FILE, json_option, megabytes, print_json, printable
+from embits.cli.common import json_option, megabytes, print_json, printable
+from embits.cli.completing import BITS_FILE
 
 _COLUMNS = 80
 
 
 @click.command()
-@click.argument("file", type=FILE, required=False)
+@click.argument("file", type=BITS_FILE, required=False)
 @click.option("--cpu", is_flag=True, help="Say which instruction set the search uses.")
 @json_option
 def command(file: Path | None, cpu: bool, as_json: bool) -> None:

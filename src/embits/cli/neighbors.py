@@ -9,13 +9,13 @@ from typing import Any
 import click
 
 from embits.binary_vectors import load
-from embits.cli.common import file_argument, json_option, print_json, table
+from embits.cli.common import file_argument, json_option, print_json, table, words_argument
 
 
 @click.command()
 @file_argument
-@click.argument("words", nargs=-1, required=True, metavar="WORD...")
-@click.option("-k", type=click.IntRange(min=1), default=10, show_default=True)
+@words_argument
+@click.option("-k", type=click.IntRange(min=1), default=10, help="How many.")
 @json_option
 def command(file: Path, words: tuple[str, ...], k: int, as_json: bool) -> None:
     """The closest words to each WORD, by bits that agree.

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import click
 
-from embits.cli.common import FILE, file_argument, json_option, megabytes, print_json
+from embits.cli.common import file_argument, json_option, megabytes, print_json
+from embits.cli.completing import FOLDER
 from embits.page import write_page
 
 
 @click.command()
 @file_argument
-@click.option("-o", "--output", type=FILE, metavar="DIR", help="Folder to write the page into.")
+@click.option("-o", "--output", type=FOLDER, metavar="DIR", help="Folder to write the page into.")
 @click.option("--open", "show", is_flag=True, help="Serve it on this machine and open a browser.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to serve it on.")
 @json_option

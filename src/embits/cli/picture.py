@@ -8,17 +8,15 @@ import click
 
 from embits.atomic import replacing
 from embits.binary_vectors import load
-from embits.cli.common import file_argument, json_option, output_option, print_json
+from embits.cli.common import file_argument, json_option, output_option, print_json, words_argument
 from embits.evaluation.picture import N_WORDS, bit_picture
 
 
 @click.command()
 @file_argument
-@click.argument("words", nargs=-1, required=True, metavar="WORD...")
+@words_argument
 @output_option
-@click.option(
-    "-n", type=click.IntRange(min=1), default=N_WORDS, show_default=True, help="Words in a half."
-)
+@click.option("-n", type=click.IntRange(min=1), default=N_WORDS, help="Words in a half.")
 @json_option
 def command(file: Path, words: tuple[str, ...], output: Path, n: int, as_json: bool) -> None:
     """Draw the bits of the words closest to each WORD.

@@ -8,12 +8,13 @@ import click
 
 from embits.binary_vectors import load
 from embits.cli.common import file_argument, json_option, print_json
+from embits.cli.completing import words_of_file
 
 
 @click.command()
 @file_argument
-@click.argument("a")
-@click.argument("b")
+@click.argument("a", shell_complete=words_of_file)
+@click.argument("b", shell_complete=words_of_file)
 @json_option
 def command(file: Path, a: str, b: str, as_json: bool) -> None:
     """The share of bits that agree between the words A and B.

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.coders.columns import column_names, in_container, name_mismatch, names_out
+from embits.coders.lazy import LazyRows
 from embits.errors import FormatError, InputError, NotFittedError
 from embits.foreign_arrays import to_numpy
 from embits.pretrained import Pretrained
@@ -26,6 +27,7 @@ from embits.pretrained import Pretrained
 Progress: TypeAlias = Callable[[int, int], None]
 Shapes: TypeAlias = Mapping[str, tuple[str | int, ...]]
 
+MAX_BITS = 1 << 16  # of a code: 8 KB; beyond, a wrong number is likelier than a wish
 MAX_WEIGHT = 1e18  # beyond, sums of squares over a vector would leave float32
 BLOCK_ROWS = 2048  # rows encoded or decoded at a time: their scores stay in the processor's cache
 
@@ -50,6 +52,7 @@ class Coder(Pretrained, ABC):
     state_shapes: ClassVar[Shapes]
     n_features_in_: int
     n_bits_: int
+    feature_names_in_: NDArray[np.object_]
     _unread: Mapping[str, NDArray[Any]] = MappingProxyType({})  # arrays of a file, by attribute
 
     # -- the contract of a coder ---------------------------------------------------------------
@@ -68,6 +71,14 @@ class Coder(Pretrained, ABC):
     @abstractmethod
     def inverse_transform(self, codes: Any) -> NDArray[np.float32]:
         """Float vectors of shape (n, dims) rebuilt from packed codes."""
+
+    def rows_for_fit(self, n: int, dims: int) -> NDArray[np.int64] | None:
+        """The rows, ascending, that a `fit` on n rows looks at; None: at all of them.
+
+        So a file can be fitted on without its being held: the fit learns the same from a
+        LazyRows that holds these rows alone.
+        """
+        return None
 
     @property
     def n_bytes_(self) -> int:
@@ -99,8 +110,12 @@ class Coder(Pretrained, ABC):
         X = self.check_vectors(X)
         codes = np.empty((len(X), self.n_bytes_), dtype=np.uint8)
         for rows in blocks(len(X)):
-            codes[rows] = np.packbits(self.project(as_float32(X[rows])) >= 0, axis=1)
+            codes[rows] = self.encode_rows(as_float32(X[rows]))
         return codes
+
+    def encode_rows(self, X: NDArray[np.float32]) -> NDArray[np.uint8]:
+        """Packed codes of a block of rows, each the same in any block and on any machine."""
+        return np.packbits(self.project(X) >= 0, axis=1)
 
     def fit_transform(self, X: Any, y: Any = None) -> NDArray[np.uint8]:
         """`fit(X)`, then `transform(X)`."""
@@ -211,6 +226,8 @@ class Coder(Pretrained, ABC):
                 del self.feature_names_in_
         else:
             self._check_features(array, names)
+        if isinstance(array, LazyRows):
+            return array  # stands in for an array, and was checked when it was read
         for rows in blocks(len(array)):
             block = array[rows]
             if block.dtype.kind == "f" and not np.isfinite(_sum(block)):
@@ -349,9 +366,11 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def check_n_bits(n_bits: Any) -> int:
-    """`n_bits` as a positive int, or InputError."""
+    """`n_bits` as an int from 1 to MAX_BITS, or InputError."""
     if isinstance(n_bits, bool) or not isinstance(n_bits, int | np.integer) or n_bits < 1:
         raise InputError(f"n_bits is {n_bits!r}, expected a whole number of 1 or more")
+    if n_bits > MAX_BITS:
+        raise InputError(f"n_bits is {n_bits:,}, expected {MAX_BITS:,} at most")
     return int(n_bits)
 
 
@@ -362,6 +381,8 @@ def _sum(block: NDArray[Any]) -> Any:
 
 
 def _as_numbers(X: Any) -> NDArray[Any]:
+    if isinstance(X, LazyRows):
+        return cast("NDArray[Any]", X)
     if hasattr(X, "toarray"):  # scipy.sparse, recognised without importing it
         raise TypeError("Sparse data was passed, but dense data is required: use X.toarray()")
     array = to_numpy(X)

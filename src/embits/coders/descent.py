@@ -42,8 +42,8 @@ def descend(
         recall for each look.
     """
     train, check, queries = hold_out(len(unit), rng)
-    held_out = HeldOut(shaping.apply(unit[check]), queries)
-    descent = Descent(shaping.apply(unit[train]), start, batch_size, on, rng)
+    held_out = HeldOut(shaping.apply(unit, check), queries)
+    descent = Descent(shaping.apply(unit, train), start, batch_size, on, rng)
     best, best_recall, since = start, held_out.recall(*start), 0
     curve = np.empty((0, 3))
     legs = np.diff(np.linspace(0, steps, min(steps, CHECKS) + 1).astype(int))

@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 
 from embits.coders.base import Progress, Shapes, as_float32, blocks, check_n_bits
 from embits.coders.linear_decoder import LinearlyDecoded
+from embits.coders.linear_encoder import LinearlyEncoded
 from embits.errors import InputError
 
 SAMPLE_ROWS = 20_000  # rows the rotations are learned on: 300² numbers need no more
 
 
-class ITQ(LinearlyDecoded):
+class ITQ(LinearlyEncoded, LinearlyDecoded):
     """PCA and a rotation that brings the components close to ±1.
 
     Args:
@@ -92,10 +93,12 @@ class ITQ(LinearlyDecoded):
         self._fit_decoder(X)
         return self
 
-    def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The rotated components, shape (n, n_bits)."""
-        components: NDArray[Any] = (X - self.mean_) @ self.W_.T
-        return components
+    def rows_for_fit(self, n: int, dims: int) -> None:
+        """All: the principal directions are those of every row."""
+
+    def factors(self, X: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The centered vectors, and the rotated directions."""
+        return X - self.mean_, self.W_
 
 
 def principal_directions(X: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

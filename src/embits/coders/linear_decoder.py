@@ -16,6 +16,11 @@ from embits.coders.base import Coder, as_float32, blocks, unpack
 SAMPLE_ROWS = 100_000  # rows the decoder is fitted on: far above any usual number of bits
 
 
+def decoder_step(n: int) -> int:
+    """Of n rows, the decoder is fitted on every so many."""
+    return max(1, -(-n // SAMPLE_ROWS))
+
+
 class LinearlyDecoded(Coder):
     """A coder whose `inverse_transform` is the least-squares linear map.
 
@@ -27,10 +32,13 @@ class LinearlyDecoded(Coder):
     decoder_: NDArray[np.float32]
     offset_: NDArray[np.float32]
 
+    def rows_for_fit(self, n: int, dims: int) -> NDArray[np.int64] | None:
+        """Those that the decoder is fitted on, where the encoder learns from no others."""
+        return np.arange(0, n, decoder_step(n), dtype=np.int64)
+
     def _fit_decoder(self, X: NDArray[Any]) -> None:
         """Solve for D and o on rows of `X` spread evenly; the encoder must be ready."""
-        step = max(1, -(-len(X) // SAMPLE_ROWS))
-        sample = X[::step]
+        sample = X[:: decoder_step(len(X))]
         size = self.n_bits_ + 1
         gram = np.zeros((size, size))
         target = np.zeros((size, self._decoder_targets(as_float32(sample[:1])).shape[1]))

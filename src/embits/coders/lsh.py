@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from embits.coders.base import Progress, Shapes, check_n_bits
 from embits.coders.linear_decoder import LinearlyDecoded
+from embits.coders.linear_encoder import LinearlyEncoded
 
 
-class RandomHyperplanes(LinearlyDecoded):
+class RandomHyperplanes(LinearlyEncoded, LinearlyDecoded):
     """Each bit says on which side of a random hyperplane a vector lies.
 
     Args:
@@ -54,6 +55,6 @@ class RandomHyperplanes(LinearlyDecoded):
         self._fit_decoder(X)
         return self
 
-    def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Signed distances to the hyperplanes up to scale, shape (n, n_bits)."""
-        return X @ self.planes_.T
+    def factors(self, X: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The vectors, and the normals: scores are signed distances up to scale."""
+        return X, self.planes_

@@ -12,6 +12,7 @@ The threshold grows with the norm, so that a code depends on the direction of x 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -21,7 +22,8 @@ from embits.coders import neighborhoods
 from embits.coders.arrays import backend, namespace
 from embits.coders.base import Progress, Shapes, as_float32, blocks, check_n_bits, unpack
 from embits.coders.descent import Start, descend
-from embits.coders.linear_decoder import LinearlyDecoded
+from embits.coders.linear_decoder import LinearlyDecoded, decoder_step
+from embits.coders.linear_encoder import LinearlyEncoded
 from embits.coders.shaping import Shaping
 from embits.errors import InputError
 
@@ -47,7 +49,7 @@ TARGETS = {"neighbors": Target(0.25, 0), "similarity": Target(0.5, 1)}
 CPU_BUDGET, GPU_BUDGET = Budget(1000, 1024), Budget(3000, 2048)
 
 
-class NearLossless(LinearlyDecoded):
+class NearLossless(LinearlyEncoded, LinearlyDecoded):
     """Codes that keep the neighbors of their vectors, at any width.
 
     Args:
@@ -114,8 +116,9 @@ class NearLossless(LinearlyDecoded):
     def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:
         """Learn W, t and the decoder from vectors `X` of shape (n, dims).
 
-        Weights are learned on a sample of at most 50,000 rows: half of it the first rows, which
-        are the frequent words of word vectors, half drawn from the others.
+        Weights are learned on a sample of at most 50,000 rows (above 671 dimensions fewer, 128 MiB
+        of floats): half of it the first rows, which are the frequent words of word vectors, half
+        drawn from the others.
 
         Raises:
             InputError: Bad vectors or parameters.
@@ -126,13 +129,26 @@ class NearLossless(LinearlyDecoded):
         self._check_params()
         vars(self).pop("_seen", None)  # a fit starts anew
         rng = np.random.default_rng(self.random_state)
-        sample = _unit(as_float32(X[neighborhoods.sample_rows(len(X), rng)]))
+        sample = _unit(as_float32(X[neighborhoods.sample_rows(len(X), X.shape[1], rng)]))
         shaping = Shaping.fit(sample, *TARGETS[self.target])
         start = shaping.start(self.n_bits_, rng), np.zeros(self.n_bits_)
         self.loss_curve_ = np.empty((0, 3))
         self._learn(sample, shaping, start, self._budget().steps, 1.0, rng, progress)
         self._fit_decoder(X)
         return self
+
+    def rows_for_fit(self, n: int, dims: int) -> NDArray[np.int64] | None:
+        """Those of the sample, of the decoder, and of the check of its lengths."""
+        if self.random_state is None:
+            return None  # another sample with each draw
+        rng = np.random.default_rng(self.random_state)
+        sample = neighborhoods.sample_rows(n, dims, rng)
+        check = [
+            np.arange(rows.start, min(rows.stop, rows.start + CHECK_ROWS))
+            for rows in check_blocks(n)
+        ]
+        decoder = np.arange(0, n, decoder_step(n))
+        return np.unique(np.concatenate([sample, decoder, *check]))
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn on from more rows: a tenth of the steps, on a sample of all rows given so far.
@@ -155,14 +171,13 @@ class NearLossless(LinearlyDecoded):
         self._fit_decoder(self._reservoir)
         return self
 
-    def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        """W x - t ‖x‖ for each row, shape (n, n_bits)."""
+    def factors(self, X: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The vectors with their norms, and W with -t: scores are W x - t ‖x‖."""
         # The norm rides along as one more dimension: a pass over the scores costs as much as
         # an eighth of the product at 300 dimensions.
         xp = namespace(X)
         rows = xp.concat([X, _norms(X)[:, None]], axis=1)
-        scores: NDArray[np.float32] = rows @ xp.concat([self.W_, -self.t_[:, None]], axis=1).T
-        return scores
+        return rows, xp.concat([self.W_, -self.t_[:, None]], axis=1)
 
     def inverse_transform(self, codes: Any) -> NDArray[np.float32]:
         """The direction D b + o at the length that errs least, shape (n, dims)."""
@@ -242,14 +257,19 @@ class NearLossless(LinearlyDecoded):
         """
         super()._fit_decoder(X)
         along = squared = 0.0
-        for rows in blocks(len(X), max(1, len(X) // CHECK_BLOCKS)):
+        for rows in check_blocks(len(X)):
             x = as_float32(X[rows][:CHECK_ROWS])
-            rebuilt = self.inverse_transform(np.packbits(self.project(x) >= 0, axis=1))
+            rebuilt = self.inverse_transform(self.encode_rows(x))
             along += float(np.vdot(x, rebuilt))
             squared += float(np.vdot(rebuilt, rebuilt))
         shorten = np.float32(along / squared if squared > 0 and along > 0 else 1)
         self.decoder_[:, -1] *= shorten
         self.offset_[-1] *= shorten
+
+
+def check_blocks(n: int) -> Iterator[slice]:
+    """Blocks of n rows; the length of decoded vectors is fitted on the first rows of each."""
+    return blocks(n, max(1, n // CHECK_BLOCKS))
 
 
 def _norms(x: NDArray[np.float32]) -> NDArray[np.float32]:

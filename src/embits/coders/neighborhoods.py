@@ -9,23 +9,25 @@ from numpy.typing import NDArray
 
 from embits.coders.base import blocks
 
-SAMPLE_ROWS = 50_000  # rows a fit is based on, whatever the vocabulary
+SAMPLE_ROWS = 50_000  # rows a fit is based on, whatever the vocabulary ...
+SAMPLE_BYTES = 128 << 20  # ... and bytes of their floats: a fit holds three times as much
 ANCHORS = 2048  # rows whose neighborhoods are looked up
 NEIGHBORS = 16  # rows of a neighborhood, the anchor among them
 HELD_OUT = 512  # queries of the held-out check ...
 HELD_OUT_AMONG = 8192  # ... and the rows they are looked up among
 
 
-def sample_rows(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def sample_rows(n: int, dims: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Sorted numbers of at most SAMPLE_ROWS rows out of n: half the first ones, half any others.
 
     Word vectors come by falling frequency, and most queries are frequent words; the rare
     ones are many, alike and noisy. Where rows have no order this is a plain random sample.
     """
-    if n <= SAMPLE_ROWS:
+    most = min(SAMPLE_ROWS, max(2, SAMPLE_BYTES // (4 * dims)))
+    if n <= most:
         return np.arange(n)
-    first = SAMPLE_ROWS // 2
-    others = first + rng.choice(n - first, SAMPLE_ROWS - first, replace=False)
+    first = most // 2
+    others = first + rng.choice(n - first, most - first, replace=False)
     return np.concatenate([np.arange(first), np.sort(others)])
 
 

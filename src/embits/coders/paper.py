@@ -20,11 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.coders.arrays import namespace
-from embits.coders.base import Coder, Progress, Shapes, as_float32, blocks, check_n_bits, unpack
+from embits.coders.base import Progress, Shapes, as_float32, blocks, check_n_bits, unpack
+from embits.coders.linear_encoder import LinearlyEncoded
 from embits.errors import InputError, TrainingError
 
 
-class PaperAutoencoder(Coder):
+class PaperAutoencoder(LinearlyEncoded):
     """The paper's autoencoder.
 
     Args:
@@ -114,10 +115,9 @@ class PaperAutoencoder(Coder):
         self._epoch(X, np.arange(len(X)))
         return self
 
-    def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        """W x for each row, shape (n, n_bits): eq. 1 before the Heaviside step."""
-        clipped: NDArray[np.float32] = namespace(X).clip(X, -1, 1) if self.clip else X
-        return clipped @ self.W_.T
+    def factors(self, X: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The clipped vectors and W: scores are W x, eq. 1 before the Heaviside step."""
+        return namespace(X).clip(X, -1, 1) if self.clip else X, self.W_
 
     def inverse_transform(self, codes: Any) -> NDArray[np.float32]:
         """tanh(Wᵀ b + c) for each packed code, shape (n, dims): eq. 2."""

@@ -61,11 +61,11 @@ class Shaping:
         order = np.argsort(-variances * gains**2, kind="stable")
         return cls(mean, matrix, axes[:, order])
 
-    def apply(self, unit: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Shaped rows, shape (n, dims)."""
-        shaped: NDArray[np.float32] = (unit - self.mean.astype(np.float32)) @ self.matrix.astype(
-            np.float32
-        )
+    def apply(self, unit: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The given rows of unit norm, shaped: (len(rows), dims)."""
+        centred = unit[rows]
+        centred -= self.mean.astype(np.float32)  # in the copy: a sample may be a hundred megabytes
+        shaped: NDArray[np.float32] = centred @ self.matrix.astype(np.float32)
         return shaped
 
     def start(self, n_bits: int, rng: np.random.Generator) -> NDArray[np.float64]:

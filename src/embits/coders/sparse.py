@@ -25,6 +25,8 @@ from embits.errors import InputError
 SAMPLE_ROWS = 8_192  # rows the dictionary is learned on
 # Of FISTA: at 512 bits of GloVe 840B 300d, 200 steps change 1 % of the bits and no score.
 CODING_STEPS = 20
+# Scores are at most about 1; on GloVe, those of float32 are within 2e-7 of float64's.
+DOUBTFUL_SCORE = 2e-6
 
 
 class SparseBits(LinearlyDecoded):
@@ -88,7 +90,7 @@ class SparseBits(LinearlyDecoded):
         self.n_bits_ = check_n_bits(self.n_bits)
         if not 0 < self.density < 1:
             raise InputError(f"density is {self.density!r}, expected a share between 0 and 1")
-        sample = as_float32(X[:: -(-len(X) // SAMPLE_ROWS)])
+        sample = as_float32(X[self.rows_for_fit(*X.shape)])
         self.mean_ = sample.mean(axis=0)
         centered = unit(sample - self.mean_)
         rng = np.random.default_rng(self.random_state)
@@ -104,18 +106,38 @@ class SparseBits(LinearlyDecoded):
         self._fit_decoder(sample)
         return self
 
+    def rows_for_fit(self, n: int, dims: int) -> NDArray[np.int64]:
+        """Rows spread evenly, for the dictionary and the decoder alike."""
+        return np.arange(0, n, -(-n // SAMPLE_ROWS), dtype=np.int64)
+
     def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """Sparse codes before their last cut at zero, shape (n, n_bits)."""
         return self._sparse_scores(unit(X - self.mean_))
 
-    def _sparse_scores(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        """FISTA from zero, for rows of unit length."""
-        xp, D, threshold = namespace(X), self.atoms_, self.threshold_[0]
+    def encode_rows(self, X: NDArray[np.float32]) -> NDArray[np.uint8]:
+        """Packed codes; rows with a score next to zero are coded again in float64.
+
+        Rounding depends on the other rows of a block. It has no proven bound over the steps of
+        FISTA, but is far below the margin, and that of float64 is a hundred million times smaller.
+        """
+        centered = unit(X - self.mean_)
+        scores = self._sparse_scores(centered)
+        codes = np.packbits(scores >= 0, axis=1)
+        doubtful = np.flatnonzero((np.abs(scores) < DOUBTFUL_SCORE).any(axis=1))
+        if len(doubtful):
+            again = self._sparse_scores(centered[doubtful].astype(np.float64))
+            codes[doubtful] = np.packbits(again >= 0, axis=1)
+        return codes
+
+    def _sparse_scores(self, X: NDArray[Any]) -> NDArray[Any]:
+        """FISTA from zero, for rows of unit length, as exact as they are."""
+        xp = namespace(X)
+        D, threshold = xp.astype(self.atoms_, X.dtype, copy=False), float(self.threshold_[0])
         rate = 1 / max(_largest_eigenvalue(D), 1e-12)
         codes = xp.zeros_like(X @ D.T)
         ahead, momentum = codes, 1.0
         for _ in range(CODING_STEPS):
-            scores: NDArray[np.float32] = (X - ahead @ D) @ D.T
+            scores: NDArray[Any] = (X - ahead @ D) @ D.T
             scores -= threshold
             scores *= rate
             scores += ahead

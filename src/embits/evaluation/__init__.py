@@ -1,9 +1,9 @@
 """Every table and figure of the paper on your own vectors: score codes against floats.
 
->>> import numpy as np
->>> from embits.evaluation import fisher_mean, spearman
->>> round(fisher_mean([spearman([1, 2, 3], [1, 3, 2]), 0.5]), 3)
-0.5
+Example:
+    >>> from embits.evaluation import fisher_mean, spearman
+    >>> round(fisher_mean([spearman([1, 2, 3], [1, 3, 2]), 0.5]), 3)
+    0.5
 """
 
 from embits.evaluation.analogy import evaluate_analogies, evaluate_word_analogies

@@ -25,6 +25,7 @@ from embits.evaluation.words import MISSING, Lookup
 from embits.vectors import WordVectors
 
 TASKS = ("similarity", "analogy", "neighbors", "reconstruction", "classification", "speed")
+"""What can be scored, in the order of the reports."""
 Say = Callable[[str], None]
 
 

@@ -8,12 +8,13 @@ import zipfile
 from pathlib import Path
 
 from embits.errors import InputError, ReadError
+from embits.readers.blocks import Blocks
 from embits.readers.gensim_models import downloaded, model_name
 from embits.readers.source import DAMAGED_ARCHIVE, OnBad, Progress, Source, Stream
 from embits.readers.words_file import Words
 from embits.vectors import WordVectors
 
-__all__ = ["read_vectors"]
+__all__ = ["open_blocks", "read_vectors"]
 
 _HEAD_BYTES = 1 << 16
 # A tag that goes on, or is closed and followed by anything but a number: `<html>` may be a word.
@@ -78,13 +79,7 @@ def read_vectors(
         (['king', 'queen'], (2, 3))
         >>> folder.cleanup()
     """
-    if limit is not None and limit < 1:
-        raise InputError(f"limit is {limit!r}, expected 1 or more, or None for all rows")
-    if on_bad not in ("raise", "skip"):
-        raise InputError(f'on_bad is {on_bad!r}, expected "raise" or "skip"')
-    if (name := model_name(path)) is not None:
-        path = downloaded(name)
-    source = Source(Path(path), limit, on_bad, progress)
+    source = _source(path, limit, on_bad, progress)
     try:
         vectors = _read(source, words)
         source.report(source.size, source.size)
@@ -93,8 +88,43 @@ def read_vectors(
     return vectors
 
 
-def _read(source: Source, words: Words | None) -> WordVectors:
-    """Recognise the file by its first bytes, and read it."""
+def open_blocks(
+    path: str | os.PathLike[str],
+    limit: int | None = None,
+    words: Words | None = None,
+    on_bad: OnBad = "raise",
+    progress: Progress | None = None,
+) -> Blocks | None:
+    """Open a file of vectors to read it in blocks; None where its format is only read whole.
+
+    Text, also packed, word2vec `.bin`, `.npy`, safetensors and Parquet are read in blocks. The
+    arguments and errors are those of `read_vectors`; rows that repeat a word are not left out.
+    """
+    source = _source(path, limit, on_bad, progress)
+    try:
+        return _open(source, words)
+    except OSError as error:
+        raise ReadError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def _source(
+    path: str | os.PathLike[str], limit: int | None, on_bad: OnBad, progress: Progress | None
+) -> Source:
+    if limit is not None and limit < 1:
+        raise InputError(f"limit is {limit!r}, expected 1 or more, or None for all rows")
+    if on_bad not in ("raise", "skip"):
+        raise InputError(f'on_bad is {on_bad!r}, expected "raise" or "skip"')
+    return Source(located(path), limit, on_bad, progress)
+
+
+def located(path: str | os.PathLike[str]) -> Path:
+    """The file behind a path, or behind the name of a model."""
+    name = model_name(path)
+    return Path(path) if name is None else Path(downloaded(name))
+
+
+def _head(source: Source) -> bytes:
+    """The first bytes, which say what a file is."""
     if source.path.is_dir():
         raise source.refusal("a directory", "a file")
     with source.path.open("rb") as file:
@@ -102,6 +132,48 @@ def _read(source: Source, words: Words | None) -> WordVectors:
     if not head:
         raise source.refusal("an empty file", "vectors")
     _refuse_what_is_known(source, head)
+    return head
+
+
+def _open(source: Source, words: Words | None) -> Blocks | None:
+    """Recognise the file by its first bytes, and open it where it can be read in blocks."""
+    from embits.readers.fasttext_binary import MAGIC
+    from embits.readers.safetensors_file import is_safetensors, open_safetensors
+
+    head = _head(source)
+    if head.startswith(b"\x93NUMPY"):
+        from embits.readers.arrays import open_npy
+
+        return open_npy(source, words)
+    if head.startswith(b"PAR1"):
+        from embits.readers.parquet import ParquetBlocks
+
+        return ParquetBlocks(source, words)
+    if is_safetensors(head, source.size):
+        return open_safetensors(source, words)
+    is_whole = head.startswith(MAGIC) or (head.startswith(b"PK\x03\x04") and _holds_arrays(source))
+    return None if is_whole or words is not None else _open_stream(source)
+
+
+def _open_stream(source: Source) -> Blocks | None:
+    from embits.readers.json_file import is_json
+    from embits.readers.text import HEAD_BYTES, TextBlocks
+    from embits.readers.word2vec_binary import Word2VecBlocks, is_word2vec_binary
+
+    with Stream(source) as stream:
+        head = stream.peek(_HEAD_BYTES)
+        if is_word2vec_binary(head):
+            return Word2VecBlocks(source, stream)
+        mark = 3 if head.startswith(b"\xef\xbb\xbf") else 0
+        if not head or is_json(head[mark:]) or b"\0" in head:
+            return None  # what is wrong with it, reading it whole says
+        _refuse_what_is_known(source, head)
+        return TextBlocks(source, stream.peek(mark + HEAD_BYTES)[mark:], mark)
+
+
+def _read(source: Source, words: Words | None) -> WordVectors:
+    """Recognise the file by its first bytes, and read it."""
+    head = _head(source)
     if head.startswith(b"\x93NUMPY"):
         from embits.readers.arrays import read_npy
 

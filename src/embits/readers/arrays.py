@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import mmap
 import zipfile
+from collections.abc import Callable, Iterator, Sequence
 from tokenize import TokenError
 from typing import IO, Any
 
@@ -11,6 +13,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
+from embits.readers.blocks import Block, CountedBlocks, Position, rows_at_once
 from embits.readers.rows import as_float32, named_rows
 from embits.readers.source import DAMAGED_ARCHIVE, Source, largest_inside
 from embits.readers.words_file import Words, words_for
@@ -25,6 +28,49 @@ def read_npy(source: Source, words: Words | None) -> WordVectors:
     array = map_npy(source)
     matrix = as_float32(source, array)
     return named_rows(source, words_for(source, len(array), words), matrix)
+
+
+class MappedBlocks(CountedBlocks):
+    """A mapped matrix in blocks; its pages are let go of as soon as they were copied."""
+
+    def __init__(
+        self,
+        source: Source,
+        array: NDArray[Any],
+        words: Sequence[str] | None,
+        widen: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray,
+    ) -> None:
+        as_float32(source, array[:0])  # refuses what is no matrix of numbers
+        n_rows = source.rows_wanted(len(array))
+        super().__init__(source, array.shape[1], n_rows, words, words is not None)
+        self._array, self._widen = array, widen
+
+    def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
+        """The blocks from `start` on."""
+        while start.offset < self._n_rows:
+            stop = min(start.offset + rows_at_once(self.dims), self._n_rows)
+            part = self._widen(self._array[start.offset : stop])
+            with np.errstate(over="ignore", invalid="ignore"):  # refused as not finite
+                matrix = np.array(part, dtype=np.float32, order="C")
+            drop_pages(self._array)
+            named = self.words_at(start.offset, stop) if words else None
+            block = self.block(start, matrix, named)
+            yield block
+            start = block.end
+
+
+def drop_pages(array: NDArray[Any]) -> None:
+    """Let go of the pages of a mapped file that were read: the process is smaller by them."""
+    mapped = getattr(array, "_mmap", None)
+    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def open_npy(source: Source, words: Words | None) -> MappedBlocks:
+    """A .npy, to be read in blocks."""
+    array = map_npy(source)
+    as_float32(source, array[:0])
+    return MappedBlocks(source, array, words_for(source, len(array), words))
 
 
 def map_npy(source: Source) -> NDArray[Any]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.readers.source import Source
+from embits.readers.words_file import Lines
 from embits.vectors import WordVectors
 
 Where = Callable[[int], str]  # the line, byte or entry of a row, in words
@@ -35,7 +36,7 @@ def finish(source: Source, rows: _core.Rows, unit: str) -> WordVectors:
     if rows.n_bad:
         place, found, expected = rows.first_bad
         warn_of_bad(
-            source, rows.n_bad, f"{unit} {place}", f"{_shown(found)}, expected {_shown(expected)}"
+            source, rows.n_bad, f"{unit} {place}", f"{shown(found)}, expected {shown(expected)}"
         )
     if len(rows) == 0:
         raise source.refusal("no vectors", "at least one row")
@@ -52,7 +53,7 @@ def raise_first_bad(source: Source, rows: _core.Rows, unit: str, hint: str = "")
     """Refuse the file for the bad row that a parser stopped at, if it stopped at one."""
     if rows.lost or (rows.n_bad and source.on_bad == "raise"):
         place, found, expected = rows.first_bad
-        raise source.refusal(_shown(found), _shown(expected) + hint, f"{unit} {place}")
+        raise source.refusal(shown(found), shown(expected) + hint, f"{unit} {place}")
 
 
 def warn_of_bad(source: Source, n_bad: int, where: str, found: str) -> None:
@@ -60,8 +61,29 @@ def warn_of_bad(source: Source, n_bad: int, where: str, found: str) -> None:
     source.warn(f"{_counted(n_bad, 'row')} left out, the first at {where}: found {found}")
 
 
+def warn_of_escapes(source: Source, n_escaped: int, where: str, word: str) -> None:
+    """Say once how many words are not UTF-8."""
+    source.warn(
+        f"{_counted(n_escaped, 'word')} not in valid UTF-8 and escaped, "
+        f"the first at {where}: {word!r}"
+    )
+
+
+def warn_of_repeats(source: Source, n_repeats: int, where: str, word: str) -> None:
+    """Say once how many rows were left out as their word had come before."""
+    source.warn(f"{_counted(n_repeats, 'repeated word')} left out, the first at {where}: {word!r}")
+
+
 def decode_words(source: Source, run: bytes, n_words: int, where: Where) -> list[str]:
     """Decode words that lie in one run with newlines between; `where(row)` names a place."""
+    words, escaped = decode_run(source, run, n_words)
+    if escaped:
+        warn_of_escapes(source, len(escaped), where(escaped[0]), words[escaped[0]])
+    return words
+
+
+def decode_run(source: Source, run: bytes, n_words: int) -> tuple[list[str], list[int]]:
+    """The words of a run, and the rows of those that are not UTF-8 and were escaped."""
     words: list[str] = []
     escaped: list[int] = []
     start = 0
@@ -78,12 +100,7 @@ def decode_words(source: Source, run: bytes, n_words: int, where: Where) -> list
         start += len(piece) + 1
     if len(words) != n_words:
         raise source.refusal("a newline within a word", "words without line ends")
-    if escaped:
-        source.warn(
-            f"{_counted(len(escaped), 'word')} not in valid UTF-8 and escaped, "
-            f"the first at {where(escaped[0])}: {words[escaped[0]]!r}"
-        )
-    return words
+    return words, escaped
 
 
 def unique(
@@ -98,10 +115,7 @@ def unique(
     repeats = [row for row, word in enumerate(words) if first.setdefault(word, row) != row]
     if not repeats:
         return WordVectors(words, matrix)
-    source.warn(
-        f"{_counted(len(repeats), 'repeated word')} left out, "
-        f"the first at {where(repeats[0])}: {words[repeats[0]]!r}"
-    )
+    warn_of_repeats(source, len(repeats), where(repeats[0]), words[repeats[0]])
     kept = np.fromiter(first.values(), np.int64, len(first))
     return WordVectors(list(first), keep_rows(matrix, kept))
 
@@ -124,6 +138,8 @@ def named_rows(
     matrix = matrix[: source.rows_wanted(len(matrix))]
     if matrix.size == 0:
         raise source.refusal(f"a matrix of shape {matrix.shape}", "at least one row")
+    if isinstance(words, Lines):
+        words = list(words)  # beside a matrix in memory they weigh little, and compare as lists do
     if words is not None:
         words = words[: len(matrix)] if source.limit is not None else words
         if len(words) != len(matrix):
@@ -169,7 +185,8 @@ def _is_utf8(word: bytes) -> bool:
     return True
 
 
-def _shown(message: bytes) -> str:
+def shown(message: bytes) -> str:
+    """A native parser's message as text."""
     return message.decode(errors="backslashreplace")
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.readers.arrays import MappedBlocks
 from embits.readers.rows import as_float32, named_rows
 from embits.readers.source import Source
 from embits.readers.words_file import Words, words_for
@@ -29,14 +31,26 @@ def is_safetensors(head: bytes, size: int) -> bool:
 
 def read_safetensors(source: Source, words: Words | None) -> WordVectors:
     """Read the matrix of floats in a safetensors file; float32 stays mapped."""
+    array, widen = _matrix(source)
+    matrix = as_float32(source, widen(array[: source.rows_wanted(len(array))]))
+    return named_rows(source, words_for(source, len(array), words), matrix)
+
+
+def open_safetensors(source: Source, words: Words | None) -> MappedBlocks:
+    """The matrix of floats, to be read in blocks."""
+    array, widen = _matrix(source)
+    return MappedBlocks(source, array, words_for(source, len(array), words), widen)
+
+
+def _matrix(source: Source) -> tuple[NDArray[Any], Callable[[NDArray[Any]], NDArray[Any]]]:
+    """The matrix, mapped, and what makes floats of its rows."""
     header, start = _header(source)
     metadata = header.pop("__metadata__", {})
     if isinstance(metadata, dict) and str(metadata.get("format", "")).startswith("embits"):
         raise source.refusal("bits that embits wrote", "float vectors; open it with embits.load")
     name = _matrix_name(source, header)
-    array = _mapped(source, header[name], start, name)
-    matrix = as_float32(source, array)
-    return named_rows(source, words_for(source, len(array), words), matrix)
+    widen = _from_bfloat16 if header[name]["dtype"] == "BF16" else np.asanyarray
+    return _mapped(source, header[name], start, name), widen
 
 
 def _header(source: Source) -> tuple[dict[str, Any], int]:
@@ -87,11 +101,13 @@ def _mapped(source: Source, entry: dict[str, Any], start: int, name: str) -> NDA
     if begin == end:
         return np.empty((n_rows, dims), np.float32)
     array: NDArray[Any] = np.memmap(source.path, dtype, "r", start + begin, (n_rows, dims))
-    if entry["dtype"] != "BF16":
-        return array
-    # bfloat16 is the upper half of a float32.
-    wanted = array[: source.rows_wanted(n_rows)].astype(np.uint32)
-    widened: NDArray[Any] = np.left_shift(wanted, 16, out=wanted).view(np.float32)
+    return array
+
+
+def _from_bfloat16(rows: NDArray[Any]) -> NDArray[Any]:
+    """bfloat16 is the upper half of a float32."""
+    wide = rows.astype(np.uint32)
+    widened: NDArray[Any] = np.left_shift(wide, 16, out=wide).view(np.float32)
     return widened
 
 

@@ -130,6 +130,14 @@ class Stream:
         """Leave out the next `size` bytes, which were peeked at."""
         self._ahead = self._ahead[size:]
 
+    def skip_to(self, offset: int) -> None:
+        """Go on at a byte of the unpacked file, from its very beginning."""
+        if not self.is_compressed:
+            self._file.seek(offset)
+            return
+        while self._n_read < offset and self._read(min(BLOCK_BYTES, offset - self._n_read)):
+            self._source.report(self._file.tell(), self._source.size)
+
     def blocks(self) -> Iterator[bytes]:
         """The rest of the bytes; the next block is read while the last one is worked on."""
         if self._ahead:
@@ -230,7 +238,7 @@ def cores() -> int:
 
 def _frames_to_caller() -> int:
     """The stack level, counted from `Source.warn`, of the first frame outside this package."""
-    package = str(Path(__file__).parent)
+    package = str(Path(__file__).parents[1])
     level = 1
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):

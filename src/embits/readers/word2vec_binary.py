@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
+from embits.readers.blocks import Block, Blocks, Position
 from embits.readers.rows import finish, new_rows, raise_first_bad
 from embits.readers.source import Source, Stream
 from embits.readers.text import header
@@ -39,14 +41,76 @@ def read_word2vec_binary(source: Source, stream: Stream) -> WordVectors:
         raise_first_bad(source, rows, "byte")
         if rows.full:
             break
-    n_read = len(rows) + rows.n_bad
-    if n_read < n_rows and not rows.full:
-        raise source.refusal(
-            f"the end of the file in row {n_read + 1}", f"{n_rows} rows", f"byte {rows.next_place}"
-        )
-    if n_read == n_rows and tail.strip(b"\n"):
-        source.warn(f"bytes after the {n_rows} rows of the header, at byte {rows.next_place}")
+    if note := _check_end(
+        source, n_rows, rows.n_bad, len(rows), wanted.limit, rows.next_place, tail
+    ):
+        source.warn(note)
     return finish(source, rows, "byte")
+
+
+class Word2VecBlocks(Blocks):
+    """word2vec binary vectors in blocks."""
+
+    unit = "byte"
+
+    def __init__(self, source: Source, stream: Stream) -> None:
+        first, _, _ = stream.peek(_HEAD_BYTES).partition(b"\n")
+        self._promised, dims = header(first) or (0, 0)
+        self._start = len(first) + 1
+        _check_promise(source, stream, self._promised, dims, self._start)
+        super().__init__(source, dims)
+
+    def start(self) -> Position:
+        """The byte after the header."""
+        return Position(self._start, self._start)
+
+    def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
+        """The blocks from `start` on, one for each block of the file."""
+        limit = self.source.rows_wanted(self._promised)
+        tail = b""
+        with Stream(self.source) as stream:
+            stream.skip_to(start.offset)
+            for block in stream.blocks():
+                tail += block
+                left = replace(self.source, limit=limit - start.rows)
+                rows = new_rows(left, self.dims, start.place)
+                used = rows.parse_word2vec(tail)
+                raise_first_bad(self.source, rows, "byte")
+                tail = tail[used:]
+                made = self.parsed(start, used, rows, words)
+                start = made.end
+                if len(made.matrix):
+                    yield made
+                if start.rows >= limit:
+                    break
+        note = _check_end(
+            self.source, self._promised, start.bad, start.rows, limit, start.place, tail
+        )
+        if note:
+            self.findings.notes.append(note)
+        if start.rows == 0:
+            self.findings.warn(self.source)
+            raise self.source.refusal("no vectors", "at least one row")
+
+
+def _check_end(
+    source: Source,
+    promised: int,
+    n_bad: int,
+    n_good: int,
+    limit: int | None,
+    place: int,
+    tail: bytes,
+) -> str:
+    """Refuse a file that ends early; what to say of one that goes on after its rows."""
+    n_read = n_good + n_bad
+    if n_read < promised and n_good != limit:
+        raise source.refusal(
+            f"the end of the file in row {n_read + 1}", f"{promised} rows", f"byte {place}"
+        )
+    if n_read == promised and tail.strip(b"\n"):
+        return f"bytes after the {promised} rows of the header, at byte {place}"
+    return ""
 
 
 def _check_promise(source: Source, stream: Stream, n_rows: int, dims: int, start: int) -> None:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from embits.readers.source import Source
 
 _SUFFIXES = (".words", ".txt", ".vocab", ".tsv", ".json", ".parquet")
 _USUAL_STEMS = ("words", "vocab", "vocabulary", "tokenizer")
-_JSON = re.compile(r'\s*[\[{]\s*"')
+_JSON = re.compile(rb'\s*[\[{]\s*"')
 _NUMBER = re.compile(r"[-+]?[\d.]+(?:[eE][-+]?\d+)?")
 _LINES_TO_LOOK_AT = 100
+_LINES_AT_ONCE = 1 << 14
+_BYTES_AT_ONCE = 1 << 20
 
 Words = Sequence[str] | str | os.PathLike[str]
 
@@ -39,7 +45,49 @@ def words_for(source: Source, n_rows: int, words: Words | None) -> Sequence[str]
     return None
 
 
-def read_words(source: Source) -> list[str]:
+class Lines(Sequence[str]):
+    """The lines of a file, as the bytes they came in: a list would take five times as much."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        found = [
+            start + np.flatnonzero(piece == ord("\n"))
+            for start, piece in _pieces(np.frombuffer(content, np.uint8))
+        ]
+        ends = np.concatenate([*found, [len(content)]] if not content.endswith(b"\n") else found)
+        self._ends = ends.astype(np.uint32 if len(content) < 2**32 else np.uint64)
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[str]: ...
+    def __getitem__(self, row: int | slice) -> str | list[str]:
+        rows = range(len(self))[row]
+        if isinstance(rows, int):
+            return self._lines(rows, rows + 1)[0]
+        if rows.step != 1:
+            return [self[i] for i in rows]
+        return self._lines(rows.start, rows.stop) if rows else []
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), _LINES_AT_ONCE):
+            yield from self[start : start + _LINES_AT_ONCE]
+
+    def _lines(self, start: int, stop: int) -> list[str]:
+        begin = int(self._ends[start - 1]) + 1 if start else 0
+        text = self._content[begin : int(self._ends[stop - 1])].decode()
+        return [line.removesuffix("\r") for line in text.split("\n")]
+
+
+def _pieces(content: NDArray[np.uint8]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    for start in range(0, len(content), _BYTES_AT_ONCE):
+        yield start, content[start : start + _BYTES_AT_ONCE]
+
+
+def read_words(source: Source) -> Sequence[str]:
     """The words in a file: one a line, a JSON list or `{word: row}`, or a Parquet column."""
     try:
         with source.path.open("rb") as file:
@@ -48,15 +96,31 @@ def read_words(source: Source) -> list[str]:
                 from embits.readers.parquet import read_word_column
 
                 return read_word_column(source)
-            text = (content + file.read()).decode("utf-8-sig")
+            content += file.read()
+            _check_utf8(content)
     except OSError as error:
         raise source.refusal(f"no readable file ({error.strerror})", "a file of words") from error
     except UnicodeDecodeError as error:
         raise source.refusal("a word that is not UTF-8", "UTF-8", f"byte {error.start}") from error
-    if _JSON.match(text):
-        return _words_in_json(source, text)
-    lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
-    return _without_numbers(_column_of_names(lines))
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    if _JSON.match(content):
+        return _words_in_json(source, content.decode())
+    lines: Sequence[str] = Lines(content) if content.removesuffix(b"\n") else [""]
+    if b"\t" in content:
+        lines = _column_of_names(list(lines))
+    return _without_numbers(lines)
+
+
+def _check_utf8(content: bytes) -> None:
+    """Decode piece by piece: one letter outside Latin-1 makes a decoded piece twice as big."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    for start, piece in _pieces(np.frombuffer(content, np.uint8)):
+        try:
+            decoder.decode(piece.tobytes())
+        except UnicodeDecodeError as error:
+            error.start += start
+            raise
+    decoder.decode(b"", final=True)
 
 
 def _usual_files(path: Path) -> Iterator[Path]:
@@ -82,7 +146,7 @@ def _column_of_names(lines: list[str]) -> list[str]:
     return lines
 
 
-def _without_numbers(lines: list[str]) -> list[str]:
+def _without_numbers(lines: Sequence[str]) -> Sequence[str]:
     """The words alone, where each is followed by its count or by its vector."""
     counts = {_numbers_at_end(line) for line in lines[:_LINES_TO_LOOK_AT]}
     n = counts.pop()

@@ -1,0 +1,175 @@
+"""Encoding Parquet with Ray: two workers against one, and against one process without Ray.
+
+    python benchmarks/ray_encode.py [--rows 2400000] [--bits 512] [--vectors DIR] [--write]
+
+Every worker has one thread. Prints the ratio of throughputs of two workers to one (the bar: at
+least 1.5) and of each to a plain process of one thread that reads, encodes and writes the same
+files; checks that all wrote the same codes, bit for bit. Needs the extra `ray` and two cores; on
+Linux, rounds during which other programs took more than a twentieth of them are made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[name] = "1"  # before NumPy is imported, here and in the workers
+
+import numpy as np  # noqa: E402
+import pyarrow as pa  # noqa: E402
+import pyarrow.parquet as pq  # noqa: E402
+import ray  # noqa: E402
+
+import embits  # noqa: E402
+from embits.integrations import ray as on_ray  # noqa: E402
+from embits.integrations.code_folder import read_codes  # noqa: E402
+
+RESULTS = Path(__file__).parent / "results" / "ray_encode.md"
+FILES = 16
+MOST_FOREIGN = 0.05
+MOST_ROUNDS = 25
+
+
+def write_vectors(folder: Path, rows: int, dims: int) -> None:
+    rng = np.random.default_rng(0)
+    for number, ids in enumerate(np.array_split(np.arange(rows), FILES)):
+        matrix = rng.standard_normal((len(ids), dims), dtype=np.float32)
+        vectors = pa.FixedSizeListArray.from_arrays(matrix.ravel(), dims)
+        table = pa.table({"id": ids, "vector": vectors})
+        pq.write_table(table, folder / f"{number:03d}.parquet", compression="none")
+
+
+def without_ray(source: Path, coder: embits.coders.Coder, target: Path) -> np.ndarray:
+    """The same work in a loop: read a batch, encode it, write it."""
+    target.mkdir()
+    codes = []
+    kind = pa.binary(coder.n_bytes_)
+    schema = pa.schema({"id": pa.int64(), "code": kind})
+    for path in sorted(source.iterdir()):
+        with pq.ParquetWriter(target / path.name, schema) as writer:
+            for batch in pq.ParquetFile(path).iter_batches(8192, use_threads=False):
+                flat = batch["vector"].flatten().to_numpy()
+                codes.append(coder.transform(flat.reshape(len(batch), -1)))
+                buffers = [None, pa.py_buffer(codes[-1])]
+                packed = pa.FixedSizeBinaryArray.from_buffers(kind, len(batch), buffers)
+                writer.write_table(pa.table({"id": batch["id"], "code": packed}))
+    return np.concatenate(codes)
+
+
+def processor_seconds() -> tuple[float, float]:
+    """Seconds of processor time that all programs have taken, and those of this one and its own."""
+    if not Path("/proc/stat").exists():
+        return 0.0, 0.0
+    tick = os.sysconf("SC_CLK_TCK")
+    user, nice, system, _, _, *rest = map(int, Path("/proc/stat").read_text().split()[1:9])
+    parents, taken = {}, {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = entry.read_text().rpartition(")")[2].split()
+            process = int(entry.parent.name)
+            parents[process], taken[process] = int(fields[1]), int(fields[11]) + int(fields[12])
+    own = 0
+    for process, ticks in taken.items():
+        above = process
+        while above not in (0, os.getpid()):
+            above = parents.get(above, 0)
+        own += ticks if above else 0
+    return (user + nice + system + sum(rest)) / tick, own / tick
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, float, Any]:
+    """Seconds of a piece of work, the share of the processors that others took, and its result."""
+    everything, own = processor_seconds()
+    start = time.perf_counter()
+    result = work()
+    seconds = time.perf_counter() - start
+    everything, own = (
+        after - before for after, before in zip(processor_seconds(), (everything, own), strict=True)
+    )
+    return seconds, (everything - own) / (seconds * (os.cpu_count() or 1)), result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=2_400_000)
+    parser.add_argument("--dims", type=int, default=300)
+    parser.add_argument("--bits", type=int, default=512)
+    parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--vectors", type=Path, help="keep them in this folder for the next time")
+    parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
+    args = parser.parse_args()
+    ray.init(
+        "local", num_cpus=2, include_dashboard=False, log_to_driver=False,
+        logging_level=logging.ERROR, object_store_memory=500 << 20,
+    )  # fmt: skip
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    times: dict[str, list[float]] = {"no Ray": [], "1 worker": [], "2 workers": []}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        source = args.vectors or folder / "in"
+        if not source.exists():
+            source.mkdir()
+            write_vectors(source, args.rows, args.dims)
+        sample = np.random.default_rng(1).standard_normal((2000, args.dims), dtype=np.float32)
+        coder = embits.RandomHyperplanes(args.bits).fit(sample)
+        for name in ("warm", "warmer"):  # imports, once a worker
+            on_ray.encode(source / "000.parquet", coder, folder / name, workers=2)
+        expected = without_ray(source, coder, folder / "plain")
+        for _ in range(MOST_ROUNDS):
+            if len(times["no Ray"]) == args.runs:
+                break
+            shutil.rmtree(folder / "plain")
+            rounds = {"no Ray": timed(lambda: without_ray(source, coder, folder / "plain"))}
+            for workers, name in ((1, "1 worker"), (2, "2 workers")):
+                rounds[name] = timed(
+                    lambda n=workers: on_ray.encode(
+                        source, coder, folder / "out", workers=n, overwrite=True
+                    )
+                )
+                assert np.array_equal(read_codes(folder / "out").codes, expected)
+            shares = ", ".join(f"{n} {s:.1f} s, {f:.0%}" for n, (s, f, _) in rounds.items())
+            print(f"seconds, and what others took of the processors: {shares}", flush=True)
+            if max(foreign for _, foreign, _ in rounds.values()) <= MOST_FOREIGN:
+                for name, (seconds, _, _) in rounds.items():
+                    times[name].append(seconds)
+    ray.shutdown()
+    if not times["no Ray"]:
+        raise SystemExit("other programs kept the processors busy: try again later")
+    report(times, args)
+
+
+def report(times: dict[str, list[float]], args: argparse.Namespace) -> None:
+    medians = {name: statistics.median(seconds) for name, seconds in times.items()}
+    scaling = [one / two for one, two in zip(times["1 worker"], times["2 workers"], strict=True)]
+    lines = [
+        f"{args.rows:,} × {args.dims} float32 in {FILES} Parquet files to {args.bits} bits; one "
+        f"thread a worker, two cores, Ray {ray.__version__}, medians of "
+        f"{len(times['no Ray'])} runs. All codes are equal, bit for bit.",
+        "",
+        "| | seconds | rows a second | against one process without Ray |",
+        "|---|---|---|---|",
+    ]
+    for name, seconds in medians.items():
+        lines.append(
+            f"| {name} | {seconds:.2f} | {args.rows / seconds:,.0f} | "
+            f"{medians['no Ray'] / seconds:.2f} × |"
+        )
+    lines += ["", f"Two workers against one: {statistics.median(scaling):.2f} × (bar: 1.5)"]
+    print("\n".join(lines))
+    if args.write:
+        RESULTS.write_text("# Encoding with Ray\n\n" + "\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""The README's table of numbers, from stored results: nobody types a number there.
+
+    python benchmarks/readme_numbers.py
+
+Reads benchmarks/results/*.json and docs/results/*/results.json and writes what stands between
+`<!-- numbers -->` and `<!-- /numbers -->`. tests/test_readme.py holds the README to it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+WIDTHS = (64, 128, 256, 512)
+
+
+def main() -> None:
+    README.write_text(with_numbers(README.read_text()))
+
+
+def with_numbers(readme: str) -> str:
+    """The README's text with its numbers as they are stored now."""
+    lines = [
+        "| | embits | beside it |",
+        "|---|---|---|",
+        *(f"| {' | '.join(row)} |" for row in rows()),
+    ]
+    block = "<!-- numbers -->\n" + "\n".join(lines) + "\n<!-- /numbers -->"
+    return re.sub(r"(?s)<!-- numbers -->.*<!-- /numbers -->", lambda _: block, readme)
+
+
+def rows() -> list[tuple[str, str, str]]:
+    return [*size(), *quality(), *search(), *opening()]
+
+
+def size() -> list[tuple[str, str, str]]:
+    return [
+        (
+            "bytes of a 300-dimensional vector at 64 / 128 / 256 / 512 bits",
+            joined(f"{width // 8}" for width in WIDTHS),
+            f"float32: {4 * 300:,}, {joined(f'{32 * 300 / w:.3g}' for w in WIDTHS)} times as many",
+        )
+    ]
+
+
+def quality() -> list[tuple[str, str, str]]:
+    entries = stored("docs/results/glove-840B-300d/results.json")["results"]
+    scores = {(entry["method"], entry["bits"]): entry for entry in entries}
+
+    def over_widths(method: str, *keys: str) -> str:
+        return joined(f"{100 * at(scores[method, width], *keys):.1f}" for width in WIDTHS)
+
+    people = ("similarity", "fisher_mean")
+    near, near_floats = ("neighbors", "recall_at_10"), ("neighbors", "asymmetric_recall_at_10")
+    raw = 100 * at(scores["raw", 9600], *people)
+    return [
+        (
+            "agreement with people (GloVe 840B 300d, Spearman × 100), same widths",
+            over_widths("near-lossless", *people),
+            f"the floats: {raw:.1f}; the paper's model: {over_widths('paper', *people)}",
+        ),
+        (
+            "ten nearest words kept, %",
+            over_widths("near-lossless", *near),
+            f"the paper's model: {over_widths('paper', *near)}; "
+            f"embits asked with floats: {over_widths('near-lossless', *near_floats)}",
+        ),
+    ]
+
+
+def search() -> list[tuple[str, str, str]]:
+    runs = stored("benchmarks/results/hamming_search.json")["rows"]
+    found = {(run["what"], run["subject"], run["rival"]): run for run in runs}
+
+    def compared(what: str) -> tuple[str, str]:
+        cells = [found[f"{what}, {width} bits", "avx512", "FAISS"] for width in WIDTHS]
+        return joined(f"{c['subject_us']:.0f}" for c in cells), joined(
+            f"{c['ratio']:.1f}" for c in cells
+        )
+
+    one, batch = compared("one query"), compared("batch of 1,000")
+    floats = found["341,479 × 300 floats, or 256 bits", "Hamming scan", "FAISS IndexFlatIP"]
+    index = found["10 million × 64 bits, top 10", "multi-index", "scan"]
+    return [
+        ("one exact top-10 query over 341,479 codes, one core, µs", one[0],
+         f"FAISS `IndexBinaryFlat`: {one[1]} times as long"),
+        ("the same, 1,000 queries at once, µs each", batch[0], f"FAISS: {batch[1]} times as long"),
+        ("256 bits, or 300 floats of the same words", f"{floats['subject_us'] / 1e3:.2f} ms",
+         f"FAISS `IndexFlatIP` on the floats: {floats['ratio']:.0f} times as long"),
+        ("10 million codes of 64 bits, top 10, multi-index", f"{index['subject_us'] / 1e3:.2f} ms",
+         f"our full scan: {index['ratio']:.0f} times as long"),
+    ]  # fmt: skip
+
+
+def opening() -> list[tuple[str, str, str]]:
+    start = stored("benchmarks/results/startup.json")
+    text = stored("benchmarks/results/read_text.json")
+    return [
+        (f"opening {start['words']:,} words × {start['bits']} bits and the first top 10",
+         f"{start['first_answer_ms']:.1f} ms", "the paper: 310 ms"),
+        (f"reading word2vec text, {text['words']:,} × {text['dims']}", f"{text['embits_s']:.2f} s",
+         f"gensim: {text['ratio']:.0f} times as long"),
+    ]  # fmt: skip
+
+
+def stored(path: str) -> Any:
+    return json.loads((ROOT / path).read_text())
+
+
+def at(entry: Any, *keys: str) -> float:
+    for key in keys:
+        entry = entry[key]
+    return float(entry)
+
+
+def joined(values: Any) -> str:
+    return " / ".join(values)
+
+
+if __name__ == "__main__":
+    main()

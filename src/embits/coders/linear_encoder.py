@@ -1,0 +1,116 @@
+"""Encoders that score bits by one matrix product, and signs of it that no block can change.
+
+A matrix library sums a product in an order that depends on the number of rows, on its threads and
+on the processor. Scores then differ in their last digits, and a score next to zero may change its
+sign: of 102,400,000 bits of GloVe, one did between blocks of 1 row and of 2,048. So a score that is
+closer to zero than its rounding can explain is summed again, exactly: the code of a vector is a
+function of the vector and the weights, wherever and with whatever others it is encoded.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.coders.base import Coder, blocks
+
+_FLOAT32 = np.finfo(np.float32)
+
+
+class LinearlyEncoded(Coder):
+    """A coder whose scores are `rows @ weights.T`."""
+
+    @abstractmethod
+    def factors(self, X: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Rows (n, k), each made of its vector alone, and weights (n_bits, k)."""
+
+    def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Scores of shape (n, n_bits): the product of the two factors."""
+        rows, weights = self.factors(X)
+        scores: NDArray[np.float32] = rows @ weights.T
+        return scores
+
+    def encode_rows(self, X: NDArray[np.float32]) -> NDArray[np.uint8]:
+        """Packed codes: a bit is 1 where its score, without rounding, is 0 or more."""
+        return pack_signs(*self.factors(X))
+
+
+def pack_signs(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """The signs of `rows @ weights.T` as if it were computed without rounding, packed.
+
+    Args:
+        rows: Shape (n, k).
+        weights: Shape (n_bits, k).
+
+    Returns:
+        Shape (n, ceil(n_bits / 8)): a bit is 1 where the exact product is 0 or more.
+
+    Example:
+        >>> rows, weights = np.float32([[1, 1e-8, -1]]), np.float32([[1, 1, 1], [1, -1, 1]])
+        >>> np.unpackbits(pack_signs(rows, weights), axis=1, count=2)
+        array([[1, 0]], dtype=uint8)
+    """
+    scores = rows @ weights.T
+    errors = _largest_errors(rows, weights)
+    error = errors.max(initial=0)
+    codes = np.packbits(scores >= -error, axis=1)
+    # Packed before they are compared: one byte instead of eight to look through for a difference.
+    doubtful = codes ^ np.packbits(scores > error, axis=1)
+    places = np.flatnonzero(doubtful.ravel() != 0)
+    if len(places):
+        byte, bit = np.nonzero(np.unpackbits(doubtful.ravel()[places, None], axis=1))
+        line, column = np.divmod(places[byte], codes.shape[1])
+        column = 8 * column + bit
+        signs = scores[line, column] >= 0
+        near = ~(np.abs(scores[line, column]) > errors[line])  # by the bound of their own row
+        signs[near] = _exact_signs(rows, line[near], weights, column[near], error)
+        cleared = np.where(signs, 0, 128 >> bit).astype(np.uint8)
+        np.bitwise_xor.at(codes.ravel(), places[byte], cleared)
+    return codes
+
+
+def _largest_errors(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float32]:
+    """How far a float32 score can be from the exact one, for each row.
+
+    |error| ≤ k u Σ|x||w| ≤ k u ‖x‖ ‖w‖ with u = 2⁻²⁴, in whatever order the k products are summed
+    (Higham, 2002, section 3.1), and k times the smallest float where they underflow; doubled for
+    the rounding of this bound itself.
+    """
+    k = rows.shape[1]
+    with np.errstate(over="ignore"):  # beyond float32, every score is doubtful
+        lengths = np.minimum(_lengths(rows), _FLOAT32.max)
+        longest = _lengths(weights).max(initial=0)
+        errors: NDArray[np.float32] = lengths * (longest * np.float32(2 * k * 2.0**-24))
+        errors += 2 * k * _FLOAT32.tiny
+    return errors
+
+
+def _lengths(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Lengths of rows, not too short even where squares underflow."""
+    squares = np.einsum("ij,ij->i", rows, rows)
+    squares += rows.shape[1] * _FLOAT32.tiny
+    lengths: NDArray[np.float32] = np.sqrt(squares)
+    return lengths
+
+
+def _exact_signs(
+    rows: NDArray[np.float32],
+    line: NDArray[np.int64],
+    weights: NDArray[np.float32],
+    column: NDArray[np.int64],
+    error: np.float32,
+) -> NDArray[np.bool_]:
+    """Where Σ x w is 0 or more, for pairs of a row and a weight vector, exactly."""
+    signs = np.empty(len(line), dtype=bool)
+    for part in blocks(len(line)):
+        x, w = rows[line[part]].astype(np.float64), weights[column[part]].astype(np.float64)
+        sums = np.einsum("ij,ij->i", x, w)
+        signs[part] = sums >= 0
+        # float64 has 29 more bits, and its products of float32 are exact: only sums round.
+        unsure = np.flatnonzero(np.abs(sums) <= float(error) * 2.0**-28)
+        for at in unsure[x[unsure].any(axis=1)]:  # rows of zeros have no sum to round
+            signs[part.start + at] = math.fsum(x[at] * w[at]) >= 0
+    return signs

@@ -1,0 +1,244 @@
+"""A folder of codes that appears whole or not at all, on a disk or in an object store."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from ray.data import Datasink
+from ray.data.block import BlockAccessor
+
+from embits._version import __version__
+from embits.binary_vectors import BinaryVectors
+from embits.coders import Coder
+from embits.errors import ClusterError, InputError
+from embits.integrations.code_folder import CODE, CODER, FORMAT, MANIFEST, VERSION, locate
+from embits.integrations.ray.pieces import OfPieces
+from embits.vocabulary import RowNumbers
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file that a worker has written: its place in the order of rows, and what went into it."""
+
+    number: int
+    file: str
+    rows: int
+    bad: int
+
+
+class PartWriter:
+    """Writes tables of codes to a file, under a name that no other attempt has.
+
+    A worker that is killed leaves a file that nobody lists; the attempt after it writes another.
+    """
+
+    def __init__(self, folder: str, facts: dict[str, Any]) -> None:
+        self.folder = folder
+        self.facts = facts
+
+    def write(self, tables: Iterable[Any], number: int) -> Part:
+        """In a worker: tables in the order of their rows, those without a code left out."""
+        import pyarrow.compute as pc
+        import pyarrow.parquet as pq
+
+        files, folder = locate(self.folder)
+        name = f"{number:08d}-{uuid4().hex}.parquet"
+        rows = bad = 0
+        writer = None
+        with contextlib.ExitStack() as opened:
+            for table in tables:
+                if table.num_columns == 0:
+                    continue  # Ray's way to hand over no rows
+                left_out = table.column(CODE).null_count
+                if left_out:
+                    table = table.filter(pc.is_valid(table.column(CODE)))
+                bad += left_out
+                rows += table.num_rows
+                if writer is None:
+                    schema = table.schema.with_metadata({"embits": json.dumps(self.facts)})
+                    path = f"{folder}/{name}"
+                    writer = opened.enter_context(pq.ParquetWriter(path, schema, filesystem=files))
+                writer.write_table(table.cast(schema))
+        if writer is not None:
+            _flush_to_disk(files, f"{folder}/{name}")
+        return Part(number, name, rows, bad)
+
+
+class WritePieces:
+    """In a worker: reads a piece, encodes it and writes its codes; gives back what was written."""
+
+    def __init__(self, coded: OfPieces, writer: PartWriter) -> None:
+        self.coded = coded
+        self.writer = writer
+
+    def __call__(self, runs: dict[str, Any]) -> dict[str, Any]:
+        part = self.writer.write(self.coded(runs), int(runs["piece"][0]))
+        return {name: [value] for name, value in asdict(part).items()}
+
+
+class CodeSink(Datasink):  # type: ignore[misc]
+    """Writes the codes of each task of a dataset, and collects what was written."""
+
+    def __init__(self, writer: PartWriter) -> None:
+        self.writer = writer
+        self.parts: list[Part] = []
+
+    def write(self, blocks: Iterable[Any], ctx: Any) -> Part:
+        """In a worker: one task's blocks to one file."""
+        tables = (BlockAccessor.for_block(block).to_arrow() for block in blocks)
+        return self.writer.write(tables, ctx.task_idx)
+
+    def on_write_complete(self, write_result: Any) -> None:
+        """On the driver: the parts of all tasks, each once."""
+        self.parts = write_result.write_returns
+
+
+class Target:
+    """The folder to be written. Parts are staged beside it, or under it in an object store.
+
+    Raises:
+        InputError: The folder holds something already, and is not to be replaced.
+    """
+
+    def __init__(self, address: str | os.PathLike[str], *, overwrite: bool) -> None:
+        from pyarrow import fs
+
+        self.address = os.fspath(address)
+        self.files, self.path = locate(address)
+        self.is_local = isinstance(self.files, fs.LocalFileSystem)
+        info = self.files.get_file_info(self.path)
+        if info.type == fs.FileType.File:
+            raise InputError(f"{address}: is a file, expected a folder to write")
+        there = info.type == fs.FileType.Directory and self.files.get_file_info(
+            fs.FileSelector(self.path)
+        )
+        if there and not overwrite:
+            raise InputError(
+                f"{address}: holds {len(there)} files already: overwrite it, or name another folder"
+            )
+        parent, _, name = self.path.rpartition("/")
+        token = uuid4().hex[:12]
+        self._staging_path = (
+            f"{parent}/.{name}.{token}.tmp" if self.is_local else f"{self.path}/_staging-{token}"
+        )
+        self.files.create_dir(self._staging_path)
+
+    @property
+    def staging(self) -> str:
+        """The address of the folder that workers write to."""
+        if self.is_local:
+            return self._staging_path
+        address, mark, options = self.address.partition("?")  # such as endpoint_override=…
+        return f"{address.rstrip('/')}/{self._staging_path.rpartition('/')[2]}{mark}{options}"
+
+    def commit(self, parts: list[Part], coder: Coder, facts: dict[str, Any]) -> list[str]:
+        """Put the parts in order and give the folder its name; the manifest comes last.
+
+        Raises:
+            ClusterError: A worker's file is not there: the folder is not shared by the machines.
+        """
+        self._check(parts)
+        names = [f"part-{number:05d}.parquet" for number in range(len(parts))]
+        manifest = {"format": FORMAT, "version": VERSION, **facts}
+        listed = zip(names, parts, strict=True)
+        manifest["parts"] = [{"file": name, "rows": part.rows} for name, part in listed]
+        folder = self._staging_path if self.is_local else self.path
+        if not self.is_local:
+            self._remove_old()
+        for name, part in zip(names, parts, strict=True):
+            self.files.move(f"{self._staging_path}/{part.file}", f"{folder}/{name}")
+        self._write(f"{folder}/{CODER}", _coder_file(coder))
+        if self.is_local:
+            self._remove_strays({*names, CODER})
+        self._write(f"{folder}/{MANIFEST}", json.dumps(manifest, indent=1).encode())
+        if self.is_local:
+            self._rename()
+        else:
+            self.discard()
+        return names
+
+    def discard(self) -> None:
+        """Remove what was staged."""
+        with contextlib.suppress(OSError):
+            self.files.delete_dir(self._staging_path)
+
+    def _check(self, parts: list[Part]) -> None:
+        from pyarrow import fs
+
+        selector = fs.FileSelector(self._staging_path, allow_not_found=True)
+        there = {info.base_name for info in self.files.get_file_info(selector)}
+        missing = [part for part in parts if part.file not in there]
+        if missing:
+            raise ClusterError(
+                f"{self.address}: {len(missing)} of {len(parts)} parts are not there: workers on "
+                "other machines write to a folder that all share, or to an object store"
+            )
+
+    def _remove_strays(self, wanted: set[str]) -> None:
+        """Files of tasks that were killed and tried again."""
+        from pyarrow import fs
+
+        for info in self.files.get_file_info(fs.FileSelector(self._staging_path)):
+            if info.base_name not in wanted:
+                self.files.delete_file(info.path)
+
+    def _remove_old(self) -> None:
+        """In an object store: the manifest first, so that what goes is seen as unfinished."""
+        from pyarrow import fs
+
+        selector = fs.FileSelector(self.path, allow_not_found=True)
+        old = [i for i in self.files.get_file_info(selector) if i.type == fs.FileType.File]
+        for info in sorted(old, key=lambda info: info.base_name != MANIFEST):
+            self.files.delete_file(info.path)
+
+    def _rename(self) -> None:
+        target, staged = Path(self.path), Path(self._staging_path)
+        old = staged.with_suffix(".old")
+        if target.exists():
+            target.rename(old)
+        staged.rename(target)
+        if old.exists():
+            self.files.delete_dir(str(old))
+
+    def _write(self, path: str, content: bytes) -> None:
+        with self.files.open_output_stream(path) as stream:
+            stream.write(content)
+        _flush_to_disk(self.files, path)
+
+
+def code_facts(coder: Coder) -> dict[str, Any]:
+    """What is said of codes in the schema of every part and in the manifest."""
+    return {
+        "bits": coder.n_bits_,
+        "dims": coder.n_features_in_,
+        "method": coder.method,
+        "writer": f"embits {__version__}",
+    }
+
+
+def _coder_file(coder: Coder) -> bytes:
+    """An embits file with the coder and no codes."""
+    codes = np.empty((0, coder.n_bytes_), dtype=np.uint8)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, CODER)
+        BinaryVectors(RowNumbers(0), codes, coder).save(path)
+        return path.read_bytes()
+
+
+def _flush_to_disk(files: Any, path: str) -> None:
+    """A file that is renamed must be on the disk before; an object store sees to it itself."""
+    if files.type_name == "local":
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
