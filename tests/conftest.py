@@ -5,6 +5,10 @@ import tempfile
 import warnings
 from pathlib import Path
 
+# Before NumPy comes in, here and in the processes that tests start: on a busy machine, BLAS
+# threads that wait for each other take a hundred times as long over the tests' small products.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 from hypothesis import settings
