@@ -1,6 +1,7 @@
 """Small vectors with structure in them, and where the evaluation data lies."""
 
 import os
+import signal
 import tempfile
 import warnings
 from pathlib import Path
@@ -15,6 +16,10 @@ from hypothesis import settings
 
 import embits
 from embits import _core
+
+# A shell starts what it puts in the background with Ctrl-C ignored, and that is inherited: the
+# programs that the tests interrupt must hear it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Machines are shared and busy: a slow example is no failure.
 settings.register_profile("embits", deadline=None)

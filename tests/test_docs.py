@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import embits
+from embits.coders import near_lossless
 
 ROOT = Path(__file__).parents[1]
 # docs/results holds what `embits compare` printed: there is nothing to run in it.
@@ -59,6 +60,8 @@ def folder(tmp_path, monkeypatch):
     table = pa.table({"id": range(len(words)), "vector": list(vectors.matrix)})
     pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "embeddings/0.parquet")
     monkeypatch.chdir(tmp_path)
+    # That they run is tested here; what a full training gives, in test_near_lossless.py.
+    monkeypatch.setattr(near_lossless, "CPU_BUDGET", near_lossless.Budget(100, 256))
     return tmp_path
 
 
