@@ -155,7 +155,7 @@ def busy_workers():
                 parents.append(int(stat.rpartition(")")[2].split()[1]))
         except (OSError, ValueError, IndexError):
             continue
-        if title.startswith(b"ray::") and b"WritePieces" in title and parents[-1] == os.getpid():
+        if title.startswith(b"ray::") and b"write_piece" in title and parents[-1] == os.getpid():
             found.append(int(entry.name))
     return found
 
@@ -272,7 +272,7 @@ def test_what_cannot_be_read_is_refused_in_one_line(folder, coder, tmp_path):
         (folder, {"column": "id"}, "column 'id': found int64, expected lists of floats"),
         (folder, {"column": "x"}, "found columns id, vector, word, expected one named 'x'"),
         (folder, {"keep": ["x"]}, "there is no column 'x' to keep"),
-        (folder, {"coder": wide}, "row 1: found 24 numbers, expected 5"),
+        (folder, {"coder": wide}, "found 24 numbers, expected 5"),
     ]:
         options = {"coder": coder, **options}
         with pytest.raises(embits.EmbitsError, match=message) as caught:

@@ -6,7 +6,6 @@ import contextlib
 import functools
 import logging
 import os
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Any
 
 import click
 
-from embits.cli.common import Command, megabytes, print_json, printable, writable
+from embits.cli.common import Command, megabytes, print_json, printable, progress_bar, writable
 from embits.cli.completing import FLOATS, KnownPath
 from embits.coders import Coder
 from embits.errors import ClusterError, MissingExtraError
@@ -81,6 +80,7 @@ class Cluster:
             from embits.integrations import ray as integration
 
             logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+            ray.data.DataContext.get_current().enable_progress_bars = False
             yield integration
         finally:
             ray.shutdown()
@@ -90,7 +90,7 @@ class Cluster:
         *, skip_bad: bool, as_json: bool,
     ) -> None:  # fmt: skip
         """Write the codes that `coder(integration)` gives, and say what was written."""
-        with self.running() as integration:
+        with self.running() as integration, progress_bar("encoding", quiet=as_json) as progress:
             facts = integration.encode(
                 vectors,
                 coder(integration),
@@ -100,7 +100,7 @@ class Cluster:
                 on_bad="skip" if skip_bad else "raise",
                 workers=self.workers,
                 overwrite=self.overwrite,
-                progress=sys.stderr.isatty() and not as_json,
+                progress=progress,
             )
         if as_json:
             print_json(facts)

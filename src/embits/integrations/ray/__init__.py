@@ -15,7 +15,7 @@ import numpy as np
 
 from embits.coders import Coder
 from embits.errors import InputError, MissingExtraError, ReadError
-from embits.integrations import Facts
+from embits.integrations import Facts, Progress
 
 try:
     import ray.data
@@ -23,7 +23,7 @@ except ImportError as missing:
     raise MissingExtraError("encoding on several machines", "ray") from missing
 
 from embits.integrations.ray.failures import plain_errors
-from embits.integrations.ray.sources import Count, Source, StepMaker, Vectors, settings
+from embits.integrations.ray.sources import Count, Source, StepMaker, Vectors, in_order
 from embits.integrations.ray.steps import Draw, Encode, OnBad, ShippedCoder
 from embits.integrations.ray.target import PartWriter, Target, code_facts
 
@@ -44,7 +44,7 @@ def encode(
     on_bad: OnBad = "raise",
     workers: int | None = None,
     overwrite: bool = False,
-    progress: bool | None = None,
+    progress: Progress | None = None,
 ) -> Facts:
     """Write the codes of vectors to a folder, with as many workers as the cluster has.
 
@@ -59,7 +59,8 @@ def encode(
             out and counts them.
         workers: Tasks at a time; None is as many as there are processors.
         overwrite: Replace what the folder holds.
-        progress: Whether Ray shows its bars; None leaves it as it is set.
+        progress: Called with (done, total) as pieces of files are written; a dataset has the
+            bars of Ray Data.
 
     Returns:
         What was written: rows, skipped, bits, method, parts, bytes.
@@ -155,7 +156,7 @@ def fit(
     with plain_errors():
         source = Source.of(vectors, column, [], draw)
         drawn = source.mapped(None)
-        with settings(drawn, None):
+        with in_order(drawn):
             batches = list(drawn.iter_batches(batch_size=None, batch_format="pyarrow"))
     hashes, lengths, rows = (
         [value for batch in batches for value in batch.column(name).to_pylist()]

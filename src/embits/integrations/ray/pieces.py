@@ -1,8 +1,7 @@
 """Parquet files cut into pieces of whole row groups: a piece is what one task reads.
 
 Ray Data has a reader of its own. This one knows the file and the row of every vector, so that a
-bad one can be named. And its pieces take seconds each, be the files small or large: Ray Data needs
-up to two tenths of a second between two tasks, and runs one at a time for the first second or two.
+bad one can be named, and its pieces take about a second, be the files small or large.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from embits.errors import ReadError
 from embits.integrations.code_folder import locate
 
-LEAST_BYTES, MOST_BYTES = 128 << 20, 512 << 20  # of a piece: its floats, not its codes
+LEAST_BYTES, MOST_BYTES = 64 << 20, 256 << 20  # of a piece: its floats, not its codes
 PIECES_PER_CPU = 8  # between the two: no worker waits long for the last one
 ROWS_AT_ONCE = 1 << 13
 _FOOTERS_AT_ONCE = 16
@@ -45,6 +44,8 @@ class Run(TypedDict):
     row: int
     piece: int
 
+
+COLUMNS: tuple[Literal["file", "first", "last", "row"], ...] = ("file", "first", "last", "row")
 
 Step = Callable[[Any, Place | None], Any]
 
@@ -119,8 +120,7 @@ class OfPieces:
         import pyarrow.parquet as pq
 
         files, _ = locate(self.address)
-        parts = (runs[key] for key in ("file", "first", "last", "row"))
-        for file, first, last, row in zip(*parts, strict=True):
+        for file, first, last, row in zip(*(runs[key] for key in COLUMNS), strict=True):
             name, done = str(file), int(row)
             try:
                 table = pq.ParquetFile(name, filesystem=files)

@@ -13,12 +13,14 @@ import ray
 import ray.data
 
 from embits.errors import InputError, ReadError
+from embits.integrations import Progress
 from embits.integrations.code_folder import CODE
 from embits.integrations.ray.columns import vector_column
-from embits.integrations.ray.pieces import ROWS_AT_ONCE, OfPieces, ParquetFiles, Step
-from embits.integrations.ray.target import CodeSink, Part, PartWriter, WritePieces
+from embits.integrations.ray.pieces import ROWS_AT_ONCE, OfPieces, ParquetFiles, Run, Step
+from embits.integrations.ray.target import CodeSink, Part, PartWriter, write_piece
 
-BLOCK_BYTES = 16 << 20
+_PATIENCE = 30  # seconds for tasks to stop
+_QUEUED_PER_CPU = 4  # tasks: enough for a cluster that grows with them to see them
 
 Vectors: TypeAlias = str | os.PathLike[str] | ray.data.Dataset
 Count: TypeAlias = Callable[[], int]
@@ -49,7 +51,9 @@ class Source(ABC):
         """What the step makes of the vectors."""
 
     @abstractmethod
-    def write(self, writer: PartWriter, workers: int | None, progress: bool | None) -> list[Part]:
+    def write(
+        self, writer: PartWriter, workers: int | None, progress: Progress | None
+    ) -> list[Part]:
         """Write what the step makes of the vectors; the parts come in any order."""
 
 
@@ -67,10 +71,12 @@ class _Given(Source):
             self.step, batch_format="pyarrow", batch_size=ROWS_AT_ONCE, compute=_tasks(workers)
         )
 
-    def write(self, writer: PartWriter, workers: int | None, progress: bool | None) -> list[Part]:
+    def write(
+        self, writer: PartWriter, workers: int | None, progress: Progress | None
+    ) -> list[Part]:
         sink = CodeSink(writer)
         coded = self.mapped(workers)
-        with settings(coded, progress):
+        with in_order(coded):
             coded.write_datasink(sink, concurrency=workers)
         return sink.parts
 
@@ -84,23 +90,54 @@ class _Files(Source):
         self.name = files.address
 
     def mapped(self, workers: int | None) -> ray.data.Dataset:
-        return self._each_piece(self.of_pieces, workers)
+        pieces = [pa.Table.from_pylist(piece) for piece in self._pieces(workers)[0]]
+        return ray.data.from_arrow(pieces).map_batches(
+            self.of_pieces,
+            batch_format="numpy",
+            batch_size=None,  # the whole piece
+            compute=_tasks(workers, len(pieces)),
+        )
 
-    def write(self, writer: PartWriter, workers: int | None, progress: bool | None) -> list[Part]:
-        write = WritePieces(self.of_pieces, writer)
-        written = self._each_piece(write, workers)
-        with settings(written, progress):
-            return [Part(**row) for row in written.take_all()]
+    def write(
+        self, writer: PartWriter, workers: int | None, progress: Progress | None
+    ) -> list[Part]:
+        # Plain tasks of Ray: they need nothing of Ray Data, which starts one at a time for the
+        # first second or two, and leaves a worker idle for a tenth or two between two tasks.
+        pieces, cpus = self._pieces(workers)
+        task = ray.remote(num_cpus=1, max_retries=-1)(write_piece)
+        parts: list[Part] = []
+        running: list[Any] = []
+        try:
+            for piece in pieces:
+                running.append(task.remote(self.of_pieces, writer, piece))
+                if len(running) >= (workers or _QUEUED_PER_CPU * cpus):
+                    running = _finish_one(running, parts, len(pieces), progress)
+            while running:
+                running = _finish_one(running, parts, len(pieces), progress)
+        except BaseException:
+            for reference in running:
+                ray.cancel(reference)
+            if running:  # or they would write on into what is being removed
+                ray.wait(running, num_returns=len(running), timeout=_PATIENCE)
+            raise
+        return parts
 
-    def _each_piece(self, work: Any, workers: int | None) -> ray.data.Dataset:
-        """A task for each piece."""
+    def _pieces(self, workers: int | None) -> tuple[list[list[Run]], int]:
         if not ray.is_initialized():
             ray.init()
         cpus = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
-        pieces = [pa.Table.from_pylist(piece) for piece in self.files.pieces(cpus)]
-        return ray.data.from_arrow(pieces).map_batches(
-            work, batch_format="numpy", batch_size=None, compute=_tasks(workers, len(pieces))
-        )
+        return self.files.pieces(cpus), cpus
+
+
+def _finish_one(
+    running: list[Any], parts: list[Part], total: int, progress: Progress | None
+) -> list[Any]:
+    """Wait for a task, take what it wrote, and return the others."""
+    done, others = ray.wait(running)
+    parts += ray.get(done)
+    if progress is not None:
+        progress(len(parts), total)
+    return list(others)
 
 
 def _tasks(workers: int | None, most: int | None = None) -> Any:
@@ -131,18 +168,12 @@ def _arrow_schema(dataset: ray.data.Dataset) -> Any:
 
 
 @contextlib.contextmanager
-def settings(dataset: ray.data.Dataset, progress: bool | None) -> Iterator[None]:
-    """Rows in their order, and bars as asked for, while this dataset runs."""
-    context = dataset.context
-    options = context.execution_options
-    before = options.preserve_order, context.enable_progress_bars, context.target_max_block_size
+def in_order(dataset: ray.data.Dataset) -> Iterator[None]:
+    """Rows in their order while this dataset runs."""
+    options = dataset.context.execution_options
+    before = options.preserve_order
     options.preserve_order = True
-    # Ray starts as many tasks as blocks of this size fit the object store. Ours are codes, a
-    # thirtieth of what is read: by its usual 128 MB, a small store would have workers wait.
-    context.target_max_block_size = BLOCK_BYTES
-    if progress is not None:
-        context.enable_progress_bars = progress
     try:
         yield
     finally:
-        options.preserve_order, context.enable_progress_bars, context.target_max_block_size = before
+        options.preserve_order = before

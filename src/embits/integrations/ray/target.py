@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -21,7 +21,7 @@ from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
 from embits.errors import ClusterError, InputError
 from embits.integrations.code_folder import CODE, CODER, FORMAT, MANIFEST, VERSION, locate
-from embits.integrations.ray.pieces import OfPieces
+from embits.integrations.ray.pieces import COLUMNS, OfPieces, Run
 from embits.vocabulary import RowNumbers
 
 
@@ -73,16 +73,10 @@ class PartWriter:
         return Part(number, name, rows, bad)
 
 
-class WritePieces:
-    """In a worker: reads a piece, encodes it and writes its codes; gives back what was written."""
-
-    def __init__(self, coded: OfPieces, writer: PartWriter) -> None:
-        self.coded = coded
-        self.writer = writer
-
-    def __call__(self, runs: dict[str, Any]) -> dict[str, Any]:
-        part = self.writer.write(self.coded(runs), int(runs["piece"][0]))
-        return {name: [value] for name, value in asdict(part).items()}
+def write_piece(coded: OfPieces, writer: PartWriter, piece: list[Run]) -> Part:
+    """In a worker: reads a piece, encodes it and writes its codes."""
+    columns: dict[str, Any] = {key: [run[key] for run in piece] for key in COLUMNS}
+    return writer.write(coded(columns), piece[0]["piece"])
 
 
 class CodeSink(Datasink):  # type: ignore[misc]
