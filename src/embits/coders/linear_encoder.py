@@ -2,7 +2,7 @@
 
 A matrix library sums a product in an order that depends on the number of rows, on its threads and
 on the processor. Scores then differ in their last digits, and a score next to zero may change its
-sign: of 102,400,000 bits of GloVe, one did between blocks of 1 row and of 2,048. So a score that is
+sign: of 22,528,000 bits of GloVe, one did between blocks of 1 row and of 2,048. So a score that is
 closer to zero than its rounding can explain is summed again, exactly: the code of a vector is a
 function of the vector and the weights, wherever and with whatever others it is encoded.
 """
