@@ -50,7 +50,8 @@ def folder(tmp_path, monkeypatch):
     bits.save(tmp_path / "glove.safetensors")
     (tmp_path / "embits-demo").mkdir()
     bits.save(tmp_path / "embits-demo/glove.256.safetensors")
-    np.save(tmp_path / "sentences.npy", rng.normal(size=(300, 384)).astype("f4"))
+    for name in ("sentences.npy", "texts.npy"):
+        np.save(tmp_path / name, rng.normal(size=(300, 384)).astype("f4"))
     (tmp_path / "data/similarity").mkdir(parents=True)
     (tmp_path / "data/similarity/MEN.txt").write_text("queen king 9\ncar paris 1\ncar man 2\n")
     (tmp_path / "data/analogy").mkdir()
