@@ -8,6 +8,7 @@
 #include "kernels.h"
 #include "multi_index.h"
 #include "rows.h"
+#include "signs.h"
 #include "subwords.h"
 #include "text_parser.h"
 #include "top_k.h"
@@ -138,6 +139,20 @@ static void bind_words(nb::module_& m) {
         "text"_a.noconvert(), "ends"_a.noconvert(), "word"_a, "max_edits"_a, "most"_a);
 }
 
+// What the coders use.
+static void bind_coders(nb::module_& m) {
+    m.def(
+        "pack_signs",
+        [](Out2D<const float> scores, Array<const float> errors, Out2D<uint8_t> codes,
+           Out2D<uint8_t> doubtful) {
+            nb::gil_scoped_release release;
+            return embits::pack_signs(scores.data(), errors.data(), scores.shape(0),
+                                      scores.shape(1), codes.data(), doubtful.data());
+        },
+        "scores"_a.noconvert(), "errors"_a.noconvert(), "codes"_a.noconvert(),
+        "doubtful"_a.noconvert());
+}
+
 // What the search uses. .noconvert(): an output array must never be a silent copy.
 static void bind_search(nb::module_& m) {
     m.def("simd", [] { return embits::kernels().name; });
@@ -194,5 +209,6 @@ static void bind_search(nb::module_& m) {
 NB_MODULE(_core, m) {
     bind_readers(m);
     bind_words(m);
+    bind_coders(m);
     bind_search(m);
 }

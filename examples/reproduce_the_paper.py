@@ -7,7 +7,7 @@ Trains the paper's autoencoder, LSH, sign and our own coder, scores them on simi
 neighbors and rebuilt floats (`--full`: text classification and speed too, at four widths), writes
 the report with its tables and figures, and prints the table of gaps: how much a score falls from
 floats to bits, here and in the paper. Goes on where it was stopped.
-Quick takes about two minutes (20,000 words); `--full` up to an hour for 400,000 words.
+Quick takes about three minutes on two cores (20,000 words); `--full` many times that.
 The same as `embits compare VECTORS --data DIR --report DIR`, from Python.
 """
 

@@ -6,8 +6,8 @@
 A text is the mean of its words' vectors; scikit-learn's LogisticRegression learns on top. The
 same for the floats, for the bits as they are (0 and 1), and for the floats that the coder rebuilds
 from them; the words' table of the classifier shrinks from 4 bytes a dimension to a bit a bit.
-Takes about a minute on two cores. Needs `pip install 'embits[sklearn]'`, and `embits[demo]` where
-no vectors are given.
+Takes about three minutes on two cores, most of them to learn the codes. Needs
+`pip install 'embits[sklearn]'`, and `embits[demo]` where no vectors are given.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--dataset", default="ag_news", help="(default: %(default)s)")
     parser.add_argument("--vectors", type=Path, help="a file of word vectors")
     parser.add_argument("--limit", type=int, default=100_000, help="words (default: %(default)s)")
-    parser.add_argument("--bits", default="64,128,256,512", help="widths (default: %(default)s)")
+    parser.add_argument("--bits", default="64,256", help="widths (default: %(default)s)")
     parser.add_argument("--method", default="near-lossless", help="(default: %(default)s)")
     options = parser.parse_args()
     vectors = word_vectors(options.vectors, options.limit)

@@ -6,7 +6,7 @@
 Writes one file for each of 64, 128, 256 and 512 bits; prints its size as it is and as a download
 (gzip), the time to open it and answer a first question, and how well it agrees with people and
 with the floats; then takes the widest file within the budget and asks it for neighbors.
-Takes about three minutes for all of GloVe on two cores; `--method lsh` half of one.
+Takes about five minutes for all of GloVe on two cores.
 Needs `pip install 'embits[demo]'` where no file is given.
 """
 

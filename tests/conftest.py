@@ -1,9 +1,14 @@
 """Small vectors with structure in them, and where the evaluation data lies."""
 
 import os
+import signal
 import tempfile
 import warnings
 from pathlib import Path
+
+# Before NumPy comes in, here and in the processes that tests start: on a busy machine, BLAS
+# threads that wait for each other take a hundred times as long over the tests' small products.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
@@ -11,6 +16,10 @@ from hypothesis import settings
 
 import embits
 from embits import _core
+
+# A shell starts what it puts in the background with Ctrl-C ignored, and that is inherited: the
+# programs that the tests interrupt must hear it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Machines are shared and busy: a slow example is no failure.
 settings.register_profile("embits", deadline=None)

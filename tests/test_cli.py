@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import embits
+from embits.cli import GROUPS, VERBS
 from tests.program import run
 
 
@@ -176,21 +177,27 @@ def test_notes_of_the_reader_are_shown_as_notes(folder):
 
 
 def test_every_verb_has_help_with_an_example():
-    for verb in json.loads(
-        subprocess.run(
-            [sys.executable, "-c", "import embits.cli, json; print(json.dumps(embits.cli.VERBS))"],
-            capture_output=True,
-            check=True,
-        ).stdout
-    ):
-        done = run(verb, "--help")
-        assert done.returncode == 0
-        assert f"embits {verb}" in done.stdout
+    code = (
+        "import embits.cli as c, click\n"
+        "for verb in c.VERBS:\n"
+        "    command = c.embits.get_command(click.Context(c.embits), verb)\n"
+        "    print('\\0' + command.get_help(click.Context(command, info_name=verb)))"
+    )
+    helps = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    for verb, text in zip(VERBS, helps.stdout.split("\0")[1:], strict=True):
+        assert f"embits {verb}" in text
+        assert "Exit codes:" in text
+    done = run("binarize", "--help")
+    assert done.returncode == 0
+    assert "[default: near-lossless]" in " ".join(done.stdout.split())
 
 
 def test_the_verbs_are_summed_up_in_whole_lines_of_80_columns():
-    done = run("--help", env={**os.environ, "COLUMNS": "80"})
-    assert "..." not in done.stdout.partition("Commands:")[2]
+    shown = run("--help", env={**os.environ, "COLUMNS": "80"}).stdout.splitlines()
+    for title, verbs in GROUPS.items():
+        assert f"{title}:" in shown
+        for verb, says in verbs.items():
+            assert f"  {verb:<10}  {says}" in shown
 
 
 def test_info_folds_what_is_long(folder):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import embits
+from embits.coders import near_lossless
 
 ROOT = Path(__file__).parents[1]
 # docs/results holds what `embits compare` printed: there is nothing to run in it.
@@ -49,7 +50,8 @@ def folder(tmp_path, monkeypatch):
     bits.save(tmp_path / "glove.safetensors")
     (tmp_path / "embits-demo").mkdir()
     bits.save(tmp_path / "embits-demo/glove.256.safetensors")
-    np.save(tmp_path / "sentences.npy", rng.normal(size=(300, 384)).astype("f4"))
+    for name in ("sentences.npy", "texts.npy"):
+        np.save(tmp_path / name, rng.normal(size=(300, 384)).astype("f4"))
     (tmp_path / "data/similarity").mkdir(parents=True)
     (tmp_path / "data/similarity/MEN.txt").write_text("queen king 9\ncar paris 1\ncar man 2\n")
     (tmp_path / "data/analogy").mkdir()
@@ -59,6 +61,8 @@ def folder(tmp_path, monkeypatch):
     table = pa.table({"id": range(len(words)), "vector": list(vectors.matrix)})
     pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "embeddings/0.parquet")
     monkeypatch.chdir(tmp_path)
+    # That they run is tested here; what a full training gives, in test_near_lossless.py.
+    monkeypatch.setattr(near_lossless, "CPU_BUDGET", near_lossless.Budget(100, 256))
     return tmp_path
 
 

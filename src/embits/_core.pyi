@@ -12,6 +12,12 @@ def top_k(
     distances: NDArray[np.int32],
     rows: NDArray[np.int64],
 ) -> None: ...
+def pack_signs(
+    scores: NDArray[np.float32],
+    errors: NDArray[np.float32],
+    codes: NDArray[np.uint8],
+    doubtful: NDArray[np.uint8],
+) -> int: ...
 def word_order(
     text: NDArray[np.uint8], ends: NDArray[np.uint64], order: NDArray[np.uint64]
 ) -> None: ...

@@ -70,7 +70,7 @@ class MissingExtraError(EmbitsError, ImportError):
     """An optional package is not installed: the message names the line that installs it."""
 
     def __init__(self, purpose: str, extra: str) -> None:
-        super().__init__(f"{purpose} needs an extra package: pip install 'embits[{extra}]'")
+        super().__init__(f"for {purpose}, install an extra package: pip install 'embits[{extra}]'")
         self.extra = extra
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import sys
@@ -65,6 +66,18 @@ class Verbs(click.Group):
         command: click.Command = importlib.import_module(f"embits.cli.{cmd_name}").command
         command.epilog = EXIT_CODES
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            close = difflib.get_close_matches(args[0], VERBS, n=2)
+            if not close or "No such command" not in error.message:
+                raise
+            guess = f" Did you mean {' or '.join(map(repr, close))}?"
+            raise click.UsageError(error.message + guess, ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

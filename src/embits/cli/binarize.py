@@ -18,7 +18,7 @@ from embits.cli.common import (
     steps_bar,
 )
 from embits.cli.completing import params_of_method
-from embits.cli.info import describe
+from embits.cli.info import describe, entries
 from embits.coders import DEFAULT_METHOD, METHODS, coder_class
 from embits.coders.base import MAX_BITS
 from embits.fitting import new_coder
@@ -71,8 +71,8 @@ def command(
 
     VECTORS is word2vec, GloVe or fastText text (also .gz, .zip, .xz), word2vec or fastText
     .bin, .npy with its words beside it, .npz, safetensors, Parquet or JSON; gensim:NAME is a
-    model of gensim's downloader. It may be larger than memory. Stopped or killed, the same command
-    goes on where it was.
+    model of gensim's downloader. A file over 64 MB may be larger than memory: stopped or killed,
+    the same command goes on where it was.
 
     \b
     embits binarize glove.6B.300d.txt -o glove.safetensors --bits 256
@@ -117,7 +117,7 @@ def command(
         print_json(facts)
         return
     click.echo(
-        f"{facts['words']:,} words × {facts['bits']} bits in {output}: "
+        f"{facts['words']:,} {entries(binary)} × {facts['bits']} bits in {output}: "
         f"{megabytes(facts['bytes'])} instead of {megabytes(facts['float_bytes'])}, "
         f"{_change(facts['ratio'])} ({time.perf_counter() - start:.1f} s)"
     )

@@ -16,7 +16,7 @@ from embits.cli.common import (
     reading_options,
     steps_bar,
 )
-from embits.cli.info import describe
+from embits.cli.info import describe, entries
 from embits.streaming import encode_to_file
 
 
@@ -39,7 +39,8 @@ def command(
 ) -> None:
     """Code the VECTORS of another file with the coder kept in FILE.
 
-    VECTORS may be larger than memory. Stopped or killed, the same command goes on where it was.
+    VECTORS over 64 MB may be larger than memory: stopped or killed, the same command goes on where
+    it was.
 
     \b
     embits encode glove.safetensors new-words.txt -o new-words.safetensors
@@ -64,6 +65,6 @@ def command(
         print_json(facts)
     else:
         click.echo(
-            f"{facts['words']:,} words × {facts['bits']} bits in {output}: "
+            f"{facts['words']:,} {entries(binary)} × {facts['bits']} bits in {output}: "
             f"{megabytes(facts['bytes'])}"
         )

@@ -12,6 +12,7 @@ from embits import _core
 from embits.binary_vectors import BinaryVectors, load
 from embits.cli.common import json_option, megabytes, print_json, printable
 from embits.cli.completing import BITS_FILE
+from embits.vocabulary import RowNumbers
 
 _COLUMNS = 80
 
@@ -64,6 +65,11 @@ def _show(facts: dict[str, Any]) -> None:
             printable(_shown(name, value)), _COLUMNS - width, break_on_hyphens=False
         )
         click.echo(f"{name.replace('_', ' '):<{width}}" + f"\n{'':<{width}}".join(lines))
+
+
+def entries(bits: BinaryVectors) -> str:
+    """What its rows are, in the plural."""
+    return "rows" if isinstance(bits.words, RowNumbers) else "words"
 
 
 def _shown(name: str, value: Any) -> str:

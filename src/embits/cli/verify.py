@@ -8,6 +8,7 @@ import click
 
 from embits.binary_vectors import load
 from embits.cli.common import file_argument, json_option, one_line, print_json
+from embits.cli.info import entries
 from embits.errors import EmbitsError
 
 
@@ -29,4 +30,4 @@ def command(file: Path, as_json: bool) -> None:
     if as_json:
         print_json({"file": str(file), "words": len(bits), "bits": bits.n_bits, "ok": True})
     else:
-        click.echo(f"{file}: whole ({len(bits):,} words × {bits.n_bits} bits)")
+        click.echo(f"{file}: whole ({len(bits):,} {entries(bits)} × {bits.n_bits} bits)")

@@ -15,6 +15,7 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
+from embits import _core
 from embits.coders.base import Coder, blocks
 
 _FLOAT32 = np.finfo(np.float32)
@@ -53,22 +54,18 @@ def pack_signs(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArr
         >>> np.unpackbits(pack_signs(rows, weights), axis=1, count=2)
         array([[1, 0]], dtype=uint8)
     """
-    scores = rows @ weights.T
+    scores = np.ascontiguousarray(rows @ weights.T)
     errors = _largest_errors(rows, weights)
-    error = errors.max(initial=0)
-    codes = np.packbits(scores >= -error, axis=1)
-    # Packed before they are compared: one byte instead of eight to look through for a difference.
-    doubtful = codes ^ np.packbits(scores > error, axis=1)
-    places = np.flatnonzero(doubtful.ravel() != 0)
-    if len(places):
+    codes = np.empty((len(rows), -(-len(weights) // 8)), dtype=np.uint8)
+    doubtful = np.empty_like(codes)
+    if _core.pack_signs(scores, errors, codes, doubtful):
+        places = np.flatnonzero(doubtful.ravel())
         byte, bit = np.nonzero(np.unpackbits(doubtful.ravel()[places, None], axis=1))
         line, column = np.divmod(places[byte], codes.shape[1])
         column = 8 * column + bit
-        signs = scores[line, column] >= 0
-        near = ~(np.abs(scores[line, column]) > errors[line])  # by the bound of their own row
-        signs[near] = _exact_signs(rows, line[near], weights, column[near], error)
-        cleared = np.where(signs, 0, 128 >> bit).astype(np.uint8)
-        np.bitwise_xor.at(codes.ravel(), places[byte], cleared)
+        signs = _exact_signs(rows, line, weights, column, errors.max())
+        wrong = np.where(signs != (scores[line, column] >= 0), 128 >> bit, 0).astype(np.uint8)
+        np.bitwise_xor.at(codes.ravel(), places[byte], wrong)
     return codes
 
 

@@ -174,7 +174,7 @@ def spooled(path: Path, n_rows: int, dims: int, held: Rows | None) -> LazyRows:
 def encode(partial: Partial, blocks: Blocks, found: Survey, coder: Coder) -> Path:
     """Write the codes of all rows that are kept into a file, in their order.
 
-    Rows are encoded as many at a time as `Coder.transform` encodes them, and from the same row on:
+    Rows are encoded as many at a time as `Coder.pack` encodes them, and from the same row on:
     a product of matrices may round otherwise in another block.
     """
     path = partial.folder / "codes"
@@ -183,7 +183,7 @@ def encode(partial: Partial, blocks: Blocks, found: Survey, coder: Coder) -> Pat
             position, skip = stage.mark or (blocks.start(), 0)
             file = stage.files["codes"]
             for rows, mark in _in_chunks(blocks, found, Position(*position), skip):
-                append(file, coder.transform(rows))
+                append(file, coder.pack(rows))
                 stage.keep_now_and_then(mark)
             if file.tell() != found.n_rows * coder.n_bytes_:
                 raise ReadError(f"{blocks.source.path}: it has changed while it was read")
