@@ -115,9 +115,9 @@ class _Files(Source):
             while running:
                 running = _finish_one(running, parts, len(pieces), progress)
         except BaseException:
-            for reference in running:
-                ray.cancel(reference)
-            if running:  # or they would write on into what is being removed
+            # They end by themselves, being few and short, and would write on into what is being
+            # removed. To cancel them can abort this very process (Ray 2.60, task_manager.cc).
+            if running:
                 ray.wait(running, num_returns=len(running), timeout=_PATIENCE)
             raise
         return parts
