@@ -21,7 +21,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import faiss
 import numpy as np
@@ -151,8 +151,8 @@ def embits_codes(name: str, X: Floats, n_bits: int, keep: Path | None) -> Iterat
         if path:
             bits.save(path)
 
-    def by(**how: object) -> Search:
-        return lambda queries, k: bits.search(queries, k, threads=1, **how)[1]  # type: ignore[arg-type]
+    def by(**how: Any) -> Search:
+        return lambda queries, k: bits.search(queries, k, threads=1, **how)[1]
 
     n_bytes = -(-n_bits // 8)
     yield Contender("embits", n_bytes, by())
@@ -187,9 +187,9 @@ def titled(name: str, result: dict[str, object]) -> str:
     return f"{NAMES.get(name, name)}, {result['vectors']:,} × {result['dims']}"
 
 
-def table(result: dict[str, object]) -> list[str]:
+def table(result: dict[str, Any]) -> list[str]:
     lines = ["| bytes a vector | method | recall@10 | ms a query |", "|---:|---|---:|---:|"]
-    rows: list[dict] = sorted(result["rows"], key=lambda row: row["bytes"])  # type: ignore
+    rows = sorted(result["rows"], key=lambda row: row["bytes"])
     for row in rows:
         name = row["method"] + (", floats kept too" if row["floats_read"] else "")
         lines.append(

@@ -18,6 +18,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,7 @@ def search_rows(n: int, bits: int, ceilings: tuple[float, float], rng: Any) -> l
     rows = []
     for q in (1, 10, 100, 1000):
         batch = queries[:q]
-        seconds = median_seconds(lambda batch=batch: index.top_k(batch, K))  # type: ignore[misc]
+        seconds = median_seconds(partial(index.top_k, batch, K))
         rows.append(
             f"| {n / 1e6:,.0f} M × {bits} | {q:,} | {seconds * 1e3:,.2f} | {q / seconds:,.0f} | "
             f"{codes.nbytes / seconds / copy:.2f} | {2 * n * q * bits / seconds / product:.2f} | "
@@ -132,10 +133,10 @@ def encode_rows(rng: np.random.Generator) -> list[str]:
         coder = embits.coders.coder_class(method)(n_bits=256)
         if method == "near-lossless":
             coder.set_params(device="cuda")
-        fit = _seconds(lambda coder=coder: coder.fit(X[:100_000]))  # type: ignore[misc]
-        gpu = median_seconds(lambda coder=coder: coder.transform(X, device="cuda"), 5)  # type: ignore[misc]
-        cpu = statistics.median(_seconds(lambda coder=coder: coder.transform(X)) for _ in range(3))  # type: ignore[misc]
-        resident = median_seconds(lambda coder=coder: coder.transform(there), 5)  # type: ignore[misc]
+        fit = _seconds(partial(coder.fit, X[:100_000]))
+        gpu = median_seconds(partial(coder.transform, X, device="cuda"), 5)
+        cpu = statistics.median(_seconds(partial(coder.transform, X)) for _ in range(3))
+        resident = median_seconds(partial(coder.transform, there), 5)
         same = np.array_equal(coder.transform(X, device="cuda"), coder.transform(X))
         rows.append(
             f"| {method} | {fit:.1f} | {len(X) / gpu / 1e6:.2f} | {cpu / gpu:.1f} × | "

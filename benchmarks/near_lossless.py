@@ -26,6 +26,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from embits import search
 from embits.coders import (
@@ -113,7 +114,10 @@ class Bench:
         coder.fit(X)
         fit = time.perf_counter() - start
         codes = coder.transform(X)
-        bits = lambda rows: 2 * unpack(codes[rows], coder.n_bits_) - 1  # noqa: E731
+
+        def bits(rows: slice) -> NDArray[np.float32]:
+            return 2 * unpack(codes[rows], coder.n_bits_) - 1
+
         found = search.top_k(codes, codes[self.queries], K + 1)[1]
         found = np.array(
             [[r for r in row if r != q][:K] for q, row in zip(self.queries, found, strict=True)]
