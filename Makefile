@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/*)
+NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/* cpp/*/*)
 
 .PHONY: demo test test-gpu lint coverage build docs wheel wheel-aarch64 cross bench fuzz sanitize large soak damage clean help
 
@@ -66,14 +66,14 @@ docs: $(VENV)/test
 # PyTorch is several gigabytes, so these are not part of `make test`.
 test-gpu: $(VENV)/test
 	$(BIN)/python -m pip install --quiet --editable '.[gpu]' triton
-	$(BIN)/python -m pytest -q tests/test_gpu.py tests/test_near_lossless.py
+	$(BIN)/python -m pytest -q tests/unit/search/test_gpu.py tests/unit/coders/test_near_lossless.py
 
 # Lines and branches, the command line's processes too; it names what is not run. The tests left out
 # forbid their programs to write files, which measuring them does.
 coverage: $(VENV)/test tests/page/node_modules
 	$(BIN)/python -m pip install --quiet "pytest-cov>=6" "coverage>=7.10"
 	$(BIN)/python -m pytest -q --cov --cov-report=term-missing:skip-covered \
-	  --deselect tests/test_trust_cli.py::test_a_file_that_does_not_fit_is_named_in_one_line
+	  --deselect tests/trust/test_cli.py::test_a_file_that_does_not_fit_is_named_in_one_line
 
 wheel: $(BIN)/python
 	$(BIN)/python -m pip install --quiet --group wheel

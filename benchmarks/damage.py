@@ -45,7 +45,7 @@ def codes() -> Any:
 
 def _embits(verify: bool) -> tuple[Callable[[str], None], Load]:
     import embits
-    from embits.vocabulary import RowNumbers
+    from embits.words.vocabulary import RowNumbers
 
     def save(path: str) -> None:
         # A coder of 8 dimensions: the file is nearly all codes, as those of the others are.
@@ -175,7 +175,7 @@ class Worker:
 
 def measure(name: str, n: int, folder: Path) -> tuple[Counter[str], Counter[str]]:
     """What became of n damaged copies, and of those with but one bit flipped in the codes."""
-    from tests import damage
+    from tests.support import damage
 
     save, load = LIBRARIES[name]()
     path = folder / "whole"

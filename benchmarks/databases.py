@@ -29,7 +29,7 @@ import embits
 from embits.integrations import pgvector, sqlite
 from embits.integrations._neighbors import Neighbor
 from embits.integrations.pgvector.rows import HEADER, TRAILER, binary_rows
-from embits.vocabulary import Vocabulary
+from embits.words.vocabulary import Vocabulary
 
 ROWS = 400_000
 RUNS = 3

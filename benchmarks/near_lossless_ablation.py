@@ -18,8 +18,10 @@ from unittest import mock
 
 import numpy as np
 
-from embits.coders import NearLossless, distillation, neighborhoods
-from embits.coders import near_lossless as module
+from embits.coders import NearLossless
+from embits.coders.near_lossless import coder as module
+from embits.coders.near_lossless import loss as objective
+from embits.coders.near_lossless import sampling
 from near_lossless import COLUMNS, Bench
 
 
@@ -60,7 +62,7 @@ def setting(owner: Any, name: str, value: Any) -> Callable[[], Any]:
 @contextmanager
 def without_term(number: int) -> Iterator[None]:
     """Leave out the first (Hamming) or the second (float queries) divergence of a step."""
-    whole, calls = distillation._cross_entropy, [0]
+    whole, calls = objective._cross_entropy, [0]
 
     def part(xp: Any, logits: Any, P: Any) -> tuple[Any, Any, Any]:
         calls[0] += 1
@@ -68,12 +70,12 @@ def without_term(number: int) -> Iterator[None]:
         return tuple(kept * value for value in whole(xp, logits, P))
 
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(distillation, "_cross_entropy", part))
+        stack.enter_context(mock.patch.object(objective, "_cross_entropy", part))
         yield
 
 
 def any_rows(n: int, dims: int, rng: np.random.Generator) -> np.ndarray:
-    return np.sort(rng.choice(n, min(n, neighborhoods.SAMPLE_ROWS), replace=False))
+    return np.sort(rng.choice(n, min(n, sampling.SAMPLE_ROWS), replace=False))
 
 
 RAW = {"neighbors": module.Target(0.0, 0)}
@@ -82,9 +84,9 @@ PARTS: dict[str, Callable[[], Any]] = {
     "no float queries": lambda: without_term(2),
     "no Hamming distance": lambda: without_term(1),
     "no flattening": setting(module, "TARGETS", RAW),
-    "random batches": setting(neighborhoods, "NEIGHBORS", 1),
-    "wide surrogate": setting(distillation, "SURROGATE_WIDTH", 1.0),
-    "rows from anywhere": setting(neighborhoods, "sample_rows", any_rows),
+    "random batches": setting(sampling, "NEIGHBORS", 1),
+    "wide surrogate": setting(objective, "SURROGATE_WIDTH", 1.0),
+    "rows from anywhere": setting(sampling, "sample_rows", any_rows),
     "the start": ExitStack,
 }
 

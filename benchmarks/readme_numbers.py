@@ -3,7 +3,7 @@
     python benchmarks/readme_numbers.py
 
 Reads benchmarks/results/*.json and docs/results/*/results.json and writes what stands between
-`<!-- numbers -->` and `<!-- /numbers -->`. tests/test_readme.py holds the README to it.
+`<!-- numbers -->` and `<!-- /numbers -->`. tests/docs/test_readme.py holds the README to it.
 """
 
 from __future__ import annotations

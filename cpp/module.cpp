@@ -4,16 +4,16 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include "asymmetric.h"
-#include "kernels.h"
-#include "multi_index.h"
-#include "rows.h"
-#include "signs.h"
-#include "subwords.h"
-#include "text_parser.h"
-#include "top_k.h"
-#include "word2vec_parser.h"
-#include "words.h"
+#include "search/asymmetric.h"
+#include "search/kernels.h"
+#include "search/multi_index.h"
+#include "readers/rows.h"
+#include "coders/signs.h"
+#include "words/subwords.h"
+#include "readers/text_parser.h"
+#include "search/top_k.h"
+#include "readers/word2vec_parser.h"
+#include "words/words.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

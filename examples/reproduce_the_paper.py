@@ -17,8 +17,8 @@ from pathlib import Path
 
 from embits.evaluation import TASKS, DataFolder
 from embits.evaluation.compare import BITS, Comparison
-from embits.evaluation.report import write_report
-from embits.evaluation.tables import Grid, gap_table
+from embits.evaluation.report.tables import Grid, gap_table
+from embits.evaluation.report.write import write_report
 from shared import arguments, table, word_vectors
 
 QUICK = {"bits": (64, 256), "tasks": ("similarity", "analogy", "neighbors", "reconstruction")}

@@ -20,8 +20,8 @@ from sklearn.preprocessing import StandardScaler
 
 import embits
 from embits.evaluation import BitSpace, as_space, prepare
-from embits.evaluation.classification import mean_vectors
-from embits.evaluation.data_files import read_split
+from embits.evaluation.data.files import read_split
+from embits.evaluation.tasks.classification import mean_vectors
 from shared import arguments, megabytes, table, word_vectors
 
 

@@ -13,12 +13,12 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from tests import damage, reader_corpus
+from tests.support import damage, reader_corpus
 
 import embits
-import embits.readers.arrays
 import embits.readers.fasttext_binary
 import embits.readers.json_file
+import embits.readers.numpy_arrays
 import embits.readers.parquet
 import embits.readers.safetensors_file
 import embits.readers.text

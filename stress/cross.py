@@ -37,10 +37,10 @@ def main() -> None:
         define = "-DEMBITS_X86" if processor == "x86_64" else "-DEMBITS_ARM"
         command = [*COMPILE, "-target", target, define, f"-I{CPP}"]
         left_out = OTHERS[processor] | {"module"}
-        sources = [path for path in sorted(CPP.glob("*.cpp")) if path.stem not in left_out]
+        sources = [path for path in sorted(CPP.rglob("*.cpp")) if path.stem not in left_out]
         with tempfile.TemporaryDirectory() as folder:
             objects = []
-            for source in [*sources, ROOT / "tests" / "cpp" / "compare_kernels.cpp"]:
+            for source in [*sources, ROOT / "tests" / "unit" / "search" / "compare_kernels.cpp"]:
                 objects.append(f"{folder}/{source.stem}.o")
                 flags = FLAGS.get(source.stem, [])
                 subprocess.run([*command, *flags, "-c", source, "-o", objects[-1]], check=True)

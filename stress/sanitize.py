@@ -17,9 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "sanitize"
 TESTS = [
-    *("test_kernels", "test_search", "test_search_asymmetric", "test_search_multi_index"),
-    *("test_read_text", "test_read_numbers", "test_read_word2vec_binary", "test_read_fasttext"),
-    *("test_read_json", "test_vocabulary", "test_trust_memory", "test_trust_readers"),
+    *("unit/search", "unit/readers", "unit/file/test_vocabulary.py"),
+    *("trust/test_memory.py", "trust/test_readers.py"),
 ]
 # -fno-sanitize=vptr: nanobind is built without the type information that it looks at.
 FLAGS = "-fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all -g -O1"
@@ -48,7 +47,7 @@ def main() -> int:
     if str(BUILD) not in found.stdout:
         print(found.stdout, found.stderr)
         return 1
-    files = [str(ROOT / "tests" / f"{name}.py") for name in TESTS]
+    files = [str(ROOT / "tests" / name) for name in TESTS]
     pytest = [sys.executable, "-S", "-m", "pytest", "-q", "-p", "no:cacheprovider", *files]
     return subprocess.run(
         [*pytest, *sys.argv[1:]], env=environment, cwd=ROOT, check=False

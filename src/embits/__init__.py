@@ -33,9 +33,9 @@ from embits.errors import (
     TrainingError,
     UnknownWordError,
 )
-from embits.fitting import binarize
-from embits.subwords import Subwords
+from embits.jobs import binarize
 from embits.vectors import WordVectors
+from embits.words.subwords import Subwords
 
 if TYPE_CHECKING:
     from embits.readers import read_vectors

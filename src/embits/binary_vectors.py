@@ -10,18 +10,18 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from embits import store
+from embits.arrays import to_numpy
 from embits.coders import Coder
 from embits.coders.base import as_float32
 from embits.errors import FormatError, InputError, UnknownWordError
-from embits.foreign_arrays import to_numpy
-from embits.parts import from_contents, to_contents
+from embits.file import store
+from embits.file.contents import from_contents, to_contents
 from embits.pretrained import Pretrained
-from embits.rescoring import rescore_bits, rescore_floats, shortlist_size
 from embits.search import DeviceIndex, asymmetric_top_k, top_k
-from embits.subwords import Subwords
+from embits.search.rescoring import rescore_bits, rescore_floats, shortlist_size
 from embits.vectors import WordVectors
-from embits.vocabulary import RowNumbers, Vocabulary, WordRows
+from embits.words.subwords import Subwords
+from embits.words.vocabulary import RowNumbers, Vocabulary, WordRows
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Key: TypeAlias = str | int | NDArray[np.uint8]
@@ -354,7 +354,9 @@ class BinaryVectors(Pretrained):
 
     def _originals(self, floats: NDArray[Any] | str | os.PathLike[str]) -> NDArray[Any]:
         if isinstance(floats, str | os.PathLike):
-            from embits.readers.arrays import map_npy  # only here: a search alone needs no readers
+            from embits.readers.numpy_arrays import (
+                map_npy,  # only here: a search alone needs no readers
+            )
             from embits.readers.source import Source
 
             array = map_npy(Source(Path(floats)))
@@ -375,7 +377,7 @@ class BinaryVectors(Pretrained):
 
         gensim's verb; `embits.evaluation.evaluate_word_pairs` says what `options` there are.
         """
-        from embits.evaluation.similarity import evaluate_word_pairs
+        from embits.evaluation.tasks.similarity import evaluate_word_pairs
 
         return evaluate_word_pairs(self, pairs, **options)
 
@@ -386,7 +388,7 @@ class BinaryVectors(Pretrained):
 
         gensim's verb; `embits.evaluation.evaluate_word_analogies` says what `options` there are.
         """
-        from embits.evaluation.analogy import evaluate_word_analogies
+        from embits.evaluation.tasks.analogy import evaluate_word_analogies
 
         return evaluate_word_analogies(self, analogies, **options)
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import to_numpy
 from embits.errors import InputError
-from embits.foreign_arrays import to_numpy
 
 if TYPE_CHECKING:
-    from embits.subwords import Subwords
+    from embits.words.subwords import Subwords
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from embits.store import Contents, write
-from embits.vocabulary import Vocabulary
+from embits.file.store import Contents, write
+from embits.words.vocabulary import Vocabulary
 
 HERE = Path(__file__).parent
 WORDS = [

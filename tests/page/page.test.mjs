@@ -1,4 +1,4 @@
-// The page in headless Chromium. Run by tests/test_page.py, which writes the page of a file with
+// The page in headless Chromium. Run by tests/page/test_page.py, which writes the page of a file with
 // known words and, in expected.json, what Python answers about it.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// The JavaScript reader: golden files, damaged files, kernels. Run by tests/test_page.py.
+// The JavaScript reader: golden files, damaged files, kernels. Run by tests/page/test_page.py.
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";

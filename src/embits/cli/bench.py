@@ -21,14 +21,14 @@ from embits.cli.common import (
 )
 from embits.cli.completing import BITS_FILE, FLOATS_FILE
 from embits.errors import InputError
-from embits.evaluation.top_k_table import (
+from embits.evaluation.tasks.top_k_table import (
     TOP,
     Contender,
     bit_contenders,
     float_contenders,
     measure,
 )
-from embits.fitting import binarize
+from embits.jobs import binarize
 from embits.readers import read_vectors
 from embits.search import simd
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from embits.cli.cluster import FLOATS_ADDRESS, Cluster, output_option, ray_options
 from embits.cli.common import (
     json_option,
     megabytes,
@@ -19,9 +18,10 @@ from embits.cli.common import (
 )
 from embits.cli.completing import params_of_method
 from embits.cli.info import describe, entries
+from embits.cli.ray_options import FLOATS_ADDRESS, Cluster, output_option, ray_options
 from embits.coders import DEFAULT_METHOD, METHODS, coder_class
 from embits.coders.base import MAX_BITS
-from embits.fitting import new_coder
+from embits.jobs import new_coder
 from embits.streaming import binarize_to_file
 
 

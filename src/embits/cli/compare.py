@@ -22,15 +22,15 @@ from embits.cli.completing import FLOATS_FILE, FOLDER, comma_list
 from embits.cli.evaluate import DEFAULT_TASKS, data_option, needs_data, task_list
 from embits.coders import DEFAULT_METHOD, METHODS
 from embits.evaluation.compare import BITS, Comparison
-from embits.evaluation.datasets import DataFolder
-from embits.evaluation.document import Picture
+from embits.evaluation.data.folder import DataFolder
 from embits.evaluation.evaluator import TASKS
-from embits.evaluation.pairs import MovedPair, moved_pairs
-from embits.evaluation.picture import bit_picture
-from embits.evaluation.report import write_report
-from embits.evaluation.results import at
-from embits.evaluation.spaces import BitSpace, FloatSpace
-from embits.evaluation.tables import percent
+from embits.evaluation.report.document import Picture
+from embits.evaluation.report.picture import bit_picture
+from embits.evaluation.report.results import at
+from embits.evaluation.report.tables import percent
+from embits.evaluation.report.write import write_report
+from embits.evaluation.tasks.moved_pairs import MovedPair, moved_pairs
+from embits.evaluation.tasks.spaces import BitSpace, FloatSpace
 
 PICTURED = ("queen", "automobile", "jupiter", "man")  # the paper's words
 

@@ -19,7 +19,7 @@ from embits.cli.common import json_option, megabytes, print_json, progress_bar, 
 from embits.cli.completing import FOLDER
 from embits.coders import DEFAULT_METHOD, METHODS
 from embits.errors import MissingExtraError
-from embits.fitting import binarize
+from embits.jobs import binarize
 from embits.readers import read_vectors
 from embits.vectors import WordVectors
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from embits.binary_vectors import load
-from embits.cli.cluster import FLOATS_ADDRESS, Cluster, output_option, ray_options
 from embits.cli.common import (
     file_argument,
     json_option,
@@ -17,6 +16,7 @@ from embits.cli.common import (
     steps_bar,
 )
 from embits.cli.info import describe, entries
+from embits.cli.ray_options import FLOATS_ADDRESS, Cluster, output_option, ray_options
 from embits.streaming import encode_to_file
 
 

@@ -18,10 +18,10 @@ from embits.cli.common import (
     table,
 )
 from embits.cli.completing import BITS_FILE, FLOATS_FILE, FOLDER, comma_list
-from embits.evaluation.datasets import DataFolder
+from embits.evaluation.data.folder import DataFolder
 from embits.evaluation.evaluator import TASKS, Evaluator
-from embits.evaluation.report import write_report
-from embits.evaluation.results import at, jsonable, score_lines
+from embits.evaluation.report.results import at, jsonable, score_lines
+from embits.evaluation.report.write import write_report
 
 DEFAULT_TASKS = ",".join(TASKS[:5])
 

@@ -12,7 +12,7 @@ from embits import _core
 from embits.binary_vectors import BinaryVectors, load
 from embits.cli.common import json_option, megabytes, print_json, printable
 from embits.cli.completing import BITS_FILE
-from embits.vocabulary import RowNumbers
+from embits.words.vocabulary import RowNumbers
 
 _COLUMNS = 80
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from embits.atomic import replacing
 from embits.binary_vectors import load
 from embits.cli.common import file_argument, json_option, output_option, print_json, words_argument
-from embits.evaluation.picture import N_WORDS, bit_picture
+from embits.evaluation.report.picture import N_WORDS, bit_picture
+from embits.file.atomic import replacing
 
 
 @click.command()

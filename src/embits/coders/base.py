@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import to_numpy
 from embits.coders.columns import column_names, in_container, name_mismatch, names_out
 from embits.coders.lazy import LazyRows
 from embits.errors import FormatError, InputError, NotFittedError
-from embits.foreign_arrays import to_numpy
 from embits.pretrained import Pretrained
 
 Progress: TypeAlias = Callable[[int, int], None]

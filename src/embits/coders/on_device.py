@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.coders.arrays import Backend, backend
+from embits.coders.backend import Backend, backend
 
 if TYPE_CHECKING:
     from embits.coders.base import Coder

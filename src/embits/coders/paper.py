@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.coders.arrays import namespace
+from embits.coders.backend import namespace
 from embits.coders.base import Progress, Shapes, as_float32, blocks, check_n_bits, unpack
 from embits.coders.linear_encoder import LinearlyEncoded
 from embits.errors import InputError, TrainingError

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.coders.arrays import namespace
+from embits.coders.backend import namespace
 from embits.coders.base import Progress, Shapes, as_float32, check_n_bits
 from embits.coders.linear_decoder import LinearlyDecoded
 from embits.errors import InputError

@@ -6,18 +6,18 @@ Example:
     0.5
 """
 
-from embits.evaluation.analogy import evaluate_analogies, evaluate_word_analogies
-from embits.evaluation.classification import evaluate_classification, prepare
-from embits.evaluation.data_files import read_labelled, read_pairs, read_questions
-from embits.evaluation.datasets import DataFolder
+from embits.evaluation.data.files import read_labelled, read_pairs, read_questions
+from embits.evaluation.data.folder import DataFolder
+from embits.evaluation.data.lookup import Lookup
 from embits.evaluation.evaluator import TASKS, Evaluator
-from embits.evaluation.neighbors import evaluate_neighbors
-from embits.evaluation.reconstruction import evaluate_reconstruction
-from embits.evaluation.similarity import evaluate_similarity, evaluate_word_pairs, score_pairs
-from embits.evaluation.spaces import BitSpace, FloatSpace, as_space
-from embits.evaluation.speed import evaluate_speed
-from embits.evaluation.statistics import fisher_mean, pearson, ranks, spearman
-from embits.evaluation.words import Lookup
+from embits.evaluation.tasks.analogy import evaluate_analogies, evaluate_word_analogies
+from embits.evaluation.tasks.classification import evaluate_classification, prepare
+from embits.evaluation.tasks.neighbors import evaluate_neighbors
+from embits.evaluation.tasks.reconstruction import evaluate_reconstruction
+from embits.evaluation.tasks.similarity import evaluate_similarity, evaluate_word_pairs, score_pairs
+from embits.evaluation.tasks.spaces import BitSpace, FloatSpace, as_space
+from embits.evaluation.tasks.speed import evaluate_speed
+from embits.evaluation.tasks.statistics import fisher_mean, pearson, ranks, spearman
 
 __all__ = [
     "TASKS",

@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 
 from embits._version import __version__
-from embits.atomic import replacing
 from embits.binary_vectors import BinaryVectors, load
 from embits.coders import METHODS, coder_class
 from embits.coders.base import blocks
 from embits.errors import EmbitsError, FormatError, InputError
-from embits.evaluation.datasets import DataFolder
+from embits.evaluation.data.folder import DataFolder
 from embits.evaluation.evaluator import TASKS, Evaluator
-from embits.evaluation.results import jsonable
-from embits.fitting import binarize
+from embits.evaluation.report.results import jsonable
+from embits.file.atomic import replacing
+from embits.jobs import binarize
 from embits.vectors import WordVectors
 
 Say = Callable[[str], None]

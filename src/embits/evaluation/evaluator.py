@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError
-from embits.evaluation.analogy import evaluate_analogies
-from embits.evaluation.classification import Task, evaluate_classification, prepare
-from embits.evaluation.data_files import Pairs, Questions
-from embits.evaluation.datasets import DataFolder
-from embits.evaluation.neighbors import evaluate_neighbors, float_neighbors, query_rows
-from embits.evaluation.reconstruction import evaluate_reconstruction
-from embits.evaluation.similarity import evaluate_similarity
-from embits.evaluation.spaces import BitSpace, FloatSpace, Space, float_space, same_words
-from embits.evaluation.speed import evaluate_speed
-from embits.evaluation.words import MISSING, Lookup
+from embits.evaluation.data.files import Pairs, Questions
+from embits.evaluation.data.folder import DataFolder
+from embits.evaluation.data.lookup import MISSING, Lookup
+from embits.evaluation.tasks.analogy import evaluate_analogies
+from embits.evaluation.tasks.classification import Task, evaluate_classification, prepare
+from embits.evaluation.tasks.neighbors import evaluate_neighbors, float_neighbors, query_rows
+from embits.evaluation.tasks.reconstruction import evaluate_reconstruction
+from embits.evaluation.tasks.similarity import evaluate_similarity
+from embits.evaluation.tasks.spaces import BitSpace, FloatSpace, Space, float_space, same_words
+from embits.evaluation.tasks.speed import evaluate_speed
 from embits.vectors import WordVectors
 
 TASKS = ("similarity", "analogy", "neighbors", "reconstruction", "classification", "speed")

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from embits._search_arguments import packed_queries
 from embits.coders import Coder
 from embits.errors import InputError
+from embits.search.arguments import packed_queries
 
 Query: TypeAlias = str | int | NDArray[Any]
 

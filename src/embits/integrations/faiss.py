@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits._search_arguments import packed_codes
-from embits.atomic import replacing
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
 from embits.coders.base import blocks
 from embits.errors import InputError, MissingExtraError, ReadError
+from embits.file.atomic import replacing
 from embits.integrations import Facts, Progress
-from embits.integrations.beside import read_words_beside, write_words_beside
-from embits.vocabulary import RowNumbers, Vocabulary
+from embits.integrations.words_sidecar import read_words_beside, write_words_beside
+from embits.search.arguments import packed_codes
+from embits.words.vocabulary import RowNumbers, Vocabulary
 
 ROWS_AT_ONCE = 1 << 15
 TRAINING_ROWS_A_LIST = 64  # FAISS asks for 39 at least, and takes 256 at most

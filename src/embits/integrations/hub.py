@@ -23,7 +23,7 @@ from embits.errors import FormatError, HubError, InputError, MissingExtraError
 from embits.integrations.model_card import may_replace
 from embits.integrations.model_folder import CARD, CONFIG, MODEL, open_folder, write_folder
 from embits.pretrained import Pretrained
-from embits.vocabulary import RowNumbers
+from embits.words.vocabulary import RowNumbers
 
 Kept = TypeVar("Kept", bound=Pretrained)
 

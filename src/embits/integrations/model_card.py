@@ -10,7 +10,7 @@ from typing import Any
 
 from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError
-from embits.vocabulary import RowNumbers
+from embits.words.vocabulary import RowNumbers
 
 # A card that has lost this line is its owner's, and is never written over.
 MARK = "<!-- Written by embits: take this line out to keep the card as you have it. -->"

@@ -16,10 +16,10 @@ from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any
 
-from embits import store
-from embits.atomic import replacing
 from embits.binary_vectors import BinaryVectors, load
 from embits.errors import FormatError
+from embits.file import store
+from embits.file.atomic import replacing
 from embits.integrations import model_card
 
 MODEL, CONFIG, CARD = "model.safetensors", "config.json", "README.md"

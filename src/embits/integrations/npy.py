@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from embits.atomic import replacing
 from embits.binary_vectors import BinaryVectors
+from embits.file.atomic import replacing
 from embits.integrations import Facts, Progress
-from embits.integrations.beside import write_words_beside
+from embits.integrations.words_sidecar import write_words_beside
 
 
 def export(bits: BinaryVectors, target: str, *, progress: Progress | None = None) -> Facts:

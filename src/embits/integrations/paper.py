@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.atomic import replacing
 from embits.binary_vectors import BinaryVectors
 from embits.coders.base import blocks
 from embits.errors import InputError
+from embits.file.atomic import replacing
 from embits.integrations import Facts, Progress
 from embits.readers.rows import decode_words
 from embits.readers.source import Source

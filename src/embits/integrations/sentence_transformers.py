@@ -13,13 +13,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import to_numpy
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder, SignBits
 from embits.coders.base import blocks
 from embits.errors import InputError
-from embits.foreign_arrays import to_numpy
 from embits.vectors import as_words
-from embits.vocabulary import RowNumbers, Vocabulary
+from embits.words.vocabulary import RowNumbers, Vocabulary
 
 Precision: TypeAlias = Literal["ubinary", "binary"]
 

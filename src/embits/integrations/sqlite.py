@@ -19,12 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits._search_arguments import wanted_rows
 from embits._version import __version__
-from embits.atomic import replacing
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
 from embits.errors import FormatError, InputError, UnknownWordError
+from embits.file.atomic import replacing
 from embits.integrations import Facts, Progress
 from embits.integrations._neighbors import Neighbor, Query, other_cases, query_code
 from embits.integrations._sqlite_file import (
@@ -36,7 +35,8 @@ from embits.integrations._sqlite_file import (
     to_blob,
     turned,
 )
-from embits.vocabulary import RowNumbers, Vocabulary
+from embits.search.arguments import wanted_rows
+from embits.words.vocabulary import RowNumbers, Vocabulary
 
 __all__ = ["connect", "export", "nearest", "read", "to_blob"]
 

@@ -14,9 +14,9 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
 
-from embits.atomic import replacing
 from embits.binary_vectors import load
 from embits.errors import InputError
+from embits.file.atomic import replacing
 
 MANIFEST = "page.json"  # which vectors the page opens
 _LAST = (MANIFEST, "index.html")  # until they are written, a folder holds the old page or none

@@ -11,7 +11,7 @@ from embits.errors import InputError, ReadError
 from embits.readers.blocks import Blocks
 from embits.readers.gensim_models import downloaded, model_name
 from embits.readers.source import DAMAGED_ARCHIVE, OnBad, Progress, Source, Stream
-from embits.readers.words_file import Words
+from embits.readers.words_sidecar import Words
 from embits.vectors import WordVectors
 
 __all__ = ["open_blocks", "read_vectors"]
@@ -142,7 +142,7 @@ def _open(source: Source, words: Words | None) -> Blocks | None:
 
     head = _head(source)
     if head.startswith(b"\x93NUMPY"):
-        from embits.readers.arrays import open_npy
+        from embits.readers.numpy_arrays import open_npy
 
         return open_npy(source, words)
     if head.startswith(b"PAR1"):
@@ -175,11 +175,11 @@ def _read(source: Source, words: Words | None) -> WordVectors:
     """Recognise the file by its first bytes, and read it."""
     head = _head(source)
     if head.startswith(b"\x93NUMPY"):
-        from embits.readers.arrays import read_npy
+        from embits.readers.numpy_arrays import read_npy
 
         return read_npy(source, words)
     if head.startswith(b"PK\x03\x04") and _holds_arrays(source):
-        from embits.readers.arrays import read_npz
+        from embits.readers.numpy_arrays import read_npz
 
         return read_npz(source, words)
     if head.startswith(b"PAR1"):

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from embits import _core
 from embits.readers.rows import decode_words, named_rows
 from embits.readers.source import Source, cores
-from embits.subwords import LONGEST_NGRAM, Subwords
 from embits.vectors import WordVectors
+from embits.words.subwords import LONGEST_NGRAM, Subwords
 
 MAGIC = struct.pack("<i", 793712314)
 

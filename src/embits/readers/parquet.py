@@ -12,7 +12,7 @@ from embits.errors import MissingExtraError
 from embits.readers.blocks import Block, CountedBlocks, Position, rows_at_once
 from embits.readers.rows import named_rows
 from embits.readers.source import Source
-from embits.readers.words_file import Words, words_for
+from embits.readers.words_sidecar import Words, words_for
 from embits.vectors import WordVectors
 
 _ROWS_AT_ONCE = 1 << 14

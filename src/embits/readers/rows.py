@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.readers.source import Source
-from embits.readers.words_file import Lines
+from embits.readers.words_sidecar import Lines
 from embits.vectors import WordVectors
 
 Where = Callable[[int], str]  # the line, byte or entry of a row, in words

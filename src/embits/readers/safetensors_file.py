@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.readers.arrays import MappedBlocks
+from embits.readers.numpy_arrays import MappedBlocks
 from embits.readers.rows import as_float32, named_rows
 from embits.readers.source import Source
-from embits.readers.words_file import Words, words_for
+from embits.readers.words_sidecar import Words, words_for
 from embits.vectors import WordVectors
 
 _DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}

@@ -14,20 +14,20 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from embits import store
 from embits.binary_vectors import BinaryVectors, load
 from embits.coders import DEFAULT_METHOD, Coder
 from embits.errors import EmbitsError, InputError, ReadWarning
-from embits.fitting import binarize, new_coder, sample_of
-from embits.parts import to_contents
+from embits.file import store
+from embits.file.contents import to_contents
+from embits.jobs import binarize, new_coder, sample_of
 from embits.readers import located, open_blocks, read_vectors
 from embits.readers.blocks import Blocks
 from embits.readers.source import OnBad
-from embits.readers.words_file import Words
+from embits.readers.words_sidecar import Words
+from embits.streaming.checkpoint import Partial, Stage
 from embits.streaming.identity import coder_identity, file_identity, words_identity
-from embits.streaming.partial import Partial, Stage
 from embits.streaming.passes import Survey, encode, gather, read_vocabulary, spooled, survey
-from embits.vocabulary import RowNumbers
+from embits.words.vocabulary import RowNumbers
 
 __all__ = ["StepProgress", "binarize_in_blocks", "binarize_to_file", "encode_to_file"]
 

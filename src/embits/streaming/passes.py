@@ -16,8 +16,8 @@ from embits.coders.lazy import LazyRows
 from embits.errors import ReadError
 from embits.readers.blocks import Blocks, Findings, Position
 from embits.readers.rows import warn_of_repeats
-from embits.streaming.partial import Partial, Stage, append
-from embits.vocabulary import RowNumbers, Vocabulary
+from embits.streaming.checkpoint import Partial, Stage, append
+from embits.words.vocabulary import RowNumbers, Vocabulary
 
 Rows: TypeAlias = NDArray[np.int64]
 _NONE: Rows = np.empty(0, np.int64)

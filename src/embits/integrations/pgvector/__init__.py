@@ -40,7 +40,7 @@ from embits.integrations.pgvector.server import (
     noted,
     without_password,
 )
-from embits.vocabulary import Vocabulary
+from embits.words.vocabulary import Vocabulary
 
 __all__ = ["export", "nearest", "read"]
 

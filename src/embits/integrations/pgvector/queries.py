@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits._search_arguments import wanted_rows
 from embits.coders import Coder
 from embits.errors import InputError, UnknownWordError
 from embits.integrations._neighbors import Neighbor, Query, other_cases, query_code
 from embits.integrations.pgvector.psycopg import Connection, sql, tuple_row
 from embits.integrations.pgvector.server import Table, expect_noted, fetch_one
+from embits.search.arguments import wanted_rows
 
 _MOST_EF_SEARCH = 1000  # pgvector's own limit
 _READ_ROWS = 10_000

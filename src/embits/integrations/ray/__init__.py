@@ -1,7 +1,7 @@
 """More than one machine: fit on a sample and encode with Ray Data.
 
 `encode` reads Parquet from a folder or an object store, or takes any Ray Dataset, and writes a
-folder of codes that `embits.integrations.code_folder.read_codes` reads without Ray. The rows are
+folder of codes that `embits.integrations.parquet_codes.read_codes` reads without Ray. The rows are
 those of the input, in its order, and each has the code that `Coder.transform` gives it.
 """
 

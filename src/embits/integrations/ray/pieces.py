@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
 from embits.errors import ReadError
-from embits.integrations.code_folder import locate
+from embits.integrations.parquet_codes import locate
 
 LEAST_BYTES, MOST_BYTES = 64 << 20, 256 << 20  # of a piece: its floats, not its codes
 PIECES_PER_CPU = 8  # between the two: no worker waits long for the last one

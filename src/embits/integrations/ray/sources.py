@@ -14,7 +14,7 @@ import ray.data
 
 from embits.errors import InputError, ReadError
 from embits.integrations import Progress
-from embits.integrations.code_folder import CODE
+from embits.integrations.parquet_codes import CODE
 from embits.integrations.ray.columns import vector_column
 from embits.integrations.ray.pieces import ROWS_AT_ONCE, OfPieces, ParquetFiles, Run, Step
 from embits.integrations.ray.target import CodeSink, Part, PartWriter, write_piece

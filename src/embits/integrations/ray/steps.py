@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from embits.coders import Coder, coder_class
 from embits.errors import InputError, ReadError
-from embits.integrations.code_folder import CODE, from_arrays
+from embits.integrations.parquet_codes import CODE, from_arrays
 from embits.integrations.ray.columns import Vectors, refusal, vectors_in
 from embits.integrations.ray.pieces import Place
 

@@ -20,9 +20,9 @@ from embits._version import __version__
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
 from embits.errors import ClusterError, InputError
-from embits.integrations.code_folder import CODE, CODER, FORMAT, MANIFEST, VERSION, locate
+from embits.integrations.parquet_codes import CODE, CODER, FORMAT, MANIFEST, VERSION, locate
 from embits.integrations.ray.pieces import COLUMNS, OfPieces, Run
-from embits.vocabulary import RowNumbers
+from embits.words.vocabulary import RowNumbers
 
 
 @dataclass(frozen=True)

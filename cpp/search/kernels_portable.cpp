@@ -1,0 +1,101 @@
+// Plain C++ that any compiler turns into right code: the answer the other kernels must give.
+//
+// A 64-bit word is counted with a dozen shifts and adds (Hacker's Delight, 5-1): without a flag
+// for newer processors, compilers make __builtin_popcountll a call to a table look-up. The counts
+// of several words are added byte by byte first, a loop that compilers turn into vectors.
+#include <cstring>
+
+#include "search/kernels.h"
+
+namespace embits {
+namespace {
+
+constexpr size_t kMostWords = 31;  // 31 * 8 is the largest count that fits a byte
+
+// How many bits are set in each byte.
+uint64_t byte_counts(uint64_t x) {
+    x -= (x >> 1) & 0x5555555555555555u;
+    x = (x & 0x3333333333333333u) + ((x >> 2) & 0x3333333333333333u);
+    return (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+}
+
+uint32_t sum_of_bytes(uint64_t counts) {
+    counts = (counts & 0x00ff00ff00ff00ffu) + ((counts >> 8) & 0x00ff00ff00ff00ffu);
+    return static_cast<uint32_t>((counts * 0x0001000100010001u) >> 48);
+}
+
+uint32_t popcount(uint64_t x) { return sum_of_bytes(byte_counts(x)); }
+
+// The next eight bytes, or the ones that are left and zeros.
+uint64_t word_at(const uint8_t* bytes, size_t left) {
+    uint64_t word = 0;
+    if (left >= 8) {
+        std::memcpy(&word, bytes, 8);
+    } else {  // a loop: memcpy of a length not known beforehand is a call, and far slower
+        for (size_t i = 0; i < left; ++i) word |= uint64_t{bytes[i]} << (8 * i);
+    }
+    return word;
+}
+
+uint32_t hamming(const uint8_t* a, const uint8_t* b, size_t width) {
+    const size_t words = width / 8;
+    uint32_t sum = 0;
+    for (size_t first = 0; first < words; first += kMostWords) {
+        const size_t end = words - first < kMostWords ? words : first + kMostWords;
+        uint64_t counts = 0;
+        for (size_t w = first; w < end; ++w)
+            counts += byte_counts(word_at(a + 8 * w, 8) ^ word_at(b + 8 * w, 8));
+        sum += sum_of_bytes(counts);
+    }
+    const size_t i = 8 * words;
+    return i < width ? sum + popcount(word_at(a + i, width - i) ^ word_at(b + i, width - i)) : sum;
+}
+
+// Width known to the compiler (0: not known), so that the loop over words unrolls.
+template <size_t Width>
+size_t scan(const uint8_t* codes, size_t n, size_t width, const uint8_t* query, uint32_t limit,
+            Hit* hits) {
+    if (Width) width = Width;
+    size_t found = 0;
+    for (size_t row = 0; row < n; ++row) {
+        const uint32_t distance = hamming(codes + row * width, query, width);
+        if (distance < limit) hits[found++] = {static_cast<uint32_t>(row), distance};
+    }
+    return found;
+}
+
+size_t below(const uint8_t* codes, size_t n, size_t width, const uint8_t* query, uint32_t limit,
+             Hit* hits) {
+    switch (width) {
+        case 8: return scan<8>(codes, n, width, query, limit, hits);
+        case 16: return scan<16>(codes, n, width, query, limit, hits);
+        case 32: return scan<32>(codes, n, width, query, limit, hits);
+        case 64: return scan<64>(codes, n, width, query, limit, hits);
+        default: return scan<0>(codes, n, width, query, limit, hits);
+    }
+}
+
+size_t weighted_below(const uint8_t* codes, size_t n, size_t width, WeightedQuery query,
+                      uint32_t limit, Hit* hits) {
+    size_t found = 0;
+    for (size_t row = 0; row < n; ++row, codes += width) {
+        uint32_t distance = 0;
+        for (size_t i = 0; i < width; i += 8) {
+            const size_t left = width - i;
+            const uint64_t differing = word_at(codes + i, left) ^ word_at(query.code + i, left);
+            uint64_t counts = 0;  // at most 8 * 15 in a byte
+            for (size_t p = 0; p < kPlanes; ++p)
+                counts = 2 * counts +
+                         byte_counts(differing & word_at(query.planes + p * width + i, left));
+            distance += sum_of_bytes(counts);
+        }
+        if (distance < limit) hits[found++] = {static_cast<uint32_t>(row), distance};
+    }
+    return found;
+}
+
+}  // namespace
+
+const Kernels kPortable = {"portable", below, weighted_below};
+
+}  // namespace embits

@@ -1,0 +1,96 @@
+"""Arrays and devices of other libraries; PyTorch is imported only when a device is asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.errors import InputError, MissingExtraError
+
+
+def to_numpy(array: Any) -> NDArray[Any]:
+    """`array` as NumPy's, copied only where there is no other way.
+
+    Args:
+        array: A NumPy array, mapped or not; nested lists; a PyTorch tensor with gradients, on a
+            GPU or in bfloat16, or a list of them; a column of a data frame, or of Arrow, whose
+            cells are vectors; anything else with `__array__`.
+
+    Raises:
+        InputError: Rows are of different lengths, or one is missing.
+
+    Example:
+        >>> column = np.empty(2, dtype=object)  # as pandas has a column of vectors
+        >>> column[:] = [np.array([1.0, 2.0]), [3.0, 4.0]]
+        >>> to_numpy(column)
+        array([[1., 2.],
+               [3., 4.]])
+    """
+    if isinstance(array, list | tuple) and any(_is_tensor(each) for each in array[:1]):
+        array = [_from_tensor(each) if _is_tensor(each) else each for each in array]
+    elif _is_tensor(array):
+        array = _from_tensor(array)
+    try:
+        found = np.asarray(array)
+    except ValueError as error:
+        raise InputError(f"rows of different lengths: {error}") from None
+    if found.dtype.kind == "O" and found.ndim == 1 and _holds_vectors(found):
+        return _stacked(found)
+    return found.astype(np.float32) if _is_small_float(found.dtype) else found
+
+
+def _is_tensor(array: Any) -> bool:
+    return hasattr(array, "detach") and hasattr(array, "cpu")
+
+
+def _from_tensor(tensor: Any) -> NDArray[Any]:
+    """A PyTorch tensor: NumPy itself takes no gradients, no GPU's memory and no bfloat16."""
+    tensor = tensor.detach().cpu()
+    return np.asarray(tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor)
+
+
+def _is_small_float(dtype: np.dtype[Any]) -> bool:
+    """Whether these are floats that NumPy does not have, such as bfloat16 of `ml_dtypes`."""
+    return dtype.kind == "V" and dtype.name.startswith(("bfloat16", "float"))
+
+
+def _holds_vectors(column: NDArray[Any]) -> bool:
+    first = next((cell for cell in column if cell is not None), None)
+    return isinstance(first, list | tuple | np.ndarray) or _is_tensor(first)
+
+
+def _stacked(column: NDArray[Any]) -> NDArray[Any]:
+    rows = [None if cell is None else to_numpy(cell) for cell in column]
+    width = next(row.shape for row in rows if row is not None)
+    for number, row in enumerate(rows):
+        if row is None or row.shape != width:
+            found = "missing" if row is None else f"of shape {row.shape}"
+            raise InputError(f"row {number} is {found}, expected a vector of shape {width}")
+    return np.stack([row for row in rows if row is not None])
+
+
+def torch_device(device: Any, purpose: str) -> tuple[Any, Any]:
+    """PyTorch, and the device of that name.
+
+    Args:
+        device: A PyTorch device such as "cuda" or "cuda:1".
+        purpose: What it is wanted for, in an error's words.
+
+    Raises:
+        InputError: There is no such device here.
+        MissingExtraError: The extra `gpu` is not installed.
+    """
+    if not isinstance(device, str) or not device:
+        raise InputError(f'device is {device!r}, expected "cpu" or a GPU such as "cuda"')
+    try:
+        torch = import_module("torch")
+    except ImportError:
+        raise MissingExtraError(f"{purpose} on device={device!r}", "gpu") from None
+    try:
+        return torch, torch.zeros(1, device=device).device
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"device {device!r} cannot be used: {reason}") from None

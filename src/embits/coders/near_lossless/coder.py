@@ -1,0 +1,287 @@
+"""Better bits than the paper at equal width: codes that know who is near whom.
+
+The paper asks a code to rebuild its vector. Here a code is asked, first of all, to have the
+neighbors its vector has: see loss.py for the loss, whitening.py for what is done to the
+vectors before, and docs/near-lossless.md for what each part adds. Encoding stays what it is
+in the paper, one matrix product and a threshold:
+
+    b = h(W x - t ‖x‖)
+
+The threshold grows with the norm, so that a code depends on the direction of x alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.coders.backend import backend, namespace
+from embits.coders.base import Progress, Shapes, as_float32, blocks, check_n_bits, unpack
+from embits.coders.linear_decoder import LinearlyDecoded, decoder_step
+from embits.coders.linear_encoder import LinearlyEncoded
+from embits.coders.near_lossless import sampling
+from embits.coders.near_lossless.training import Start, descend
+from embits.coders.near_lossless.whitening import Shaping
+from embits.errors import InputError
+
+TINY = 1e-30  # the norm of a row of zeros
+CHECK_BLOCKS, CHECK_ROWS = 16, 1024  # rows that the length of decoded vectors is fitted on
+
+
+class Target(NamedTuple):
+    """What codes are asked to keep: γ and `drop` of shaping.py."""
+
+    flatten: float
+    drop: int
+
+
+class Budget(NamedTuple):
+    """How long to search: what a minute on two CPU cores, or ten seconds on a GPU, allow."""
+
+    steps: int
+    batch_size: int
+
+
+TARGETS = {"neighbors": Target(0.25, 0), "similarity": Target(0.5, 1)}
+CPU_BUDGET, GPU_BUDGET = Budget(1000, 1024), Budget(3000, 2048)
+
+
+class NearLossless(LinearlyEncoded, LinearlyDecoded):
+    """Codes that keep the neighbors of their vectors, at any width.
+
+    Args:
+        n_bits: Bits of a code: any number from 1, also above the dimensions of the input.
+        target: "neighbors" keeps who is nearest by cosine. "similarity" takes the part that all
+            vectors share away first: judgements of how alike two words are come closer to
+            people's, and neighbors differ more from those of the raw cosine.
+        steps: Steps of training, at most: the last part begins early when the held-out recall
+            stops rising. None takes 1,000 on the CPU and 3,000 on a GPU.
+        batch_size: Rows compared with each other in a step. None takes 1,024 on the CPU and
+            2,048 on a GPU.
+        random_state: Seed of the sample, the first weights and the batches.
+        device: "cpu", or a GPU for PyTorch such as "cuda" (the extra `gpu`).
+
+    Attributes:
+        W_: Shape (n_bits, dims), float32.
+        t_: Thresholds for vectors of norm 1, shape (n_bits,), float32.
+        decoder_: Shape (n_bits, dims + 1), float32: the direction, and the norm.
+        offset_: Shape (dims + 1,), float32.
+        loss_curve_: Shape (checks, 3): steps done, the mean loss since the check before, and the
+            held-out recall@10 (mean of Hamming and float queries).
+        n_features_in_: Dimensions of the vectors it was fitted on.
+        n_bits_: Bits of its codes.
+        feature_names_in_: Column names of the data frame it was fitted on, if it was one.
+
+    Example:
+        >>> import numpy as np
+        >>> X = np.random.default_rng(0).normal(size=(500, 20))
+        >>> coder = NearLossless(n_bits=64, steps=50).fit(X)
+        >>> codes = coder.transform(X)
+        >>> codes.shape, codes.dtype, coder.inverse_transform(codes).shape
+        ((500, 8), dtype('uint8'), (500, 20))
+    """
+
+    method: ClassVar[str] = "near-lossless"
+    state_shapes: ClassVar[Shapes] = {
+        "W": ("bits", "dims"),
+        "t": ("bits",),
+        "decoder": ("bits", "dims+1"),
+        "offset": ("dims+1",),
+        "loss_curve": ("any", 3),
+    }
+    W_: NDArray[np.float32]
+    t_: NDArray[np.float32]
+    loss_curve_: NDArray[np.float64]
+
+    def __init__(
+        self,
+        n_bits: int = 256,
+        *,
+        target: str = "neighbors",
+        steps: int | None = None,
+        batch_size: int | None = None,
+        random_state: int | None = 0,
+        device: str = "cpu",
+    ) -> None:
+        self.n_bits = n_bits
+        self.target = target
+        self.steps = steps
+        self.batch_size = batch_size
+        self.random_state = random_state
+        self.device = device
+
+    def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:
+        """Learn W, t and the decoder from vectors `X` of shape (n, dims).
+
+        Weights are learned on a sample of at most 50,000 rows (above 671 dimensions fewer, 128 MiB
+        of floats): half of it the first rows, which are the frequent words of word vectors, half
+        drawn from the others.
+
+        Raises:
+            InputError: Bad vectors or parameters.
+            MissingExtraError: `device` is a GPU, and the extra `gpu` is not installed.
+            TrainingError: The descent diverged.
+        """
+        X = self.check_vectors(X, fitting=True)
+        self._check_params()
+        vars(self).pop("_seen", None)  # a fit starts anew
+        rng = np.random.default_rng(self.random_state)
+        sample = _unit(as_float32(X[sampling.sample_rows(len(X), X.shape[1], rng)]))
+        shaping = Shaping.fit(sample, *TARGETS[self.target])
+        start = shaping.start(self.n_bits_, rng), np.zeros(self.n_bits_)
+        self.loss_curve_ = np.empty((0, 3))
+        self._learn(sample, shaping, start, self._budget().steps, 1.0, rng, progress)
+        self._fit_decoder(X)
+        return self
+
+    def rows_for_fit(self, n: int, dims: int) -> NDArray[np.int64] | None:
+        """Those of the sample, of the decoder, and of the check of its lengths."""
+        if self.random_state is None:
+            return None  # another sample with each draw
+        rng = np.random.default_rng(self.random_state)
+        sample = sampling.sample_rows(n, dims, rng)
+        check = [
+            np.arange(rows.start, min(rows.stop, rows.start + CHECK_ROWS))
+            for rows in check_blocks(n)
+        ]
+        decoder = np.arange(0, n, decoder_step(n))
+        return np.unique(np.concatenate([sample, decoder, *check]))
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Learn on from more rows: a tenth of the steps, on a sample of all rows given so far.
+
+        The first call is a `fit`; each later one costs the same, however many came before.
+        Rows of an earlier `fit`, or behind weights from a file, are not remembered.
+        """
+        if not hasattr(self, "W_"):
+            self.fit(X)
+            self._remember(self.check_vectors(X))
+            return self
+        X = self.check_vectors(X)
+        self._check_params()
+        self._remember(X)
+        rng = np.random.default_rng(self.random_state)
+        sample = _unit(self._reservoir)
+        shaping = Shaping.fit(sample, *TARGETS[self.target])
+        start = shaping.unfold(self.W_, self.t_)
+        self._learn(sample, shaping, start, -(-self._budget().steps // 10), 0.3, rng, None)
+        self._fit_decoder(self._reservoir)
+        return self
+
+    def factors(self, X: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The vectors with their norms, and W with -t: scores are W x - t ‖x‖."""
+        # The norm rides along as one more dimension: a pass over the scores costs as much as
+        # an eighth of the product at 300 dimensions.
+        xp = namespace(X)
+        rows = xp.concat([X, _norms(X)[:, None]], axis=1)
+        return rows, xp.concat([self.W_, -self.t_[:, None]], axis=1)
+
+    def inverse_transform(self, codes: Any) -> NDArray[np.float32]:
+        """The direction D b + o at the length that errs least, shape (n, dims)."""
+        codes = self.check_codes(codes)
+        vectors = np.empty((len(codes), self.n_features_in_), dtype=np.float32)
+        for rows in blocks(len(codes)):
+            decoded = unpack(codes[rows], self.n_bits_) @ self.decoder_ + self.offset_
+            # In float64: weights of a file may be large enough for their squares to leave float32.
+            norms = np.linalg.norm(decoded[:, :-1].astype(np.float64), axis=1, keepdims=True)
+            lengths = np.maximum(decoded[:, -1:], 0) / np.maximum(norms, 1e-30)
+            np.multiply(decoded[:, :-1], lengths, out=vectors[rows], casting="same_kind")
+        return vectors
+
+    # -- training ------------------------------------------------------------------------------
+
+    def _check_params(self) -> None:
+        self.n_bits_ = check_n_bits(self.n_bits)
+        if self.target not in TARGETS:
+            raise InputError(f"target is {self.target!r}, expected {' or '.join(TARGETS)}")
+        for name, least in (("steps", 0), ("batch_size", 2)):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int | np.integer) or value < least):
+                raise InputError(f"{name} is {value!r}, expected a whole number from {least}")
+
+    def _budget(self) -> Budget:
+        usual = CPU_BUDGET if self.device == "cpu" else GPU_BUDGET
+        asked = self.steps, self.batch_size
+        return Budget(*(u if a is None else int(a) for u, a in zip(usual, asked, strict=True)))
+
+    def _remember(self, X: NDArray[Any]) -> None:
+        """Keep a uniform sample of all rows given to partial_fit (reservoir sampling)."""
+        if not hasattr(self, "_seen"):
+            self._seen, self._reservoir = 0, np.empty((0, self.n_features_in_), np.float32)
+        rng = np.random.default_rng([self._seen, self.random_state or 0])
+        room = sampling.SAMPLE_ROWS - len(self._reservoir)
+        self._reservoir = np.concatenate([self._reservoir, as_float32(X[: max(room, 0)])])
+        numbers = np.arange(max(room, 0), len(X))
+        places = rng.integers(self._seen + numbers + 1)
+        kept = places < sampling.SAMPLE_ROWS
+        self._reservoir[places[kept]] = X[numbers[kept]]
+        self._seen += len(X)
+
+    def _learn(
+        self,
+        sample: NDArray[np.float32],
+        shaping: Shaping,
+        start: Start,
+        steps: int,
+        rate: float,
+        rng: np.random.Generator,
+        progress: Progress | None,
+    ) -> None:
+        """Descend from `start`, and fold what is found into W and t."""
+        best, curve = descend(
+            sample,
+            shaping,
+            start,
+            steps,
+            batch_size=self._budget().batch_size,
+            rate=rate,
+            on=backend(self.device),
+            rng=rng,
+            progress=progress,
+        )
+        self.loss_curve_ = np.vstack([self.loss_curve_, curve])
+        self.W_, self.t_ = shaping.fold(*best)
+
+    def _decoder_targets(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
+        norms = _norms(x)[:, None]
+        return np.concatenate([x / norms, norms], axis=1)
+
+    def _fit_decoder(self, X: NDArray[Any]) -> None:
+        """Solve for direction and norm; then shorten all to where the squared error is least.
+
+        A rebuilt direction is off by some angle: at full length, most of the error would be
+        length spent in the wrong direction.
+        """
+        super()._fit_decoder(X)
+        along = squared = 0.0
+        for rows in check_blocks(len(X)):
+            x = as_float32(X[rows][:CHECK_ROWS])
+            rebuilt = self.inverse_transform(self.encode_rows(x))
+            along += float(np.vdot(x, rebuilt))
+            squared += float(np.vdot(rebuilt, rebuilt))
+        shorten = np.float32(along / squared if squared > 0 and along > 0 else 1)
+        self.decoder_[:, -1] *= shorten
+        self.offset_[-1] *= shorten
+
+
+def check_blocks(n: int) -> Iterator[slice]:
+    """Blocks of n rows; the length of decoded vectors is fitted on the first rows of each."""
+    return blocks(n, max(1, n // CHECK_BLOCKS))
+
+
+def _norms(x: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Norms of rows; a row of zeros has a tiny one, so that it has a direction to be coded by."""
+    xp = namespace(x)
+    # NumPy's vector_norm makes a copy of all the squares first.
+    norms = xp.sqrt(np.einsum("ij,ij->i", x, x)) if xp is np else xp.linalg.vector_norm(x, axis=1)
+    if not xp.all(xp.isfinite(norms)):
+        raise InputError("vectors have values beyond 1e18: scale them down")
+    floored: NDArray[np.float32] = xp.where(norms > TINY, norms, xp.full_like(norms, TINY))
+    return floored
+
+
+def _unit(x: NDArray[np.float32]) -> NDArray[np.float32]:
+    return x / _norms(x)[:, None]

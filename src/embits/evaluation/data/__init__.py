@@ -1,0 +1,1 @@
+"""Evaluation data sets and the files they come in."""

@@ -1,0 +1,131 @@
+"""The data sets people score word vectors on, read from one folder.
+
+    similarity/NAME.txt              word word score
+    analogy/questions-words.txt      : section, then lines of four words
+    classification/NAME/train.csv    "class","title","text" (any number of text columns), test.csv
+
+Any other similarity file or classification folder put beside the known ones is scored too. What
+is missing or malformed costs its own score alone: the folder says what went wrong, in `problems`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from embits.errors import InputError, ReadError
+from embits.evaluation.data.files import (
+    Pairs,
+    Questions,
+    Split,
+    read_pairs,
+    read_questions,
+    read_split,
+)
+
+Found = TypeVar("Found")
+
+_ZHANG = "the data of Zhang et al. 2015, https://course.fast.ai/datasets#nlp"
+SIMILARITY = {
+    "MEN": "https://staff.fnwi.uva.nl/e.bruni/MEN",
+    "RW": "https://nlp.stanford.edu/~lmthang/morphoNLM",
+    "SimLex": "https://fh295.github.io/simlex.html",
+    "SimVerb": "https://people.ds.cam.ac.uk/dsg40/simverb.html",
+    "WS353": "http://alfonseca.org/eng/research/wordsim353.html",
+}
+ANALOGY = "https://github.com/tmikolov/word2vec/blob/master/questions-words.txt"
+# The paper's Table 2, in its order; what else lies there follows.
+CLASSIFICATION = {
+    "ag_news": _ZHANG,
+    "dbpedia": _ZHANG,
+    "yahoo_answers": _ZHANG,
+    "amazon_full": _ZHANG,
+    "amazon_polarity": _ZHANG,
+    "yelp_full": _ZHANG,
+    "yelp_polarity": _ZHANG,
+}
+
+
+@dataclass
+class DataFolder:
+    """A folder of data sets, read when asked.
+
+    Args:
+        path: The folder; None takes the environment variable EMBITS_DATA.
+
+    Attributes:
+        problems: One line for each data set that could not be read.
+    """
+
+    path: Path
+    problems: list[str] = field(default_factory=list)
+
+    @classmethod
+    def at(cls, path: str | os.PathLike[str] | None = None) -> DataFolder:
+        """The folder at `path`, or where EMBITS_DATA points.
+
+        Raises:
+            InputError: Neither is given, or there is no such folder.
+        """
+        where = os.environ.get("EMBITS_DATA") if path is None else path
+        if where is None:
+            raise InputError(
+                "where the evaluation data lies is not known: give --data DIR, or set EMBITS_DATA"
+            )
+        folder = Path(where)
+        if not folder.is_dir():
+            raise InputError(f"there is no folder of evaluation data at {folder}")
+        return cls(folder)
+
+    def similarity(self) -> dict[str, Pairs]:
+        """Pairs by the name of their file; the paper's five first."""
+        folder = self.path / "similarity"
+        names = _in_order(SIMILARITY, (path.stem for path in folder.glob("*.txt")))
+        read = {
+            name: self._read(name, read_pairs, folder / f"{name}.txt", SIMILARITY.get(name))
+            for name in names
+        }
+        return {name: pairs for name, pairs in read.items() if pairs is not None}
+
+    def analogy(self) -> dict[str, Questions]:
+        """Questions by section."""
+        path = self.path / "analogy" / "questions-words.txt"
+        return self._read("analogy", read_questions, path, ANALOGY) or {}
+
+    def classification(self) -> Iterator[tuple[str, Split]]:
+        """The data sets one after the other, as they may be large; the paper's first."""
+        folder = self.path / "classification"
+        found = {_short_name(path.name): path for path in folder.glob("*") if path.is_dir()}
+        for name in _in_order(CLASSIFICATION, found):
+            path = found.get(name, folder / name)
+            split = self._read(name, read_split, path, CLASSIFICATION.get(name))
+            if split is not None:
+                yield name, split
+
+    def _read(
+        self, name: str, read: Callable[[Path], Found], path: Path, source: str | None
+    ) -> Found | None:
+        try:
+            return read(path)
+        except FileNotFoundError as error:
+            where = f"; get it from {source}" if source else ""
+            self._note(f"{name} is left out: looked for {error.filename}{where}")
+        except (ReadError, OSError) as error:
+            self._note(f"{name} is left out: {error}")
+        return None
+
+    def _note(self, line: str) -> None:
+        if line not in self.problems:
+            self.problems.append(line)
+
+
+def _in_order(known: Iterable[str], found: Iterable[str]) -> list[str]:
+    return [*known, *sorted(set(found) - set(known))]
+
+
+def _short_name(folder: str) -> str:
+    """The name of a data set from the folder of its original download, `yelp_review_full_csv`."""
+    return folder.removesuffix("_csv").replace("_review_", "_")

@@ -1,0 +1,1 @@
+"""Tables, figures and documents of scores."""

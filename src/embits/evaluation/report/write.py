@@ -1,0 +1,220 @@
+"""The report: the paper's tables and figures, as Markdown, HTML, JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from embits import _core
+from embits._version import __version__
+from embits.evaluation.report import tables
+from embits.evaluation.report.document import (
+    Block,
+    Heading,
+    Picture,
+    Table,
+    Text,
+    to_html,
+    to_markdown,
+)
+from embits.evaluation.report.plots import figures_of
+from embits.evaluation.report.results import at, flat_rows, jsonable
+from embits.evaluation.tasks.moved_pairs import MovedPair
+from embits.file.atomic import replacing
+
+FIGURES = "figures"
+
+
+def write_report(
+    folder: Path,
+    title: str,
+    entries: Sequence[dict[str, Any]],
+    settings: Mapping[str, Any],
+    pictures: Sequence[Picture] = (),
+    moved: tuple[Sequence[MovedPair], Sequence[MovedPair]] | None = None,
+    notes: Sequence[str] = (),
+) -> list[Path]:
+    """Write report.md, report.html, results.json, results.csv and figures/ into a folder.
+
+    Args:
+        folder: Made if it is not there.
+        title: The report's title.
+        entries: Results, as `Evaluator` gives them; at most one has the method "raw".
+        settings: Facts to print at the end, beside the versions in use.
+        pictures: Pictures of bits.
+        moved: Pairs moved towards people and away from them, as `moved_pairs` gives them.
+        notes: What could not be measured; figures that could not be drawn are added to it.
+
+    Returns:
+        The files written.
+    """
+    notes = list(notes)
+    grid = tables.Grid(entries)
+    figures = figures_of(entries, notes)
+    settings = dict(settings) | versions()
+    blocks: list[Block] = [Heading(title, 1), *_sections(grid, figures), *_moved(moved)]
+    blocks += _gaps(grid)
+    if pictures:
+        blocks += [Heading("Bits of neighbors"), Text(_PICTURES), *pictures]
+    if notes:
+        blocks += [Heading("Left out"), *(Text(note) for note in notes)]
+    blocks += [Heading("Settings"), _settings_table(settings), *_training_table(grid)]
+    files: dict[str, bytes] = {
+        "report.md": to_markdown(blocks, FIGURES).encode(),
+        "report.html": to_html(title, blocks).encode(),
+        "results.json": json.dumps(
+            {"settings": jsonable(settings), "results": jsonable(list(entries))},
+            ensure_ascii=False,
+            indent=1,
+        ).encode(),
+        "results.csv": _csv(entries),
+    }
+    files |= {f"{FIGURES}/{picture.name}": picture.png for picture in (*figures, *pictures)}
+    (folder / FIGURES).mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        with replacing(folder / name) as file:
+            file.write(content)
+    return [folder / name for name in files]
+
+
+def versions() -> dict[str, str]:
+    """What computed the numbers."""
+    found = {
+        "embits": __version__,
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+        "machine": f"{sys.platform} {platform.machine()}, search kernels: {_core.simd()}",
+    }
+    try:
+        import matplotlib
+    except ImportError:
+        return found
+    return found | {"Matplotlib": matplotlib.__version__}
+
+
+_PICTURES = (
+    "For each word the codes of its 50 closest words above the line and of its 50 furthest below, "
+    "a row of pixels each: red is a bit set to 1, white to 0. Vertical stripes are bits that "
+    "neighbors share."
+)
+
+
+def _sections(grid: tables.Grid, figures: Sequence[Picture]) -> list[Block]:
+    by_name = {picture.name: picture for picture in figures}
+    has = {task for entry in grid.entries for task in entry}
+    blocks: list[Block] = []
+    if has & {"similarity", "analogy"}:
+        caption = (
+            "Table 1. Spearman's rank correlation with people's scores and accuracy on analogies, "
+            "× 100: codes (bin), floats rebuilt from them (rec), raw floats. Bold: the best code, "
+            "and the best rebuilt floats."
+        )
+        blocks += [
+            Heading("Semantic similarity and analogy"),
+            tables.score_table(grid, ("similarity", "analogy"), caption),
+            *_oov(grid),
+        ]
+    if "similarity.png" in by_name:
+        blocks.append(by_name["similarity.png"])
+    if "classification" in has:
+        caption = (
+            "Table 2. Accuracy of a softmax layer on the mean vector of a text, × 100, with the "
+            "widest 95 % confidence interval of the row's scores."
+        )
+        blocks += [
+            Heading("Classification"),
+            tables.score_table(grid, ("classification",), caption),
+        ]
+    if "speed" in has:
+        caption = (
+            "Table 3. Execution time of one top-K query over all words, in ms: median of 35 "
+            "queries, exact, by linear scan on one thread; loading with the file in the "
+            "system's cache."
+        )
+        blocks += [Heading("Speed and size"), tables.speed_table(grid, caption)]
+    if "neighbors" in has:
+        caption = (
+            "Table 4. The share of a word's nearest by raw cosine that the codes find, × 100: "
+            "bits against bits, and a float query against bits. Bold: the best."
+        )
+        blocks += [Heading("Neighbors"), tables.neighbors_table(grid, caption)]
+    if "neighbors.png" in by_name:
+        blocks.append(by_name["neighbors.png"])
+    if "reconstruction" in has:
+        caption = "Table 5. Floats rebuilt from the codes; cosine and Fisher mean × 100."
+        blocks += [Heading("Reconstruction"), tables.rebuilt_table(grid, caption)]
+    return blocks
+
+
+def _oov(grid: tables.Grid) -> list[Block]:
+    """How much of each data set the vocabulary knew."""
+    entry = grid.entries[0]
+    rows = []
+    for name, score in (at(entry, "similarity") or {}).items():
+        if name != "fisher_mean":
+            rows.append([name, str(score["pairs"]), str(score["oov"])])
+    for kind in ("semantic", "syntactic"):
+        score = at(entry, "analogy", kind)
+        if score:
+            rows.append([f"{kind} analogy", str(score["questions"]), str(score["oov"])])
+    caption = "Pairs and questions scored, and left out because a word is not in the vocabulary."
+    return [Table(["", "scored", "left out"], rows, caption)] if rows else []
+
+
+def _moved(moved: tuple[Sequence[MovedPair], Sequence[MovedPair]] | None) -> list[Block]:
+    if moved is None or not moved[0]:
+        return []
+    rows = []
+    for label, pairs in (("Moved towards people", moved[0]), ("Moved away", moved[1])):
+        rows.append([label, *[""] * 5])
+        for pair in pairs:
+            values = (f"{value:.2f}" for value in (pair.human, pair.binary, pair.cosine))
+            placed = " / ".join(f"{100 * rank:.0f}" for rank in pair.ranks)
+            rows.append([f" {pair.first} – {pair.second}", pair.dataset, *values, placed])
+    caption = (
+        "Table 6. Pairs of words that binarization moved most: people's score as a share of the "
+        "data set's range, the share of bits that agree, the cosine; and the percentiles of the "
+        "three among the pairs of the data set, by which the pairs are chosen."
+    )
+    header = ["Words", "Data set", "Human", "Binary", "Cosine", "Percentiles"]
+    return [Heading("Pairs of words"), Table(header, rows, caption)]
+
+
+def _gaps(grid: tables.Grid) -> list[Block]:
+    caption = (
+        "Table 7. Bits less raw floats, in points: here, and the smallest to the largest gap that "
+        "the paper printed for its three vectors (dict2vec, fastText, GloVe)."
+    )
+    table = tables.gap_table(grid, caption)
+    return [Heading("Beside the paper's gaps"), table] if table.rows else []
+
+
+def _settings_table(settings: Mapping[str, Any]) -> Table:
+    rows = [[name, str(value)] for name, value in settings.items()]
+    return Table(["", "value"], rows, of_text=True)
+
+
+def _training_table(grid: tables.Grid) -> list[Block]:
+    rows = []
+    for entry in grid.coded:
+        params = ", ".join(f"{k}={v}" for k, v in (entry.get("params") or {}).items())
+        seconds = tables.number(entry.get("seconds"), 1)
+        rows.append([f"{entry['method']} {entry['bits']}", seconds, params])
+    caption = "Training of each code: seconds, and every parameter."
+    return [Table(["", "s", "parameters"], rows, caption, of_text=True)] if rows else []
+
+
+def _csv(entries: Sequence[dict[str, Any]]) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["method", "bits", "score", "value"])
+    writer.writerows(flat_rows(entries))
+    return text.getvalue().encode()

@@ -1,0 +1,126 @@
+"""Neighbors: how many of a word's nearest by raw cosine the codes still find.
+
+By Hamming distance, bits against bits, and by asymmetric scoring, the query in floats and the
+rest in bits: score = <project(x), 2b - 1>. The word itself is left out on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.binary_vectors import BinaryVectors
+from embits.coders.base import blocks
+from embits.errors import InputError
+from embits.evaluation.tasks.spaces import FloatSpace
+
+N_QUERIES = 1000
+FREQUENT = 30_000  # queries come from the first rows: in files sorted by frequency, known words
+_ROWS = 16_384  # rows scored at a time
+
+
+def query_rows(n: int, n_queries: int = N_QUERIES) -> NDArray[np.int64]:
+    """The rows that neighbors are asked of: spread evenly over the 30,000 first.
+
+    Example:
+        >>> query_rows(10, 5).tolist()
+        [0, 2, 4, 6, 8]
+    """
+    frequent = min(n, FREQUENT)
+    return np.arange(min(n_queries, frequent)) * frequent // max(1, min(n_queries, frequent))
+
+
+def float_neighbors(raw: FloatSpace, rows: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """The k nearest rows of each row by cosine, itself left out: shape (len(rows), k)."""
+    unit = raw.unit
+    nearest = best_rows(lambda block: unit[rows] @ unit[block].T, len(unit), k + 1)
+    return without_self(nearest, rows, k)
+
+
+def evaluate_neighbors(
+    bits: BinaryVectors,
+    raw: FloatSpace,
+    at: Sequence[int] = (1, 10, 100),
+    rows: NDArray[np.int64] | None = None,
+    truth: NDArray[np.int64] | None = None,
+) -> dict[str, Any]:
+    """The share of raw-cosine neighbors that the codes find, as `evaluate --json` has it.
+
+    Args:
+        bits: The codes.
+        raw: The floats behind them, row by row.
+        at: How many neighbors are compared.
+        rows: The queries; None takes `query_rows`.
+        truth: `float_neighbors` of those, where they have been found before.
+
+    Returns:
+        `{"recall_at_10", "asymmetric_recall_at_10", ...}` for each of `at`, and "queries".
+    """
+    if len(bits) != len(raw):
+        raise InputError(f"{len(raw)} raw vectors for {len(bits)} codes, expected one each")
+    rows = query_rows(len(bits)) if rows is None else rows
+    at = [k for k in at if k < len(bits)]
+    most = max(at, default=0)
+    truth = float_neighbors(raw, rows, most) if truth is None else truth
+    _, nearest = bits.search(bits.codes[rows], most + 1)
+    by_hamming = without_self(nearest, rows, most)
+    _, nearest = bits.search(raw.matrix[rows], most + 1, metric="asymmetric")
+    by_floats = without_self(nearest, rows, most)
+    result: dict[str, Any] = {}
+    for name, found in (("recall", by_hamming), ("asymmetric_recall", by_floats)):
+        result |= {f"{name}_at_{k}": recall(truth[:, :k], found[:, :k]) for k in at}
+    return result | {"queries": len(rows)}
+
+
+def best_rows(scores: Callable[[slice], NDArray[np.float32]], n: int, k: int) -> NDArray[np.int64]:
+    """The k rows of highest score for each query, best first, ties in row order.
+
+    Args:
+        scores: Scores (queries, rows of the block) of a block of rows.
+        n: How many rows there are.
+        k: How many to return.
+    """
+    best = rows = None
+    for block in blocks(n, max(_ROWS, k)):  # the first block fills all k places
+        new = scores(block)
+        numbers = np.broadcast_to(np.arange(block.start, block.stop), new.shape)
+        if best is not None and rows is not None:
+            new, numbers = _above(new, best[:, -1:], block.start)
+            new, numbers = np.hstack([best, new]), np.hstack([rows, numbers])
+        elif new.shape[1] > 2 * k:
+            few = np.sort(np.argpartition(-new, k, axis=1)[:, :k], axis=1)  # in row order, for ties
+            new, numbers = np.take_along_axis(new, few, 1), few + block.start
+        order = np.argsort(-new, axis=1, kind="stable")[:, :k]
+        best, rows = np.take_along_axis(new, order, 1), np.take_along_axis(numbers, order, 1)
+    return np.empty((0, 0), np.int64) if rows is None else rows.astype(np.int64, copy=False)
+
+
+def _above(
+    scores: NDArray[np.float32], least: NDArray[np.float32], start: int
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """The few scores above the least that still counts, to the left, and their rows."""
+    line, column = np.nonzero(scores > least)
+    counts = np.bincount(line, minlength=len(scores))
+    place = np.arange(len(line)) - np.repeat(np.cumsum(counts) - counts, counts)
+    few = np.full((len(scores), counts.max(initial=0)), -np.inf, dtype=np.float32)
+    numbers = np.zeros(few.shape, dtype=np.int64)
+    few[line, place] = scores[line, column]
+    numbers[line, place] = column + start
+    return few, numbers
+
+
+def without_self(nearest: NDArray[np.int64], rows: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """`nearest` (q, k + 1) without the query itself; without the last where it is not there."""
+    own = nearest == rows[:, np.newaxis]
+    own[~own.any(axis=1), -1] = True
+    others: NDArray[np.int64] = nearest[~own].reshape(len(rows), -1)[:, :k]
+    return others
+
+
+def recall(truth: NDArray[np.int64], found: NDArray[np.int64]) -> float:
+    """The mean share of each line of `truth` that is on the same line of `found`."""
+    hits = (truth[:, :, np.newaxis] == found[:, np.newaxis, :]).any(axis=2)
+    return float(hits.mean())

@@ -1,0 +1,30 @@
+"""Reconstruction: what the floats rebuilt from the codes have kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from embits.coders.base import blocks
+from embits.errors import InputError
+from embits.evaluation.tasks.spaces import FloatSpace
+
+
+def evaluate_reconstruction(raw: FloatSpace, rebuilt: FloatSpace) -> dict[str, Any]:
+    """The mean cosine between raw and rebuilt rows, and the mean squared error a value.
+
+    Returns:
+        `{"cosine", "mse"}`.
+    """
+    if raw.matrix.shape != rebuilt.matrix.shape:
+        raise InputError(
+            f"raw vectors of shape {raw.matrix.shape}, rebuilt of {rebuilt.matrix.shape}"
+        )
+    cosine = squares = 0.0
+    for rows in blocks(len(raw)):
+        x, y = raw.matrix[rows].astype(np.float64), rebuilt.matrix[rows].astype(np.float64)
+        lengths = np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1)
+        cosine += float((np.einsum("ij,ij->i", x, y) / np.where(lengths, lengths, 1)).sum())
+        squares += float(((x - y) ** 2).sum())
+    return {"cosine": cosine / max(1, len(raw)), "mse": squares / max(1, raw.matrix.size)}

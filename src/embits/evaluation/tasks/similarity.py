@@ -1,0 +1,115 @@
+"""Semantic similarity: Spearman's correlation between people's scores of pairs and ours.
+
+Cosine for floats, Sokal-Michener for bits (the paper, "Semantic word similarity"). Letter case
+is folded as gensim folds it (`words.Lookup`), and a pair with an unknown word is left out and
+counted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.evaluation.data.files import Pairs, read_pairs
+from embits.evaluation.data.lookup import Lookup
+from embits.evaluation.tasks.spaces import Space, as_space
+from embits.evaluation.tasks.statistics import fisher_mean, pearson, spearman
+
+
+@dataclass(frozen=True)
+class PairScores:
+    """The scores of one data set.
+
+    Attributes:
+        known: Which pairs of the data set were scored, bool (pairs,).
+        human: People's scores of those, float64.
+        ours: Similarities of those, float64.
+    """
+
+    known: NDArray[np.bool_]
+    human: NDArray[np.float64]
+    ours: NDArray[np.float64]
+
+    @property
+    def spearman(self) -> float:
+        """Spearman's rank correlation."""
+        return spearman(self.human, self.ours)
+
+    @property
+    def pearson(self) -> float:
+        """Pearson's correlation."""
+        return pearson(self.human, self.ours)
+
+    @property
+    def oov(self) -> int:
+        """Pairs left out because a word is unknown."""
+        return int((~self.known).sum())
+
+
+def score_pairs(space: Space, pairs: Pairs, lookup: Lookup | None = None) -> PairScores:
+    """Score the pairs of a data set whose two words are known.
+
+    Args:
+        space: Where the words lie.
+        pairs: The data set.
+        lookup: Another rule for words than the space's own.
+    """
+    lookup = space.lookup if lookup is None else lookup
+    a, b = lookup.rows(pairs.first), lookup.rows(pairs.second)
+    known = (a >= 0) & (b >= 0)
+    return PairScores(known, pairs.scores[known], space.similarities(a[known], b[known]))
+
+
+def evaluate_similarity(space: Space, datasets: Mapping[str, Pairs]) -> dict[str, Any]:
+    """Spearman on each data set, and the Fisher mean of them, as `evaluate --json` has it.
+
+    Returns:
+        `{name: {"spearman", "pairs", "oov"}, ..., "fisher_mean"}`: `pairs` were scored, `oov`
+        left out; correlations in [-1, 1].
+    """
+    scores = {name: score_pairs(space, pairs) for name, pairs in datasets.items()}
+    correlations = {name: score.spearman for name, score in scores.items()}
+    result: dict[str, Any] = {
+        name: {"spearman": correlations[name], "pairs": len(score.ours), "oov": score.oov}
+        for name, score in scores.items()
+    }
+    result["fisher_mean"] = fisher_mean(correlations.values())
+    return result
+
+
+def evaluate_word_pairs(
+    vectors: Any,
+    pairs: str | os.PathLike[str],
+    restrict_vocab: int | None = 300_000,
+    case_insensitive: bool = True,
+    dummy4unknown: bool = False,
+) -> tuple[float, float, float]:
+    """gensim's `evaluate_word_pairs`, for bits as for floats.
+
+    Args:
+        vectors: BinaryVectors or WordVectors.
+        pairs: File of `word word score` lines.
+        restrict_vocab: Only the first rows count, this many; None takes all.
+        case_insensitive: Fold letter case.
+        dummy4unknown: Score pairs with unknown words 0 instead of leaving them out.
+
+    Returns:
+        Pearson's correlation, Spearman's, and the percentage of pairs with unknown words; gensim
+        adds a p-value to each correlation.
+    """
+    space = as_space(vectors)
+    data = read_pairs(pairs)
+    scores = score_pairs(
+        space, data, Lookup(space.words, restrict_vocab, case_insensitive, exact_first=False)
+    )
+    oov = 100 * scores.oov / len(data)
+    if dummy4unknown:
+        ours = np.zeros(len(data))
+        ours[scores.known] = scores.ours
+        return pearson(data.scores, ours), spearman(data.scores, ours), oov
+    return scores.pearson, scores.spearman, oov

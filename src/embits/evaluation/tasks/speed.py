@@ -1,0 +1,38 @@
+"""Speed and size of one file: its column of the paper's top-K table, and bytes a word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from embits.evaluation.tasks.spaces import BitSpace, Space
+from embits.evaluation.tasks.top_k_table import TOP, bit_contenders, float_contenders, measure
+
+THREADS = 1  # as in the paper; NumPy's product takes as many as its BLAS is set to
+
+
+def evaluate_speed(space: Space, file: Path | None = None) -> dict[str, Any]:
+    """Median milliseconds of one exact query over all rows, by linear scan.
+
+    Bits are scanned by the search kernels, floats by NumPy's product with a matrix of unit rows.
+    Loading is measured with the file in the system's cache, as the second start of a program
+    meets it.
+
+    Args:
+        space: What is searched.
+        file: Where it was read from, for the time of loading; None leaves that out.
+
+    Returns:
+        `{"top_1_ms", "top_10_ms", "top_50_ms", "load_top_10_ms", "bytes_per_word"}`.
+    """
+    if isinstance(space, BitSpace):
+        contender = next(bit_contenders(file or Path(), space.bits, THREADS))
+    else:
+        contender = next(float_contenders(file, space.unit, THREADS))
+    if file is None:
+        contender.load = None
+    measure([contender], len(space))
+    result: dict[str, Any] = {f"top_{k}_ms": contender.top_ms[k] for k in TOP}
+    if contender.load_ms is not None:
+        result["load_top_10_ms"] = contender.load_ms
+    return result | {"bytes_per_word": -(-space.n_bits // 8)}

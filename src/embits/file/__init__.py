@@ -1,0 +1,1 @@
+"""The file of binary vectors: its layout, and what it holds."""

@@ -1,0 +1,81 @@
+"""What a file is made of: words, codes, coder and subwords, to and from plain tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.coders import Coder, coder_class
+from embits.errors import FormatError, InputError
+from embits.file.store import Contents
+from embits.words.subwords import Subwords
+from embits.words.vocabulary import RowNumbers, Vocabulary
+
+Parts: TypeAlias = tuple[Vocabulary | RowNumbers, NDArray[np.uint8], Coder, Subwords | None]
+
+
+def to_contents(
+    words: Vocabulary | RowNumbers,
+    codes: NDArray[np.uint8],
+    coder: Coder,
+    subwords: Subwords | None,
+) -> Contents:
+    """The tensors and facts that a file holds."""
+    tensors = {f"coder.{name}": array for name, array in coder.state().items()}
+    if isinstance(words, Vocabulary):
+        tensors |= {"words": words.text, "word_ends": words.ends, "word_order": words.order}
+    if subwords is not None:
+        tensors |= {f"subwords.{name}": a for name, a in subwords.to_tensors().items()}
+    return Contents(
+        codes=codes,
+        n_bits=coder.n_bits_,
+        dims=coder.n_features_in_,
+        method=coder.method,
+        params=coder.get_params(),
+        tensors=tensors,
+    )
+
+
+def from_contents(contents: Contents) -> Parts:
+    """The objects behind an opened file; its tensors stay mapped.
+
+    Raises:
+        FormatError: They do not fit together.
+    """
+    subwords = _group("subwords.", contents.tensors)
+    try:
+        words = _words(contents)
+        coder = coder_class(contents.method).from_state(
+            contents.params, _group("coder.", contents.tensors), contents.dims, contents.n_bits
+        )
+        if len(words) != len(contents.codes):
+            raise InputError(f"{len(words)} words for {len(contents.codes)} codes")
+        return (
+            words,
+            contents.codes,
+            coder,
+            Subwords.from_tensors(subwords, contents.dims) if subwords else None,
+        )
+    except (InputError, TypeError) as error:
+        raise FormatError(f"damaged: {error!s:.300}") from None
+
+
+def _words(contents: Contents) -> Vocabulary | RowNumbers:
+    arrays = [contents.tensors.get(name) for name in ("words", "word_ends", "word_order")]
+    if all(array is None for array in arrays):
+        return RowNumbers(len(contents.codes))
+    text, ends, order = arrays
+    if text is None or ends is None or order is None:
+        raise FormatError("damaged: of words, word_ends and word_order, one is missing")
+    return Vocabulary(text, ends, order)
+
+
+def _group(prefix: str, tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {
+        name.removeprefix(prefix): array
+        for name, array in tensors.items()
+        if name.startswith(prefix)
+    }

@@ -1,0 +1,127 @@
+"""Exact top-k over packed codes: by Hamming distance, or by a float query's score."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from embits import _core
+from embits.errors import InputError
+from embits.search.arguments import (
+    float_queries,
+    packed_codes,
+    packed_queries,
+    wanted_rows,
+    wanted_threads,
+)
+from embits.search.gpu import DeviceIndex
+from embits.search.multi_index import MultiIndex
+
+__all__ = ["DeviceIndex", "MultiIndex", "asymmetric_top_k", "simd", "top_k"]
+
+
+def top_k(
+    codes: NDArray[np.uint8],
+    queries: NDArray[np.uint8],
+    k: int,
+    threads: int | None = None,
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The k rows of `codes` nearest to each query by Hamming distance.
+
+    Args:
+        codes: Packed codes, uint8 of shape (n, width).
+        queries: One packed code of shape (width,), or several, (q, width).
+        k: How many rows to return; more than n returns n.
+        threads: The most threads to use; None takes every core this process may run on. Small
+            searches run on the caller's thread whatever is asked for.
+
+    Returns:
+        distances (q, k) int32 and rows (q, k) int64, nearest first, ties in row order;
+        both of shape (k,) for a single query. They do not depend on the number of threads.
+
+    Raises:
+        InputError: A wrong dtype, width, number of dimensions, k or threads; or EMBITS_SIMD names
+            instructions that this processor does not have.
+
+    Example:
+        >>> import numpy as np
+        >>> codes = np.array([[0b0000_0000], [0b1111_0000], [0b1000_0000]], dtype=np.uint8)
+        >>> distances, rows = top_k(codes, np.array([0b1100_0000], dtype=np.uint8), k=2)
+        >>> distances.tolist(), rows.tolist()
+        ([1, 2], [2, 0])
+    """
+    codes = packed_codes(codes)
+    queries = packed_queries(queries, codes.shape[1])
+    shape = (*queries.shape[:-1], wanted_rows(k, len(codes)))
+    distances = np.empty(shape, np.int32)
+    rows = np.empty(shape, np.int64)
+    try:
+        _core.top_k(codes, queries, shape[-1], wanted_threads(threads), distances, rows)
+    except ValueError as error:  # the one it raises: EMBITS_SIMD is wrong
+        raise InputError(str(error)) from None
+    return distances, rows
+
+
+def asymmetric_top_k(
+    codes: NDArray[np.uint8],
+    projections: ArrayLike,
+    k: int,
+    threads: int | None = None,
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """The k rows of `codes` that score highest against float queries.
+
+    The score of bits b is <z, 2b - 1>, where z = Wx is the query before it is cut to bits: what
+    the query knows and its code forgets costs nothing to store and finds more true neighbors.
+    Projections are taken as float32 and scores are added up in float64, always in the same
+    order, so the rows are exactly the k best by that sum, on every processor.
+
+    Args:
+        codes: Packed codes, uint8 of shape (n, width).
+        projections: Floats of shape (n_bits,) or (q, n_bits), with ceil(n_bits / 8) == width.
+        k: How many rows to return; more than n returns n.
+        threads: As in `top_k`.
+
+    Returns:
+        scores (q, k) float32 and rows (q, k) int64, best first, ties in row order; both of
+        shape (k,) for a single query.
+
+    Raises:
+        InputError: A wrong dtype, width, number of dimensions, k or threads; or a projection is
+            not finite.
+
+    Example:
+        >>> import numpy as np
+        >>> codes = np.packbits([[1, 1, 0], [1, 0, 1], [0, 0, 1]], axis=1)
+        >>> scores, rows = asymmetric_top_k(codes, [2.0, -1.0, 0.5], k=2)
+        >>> scores.tolist(), rows.tolist()
+        ([3.5, 0.5], [1, 0])
+    """
+    codes = packed_codes(codes)
+    queries = float_queries("projections", projections)
+    n_bits, width = queries.shape[-1], codes.shape[1]
+    if (n_bits + 7) // 8 != width:
+        raise InputError(f"projections have {n_bits} bits, the codes hold {width} bytes")
+    shape = (*queries.shape[:-1], wanted_rows(k, len(codes)))
+    scores = np.empty(shape, np.float32)
+    rows = np.empty(shape, np.int64)
+    try:
+        _core.asymmetric_top_k(codes, queries, shape[-1], wanted_threads(threads), scores, rows)
+    except ValueError as error:  # the one it raises: EMBITS_SIMD is wrong
+        raise InputError(str(error)) from None
+    return scores, rows
+
+
+def simd() -> str:
+    """The instruction set that searches run on: "portable", "avx2", "avx512" or "neon".
+
+    Raises:
+        InputError: EMBITS_SIMD names one that this processor does not have.
+
+    Example:
+        >>> simd() in ("portable", "avx2", "avx512", "neon")
+        True
+    """
+    try:
+        return _core.simd()
+    except ValueError as error:
+        raise InputError(str(error)) from None

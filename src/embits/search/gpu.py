@@ -1,0 +1,145 @@
+"""Exact top-k on a GPU, over codes that stay in its memory (the extra `gpu`).
+
+Distances of a batch are a matrix product: with bits c of a code and q of a query,
+`hamming = |q| + <c, 1 - 2q>`, which the GPU's integer matrix units compute hundreds of bits at a
+time. Writing all n × q distances would cost more than computing them. What is written is the
+least distance of each tile of 128 or 256 rows: the k nearest rows lie in the k tiles with the
+least, ties in row order and all, since a row outside them has k rows before it. Those tiles are
+then looked at row by row.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.arrays import torch_device
+from embits.errors import InputError, MissingExtraError
+from embits.search.arguments import packed_codes, packed_queries, wanted_rows
+
+BATCH = 1024  # queries at a time
+SCRATCH_BYTES = 1 << 29  # for the tiles' least distances of a batch, and for its candidates
+GROUP = 64  # tiles
+_UPLOAD_ROWS = 1 << 22
+_MOST_KEYS = (1 << 31) - 1
+
+
+class DeviceIndex:
+    """Codes in a GPU's memory, and exact search over them: the answers of `embits.search.top_k`.
+
+    The codes are copied once, block by block, and may be mapped; a search copies queries and
+    answers alone, and takes up to 2 GB of scratch memory. Use one object from one thread at a time.
+
+    Args:
+        codes: Packed codes, uint8 of shape (n, width).
+        device: A PyTorch device such as "cuda" or "cuda:1".
+
+    Raises:
+        InputError: Codes of a wrong dtype or shape, or no such device here.
+        MissingExtraError: The extra `gpu` is not installed.
+
+    Example:
+        index = embits.search.DeviceIndex(bits.codes, device="cuda")
+        distances, rows = index.top_k(queries, k=10)
+    """
+
+    def __init__(self, codes: NDArray[np.uint8], device: str = "cuda") -> None:
+        codes = packed_codes(codes)
+        self._torch, place = torch_device(device, "searching")
+        try:
+            self._kernels = import_module("embits.search._gpu_kernels")
+        except ImportError:
+            raise MissingExtraError(f"searching on device={device!r}", "gpu") from None
+        if place.type != "cuda" and not self._kernels.INTERPRETED:
+            raise InputError(f"device is {device!r}: embits.search.top_k searches on the CPU")
+        self._n, self._width = map(int, codes.shape)
+        width = self._kernels.padded_width(self._width)
+        self._tile = self._kernels.shape_for(width).tile
+        n_rows = max(1, -(-self._n // self._tile)) * self._tile
+        self._codes = self._torch.zeros((n_rows, width), dtype=self._torch.uint8, device=place)
+        for start in range(0, self._n, _UPLOAD_ROWS):
+            block = np.array(codes[start : start + _UPLOAD_ROWS])  # PyTorch wants to own it
+            there = self._codes[start : start + len(block), : self._width]
+            there.copy_(self._torch.from_numpy(block))
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the GPU's memory that the codes take."""
+        return int(self._codes.numel())
+
+    def top_k(
+        self, queries: NDArray[np.uint8], k: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The k rows nearest to each query by Hamming distance.
+
+        Args:
+            queries: One packed code of shape (width,), or several, (q, width).
+            k: How many rows to return; more than n returns n.
+
+        Returns:
+            distances (q, k) int32 and rows (q, k) int64, nearest first, ties in row order;
+            both of shape (k,) for a single query.
+
+        Raises:
+            InputError: A wrong dtype, width, number of dimensions or k.
+        """
+        queries = packed_queries(queries, self._width)
+        k = wanted_rows(k, self._n)
+        n = int(np.prod(queries.shape[:-1]))
+        batch = np.zeros((n, self._codes.shape[1]), np.uint8)
+        batch[:, : self._width] = queries.reshape(n, self._width)
+        keys = np.empty((n, k), np.int64)
+        size = max(1, min(BATCH, SCRATCH_BYTES // (8 * self._tile * (k + 1))))
+        for start in range(0, n if k else 0, size):
+            keys[start : start + size] = self._nearest(batch[start : start + size], k)
+        keys = keys.reshape(*queries.shape[:-1], k)
+        shift = self._kernels.ROW_BITS
+        return (keys >> shift).astype(np.int32), keys & ((1 << shift) - 1)
+
+    def _nearest(self, batch: NDArray[np.uint8], k: int) -> NDArray[np.int64]:
+        """Sorted keys, a distance and a row in one number, of the k rows nearest to each query."""
+        torch, kernels = self._torch, self._kernels
+        queries = torch.from_numpy(batch).to(self._codes.device)
+        n_tiles = len(self._codes) // self._tile
+        chunk = min(n_tiles, self._chunk(len(batch)))
+        least = torch.empty((chunk, len(batch)), dtype=torch.int32, device=queries.device)
+        best = torch.empty((len(batch), 0), dtype=torch.int64, device=queries.device)
+        for first in range(0, n_tiles, chunk):
+            found = least[: n_tiles - first]
+            kernels.least_distances(self._codes, queries, first, chunk, found)
+            # One more than k: the zeros that fill the last tile may make it look nearer than it is.
+            tiles = self._smallest(found, k + 1) % chunk + first
+            keys = kernels.row_keys(self._codes, queries, tiles, self._n)
+            best = torch.cat([best, keys], dim=1)
+            best, _ = torch.topk(best, min(k, best.shape[1]), dim=1, largest=False, sorted=True)
+        nearest: NDArray[np.int64] = best.cpu().numpy()
+        return nearest
+
+    def _smallest(self, entries: Any, k: int) -> Any:
+        """The k smallest entries of each column, int64 (k, columns), in any order; none is twice.
+
+        By groups first, as rows are by tiles: reading all once is cheap, ordering them is not.
+        """
+        torch = self._torch
+        n_groups, rest = divmod(len(entries), GROUP)
+        if n_groups > 2 * k:
+            grouped = entries[: len(entries) - rest].view(n_groups, GROUP, -1)
+            least = torch.topk(grouped.amin(dim=1), k, dim=0, largest=False, sorted=False)[1]
+            inside = torch.arange(GROUP, device=entries.device)[:, None, None]
+            picked = (least * GROUP + inside).reshape(GROUP * k, -1)
+            entries = torch.cat([entries.gather(0, picked), entries[len(entries) - rest :]])
+        k = min(k, len(entries))
+        smallest = torch.topk(entries, k, dim=0, largest=False, sorted=False)[0]
+        return smallest.to(torch.int64)
+
+    def _chunk(self, n_queries: int) -> int:
+        """Tiles at a time: their least distances fit the memory, and their keys 31 bits."""
+        by_memory = SCRATCH_BYTES // (4 * n_queries)
+        by_key = _MOST_KEYS // (8 * int(self._codes.shape[1]) + 1)
+        return max(1, min(by_memory, by_key))

@@ -1,0 +1,139 @@
+"""A second look at a shortlist: search by Hamming distance, then order by a finer score.
+
+    rows = top_k(codes, codes_of_x, shortlist_size(k, oversample=4, n=len(codes)))[1]
+    scores, rows = rescore_bits(codes, projections_of_x, rows, k)      # or
+    cosines, rows = rescore_floats(np.load("x.npy", mmap_mode="r"), x, rows, k)
+
+Only the rows of the shortlist are read, so the floats may stay on disk.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from embits.errors import InputError
+from embits.search import asymmetric_top_k
+from embits.search.arguments import float_queries, packed_codes, wanted_rows
+
+Rescored = tuple[NDArray[np.float32], NDArray[np.int64]]
+
+
+def shortlist_size(k: int, oversample: float, n: int) -> int:
+    """How long a shortlist is: `oversample` times k, at least k, at most n.
+
+    Raises:
+        InputError: A wrong k, or an oversample below 1.
+
+    Example:
+        >>> shortlist_size(10, oversample=2.5, n=400_000)
+        25
+    """
+    if not isinstance(oversample, (int, float, np.integer, np.floating)) or not oversample >= 1:
+        raise InputError(f"oversample is {oversample!r}, expected a number of 1 or more")
+    return min(math.ceil(wanted_rows(k, n) * min(float(oversample), n)), n)
+
+
+def rescore_bits(
+    codes: NDArray[np.uint8], projections: ArrayLike, shortlist: NDArray[np.int64], k: int
+) -> Rescored:
+    """The k rows of each shortlist that score highest as in `asymmetric_top_k`.
+
+    Args:
+        codes: Packed codes, uint8 of shape (n, width).
+        projections: Floats of shape (n_bits,) or (q, n_bits).
+        shortlist: Rows of shape (m,) or (q, m), each at most once a query.
+        k: How many to return; more than m returns m.
+
+    Returns:
+        scores (q, k) float32 and rows (q, k) int64, best first, ties in row order; both of
+        shape (k,) for a single query.
+
+    Raises:
+        InputError: Shapes do not fit, or a row is not one of the codes.
+
+    Example:
+        >>> import numpy as np
+        >>> codes = np.packbits([[1, 1, 0], [1, 0, 1], [0, 0, 1]], axis=1)
+        >>> rescore_bits(codes, [2.0, -1.0, 0.5], np.array([2, 0]), k=1)
+        (array([0.5], dtype=float32), array([0]))
+    """
+    codes = packed_codes(codes)
+    queries = float_queries("projections", projections)
+    batch = np.atleast_2d(queries)
+
+    def best(q: int, rows: NDArray[np.int64], k: int) -> Rescored:
+        scores, places = asymmetric_top_k(codes[rows], batch[q], k, threads=1)
+        return scores, rows[places]
+
+    return _rescored(best, queries.shape[:-1], shortlist, len(codes), k)
+
+
+def rescore_floats(
+    floats: NDArray[Any], queries: ArrayLike, shortlist: NDArray[np.int64], k: int
+) -> Rescored:
+    """The k rows of each shortlist with the highest cosine to the query.
+
+    Args:
+        floats: The original vectors, shape (n, dims): an array, or a mapped `.npy`.
+        queries: Floats of shape (dims,) or (q, dims).
+        shortlist: Rows of shape (m,) or (q, m), each at most once a query.
+        k: How many to return; more than m returns m.
+
+    Returns:
+        cosines (q, k) float32 and rows (q, k) int64, best first, ties in row order; both of
+        shape (k,) for a single query. The cosine with a vector of zeros is 0.
+
+    Raises:
+        InputError: Shapes do not fit, or a row is not one of the floats.
+
+    Example:
+        >>> import numpy as np
+        >>> floats = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 2.0]])
+        >>> rescore_floats(floats, [0.0, 1.0], np.array([0, 1, 2]), k=2)
+        (array([1. , 0.8], dtype=float32), array([2, 1]))
+    """
+    queries = float_queries("queries", queries)
+    batch = np.atleast_2d(queries)
+    if floats.ndim != 2 or floats.shape[1] != batch.shape[1]:
+        raise InputError(f"floats of shape {floats.shape}, queries of {batch.shape[1]} dimensions")
+
+    def best(q: int, rows: NDArray[np.int64], k: int) -> Rescored:
+        vectors = np.asarray(floats[rows], dtype=np.float64)
+        query = batch[q].astype(np.float64)
+        norms = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
+        cosines = np.divide(vectors @ query, norms, out=np.zeros(len(rows)), where=norms > 0)
+        places = np.argsort(-cosines, kind="stable")[:k]
+        return cosines[places].astype(np.float32), rows[places]
+
+    return _rescored(best, queries.shape[:-1], shortlist, len(floats), k)
+
+
+def _rescored(
+    best: Callable[[int, NDArray[np.int64], int], Rescored],
+    shape: tuple[int, ...],
+    shortlist: Any,
+    n: int,
+    k: int,
+) -> Rescored:
+    """Runs `best` on the shortlist of each of `shape` queries, in row order, so that ties are."""
+    shortlist = np.asarray(shortlist)
+    if shortlist.dtype.kind not in "iu" or shortlist.shape[:-1] != shape or shortlist.ndim == 0:
+        expected = (*shape, "m")
+        raise InputError(
+            f"the shortlist is {shortlist.dtype} of shape {shortlist.shape}, "
+            f"expected row numbers of shape ({', '.join(map(str, expected))})"
+        )
+    lists = np.sort(np.atleast_2d(shortlist).astype(np.int64), axis=1)
+    if lists.size and (lists[:, 0].min() < 0 or lists[:, -1].max() >= n):
+        raise InputError(f"the shortlist holds rows outside 0 to {n - 1}")
+    k = wanted_rows(k, lists.shape[1])
+    scores = np.empty((len(lists), k), dtype=np.float32)
+    rows = np.empty((len(lists), k), dtype=np.int64)
+    for q, listed in enumerate(lists):
+        scores[q], rows[q] = best(q, listed, k)
+    return scores.reshape(*shape, k), rows.reshape(*shape, k)

@@ -1,0 +1,211 @@
+"""Codes go into one SQLite file whole, come back bit for bit, and are found there exactly."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import embits
+from embits.errors import FormatError, InputError, UnknownWordError
+from embits.integrations import export
+from tests.support.codes import expected, of_codes, random_codes
+
+pytest.importorskip("sqlite_vec")
+sqlite = pytest.importorskip("embits.integrations.sqlite")
+
+
+@pytest.mark.parametrize("n_bits", [1, 65, 256, 512])
+@pytest.mark.parametrize("named", [True, False])
+def test_answers_are_ours_with_distances_and_ties(tmp_path, n_bits, named):
+    words = [f'it\'s "{i}" é' for i in range(1500)] if named else None
+    bits = of_codes(random_codes(1500, n_bits), n_bits, words)
+    path = tmp_path / "codes.db"
+    export(bits, "sqlite", str(path))
+    for row in (0, 7, 1499):
+        assert sqlite.nearest(path, bits.words[row], 20) == expected(bits, row, 20)
+
+
+def test_answers_beyond_what_sqlite_vec_returns_at_once(tmp_path):
+    bits = of_codes(random_codes(5000, 4), 4)
+    path = tmp_path / "codes.db"
+    export(bits, "sqlite", str(path))
+    for k in (0, 1, 4096, 4999, 10_000):
+        assert sqlite.nearest(path, 7, k) == expected(bits, 7, k)
+
+
+def test_asking_by_word_row_code_and_floats(tmp_path, vectors, bits):
+    path = tmp_path / "words.db"
+    export(bits, "sqlite", str(path))
+    connection = sqlite.connect(path)
+    by_word = sqlite.nearest(connection, "word7", 5)
+    assert by_word == sqlite.nearest(connection, 7, 5) == expected(bits, 7, 5)
+    by_code = sqlite.nearest(connection, bits["word7"], 6)
+    assert sqlite.nearest(connection, vectors.matrix[7], 6, coder=bits.coder) == by_code
+    assert {each for each in by_code if each.row != 7} <= {*sqlite.nearest(connection, 7, 6)}
+    connection.close()
+
+
+def test_the_bits_and_distances_are_sqlite_vecs_own(tmp_path):
+    bits = of_codes(random_codes(2, 65), 65)
+    export(bits, "sqlite", str(tmp_path / "codes.db"))
+    connection = sqlite.connect(tmp_path / "codes.db")
+    for row in range(2):
+        select = "select vec_to_json(vec_bit(code)) from codes where id = ?"
+        stored = json.loads(connection.execute(select, (row,)).fetchone()[0])
+        assert stored[:65] == np.unpackbits(bits.codes[row], count=65).tolist()
+        assert stored[65:] == [0] * 7
+    distance = "select vec_distance_hamming(vec_bit(?), code) from codes where id = 1"
+    found = connection.execute(distance, (sqlite.to_blob(bits.codes[0]),)).fetchone()[0]
+    assert found == np.bitwise_count(bits.codes[0] ^ bits.codes[1]).sum()
+    connection.close()
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_what_goes_in_comes_out(memory_path_factory, data):
+    n_bits = data.draw(st.integers(1, 130))
+    text = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
+    words = data.draw(st.one_of(st.none(), st.lists(text, max_size=20, unique=True)))
+    n = data.draw(st.integers(0, 20)) if words is None else len(words)
+    codes = random_codes(n, n_bits, seed=n_bits)
+    path = memory_path_factory / "round.db"
+    export(of_codes(codes, n_bits, words), "sqlite", str(path))
+    words_back, codes_back = sqlite.read(path)
+    assert words_back == words
+    np.testing.assert_array_equal(codes_back, codes)
+    for row, word in enumerate(words or ()):
+        assert all(each.row != row for each in sqlite.nearest(path, word))
+
+
+@pytest.fixture(scope="module")
+def memory_path_factory(tmp_path_factory):
+    return tmp_path_factory.mktemp("sqlite")
+
+
+def test_no_rows_are_a_database_too(tmp_path):
+    path = tmp_path / "empty.db"
+    export(of_codes(random_codes(0, 65), 65, []), "sqlite", str(path))
+    assert sqlite.nearest(path, random_codes(1, 65)[0]) == []
+    assert sqlite.read(path)[0] == []
+
+
+def test_what_the_codes_are_is_in_the_file(tmp_path, bits):
+    export(bits, "sqlite", str(tmp_path / "codes.db"))
+    connection = sqlite.connect(tmp_path / "codes.db")
+    facts = dict(connection.execute("select name, value from embits").fetchall())
+    connection.close()
+    assert facts == {"version": embits.__version__, "rows": 600, "bits": 100, "dims": 24,
+                     "method": "paper", "words": 1}  # fmt: skip
+
+
+def test_a_second_export_replaces_the_first(tmp_path, bits):
+    path = tmp_path / "codes.db"
+    export(of_codes(random_codes(9, 8), 8), "sqlite", str(path))
+    done = []
+    export(bits, "sqlite", str(path), progress=lambda *each: done.append(each))
+    assert sqlite.read(path)[0] == list(bits.words)
+    assert done == [(600, 600)]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_export_that_fails_leaves_the_old_file(tmp_path, bits):
+    path = tmp_path / "codes.db"
+    export(bits, "sqlite", str(path))
+    before = path.read_bytes()
+
+    def interrupt(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        export(of_codes(random_codes(9, 8), 8), "sqlite", str(path), progress=interrupt)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(not os.access("/dev/full", os.W_OK), reason="no limit on file sizes here")
+def test_a_full_disk_is_an_error_that_names_the_file(tmp_path, saved):
+    limited = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000));"
+        "sys.argv = ['embits', *sys.argv[1:]]; from embits.cli import main; main()"
+    )
+    target = str(tmp_path / "codes.db")
+    command = [sys.executable, "-c", limited, "export", str(saved), "--to", "sqlite", "-o", target]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"embits: error: {target}: ")
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == [saved]
+
+
+def test_files_of_someone_else_are_refused_and_left_alone(tmp_path, bits):
+    import sqlite3
+
+    path = tmp_path / "precious.db"
+    theirs = sqlite3.connect(path)
+    theirs.execute("create table precious (value)")
+    theirs.commit()
+    theirs.close()
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="not a database that embits wrote"):
+        export(bits, "sqlite", str(path))
+    assert path.read_bytes() == before
+    for contents in (before, b"", b"some text"):
+        path.write_bytes(contents)
+        with pytest.raises(FormatError, match="not a database that embits wrote"):
+            sqlite.nearest(path, "word7")
+    (tmp_path / "new.db-wal").touch()
+    with pytest.raises(InputError, match="in use"):
+        export(bits, "sqlite", str(tmp_path / "new.db"))
+    with pytest.raises(FileNotFoundError):
+        sqlite.nearest(tmp_path / "nothing.db", "word7")
+
+
+def test_a_file_cut_short_is_a_format_error_or_still_whole_where_it_is_read(tmp_path, bits):
+    path = tmp_path / "codes.db"
+    export(bits, "sqlite", str(path))
+    whole, refused = path.read_bytes(), 0
+    for size in np.linspace(100, len(whole) - 1, 20).astype(int).tolist():
+        path.write_bytes(whole[:size])
+        try:
+            words, codes = sqlite.read(path)
+        except FormatError:
+            refused += 1
+        else:
+            assert words == list(bits.words)
+            np.testing.assert_array_equal(codes, bits.codes)
+    assert refused > 10
+
+
+def test_questions_that_do_not_fit_are_refused(tmp_path, bits):
+    path = tmp_path / "codes.db"
+    export(bits, "sqlite", str(path))
+    with pytest.raises(UnknownWordError, match="did you mean 'word7'"):
+        sqlite.nearest(path, "WORD7")
+    for query in (np.zeros(5, np.uint8), np.full(13, 255, np.uint8), np.zeros(24), 600, -1):
+        with pytest.raises(InputError):
+            sqlite.nearest(path, query)
+    with pytest.raises(InputError, match="k is -1"):
+        sqlite.nearest(path, 7, -1)
+
+
+def test_codes_wider_than_sqlite_vec_holds_are_refused(tmp_path):
+    export(of_codes(random_codes(3, 8192), 8192), "sqlite", str(tmp_path / "wide.db"))
+    with pytest.raises(InputError, match="at most 8,192 bits, the codes have 8,193"):
+        export(of_codes(random_codes(3, 8193), 8193), "sqlite", str(tmp_path / "wider.db"))
+
+
+def test_the_command_writes_it_beside_odd_names(tmp_path, saved):
+    target = tmp_path / "ünd #1?.db"
+    command = ["export", str(saved), "--to", "sqlite", "-o", str(target), "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "embits", *command], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["bytes"] == target.stat().st_size
+    assert sqlite.nearest(target, "word7", 3)

@@ -1,0 +1,310 @@
+"""The browser page: written whole, read by a second reader, and used in a real browser."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import urllib.request
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import embits
+from embits.cli.page import command
+from embits.file import store
+from embits.page import write_page
+from embits.page.server import serve
+from tests.unit.file.test_store import resigned
+
+HERE = Path(__file__).parent
+GOLDEN = HERE.parent / "golden"
+SITE = Path(embits.__file__).parent / "page" / "site"
+NODE = shutil.which("node")
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+
+
+def node_version():
+    """The major version of Node.js, 0 where there is none."""
+    said = subprocess.run([NODE, "--version"], capture_output=True, text=True) if NODE else None
+    return int(re.match(r"v(\d+)", said.stdout)[1]) if said and said.returncode == 0 else 0
+
+
+needs_node = pytest.mark.skipif(NODE is None, reason="needs Node.js: apt-get install nodejs")
+needs_packages = pytest.mark.skipif(
+    node_version() < 20 or not (HERE / "node_modules").is_dir(),
+    reason="needs Node.js 20 or newer and packages: npm ci --prefix tests/page",
+)
+needs_chromium = pytest.mark.skipif(
+    not Path(CHROMIUM).exists(), reason=f"needs {CHROMIUM}: apt-get install chromium"
+)
+
+STRANGE = [
+    "<img src=x onerror=window.hacked=1>", '"><script>window.hacked=1</script>', "مرحبا", "שלום",
+    "日本語", "👩‍🚀", "javascript:window.hacked=1", "a&b=c#d", "100%", "two words",
+    "\u202egnihtemos",
+]  # fmt: skip
+LONGEST = "Donaudampfschiffahrtsgesellschaft" * 6
+
+
+def node(*arguments, **environment):
+    """Run Node in tests/page and show what it said where it failed."""
+    done = subprocess.run(
+        [NODE, *map(str, arguments)],
+        cwd=HERE,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def bits():
+    words = ["queen", "king", "man", "woman", *STRANGE, LONGEST]
+    words += [f"word{i}" for i in range(3000 - len(words))]
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(60, 32))
+    matrix = centers[rng.integers(0, 60, len(words))] + rng.normal(0, 0.6, (len(words), 32))
+    return embits.binarize(embits.WordVectors(words, matrix.astype("f4")), 256, method="lsh")
+
+
+@pytest.fixture(scope="module")
+def folder(bits, tmp_path_factory):
+    file = tmp_path_factory.mktemp("page") / "words.safetensors"
+    bits.save(file)
+    write_page(file, file.parent / "site")
+    return file.parent / "site"
+
+
+# -- what is written -------------------------------------------------------------------------------
+
+
+def test_the_page_is_the_site_and_the_file(folder):
+    page = json.loads((folder / "page.json").read_bytes())
+    vectors = folder / page["file"]
+    assert vectors.stat().st_size == page["bytes"]
+    assert embits.load(vectors, verify=True).n_bits == 256
+    for source in SITE.rglob("*.*"):
+        assert (folder / source.relative_to(SITE)).is_file()
+    assert not list(folder.rglob("*.tmp"))
+
+
+def test_the_service_worker_keeps_every_file_that_the_page_is_made_of(folder):
+    kept = json.loads(re.search(r"const PAGE = (.*);", (folder / "sw.js").read_text())[1])
+    written = {path.relative_to(folder).as_posix() for path in folder.rglob("*.*")}
+    unneeded = {
+        "sw.js",
+        "embits.d.ts",
+        "simd.d.ts",
+        "package.json",
+        json.loads((folder / "page.json").read_text())["file"],
+    }
+    assert set(kept["files"]) == written - unneeded | {"./"}
+
+
+def test_the_page_without_its_vectors_is_small(folder):
+    size = sum(len(zlib.compress(path.read_bytes(), 6)) for path in SITE.rglob("*.*"))
+    assert size <= 60_000
+
+
+def test_a_second_page_takes_the_place_of_the_first_and_leaves_other_files(bits, tmp_path):
+    (tmp_path / "CNAME").write_text("example.org")
+    for n_bits in (8, 16):
+        embits.BinaryVectors.encoded(
+            embits.WordVectors(["a", "b"], np.eye(2, 32, dtype="f4")),
+            embits.RandomHyperplanes(n_bits).fit(np.eye(4, 32, dtype="f4")),
+        ).save(tmp_path / "f.safetensors")
+        write_page(tmp_path / "f.safetensors", tmp_path / "site")
+    assert len(list((tmp_path / "site").glob("*.safetensors"))) == 1
+    page = json.loads((tmp_path / "site" / "page.json").read_bytes())
+    assert embits.load(tmp_path / "site" / page["file"]).n_bits == 16
+
+
+def test_a_folder_with_another_web_page_is_refused(folder, saved, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "index.html").write_text("mine")
+    with pytest.raises(embits.InputError, match="not of embits"):
+        write_page(saved, other)
+    assert [path.name for path in other.iterdir()] == ["index.html"]
+
+
+def test_a_damaged_file_is_refused_and_nothing_is_written(saved, tmp_path):
+    raw = bytearray(saved.read_bytes())
+    raw[-1] ^= 1
+    saved.write_bytes(raw)
+    with pytest.raises(embits.FormatError, match="damaged"):
+        write_page(saved, tmp_path / "site")
+    assert not (tmp_path / "site").exists()
+
+
+def test_the_verb_writes_a_page_and_says_what_it_wrote(saved, tmp_path):
+    result = CliRunner().invoke(command, [str(saved), "-o", str(tmp_path / "site"), "--json"])
+    assert result.exit_code == 0
+    said = json.loads(result.output)
+    assert said["folder"] == str(tmp_path / "site")
+    assert said["files"] == len([p for p in (tmp_path / "site").rglob("*") if p.is_file()])
+    assert CliRunner().invoke(command, [str(saved)]).exit_code == 2
+
+
+def test_open_serves_the_page_here_alone_with_a_strict_policy(folder):
+    with serve(folder) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/"
+        for name, kind in {
+            "": "text/html",
+            "app.js": "text/javascript",
+            "kernel.wasm": "application/wasm",
+        }.items():
+            with urllib.request.urlopen(address + name) as response:
+                assert response.headers["Content-Type"].startswith(kind)
+                assert "default-src 'none'" in response.headers["Content-Security-Policy"]
+        server.shutdown()
+
+
+def test_importing_embits_does_not_import_the_page():
+    code = "import sys, embits; assert not any(m.startswith('embits.page') for m in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# -- the second reader -----------------------------------------------------------------------------
+
+
+@needs_node
+def test_the_javascript_reader():
+    node("--test", "--test-reporter=spec", "reader.test.mjs")
+
+
+@needs_packages
+def test_the_wasm_kernel_is_what_its_source_builds():
+    node("build_kernel.mjs", "--check")
+
+
+LIES = [
+    (("codes", "shape"), [3, 2]),
+    (("codes", "shape"), [2**63, 2**63]),
+    (("codes", "shape"), [-3, -1]),
+    (("codes", "shape"), [3.0, 1]),
+    (("codes", "shape"), [True, 24]),
+    (("codes", "dtype"), "F32"),
+    (("codes", "dtype"), "BOOL"),
+    (("codes", "dtype"), "__proto__"),
+    (("codes", "data_offsets"), [0, 2**64]),
+    (("codes", "data_offsets"), [24, 0]),
+    (("coder.planes", "data_offsets"), [0, 24]),
+    (("coder.planes", "shape"), [2, 3]),
+    (("coder.planes", "shape"), [6]),
+    (("coder.planes",), None),
+    (("word_ends", "dtype"), "F64"),
+    (("word_ends", "shape"), [24, 1]),
+    (("__metadata__", "bits"), "4"),
+    (("__metadata__", "bits"), "17"),
+    (("__metadata__", "bits"), "-3"),
+    (("__metadata__", "bits"), 3),
+    (("__metadata__", "dims"), "many"),
+    (("__metadata__", "dims"), "3"),
+    (("__metadata__", "method"), "paper"),
+    (("__metadata__", "params"), "[1]"),
+    (("__metadata__", "params"), '{"n_bits": 3, "n_bits": 3}'),
+    (("__metadata__", "format"), "other"),
+    (("__metadata__", "format_version"), "2"),
+]
+
+
+@needs_node
+def test_both_readers_refuse_the_same_damaged_files(tmp_path):
+    """Headers that lie with checksums that fit, and vocabularies that point outside."""
+    source = GOLDEN / "lsh-3-bits-u64.safetensors"
+    for i, (where, value) in enumerate(LIES):
+        path = tmp_path / f"lie-{i:02}.safetensors"
+        shutil.copy(source, path)
+        resigned(path, lambda header, where=where, value=value: put(header, where, value))
+        aligned(path)
+    good = store.open_file(source)
+    n = len(good.codes)
+    for name, place, value in [
+        ("word_ends", 0, 9999), ("word_ends", 5, 0), ("word_ends", n - 1, 3),
+        ("word_ends", 3, 2**63), ("word_order", 3, n),
+        ("word_order", 3, 2**63), ("word_order", 0, 5), ("words", 0, 255),
+    ]:  # fmt: skip
+        tensors = {key: array.copy() for key, array in good.tensors.items()}
+        tensors[name][place] = value
+        contents = store.Contents(
+            good.codes, good.n_bits, good.dims, good.method, good.params, tensors
+        )
+        store.write(tmp_path / f"words-{name}-{place}-{value}.safetensors", contents)
+    codes = good.codes.copy()
+    codes[7] |= 1
+    store.write(
+        tmp_path / "padding.safetensors",
+        store.Contents(codes, 3, 2, good.method, good.params, good.tensors),
+    )
+    shutil.copy(source, tmp_path / "whole.safetensors")
+    by_python = {path.name: refuses(path) for path in tmp_path.iterdir()}
+    assert [name for name, refused in by_python.items() if not refused] == ["whole.safetensors"]
+    by_javascript = json.loads(node("refuses.mjs", tmp_path))
+    assert by_javascript == by_python
+
+
+def put(header, where, value):
+    for name in where[:-1]:
+        header = header[name]
+    header[where[-1]] = value
+
+
+def aligned(path):
+    """The same file with its header padded to 64 bytes, and its checksum made to fit again."""
+    raw = path.read_bytes()
+    length = int.from_bytes(raw[:8], "little")
+    header = raw[8 : 8 + length] + b" " * (-(8 + length) % 64)
+    checksum = json.loads(header)["__metadata__"]["header_sha256"].encode()
+    zeroed = header.replace(checksum, b"0" * 64, 1)
+    header = header.replace(checksum, store.hashlib.sha256(zeroed).hexdigest().encode(), 1)
+    path.write_bytes(len(header).to_bytes(8, "little") + header + raw[8 + length :])
+
+
+def refuses(path):
+    try:
+        embits.load(path, verify=True)
+    except embits.FormatError:
+        return True
+    return False
+
+
+# -- in the browser --------------------------------------------------------------------------------
+
+
+@needs_packages
+@needs_chromium
+def test_the_page_in_chromium(bits, folder, tmp_path):
+    thousand = list(bits.words[:1000])
+    expected = {
+        "bits": bits.n_bits,
+        "strange": STRANGE,
+        "longest": LONGEST,
+        "closest": {word: bits.most_similar(word) for word in ("queen", "king")},
+        "analogy": bits.most_similar(["king", "woman"], ["man"]),
+        "similarity": bits.similarity("queen", "king"),
+        "thousand": {word: bits.most_similar(word) for word in thousand},
+    }
+    (tmp_path / "expected.json").write_text(json.dumps(expected))
+    with serve(folder) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        node(
+            "--test",
+            "--test-reporter=spec",
+            "page.test.mjs",
+            PAGE_FOLDER=str(folder),
+            PAGE_EXPECTED=str(tmp_path / "expected.json"),
+            PAGE_OPENED=f"http://127.0.0.1:{server.server_port}/",
+            CHROMIUM=CHROMIUM,
+        )
+        server.shutdown()

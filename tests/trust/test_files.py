@@ -1,0 +1,314 @@
+"""Damaged and hostile files give FormatError or the right answer: never anything else."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import embits
+from embits.coders import METHODS
+from embits.file import store
+from tests.support import damage
+
+MUTATIONS = 50_000  # of a test run, shared out among the files below
+LONGEST_S = 1.0
+MOST_BYTES = 2_000_000
+
+FILES = [(method, words) for method in METHODS for words in (True, False)]
+
+
+@pytest.fixture(scope="module", params=FILES, ids=lambda file: "-".join(map(str, file)))
+def whole(request, tmp_path_factory):
+    """The bytes of a small file with everything in it, and what it answers."""
+    path = tmp_path_factory.mktemp("whole") / "f"
+    method, words = request.param
+    damage.small(method, words=words, subwords=words).save(path)
+    return path.read_bytes(), damage.answers(embits.load(path, verify=True), path)
+
+
+@pytest.fixture
+def place(memory_path):
+    """Where damaged files are put, one after the other, in place."""
+    path = memory_path / "damaged.safetensors"
+    path.touch()
+    with path.open("r+b", buffering=0) as file:
+
+        def put(raw):
+            file.truncate(0)
+            os.pwrite(file.fileno(), raw, 0)
+            return path
+
+        yield put
+
+
+def is_one_line(error):
+    return "\n" not in str(error) and len(str(error)) < 1000
+
+
+def outcome(path, good, *, verify):
+    """What became of it: "refused", "same" or "other"; any other exception fails the test."""
+    start = time.perf_counter()
+    try:
+        bits = embits.load(path, verify=verify)
+        found = "same" if damage.answers(bits, path) == good else "other"
+    except embits.FormatError as error:
+        found = "refused" if is_one_line(error) else "refused with more than a line"
+    if time.perf_counter() - start > LONGEST_S:  # again, in case the machine was busy
+        start = time.process_time()
+        outcome_again(path, verify=verify)
+        assert time.process_time() - start < LONGEST_S
+    return found
+
+
+def outcome_again(path, *, verify):
+    try:
+        damage.answers(embits.load(path, verify=verify), path)
+    except embits.FormatError:
+        return
+
+
+def test_every_flipped_bit_is_refused(memory_path):
+    """In the header when the file is opened, in the tensors when it is verified."""
+    path = memory_path / "f"
+    damage.small("lsh", subwords=False).save(path)
+    raw = path.read_bytes()
+    data_start = 8 + int.from_bytes(raw[:8], "little")
+    with path.open("r+b", buffering=0) as file:
+        for at, byte in enumerate(raw):
+            for bit in range(8):
+                os.pwrite(file.fileno(), bytes([byte ^ 1 << bit]), at)
+                with pytest.raises(embits.FormatError):
+                    embits.load(path, verify=at >= data_start)
+            os.pwrite(file.fileno(), bytes([byte]), at)
+
+
+def test_every_truncation_is_refused(whole, place):
+    raw, _ = whole
+    path = place(raw)
+    for length in reversed(range(len(raw))):
+        os.truncate(path, length)
+        with pytest.raises(embits.FormatError):
+            embits.load(path)
+
+
+def test_blind_damage_is_refused_or_harmless_when_verified(whole, place):
+    raw, good = whole
+    rng = random.Random(len(raw))
+    found = Counter()
+    for _ in range(MUTATIONS // 2 // len(FILES)):
+        found[outcome(place(damage.blind(raw, rng)), good, verify=True)] += 1
+    assert found["refused"] + found["same"] == found.total()
+    assert found["refused"] > 0.9 * found.total()
+
+
+def test_hostile_files_are_refused_or_answer_and_raise_nothing_else(whole, place):
+    """Their checksums fit: they may say wrong things, and do nothing."""
+    raw, good = whole
+    rng = random.Random(len(raw))
+    found = Counter()
+    for i in range(MUTATIONS // 2 // len(FILES)):
+        found[outcome(place(damage.hostile(raw, rng)), good, verify=i % 2 == 0)] += 1
+    # A test that only ever met refusals at open would not have asked any object anything.
+    assert min(found["refused"], found["other"]) > 0.02 * found.total(), found
+    assert found["refused with more than a line"] == 0
+
+
+def many(piece, end, size=store.MAX_HEADER):
+    return piece * ((size - len(end) - 2) // len(piece)) + end
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "[" + many("[],", "[]]"),
+        "[" + many("{},", "{}]"),
+        "[" + many('{"":{}},', "0]"),
+        "{" + ",".join(f'"{i:x}":0' for i in range(7500)) + "}",
+        "[" * 60_000,
+        '{"a":' * 10_000,
+        "[" + many("9e9,", "0]"),
+        "[" + "9" * 60_000 + "]",
+        '{"__metadata__": {"format": "embits", "header_sha256": "' + "\\ud800" * 64 + '"}}',
+        '{"__metadata__": {"format": "embits"}, "__metadata__": {}}',
+        '{"__metadata__": NaN}',
+        '{"__metadata__": []}',
+        "null",
+        '"' + "\U0001f600" * 16_000 + '"',
+    ],
+    ids=lambda header: header[:20],
+)
+def test_little_is_allocated_before_a_refusal(header, place):
+    text = header.encode()
+    tracemalloc.start()
+    try:
+        with pytest.raises(embits.FormatError):
+            embits.load(place(len(text).to_bytes(8, "little") + text))
+        assert tracemalloc.get_traced_memory()[1] < MOST_BYTES
+    finally:
+        tracemalloc.stop()
+
+
+def test_refusals_of_hostile_files_take_little_memory(whole, place):
+    raw, _ = whole
+    rng = random.Random(3)
+    tracemalloc.start()
+    try:
+        for _ in range(200):
+            path = place(damage.hostile(raw, rng))
+            tracemalloc.reset_peak()
+            before = tracemalloc.get_traced_memory()[0]
+            outcome_again(path, verify=True)
+            assert tracemalloc.get_traced_memory()[1] - before < MOST_BYTES
+    finally:
+        tracemalloc.stop()
+
+
+_UNDER_A_LIMIT = """
+import random, resource, sys
+from pathlib import Path
+import embits
+from tests.support import damage
+path = Path(sys.argv[1])
+whole = path.read_bytes()
+damage.answers(embits.load(path), path)  # everything is imported, every pool is there
+used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 4_000_000, used + 4_000_000))
+rng = random.Random(9)
+for i in range(2000):
+    path.write_bytes(damage.hostile(whole, rng))
+    try:
+        embits.load(path, verify=i % 2 == 0)
+    except embits.FormatError:
+        pass
+print("no more was needed")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits memory by Linux's RLIMIT_AS")
+def test_native_memory_stays_small_too(memory_path):
+    path = memory_path / "f"
+    damage.small("paper").save(path)
+    done = subprocess.run(
+        [sys.executable, "-c", _UNDER_A_LIMIT, path],
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout.strip() == "no more was needed", done.stderr
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("value", damage.ODD, ids=lambda value: repr(value)[:12])
+def test_a_parameter_of_the_wrong_type_is_refused_or_harmless(method, value, place, tmp_path):
+    path = tmp_path / "whole"
+    damage.small(method).save(path)
+    header, data = damage.parts(path.read_bytes())
+    for name in METHODS[method].param_names():
+        params = json.loads(header["__metadata__"]["params"]) | {name: value}
+        changed = json.loads(json.dumps(header))
+        changed["__metadata__"]["params"] = json.dumps(params)
+        outcome(place(damage.signed(changed, data)), "", verify=False)
+
+
+def damaged_tensor(path, name, change):
+    """The file again with a tensor's numbers changed, and all checksums made to fit."""
+    header, data = damage.parts(path.read_bytes())
+    entry = header[name]
+    start, stop = entry["data_offsets"]
+    array = np.frombuffer(data[start:stop], store._DTYPES[entry["dtype"]]).copy()
+    change(array.reshape(entry["shape"]))
+    path.write_bytes(damage.signed(header, data[:start] + array.tobytes() + data[stop:]))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 3e38])
+@pytest.mark.parametrize("method", METHODS)
+def test_weights_that_are_not_finite_are_refused_where_they_are_used(method, bad, tmp_path):
+    path = tmp_path / "f"
+    for name in METHODS[method].state_shapes:
+        damage.small(method, subwords=False).save(path)
+        damaged_tensor(path, f"coder.{name}", lambda array: array.flat.__setitem__(0, bad))
+        bits = embits.load(path)
+        assert len(bits.most_similar("queen")) == 7  # needs no weights
+        with pytest.raises(embits.FormatError, match="damaged: the coder's"):
+            bits.coder.state()
+        assert outcome(path, "", verify=False) == "refused"
+
+
+def test_subwords_that_are_not_finite_are_refused_where_they_are_used(tmp_path):
+    path = tmp_path / "f"
+    damage.small("lsh").save(path)
+    damaged_tensor(path, "subwords.buckets", lambda array: array.fill(np.nan))
+    with pytest.raises(embits.FormatError, match="the subwords of 'absent'"):
+        embits.load(path)["absent"]
+
+
+@pytest.mark.parametrize("lengths", [(0, 2**32 - 1), (2**31, 2**31), (3, 2), (0, 0)])
+def test_lengths_of_ngrams_that_cannot_be_are_refused(lengths, tmp_path):
+    path = tmp_path / "f"
+    damage.small("lsh").save(path)
+    damaged_tensor(path, "subwords.lengths", lambda array: array.put((0, 1), lengths))
+    with pytest.raises(embits.FormatError, match="n-grams of"):
+        embits.load(path)
+
+
+def test_a_file_that_shrinks_while_it_is_opened_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "f"
+    damage.small("lsh").save(path)
+    check = store._check_extents
+
+    def shrink(*args):
+        check(*args)
+        os.truncate(path, 100)
+
+    monkeypatch.setattr(store, "_check_extents", shrink)
+    with pytest.raises(embits.FormatError, match="cut short"):
+        embits.load(path)
+
+
+def test_a_coder_that_no_file_may_hold_is_not_saved(tmp_path):
+    bits = damage.small("lsh")
+    bits.coder.set_params(n_bits=99)
+    with pytest.raises(embits.InputError, match="fit again"):
+        bits.save(tmp_path / "f")
+    bits = damage.small("lsh")
+    bits.coder.planes_[0, 0] = np.nan
+    with pytest.raises(embits.InputError, match="planes_"):
+        bits.save(tmp_path / "f")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["codes", "coder.planes", "__metadata__", "format", "words"])
+def test_a_name_that_appears_twice_is_refused(name, tmp_path):
+    path = tmp_path / "f"
+    damage.small("lsh").save(path)
+    header, data = damage.parts(path.read_bytes())
+    header["__metadata__"]["header_sha256"] = damage.NO_CHECKSUM
+    text = json.dumps(header)
+    for first in ("{}", "0", '""'):
+        twice = text.replace(f'"{name}":', f'"{name}": {first}, "{name}":', 1).encode()
+        checksum = store.hashlib.sha256(twice).hexdigest().encode()
+        twice = twice.replace(damage.NO_CHECKSUM.encode(), checksum, 1)
+        path.write_bytes(len(twice).to_bytes(8, "little") + twice + data)
+        with pytest.raises(embits.FormatError, match="not the JSON of one"):
+            embits.load(path)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig", "latin-1"])
+def test_a_header_that_is_not_utf8_is_refused(encoding, tmp_path):
+    path = tmp_path / "f"
+    damage.small("lsh").save(path)
+    header, data = damage.parts(path.read_bytes())
+    header["é"] = 1
+    text = json.dumps(header, ensure_ascii=False).encode(encoding)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+    with pytest.raises(embits.FormatError, match="not the JSON of one"):
+        embits.load(path)

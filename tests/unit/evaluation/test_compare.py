@@ -1,0 +1,296 @@
+"""Comparison, report, pictures and their verbs: resumable, complete, and safe to show."""
+
+import csv
+import html.parser
+import json
+import struct
+import zlib
+
+import numpy as np
+import pytest
+
+import embits
+from embits.evaluation import evaluate_classification, prepare
+from embits.evaluation.compare import Comparison
+from embits.evaluation.data.files import Labelled, Split, read_split
+from embits.evaluation.data.folder import DataFolder
+from embits.evaluation.data.lookup import Lookup
+from embits.evaluation.report.document import Heading, Picture, Table, Text, to_html, to_markdown
+from embits.evaluation.report.picture import bit_picture, bit_rows
+from embits.evaluation.report.write import write_report
+from embits.evaluation.tasks.classification import mean_vectors, tokens, train_softmax
+from embits.evaluation.tasks.moved_pairs import moved_pairs
+from embits.evaluation.tasks.spaces import BitSpace, as_space
+from tests.support.program import run
+
+
+@pytest.fixture(scope="module")
+def small_data(tmp_path_factory):
+    """Data sets about the words of the `vectors` fixture."""
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(0)
+    (folder / "similarity").mkdir()
+    pairs = rng.integers(0, 620, (80, 2))
+    (folder / "similarity/MEN.txt").write_text(
+        "".join(f"word{a} Word{b} {i % 7}\n" for i, (a, b) in enumerate(pairs))
+    )
+    (folder / "analogy").mkdir()
+    questions = rng.integers(0, 620, (40, 4))
+    lines = [" ".join(f"word{i}" for i in question) for question in questions]
+    (folder / "analogy/questions-words.txt").write_text(
+        "\n".join([": family", *lines[:20], ": gram1", *lines[20:]])
+    )
+    for name in ("ag_news", "yelp_review_full_csv"):
+        (folder / "classification" / name).mkdir(parents=True)
+        for part in ("train", "test"):
+            words = rng.integers(0, 600, (60, 8))
+            rows = (
+                f'"{1 + line[0] % 2}","","{" ".join(f"word{i}" for i in line)}"' for line in words
+            )
+            (folder / "classification" / name / f"{part}.csv").write_text("\n".join(rows) + "\n")
+    return folder
+
+
+# -- classification --------------------------------------------------------------------------------
+
+
+def test_texts_are_cut_where_the_vocabulary_says():
+    lookup = Lookup(["don't", "stop", ".", "the", "n't", "do"])
+    assert tokens("Don't STOP the-music.", lookup) == [0, 1, 3, 2]
+    assert tokens("do n't", lookup) == [5, 4]
+
+
+def test_mean_vectors_are_the_means(vectors):
+    space = as_space(vectors)
+    texts = ["word1 word2 word2", "nothing known", "word599"]
+    split = Split(Labelled(texts, np.array([0, 1, 0])), Labelled(texts, np.array([0, 1, 0])))
+    means = mean_vectors(prepare(split, space.lookup).train, space)
+    m = vectors.matrix
+    np.testing.assert_allclose(means, [(m[1] + 2 * m[2]) / 3, 0 * m[0], m[599]], rtol=1e-5)
+
+
+def test_the_softmax_layer_learns_what_can_be_learned_and_repeats_itself():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 5)).astype("f4")
+    classes = np.argmax(X[:, :3] + [0, 0, 0.5], axis=1)
+    W = train_softmax(X, classes, 3, seed=1)
+    guesses = (X @ W[:-1] + W[-1]).argmax(axis=1)
+    assert (guesses == classes).mean() > 0.9
+    assert np.array_equal(W, train_softmax(X, classes, 3, seed=1))
+
+
+def test_classification_is_close_to_scikit_learns(data):
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    split = read_split(data / "classification/trec", most_rows=1500)
+    words = sorted({word.lower() for text in split.train.texts for word in text.split()})
+    rng = np.random.default_rng(0)
+    space = as_space(embits.WordVectors(words, rng.normal(size=(len(words), 32))))
+    task = prepare(split, space.lookup)
+    ours = evaluate_classification(space, task, seeds=(0, 1))
+    train, test = mean_vectors(task.train, space), mean_vectors(task.test, space)
+    center, scale = train.mean(axis=0), train.std(axis=0)
+    theirs = linear_model.LogisticRegression(C=0.1, max_iter=300)
+    theirs.fit((train - center) / scale, task.train.classes)
+    wanted = theirs.score((test - center) / scale, task.test.classes)
+    assert ours["accuracy"] == pytest.approx(wanted, abs=0.04)
+    assert 0 < ours["interval"] < 0.06
+
+
+# -- the comparison --------------------------------------------------------------------------------
+
+
+def test_a_comparison_goes_on_where_it_was_stopped(tmp_path, vectors, small_data):
+    def compare(say=None, methods=("lsh", "sign")):
+        data = DataFolder.at(small_data)
+        return Comparison(vectors, tmp_path, data, [32], methods, ("similarity",), say=say)
+
+    def stop(text):
+        if text == "sign-24: training":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compare(stop).run()
+    said = []
+    entries = compare(said.append).run()
+    assert [(e["method"], e["bits"]) for e in entries] == [("raw", 768), ("lsh", 32), ("sign", 24)]
+    assert not [text for text in said if text.startswith(("raw", "lsh"))]
+    assert entries == compare().run()
+    said.clear()
+    compare(said.append, ("lsh", "sign", "itq")).run()
+    assert {text.split(":")[0] for text in said} == {"itq-32"}
+
+
+def test_other_vectors_are_trained_anew(tmp_path, vectors, small_data):
+    def compare(vectors):
+        data = DataFolder.at(small_data)
+        return Comparison(vectors, tmp_path, data, [32], ["lsh"], ("similarity",)).run()
+
+    first = compare(vectors)
+    turned = embits.WordVectors(vectors.words, vectors.matrix[::-1])
+    assert compare(turned)[1]["similarity"] != first[1]["similarity"]
+
+
+def test_a_damaged_code_file_is_trained_anew(tmp_path, vectors):
+    def compare():
+        return Comparison(vectors, tmp_path, None, [32], ["lsh"], ("neighbors",))
+
+    before = compare().codes("lsh", 32).codes.copy()
+    (tmp_path / "codes/lsh-32.safetensors").write_bytes(b"damaged")
+    assert np.array_equal(compare().codes("lsh", 32).codes, before)
+
+
+# -- the report ------------------------------------------------------------------------------------
+
+
+class Tags(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.seen, self.open = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append(tag)
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+EVIL = "<script>alert('x')</script> | *w* \"q\" & [a](b)"
+
+
+def test_words_are_data_in_html_and_markdown():
+    blocks = [
+        Heading(EVIL, 1),
+        Text(EVIL),
+        Table([EVIL, "1"], [[EVIL, "*2.0*"], [f" {EVIL}", EVIL]], EVIL),
+        Picture("bits-x.png", b"png", EVIL),
+    ]
+    page = to_html(EVIL, blocks)
+    tags = Tags()
+    tags.feed(page)
+    assert not tags.open
+    assert "script" not in tags.seen
+    assert "<strong>2.0</strong>" in page
+    markdown = to_markdown(blocks, "figures")
+    assert "<script>" not in markdown.replace("\\<", "")
+    assert "**2.0**" in markdown
+    assert "\\| \\*w\\*" in markdown
+
+
+def test_a_report_holds_every_number_as_json_and_csv(tmp_path, vectors, small_data):
+    pytest.importorskip("matplotlib")
+    data = DataFolder.at(small_data)
+    comparison = Comparison(
+        vectors, tmp_path, data, [16, 32], ["lsh", "paper"],
+        ("similarity", "analogy", "neighbors", "reconstruction", "classification", "speed"),
+    )  # fmt: skip
+    entries = comparison.run()
+    raw, bits = as_space(vectors), BitSpace(comparison.codes("lsh", 32))
+    moved = moved_pairs(raw, bits, data.similarity(), n=3)
+    assert moved[0][0].moved >= moved[0][-1].moved > 0 > moved[1][0].moved
+    files = write_report(tmp_path, "T", entries, {"seed": 0}, moved=moved, notes=data.problems)
+    assert {f.name for f in files} >= {"report.md", "report.html", "results.json", "results.csv",
+                                       "similarity.png", "neighbors.png"}  # fmt: skip
+    kept = json.loads((tmp_path / "results.json").read_text())
+    assert kept["results"] == entries
+    with (tmp_path / "results.csv").open() as file:
+        rows = {(r["method"], r["bits"], r["score"]): r["value"] for r in csv.DictReader(file)}
+    score = entries[1]["classification"]["yelp_full"]["accuracy"]
+    assert float(rows["lsh", "16", "classification.yelp_full.accuracy"]) == score
+    text = (tmp_path / "report.md").read_text()
+    for part in ("Table 1", "Table 2", "Table 3", "Table 4", "Table 5", "Table 6", "Figure 1",
+                 "printed: LSH",
+                 "&nbsp;&nbsp;paper bin", "&nbsp;&nbsp;paper rec", "Yelp Full (± ", "yahoo",
+                 "NumPy", "lambda\\_reg=1.0"):  # fmt: skip
+        assert part in text
+    tags = Tags()
+    tags.feed((tmp_path / "report.html").read_text())
+    assert not tags.open
+    assert str(tmp_path) not in (tmp_path / "report.html").read_text()
+
+
+# -- pictures --------------------------------------------------------------------------------------
+
+
+def decoded(png):
+    """Palette numbers of a PNG, read by the letter of its specification."""
+    assert png[:8] == b"\x89PNG\r\n\x1a\n"
+    place, chunks = 8, {}
+    while place < len(png):
+        size, kind = struct.unpack(">I4s", png[place : place + 8])
+        body = png[place + 8 : place + 8 + size]
+        assert struct.unpack(">I", png[place + 8 + size :][:4])[0] == zlib.crc32(kind + body)
+        chunks[kind] = body
+        place += 12 + size
+    width, height, depth, colour = struct.unpack(">IIBB", chunks[b"IHDR"][:10])
+    assert (depth, colour) == (8, 3)
+    lines = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(height, width + 1)
+    assert not lines[:, 0].any()
+    return lines[:, 1:]
+
+
+def test_the_picture_shows_the_closest_above_and_the_furthest_below(bits):
+    rows = bit_rows(bits, "word5", n=20)
+    code = np.unpackbits(bits["word5"], count=100)
+    distances = (rows != code).sum(axis=1)
+    everyone = np.sort((np.unpackbits(bits.codes, axis=1, count=100) != code).sum(axis=1))
+    assert distances[:20].tolist() == everyone[1:21].tolist()
+    assert distances[20:].tolist() == everyone[-20:].tolist()
+    pixels = decoded(bit_picture(bits, ["word5"], n=20))
+    scale = pixels.shape[1] // 100
+    assert np.array_equal(pixels[: 20 * scale : scale, ::scale], rows[:20])
+    assert np.array_equal(pixels[-20 * scale :: scale, ::scale], rows[20:])
+
+
+# -- the verbs -------------------------------------------------------------------------------------
+
+
+def test_evaluate_prints_the_shape_that_the_design_promises(tmp_path, vectors, saved, small_data):
+    embits.write_vectors(tmp_path / "v.vec", vectors)
+    done = run("evaluate", saved, "--raw", tmp_path / "v.vec", "--data", small_data, "--json")
+    assert done.returncode == 0, done.stderr
+    raw, bits = json.loads(done.stdout)
+    assert (raw["bits"], bits["bits"], bits["file"]) == (32 * 24, 100, str(saved))
+    for entry in (raw, bits, bits["reconstruction"]):
+        assert set(entry["similarity"]["MEN"]) == {"spearman", "pairs", "oov"}
+        assert -1 <= entry["similarity"]["fisher_mean"] <= 1
+        assert 0 <= entry["classification"]["ag_news"]["accuracy"] <= 1
+    for kind in ("semantic", "syntactic"):
+        assert set(bits["analogy"][kind]) == {"accuracy", "questions", "oov"}
+    assert {"recall_at_10", "asymmetric_recall_at_10"} <= set(bits["neighbors"])
+    assert {"cosine", "mse"} <= set(bits["reconstruction"])
+    assert "note: SimLex is left out: looked for" in done.stderr
+
+
+def test_evaluate_holds_only_the_tasks_asked_for(saved, small_data):
+    done = run("evaluate", saved, "--tasks", "similarity", "--json",
+               env={"EMBITS_DATA": str(small_data), "PATH": ""})  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert set(json.loads(done.stdout)[0]) == {"file", "method", "bits", "words", "similarity"}
+
+
+def test_evaluate_without_data_says_what_to_do(saved):
+    done = run("evaluate", saved, env={"PATH": ""})
+    assert done.returncode == 1
+    assert "give --data DIR, or set EMBITS_DATA" in done.stderr
+    assert run("evaluate", saved, "--tasks", "juggling").returncode == 2
+
+
+def test_compare_and_picture_write_their_files(tmp_path, vectors, saved, small_data):
+    pytest.importorskip("matplotlib")
+    embits.write_vectors(tmp_path / "v.vec", vectors)
+    done = run("compare", tmp_path / "v.vec", "--bits", "16,32", "--methods", "lsh,sign",
+               "--tasks", "similarity,neighbors", "--data", small_data, "--report",
+               tmp_path / "r", "--json")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert [entry["bits"] for entry in json.loads(done.stdout)] == [768, 16, 32, 24]
+    assert (tmp_path / "r/report.html").exists()
+    assert run("compare", tmp_path / "v.vec", "--bits", "0", "--report", "x").returncode == 2
+    done = run("picture", saved, "word1", "word2", "-o", tmp_path / "p.png")
+    assert done.returncode == 0, done.stderr
+    assert decoded((tmp_path / "p.png").read_bytes()).shape[1] % 100 == 0
+    done = run("picture", saved, "wordx", "-o", tmp_path / "q.png")
+    assert done.returncode == 1
+    assert "did you mean" in done.stderr
+    assert not (tmp_path / "q.png").exists()

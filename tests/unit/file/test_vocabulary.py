@@ -1,0 +1,111 @@
+"""Words to rows and back, against a dict."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import embits
+from embits.words.vocabulary import RowNumbers, Vocabulary
+
+words = st.lists(st.text(max_size=12), unique=True, max_size=60)
+
+
+@given(words, st.text(max_size=12))
+def test_a_vocabulary_is_a_dict_and_a_list(words, other):
+    vocabulary = Vocabulary.from_words(words)
+    rows = {word: row for row, word in enumerate(words)}
+    assert list(vocabulary) == words
+    assert len(vocabulary) == len(words)
+    assert [vocabulary.find(word) for word in words] == list(range(len(words)))
+    assert vocabulary.find(other) == rows.get(other)
+    assert (other in vocabulary) == (other in rows)
+    assert vocabulary[::-2] == words[::-2]
+    vocabulary.verify()
+
+
+def test_it_costs_its_text_and_8_bytes_a_word():
+    vocabulary = Vocabulary.from_words([f"word{i}" for i in range(1000)])
+    size = vocabulary.ends.nbytes + vocabulary.order.nbytes
+    assert size == 8 * len(vocabulary)
+
+
+def test_a_word_that_appears_twice_is_refused_with_both_rows():
+    with pytest.raises(embits.InputError, match="'b' appears twice: in rows 1 and 3"):
+        Vocabulary.from_words(["a", "b", "c", "b"])
+
+
+def test_words_that_cannot_be_utf8_are_refused_and_never_found():
+    with pytest.raises(embits.InputError, match="UTF-8"):
+        Vocabulary.from_words(["a", "\ud800"])
+    with pytest.raises(embits.InputError, match="strings"):
+        Vocabulary.from_words([1, 2])
+    assert Vocabulary.from_words(["a"]).find("\ud800") is None
+
+
+def edits(a, b):
+    """Edits by the book: a byte put in, taken out or replaced, or two neighbors swapped."""
+    table = np.add.outer(np.arange(len(a) + 1), np.arange(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        for j, y in enumerate(b, 1):
+            ways = [table[i - 1, j] + 1, table[i, j - 1] + 1, table[i - 1, j - 1] + (x != y)]
+            if i > 1 and j > 1 and a[i - 2 : i] == b[j - 2 : j][::-1]:
+                ways.append(table[i - 2, j - 2] + 1)
+            table[i, j] = min(ways)
+    return table[-1, -1]
+
+
+@given(
+    st.lists(st.text("abü", max_size=8), unique=True, max_size=40),
+    st.text("abü", min_size=1, max_size=8),
+)
+def test_near_spellings_are_those_with_the_fewest_edits_then_the_first_rows(words, word):
+    if word in words:
+        words.remove(word)
+    limit = 1 if len(word.encode()) <= 4 else 2
+    distances = [edits(w.encode(), word.encode()) for w in words]
+    near = sorted((d, row) for row, d in enumerate(distances) if d <= limit)
+    suggestions = Vocabulary.from_words(words).suggest(word, most=5)
+    cases = [w for w in suggestions if w in {word.upper(), word.title(), word.capitalize()}]
+    expected = [words[row] for _, row in near if words[row] not in cases]
+    assert [w for w in suggestions if w not in cases] == expected[: 5 - len(cases)]
+
+
+def test_two_swapped_letters_are_one_edit():
+    vocabulary = Vocabulary.from_words(["queens", "the", "queen", "tea"])
+    assert vocabulary.suggest("teh") == ["the", "tea"]
+    assert vocabulary.suggest("quene")[0] == "queen"
+
+
+def test_another_letter_case_is_the_first_suggestion():
+    vocabulary = Vocabulary.from_words(["BERLIM", "berlin"])
+    assert vocabulary.suggest("BERLIN") == ["berlin", "BERLIM"]
+
+
+def test_damaged_arrays_give_format_errors_and_nothing_else():
+    good = Vocabulary.from_words(["one", "two", "three"])
+    damaged = [
+        (good.text, np.array([9, 3, 11], "u4"), good.order),
+        (good.text, np.array([3, 6, 2**31], "u4"), good.order),
+        (good.text, good.ends, np.array([7, 8, 9], "u4")),
+        (good.text, good.ends, np.array([0, 0, 0], "u4")),
+        (np.full_like(good.text, 0xFF), good.ends, good.order),
+    ]
+    for arrays in damaged:
+        with pytest.raises(embits.FormatError):
+            Vocabulary(*arrays).verify()
+        broken = Vocabulary(*arrays)
+        for ask in (lambda v: v.find("two"), lambda v: v.suggest("tw"), lambda v: list(v)):
+            try:
+                ask(broken)
+            except embits.FormatError:
+                continue
+
+
+def test_rows_without_words_go_by_their_number():
+    rows = RowNumbers(12)
+    assert list(rows)[:3] == ["0", "1", "2"]
+    assert rows[-1] == "11"
+    assert [rows.find(w) for w in ("0", "11", "12", "-1", "01", "x", "²", "9" * 99)] == [
+        0, 11, None, None, None, None, None, None,
+    ]  # fmt: skip

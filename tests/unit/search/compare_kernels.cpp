@@ -1,0 +1,70 @@
+// Compares a processor's own kernels with the portable ones: every width from 1 to 1,100 bits,
+// unaligned starts, limits that let all, some or no rows by. Ends with 0 when all are equal.
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "search/kernels.h"
+
+using namespace embits;
+
+namespace {
+
+uint64_t state = 88172645463325252u;
+uint64_t random_word() {  // xorshift64
+    state ^= state << 13;
+    state ^= state >> 7;
+    return state ^= state << 17;
+}
+
+// Some bytes random and some zero, so that distances of every size occur.
+std::vector<uint8_t> random_bytes(size_t n) {
+    std::vector<uint8_t> bytes(n);
+    const uint64_t rare = random_word() % 8;
+    for (uint8_t& byte : bytes)
+        if (random_word() % 8 >= rare) byte = static_cast<uint8_t>(random_word());
+    return bytes;
+}
+
+bool same(const std::vector<Hit>& a, const std::vector<Hit>& b) {
+    return a.size() == b.size() &&
+           (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(Hit)) == 0);
+}
+
+bool equal_at(const Kernels& kernels, size_t n, size_t width, uint32_t limit) {
+    const size_t start = random_word() % 64;
+    const std::vector<uint8_t> memory = random_bytes(start + n * width);
+    const std::vector<uint8_t> query = random_bytes((1 + kPlanes) * width);
+    const WeightedQuery weighted{query.data(), query.data() + width};
+    const auto hits = [&](const Kernels& table, bool weigh) {
+        std::vector<Hit> found(n);
+        const uint8_t* codes = memory.data() + start;
+        found.resize(
+            weigh ? table.weighted_below(codes, n, width, weighted, 8 * limit, found.data())
+                  : table.below(codes, n, width, query.data(), limit, found.data()));
+        return found;
+    };
+    return same(hits(kernels, false), hits(kPortable, false)) &&
+           same(hits(kernels, true), hits(kPortable, true));
+}
+
+}  // namespace
+
+int main() {
+    size_t compared = 0;
+    for (auto table = available_kernels(); *table; ++table)
+        for (size_t width = 1; width <= 138; ++width)
+            for (size_t n : {0, 1, 3, 64, 257}) {
+                const uint32_t some = static_cast<uint32_t>(4 * width);
+                for (uint32_t limit : {0u, some, 2 * some + 1, 1u << 28}) {
+                    if (!equal_at(**table, n, width, limit)) {
+                        std::printf("%s differs: width %zu, n %zu, limit %u\n", (*table)->name,
+                                    width, n, limit);
+                        return 1;
+                    }
+                    ++compared;
+                }
+            }
+    std::printf("%s equals portable in %zu comparisons\n", kernels().name, compared);
+    return 0;
+}

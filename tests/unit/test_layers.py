@@ -1,0 +1,56 @@
+"""Dependencies point one way: what `make lint` cannot see of it."""
+
+import ast
+import sys
+from pathlib import Path
+
+import embits
+
+SOURCES = Path(embits.__file__).parent
+# Steps further on: what stands before them may import them when called, and not before.
+LATER = ("embits.evaluation", "embits.integrations", "embits.page", "embits.cli")
+
+
+def top_level_imports(path):
+    """(module, name) of what a source imports when it is itself imported."""
+    nodes = list(ast.parse(path.read_text()).body)
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.ImportFrom):
+            yield from ((node.module, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, None) for alias in node.names)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            nodes += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
+
+
+def test_steps_further_on_are_imported_only_when_called():
+    for path in SOURCES.rglob("*.py"):
+        place = "embits." + ".".join(path.relative_to(SOURCES).with_suffix("").parts)
+        if place.startswith((*LATER, "embits.__main__")):
+            continue
+        for module, _ in top_level_imports(path):
+            assert not str(module).startswith(LATER), f"{place} imports {module}"
+
+
+def test_only_modules_are_taken_from_the_package_itself():
+    modules = {path.stem for path in SOURCES.glob("*.py")} | {"_core", "search"}
+    for path in SOURCES.rglob("*.py"):
+        for module, name in top_level_imports(path):
+            assert module != "embits" or name in modules, f"{path}: from embits import {name}"
+
+
+def test_extras_are_imported_when_called_or_behind_a_module_that_is():
+    allowed = set(sys.stdlib_module_names) | {"embits", "numpy", "click"}
+    for path in SOURCES.rglob("*.py"):
+        if path.stem.startswith("_") and not path.stem.startswith("__"):
+            continue  # a private module, there to be imported late
+        if path.parent.name == "ray":
+            continue  # all of it is behind Ray, which brings pyarrow
+        for module, _ in top_level_imports(path):
+            outside = str(module).split(".")[0]
+            wraps = outside == path.stem  # psycopg.py: the one place that knows the package
+            assert outside in allowed or wraps, f"{path} imports {outside} when it is imported"
+            assert outside != "click" or "cli" in path.parts, f"{path} imports click"
