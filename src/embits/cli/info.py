@@ -41,7 +41,7 @@ def command(file: Path | None, cpu: bool, as_json: bool) -> None:
 
 def describe(path: Path, bits: BinaryVectors) -> dict[str, Any]:
     """The facts of `info --json`."""
-    size = path.stat().st_size
+    size = size_on_disk(path)
     float_bytes = len(bits) * bits.dims * 4
     return {
         "words": len(bits),
@@ -55,6 +55,12 @@ def describe(path: Path, bits: BinaryVectors) -> dict[str, Any]:
         "params": bits.coder.get_params(),
         "subwords": bits.subwords is not None,
     }
+
+
+def size_on_disk(path: Path) -> int:
+    """Bytes of a file, or of the files in a folder."""
+    files = path.iterdir() if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files)
 
 
 def _show(facts: dict[str, Any]) -> None:

@@ -49,6 +49,7 @@ class Cluster:
 
     address: str
     column: str | None
+    ids: str | None
     keep: list[str] | None
     workers: int | None
     overwrite: bool
@@ -96,6 +97,7 @@ class Cluster:
                 coder(integration),
                 output,
                 column=self.column,
+                ids=self.ids,
                 keep=self.keep,
                 on_bad="skip" if skip_bad else "raise",
                 workers=self.workers,
@@ -122,19 +124,21 @@ def ray_options(command: Command) -> Command:
         ray: bool,
         ray_address: str | None,
         column: str | None,
+        ids: str | None,
         keep: str | None,
         workers: int | None,
         overwrite: bool,
         **others: Any,
     ) -> Any:
-        if not ray and (ray_address or column or keep is not None or workers or overwrite):
+        if not ray and (ray_address or column or ids or keep is not None or workers or overwrite):
             raise click.UsageError(
-                "--ray-address, --column, --keep, --workers and --overwrite go with --ray"
+                "--ray-address, --column, --ids, --keep, --workers and --overwrite go with --ray"
             )
         if ray and (others.get("limit") or others.get("words_file")):
             raise click.UsageError("--limit and --words do not go with --ray")
         names = None if keep is None else [name for name in keep.split(",") if name]
-        cluster = Cluster(ray_address or LOCAL, column, names, workers, overwrite) if ray else None
+        address = ray_address or LOCAL
+        cluster = Cluster(address, column, ids, names, workers, overwrite) if ray else None
         return command(cluster=cluster, **others)
 
     for option in (
@@ -145,6 +149,7 @@ def ray_options(command: Command) -> Command:
         click.option(
             "--keep", metavar="A,B", help="With --ray: columns to keep [default: all others]."
         ),
+        click.option("--ids", metavar="NAME", help="With --ray: the column of ids."),
         click.option("--column", metavar="NAME", help="With --ray: the column of vectors."),
         click.option(
             "--ray-address", metavar="ADDRESS",
