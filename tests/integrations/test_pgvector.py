@@ -287,8 +287,8 @@ def test_questions_that_do_not_fit_are_refused(connection, postgres, bits):
     other = embits.RandomHyperplanes(n_bits=64).fit(np.eye(3))
     for query, coder, message in [
         (np.zeros(5, np.uint8), None, "5 bytes wide, the codes 13"),
-        (np.full(13, 255, np.uint8), None, "bits set beyond its 100"),
-        (np.zeros(24), None, "give the coder"),
+        (np.full(13, 255, np.uint8), None, "bits set after its 100"),
+        (np.zeros(24), None, "pass the coder"),
         (np.zeros(3), other, "makes 64 bits, the table holds 100"),
         (np.zeros((2, 13), np.uint8), None, "2 dimensions"),
         (600, None, "no row 600"),
@@ -337,7 +337,7 @@ def test_a_user_who_may_not_enable_pgvector_is_told_so(connection, postgres, bit
     connection.execute("drop extension if exists vector; drop role if exists plain")
     connection.execute("create role plain login; grant usage, create on schema public to plain")
     address = postgres.replace("postgres:@", "plain:@")
-    with pytest.raises(DatabaseError, match='have its owner run "create extension vector"'):
+    with pytest.raises(DatabaseError, match='ask the owner to run "create extension vector"'):
         export(bits, "pgvector", address)
     export(bits, "pgvector", address, index=False)  # and needs none without an index
     assert pgvector.nearest(connection, "word7", 3) == expected(bits, 7, 3)

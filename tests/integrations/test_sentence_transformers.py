@@ -124,7 +124,7 @@ def test_codes_that_do_not_fit_are_refused(codes, options, message):
 def test_embeddings_that_cannot_be_quantized_are_refused():
     for embeddings, precision, message in (
         (X, "int8", "precision is 'int8'"),
-        (np.zeros((2, 8), "i1"), "binary", "quantized already"),
+        (np.zeros((2, 8), "i1"), "binary", "already quantized"),
         (np.array([[1, np.nan]]), "ubinary", "row 0 of the vectors contains NaN"),
     ):
         with pytest.raises(embits.InputError, match=message):
