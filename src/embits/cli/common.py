@@ -9,15 +9,14 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import click
 
+from embits.arrays import Progress
 from embits.cli.completing import BITS_FILE, words_of_file
 from embits.cli.completing import FILE as FILE  # the verbs take it from here
 from embits.vectors import WordVectors
-
-Progress: TypeAlias = Callable[[int, int], None]
 
 # What steers a terminal: control characters, and those that turn the direction of writing.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

@@ -14,6 +14,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import unit_rows
 from embits.binary_vectors import BinaryVectors, load
 from embits.cli.common import json_option, megabytes, print_json, progress_bar, table
 from embits.cli.completing import FOLDER
@@ -64,7 +65,7 @@ def command(output: Path, method: str, as_json: bool) -> None:
         made[n_bits] = load(path)
         facts.append({"bits": n_bits, "file": str(path), "bytes": path.stat().st_size,
                       "seconds": round(seconds, 2)})  # fmt: skip
-    floats = vectors.matrix / np.linalg.norm(vectors.matrix, axis=1, keepdims=True)
+    floats = unit_rows(vectors.matrix)
     speed = _speed(made, floats)
     if as_json:
         print_json({"words": len(vectors), "dims": vectors.dims, "files": facts, "speed": speed})

@@ -9,7 +9,7 @@ import click
 from embits.binary_vectors import load
 from embits.cli.common import file_argument, json_option, output_option, print_json, words_argument
 from embits.evaluation.report.picture import N_WORDS, bit_picture
-from embits.file.atomic import replacing
+from embits.file.atomic import atomic_write
 
 
 @click.command()
@@ -30,7 +30,7 @@ def command(file: Path, words: tuple[str, ...], output: Path, n: int, as_json: b
     embits picture glove.safetensors queen automobile jupiter man -o figure.png
     """
     png = bit_picture(load(file), words, n)
-    with replacing(output) as target:
+    with atomic_write(output) as target:
         target.write(png)
     if as_json:
         print_json({"file": str(output), "words": list(words), "bytes": len(png)})
