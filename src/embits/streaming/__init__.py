@@ -27,7 +27,6 @@ from embits.readers.words_sidecar import Words
 from embits.streaming.checkpoint import Checkpoint, Stage
 from embits.streaming.identity import coder_identity, file_identity, words_identity
 from embits.streaming.passes import Survey, encode, gather, read_vocabulary, spooled, survey
-from embits.words.vocabulary import RowNumbers
 
 __all__ = ["StepProgress", "binarize_in_blocks", "binarize_to_file", "encode_to_file"]
 
