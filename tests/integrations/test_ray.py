@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import embits
-from tests.conftest import clustered
+from tests.support.vectors import clustered
 
 ray = pytest.importorskip("ray")
 pa = pytest.importorskip("pyarrow")

@@ -14,7 +14,7 @@ import pytest
 
 import embits
 from embits.file import atomic
-from tests.conftest import clustered
+from tests.support.vectors import clustered
 
 KILLS = 300
 

@@ -24,7 +24,7 @@ from embits.errors import InputError, ReadError, ReadWarning
 from embits.readers import blocks as reader_blocks
 from embits.readers import open_blocks, source
 from embits.streaming import checkpoint
-from tests.conftest import clustered
+from tests.support.vectors import clustered
 
 QUICK = {
     "near-lossless": {"steps": 10},

@@ -16,8 +16,8 @@ import pytest
 
 import embits
 from embits.cli import demo
-from tests.conftest import clustered
 from tests.support.program import run
+from tests.support.vectors import clustered
 
 
 @pytest.fixture(scope="module")
