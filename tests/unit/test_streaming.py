@@ -292,7 +292,7 @@ def save(self, *args, **kwargs):
     real(self, *args, **kwargs)
     if left < 0:
         os.kill(os.getpid(), end)
-checkpoint.Stage.save = keep
+checkpoint.Stage.save = save
 sys.argv = ["embits", *sys.argv[1:]]
 embits.cli.main()
 """
