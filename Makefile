@@ -63,6 +63,12 @@ docs: $(VENV)/test
 	$(BIN)/python -m mkdocs build --strict
 	@echo "the docs are in site/: open site/index.html"
 
+# Draw the figures of the docs again from the stored runs, and write the README's numbers.
+figures: $(VENV)/test $(VENV)/demo
+	for name in results quality near_lossless search method; do \
+	  $(BIN)/python docs/figures/$$name.py || exit 1; done
+	$(BIN)/python benchmarks/readme_numbers.py
+
 # PyTorch is several gigabytes, so these are not part of `make test`.
 test-gpu: $(VENV)/test
 	$(BIN)/python -m pip install --quiet --editable '.[gpu]' triton

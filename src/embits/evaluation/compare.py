@@ -84,7 +84,7 @@ class Comparison:
             try:
                 entries.append(self._kept(name, lambda m=method, n=n_bits: self._entry(m, n)))  # type: ignore[misc]
             except EmbitsError as error:  # one method's failure is not the others'
-                self._say(f"{name} is left out: {error}")
+                self._say(f"{name} skipped: {error}")
         return entries
 
     def codes(self, method: str, n_bits: int) -> BinaryVectors:
