@@ -264,7 +264,7 @@ def test_a_reader_keeps_the_file_it_opened_whatever_is_saved_over_it(tmp_path, o
 
 def test_an_interrupt_leaves_nothing(tmp_path):
     def interrupted(stop):
-        with atomic.replacing(tmp_path / "f") as file:
+        with atomic.atomic_write(tmp_path / "f") as file:
             file.write(b"half")
             raise stop
 
