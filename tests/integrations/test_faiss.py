@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import embits
 from embits.integrations import export
 from embits.search import top_k
-from tests.conftest import clustered
+from tests.support.vectors import clustered
 
 pytest.importorskip("faiss")
 import faiss

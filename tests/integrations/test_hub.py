@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import embits
 from embits.coders import METHODS
 from embits.integrations.hugging_face import card as model_card
-from tests.conftest import clustered
 from tests.support import hub_server
+from tests.support.vectors import clustered
 
 X = clustered(60, 12)
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import embits
 from embits.errors import DatabaseError, InputError, UnknownWordError
 from embits.integrations import export
-from tests.conftest import clustered
 from tests.support.codes import expected, of_codes, random_codes
+from tests.support.vectors import clustered
 
 psycopg = pytest.importorskip("psycopg")
 pgvector = pytest.importorskip("embits.integrations.pgvector")

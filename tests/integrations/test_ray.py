@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import embits
-from tests.conftest import clustered
+from tests.support.vectors import clustered
 
 ray = pytest.importorskip("ray")
 pa = pytest.importorskip("pyarrow")
@@ -26,6 +26,7 @@ from embits.integrations import ray as on_ray  # noqa: E402
 from embits.integrations.parquet import read_codes, read_column  # noqa: E402
 from embits.integrations.ray import pieces  # noqa: E402
 
+pytestmark = pytest.mark.slow
 DIMS = 24
 
 

@@ -16,7 +16,7 @@ from embits.integrations.sentence_transformers import (
     quantize_embeddings,
     sign_coder,
 )
-from tests.conftest import clustered
+from tests.support.vectors import clustered
 
 X = clustered(300, 40)
 floats = hnp.arrays(

@@ -23,7 +23,7 @@ from embits.file import store
 from embits.page import write_page
 from embits.page.folder import PageFolder
 from embits.page.server import serve
-from tests.unit.file.test_store import resigned
+from tests.support.damage import resigned
 
 HERE = Path(__file__).parent
 GOLDEN = HERE.parent / "golden"

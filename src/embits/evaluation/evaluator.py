@@ -26,6 +26,8 @@ from embits.vectors import WordVectors
 
 TASKS = ("similarity", "analogy", "neighbors", "reconstruction", "classification", "speed")
 """What can be scored, in the order of the reports."""
+DATA_TASKS = frozenset({"similarity", "analogy", "classification"})
+"""Tasks that read data sets."""
 Say = Callable[[str], None]
 
 
@@ -56,7 +58,7 @@ class Evaluator:
         unknown = set(self.tasks) - set(TASKS)
         if unknown:
             raise InputError(f"there is no task {min(unknown)!r}; there are {', '.join(TASKS)}")
-        if data is None and {"similarity", "analogy", "classification"} & set(self.tasks):
+        if data is None and DATA_TASKS & set(self.tasks):
             data = DataFolder.at(None)
         self.data = data
         self.raw = None if raw is None else float_space(raw)

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from embits.coders import Coder, coder_class
 from embits.errors import FormatError, InputError, MissingExtraError, ReadError
-from embits.file import store
-from embits.file.contents import Parts, from_contents
+from embits.file import contents
+from embits.file.contents import Parts
 from embits.vectors import as_words
 from embits.words.vocabulary import RowNumbers, Vocabulary
 
@@ -134,7 +134,7 @@ def read_coder(folder: str | os.PathLike[str]) -> Coder:
         except FileNotFoundError:
             raise FormatError(f"{folder}: damaged: it has no {CODER}") from None
         try:
-            mapped = from_contents(store.open_file(copy, verify=True))[2]
+            mapped = contents.read_coder(copy, verify=True)
         except FormatError as error:
             reason = str(error).removeprefix(f"{copy}: ")
             raise FormatError(f"{folder}: {CODER}: {reason}") from None

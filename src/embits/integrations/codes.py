@@ -7,6 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryVectors
+from embits.bits import has_padding_bits
 from embits.coders import Coder
 from embits.errors import InputError
 from embits.vectors import as_words
@@ -25,8 +26,7 @@ def from_codes(codes: NDArray[Any], coder: Coder, ids: Any = None) -> BinaryVect
         InputError: The codes do not have the coder's width, or there are not as many ids.
     """
     checked = coder.check_codes(codes)
-    padding = (1 << (-coder.n_bits_ % 8)) - 1
-    if (checked[:, -1] & padding).any():
+    if has_padding_bits(checked, coder.n_bits_):
         raise InputError(f"codes have bits set past the coder's {coder.n_bits_} bits")
     words = RowNumbers(len(checked)) if ids is None else Vocabulary.from_words(as_words(ids))
     return BinaryVectors(words, checked, coder)

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import Progress, blocks
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
-from embits.coders.base import blocks
 from embits.errors import InputError, MissingExtraError, ReadError
-from embits.file.atomic import replacing
-from embits.integrations import Facts, Progress
+from embits.file.atomic import atomic_write
+from embits.integrations import Facts
 from embits.integrations.codes import from_codes
 from embits.integrations.words_sidecar import read_words_sidecar, write_words_sidecar
 from embits.search.arguments import packed_codes
@@ -152,7 +152,7 @@ def export(
     settings = {name: value for name, value in given.items() if value is not None}
     index = to_faiss(bits, kind, progress=progress, seed=seed, **settings)
     faiss, path = _faiss(), Path(target)
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         faiss.write_index_binary(index, faiss.PyCallbackIOWriter(file.write, 1 << 20))
         write_words_sidecar(path, bits.words)
     used = {"nlist": index.nlist, "nprobe": index.nprobe} if kind == "ivf" else {}

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import Progress, blocks
 from embits.binary_vectors import BinaryVectors
-from embits.coders.base import blocks
 from embits.errors import InputError
-from embits.file.atomic import replacing
-from embits.integrations import Facts, Progress
+from embits.file.atomic import atomic_write
+from embits.integrations import Facts
 
 INTEGER_BITS = 64
 # The programs read a word into 256 bytes, with a zero at the end, and do not check its length.
@@ -44,7 +44,7 @@ def export(bits: BinaryVectors, target: str, *, progress: Progress | None = None
                 f"the word {word[:40]!r} of row {row} cannot be written to the paper's format: "
                 f"words are 1 to {MAX_WORD_BYTES} bytes without white space"
             )
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(f"{len(bits)} {width}\n".encode())
         for rows in blocks(len(bits)):
             integers = _integers(bits.codes[rows]).tolist()

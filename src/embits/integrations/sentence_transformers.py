@@ -13,10 +13,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import to_numpy
+from embits.arrays import blocks, to_numpy
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder, SignBits
-from embits.coders.base import blocks
 from embits.errors import InputError
 from embits.integrations.codes import from_codes
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from embits.errors import InputError
-from embits.file.atomic import replacing
+from embits.file.atomic import atomic_write
 
 MARKER = "embits-page.json"
 _COPY_BYTES = 1 << 30
@@ -49,7 +49,7 @@ class PageFolder:
         """Write one file."""
         path = self.folder / name
         path.parent.mkdir(exist_ok=True)
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             file.write(content)
 
     def copy(self, source: Path, name: str) -> None:
@@ -61,7 +61,7 @@ class PageFolder:
         path = self.folder / name
         if path.exists():
             return
-        with source.open("rb") as original, replacing(path) as copy:
+        with source.open("rb") as original, atomic_write(path) as copy:
             _clone(original, copy)
             copy.flush()
             if _sha256(Path(copy.name)) != self.new[name]:

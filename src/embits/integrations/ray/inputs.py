@@ -12,9 +12,9 @@ import pyarrow as pa
 import ray
 import ray.data
 
+from embits.arrays import Progress
 from embits.errors import InputError, ReadError
 from embits.file.parquet_codes import CODE
-from embits.integrations import Progress
 from embits.integrations.ray.columns import check_id_column, vector_column
 from embits.integrations.ray.pieces import ROWS_AT_ONCE, ParquetFiles, PieceReader, Run, Step
 from embits.integrations.ray.target import CodeSink, Part, PartWriter, write_piece

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from embits._version import __version__
+from embits.arrays import Progress
 from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError
-from embits.file.atomic import replacing
-from embits.integrations import Facts, Progress
+from embits.file.atomic import atomic_write
+from embits.integrations import Facts
 from embits.integrations.sqlite.database import (
     APPLICATION,
     MAX_BITS,
@@ -56,7 +57,7 @@ def export(bits: BinaryVectors, target: str, *, progress: Progress | None = None
             f"sqlite-vec holds at most {MAX_BITS:,} bits, the codes have {bits.n_bits:,}"
         )
     check_replaceable(path)
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         try:
             # The file is temporary until it is renamed: no journal and no locks are needed.
             connection = open_database(Path(file.name), "rw&nolock=1")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from embits.binary_vectors import BinaryVectors
+from embits.bits import packed_width
 from embits.coders import Coder
 from embits.errors import FormatError, InputError, UnknownWordError
 from embits.integrations.codes import from_codes
@@ -68,7 +69,7 @@ def read(source: str | os.PathLike[str] | Any, coder: Coder) -> BinaryVectors:
                 f"the coder makes {coder.n_bits_} bits, the database holds {facts['bits']}"
             )
         blob = b"".join(row[0] for row in connection.execute("select code from codes order by id"))
-        width = -(-facts["bits"] // 8)
+        width = packed_width(facts["bits"])
         if len(blob) != width * facts["rows"]:
             raise FormatError(f"damaged: {len(blob)} bytes of codes for {facts['rows']} rows")
         codes = reverse_bits(np.frombuffer(blob, dtype=np.uint8).reshape(-1, width))
