@@ -26,6 +26,7 @@ from embits.integrations import ray as on_ray  # noqa: E402
 from embits.integrations.parquet_codes import read_codes, read_column  # noqa: E402
 from embits.integrations.ray import pieces  # noqa: E402
 
+pytestmark = pytest.mark.slow
 DIMS = 24
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
+from embits.arrays import unit_rows
 from embits.binary_vectors import BinaryVectors, load
 from embits.cli.options import (
     FILE,
@@ -66,8 +66,8 @@ def command(
     with tempfile.TemporaryDirectory() as folder, progress_bar("timing", quiet=as_json):
         for path, binary in _columns(opened, bits, floats, Path(folder)):
             contenders += bit_contenders(path, binary, threads)
-        unit = floats / np.maximum(np.linalg.norm(floats, axis=1, keepdims=True), 1e-30)
-        contenders += float_contenders(raw, unit.astype(np.float32), threads)
+        unit = unit_rows(floats)
+        contenders += float_contenders(raw, unit, threads)
         measure(contenders, len(first))
     facts = {"words": len(first), "dims": first.dims, "threads": threads, "simd": simd(),
              "times": [_as_dict(c) for c in contenders]}  # fmt: skip

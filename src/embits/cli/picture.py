@@ -16,7 +16,7 @@ from embits.cli.options import (
 )
 from embits.cli.output import print_json
 from embits.evaluation.report.picture import N_WORDS, bit_picture
-from embits.file.atomic import replacing
+from embits.file.atomic import atomic_write
 
 
 @click.command()
@@ -43,7 +43,7 @@ def command(file: Path, words: tuple[str, ...], output: Path, n: int, as_json: b
     """
     check_output(output)
     png = bit_picture(load(file), words, n)
-    with replacing(output) as target:
+    with atomic_write(output) as target:
         target.write(png)
     if as_json:
         print_json({"file": str(output), "words": list(words), "bytes": len(png)})

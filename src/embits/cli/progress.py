@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
 
-Progress: TypeAlias = Callable[[int, int], None]
+from embits.arrays import Progress
 
 
 @contextlib.contextmanager

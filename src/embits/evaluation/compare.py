@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from embits._version import __version__
+from embits.arrays import blocks
 from embits.binary_vectors import BinaryVectors, load
 from embits.coders import METHODS, coder_class
-from embits.coders.base import blocks
 from embits.errors import EmbitsError, FormatError, InputError
 from embits.evaluation.data.folder import DataFolder
 from embits.evaluation.evaluator import TASKS, Evaluator
 from embits.evaluation.report.results import jsonable
-from embits.file.atomic import replacing
+from embits.file.atomic import atomic_write
 from embits.jobs import binarize
 from embits.vectors import WordVectors
 
@@ -110,7 +110,7 @@ class Comparison:
             progress=lambda done, total: self._say(f"{method}-{n_bits}: training {done}/{total}"),
             **params,
         )
-        bits.save(path)
+        bits.save(path, overwrite=True)
         seconds = round(time.perf_counter() - start, 2)
         _write_json(note, {"settings": wanted, "seconds": seconds})
         return load(path)
@@ -193,5 +193,5 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _write_json(path: Path, value: Any) -> None:
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())

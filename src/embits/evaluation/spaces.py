@@ -9,8 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import unit_rows
 from embits.binary_vectors import BinaryVectors
-from embits.coders.base import blocks, unpack
+from embits.bits import unpack
 from embits.evaluation.lookup import Lookup
 from embits.vectors import WordVectors
 from embits.words.vocabulary import RowNumbers, Vocabulary
@@ -121,13 +122,3 @@ def same_words(a: Sequence[str], b: Sequence[str]) -> bool:
     if isinstance(a, Vocabulary) and isinstance(b, Vocabulary):
         return bool(np.array_equal(a.text, b.text) and np.array_equal(a.ends, b.ends))
     return all(x == y for x, y in zip(a, b, strict=True))
-
-
-def unit_rows(matrix: NDArray[Any]) -> NDArray[np.float32]:
-    """Rows divided by their length; zero rows stay zero."""
-    unit = np.empty(matrix.shape, dtype=np.float32)
-    for rows in blocks(len(matrix)):
-        block = matrix[rows].astype(np.float32, copy=False)
-        lengths = np.linalg.norm(block, axis=1, keepdims=True)
-        np.divide(block, np.where(lengths, lengths, 1), out=unit[rows])
-    return unit

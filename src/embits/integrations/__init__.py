@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from embits.arrays import Progress
 from embits.errors import InputError
 
 if TYPE_CHECKING:
     from embits.binary_vectors import BinaryVectors
 
-Progress: TypeAlias = Callable[[int, int], None]
 Facts: TypeAlias = dict[str, Any]
 
 EXPORTERS = {

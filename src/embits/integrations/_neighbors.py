@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.bits import has_padding_bits, packed_width
 from embits.coders import Coder
 from embits.errors import InputError
 from embits.search.arguments import packed_queries
@@ -34,11 +35,11 @@ def query_code(query: Any, n_bits: int, coder: Coder | None) -> NDArray[np.uint8
     if query.dtype != np.uint8:
         if coder is None:
             raise InputError("the query is floats: give the coder that made the codes as well")
-        query = coder.pack(query[np.newaxis])[0]
+        query = coder.encode(query[np.newaxis])[0]
         if coder.n_bits_ != n_bits:
             raise InputError(f"the coder makes {coder.n_bits_} bits, the table holds {n_bits}")
-    code = packed_queries(query, -(-n_bits // 8))
-    if n_bits % 8 and code[-1] & (0xFF >> n_bits % 8):
+    code = packed_queries(query, packed_width(n_bits))
+    if has_padding_bits(code, n_bits):
         raise InputError(f"the query has bits set beyond its {n_bits}")
     return code
 

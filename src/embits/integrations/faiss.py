@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import Progress, blocks
 from embits.binary_vectors import BinaryVectors
+from embits.bits import has_padding_bits
 from embits.coders import Coder
-from embits.coders.base import blocks
 from embits.errors import InputError, MissingExtraError, ReadError
-from embits.file.atomic import replacing
-from embits.integrations import Facts, Progress
+from embits.file.atomic import atomic_write
+from embits.integrations import Facts
 from embits.integrations.words_sidecar import read_words_beside, write_words_beside
 from embits.search.arguments import packed_codes
 from embits.words.vocabulary import RowNumbers, Vocabulary
@@ -130,8 +131,7 @@ def from_faiss(index: Any, coder: Coder, words: Iterable[str] | None = None) -> 
         ReadError: FAISS cannot read the file.
     """
     codes = coder.check_codes(codes_from_faiss(index))
-    padding = (1 << (-coder.n_bits_ % 8)) - 1
-    if (codes[:, -1] & padding).any():
+    if has_padding_bits(codes, coder.n_bits_):
         raise InputError(f"the index holds codes of more than the coder's {coder.n_bits_} bits")
     if words is None and isinstance(index, str | os.PathLike):
         words = read_words_beside(Path(index))
@@ -165,7 +165,7 @@ def export(
     settings = {name: value for name, value in given.items() if value is not None}
     index = to_faiss(bits, kind, progress=progress, seed=seed, **settings)
     faiss, path = _faiss(), Path(target)
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         faiss.write_index_binary(index, faiss.PyCallbackIOWriter(file.write, 1 << 20))
         write_words_beside(path, bits.words)
     used = {"nlist": index.nlist, "nprobe": index.nprobe} if kind == "ivf" else {}

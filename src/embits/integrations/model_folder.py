@@ -19,7 +19,7 @@ from typing import Any
 from embits.binary_vectors import BinaryVectors, load
 from embits.errors import FormatError
 from embits.file import store
-from embits.file.atomic import replacing
+from embits.file.atomic import atomic_write
 from embits.integrations import model_card
 
 MODEL, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
@@ -102,5 +102,5 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 
 def _write_text(path: Path, text: str) -> None:
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(text.encode())

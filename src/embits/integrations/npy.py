@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from embits.arrays import Progress
 from embits.binary_vectors import BinaryVectors
-from embits.file.atomic import replacing
-from embits.integrations import Facts, Progress
+from embits.file.atomic import atomic_write
+from embits.integrations import Facts
 from embits.integrations.words_sidecar import write_words_beside
 
 
@@ -21,7 +22,7 @@ def export(bits: BinaryVectors, target: str, *, progress: Progress | None = None
         progress: Not called: it is one write.
     """
     path = Path(target)
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         np.save(file, bits.codes, allow_pickle=False)
         write_words_beside(path, bits.words)
     return {"bytes": path.stat().st_size}

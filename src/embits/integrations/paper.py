@@ -17,11 +17,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import Progress, blocks
 from embits.binary_vectors import BinaryVectors
-from embits.coders.base import blocks
+from embits.bits import packed_width
 from embits.errors import InputError
-from embits.file.atomic import replacing
-from embits.integrations import Facts, Progress
+from embits.file.atomic import atomic_write
+from embits.integrations import Facts
 from embits.readers.rows import decode_words
 from embits.readers.source import Source
 
@@ -59,7 +60,7 @@ def export(bits: BinaryVectors, target: str, *, progress: Progress | None = None
                 f"the word {word[:40]!r} of row {row} cannot be written to the paper's format: "
                 f"words are 1 to {LONGEST_WORD} bytes without white space"
             )
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(f"{len(bits)} {width}\n".encode())
         for rows in blocks(len(bits)):
             groups = _groups(bits.codes[rows]).tolist()
@@ -145,4 +146,4 @@ def _cut(read: PaperCodes, n_bits: int | None) -> PaperCodes:
         raise InputError(f"n_bits is {n_bits}, expected 1 to the file's {read.n_bits}")
     if np.unpackbits(read.codes[:, n_bits // 8 :], axis=1)[:, n_bits % 8 :].any():
         raise InputError(f"n_bits is {n_bits}, but there are bits set beyond them")
-    return PaperCodes(read.words, read.codes[:, : -(-n_bits // 8)].copy(), n_bits)
+    return PaperCodes(read.words, read.codes[:, : packed_width(n_bits)].copy(), n_bits)

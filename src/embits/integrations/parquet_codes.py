@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.binary_vectors import BinaryVectors, load
+from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder, coder_class
 from embits.errors import FormatError, MissingExtraError, ReadError
+from embits.file import contents
 from embits.words.vocabulary import RowNumbers, Vocabulary
 
 CODE = "code"
@@ -133,7 +134,7 @@ def read_coder(folder: str | os.PathLike[str]) -> Coder:
                 copy.write_bytes(stream.read())
         except FileNotFoundError:
             raise FormatError(f"{folder}: damaged: no {CODER} in it") from None
-        mapped = load(copy, verify=True).coder
+        mapped = contents.read_coder(copy, verify=True)
         state = {name: array.copy() for name, array in mapped.state().items()}
     return from_arrays(
         mapped.method, mapped.get_params(), state, mapped.n_features_in_, mapped.n_bits_

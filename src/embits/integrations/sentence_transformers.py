@@ -13,10 +13,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import to_numpy
+from embits.arrays import blocks, to_numpy
 from embits.binary_vectors import BinaryVectors
+from embits.bits import has_padding_bits
 from embits.coders import Coder, SignBits
-from embits.coders.base import blocks
 from embits.errors import InputError
 from embits.vectors import as_words
 from embits.words.vocabulary import RowNumbers, Vocabulary
@@ -103,8 +103,7 @@ def from_quantized(
     elif dims not in (None, coder.n_features_in_):
         raise InputError(f"dims is {dims}, but the coder takes {coder.n_features_in_}")
     checked = coder.check_codes(array)
-    spare = -coder.n_bits_ % 8
-    if spare and (checked[:, -1] & ((1 << spare) - 1)).any():
+    if has_padding_bits(checked, coder.n_bits_):
         raise InputError(f"codes have bits set past the last of {coder.n_bits_}")
     words = RowNumbers(len(checked)) if ids is None else Vocabulary.from_words(as_words(ids))
     return BinaryVectors(words, checked, coder)

@@ -20,11 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits._version import __version__
+from embits.arrays import Progress
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
 from embits.errors import FormatError, InputError, UnknownWordError
-from embits.file.atomic import replacing
-from embits.integrations import Facts, Progress
+from embits.file.atomic import atomic_write
+from embits.integrations import Facts
 from embits.integrations._neighbors import Neighbor, Query, other_cases, query_code
 from embits.integrations._sqlite_file import (
     APPLICATION,
@@ -64,7 +65,7 @@ def export(bits: BinaryVectors, target: str, *, progress: Progress | None = None
             f"sqlite-vec holds at most {_MOST_BITS:,} bits, the codes have {bits.n_bits:,}"
         )
     refuse_others(path)
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         try:
             # Its place beside the target, the flush and the rename make it whole: no journal.
             connection = open_database(Path(file.name), "rw&nolock=1")

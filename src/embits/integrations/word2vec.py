@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import Progress, blocks
 from embits.binary_vectors import BinaryVectors
-from embits.coders.base import blocks
-from embits.integrations import Facts, Progress
+from embits.integrations import Facts
 from embits.writers import write_word2vec
 
 

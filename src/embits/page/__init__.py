@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from embits.binary_vectors import load
 from embits.errors import InputError
-from embits.file.atomic import replacing
+from embits.file.atomic import atomic_write
 
 MANIFEST = "page.json"  # which vectors the page opens
 _LAST = (MANIFEST, "index.html")  # until they are written, a folder holds the old page or none
@@ -54,7 +54,7 @@ def write_page(file: Path, folder: Path) -> list[Path]:
     _place(file, folder / vectors)
     for name in (*(shell.keys() - set(_LAST)), *_LAST):
         (folder / name).parent.mkdir(exist_ok=True)
-        with replacing(folder / name) as target:
+        with atomic_write(folder / name) as target:
             target.write(shell[name])
     if before not in (None, vectors):
         (folder / str(before)).unlink(missing_ok=True)
@@ -105,5 +105,5 @@ def _place(file: Path, target: Path) -> None:
     try:
         os.link(file.resolve(), target)
     except OSError:  # another disk, or one without links
-        with file.open("rb") as source, replacing(target) as copy:
+        with file.open("rb") as source, atomic_write(target) as copy:
             shutil.copyfileobj(source, copy, 1 << 20)

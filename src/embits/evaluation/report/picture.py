@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryVectors
+from embits.bits import invert
 from embits.errors import InputError
 from embits.search import top_k
 
@@ -35,8 +36,7 @@ def bit_rows(bits: BinaryVectors, word: str, n: int = N_WORDS) -> NDArray[np.uin
         raise InputError(f"n is {n}, expected 1 or more")
     code = bits[word]
     codes = np.ascontiguousarray(bits.codes)
-    opposite = ~code
-    opposite[-1] &= 0xFF << (-bits.n_bits % 8) & 0xFF  # NOT has set the padding bits
+    opposite = invert(code, bits.n_bits)
     own = bits.words.find(word)
     halves = []
     for query in (code, opposite):

@@ -28,7 +28,7 @@ from embits.evaluation.report.document import (
 from embits.evaluation.report.plots import figures_of
 from embits.evaluation.report.results import at, flat_rows, jsonable
 from embits.evaluation.tasks.moved_pairs import MovedPair
-from embits.file.atomic import replacing
+from embits.file.atomic import atomic_write
 
 FIGURES = "figures"
 
@@ -80,7 +80,7 @@ def write_report(
     files |= {f"{FIGURES}/{picture.name}": picture.png for picture in (*figures, *pictures)}
     (folder / FIGURES).mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
-        with replacing(folder / name) as file:
+        with atomic_write(folder / name) as file:
             file.write(content)
     return [folder / name for name in files]
 

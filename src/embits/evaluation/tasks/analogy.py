@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.coders.base import blocks
+from embits.arrays import blocks
 from embits.evaluation.data.files import Questions, read_questions
 from embits.evaluation.lookup import MISSING, Lookup
 from embits.evaluation.spaces import BitSpace, Space, as_space

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import blocks
 from embits.binary_vectors import BinaryVectors
-from embits.coders.base import blocks
 from embits.errors import InputError
 from embits.evaluation.spaces import FloatSpace
 

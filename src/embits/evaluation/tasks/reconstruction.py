@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from embits.coders.base import blocks
+from embits.arrays import blocks
 from embits.errors import InputError
 from embits.evaluation.spaces import FloatSpace
 

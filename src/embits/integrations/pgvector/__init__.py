@@ -14,9 +14,10 @@ from contextlib import nullcontext
 from typing import Any
 
 from embits._version import __version__
+from embits.arrays import Progress
 from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError
-from embits.integrations import Facts, Progress
+from embits.integrations import Facts
 from embits.integrations.pgvector.index import (
     check_index,
     index_progress,

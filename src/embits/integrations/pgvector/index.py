@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from embits.arrays import Progress
 from embits.errors import DatabaseError, InputError
-from embits.integrations import Progress
 from embits.integrations.pgvector.psycopg import Connection, errors, sql
 from embits.integrations.pgvector.server import Table, connected, fetch_one
 

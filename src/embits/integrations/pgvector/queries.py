@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.bits import packed_width
 from embits.coders import Coder
 from embits.errors import InputError, UnknownWordError
 from embits.integrations._neighbors import Neighbor, Query, other_cases, query_code
@@ -77,7 +78,7 @@ def read(
     words: list[str] = []
     with connection.transaction():
         facts = expect_noted(connection, name).facts
-        blocks = [np.empty((0, -(-facts["bits"] // 8)), dtype=np.uint8)]
+        blocks = [np.empty((0, packed_width(facts["bits"])), dtype=np.uint8)]
         select = sql.SQL("select code{} from {} order by id").format(
             sql.SQL(", word" if facts["words"] else ""), name.identifier
         )

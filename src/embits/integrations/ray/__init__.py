@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from embits.arrays import Progress
 from embits.coders import Coder
 from embits.errors import InputError, MissingExtraError, ReadError
-from embits.integrations import Facts, Progress
+from embits.file.contents import read_coder
+from embits.integrations import Facts
 
 try:
     import ray.data
@@ -181,9 +184,7 @@ def fit(
 def _loaded(coder: Coder | str | os.PathLike[str]) -> Coder:
     if isinstance(coder, Coder):
         return coder
-    from embits.binary_vectors import load
-
-    return load(coder).coder
+    return read_coder(Path(coder))
 
 
 def _encoding(coder: Coder, on_bad: OnBad, *, mark: bool = False) -> StepMaker:

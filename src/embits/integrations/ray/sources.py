@@ -12,8 +12,8 @@ import pyarrow as pa
 import ray
 import ray.data
 
+from embits.arrays import Progress
 from embits.errors import InputError, ReadError
-from embits.integrations import Progress
 from embits.integrations.parquet_codes import CODE
 from embits.integrations.ray.columns import vector_column
 from embits.integrations.ray.pieces import ROWS_AT_ONCE, OfPieces, ParquetFiles, Run, Step

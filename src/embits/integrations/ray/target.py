@@ -12,17 +12,15 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import numpy as np
 from ray.data import Datasink
 from ray.data.block import BlockAccessor
 
 from embits._version import __version__
-from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
 from embits.errors import ClusterError, InputError
+from embits.file.contents import write_coder
 from embits.integrations.parquet_codes import CODE, CODER, FORMAT, MANIFEST, VERSION, locate
 from embits.integrations.ray.pieces import COLUMNS, OfPieces, Run
-from embits.words.vocabulary import RowNumbers
 
 
 @dataclass(frozen=True)
@@ -221,10 +219,9 @@ def code_facts(coder: Coder) -> dict[str, Any]:
 
 def _coder_file(coder: Coder) -> bytes:
     """An embits file with the coder and no codes."""
-    codes = np.empty((0, coder.n_bytes_), dtype=np.uint8)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, CODER)
-        BinaryVectors(RowNumbers(0), codes, coder).save(path)
+        write_coder(path, coder)
         return path.read_bytes()
 
 
