@@ -112,6 +112,9 @@ class Best {
         std::push_heap(kept_.begin(), kept_.end(), better);
     }
 
+    struct Shared {};
+    bool exchange(Shared&) { return false; }
+
     void offer_all(const Best& other) {
         for (const Row& kept : other.kept_) offer(kept.score, kept.row);
     }
@@ -150,6 +153,7 @@ struct AsymmetricSearch {
     size_t k;
     float* scores;
     int64_t* rows;
+    bool by_planes = false;
     const Kernels& kernels = embits::kernels();
 
     Best nothing(size_t q) const {

@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "search/planes.h"
+
 namespace embits {
 
 // A row that a scan let through; `row` counts from the first row scanned.
@@ -38,6 +40,11 @@ struct Kernels {
     // The same where each differing bit adds its weight to the distance.
     size_t (*weighted_below)(const uint8_t* codes, size_t n, size_t width, WeightedQuery query,
                              uint32_t limit, Hit* hits);
+
+    // The Hamming distance of two codes.
+    uint32_t (*distance)(const uint8_t* a, const uint8_t* b, size_t width);
+
+    PlaneKernel planes;  // for batches
 };
 
 extern const Kernels kPortable;  // the others are named in dispatch.cpp
