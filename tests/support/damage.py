@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import embits
-from embits.cli.info import describe
+from embits.cli.file_facts import describe
 from embits.coders import METHODS
 from embits.words.subwords import Subwords
 
