@@ -65,6 +65,8 @@ Hit* write_hits(__m512i distances, uint64_t mask, size_t row, Hit* hits) {
 struct Vector {
     using Type = __m512i;
     static constexpr size_t kBytes = 64, kColumns = 16, kLanes = 4;
+    static constexpr size_t kMinQueries = 32;
+    static constexpr bool kUnrolled = true;
 
     static __m128i load_lane(const uint8_t* from) {
         return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));

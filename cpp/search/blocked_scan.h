@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <memory>
 #include <vector>
-#include "search/nearest.h"
 
 #include "search/kernels.h"
 #include "parallel.h"
@@ -51,13 +50,15 @@ class BatchScan {
           hits_(new Hit[block_]) {}
 
     void scan(size_t begin, size_t end) {
-        if constexpr (std::is_same_v<Kept, Nearest>) {
-        if (!search_.by_planes) return scan_blocks(begin, end);
-        // Planes need a limit, which a query has after k rows.
-        const size_t head = std::min(end, begin + std::max<size_t>(search_.k, kHead));
-        scan_blocks(begin, head);
-        scan_blocks(scan_planes(head, end), end);
-        } else scan_blocks(begin, end);
+        if constexpr (Search::kHasPlanes) {
+            if (search_.by_planes) {
+                // Planes need a limit, which a query has after k rows.
+                const size_t head = std::min(end, begin + std::max<size_t>(search_.k, kHead));
+                scan_blocks(begin, head);
+                begin = scan_planes(head, end);
+            }
+        }
+        scan_blocks(begin, end);
     }
 
    private:
@@ -82,7 +83,7 @@ class BatchScan {
         for (size_t q = 0; q < kept_.size(); ++q) batch.set_limit(q, kept_[q].limit());
         size_t row = begin;
         for (size_t block = 1; row + batch.rows() <= end; row += batch.rows(), ++block) {
-            batch.build(search_.codes + row * search_.width);
+            batch.build(search_.codes + row * search_.width, end - row);
             for (size_t q = batch.next(0); q < kept_.size(); q = batch.next(q + 1)) {
                 batch.for_each_row(
                     [&](size_t i) { search_.offer_row(row + i, first_ + q, kept_[q]); });

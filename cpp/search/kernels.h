@@ -23,10 +23,10 @@ struct Hit {
 
 // A query whose bits have weights: bit i weighs the number whose binary digits, most significant
 // first, are bit i of each plane.
-constexpr size_t kPlanes = 4;
+constexpr size_t kWeightBits = 4;
 struct WeightedQuery {
     const uint8_t* code;    // `width` bytes
-    const uint8_t* planes;  // kPlanes rows of `width` bytes
+    const uint8_t* planes;  // kWeightBits rows of `width` bytes
 };
 
 struct Kernels {

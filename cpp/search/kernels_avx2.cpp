@@ -180,7 +180,7 @@ size_t below(const uint8_t* codes, size_t n, size_t width, const uint8_t* query,
 // A byte of differing bits weighs at most 8 * 15, which still fits a byte.
 __m256i weigh(__m256i differing, const uint8_t* plane, size_t width) {
     __m256i sum = _mm256_setzero_si256();
-    for (size_t p = 0; p < kPlanes; ++p, plane += width)
+    for (size_t p = 0; p < kWeightBits; ++p, plane += width)
         sum = _mm256_add_epi8(_mm256_add_epi8(sum, sum),
                               byte_counts(_mm256_and_si256(differing, load(plane))));
     return sum;
@@ -190,10 +190,10 @@ __m256i weigh(__m256i differing, const uint8_t* plane, size_t width) {
 size_t scan_weighted_short(const uint8_t* codes, size_t n, size_t width, WeightedQuery query,
                            uint32_t limit, Hit* hits) {
     const size_t per_vector = 32 / width;
-    uint8_t code[32], planes[kPlanes * 32];
+    uint8_t code[32], planes[kWeightBits * 32];
     for (size_t i = 0; i < 32; i += width) {
         std::memcpy(code + i, query.code, width);
-        for (size_t p = 0; p < kPlanes; ++p)
+        for (size_t p = 0; p < kWeightBits; ++p)
             std::memcpy(planes + 32 * p + i, query.planes + p * width, width);
     }
     size_t found = 0;
@@ -248,6 +248,8 @@ uint32_t distance(const uint8_t* a, const uint8_t* b, size_t width) {
 struct Vector {
     using Type = __m256i;
     static constexpr size_t kBytes = 32, kColumns = 16, kLanes = 2;
+    static constexpr size_t kMinQueries = 12;
+    static constexpr bool kUnrolled = true;
 
     static __m128i load_lane(const uint8_t* from) {
         return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));

@@ -58,7 +58,7 @@ size_t below(const uint8_t* codes, size_t n, size_t width, const uint8_t* query,
 // A byte of differing bits weighs at most 8 * 15, which still fits a byte lane.
 uint8x16_t weigh(uint8x16_t differing, const uint8_t* plane, size_t width) {
     uint8x16_t sum = vdupq_n_u8(0);
-    for (size_t p = 0; p < kPlanes; ++p, plane += width)
+    for (size_t p = 0; p < kWeightBits; ++p, plane += width)
         sum = vaddq_u8(vaddq_u8(sum, sum), vcntq_u8(vandq_u8(differing, vld1q_u8(plane))));
     return sum;
 }
@@ -83,6 +83,8 @@ size_t weighted_below(const uint8_t* codes, size_t n, size_t width, WeightedQuer
 struct Vector {
     using Type = uint8x16_t;
     static constexpr size_t kBytes = 16, kColumns = 16, kLanes = 1;
+    static constexpr size_t kMinQueries = 12;
+    static constexpr bool kUnrolled = true;
 
     static Type gather(const uint8_t* at, size_t) { return vld1q_u8(at); }
     static Type load(const uint8_t* from) { return vld1q_u8(from); }

@@ -72,7 +72,7 @@ size_t weighted_below(const uint8_t* codes, size_t n, size_t width, WeightedQuer
             const size_t left = width - i;
             const uint64_t differing = word_at(codes + i, left) ^ word_at(query.code + i, left);
             uint64_t counts = 0;  // at most 8 * 15 in a byte
-            for (size_t p = 0; p < kPlanes; ++p)
+            for (size_t p = 0; p < kWeightBits; ++p)
                 counts = 2 * counts +
                          byte_counts(differing & word_at(query.planes + p * width + i, left));
             distance += sum_of_bytes(counts);
@@ -86,6 +86,8 @@ size_t weighted_below(const uint8_t* codes, size_t n, size_t width, WeightedQuer
 struct Vector {
     using Type = uint64_t;
     static constexpr size_t kBytes = 8, kColumns = 8, kLanes = 1;
+    static constexpr size_t kMinQueries = 12;
+    static constexpr bool kUnrolled = false;
 
     static Type gather(const uint8_t* at, size_t) {
         Type word = 0;

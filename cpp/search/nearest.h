@@ -33,7 +33,7 @@ class Nearest {
                    !shared.kth.compare_exchange_weak(seen, kth_, std::memory_order_relaxed)) {
             }
         const uint32_t before = limit();
-        if (seen + 2 < at_.size()) outside_ = seen + 1;  // beyond, it would pass every row
+        if (seen < at_.size() - 2) outside_ = seen + 1;  // beyond, it would pass every row
         return limit() != before;
     }
 
@@ -84,7 +84,7 @@ class Nearest {
     }
 
     size_t k_;
-    uint32_t outside_ = kNone; // the limit that follows from other threads' rows
+    uint32_t outside_ = kNone;  // the limit that follows from other threads' rows
     uint32_t kth_;             // the k-th smallest distance; above every distance before k offers
     size_t within_ = 0;        // how many kept rows lie at kth_ or nearer
     std::vector<size_t> at_;   // how many kept rows lie at each distance up to kth_

@@ -5,13 +5,12 @@
 #include <stdexcept>
 #include <string>
 
+#include "search/kernels.h"
 #include "search/plane_queries.h"
 
 namespace embits {
 namespace {
 
-// To transpose a block and fill its tables takes as long as this many queries save.
-constexpr size_t kMinQueries = 16;
 // With fewer rows than this for each of the k, most blocks have rows that enter.
 constexpr size_t kMinRowsPerResult = 64;
 constexpr size_t kMinRows = 4096;
@@ -38,8 +37,10 @@ int forced_path() {
     return path;
 }
 
-bool planes_pay(size_t n, size_t n_queries, size_t k) {
-    return n_queries >= kMinQueries && n >= kMinRows && n / kMinRowsPerResult >= k;
+bool planes_pay(size_t n, size_t width, size_t n_queries, size_t k) {
+    // The row-major kernels are fastest, and planes relatively slow to build, for short codes.
+    const size_t min_queries = kernels().planes.min_queries * (width <= 8 ? 2 : 1);
+    return n_queries >= min_queries && n >= kMinRows && n / kMinRowsPerResult >= k;
 }
 
 }  // namespace
@@ -47,7 +48,7 @@ bool planes_pay(size_t n, size_t n_queries, size_t k) {
 bool choose_planes(size_t n, size_t width, size_t n_queries, size_t k) {
     const int path = forced_path();
     const bool planes = 8 * width <= kMaxPlanes && path != kRows &&
-                        (path == kPlanes || planes_pay(n, n_queries, k));
+                        (path == kPlanes || planes_pay(n, width, n_queries, k));
     last.store(planes ? kPlanes : kRows, std::memory_order_relaxed);
     return planes;
 }

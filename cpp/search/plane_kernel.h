@@ -3,6 +3,8 @@
 // A kernel file defines its vector as a struct `Vector` with
 //   Type, kBytes              the vector, its size
 //   kColumns, kLanes          bytes of a lane that zip_low and zip_high work in, lanes of a vector
+//   kMinQueries               see PlaneKernel
+//   kUnrolled                 whether the usual widths get code of their own, 10 KB or so
 //   gather(at, stride)        kColumns bytes from each of kLanes addresses, stride bytes apart
 //   load, store, all(bits)    `all` repeats 32 bits
 //   shift_left<S>, shift_right<S>   by S < 8 bits; what crosses a byte is masked afterwards
@@ -16,6 +18,7 @@
 #include <cstring>
 
 #include "search/planes.h"
+#include "search/words.h"
 
 #if defined(_MSC_VER)
 #define EMBITS_INLINE __forceinline
@@ -163,6 +166,14 @@ size_t next_below(const uint8_t* table, const PlaneShape& shape, const uint8_t* 
 
 // ---- The functions of a PlaneKernel
 
+// Up to 16 bytes. A call to memcpy with a length the compiler does not know takes longer.
+inline void copy_columns(const uint8_t* from, size_t count, uint8_t* to) {
+    for (size_t i = 0; i < count; i += 8) {
+        const uint64_t word = word_at(from + i, count - i);
+        std::memcpy(to + i, &word, 8);
+    }
+}
+
 template <class Vector>
 struct PlaneFunctions {
     using V = typename Vector::Type;
@@ -178,7 +189,7 @@ struct PlaneFunctions {
             } else if (left) {
                 uint8_t padded[kRows * columns] = {};
                 for (size_t row = 0; row < kRows; ++row)
-                    std::memcpy(padded + row * columns, codes + row * shape.width + at, left);
+                    copy_columns(codes + row * shape.width + at, left, padded + row * columns);
                 transpose_columns<Vector>(padded, columns, to);
             } else {
                 std::memset(to, 0, 8 * columns * Vector::kBytes);
@@ -213,16 +224,20 @@ struct PlaneFunctions {
         const auto with = [&](auto scan) {
             return next_below<Vector, decltype(scan)>(table, shape, records, first, count, mask);
         };
-        switch (shape.planes) {
-            case 64: return with(TreeScan<Vector, 6>{});
-            case 128: return with(TreeScan<Vector, 7>{});
-            case 256: return with(TreeScan<Vector, 8>{});
-            case 512: return with(TreeScan<Vector, 9>{});
-            default: return with(LoopScan<Vector>{});
+        if constexpr (Vector::kUnrolled) {
+            switch (shape.planes) {
+                case 64: return with(TreeScan<Vector, 6>{});
+                case 128: return with(TreeScan<Vector, 7>{});
+                case 256: return with(TreeScan<Vector, 8>{});
+                case 512: return with(TreeScan<Vector, 9>{});
+            }
         }
+        return with(LoopScan<Vector>{});
     }
 
-    static constexpr PlaneKernel kernel() { return {kRows, transpose, tabulate, next}; }
+    static constexpr PlaneKernel kernel() {
+        return {kRows, Vector::kMinQueries, transpose, tabulate, next};
+    }
 };
 
 }  // namespace

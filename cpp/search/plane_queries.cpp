@@ -13,6 +13,14 @@ constexpr size_t kAlign = 64;
 
 size_t rounded_up(size_t n, size_t step) { return (n + step - 1) / step * step; }
 
+void prefetch(const uint8_t* address) {
+#if defined(_MSC_VER)
+    (void)address;
+#else
+    __builtin_prefetch(address, 0, 2);
+#endif
+}
+
 }  // namespace
 
 PlaneShape plane_shape(size_t width) {
@@ -62,9 +70,13 @@ void PlaneQueries::set_limit(size_t q, uint32_t limit) {
         levels[level] = start >> level & 1 ? ~uint32_t{0} : 0;
 }
 
-void PlaneQueries::build(const uint8_t* codes) {
+void PlaneQueries::build(const uint8_t* codes, size_t n) {
     kernel_.transpose(codes, shape_, planes_);
     kernel_.tabulate(planes_, shape_, table_);
+    // The next block is fetched while the queries search this one.
+    const size_t block = kernel_.rows * shape_.width;
+    const size_t end = std::min(2 * block, n * shape_.width);
+    for (size_t at = block; at < end; at += kAlign) prefetch(codes + at);
 }
 
 size_t PlaneQueries::lowest_bit(uint64_t x) {

@@ -24,8 +24,8 @@ class PlaneQueries {
     // number of bits as that number.
     void set_limit(size_t q, uint32_t limit);
 
-    // Makes rows() codes the block to search.
-    void build(const uint8_t* codes);
+    // Makes the first rows() of n codes the block to search.
+    void build(const uint8_t* codes, size_t n);
 
     // The first query from `first` on that has rows of the block below its limit, or the number
     // of queries.

@@ -43,7 +43,8 @@ struct PlaneShape {
 // of 32 bits, all ones where that bit of the start value is set. A look-up is the pattern of three
 // query bits, times the size of a vector in 64-bit words.
 struct PlaneKernel {
-    size_t rows;  // of a block: the bits of a vector
+    size_t rows;         // of a block: the bits of a vector
+    size_t min_queries;  // from this many on, planes are faster than the row-major kernel
 
     // Transposes `rows` codes into planes[0 .. planes), vectors of rows / 8 bytes. Writes whole
     // groups of 128 planes.

@@ -11,6 +11,7 @@ namespace {
 
 struct HammingSearch {
     using Kept = Nearest;
+    static constexpr bool kHasPlanes = true;
 
     const uint8_t* codes;
     size_t width;
