@@ -76,11 +76,11 @@ def strip(axes: Axes, values: NDArray[Any], kind: str) -> None:
 def agreement(floats: NDArray[Any], words: list[str], codes: embits.BinaryVectors) -> Figure:
     """Cosine of the floats against the share of agreeing bits, for random and near pairs."""
     rng = np.random.default_rng(0)
-    left = rng.integers(0, 20_000, 3000)
+    left = rng.integers(0, 20_000, 1500)
     unit = floats / np.linalg.norm(floats, axis=1, keepdims=True)
-    near = codes.search(codes.codes[left[:1000]], k=30)[1]
-    right = np.concatenate([near[np.arange(1000), rng.integers(1, 30, 1000)],
-                            rng.integers(0, 20_000, 2000)])  # fmt: skip
+    near = codes.search(codes.codes[left[:500]], k=30)[1]
+    right = np.concatenate([near[np.arange(500), rng.integers(1, 30, 500)],
+                            rng.integers(0, 20_000, 1000)])  # fmt: skip
     cosines = (unit[left] * unit[right]).sum(axis=1)
     shares = 1 - np.bitwise_count(codes.codes[left] ^ codes.codes[right]).sum(axis=1) / 256
     figure, axes = plt.subplots(figsize=(7, 3.8))

@@ -7,9 +7,10 @@ the reader's system asks for dark pages. Text stays text: it can be searched and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
 import matplotlib as mpl
 
@@ -22,6 +23,8 @@ ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
 WIDTHS = (64, 128, 256, 512)
 MEASURED_WITH = "DejaVu Sans"  # wider than most, so that other fonts fit in its place
+SVG = "{http://www.w3.org/2000/svg}"
+NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
 FONTS = f"system-ui, '{MEASURED_WITH}', sans-serif"
 
 
@@ -73,30 +76,61 @@ SETTINGS: dict[str, Any] = {
     "grid.color": LIGHT.line,
 }
 mpl.rcParams.update(SETTINGS)
+ElementTree.register_namespace("", "http://www.w3.org/2000/svg")
+ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
 
 
 def save(figure: Figure, name: str, folder: Path = IMAGES) -> None:
     """Write NAME.svg for both kinds of pages; the same numbers give the same bytes."""
-    path = folder / f"{name}.svg"
-    figure.savefig(path, metadata={"Date": None, "Creator": None}, bbox_inches="tight")
+    drawn = StringIO()
+    figure.savefig(drawn, format="svg", metadata=NO_METADATA, bbox_inches="tight")
     plt.close(figure)
-    path.write_text(_themed(path.read_text()), encoding="utf-8")
+    root = ElementTree.fromstring(drawn.getvalue())
+    _flatten(root)
+    sheet = ElementTree.Element(f"{SVG}style")
+    sheet.text = _style_sheet(_classes(root))
+    root.insert(0, sheet)
+    ElementTree.indent(root, "")
+    text = re.sub(r"\s*\n([A-Z])", r" \1", ElementTree.tostring(root, encoding="unicode"))
+    (folder / f"{name}.svg").write_text(_rounded(text) + "\n", encoding="utf-8")
 
 
-def _themed(svg: str) -> str:
-    svg = svg.replace(f"'{MEASURED_WITH}'", FONTS)
-    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.S)
-    svg = re.sub(r"(?m)^<!DOCTYPE.*\n.*dtd\">\n", "", svg)
-    svg = re.sub(r"(?<=[ \"(,])-?\d+\.\d{3,}(?=[ \",)\n])", lambda n: f"{float(n[0]):.2f}", svg)
-    sheet = "\n".join(["@media (prefers-color-scheme: dark) {", *_rules(), "}"])
-    svg = svg.replace("<defs>", f"<style>\n{sheet}\n</style>\n<defs>", 1)
-    return "\n".join(line.strip() for line in svg.splitlines() if line.strip()) + "\n"
+def _flatten(parent: ElementTree.Element) -> None:
+    """Take apart the groups that only carry Matplotlib's ids."""
+    for child in list(parent):
+        _flatten(child)
+        if child.tag == f"{SVG}metadata" or (child.tag == f"{SVG}defs" and not len(child)):
+            parent.remove(child)
+        elif child.tag == f"{SVG}g" and not set(child.attrib) - {"id"}:
+            place = list(parent).index(child)
+            parent[place : place + 1] = list(child)
 
 
-def _rules() -> Iterator[str]:
-    for light, dark in zip(LIGHT, DARK, strict=True):
-        for kind in ("fill", "stroke"):
-            yield f'[style*="{kind}: {light}"] {{ {kind}: {dark} !important }}'
+def _classes(root: ElementTree.Element) -> dict[str, str]:
+    """Replace each distinct style by a class; returns {style: class}."""
+    classes: dict[str, str] = {}
+    for element in root.iter():
+        if style := element.attrib.pop("style", "").replace(f"'{MEASURED_WITH}'", FONTS):
+            element.set("class", classes.setdefault(style, f"s{len(classes)}"))
+        if element.get("transform", "").startswith("rotate(-0 "):
+            del element.attrib["transform"]
+    return classes
+
+
+def _style_sheet(classes: dict[str, str]) -> str:
+    dark = dict(zip(LIGHT, DARK, strict=True))
+    plain, replaced = [], []
+    for style, name in classes.items():
+        plain.append(f".{name} {{ {style} }}")
+        colours = re.findall(r"(fill|stroke): (#\w{6})", style)
+        if rules := [f"{kind}: {dark[colour]}" for kind, colour in colours if colour in dark]:
+            replaced.append(f".{name} {{ {'; '.join(rules)} }}")
+    return "\n".join(["", *plain, "@media (prefers-color-scheme: dark) {", *replaced, "}", ""])
+
+
+def _rounded(svg: str) -> str:
+    number = r"(?<=[ \"(,])-?\d+\.\d{2,}(?=[ \",)\n])"
+    return re.sub(number, lambda found: f"{float(found[0]):.1f}", svg)
 
 
 def bytes_axis(axes: Axes, ticks: tuple[int, ...]) -> None:

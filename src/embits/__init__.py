@@ -41,6 +41,7 @@ from embits.vectors import WordVectors
 if TYPE_CHECKING:
     from embits import evaluation, integrations
     from embits.readers import read_vectors
+    from embits.readers.sample import sample_vectors
     from embits.writers import write_vectors
 
 __all__ = [
@@ -74,6 +75,7 @@ __all__ = [
     "load",
     "read_vectors",
     "register_coder",
+    "sample_vectors",
     "search",
     "write_vectors",
 ]
@@ -84,6 +86,7 @@ _LAZY = {
     "evaluation": None,
     "integrations": None,
     "read_vectors": "embits.readers",
+    "sample_vectors": "embits.readers.sample",
     "write_vectors": "embits.writers",
 }
 

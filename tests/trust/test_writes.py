@@ -37,6 +37,7 @@ def state_of(path):
 # -- kill -9 ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_save_that_is_killed_leaves_the_old_file_or_the_new_one(memory_path):
     # In a process of its own: a fork of one whose threads hold locks (other tests') may hang.
     done = subprocess.run(

@@ -26,8 +26,8 @@ from embits.evaluation.report.picture import bit_picture
 from embits.evaluation.report.results import at
 from embits.evaluation.report.tables import percent
 from embits.evaluation.report.write import write_report
+from embits.evaluation.spaces import BitSpace, FloatSpace
 from embits.evaluation.tasks.moved_pairs import MovedPair, moved_pairs
-from embits.evaluation.tasks.spaces import BitSpace, FloatSpace
 
 PICTURED = ("queen", "automobile", "jupiter", "man")  # the paper's words
 
@@ -84,7 +84,7 @@ def command(
     with status_line(quiet=as_json) as status:
 
         def say(text: str) -> None:
-            if ": done in" in text or "skipped" in text:
+            if ": done in" in text or "is left out" in text:
                 click.echo(f"embits: {text}", err=True)
             status(text)
 

@@ -15,13 +15,13 @@ from embits.evaluation import evaluate_classification, prepare
 from embits.evaluation.compare import Comparison
 from embits.evaluation.data.files import Labelled, Split, read_split
 from embits.evaluation.data.folder import DataFolder
-from embits.evaluation.data.lookup import Lookup
+from embits.evaluation.lookup import Lookup
 from embits.evaluation.report.document import Heading, Picture, Table, Text, to_html, to_markdown
 from embits.evaluation.report.picture import bit_picture, bit_rows
 from embits.evaluation.report.write import write_report
+from embits.evaluation.spaces import BitSpace, as_space
 from embits.evaluation.tasks.classification import mean_vectors, tokens, train_softmax
 from embits.evaluation.tasks.moved_pairs import moved_pairs
-from embits.evaluation.tasks.spaces import BitSpace, as_space
 from tests.support.program import run
 
 

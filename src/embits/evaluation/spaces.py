@@ -1,4 +1,4 @@
-"""What is scored: words in a space of floats, or in a space of bits."""
+"""Words with their float vectors or codes, behind one interface for the tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from embits.arrays import unit_rows
 from embits.binary_vectors import BinaryVectors
 from embits.bits import unpack
-from embits.evaluation.data.lookup import Lookup
+from embits.evaluation.lookup import Lookup
 from embits.vectors import WordVectors
 from embits.words.vocabulary import RowNumbers, Vocabulary
 
@@ -23,7 +23,7 @@ class FloatSpace:
     Args:
         words: The words in row order.
         matrix: Floats of shape (n, dims).
-        lookup: Which row answers for a word, where one has been built before.
+        lookup: The lookup of the words; None builds one.
     """
 
     def __init__(
@@ -38,12 +38,12 @@ class FloatSpace:
 
     @property
     def n_bits(self) -> int:
-        """Bits of a vector: 32 a dimension."""
+        """Bits per vector: 32 per dimension."""
         return 32 * int(self.matrix.shape[1])
 
     @cached_property
     def unit(self) -> NDArray[np.float32]:
-        """The rows at length 1, zero rows left at zero."""
+        """The rows scaled to length 1; zero rows stay zero."""
         return unit_rows(self.matrix)
 
     def similarities(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -54,16 +54,16 @@ class FloatSpace:
         return cosines
 
     def features(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """What a classifier sees of these rows: the vectors."""
+        """The features of these rows for a classifier: the vectors."""
         return self.matrix[rows]
 
 
 class BitSpace:
-    """Codes compared by Sokal-Michener similarity: the share of bits that agree.
+    """Codes compared by Sokal-Michener similarity: the share of equal bits.
 
     Args:
         bits: The binary vectors.
-        lookup: Which row answers for a word, where one has been built before.
+        lookup: The lookup of the words; None builds one.
     """
 
     def __init__(self, bits: BinaryVectors, lookup: Lookup | None = None) -> None:
@@ -77,7 +77,7 @@ class BitSpace:
 
     @property
     def n_bits(self) -> int:
-        """Bits of a code."""
+        """Bits per code."""
         return self.bits.n_bits
 
     def similarities(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -87,11 +87,11 @@ class BitSpace:
         return agreeing
 
     def features(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """What a classifier sees of these rows: the bits as 0.0 and 1.0."""
+        """The features of these rows for a classifier: the bits as 0.0 and 1.0."""
         return unpack(self.codes[rows], self.n_bits)
 
     def rebuilt(self) -> FloatSpace:
-        """The floats that the coder rebuilds from the codes."""
+        """The float vectors that the coder rebuilds from the codes."""
         return FloatSpace(self.words, self.bits.decode(), self.lookup)
 
 
@@ -99,7 +99,7 @@ Space: TypeAlias = FloatSpace | BitSpace
 
 
 def as_space(vectors: Any, lookup: Lookup | None = None) -> Space:
-    """The space of WordVectors, BinaryVectors, or what already is one."""
+    """The space of WordVectors, BinaryVectors or a matrix; a space is returned unchanged."""
     if isinstance(vectors, FloatSpace | BitSpace):
         return vectors
     if isinstance(vectors, BinaryVectors):
@@ -110,13 +110,13 @@ def as_space(vectors: Any, lookup: Lookup | None = None) -> Space:
 
 
 def float_space(vectors: WordVectors, lookup: Lookup | None = None) -> FloatSpace:
-    """The space of word vectors; rows without words go by their number."""
+    """The space of word vectors; rows without words are named by their number."""
     words = RowNumbers(len(vectors)) if vectors.words is None else vectors.words
     return FloatSpace(words, vectors.matrix, lookup)
 
 
 def same_words(a: Sequence[str], b: Sequence[str]) -> bool:
-    """Whether two vocabularies are the same words in the same rows."""
+    """Whether two vocabularies have the same words in the same rows."""
     if len(a) != len(b):
         return False
     if isinstance(a, Vocabulary) and isinstance(b, Vocabulary):

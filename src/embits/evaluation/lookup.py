@@ -1,4 +1,4 @@
-"""Which row answers for a word: one rule for every task."""
+"""Word lookup with case folding, the same for every task."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ MISSING = -1
 
 
 class Lookup:
-    """Words -> rows, letter case folded or not.
+    """Maps words to rows, with or without case folding.
 
-    The spelling that was asked for answers where it is there; else, folded by `str.upper`, the
-    first row of another spelling, which in files sorted by frequency is the most frequent one.
-    gensim lets the first row answer even then: on a file in no order, "Poetry" for "poetry", which
-    costs ten points of similarity. Its two verbs here do as it does (`exact_first=False`).
+    An exact match comes first. Otherwise the lookup returns the first row that is equal after
+    `str.upper`; in files sorted by frequency that is the most frequent spelling. gensim always
+    returns that first row: in an unsorted file "poetry" then finds "Poetry", which costs ten points
+    of similarity. The two gensim-compatible functions do the same (`exact_first=False`).
 
     Args:
         words: The words in row order.
-        restrict_vocab: Only the first rows count, this many; None takes all. (gensim's own
-            default is 300,000.)
+        restrict_vocab: Use only this many first rows; None uses all. (gensim's default is
+            300,000.)
         case_insensitive: Fold letter case.
-        exact_first: Prefer the very spelling to the first row of another one.
+        exact_first: Prefer an exact match to the first row that matches after folding.
 
     Example:
         >>> lookup = Lookup(["the", "Apple", "apple", "APPLE"])
@@ -40,9 +40,9 @@ class Lookup:
     ) -> None:
         self.case_insensitive = case_insensitive
         self._firsts: dict[str, int] = {}  # the first row of each folded word
-        self._later: dict[str, int] = {}  # the rows of spellings that came after another one
-        self._first_of: dict[int, int] = {}  # and which row was the first of theirs
-        self._others: dict[int, list[int]] = {}  # and the other way round
+        self._later: dict[str, int] = {}  # the rows of later spellings
+        self._first_of: dict[int, int] = {}  # row of a later spelling -> row of the first one
+        self._others: dict[int, list[int]] = {}  # the other direction
         self.size = 0
         for row, word in enumerate(words):
             if row == restrict_vocab:
@@ -56,21 +56,21 @@ class Lookup:
             self.size = row + 1
 
     def fold(self, word: str) -> str:
-        """The form of a word that is looked up."""
+        """The folded form of a word."""
         return word.upper() if self.case_insensitive else word
 
     def find(self, word: str) -> int | None:
-        """The row that answers for a word, or None."""
+        """The row of a word, or None."""
         row = self._later.get(word)
         return self._firsts.get(self.fold(word)) if row is None else row
 
     def rows(self, words: Iterable[str]) -> NDArray[np.int64]:
-        """Rows of words, -1 where a word is not there."""
+        """Rows of words; -1 for unknown words."""
         found = (self.find(word) for word in words)
         return np.array([MISSING if row is None else row for row in found], dtype=np.int64)
 
     def spellings(self, row: int) -> list[int]:
-        """All rows that fold to the same word as `row`; itself first."""
+        """All rows that fold to the same word as `row`, itself first."""
         first = self._first_of.get(row, row)
         return [row, *(other for other in (first, *self._others.get(first, ())) if other != row)]
 

@@ -1,4 +1,4 @@
-"""Rank correlation and its mean, in NumPy alone."""
+"""Correlation coefficients and their mean, with NumPy only."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def ranks(values: Any) -> NDArray[np.float64]:
 
 
 def pearson(a: Any, b: Any) -> float:
-    """Pearson's correlation; NaN for fewer than two values, or where one side never varies."""
+    """Pearson's correlation; NaN for fewer than two values or constant values."""
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if a.shape != b.shape or a.ndim != 1:
-        raise InputError(f"correlation of shapes {a.shape} and {b.shape}, expected one length")
+        raise InputError(f"shapes {a.shape} and {b.shape}, expected two vectors of one length")
     if len(a) < 2:
         return math.nan
     a, b = a - a.mean(), b - b.mean()
@@ -38,7 +38,7 @@ def pearson(a: Any, b: Any) -> float:
 
 
 def spearman(a: Any, b: Any) -> float:
-    """Spearman's rank correlation, ties shared: scipy's `spearmanr`.
+    """Spearman's rank correlation with mean ranks for ties, as scipy's `spearmanr`.
 
     Example:
         >>> round(spearman([1, 2, 3, 4], [1, 3, 2, 3]), 4)
@@ -50,7 +50,7 @@ def spearman(a: Any, b: Any) -> float:
 def fisher_mean(correlations: Iterable[float]) -> float:
     """The mean of correlations by Fisher's transformation: tanh of the mean of artanh.
 
-    A correlation of exactly 1 would drown the others, so it counts as 1 - 1e-12; NaN is left out.
+    A correlation of exactly 1 would make the mean 1, so it counts as 1 - 1e-12. NaN is skipped.
 
     Example:
         >>> round(fisher_mean([0.8, 0.2]), 4)
