@@ -98,14 +98,14 @@ def read_paper_codes(path: str | os.PathLike[str], n_bits: int | None = None) ->
     try:
         first, *lines = source.path.read_bytes().splitlines() or [b""]
     except OSError as error:
-        raise source.refusal(f"no readable file ({error.strerror})", "codes") from None
+        raise source.read_error(f"no readable file ({error.strerror})", "codes") from None
     n, n_groups = _promised(source, first, lines)
     words: list[bytes] = []
     groups = np.empty((n, n_groups), dtype=">u8")
     for row, line in enumerate(lines):
         fields = line.split()
         if len(fields) != 1 + n_groups or not all(map(_is_group, fields[1:])):
-            raise source.refusal(
+            raise source.read_error(
                 f"{line[:40].decode(errors='backslashreplace')!r}",
                 f"a word and {n_groups} integers under 2^64",
                 f"line {row + 2}",
@@ -122,9 +122,9 @@ def _promised(source: Source, first: bytes, lines: list[bytes]) -> tuple[int, in
     header = _NUMBERS.fullmatch(first.strip())
     n, n_groups = (int(header[1]), int(header[2]) // GROUP) if header else (0, 0)
     if not 0 < n_groups <= source.size:
-        raise source.refusal("another line", "two numbers: of words, and of bits", "line 1")
+        raise source.read_error("another line", "two numbers: of words, and of bits", "line 1")
     if len(lines) != n:
-        raise source.refusal(f"{len(lines)} lines of codes", f"{n} as line 1 says")
+        raise source.read_error(f"{len(lines)} lines of codes", f"{n} as line 1 says")
     return n, n_groups
 
 
