@@ -2,7 +2,7 @@
 
     python benchmarks/readme_numbers.py
 
-Reads benchmarks/results/*.json and docs/results/*/results.json and writes what stands between
+Reads benchmarks/results/*.json and docs/results/scores.json, and writes what stands between
 `<!-- numbers -->` and `<!-- /numbers -->`. tests/docs/test_readme.py holds the README to it.
 """
 
@@ -48,26 +48,23 @@ def size() -> list[tuple[str, str, str]]:
 
 
 def quality() -> list[tuple[str, str, str]]:
-    entries = stored("docs/results/glove-840B-300d/results.json")["results"]
-    scores = {(entry["method"], entry["bits"]): entry for entry in entries}
+    scores = stored("docs/results/scores.json")["glove-840B-300d"]
 
-    def over_widths(method: str, *keys: str) -> str:
-        return joined(f"{100 * at(scores[method, width], *keys):.1f}" for width in WIDTHS)
+    def over_widths(method: str, measure: str) -> str:
+        return joined(f"{scores[method][str(width)][measure]:.1f}" for width in WIDTHS)
 
-    people = ("similarity", "fisher_mean")
-    near, near_floats = ("neighbors", "recall_at_10"), ("neighbors", "asymmetric_recall_at_10")
-    raw = 100 * at(scores["raw", 9600], *people)
+    raw = scores["raw"]["9600"]["similarity"]
     return [
         (
-            "agreement with people (GloVe 840B 300d, Spearman × 100), same widths",
-            over_widths("near-lossless", *people),
-            f"the floats: {raw:.1f}; the paper's model: {over_widths('paper', *people)}",
+            "agreement with human similarity scores (GloVe 840B 300d, Spearman × 100), same widths",
+            over_widths("near-lossless", "similarity"),
+            f"the floats: {raw:.1f}; the paper's model: {over_widths('paper', 'similarity')}",
         ),
         (
-            "ten nearest words kept, %",
-            over_widths("near-lossless", *near),
-            f"the paper's model: {over_widths('paper', *near)}; "
-            f"embits asked with floats: {over_widths('near-lossless', *near_floats)}",
+            "recall@10 of nearest words, %",
+            over_widths("near-lossless", "recall_at_10"),
+            f"the paper's model: {over_widths('paper', 'recall_at_10')}; "
+            f"embits with float queries: {over_widths('near-lossless', 'asymmetric_recall_at_10')}",
         ),
     ]
 
@@ -109,12 +106,6 @@ def opening() -> list[tuple[str, str, str]]:
 
 def stored(path: str) -> Any:
     return json.loads((ROOT / path).read_text())
-
-
-def at(entry: Any, *keys: str) -> float:
-    for key in keys:
-        entry = entry[key]
-    return float(entry)
 
 
 def joined(values: Any) -> str:

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from embits.arrays import Progress
 from embits.errors import InputError, ReadError
 from embits.readers.blocks import Blocks
 from embits.readers.formats import recognize
 from embits.readers.gensim_models import downloaded, model_name
-from embits.readers.source import OnBad, Progress, Source, Words
+from embits.readers.source import OnBad, Source, Words
 from embits.vectors import WordVectors
 
 __all__ = ["open_blocks", "read_vectors"]

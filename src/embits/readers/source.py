@@ -10,7 +10,7 @@ import sys
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Literal, Self
 
+from embits.arrays import Progress
 from embits.errors import ReadError, ReadWarning
 from embits.readers import magic
 
-Progress = Callable[[int, int], None]
 OnBad = Literal["raise", "skip"]
 Words = Sequence[str] | str | os.PathLike[str]
 
