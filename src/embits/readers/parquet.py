@@ -28,7 +28,10 @@ class ParquetBlocks(CountedBlocks):
         n_rows = source.rows_wanted(table.metadata.num_rows)
         given = None if source.words is None else words_for(source, n_rows)
         named = given is not None or self._name_column is not None
-        super().__init__(source, self._find_dims(source), n_rows, given, named)
+        if n_rows == 0:
+            raise source.read_error("0 rows", "at least one row")
+        dims = self._find_dims(source, table.schema_arrow)
+        super().__init__(source, dims, n_rows, given, named)
 
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
         """The blocks from `start` on: row groups before it are not touched."""
@@ -48,7 +51,7 @@ class ParquetBlocks(CountedBlocks):
             if values.shape[1] != self.dims:
                 raise _ragged(self.source, done, values.shape[1], self.dims)
             with np.errstate(over="ignore", invalid="ignore"):  # refused as not finite
-                matrix = np.array(values, dtype=np.float32, order="C")
+                matrix = np.asarray(values, dtype=np.float32, order="C")
             named = None
             if name_column is not None:
                 named = _strings(self.source, part.column(name_column), done)
@@ -62,9 +65,15 @@ class ParquetBlocks(CountedBlocks):
                 return
         raise self.source.read_error(f"{done} rows", f"{self._n_rows}")
 
-    def _find_dims(self, source: Source) -> int:
-        table = _open(source, len(self._columns))
-        for batch in _batches(source, table, self._columns, None, 1):
+    def _find_dims(self, source: Source, schema: Any) -> int:
+        import pyarrow.types as kinds
+
+        kind = schema.field(self._columns[0]).type
+        if kinds.is_floating(kind):
+            return len(self._columns)
+        if kinds.is_fixed_size_list(kind):
+            return int(kind.list_size)
+        for batch in _batches(source, _open(source, 1), self._columns, None, 1):
             return int(_matrix(source, batch, self._columns, 0).shape[1])
         raise source.read_error("0 rows", "at least one row")
 
@@ -98,16 +107,17 @@ def has_word_column(source: Source) -> bool:
 
 
 def _open(source: Source, n_columns: int = 0) -> Any:
-    """The table; with `n_columns`, with a small buffer for each of the columns to read."""
+    """The table; a large one with a small buffer for each of the `n_columns` to read."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
         raise MissingExtraError(f"reading {source.path.name}", "parquet") from error
     try:
-        if n_columns == 0:
+        if n_columns == 0 or source.size <= _BUFFER_BYTES:
             return pq.ParquetFile(source.path)
-        # Without a buffer size, whole column chunks are read, which may have a gigabyte each.
+        # Without a buffer size, whole column chunks are read, which may have a gigabyte each. With
+        # one, a small file that claims a page of gigabytes would get memory for it.
         size = max(1 << 14, min(1 << 20, _BUFFER_BYTES // n_columns))
         return pq.ParquetFile(source.path, pre_buffer=False, buffer_size=size)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
