@@ -87,9 +87,9 @@ class Vocabulary(Keys):
         try:
             encoded = [word.encode() for word in words]
         except UnicodeEncodeError as error:
-            raise InputError(f"the word {error.object!r} cannot be written as UTF-8") from None
+            raise InputError(f"the id {error.object!r} cannot be written as UTF-8") from None
         except AttributeError:
-            raise InputError("words must be strings, or ids that are whole numbers") from None
+            raise InputError("ids must be strings or whole numbers") from None
         text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
         words, repeated = cls.from_run(
             text, np.cumsum([len(word) for word in encoded], dtype=np.uint64)
@@ -97,7 +97,7 @@ class Vocabulary(Keys):
         if repeated:
             word = encoded[repeated[0]]
             raise InputError(
-                f"the word {word.decode()!r} appears twice: in rows {encoded.index(word)} and "
+                f"the id {word.decode()!r} appears twice: in rows {encoded.index(word)} and "
                 f"{repeated[0]}"
             )
         return words
