@@ -206,7 +206,7 @@ def test_a_second_export_replaces_the_first_and_keeps_its_grants(connection, pos
         ("alter table embits add column title text", "the column 'title'"),
         ("alter table embits alter column word type varchar(99)", "the column 'word'"),
         ("create index by_length on embits (length(word))", "the index 'by_length'"),
-        ("create index some on embits (id) where id < 9", "the index 'some'"),
+        ("create index first on embits (id) where id < 9", "the index 'first'"),
         ("alter table embits add constraint few check (id < 10000)", "the constraint 'few'"),
         (
             "create table other (id bigint references embits (id))",
