@@ -11,6 +11,7 @@ import click
 from embits.cli.file_facts import describe, row_noun
 from embits.cli.options import (
     check_output,
+    force_option,
     json_option,
     output_option,
     params_option,
@@ -29,6 +30,7 @@ from embits.streaming import binarize_to_file
 @click.command()
 @click.argument("vectors", type=ADDRESS)
 @output_option(ADDRESS, help=OUTPUT_HELP)
+@force_option
 @click.option("--bits", type=click.IntRange(1, MAX_BITS), help="Bits per code [default: 256].")
 @click.option(
     "--method", type=click.Choice(list(METHODS)), default=DEFAULT_METHOD, help="The coder."
@@ -50,6 +52,7 @@ from embits.streaming import binarize_to_file
 def command(
     vectors: Path,
     output: Path,
+    force: bool,
     bits: int | None,
     method: str,
     seed: int,
@@ -90,7 +93,7 @@ def command(
             as_json=as_json,
         )
         return
-    check_output(output)
+    check_output(output, [vectors, words_file], force)
     start = time.perf_counter()
     with steps_bar(quiet=as_json) as progress:
         binary = binarize_to_file(

@@ -11,6 +11,7 @@ from embits.cli.file_facts import describe, row_noun
 from embits.cli.options import (
     check_output,
     file_argument,
+    force_option,
     json_option,
     output_option,
     reading_options,
@@ -25,6 +26,7 @@ from embits.streaming import encode_to_file
 @file_argument
 @click.argument("vectors", type=ADDRESS)
 @output_option(ADDRESS, help=OUTPUT_HELP)
+@force_option
 @reading_options
 @ray_options
 @json_option
@@ -32,6 +34,7 @@ def command(
     file: Path,
     vectors: Path,
     output: Path,
+    force: bool,
     limit: int | None,
     words_file: Path | None,
     skip_bad: bool,
@@ -51,7 +54,7 @@ def command(
         coder = load(file).coder
         cluster.encode(vectors, lambda _: coder, output, skip_bad=skip_bad, as_json=as_json)
         return
-    check_output(output)
+    check_output(output, [file, vectors, words_file], force)
     with steps_bar(quiet=as_json) as progress:
         binary = encode_to_file(
             file,
