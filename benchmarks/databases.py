@@ -27,7 +27,7 @@ import psycopg
 
 import embits
 from embits.integrations import pgvector, sqlite
-from embits.integrations._neighbors import Neighbor
+from embits.integrations.databases import Neighbor
 from embits.integrations.pgvector.rows import HEADER, TRAILER, binary_rows
 from embits.words.vocabulary import Vocabulary
 

@@ -32,7 +32,7 @@ import ray  # noqa: E402
 
 import embits  # noqa: E402
 from embits.integrations import ray as on_ray  # noqa: E402
-from embits.integrations.parquet_codes import read_codes  # noqa: E402
+from embits.integrations.parquet import read_codes  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results" / "ray_encode.md"
 FILES = 8

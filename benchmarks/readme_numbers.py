@@ -1,9 +1,9 @@
-"""The README's table of numbers, from stored results: nobody types a number there.
+"""Write the README's table of numbers from stored results.
 
     python benchmarks/readme_numbers.py
 
-Reads benchmarks/results/*.json and docs/results/scores.json, and writes what stands between
-`<!-- numbers -->` and `<!-- /numbers -->`. tests/docs/test_readme.py holds the README to it.
+Reads benchmarks/results/*.json and docs/results/scores.json, and replaces the text between
+`<!-- numbers -->` and `<!-- /numbers -->`. tests/docs/test_readme.py checks that it is up to date.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def main() -> None:
 
 
 def with_numbers(readme: str) -> str:
-    """The README's text with its numbers as they are stored now."""
+    """Return the README with the stored numbers."""
     lines = [
-        "| | embits | beside it |",
+        "| | embits | for comparison |",
         "|---|---|---|",
         *(f"| {' | '.join(row)} |" for row in rows()),
     ]
@@ -85,8 +85,10 @@ def search() -> list[tuple[str, str, str]]:
     return [
         ("one exact top-10 query over 341,479 codes, one core, µs", one[0],
          f"FAISS `IndexBinaryFlat`: {one[1]} times as long"),
-        ("the same, 1,000 queries at once, µs each", batch[0], f"FAISS: {batch[1]} times as long"),
-        ("256 bits, or 300 floats of the same words", f"{floats['subject_us'] / 1e3:.2f} ms",
+        ("the same in batches of 1,000 queries, µs per query", batch[0],
+         f"FAISS: {batch[1]} times as long"),
+        ("one query over 256 bits, or over 300 floats, of the same words",
+         f"{floats['subject_us'] / 1e3:.2f} ms",
          f"FAISS `IndexFlatIP` on the floats: {floats['ratio']:.0f} times as long"),
         ("10 million codes of 64 bits, top 10, multi-index", f"{index['subject_us'] / 1e3:.2f} ms",
          f"our full scan: {index['ratio']:.0f} times as long"),
@@ -97,7 +99,8 @@ def opening() -> list[tuple[str, str, str]]:
     start = stored("benchmarks/results/startup.json")
     text = stored("benchmarks/results/read_text.json")
     return [
-        (f"opening {start['words']:,} words × {start['bits']} bits and the first top 10",
+        (f"open a file of {start['words']:,} words × {start['bits']} bits "
+         "and answer the first query",
          f"{start['first_answer_ms']:.1f} ms", "the paper: 310 ms"),
         (f"reading word2vec text, {text['words']:,} × {text['dims']}", f"{text['embits_s']:.2f} s",
          f"gensim: {text['ratio']:.0f} times as long"),

@@ -31,14 +31,22 @@ Key: TypeAlias = str | int | NDArray[np.uint8]
 def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
     """Open a file that `BinaryVectors.save` wrote: mapped, ready at once.
 
+    A folder of Parquet files that a Ray job wrote (or its address, such as s3://bucket/codes) is
+    read into memory; the ids are those of the column that the job named.
+
     Args:
-        path: The file.
+        path: The file or folder.
         verify: Read every byte and check it against the checksums first.
 
     Raises:
-        FormatError: It is not such a file, or it is damaged.
+        FormatError: It is not such a file or folder, or it is damaged.
+        MissingExtraError: It is a folder, and pyarrow is not installed.
         OSError: It cannot be opened.
     """
+    if (isinstance(path, str) and "://" in path) or Path(path).is_dir():
+        from embits.file.parquet_codes import open_folder  # only here: a file needs no Parquet
+
+        return BinaryVectors(*open_folder(path))
     return BinaryVectors(*open_parts(Path(path), verify=verify))
 
 

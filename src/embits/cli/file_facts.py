@@ -11,7 +11,7 @@ from embits.words.vocabulary import RowNumbers
 
 def describe(path: Path, bits: BinaryVectors) -> dict[str, Any]:
     """The facts of `info --json`; sizes in bytes."""
-    size = path.stat().st_size
+    size = size_on_disk(path)
     float_bytes = len(bits) * bits.dims * 4
     return {
         "words": len(bits),
@@ -30,3 +30,9 @@ def describe(path: Path, bits: BinaryVectors) -> dict[str, Any]:
 def row_noun(bits: BinaryVectors) -> str:
     """What its rows are called: "words", or "rows" when they have no words."""
     return "rows" if isinstance(bits.words, RowNumbers) else "words"
+
+
+def size_on_disk(path: Path) -> int:
+    """Bytes of a file, or of the files in a folder."""
+    files = path.iterdir() if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files)

@@ -40,6 +40,7 @@ class Cluster:
 
     address: str
     column: str | None
+    ids: str | None
     keep: list[str] | None
     workers: int | None
     overwrite: bool
@@ -87,6 +88,7 @@ class Cluster:
                 coder(integration),
                 output,
                 column=self.column,
+                ids=self.ids,
                 keep=self.keep,
                 on_bad="skip" if skip_bad else "raise",
                 workers=self.workers,
@@ -113,21 +115,23 @@ def ray_options(command: Command) -> Command:
         ray: bool,
         ray_address: str | None,
         column: str | None,
+        ids: str | None,
         keep: str | None,
         workers: int | None,
         overwrite: bool,
         **others: Any,
     ) -> Any:
-        if not ray and (ray_address or column or keep is not None or workers or overwrite):
+        if not ray and (ray_address or column or ids or keep is not None or workers or overwrite):
             raise click.UsageError(
-                "--ray-address, --column, --keep, --workers and --overwrite need --ray"
+                "--ray-address, --column, --ids, --keep, --workers and --overwrite need --ray"
             )
         if not ray and isinstance(others["output"], str):
             raise click.UsageError(f"{others['output']} is not a local path: add --ray")
         if ray and (others.get("limit") or others.get("words_file")):
             raise click.UsageError("--limit and --words cannot be used with --ray")
         names = None if keep is None else [name for name in keep.split(",") if name]
-        cluster = Cluster(ray_address or LOCAL, column, names, workers, overwrite) if ray else None
+        address = ray_address or LOCAL
+        cluster = Cluster(address, column, ids, names, workers, overwrite) if ray else None
         return command(cluster=cluster, **others)
 
     for option in (
@@ -138,6 +142,7 @@ def ray_options(command: Command) -> Command:
         click.option(
             "--keep", metavar="A,B", help="With --ray: columns to keep [default: all others]."
         ),
+        click.option("--ids", metavar="NAME", help="With --ray: column of the ids."),
         click.option("--column", metavar="NAME", help="With --ray: column of the vectors."),
         click.option(
             "--ray-address", metavar="ADDRESS",

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress
-from embits.coders.base import Shapes, check_n_bits
+from embits.coders.checks import check_n_bits
 from embits.coders.linear_decoder import LinearlyDecoded
 from embits.coders.linear_encoder import LinearlyEncoded
+from embits.coders.stored import Shapes
 
 
 class RandomHyperplanes(LinearlyEncoded, LinearlyDecoded):

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from embits.arrays import Progress, as_float32, blocks, namespace
 from embits.bits import unpack
-from embits.coders.base import Shapes, check_n_bits
+from embits.coders.checks import check_n_bits
 from embits.coders.linear_encoder import LinearlyEncoded
+from embits.coders.stored import Shapes
 from embits.errors import InputError, TrainingError
 
 

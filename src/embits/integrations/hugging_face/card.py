@@ -1,4 +1,4 @@
-"""The model card that the Hugging Face Hub shows: what the bits are and how to use them."""
+"""The model card that the Hugging Face Hub shows: a description and an example."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError
 from embits.words.vocabulary import RowNumbers
 
-# A card that has lost this line is its owner's, and is never written over.
-MARK = "<!-- Written by embits: take this line out to keep the card as you have it. -->"
+# A card without this line belongs to its owner and is never overwritten.
+MARK = "<!-- Written by embits: remove this line to keep your changes to the card. -->"
 _KEY = re.compile(r"[A-Za-z][\w-]*", re.ASCII)
 
 
 def write(
     bits: BinaryVectors, name: str, figures: Mapping[str, Any], front: Mapping[str, Any]
 ) -> str:
-    """The text of the card.
+    """Return the text of the card.
 
     Args:
         bits: What it describes; without rows, a coder alone.
-        name: What `from_pretrained` is called with.
-        figures: What was measured, by name.
-        front: More of the front matter; may replace ours.
+        name: The name for `from_pretrained` in the example.
+        figures: Measured figures by name.
+        front: More front matter; it may replace ours.
 
     Raises:
-        InputError: A key or a value that the front matter cannot hold.
+        InputError: The front matter cannot hold a key or a value.
     """
     matter = {
         "library_name": "embits",
@@ -62,7 +62,7 @@ def write(
 
 
 def may_replace(path: Path) -> bool:
-    """Whether there is no card, or one that embits wrote and nobody took over."""
+    """Return whether there is no card, or one that still has our mark."""
     if not path.exists():
         return True
     with path.open("rb") as file:
@@ -93,16 +93,16 @@ def _usage(bits: BinaryVectors, name: str) -> str:
 
 def _key(key: Any) -> str:
     if not isinstance(key, str) or not _KEY.fullmatch(key):
-        raise InputError(f"the card's key {key!r}, expected letters, digits, - and _")
+        raise InputError(f"the card has the key {key!r}, expected letters, digits, - and _")
     return key
 
 
 def _value(value: Any) -> str:
-    """JSON is YAML too, on one line and with nothing to mistake."""
+    """Return the value as JSON, which is also YAML, on one line and unambiguous."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError):
-        raise InputError(f"the card's value {value!r}, expected what JSON can hold") from None
+        raise InputError(f"the card has the value {value!r}, expected JSON") from None
 
 
 def _cell(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Where vectors come from, Parquet files or a dataset, and how workers are put to them."""
+"""The inputs of a job, Parquet files or a dataset, and how its tasks run."""
 
 from __future__ import annotations
 
@@ -14,56 +14,68 @@ import ray.data
 
 from embits.arrays import Progress
 from embits.errors import InputError, ReadError
-from embits.integrations.parquet_codes import CODE
-from embits.integrations.ray.columns import vector_column
-from embits.integrations.ray.pieces import ROWS_AT_ONCE, OfPieces, ParquetFiles, Run, Step
+from embits.file.parquet_codes import CODE
+from embits.integrations.ray.columns import check_id_column, vector_column
+from embits.integrations.ray.pieces import ROWS_AT_ONCE, ParquetFiles, PieceReader, Run, Step
 from embits.integrations.ray.target import CodeSink, Part, PartWriter, write_piece
 
-_PATIENCE = 30  # seconds for tasks to stop
-_QUEUED_PER_CPU = 4  # tasks: enough for a cluster that grows with them to see them
+_STOP_SECONDS = 30  # how long to wait for running tasks
+_QUEUED_PER_CPU = 4  # tasks; a cluster that grows on demand must see waiting tasks
 
-Vectors: TypeAlias = str | os.PathLike[str] | ray.data.Dataset
-Count: TypeAlias = Callable[[], int]
-# Makes a step of the column of vectors, the columns to keep, and the number of rows.
-StepMaker: TypeAlias = Callable[[str, Sequence[str], Count], Step]
+VectorSource: TypeAlias = str | os.PathLike[str] | ray.data.Dataset
+RowCount: TypeAlias = Callable[[], int]
+# Makes a step from the column of vectors, the columns to keep, and the number of rows.
+StepFactory: TypeAlias = Callable[[str, Sequence[str], RowCount], Step]
 
 
-class Source(ABC):
-    """Vectors, and the step that workers take with them; made of Parquet files or of a dataset."""
+class Input(ABC):
+    """The vectors of a job, and the step that its tasks apply to them."""
 
     name: str
+    schema: Any
 
     @staticmethod
     def of(
-        vectors: Vectors, column: str | None, keep: Sequence[str] | None, make: StepMaker
-    ) -> Source:
+        vectors: VectorSource, column: str | None, keep: Sequence[str] | None, make: StepFactory
+    ) -> Input:
         """Find the columns and make the step."""
         if isinstance(vectors, ray.data.Dataset):
-            name, kept = _columns(_arrow_schema(vectors), column, keep, _Given.name)
-            return _Given(vectors, make(name, kept, vectors.count))
+            schema = _arrow_schema(vectors)
+            name, kept = _columns(schema, column, keep, _DatasetInput.name)
+            return _DatasetInput(vectors, schema, make(name, kept, vectors.count))
         files = ParquetFiles.under(vectors)
         name, kept = _columns(files.schema, column, keep, files.address)
         step = make(name, kept, lambda: files.n_rows)
-        return _Files(files, OfPieces(files.address, [name, *kept], step))
+        return _ParquetInput(files, PieceReader(files.address, [name, *kept], step))
+
+    def check_ids(self, ids: str | None) -> None:
+        """Check that the column `ids` can name rows.
+
+        Raises:
+            ReadError: It has another type than strings or whole numbers.
+        """
+        if ids is not None:
+            check_id_column(self.schema, ids, self.name)
 
     @abstractmethod
     def mapped(self, workers: int | None) -> ray.data.Dataset:
-        """What the step makes of the vectors."""
+        """Return the dataset that the step makes of the vectors."""
 
     @abstractmethod
     def write(
         self, writer: PartWriter, workers: int | None, progress: Progress | None
     ) -> list[Part]:
-        """Write what the step makes of the vectors; the parts come in any order."""
+        """Write what the step makes of the vectors; return the parts in any order."""
 
 
-class _Given(Source):
-    """A dataset: tasks of Ray Data, which run in one with those that read it."""
+class _DatasetInput(Input):
+    """A Ray Dataset: Ray Data fuses our step with the tasks that read it."""
 
     name = "the dataset"
 
-    def __init__(self, dataset: ray.data.Dataset, step: Step) -> None:
+    def __init__(self, dataset: ray.data.Dataset, schema: Any, step: Step) -> None:
         self.dataset = dataset
+        self.schema = schema
         self.step = step
 
     def mapped(self, workers: int | None) -> ray.data.Dataset:
@@ -81,18 +93,19 @@ class _Given(Source):
         return sink.parts
 
 
-class _Files(Source):
-    """Parquet files: a piece of them at a time."""
+class _ParquetInput(Input):
+    """Parquet files: each task reads one piece of them."""
 
-    def __init__(self, files: ParquetFiles, of_pieces: OfPieces) -> None:
+    def __init__(self, files: ParquetFiles, reader: PieceReader) -> None:
         self.files = files
-        self.of_pieces = of_pieces
+        self.reader = reader
         self.name = files.address
+        self.schema = files.schema
 
     def mapped(self, workers: int | None) -> ray.data.Dataset:
         pieces = [pa.Table.from_pylist(piece) for piece in self._pieces(workers)[0]]
         return ray.data.from_arrow(pieces).map_batches(
-            self.of_pieces,
+            self.reader,
             batch_format="numpy",
             batch_size=None,  # the whole piece
             compute=_tasks(workers, len(pieces)),
@@ -101,24 +114,24 @@ class _Files(Source):
     def write(
         self, writer: PartWriter, workers: int | None, progress: Progress | None
     ) -> list[Part]:
-        # Plain tasks of Ray: they need nothing of Ray Data, which starts one at a time for the
-        # first second or two, and leaves a worker idle for a tenth or two between two tasks.
+        # Plain Ray tasks. Ray Data starts one task at a time for the first second or two, and
+        # leaves a worker idle for one or two tenths of a second between tasks.
         pieces, cpus = self._pieces(workers)
         task = ray.remote(num_cpus=1, max_retries=-1)(write_piece)
         parts: list[Part] = []
         running: list[Any] = []
         try:
             for piece in pieces:
-                running.append(task.remote(self.of_pieces, writer, piece))
+                running.append(task.remote(self.reader, writer, piece))
                 if len(running) >= (workers or _QUEUED_PER_CPU * cpus):
                     running = _finish_one(running, parts, len(pieces), progress)
             while running:
                 running = _finish_one(running, parts, len(pieces), progress)
         except BaseException:
-            # They end by themselves, being few and short, and would write on into what is being
-            # removed. To cancel them can abort this very process (Ray 2.60, task_manager.cc).
+            # The tasks are few and short, and would go on writing to a folder that is removed.
+            # Canceling them can abort this process (Ray 2.60, task_manager.cc), so wait for them.
             if running:
-                ray.wait(running, num_returns=len(running), timeout=_PATIENCE)
+                ray.wait(running, num_returns=len(running), timeout=_STOP_SECONDS)
             raise
         return parts
 
@@ -132,7 +145,7 @@ class _Files(Source):
 def _finish_one(
     running: list[Any], parts: list[Part], total: int, progress: Progress | None
 ) -> list[Any]:
-    """Wait for a task, take what it wrote, and return the others."""
+    """Wait for one task, collect its part, and return the other tasks."""
     done, others = ray.wait(running)
     parts += ray.get(done)
     if progress is not None:
@@ -140,9 +153,9 @@ def _finish_one(
     return list(others)
 
 
-def _tasks(workers: int | None, most: int | None = None) -> Any:
-    """So many tasks at a time; Ray warns of more than there is work for."""
-    if workers is None or (most is not None and most <= workers):
+def _tasks(workers: int | None, n_pieces: int | None = None) -> Any:
+    """Return Ray's limit on concurrent tasks; None if there is less work, or Ray would warn."""
+    if workers is None or (n_pieces is not None and n_pieces <= workers):
         return None
     return ray.data.TaskPoolStrategy(size=workers)
 
@@ -155,7 +168,9 @@ def _columns(
     if missing := [other for other in kept if other not in schema.names]:
         raise InputError(f"{where}: there is no column {missing[0]!r} to keep")
     if CODE in kept:
-        raise InputError(f"{where}: a column is named {CODE!r}: keep others, without it")
+        raise InputError(
+            f"{where}: a column is named {CODE!r}: list the columns to keep without it"
+        )
     return name, kept
 
 
@@ -169,7 +184,7 @@ def _arrow_schema(dataset: ray.data.Dataset) -> Any:
 
 @contextlib.contextmanager
 def in_order(dataset: ray.data.Dataset) -> Iterator[None]:
-    """Rows in their order while this dataset runs."""
+    """Preserve the order of rows while this dataset runs."""
     options = dataset.context.execution_options
     before = options.preserve_order
     options.preserve_order = True

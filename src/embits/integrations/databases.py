@@ -1,4 +1,4 @@
-"""What questions to the databases share: how they are asked, and what comes back."""
+"""Queries and results that the database integrations share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Query: TypeAlias = str | int | NDArray[Any]
 
 
 class Neighbor(NamedTuple):
-    """A row near to what was asked, with the number of bits that differ."""
+    """A row that a search found, and its Hamming distance to the query."""
 
     word: str
     distance: int
@@ -24,26 +24,26 @@ class Neighbor(NamedTuple):
 
 
 def query_code(query: Any, n_bits: int, coder: Coder | None) -> NDArray[np.uint8]:
-    """The packed code of a question that came as a code, or as floats with a coder for them.
+    """Return the packed code of a query that is a code, or a float vector with its coder.
 
     Raises:
-        InputError: It is neither, or does not fit codes of `n_bits`.
+        InputError: It is neither, or its width is not `n_bits`.
     """
     query = np.asarray(query)
     if query.ndim != 1:
         raise InputError(f"the query has {query.ndim} dimensions, expected a single code or vector")
     if query.dtype != np.uint8:
         if coder is None:
-            raise InputError("the query is floats: give the coder that made the codes as well")
+            raise InputError("the query is a float vector: pass the coder that made the codes too")
         query = coder.encode(query[np.newaxis])[0]
         if coder.n_bits_ != n_bits:
             raise InputError(f"the coder makes {coder.n_bits_} bits, the table holds {n_bits}")
     code = packed_queries(query, packed_width(n_bits))
     if has_padding_bits(code, n_bits):
-        raise InputError(f"the query has bits set beyond its {n_bits}")
+        raise InputError(f"the query has bits set after its {n_bits} bits")
     return code
 
 
 def other_cases(word: str) -> list[str]:
-    """The other letter cases that a word which was not found may be stored in."""
+    """Return the other letter cases in which an unknown word may be stored."""
     return sorted({word.lower(), word.upper(), word.capitalize(), word.title()} - {word})

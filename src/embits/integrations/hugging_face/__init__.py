@@ -1,6 +1,6 @@
-"""`save_pretrained`, `from_pretrained` and `push_to_hub`: folders, and the Hugging Face Hub.
+"""Hugging Face save and load methods: `save_pretrained`, `from_pretrained`, `push_to_hub`.
 
-The Hub needs `embits[hub]`, which is imported when a name on it is asked for.
+The Hub needs the extra `hub`, which is imported when a model on the Hub is used.
 """
 
 from __future__ import annotations
@@ -20,17 +20,23 @@ from embits._version import __version__
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
 from embits.errors import FormatError, HubError, InputError, MissingExtraError
-from embits.integrations.model_card import may_replace
-from embits.integrations.model_folder import CARD, CONFIG, MODEL, open_folder, write_folder
+from embits.integrations.hugging_face.card import may_replace
+from embits.integrations.hugging_face.folder import (
+    CARD,
+    CONFIG,
+    MODEL,
+    open_folder,
+    write_folder,
+)
 from embits.pretrained import Pretrained
 from embits.words.vocabulary import RowNumbers
 
 Kept = TypeVar("Kept", bound=Pretrained)
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
-_US = {"library_name": "embits", "library_version": __version__}
+_LIBRARY = {"library_name": "embits", "library_version": __version__}
 
-# The client's errors say these things in paragraphs.
+# One line for errors that the client explains in paragraphs.
 _REASONS = {
     "GatedRepoError": "its owner grants access on request",
     "RepositoryNotFoundError": "there is no such model, or it is private and needs a token",
@@ -61,7 +67,7 @@ def from_pretrained(
     verify: bool = False,
     **options: Any,
 ) -> Kept:
-    """Open a folder, or a model of the Hub, as `kind`: see `Pretrained.from_pretrained`."""
+    """Open a folder, or a model on the Hub, as `kind`: see `Pretrained.from_pretrained`."""
     folder = Path(name)
     if not folder.is_dir():
         folder = _download(_hub_name(name), revision, options)
@@ -71,7 +77,7 @@ def from_pretrained(
     if not isinstance(bits.coder, kind):
         raise FormatError(
             f"{name}: its coder is {type(bits.coder).__name__}, not {kind.__name__}; "
-            "embits.Coder.from_pretrained takes any"
+            "embits.Coder.from_pretrained opens any coder"
         )
     return bits.coder
 
@@ -88,9 +94,10 @@ def push_to_hub(
 ) -> str:
     """Upload a coder or binary vectors in one commit: see `Pretrained.push_to_hub`.
 
-    `card` is its figures and front matter, `client` the token and the endpoint.
+    `card` holds the figures and the front matter of the model card, `client` the token and the
+    endpoint.
     """
-    api = _client().HfApi(**client, **_US)
+    api = _client().HfApi(**client, **_LIBRARY)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         write_folder(_as_vectors(kept), folder, repo_id, *card)
@@ -116,7 +123,7 @@ def push_to_hub(
 
 
 def _as_vectors(kept: Pretrained) -> BinaryVectors:
-    """A coder alone is kept as binary vectors without rows."""
+    """Return what to save; a coder alone is saved as binary vectors without rows."""
     if isinstance(kept, BinaryVectors):
         return kept
     if not isinstance(kept, Coder):
@@ -127,22 +134,22 @@ def _as_vectors(kept: Pretrained) -> BinaryVectors:
 
 def _hub_name(name: str | os.PathLike[str]) -> str:
     if Path(name).is_file():
-        raise InputError(f"{name} is a file, expected its folder; embits.load opens a file")
+        raise InputError(f"{name} is a file, expected a folder; embits.load opens a file")
     if isinstance(name, str) and _HUB_NAME.fullmatch(name):
         return name
     raise InputError(
-        f"there is no folder {shortened(os.fspath(name))}, and that is not a name on the Hugging "
+        f"there is no folder {shortened(os.fspath(name))}, and this is not a name on the Hugging "
         "Face Hub: user/model"
     )
 
 
 def _download(name: str, revision: str | None, options: Mapping[str, Any]) -> Path:
-    """The model's folder in the client's cache; both files are of one commit."""
+    """Return the model's folder in the client's cache; both files are of one commit."""
     hub = _client()
     with _in_one_line(name):
         return Path(
             hub.snapshot_download(
-                name, revision=revision, allow_patterns=[MODEL, CONFIG], **_US, **options
+                name, revision=revision, allow_patterns=[MODEL, CONFIG], **_LIBRARY, **options
             )
         )
 
@@ -157,7 +164,7 @@ def _client() -> Any:
 
 @contextlib.contextmanager
 def _in_one_line(name: str) -> Iterator[None]:
-    """Whatever the client and the network raise, as a HubError of one line."""
+    """Raise the errors of the client and the network as HubError, in one line."""
     try:
         yield
     except _client_errors() as error:
@@ -168,7 +175,7 @@ def _in_one_line(name: str) -> Iterator[None]:
 
 
 def _client_errors() -> tuple[type[Exception], ...]:
-    """Every error that the client's module of errors names, the base of its HTTP library's too."""
+    """Return every error class of the client, which includes the base of its HTTP library's."""
     from huggingface_hub import errors
 
     named = [each for each in vars(errors).values() if isinstance(each, type)]

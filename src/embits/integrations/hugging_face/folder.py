@@ -1,11 +1,11 @@
-"""A folder as Hugging Face's libraries have it.
+"""Model folders in the layout of Hugging Face's libraries.
 
-    model.safetensors   the file that `embits.load` opens; without codes, of a coder alone
-    config.json         what the file holds, for people and programs that only look
+    model.safetensors   the file that `embits.load` opens; for a coder alone, it has no codes
+    config.json         a summary of the file, for people and other programs
     README.md           the model card
 
-Nothing in it is pickled, and nothing but the first two is read. `config.json` decides nothing:
-where it does not agree with the file, the folder is refused.
+Nothing is pickled, and only the first two files are read. A folder whose `config.json` contradicts
+the file is refused.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from embits.binary_vectors import BinaryVectors, load
 from embits.errors import FormatError
 from embits.file import store
 from embits.file.atomic import atomic_write
-from embits.integrations import model_card
+from embits.integrations.hugging_face import card as model_card
 
 MODEL, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
-_LONGEST_CONFIG = 1 << 16  # ours has a few hundred bytes
+MAX_CONFIG_BYTES = 1 << 16  # ours has a few hundred
 
 
 def write_folder(
@@ -33,16 +33,18 @@ def write_folder(
     figures: Mapping[str, Any] | None = None,
     card: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the three files, each whole or not at all; a card of the user's own stays.
+    """Write the three files, each atomically; a card that the user edited is kept.
 
     Args:
-        bits: What to keep.
-        folder: Made if it is not there.
-        name: What the card says that `from_pretrained` is called with.
-        figures: What was measured, for the card.
-        card: More of its front matter.
+        bits: What to write.
+        folder: Created if it does not exist.
+        name: The name for `from_pretrained` in the card's example.
+        figures: Measured figures for the card.
+        card: More front matter for the card.
     """
-    text = model_card.write(bits, name, figures or {}, card or {})  # refused before a file is
+    text = model_card.write(
+        bits, name, figures or {}, card or {}
+    )  # raises before a file is written
     folder.mkdir(parents=True, exist_ok=True)
     bits.save(folder / MODEL)
     config = _config(store.open_file(folder / MODEL))
@@ -58,9 +60,9 @@ def open_folder(folder: Path, *, verify: bool = False) -> BinaryVectors:
         FormatError: A file is missing, damaged, or does not agree with the other.
     """
     for name in (MODEL, CONFIG):
-        if not (folder / name).is_file():  # a pipe of that name would keep us waiting
+        if not (folder / name).is_file():  # not `exists`: a pipe would block
             raise FormatError(
-                f"{folder}: no {name} in it, which save_pretrained would have written"
+                f"{folder}: it has no {name}, which save_pretrained would have written"
             )
     bits = load(folder / MODEL, verify)
     said = _read_config(folder / CONFIG)
@@ -74,7 +76,7 @@ def open_folder(folder: Path, *, verify: bool = False) -> BinaryVectors:
 
 
 def _config(contents: store.Contents) -> dict[str, Any]:
-    """What `config.json` says of a file."""
+    """Return the contents of `config.json` for a file."""
     return {
         "library_name": "embits",
         "model_type": "embits",
@@ -89,13 +91,13 @@ def _config(contents: store.Contents) -> dict[str, Any]:
 
 def _read_config(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
-        raw = file.read(_LONGEST_CONFIG + 1)
+        raw = file.read(MAX_CONFIG_BYTES + 1)
     try:
-        if len(raw) > _LONGEST_CONFIG:
-            raise ValueError(f"longer than {_LONGEST_CONFIG} bytes")
+        if len(raw) > MAX_CONFIG_BYTES:
+            raise ValueError(f"longer than {MAX_CONFIG_BYTES} bytes")
         config = json.loads(raw.decode())
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"{path}: not the JSON of a configuration ({error!s:.100})") from None
+        raise FormatError(f"{path}: not a JSON configuration ({error!s:.100})") from None
     if not isinstance(config, dict):
         raise FormatError(f"{path}: {shortened(config)}, expected a JSON object")
     return config
