@@ -10,7 +10,7 @@ import click
 
 from embits.cli.file_facts import describe, row_noun
 from embits.cli.options import (
-    check_output,
+    check_writable,
     force_option,
     json_option,
     output_option,
@@ -18,7 +18,7 @@ from embits.cli.options import (
     reading_options,
 )
 from embits.cli.output import megabytes, print_json
-from embits.cli.progress import steps_bar
+from embits.cli.progress import steps_progress
 from embits.cli.ray_options import ADDRESS, OUTPUT_HELP, Cluster, ray_options
 from embits.cli.suggestions import params_of_method
 from embits.coders import DEFAULT_METHOD, METHODS, coder_class, new_coder
@@ -92,9 +92,10 @@ def command(
             as_json=as_json,
         )
         return
-    check_output(output, [vectors, words_file], force)
+    check_writable(output)
     start = time.perf_counter()
-    with steps_bar(quiet=as_json) as progress:
+    title = f"binarize {vectors} to {output}: {method}, {bits or 256} bits"
+    with steps_progress(title, quiet=as_json) as progress:
         binary = binarize_to_file(
             vectors,
             output,
@@ -105,6 +106,7 @@ def command(
             on_bad="skip" if skip_bad else "raise",
             sample=sample,
             subwords=subwords,
+            overwrite=force,
             progress=progress,
             **settings,
         )
@@ -121,11 +123,6 @@ def command(
     )
     if sample is not None and sample < len(binary):
         click.echo(f"trained on {sample:,} random rows")
-    if binary.subwords is not None:
-        size = megabytes(binary.subwords.nbytes)
-        click.echo(
-            f"{size} of the file are subwords, for unknown words; --no-subwords leaves them out"
-        )
 
 
 def _change(ratio: float) -> str:

@@ -45,9 +45,9 @@ def command(file: Path, output: Path, force: bool, words: tuple[str, ...], as_js
     embits decode glove.safetensors -o glove.vec
     embits decode glove.safetensors -o few.txt --word queen --word king
     """
-    check_output(output, [file], force)
+    check_output(output, file, force)
     if output.suffix.lower() in (".npy", ".safetensors"):
-        check_output(output.with_suffix(".words"), [file], force)
+        check_output(output.with_suffix(".words"), file, force)
     bits = load(file)
     vectors = (
         WordVectors(list(words), bits.decode(list(words)))

@@ -45,9 +45,9 @@ def command(
     embits export glove.safetensors --to pgvector -o postgresql:///db --param table=words
     """
     if to not in DATABASES:
-        check_output(Path(output), [file], force)
+        check_output(Path(output), file, force)
     if to in WITH_WORDS:
-        check_output(Path(output).with_suffix(".words"), [file], force)
+        check_output(Path(output).with_suffix(".words"), file, force)
     bits = load(file)
     with progress_bar("exporting", quiet=as_json) as progress:
         facts = export(bits, to, output, progress=progress, **params)

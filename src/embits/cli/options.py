@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -41,21 +41,30 @@ force_option = click.option(
 )
 
 
-def check_output(path: Path, inputs: Iterable[Path | str | None] = (), force: bool = False) -> None:
-    """Refuse a target that cannot or must not be written, before the work starts.
+def check_writable(path: Path) -> None:
+    """Refuse a target that cannot be written, before the work starts.
 
     Raises:
         FileNotFoundError: Its folder does not exist.
         IsADirectoryError: It is a folder.
-        InputError: It is one of the inputs, or a file that embits did not write and not `force`.
     """
-    from embits.file.overwrite import check_target
-
     if not path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "no such folder", str(path.parent))
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "is a folder, expected a file", str(path))
-    check_target(path, [each for each in inputs if each is not None], force)
+
+
+def check_output(path: Path, file: Path, force: bool) -> None:
+    """Refuse a target that cannot or must not be written, before the work starts.
+
+    Raises:
+        OSError: As for `check_writable`.
+        InputError: It is the input `file`, or embits did not write it and `force` is false.
+    """
+    from embits.file.overwrite import check_target
+
+    check_writable(path)
+    check_target(path, [file], force)
 
 
 def words_file_option(help: str) -> Callable[[Command], Command]:

@@ -45,7 +45,7 @@ def command(
     embits picture glove.safetensors queen -o queen.png
     embits picture glove.safetensors queen automobile jupiter man -o figure.pdf
     """
-    check_output(output, [file], force)
+    check_output(output, file, force)
     picture = bit_picture(load(file), words, n, output.suffix)
     with atomic_write(output) as target:
         target.write(picture)
