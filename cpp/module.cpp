@@ -33,9 +33,26 @@ static size_t length(const Batch<T>& batch) {
     return batch.ndim() == 1 ? 1 : batch.shape(0);
 }
 
-// What the readers use: rows gathered from text and from word2vec's binary, and fastText's n-grams.
+// Hands a run of floats to NumPy as a matrix, without a copy.
+static auto released(embits::FloatRun& run, size_t dims) {
+    size_t n = run.size() / dims;
+    float* data = run.release();
+    nb::capsule owner(data, [](void* p) noexcept { std::free(p); });
+    return nb::ndarray<nb::numpy, float, nb::ndim<2>>(data, {n, dims}, owner);
+}
+
+// What the readers use: rows parsed from text and from word2vec's binary format, the matrix that
+// collects them, and fastText's n-grams.
 static void bind_readers(nb::module_& m) {
+    using embits::FloatRun;
     using embits::Rows;
+    nb::class_<FloatRun>(m, "FloatRun")
+        .def(nb::init<>())
+        .def(
+            "append",
+            [](FloatRun& run, Out2D<const float> rows) { run.append(rows.data(), rows.size()); },
+            "rows"_a.noconvert())
+        .def("take", [](FloatRun& run, size_t dims) { return released(run, dims); }, "dims"_a);
     using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
     using Offsets = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
     nb::class_<Rows>(m, "Rows")
@@ -79,13 +96,7 @@ static void bind_readers(nb::module_& m) {
                  std::string().swap(rows.words);
                  return words;
              })
-        .def("take_matrix",
-             [](Rows& rows) {
-                 size_t n = rows.matrix.size() / rows.dims;
-                 float* data = rows.matrix.release();
-                 nb::capsule owner(data, [](void* p) noexcept { std::free(p); });
-                 return nb::ndarray<nb::numpy, float, nb::ndim<2>>(data, {n, rows.dims}, owner);
-             })
+        .def("take_matrix", [](Rows& rows) { return released(rows.matrix, rows.dims); })
         .def("take_places", [](Rows& rows) {
             auto* places = new std::vector<int64_t>(std::move(rows.places));
             nb::capsule owner(places, [](void* p) noexcept {
@@ -114,6 +125,21 @@ static void bind_readers(nb::module_& m) {
         "minn"_a, "maxn"_a, "n_buckets"_a, "threads"_a, "out"_a.noconvert());
 }
 
+template <typename Number>
+static void bind_find_words(nb::module_& m) {
+    m.def(
+        "find_words",
+        [](Array<const uint8_t> text, Array<const Number> ends, Array<const Number> order,
+           Array<const uint8_t> wanted, Array<const uint64_t> wanted_ends, Array<int64_t> rows) {
+            nb::gil_scoped_release release;
+            embits::find_words(text.data(), text.shape(0), ends.data(), ends.shape(0),
+                               order.data(), wanted.data(), wanted_ends.data(), rows.shape(0),
+                               rows.data());
+        },
+        "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert(), "wanted"_a.noconvert(),
+        "wanted_ends"_a.noconvert(), "rows"_a.noconvert());
+}
+
 // What the vocabulary uses.
 static void bind_words(nb::module_& m) {
     m.def(
@@ -129,6 +155,8 @@ static void bind_words(nb::module_& m) {
             return embits::repeated_words(text.data(), ends.data(), ends.shape(0), order.data());
         },
         "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert());
+    bind_find_words<uint32_t>(m);
+    bind_find_words<uint64_t>(m);
     m.def(
         "near_spellings",
         [](Array<const uint8_t> text, Array<const uint64_t> ends, nb::bytes word,

@@ -76,8 +76,10 @@ def command(
         print_json(facts)
         return
     what = f"of {raw.name}" if raw else "rebuilt from the bits"
-    machine = f"instruction set: {simd()}, path: {kernel().path}"
-    click.echo(f"{len(first):,} words; threads: {threads}; {machine}")
+    click.echo(
+        f"{len(first):,} words; threads: {threads}; "
+        f"instruction set: {simd()}, path: {kernel().path}"
+    )
     click.echo(printable(f"Median milliseconds of one query; the column of floats is {what}"))
     _show(contenders, unit.nbytes)
 
