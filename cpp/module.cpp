@@ -8,6 +8,7 @@
 #include "search/kernels.h"
 #include "search/multi_index.h"
 #include "readers/rows.h"
+#include "coders/paper.h"
 #include "coders/signs.h"
 #include "words/subwords.h"
 #include "readers/text_parser.h"
@@ -151,6 +152,20 @@ static void bind_coders(nb::module_& m) {
         },
         "scores"_a.noconvert(), "errors"_a.noconvert(), "codes"_a.noconvert(),
         "doubtful"_a.noconvert());
+    m.def(
+        "train_paper",
+        [](Out2D<const float> X, Array<const int64_t> order, Out2D<float> W, Array<float> c,
+           Out2D<float> velocity_W, Array<float> velocity_c, size_t batch_size, float learning_rate,
+           float momentum, float lambda, float scale, bool clip, unsigned threads) {
+            nb::gil_scoped_release release;
+            return embits::train_paper(
+                {W.shape(0), W.shape(1), W.data(), c.data(), velocity_W.data(), velocity_c.data()},
+                X.data(), order.data(), order.shape(0),
+                {batch_size, learning_rate, momentum, lambda, scale, clip, threads});
+        },
+        "X"_a.noconvert(), "order"_a.noconvert(), "W"_a.noconvert(), "c"_a.noconvert(),
+        "velocity_W"_a.noconvert(), "velocity_c"_a.noconvert(), "batch_size"_a, "learning_rate"_a,
+        "momentum"_a, "lambda_reg"_a, "scale"_a, "clip"_a, "threads"_a);
 }
 
 // What the search uses. .noconvert(): an output array must never be a silent copy.
