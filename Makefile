@@ -1,23 +1,26 @@
-# Two commands do everything from nothing: make demo, make test.
-# They need Python >= 3.11, a C++ compiler and make, and keep to themselves in .venv.
+# `make demo` and `make test` work in a fresh checkout. They need Python 3.11 or newer, a C++ compiler
+# and make. Everything is installed into .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/* cpp/*/*)
 
-.PHONY: demo test test-gpu lint coverage build docs wheel wheel-aarch64 cross bench fuzz sanitize large soak damage clean help
+.PHONY: demo check test test-gpu lint coverage build docs figures wheel wheel-aarch64 cross bench fuzz \
+  sanitize large soak damage clean help
 
 help:
-	@echo "make demo   binarize real GloVe vectors and look at them"
-	@echo "make test   check style and types, run the tests"
-	@echo "make docs   build the docs site into site/; warnings are errors"
-	@echo "make test-gpu  the tests that need PyTorch, on a GPU where there is one"
-	@echo "make bench  time reading, binarizing, starting and searching, as ratios"
-	@echo "make fuzz sanitize large soak damage   the long runs behind docs/trust.md"
-	@echo "make wheel  the sdist and the wheel, audited, installed elsewhere and asked there"
-	@echo "make wheel-aarch64 cross   the same for another processor; the core for all platforms"
-	@echo "make coverage   what the tests run, and the lines they do not"
-	@echo "make clean  remove what the others made"
+	@echo "make demo       binarize real GloVe vectors and show the results"
+	@echo "make check      lint, types and the fast unit tests, in under a minute"
+	@echo "make test       everything: lint, types, docs build and all tests"
+	@echo "make docs       build the docs site into site/; warnings are errors"
+	@echo "make figures    draw the figures of the docs again from stored runs"
+	@echo "make bench      time reading, binarizing, starting and searching, as ratios"
+	@echo "make coverage   run the tests and list the lines they do not reach"
+	@echo "make test-gpu   run the tests that need PyTorch, on a GPU if there is one"
+	@echo "make wheel      build, audit and install the sdist and the wheel, then test them"
+	@echo "make wheel-aarch64 cross                the same for aarch64; the core for all platforms"
+	@echo "make fuzz sanitize large soak damage    the long tests of docs/trust.md"
+	@echo "make clean      remove everything the other targets made"
 
 build: $(VENV)/built
 
@@ -27,7 +30,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 
-# Editable: Python changes need no build, changes to the native files build again.
+# An editable install: changes to Python files take effect at once, changes to C++ files rebuild.
 $(VENV)/built: $(BIN)/python $(NATIVE)
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
@@ -49,27 +52,37 @@ lint: $(VENV)/test
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-# The browser page's tests need Node.js and Chromium; where they are missing, pytest says so.
+# The tests of the browser page need Node.js and Chromium; pytest skips them where these are missing.
 tests/page/node_modules: tests/page/package-lock.json
 	@if command -v npm >/dev/null; then \
 	  npm ci --prefix tests/page --no-audit --no-fund --silent && touch $@ || \
 	    echo "note: npm could not install, so the browser tests are skipped"; \
 	else echo "note: there is no npm, so the browser tests are skipped"; fi
 
+# The inner loop: tests/unit without the tests marked `slow`, on all cores.
+check: lint
+	$(BIN)/python -m pytest -q -n auto -m "not slow" tests/unit
+
 test: lint tests/page/node_modules
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q --durations=15
 
 docs: $(VENV)/test
 	$(BIN)/python -m mkdocs build --strict
-	@echo "the docs are in site/: open site/index.html"
+	@echo "built the docs: open site/index.html"
+
+# Draw the figures of the docs again from the stored runs, and write the README's numbers.
+figures: $(VENV)/test $(VENV)/demo
+	for name in results quality near_lossless search method; do \
+	  $(BIN)/python docs/figures/$$name.py || exit 1; done
+	$(BIN)/python benchmarks/readme_numbers.py
 
 # PyTorch is several gigabytes, so these are not part of `make test`.
 test-gpu: $(VENV)/test
 	$(BIN)/python -m pip install --quiet --editable '.[gpu]' triton
 	$(BIN)/python -m pytest -q tests/unit/search/test_gpu.py tests/unit/coders/test_near_lossless.py
 
-# Lines and branches, the command line's processes too; it names what is not run. The tests left out
-# forbid their programs to write files, which measuring them does.
+# Line and branch coverage, including the processes that the command-line tests start. The deselected
+# test limits the file size of its process, and coverage has to write a file there.
 coverage: $(VENV)/test tests/page/node_modules
 	$(BIN)/python -m pip install --quiet "pytest-cov>=6" "coverage>=7.10"
 	$(BIN)/python -m pytest -q --cov --cov-report=term-missing:skip-covered \
@@ -79,7 +92,7 @@ wheel: $(BIN)/python
 	$(BIN)/python -m pip install --quiet --group wheel
 	PATH="$(CURDIR)/$(BIN):$$PATH" stress/wheel.sh $(BIN)/python
 
-# The native core for every platform that has wheels, by a compiler that knows them all.
+# Compile the native core for every platform that has wheels, with zig.
 cross: $(BIN)/python
 	$(BIN)/python -m pip install --quiet ziglang
 	$(BIN)/python stress/cross.py
@@ -92,7 +105,7 @@ bench: $(VENV)/test $(VENV)/demo
 	for name in read_text binarize startup hamming_search; do \
 	  echo "== benchmarks/$$name.py"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
-# The long runs of docs/trust.md.
+# The long tests of docs/trust.md.
 fuzz: $(VENV)/test
 	$(BIN)/python -m pip install --quiet atheris
 	$(BIN)/python fuzz/run.py --seconds 60

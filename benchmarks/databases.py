@@ -27,7 +27,7 @@ import psycopg
 
 import embits
 from embits.integrations import pgvector, sqlite
-from embits.integrations._neighbors import Neighbor
+from embits.integrations.databases import Neighbor
 from embits.integrations.pgvector.rows import HEADER, TRAILER, binary_rows
 from embits.words.vocabulary import Vocabulary
 
@@ -114,7 +114,7 @@ def copying(bits: embits.BinaryVectors, address: str) -> Iterator[str]:
     yield "| | seconds | times ours |"
     yield "|---|---:|---:|"
     for name, what in {
-        "export": "**`embits export`**: rows, primary key, unique words, analyze, commit (bar: 20)",
+        "export": "**`embits export`**: rows, primary key, unique words, analyze, commit",
         "binary": "its rows alone: binary COPY built by NumPy",
         "ready": "the same bytes, made beforehand, sent raw",
         "text": "text COPY, row by row through psycopg",

@@ -23,7 +23,7 @@ import faiss
 import numpy as np
 
 import embits
-from embits.integrations.faiss import TRAINING_ROWS_A_LIST, codes_from_faiss, to_faiss
+from embits.integrations.faiss import TRAINING_ROWS_PER_LIST, from_faiss, to_faiss
 from embits.readers.source import cores
 
 K = 10
@@ -48,7 +48,7 @@ def faiss_alone(index: Any, codes: Any) -> float:
     if isinstance(index, faiss.IndexBinaryIVF):
         again = faiss.IndexBinaryIVF(faiss.IndexBinaryFlat(index.d), index.d, index.nlist)
         again.cp.min_points_per_centroid = 1
-        sample = np.random.default_rng(0).permutation(codes)[: TRAINING_ROWS_A_LIST * index.nlist]
+        sample = np.random.default_rng(0).permutation(codes)[: TRAINING_ROWS_PER_LIST * index.nlist]
     elif isinstance(index, faiss.IndexBinaryHNSW):
         again = faiss.IndexBinaryHNSW(index.d, index.hnsw.nb_neighbors(1))
         again.hnsw.efConstruction = index.hnsw.efConstruction
@@ -101,7 +101,7 @@ def main() -> None:
     for kind, all_settings in SETTINGS.items():
         ratio = build_ratio(kind, codes[:BUILD_ROWS])
         index = to_faiss(bits, kind)
-        same = bool(np.array_equal(codes_from_faiss(index), codes))
+        same = bool(np.array_equal(from_faiss(index, bits.coder).codes, codes))
         for settings in all_settings:
             label, each, distances = searched(index, settings, queries)
             found = float((distances <= exact[:, -1:]).mean())

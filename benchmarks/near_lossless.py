@@ -29,6 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import search
+from embits.arrays import blocks
+from embits.bits import unpack
 from embits.coders import (
     Coder,
     NearLossless,
@@ -36,7 +38,6 @@ from embits.coders import (
     RandomHyperplanes,
     SignBits,
 )
-from embits.coders.base import blocks, unpack
 
 QUERIES, AMONG_FIRST, K, SHORTLIST = 1000, 30_000, 10, 40
 COLUMNS = ("F", "r@10", "asym", "s40", "cos", "mse", "fit")

@@ -2,10 +2,10 @@
 
     python benchmarks/ray_encode.py [--rows 1200000] [--bits 512] [--vectors DIR] [--write]
 
-Every worker has one thread. Prints the ratio of throughputs of two workers to one (the bar: at
-least 1.5) and of each to a plain process of one thread that reads, encodes and writes the same
-files; checks that all wrote the same codes, bit for bit. Needs the extra `ray` and two cores; on
-Linux, rounds during which other programs took more than a twentieth of them are made again.
+Every worker has one thread. Prints the ratio of throughputs of two workers to one, and of each to a
+plain process of one thread that reads, encodes and writes the same files; checks that all wrote the
+same codes, bit for bit. Needs the extra `ray` and two cores. On Linux, a round is repeated when
+other programs used more than a twentieth of the processor time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import ray  # noqa: E402
 
 import embits  # noqa: E402
 from embits.integrations import ray as on_ray  # noqa: E402
-from embits.integrations.parquet_codes import read_codes  # noqa: E402
+from embits.integrations.parquet import read_codes  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results" / "ray_encode.md"
 FILES = 8
@@ -165,7 +165,7 @@ def report(times: dict[str, list[float]], args: argparse.Namespace) -> None:
             f"| {name} | {seconds:.2f} | {args.rows / seconds:,.0f} | "
             f"{medians['no Ray'] / seconds:.2f} × |"
         )
-    lines += ["", f"Two workers against one: {statistics.median(scaling):.2f} × (bar: 1.5)"]
+    lines += ["", f"Two workers against one: {statistics.median(scaling):.2f} ×"]
     print("\n".join(lines))
     if args.write:
         RESULTS.write_text("# Encoding with Ray\n\n" + "\n".join(lines) + "\n")

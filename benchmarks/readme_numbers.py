@@ -1,9 +1,9 @@
-"""The README's table of numbers, from stored results: nobody types a number there.
+"""Write the README's table of numbers from stored results.
 
     python benchmarks/readme_numbers.py
 
-Reads benchmarks/results/*.json and docs/results/*/results.json and writes what stands between
-`<!-- numbers -->` and `<!-- /numbers -->`. tests/docs/test_readme.py holds the README to it.
+Reads benchmarks/results/*.json and docs/results/scores.json, and replaces the text between
+`<!-- numbers -->` and `<!-- /numbers -->`. tests/docs/test_readme.py checks that it is up to date.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def main() -> None:
 
 
 def with_numbers(readme: str) -> str:
-    """The README's text with its numbers as they are stored now."""
+    """Return the README with the stored numbers."""
     lines = [
-        "| | embits | beside it |",
+        "| | embits | for comparison |",
         "|---|---|---|",
         *(f"| {' | '.join(row)} |" for row in rows()),
     ]
@@ -48,26 +48,23 @@ def size() -> list[tuple[str, str, str]]:
 
 
 def quality() -> list[tuple[str, str, str]]:
-    entries = stored("docs/results/glove-840B-300d/results.json")["results"]
-    scores = {(entry["method"], entry["bits"]): entry for entry in entries}
+    scores = stored("docs/results/scores.json")["glove-840B-300d"]
 
-    def over_widths(method: str, *keys: str) -> str:
-        return joined(f"{100 * at(scores[method, width], *keys):.1f}" for width in WIDTHS)
+    def over_widths(method: str, measure: str) -> str:
+        return joined(f"{scores[method][str(width)][measure]:.1f}" for width in WIDTHS)
 
-    people = ("similarity", "fisher_mean")
-    near, near_floats = ("neighbors", "recall_at_10"), ("neighbors", "asymmetric_recall_at_10")
-    raw = 100 * at(scores["raw", 9600], *people)
+    raw = scores["raw"]["9600"]["similarity"]
     return [
         (
-            "agreement with people (GloVe 840B 300d, Spearman × 100), same widths",
-            over_widths("near-lossless", *people),
-            f"the floats: {raw:.1f}; the paper's model: {over_widths('paper', *people)}",
+            "agreement with human similarity scores (GloVe 840B 300d, Spearman × 100), same widths",
+            over_widths("near-lossless", "similarity"),
+            f"the floats: {raw:.1f}; the paper's model: {over_widths('paper', 'similarity')}",
         ),
         (
-            "ten nearest words kept, %",
-            over_widths("near-lossless", *near),
-            f"the paper's model: {over_widths('paper', *near)}; "
-            f"embits asked with floats: {over_widths('near-lossless', *near_floats)}",
+            "recall@10 of nearest words, %",
+            over_widths("near-lossless", "recall_at_10"),
+            f"the paper's model: {over_widths('paper', 'recall_at_10')}; "
+            f"embits with float queries: {over_widths('near-lossless', 'asymmetric_recall_at_10')}",
         ),
     ]
 
@@ -88,8 +85,10 @@ def search() -> list[tuple[str, str, str]]:
     return [
         ("one exact top-10 query over 341,479 codes, one core, µs", one[0],
          f"FAISS `IndexBinaryFlat`: {one[1]} times as long"),
-        ("the same, 1,000 queries at once, µs each", batch[0], f"FAISS: {batch[1]} times as long"),
-        ("256 bits, or 300 floats of the same words", f"{floats['subject_us'] / 1e3:.2f} ms",
+        ("the same in batches of 1,000 queries, µs per query", batch[0],
+         f"FAISS: {batch[1]} times as long"),
+        ("one query over 256 bits, or over 300 floats, of the same words",
+         f"{floats['subject_us'] / 1e3:.2f} ms",
          f"FAISS `IndexFlatIP` on the floats: {floats['ratio']:.0f} times as long"),
         ("10 million codes of 64 bits, top 10, multi-index", f"{index['subject_us'] / 1e3:.2f} ms",
          f"our full scan: {index['ratio']:.0f} times as long"),
@@ -100,7 +99,8 @@ def opening() -> list[tuple[str, str, str]]:
     start = stored("benchmarks/results/startup.json")
     text = stored("benchmarks/results/read_text.json")
     return [
-        (f"opening {start['words']:,} words × {start['bits']} bits and the first top 10",
+        (f"open a file of {start['words']:,} words × {start['bits']} bits "
+         "and answer the first query",
          f"{start['first_answer_ms']:.1f} ms", "the paper: 310 ms"),
         (f"reading word2vec text, {text['words']:,} × {text['dims']}", f"{text['embits_s']:.2f} s",
          f"gensim: {text['ratio']:.0f} times as long"),
@@ -109,12 +109,6 @@ def opening() -> list[tuple[str, str, str]]:
 
 def stored(path: str) -> Any:
     return json.loads((ROOT / path).read_text())
-
-
-def at(entry: Any, *keys: str) -> float:
-    for key in keys:
-        entry = entry[key]
-    return float(entry)
 
 
 def joined(values: Any) -> str:

@@ -66,20 +66,20 @@ def report(path: Path) -> dict[str, float]:
     bits = embits.load(path)
     first = median(lambda: first_answer_ms(path))
     print(f"open and first top-10 of {len(bits):,} words: {first:.2f} ms "
-          f"(bar: 10; the paper: 310 ms, {310 / first:.0f} × more)")  # fmt: skip
+          f"(the paper: 310 ms, {310 / first:.0f} × more)")  # fmt: skip
     touched, size = touched_bytes(path), path.stat().st_size
     print(f"bytes of the file that this touched: {touched:,} of {size:,}")
     nothing = median(lambda: process_seconds("-c", "pass"))
     numpy = median(lambda: process_seconds("-c", "import numpy")) - nothing
     ours = median(lambda: process_seconds("-c", "import embits")) - nothing
     print(f"import embits: {1e3 * ours:.0f} ms, NumPy alone {1e3 * numpy:.0f} ms: "
-          f"{1e3 * (ours - numpy):+.0f} ms (bar: +50)")  # fmt: skip
+          f"{1e3 * (ours - numpy):+.0f} ms")  # fmt: skip
     whole = median(lambda: process_seconds("-m", "embits", "neighbors", str(path), "queen"))
-    print(f"embits neighbors as a process: {whole:.2f} s (bar: 0.35)")
+    print(f"embits neighbors as a process: {whole:.2f} s")
     words = bits.words.text.nbytes
     vocabulary = words + bits.words.ends.nbytes + bits.words.order.nbytes
-    print(f"codes: {bits.codes.nbytes / 1e6:.1f} MB (bar: 13); vocabulary: "
-          f"{(vocabulary - words) / len(bits):.2f} bytes a word over its text (bar: 8); "
+    print(f"codes: {bits.codes.nbytes / 1e6:.1f} MB; vocabulary: "
+          f"{(vocabulary - words) / len(bits):.2f} bytes a word over its text; "
           f"whole file {size / 1e6:.2f} MB")  # fmt: skip
     return {
         "words": len(bits),

@@ -23,7 +23,6 @@ from pathlib import Path
 
 import numpy as np
 
-BAR_MB = 600
 ROWS_AT_ONCE = 20_000
 _CHILD = """
 import sys
@@ -122,7 +121,7 @@ def main() -> None:
     what = f"{args.format}, {n:,} × {args.dims}, {size / 1e9:.2f} GB"
     print(f"{what} -> {args.bits} bits, {args.method}")
     print(
-        f"  peak {peak / 1e6:.0f} MB (bar: {BAR_MB}): the file is {size / peak:.1f} times it, "
+        f"  peak {peak / 1e6:.0f} MB: the file is {size / peak:.1f} times it, "
         f"its floats {floats / peak:.1f} times"
     )
     print(

@@ -1,5 +1,6 @@
-// Plain threads, and no pool that lives on: starting one costs about 20 microseconds, which only
-// calls above a hundred of them pay, and a pool would not survive fork().
+// Threads are started for each call and joined at its end, without a pool. Starting one takes
+// about 20 microseconds, and only calls that take longer than 100 start any. A pool would not
+// survive fork().
 #include "parallel.h"
 
 #include <atomic>
@@ -51,7 +52,7 @@ void run_parts(unsigned threads, unsigned parts, const std::function<void(unsign
         others.reserve(threads);
         while (others.size() + 1 < threads) others.emplace_back(work);
     } catch (const std::exception&) {
-        // No more threads to be had: those there are do it all.
+        // The system gives no more threads: those that started do all the work.
     }
     work();
     for (std::thread& other : others) other.join();

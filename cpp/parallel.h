@@ -1,4 +1,4 @@
-// Threads for one call: started when the work is worth it, gone when the call returns.
+// Threads that live for one call.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -10,8 +10,8 @@ namespace embits {
 unsigned worthwhile_threads(unsigned wanted, size_t work, size_t least);
 
 // Runs part(0) ... part(parts - 1) on `threads` threads, the caller's among them. A thread takes
-// the next part when it is done with one, so that a core busy with other work holds up nobody.
-// The first exception is thrown again here once all have ended.
+// the next part when it finishes one, so a core that is busy with other work delays only its own
+// part. The first exception is thrown again here after all threads have ended.
 void run_parts(unsigned threads, unsigned parts, const std::function<void(unsigned)>& part);
 
 }  // namespace embits

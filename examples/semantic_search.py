@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 import embits
+from embits.arrays import unit_rows
 from embits.evaluation.tasks.neighbors import best_rows, recall
-from embits.evaluation.tasks.spaces import unit_rows
 from embits.integrations.sentence_transformers import from_quantized, quantize_embeddings
 from shared import arguments, megabytes, milliseconds, table
 

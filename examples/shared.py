@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import embits
-from embits.cli.common import megabytes, table
 from embits.cli.demo import glove
+from embits.cli.output import megabytes, table
 
 __all__ = ["arguments", "megabytes", "milliseconds", "table", "word_vectors"]
 

@@ -1,4 +1,4 @@
-"""Small vectors with structure in them, and where the evaluation data lies."""
+"""Fixtures for every test: small vectors, their codes, the evaluation data, a database."""
 
 import os
 import signal
@@ -10,12 +10,12 @@ from pathlib import Path
 # threads that wait for each other take a hundred times as long over the tests' small products.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import numpy as np
 import pytest
 from hypothesis import settings
 
 import embits
 from embits import _core
+from tests.support.vectors import clustered
 
 # A shell starts what it puts in the background with Ctrl-C ignored, and that is inherited: the
 # programs that the tests interrupt must hear it.
@@ -24,13 +24,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Machines are shared and busy: a slow example is no failure.
 settings.register_profile("embits", deadline=None)
 settings.load_profile("embits")
-
-
-def clustered(n=600, dims=24, clusters=30, seed=0):
-    """Vectors in clusters, so that neighbors mean something."""
-    rng = np.random.default_rng(seed)
-    centers = rng.normal(0, 0.5, (clusters, dims))
-    return (centers[rng.integers(0, clusters, n)] + rng.normal(0, 0.1, (n, dims))).astype("f4")
 
 
 @pytest.fixture(scope="session")

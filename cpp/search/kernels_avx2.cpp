@@ -9,23 +9,12 @@
 
 #include <cstring>
 
-#include "search/kernels.h"
+#include "search/words.h"
 
 namespace embits {
 namespace {
 
 uint32_t popcount(uint64_t x) { return static_cast<uint32_t>(_mm_popcnt_u64(x)); }
-
-// The next eight bytes, or the ones that are left and zeros.
-uint64_t word_at(const uint8_t* bytes, size_t left = 8) {
-    uint64_t word = 0;
-    if (left >= 8) {
-        std::memcpy(&word, bytes, 8);
-    } else {  // a loop: memcpy of a length not known beforehand is a call, and far slower
-        for (size_t i = 0; i < left; ++i) word |= uint64_t{bytes[i]} << (8 * i);
-    }
-    return word;
-}
 
 // ---- 64, 128, 256, 512, 768 and 1,024 bits: whole vectors
 
@@ -196,20 +185,6 @@ __m256i weigh(__m256i differing, const uint8_t* plane, size_t width) {
     return sum;
 }
 
-uint32_t weigh_words(const uint8_t* code, const uint8_t* query, const uint8_t* planes,
-                     size_t width, size_t length) {
-    uint32_t distance = 0;
-    for (size_t i = 0; i < length; i += 8) {
-        const size_t left = length - i;
-        uint64_t differing = word_at(code + i, left) ^ word_at(query + i, left);
-        uint32_t sum = 0;
-        for (size_t p = 0; p < kPlanes; ++p)
-            sum = 2 * sum + popcount(differing & word_at(planes + p * width + i, left));
-        distance += sum;
-    }
-    return distance;
-}
-
 // Codes of 8 or 16 bytes, several to a vector.
 size_t scan_weighted_short(const uint8_t* codes, size_t n, size_t width, WeightedQuery query,
                            uint32_t limit, Hit* hits) {
@@ -257,8 +232,7 @@ size_t weighted_below(const uint8_t* codes, size_t n, size_t width, WeightedQuer
             _mm_add_epi64(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
         const uint32_t distance =
             static_cast<uint32_t>(_mm_cvtsi128_si32(halves) + _mm_extract_epi32(halves, 2)) +
-            weigh_words(codes + whole, query.code + whole, query.planes + whole, width,
-                        width - whole);
+            weigh_words(codes, query, whole, width, popcount);
         if (distance < limit) hits[found++] = {static_cast<uint32_t>(row), distance};
     }
     return found;

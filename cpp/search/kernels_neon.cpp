@@ -4,51 +4,30 @@
 // they are added as bytes and summed across the lanes (ADDLV, 4 to 6 cycles) once a code.
 #include <arm_neon.h>
 
-#include <cstring>
-
-#include "search/kernels.h"
+#include "search/words.h"
 
 namespace embits {
 namespace {
 
 constexpr size_t kVector = 16;
-constexpr size_t kMostVectors = 31;  // 31 * 8 is the largest count that fits a byte
+constexpr size_t kMaxVectors = 31;  // 31 * 8 is the largest count that fits a byte
 
 uint8x16_t differing_bits(const uint8_t* a, const uint8_t* b) {
     return vcntq_u8(veorq_u8(vld1q_u8(a), vld1q_u8(b)));
 }
 
-// The next eight bytes, or the ones that are left and zeros.
-uint64_t word_at(const uint8_t* bytes, size_t left) {
-    uint64_t word = 0;
-    if (left >= 8) {
-        std::memcpy(&word, bytes, 8);
-    } else {  // a loop: memcpy of a length not known beforehand is a call, and far slower
-        for (size_t i = 0; i < left; ++i) word |= uint64_t{bytes[i]} << (8 * i);
-    }
-    return word;
-}
-
-uint32_t hamming_words(const uint8_t* a, const uint8_t* b, size_t length) {
-    uint32_t sum = 0;
-    for (size_t i = 0; i < length; i += 8) {
-        const size_t left = length - i;
-        const uint64_t word = word_at(a + i, left) ^ word_at(b + i, left);
-        sum += vaddv_u8(vcnt_u8(vcreate_u8(word)));
-    }
-    return sum;
-}
+uint32_t popcount(uint64_t x) { return vaddv_u8(vcnt_u8(vcreate_u8(x))); }
 
 uint32_t hamming(const uint8_t* a, const uint8_t* b, size_t width) {
     uint32_t sum = 0;
     size_t i = 0;
     while (i + kVector <= width) {
         uint8x16_t counts = vdupq_n_u8(0);
-        for (size_t v = 0; v < kMostVectors && i + kVector <= width; ++v, i += kVector)
+        for (size_t v = 0; v < kMaxVectors && i + kVector <= width; ++v, i += kVector)
             counts = vaddq_u8(counts, differing_bits(a + i, b + i));
         sum += vaddlvq_u8(counts);
     }
-    return sum + hamming_words(a + i, b + i, width - i);
+    return sum + hamming_words(a + i, b + i, width - i, popcount);
 }
 
 // Width known to the compiler (0: not known), so that the loop over vectors unrolls.
@@ -83,29 +62,12 @@ uint8x16_t weigh(uint8x16_t differing, const uint8_t* plane, size_t width) {
     return sum;
 }
 
-uint32_t weigh_words(const uint8_t* code, const uint8_t* query, const uint8_t* planes,
-                     size_t width, size_t length) {
-    uint32_t distance = 0;
-    for (size_t i = 0; i < length; i += 8) {
-        const size_t left = length - i;
-        const uint64_t differing = word_at(code + i, left) ^ word_at(query + i, left);
-        uint32_t sum = 0;
-        for (size_t p = 0; p < kPlanes; ++p) {
-            const uint64_t word = differing & word_at(planes + p * width + i, left);
-            sum = 2 * sum + vaddv_u8(vcnt_u8(vcreate_u8(word)));
-        }
-        distance += sum;
-    }
-    return distance;
-}
-
 size_t weighted_below(const uint8_t* codes, size_t n, size_t width, WeightedQuery query,
                       uint32_t limit, Hit* hits) {
     const size_t whole = width / kVector * kVector;
     size_t found = 0;
     for (size_t row = 0; row < n; ++row, codes += width) {
-        uint32_t distance = weigh_words(codes + whole, query.code + whole, query.planes + whole,
-                                        width, width - whole);
+        uint32_t distance = weigh_words(codes, query, whole, width, popcount);
         for (size_t i = 0; i < whole; i += kVector) {
             const uint8x16_t differing = veorq_u8(vld1q_u8(codes + i), vld1q_u8(query.code + i));
             distance += vaddlvq_u8(weigh(differing, query.planes + i, width));

@@ -1,16 +1,14 @@
-// Plain C++ that any compiler turns into right code: the answer the other kernels must give.
+// Plain C++ for any processor. The other kernels must give the same answers.
 //
 // A 64-bit word is counted with a dozen shifts and adds (Hacker's Delight, 5-1): without a flag
 // for newer processors, compilers make __builtin_popcountll a call to a table look-up. The counts
 // of several words are added byte by byte first, a loop that compilers turn into vectors.
-#include <cstring>
-
-#include "search/kernels.h"
+#include "search/words.h"
 
 namespace embits {
 namespace {
 
-constexpr size_t kMostWords = 31;  // 31 * 8 is the largest count that fits a byte
+constexpr size_t kMaxWords = 31;  // 31 * 8 is the largest count that fits a byte
 
 // How many bits are set in each byte.
 uint64_t byte_counts(uint64_t x) {
@@ -26,22 +24,11 @@ uint32_t sum_of_bytes(uint64_t counts) {
 
 uint32_t popcount(uint64_t x) { return sum_of_bytes(byte_counts(x)); }
 
-// The next eight bytes, or the ones that are left and zeros.
-uint64_t word_at(const uint8_t* bytes, size_t left) {
-    uint64_t word = 0;
-    if (left >= 8) {
-        std::memcpy(&word, bytes, 8);
-    } else {  // a loop: memcpy of a length not known beforehand is a call, and far slower
-        for (size_t i = 0; i < left; ++i) word |= uint64_t{bytes[i]} << (8 * i);
-    }
-    return word;
-}
-
 uint32_t hamming(const uint8_t* a, const uint8_t* b, size_t width) {
     const size_t words = width / 8;
     uint32_t sum = 0;
-    for (size_t first = 0; first < words; first += kMostWords) {
-        const size_t end = words - first < kMostWords ? words : first + kMostWords;
+    for (size_t first = 0; first < words; first += kMaxWords) {
+        const size_t end = words - first < kMaxWords ? words : first + kMaxWords;
         uint64_t counts = 0;
         for (size_t w = first; w < end; ++w)
             counts += byte_counts(word_at(a + 8 * w, 8) ^ word_at(b + 8 * w, 8));

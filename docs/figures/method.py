@@ -16,7 +16,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 from numpy.typing import NDArray
-from style import Colours, draw_both
+from style import LIGHT, save
 
 import embits
 from embits.cli.demo import glove
@@ -31,15 +31,13 @@ def main() -> None:
     words = list(vectors.words or ())[:ROWS]
     model = embits.PaperAutoencoder(n_bits=N_BITS).fit(floats)
     codes = embits.binarize(floats, 256)
-    draw_both("method-autoencoder", lambda colours: autoencoder(floats, words, model, colours))
-    draw_both("method-agreement", lambda colours: agreement(floats, words, codes, colours))
-    draw_both("method-step", step)
+    save(autoencoder(floats, words, model), "method-autoencoder")
+    save(agreement(floats, words, codes), "method-agreement")
+    save(step(), "method-step")
 
 
-def autoencoder(
-    floats: NDArray[Any], words: list[str], model: embits.PaperAutoencoder, colours: Colours
-) -> Figure:
-    """A real word going through the paper's model: its floats, its bits, its floats again."""
+def autoencoder(floats: NDArray[Any], words: list[str], model: embits.PaperAutoencoder) -> Figure:
+    """A word in the paper's model: its floats, its bits, and the floats rebuilt from them."""
     x = floats[[words.index(WORD)]]
     codes = model.transform(x)
     strips = (
@@ -50,7 +48,7 @@ def autoencoder(
     figure, panels = plt.subplots(3, 1, figsize=(9.2, 3.5))
     figure.subplots_adjust(hspace=1.5, right=0.82)
     for axes, (title, values, kind) in zip(panels, strips, strict=True):
-        strip(axes, values, kind, colours)
+        strip(axes, values, kind)
         axes.set_title(title, fontsize=9.5, pad=5)
     for upper, text in enumerate(("encoder\nW, then a step", "decoder\nthe same W")):
         top, bottom = (panels[place].get_position() for place in (upper, upper + 1))
@@ -58,68 +56,66 @@ def autoencoder(
         arrow = FancyArrowPatch(
             (edge, (top.y0 + top.y1) / 2), (edge, (bottom.y0 + bottom.y1) / 2),
             connectionstyle="arc3,rad=-0.9", arrowstyle="-|>", mutation_scale=11, lw=1.2,
-            color=colours.soft, transform=figure.transFigure)  # fmt: skip
+            color=LIGHT.soft, transform=figure.transFigure)  # fmt: skip
         figure.add_artist(arrow)
         figure.text(top.x1 + 0.09, (top.y0 + bottom.y1) / 2, text, fontsize=8.5, va="center",
-                    color=colours.soft)  # fmt: skip
+                    color=LIGHT.soft)  # fmt: skip
     return figure
 
 
-def strip(axes: Axes, values: NDArray[Any], kind: str, colours: Colours) -> None:
+def strip(axes: Axes, values: NDArray[Any], kind: str) -> None:
     bits = kind == "bits"
-    shades = ListedColormap([colours.zero, colours.one]) if bits else kind
+    shades = ListedColormap([LIGHT.zero, LIGHT.one]) if bits else kind
     limit = (0, 1) if bits else (-1, 1)
     axes.pcolormesh(
-        values, cmap=shades, vmin=limit[0], vmax=limit[1], edgecolor=colours.paper, lw=0.6
+        values, cmap=shades, vmin=limit[0], vmax=limit[1], edgecolor=LIGHT.paper, lw=0.6
     )
     axes.set_axis_off()
 
 
-def agreement(
-    floats: NDArray[Any], words: list[str], codes: embits.BinaryVectors, colours: Colours
-) -> Figure:
-    """Cosine of floats against the share of agreeing bits, over random and near pairs."""
+def agreement(floats: NDArray[Any], words: list[str], codes: embits.BinaryVectors) -> Figure:
+    """Cosine of the floats against the share of agreeing bits, for random and near pairs."""
     rng = np.random.default_rng(0)
-    left = rng.integers(0, 20_000, 6000)
+    left = rng.integers(0, 20_000, 1500)
     unit = floats / np.linalg.norm(floats, axis=1, keepdims=True)
-    near = codes.search(codes.codes[left[:2000]], k=30)[1]
-    right = np.concatenate([near[np.arange(2000), rng.integers(1, 30, 2000)],
-                            rng.integers(0, 20_000, 4000)])  # fmt: skip
+    near = codes.search(codes.codes[left[:500]], k=30)[1]
+    right = np.concatenate([near[np.arange(500), rng.integers(1, 30, 500)],
+                            rng.integers(0, 20_000, 1000)])  # fmt: skip
     cosines = (unit[left] * unit[right]).sum(axis=1)
     shares = 1 - np.bitwise_count(codes.codes[left] ^ codes.codes[right]).sum(axis=1) / 256
     figure, axes = plt.subplots(figsize=(7, 3.8))
-    axes.scatter(100 * shares, cosines, s=5, color=colours.soft, alpha=0.35, lw=0, rasterized=True)
+    axes.scatter(100 * shares, cosines, s=5, color=LIGHT.grey, alpha=0.45, lw=0, rasterized=True)
     own = words.index(WORD)
     for friend in FRIENDS:
         row = words.index(friend)
         share = 100 * codes.similarity(own, row)
         cosine = float(unit[own] @ unit[row])
-        axes.plot([share], [cosine], "o", color=colours.one, ms=7)
+        axes.plot([share], [cosine], "o", color=LIGHT.one, ms=7)
         axes.annotate(f"{WORD} – {friend}", (share, cosine), xytext=(10, -12), ha="left",
-                      textcoords="offset points", color=colours.one)  # fmt: skip
-    axes.set_xlabel("share of 256 bits that agree, %")
+                      textcoords="offset points", color=LIGHT.one)  # fmt: skip
+    axes.set_xlabel("bits that agree, % of 256")
     axes.set_ylabel("cosine of the floats")
     axes.grid(lw=0.6)
     axes.set_axisbelow(True)
     return figure
 
 
-def step(colours: Colours) -> Figure:
-    """The step has no slope; what NearLossless lets the gradient see in its place."""
+def step() -> Figure:
+    """The step function has no slope; NearLossless uses the slope of a tanh instead."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 2.7))
     figure.subplots_adjust(wspace=0.25)
     z = np.linspace(-3, 3, 601)
-    left.plot(z, np.where(z >= 0, 1, -1), color=colours.one, lw=2.4)
-    left.plot(z, np.tanh(z / 0.6), "--", color=colours.second, lw=1.6)
-    left.set_title("forward: the step decides", fontsize=10)
-    right.plot(z, np.zeros_like(z), color=colours.one, lw=2.4)
-    right.plot(z, (1 - np.tanh(z / 0.6) ** 2) / 0.6, "--", color=colours.second, lw=1.6)
-    right.set_title("backward: its stand-in has a slope", fontsize=10)
-    left.annotate("bit", (1.4, 1), xytext=(0, -14), textcoords="offset points", color=colours.one)
+    left.plot(z, np.where(z >= 0, 1, -1), color=LIGHT.one, lw=2.4)
+    left.plot(z, np.tanh(z / 0.6), "--", color=LIGHT.blue, lw=1.6)
+    left.set_title("forward pass: the step", fontsize=10)
+    right.plot(z, np.zeros_like(z), color=LIGHT.one, lw=2.4)
+    right.plot(z, (1 - np.tanh(z / 0.6) ** 2) / 0.6, "--", color=LIGHT.blue, lw=1.6)
+    right.set_title("backward pass: the slope of a tanh", fontsize=10)
+    left.annotate("bit", (1.4, 1), xytext=(0, -14), textcoords="offset points", color=LIGHT.one)
     left.annotate("tanh(z / 0.6 σ)", (-0.35, -0.5), xytext=(-8, 6), ha="right",
-                  textcoords="offset points", color=colours.second)  # fmt: skip
+                  textcoords="offset points", color=LIGHT.blue)  # fmt: skip
     right.annotate("slope of the step: 0", (3, 0), xytext=(0, 12), textcoords="offset points",
-                   color=colours.one, ha="right")  # fmt: skip
+                   color=LIGHT.one, ha="right")  # fmt: skip
     for axes in (left, right):
         axes.set_xlabel("score z of a bit, in standard deviations")
         axes.grid(lw=0.6)

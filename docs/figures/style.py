@@ -1,73 +1,142 @@
-"""One look for the figures of the docs: on light paper, and on dark."""
+"""The look of the figures in the docs: one SVG for light and dark pages.
+
+A figure is drawn with the light colours. `save` adds a style sheet that replaces each of them when
+the reader's system asks for dark pages. Text stays text: it can be searched and selected.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
 import matplotlib as mpl
 
 mpl.use("svg")
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-IMAGES = Path(__file__).parents[1] / "images"
+ROOT = Path(__file__).parents[2]
+IMAGES = ROOT / "docs" / "images"
+WIDTHS = (64, 128, 256, 512)
+MEASURED_WITH = "DejaVu Sans"  # wider than most, so that other fonts fit in its place
+SVG = "{http://www.w3.org/2000/svg}"
+NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
+FONTS = f"system-ui, '{MEASURED_WITH}', sans-serif"
 
 
 class Colours(NamedTuple):
-    """The browser page's colours, and three more that eyes of every kind tell apart."""
+    """The browser page's colours, and series that people with any color vision can tell apart."""
 
     paper: str
     ink: str
     soft: str
     line: str
-    one: str
     zero: str
-    second: str
-    third: str
+    one: str
+    blue: str
+    grey: str
+    green: str
+    ochre: str
+    pink: str
 
 
 LIGHT = Colours(
-    "#faf7f2", "#1d1a17", "#655e56", "#e2dbd0", "#c92a14", "#ffffff", "#0072b2", "#8d8378"
-)
+    paper="#faf7f2", ink="#1d1a17", soft="#655e56", line="#e2dbd0", zero="#fffffe", one="#c92a14",
+    blue="#0072b2", grey="#8d8378", green="#00805c", ochre="#a87900", pink="#b3568a",
+)  # fmt: skip
 DARK = Colours(
-    "#161412", "#f0eae2", "#a89f94", "#38332e", "#f0492f", "#322d29", "#56b4e9", "#8d8378"
-)
+    paper="#161412", ink="#f0eae2", soft="#a89f94", line="#38332e", zero="#322d29", one="#f0492f",
+    blue="#56b4e9", grey="#9d9388", green="#2fbf94", ochre="#e0ad2e", pink="#dd8fbc",
+)  # fmt: skip
+
+SETTINGS: dict[str, Any] = {
+    "svg.hashsalt": "embits",
+    "svg.fonttype": "none",
+    "savefig.dpi": 110,
+    "font.family": MEASURED_WITH,
+    "font.size": 9.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 11,
+    "axes.titlepad": 12,
+    "figure.facecolor": LIGHT.paper,
+    "savefig.facecolor": LIGHT.paper,
+    "axes.facecolor": LIGHT.paper,
+    "text.color": LIGHT.ink,
+    "axes.labelcolor": LIGHT.soft,
+    "axes.titlecolor": LIGHT.ink,
+    "axes.edgecolor": LIGHT.line,
+    "xtick.color": LIGHT.soft,
+    "ytick.color": LIGHT.soft,
+    "grid.color": LIGHT.line,
+}
+mpl.rcParams.update(SETTINGS)
+ElementTree.register_namespace("", "http://www.w3.org/2000/svg")
+ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
 
 
-def draw_both(name: str, draw: Callable[[Colours], Figure]) -> None:
-    """Save NAME-light.svg and NAME-dark.svg; the same numbers give the same bytes."""
-    for mode, colours in (("light", LIGHT), ("dark", DARK)):
-        with mpl.rc_context(_settings(colours)):
-            figure = draw(colours)
-            path = IMAGES / f"{name}-{mode}.svg"
-            figure.savefig(path, metadata={"Date": None, "Creator": None}, bbox_inches="tight")
-            plt.close(figure)
-        lines = path.read_text().splitlines()
-        path.write_text("\n".join(line.rstrip() for line in lines) + "\n")
+def save(figure: Figure, name: str, folder: Path = IMAGES) -> None:
+    """Write NAME.svg for both kinds of pages; the same numbers give the same bytes."""
+    drawn = StringIO()
+    figure.savefig(drawn, format="svg", metadata=NO_METADATA, bbox_inches="tight")
+    plt.close(figure)
+    root = ElementTree.fromstring(drawn.getvalue())
+    _flatten(root)
+    sheet = ElementTree.Element(f"{SVG}style")
+    sheet.text = _style_sheet(_classes(root))
+    root.insert(0, sheet)
+    ElementTree.indent(root, "")
+    text = re.sub(r"\s*\n([A-Z])", r" \1", ElementTree.tostring(root, encoding="unicode"))
+    (folder / f"{name}.svg").write_text(_rounded(text) + "\n", encoding="utf-8")
 
 
-def _settings(colours: Colours) -> dict[str, Any]:
-    settings: dict[str, Any] = {
-        "svg.hashsalt": "embits",
-        "savefig.dpi": 160,
-        "font.family": "DejaVu Sans",
-        "font.size": 9.5,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.titlelocation": "left",
-        "axes.titlesize": 11,
-        "axes.titlepad": 12,
-        "figure.facecolor": colours.paper,
-        "savefig.facecolor": colours.paper,
-        "axes.facecolor": colours.paper,
-        "text.color": colours.ink,
-        "axes.labelcolor": colours.soft,
-        "axes.titlecolor": colours.ink,
-        "axes.edgecolor": colours.line,
-        "xtick.color": colours.soft,
-        "ytick.color": colours.soft,
-        "grid.color": colours.line,
-    }
-    return settings
+def _flatten(parent: ElementTree.Element) -> None:
+    """Take apart the groups that only carry Matplotlib's ids."""
+    for child in list(parent):
+        _flatten(child)
+        if child.tag == f"{SVG}metadata" or (child.tag == f"{SVG}defs" and not len(child)):
+            parent.remove(child)
+        elif child.tag == f"{SVG}g" and not set(child.attrib) - {"id"}:
+            place = list(parent).index(child)
+            parent[place : place + 1] = list(child)
+
+
+def _classes(root: ElementTree.Element) -> dict[str, str]:
+    """Replace each distinct style by a class; returns {style: class}."""
+    classes: dict[str, str] = {}
+    for element in root.iter():
+        if style := element.attrib.pop("style", "").replace(f"'{MEASURED_WITH}'", FONTS):
+            element.set("class", classes.setdefault(style, f"s{len(classes)}"))
+        if element.get("transform", "").startswith("rotate(-0 "):
+            del element.attrib["transform"]
+    return classes
+
+
+def _style_sheet(classes: dict[str, str]) -> str:
+    dark = dict(zip(LIGHT, DARK, strict=True))
+    plain, replaced = [], []
+    for style, name in classes.items():
+        plain.append(f".{name} {{ {style} }}")
+        colours = re.findall(r"(fill|stroke): (#\w{6})", style)
+        if rules := [f"{kind}: {dark[colour]}" for kind, colour in colours if colour in dark]:
+            replaced.append(f".{name} {{ {'; '.join(rules)} }}")
+    return "\n".join(["", *plain, "@media (prefers-color-scheme: dark) {", *replaced, "}", ""])
+
+
+def _rounded(svg: str) -> str:
+    number = r"(?<=[ \"(,])-?\d+\.\d{2,}(?=[ \",)\n])"
+    return re.sub(number, lambda found: f"{float(found[0]):.1f}", svg)
+
+
+def bytes_axis(axes: Axes, ticks: tuple[int, ...]) -> None:
+    """A logarithmic axis of sizes with these ticks, and lines to read values by."""
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+    axes.minorticks_off()
+    axes.grid(axis="y", lw=0.7)
+    axes.set_axisbelow(True)

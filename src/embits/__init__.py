@@ -39,6 +39,7 @@ from embits.words.subwords import Subwords
 
 if TYPE_CHECKING:
     from embits.readers import read_vectors
+    from embits.readers.sample import sample_vectors
     from embits.streaming import binarize_to_file, encode_to_file
     from embits.writers import write_vectors
 
@@ -69,6 +70,7 @@ __all__ = [
     "encode_to_file",
     "load",
     "read_vectors",
+    "sample_vectors",
     "search",
     "search_lambda",
     "write_vectors",
@@ -80,6 +82,7 @@ _LAZY = {
     "binarize_to_file": "embits.streaming",
     "encode_to_file": "embits.streaming",
     "read_vectors": "embits.readers",
+    "sample_vectors": "embits.readers.sample",
     "write_vectors": "embits.writers",
 }
 

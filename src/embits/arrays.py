@@ -1,14 +1,67 @@
-"""Arrays and devices of other libraries; PyTorch is imported only when a device is asked for."""
+"""Arrays: those of other libraries, their devices, and rows in blocks.
+
+PyTorch is imported only when a device is asked for.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits.errors import InputError, MissingExtraError
+
+Progress: TypeAlias = Callable[[int, int], None]  # called with (done, total)
+
+BLOCK_ROWS = 2048  # rows at a time: what is computed of them stays in the processor's cache
+
+
+def blocks(n: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
+    """Slices that cut n rows into blocks of `size`."""
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+def as_float32(block: NDArray[Any]) -> NDArray[np.float32]:
+    """A block of rows as C-ordered float32, copied only when it is something else."""
+    return np.ascontiguousarray(block, dtype=np.float32)
+
+
+def unit_rows(matrix: Any) -> NDArray[Any]:
+    """Rows divided by their length; rows of zeros stay zeros.
+
+    Args:
+        matrix: Floats of shape (n, dims): of NumPy, or of another array API library.
+
+    Returns:
+        A new array of the same shape, type and library.
+
+    Example:
+        >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]))
+        array([[0.6, 0.8],
+               [0. , 0. ]])
+    """
+    if not isinstance(matrix, np.ndarray):
+        return _unit_rows(namespace(matrix), matrix)  # type: ignore[no-any-return]
+    unit = np.empty(matrix.shape, np.result_type(matrix, np.float32))
+    for rows in blocks(len(matrix)):  # NumPy's vector_norm makes a copy of all the squares
+        unit[rows] = _unit_rows(np, matrix[rows])
+    return unit
+
+
+def _unit_rows(xp: Any, matrix: Any) -> Any:
+    lengths = xp.linalg.vector_norm(matrix, axis=1, keepdims=True)
+    return matrix / xp.where(lengths > 0, lengths, xp.ones_like(lengths))
+
+
+def namespace(array: Any) -> Any:
+    """The array API namespace that an array belongs to."""
+    if isinstance(array, np.ndarray):
+        return np
+    return import_module("array_api_compat").array_namespace(array)
 
 
 def to_numpy(array: Any) -> NDArray[Any]:

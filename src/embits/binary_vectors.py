@@ -10,14 +10,15 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from embits.arrays import to_numpy
+from embits.arrays import as_float32, to_numpy
+from embits.bits import invert
 from embits.coders import Coder
-from embits.coders.base import as_float32
-from embits.errors import FormatError, InputError, UnknownWordError
+from embits.errors import InputError, UnknownWordError
 from embits.file import store
-from embits.file.contents import from_contents, to_contents
+from embits.file.contents import open_parts, to_contents
+from embits.file.overwrite import check_target
 from embits.pretrained import Pretrained
-from embits.search import DeviceIndex, asymmetric_top_k, top_k
+from embits.search import DeviceIndex, DistanceResult, SearchResult, asymmetric_top_k, top_k
 from embits.search.rescoring import rescore_bits, rescore_floats, shortlist_size
 from embits.vectors import WordVectors
 from embits.words.subwords import Subwords
@@ -30,23 +31,23 @@ Key: TypeAlias = str | int | NDArray[np.uint8]
 def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
     """Open a file that `BinaryVectors.save` wrote: mapped, ready at once.
 
+    A folder of Parquet files that a Ray job wrote (or its address, such as s3://bucket/codes) is
+    read into memory; the ids are those of the column that the job named.
+
     Args:
-        path: The file.
+        path: The file or folder.
         verify: Read every byte and check it against the checksums first.
 
     Raises:
-        FormatError: It is not such a file, or it is damaged.
+        FormatError: It is not such a file or folder, or it is damaged.
+        MissingExtraError: It is a folder, and pyarrow is not installed.
         OSError: It cannot be opened.
     """
-    path = Path(path)
-    contents = store.open_file(path, verify=verify)
-    try:
-        bits = BinaryVectors(*from_contents(contents))
-        if verify and isinstance(bits.words, Vocabulary):
-            bits.words.verify()
-    except FormatError as error:
-        raise FormatError(f"{path}: {error}") from None
-    return bits
+    if (isinstance(path, str) and "://" in path) or Path(path).is_dir():
+        from embits.file.parquet_codes import open_folder  # only here: a file needs no Parquet
+
+        return BinaryVectors(*open_folder(path))
+    return BinaryVectors(*open_parts(Path(path), verify=verify))
 
 
 class BinaryVectors(Pretrained):
@@ -84,7 +85,7 @@ class BinaryVectors(Pretrained):
             if vectors.words is None
             else Vocabulary.from_words(vectors.words)
         )
-        return cls(words, coder.pack(vectors.matrix), coder, vectors.subwords)
+        return cls(words, coder.encode(vectors.matrix), coder, vectors.subwords)
 
     # -- what it is ------------------------------------------------------------------------------
 
@@ -186,8 +187,8 @@ class BinaryVectors(Pretrained):
         if not getattr(vectors, "is_cuda", False):  # what is on a GPU is encoded there
             vectors = to_numpy(vectors)
         if vectors.ndim == 1:
-            return _single(self.coder.pack(vectors[np.newaxis], device=device))
-        return self.coder.pack(vectors, device=device)
+            return _single(self.coder.encode(vectors[np.newaxis], device=device))
+        return self.coder.encode(vectors, device=device)
 
     def decode(self, keys: Key | Sequence[Key] | None = None) -> NDArray[np.float32]:
         """Floats rebuilt from codes.
@@ -240,10 +241,9 @@ class BinaryVectors(Pretrained):
             raise InputError("most_similar needs at least one positive word")
         code = self._code(wanted[0]).copy()
         for key in unwanted:
-            code &= ~self._code(key)
+            code &= invert(self._code(key), self.n_bits)
         for key in wanted[1:]:
             code |= self._code(key)
-        code[-1] &= 0xFF << (-self.n_bits % 8) & 0xFF  # NOT set the padding bits
         asked = {row for key in (*wanted, *unwanted) if (row := self._row(key)) is not None}
         distances, rows = top_k(self.codes, code, topn + len(asked), threads)
         neighbors = [
@@ -276,7 +276,7 @@ class BinaryVectors(Pretrained):
         floats: NDArray[Any] | str | os.PathLike[str] | None = None,
         threads: int | None = None,
         device: str = "cpu",
-    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    ) -> SearchResult:
         """The k nearest rows of each query.
 
         Args:
@@ -295,8 +295,10 @@ class BinaryVectors(Pretrained):
                 gives the same rows; the first search copies the codes to it, where they stay.
 
         Returns:
-            Two arrays of shape (q, k), or (k,) for a single query, best first, ties in row
-            order: Hamming distances (int32), asymmetric scores or cosines (float32), and rows.
+            A named pair of arrays of shape (q, k), or (k,) for a single query, best first, ties in
+            row order. It unpacks as `values, rows`. `rows` are row numbers; the field of the values
+            says what they are: `distances` (int32, the smallest is the best), `scores` for
+            "asymmetric" or `cosines` for `floats` (float32, the largest is the best).
 
         Raises:
             InputError: Shapes or types do not fit, or codes where only floats will do.
@@ -336,7 +338,7 @@ class BinaryVectors(Pretrained):
 
     def _top_k(
         self, codes: NDArray[np.uint8], k: int, threads: int | None, device: str
-    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    ) -> DistanceResult:
         if device == "cpu":
             return top_k(self.codes, codes, k, threads)
         if device not in self._on_device:
@@ -394,12 +396,18 @@ class BinaryVectors(Pretrained):
 
     # -- the file --------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one safetensors file, whole or not at all.
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write one safetensors file, atomically.
+
+        Args:
+            path: The file. One that embits wrote is replaced.
+            overwrite: Replace a file that embits did not write as well.
 
         Raises:
-            OSError: The disk said no; a file that was there before is still there.
+            InputError: There is a file at `path` that embits did not write.
+            OSError: The file could not be written; a file that was there is unchanged.
         """
+        check_target(path, overwrite=overwrite)
         store.write(Path(path), to_contents(self.words, self.codes, self.coder, self.subwords))
 
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import Progress
 from embits.binary_vectors import BinaryVectors
 from embits.coders import DEFAULT_METHOD, Coder, coder_class
-from embits.coders.base import Progress, check_n_bits
+from embits.coders.base import check_n_bits
 from embits.errors import InputError
 from embits.vectors import WordVectors
 

@@ -1,7 +1,7 @@
 """The verbs of Hugging Face's libraries, for coders and binary vectors alike.
 
-`embits.integrations.hub` does the work, and is imported when one of them is called: what lies
-below it, coders and vectors, knows only these three names.
+`embits.integrations.hugging_face` does the work, and is imported when one of them is called: what
+lies below it, coders and vectors, knows only these three names.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Pretrained:
             NotFittedError: A coder that has learned nothing yet.
             OSError: The disk said no.
         """
-        from embits.integrations import hub
+        from embits.integrations import hugging_face
 
-        hub.save_pretrained(self, folder, figures=figures, card=card)
+        hugging_face.save_pretrained(self, folder, figures=figures, card=card)
 
     @classmethod
     def from_pretrained(
@@ -63,9 +63,11 @@ class Pretrained:
             InputError: There is no such folder, and it is not a name on the Hub.
             MissingExtraError: The name is one on the Hub, and `embits[hub]` is not installed.
         """
-        from embits.integrations import hub
+        from embits.integrations import hugging_face
 
-        return hub.from_pretrained(cls, name, revision=revision, verify=verify, **hub_options)
+        return hugging_face.from_pretrained(
+            cls, name, revision=revision, verify=verify, **hub_options
+        )
 
     def push_to_hub(
         self,
@@ -97,9 +99,9 @@ class Pretrained:
             HubError: The Hub refused, or cannot be reached.
             MissingExtraError: `embits[hub]` is not installed.
         """
-        from embits.integrations import hub
+        from embits.integrations import hugging_face
 
-        return hub.push_to_hub(
+        return hugging_face.push_to_hub(
             self, repo_id, (figures, card), private=private, revision=revision, message=message,
             token=token, endpoint=endpoint,
         )  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import embits
-from tests.conftest import clustered
+from tests.support.vectors import clustered
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 QUICK = ("--method", "lsh")

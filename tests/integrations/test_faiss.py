@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 import embits
 from embits.integrations import export
 from embits.search import top_k
-from tests.conftest import clustered
+from tests.support.vectors import clustered
 
 pytest.importorskip("faiss")
 import faiss
 
-from embits.integrations.faiss import codes_from_faiss, from_faiss, to_faiss
+from embits.integrations.faiss import from_faiss, to_faiss
+from tests.support.codes import of_codes
 
 KINDS = ["flat", "ivf", "hnsw"]
 
@@ -38,7 +39,7 @@ def test_codes_come_back_bit_for_bit_from_every_kind(kind, n, n_bits, seed):
     codes = np.packbits(rng.integers(0, 2, (n, n_bits), dtype=np.uint8), axis=1)
     index = to_faiss(codes, kind)
     assert index.d == 8 * codes.shape[1]
-    assert np.array_equal(codes_from_faiss(index), codes)
+    assert np.array_equal(from_faiss(index, of_codes(codes, n_bits).coder).codes, codes)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -98,7 +99,7 @@ def test_the_graph_finds_nearly_all(bits):
 @pytest.mark.parametrize(
     ("kind", "options", "says"),
     [
-        ("tree", {}, "there is no kind 'tree' of index; there are flat, ivf, hnsw"),
+        ("tree", {}, "there is no index of kind 'tree'; the kinds are flat, ivf, hnsw"),
         ("flat", {"nlist": 3}, "kind 'flat' takes no settings, not nlist"),
         ("hnsw", {"nlist": 3}, "kind 'hnsw' takes M, efConstruction, efSearch, not nlist"),
         ("hnsw", {"M": 1}, "M is 1, expected a whole number of 2 or more"),
@@ -128,26 +129,26 @@ def test_what_is_no_index_of_ours_is_refused_in_one_line(bits, tmp_path):
     floats = faiss.IndexFlatL2(4)
     for index in ("absent", "junk"):
         with pytest.raises(embits.ReadError) as refused:
-            codes_from_faiss(tmp_path / index)
+            from_faiss(tmp_path / index, bits.coder)
         assert "\n" not in str(refused.value)
     with pytest.raises(embits.InputError, match="not from IndexFlatL2"):
-        codes_from_faiss(floats)
+        from_faiss(floats, bits.coder)
     ids = faiss.IndexBinaryIVF(faiss.IndexBinaryFlat(8), 8, 1)
     ids.train(np.arange(50, dtype=np.uint8)[:, None])
     ids.add_with_ids(np.arange(3, dtype=np.uint8)[:, None], np.array([0, 0, 1]))
     with pytest.raises(embits.InputError, match="no code of id 2"):
-        codes_from_faiss(ids)
+        from_faiss(ids, bits.coder)
     with pytest.raises(embits.InputError, match="expected packed bits"):
         from_faiss(to_faiss(bits.codes[:, :5]), bits.coder)
-    with pytest.raises(embits.InputError, match="more than the coder's 100 bits"):
+    with pytest.raises(embits.InputError, match="past the coder's 100 bits"):
         from_faiss(to_faiss(np.full((2, 13), 255, np.uint8)), bits.coder)
     with pytest.raises(embits.InputError, match="2 words for 3000 codes"):
-        from_faiss(to_faiss(bits), bits.coder, words=["a", "b"])
+        from_faiss(to_faiss(bits), bits.coder, ids=["a", "b"])
 
 
 def test_no_codes_at_all_make_an_empty_index():
     none = np.empty((0, 4), np.uint8)
     for kind in ("flat", "hnsw"):
-        assert codes_from_faiss(to_faiss(none, kind)).shape == (0, 4)
+        assert from_faiss(to_faiss(none, kind), of_codes(none, 32).coder).codes.shape == (0, 4)
     with pytest.raises(embits.InputError, match="needs codes"):
         to_faiss(none, "ivf")

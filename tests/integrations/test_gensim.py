@@ -12,7 +12,7 @@ import pytest
 
 import embits
 from embits.readers.gensim_models import from_keyed_vectors
-from tests.conftest import clustered
+from tests.support.vectors import clustered
 
 pytest.importorskip("gensim")
 from gensim.models import FastText, KeyedVectors

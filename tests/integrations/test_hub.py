@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import embits
 from embits.coders import METHODS
-from embits.integrations import model_card
-from tests.conftest import clustered
+from embits.integrations.hugging_face import card as model_card
 from tests.support import hub_server
+from tests.support.vectors import clustered
 
 X = clustered(60, 12)
 
@@ -161,7 +161,7 @@ def test_the_front_matter_is_yaml_that_says_what_was_given(front):
 
 @pytest.mark.parametrize("front", [{"a b": 1}, {"x": object()}, {"x": float("nan")}, {3: 1}])
 def test_front_matter_that_cannot_be_is_refused_before_a_file_is_written(front, bits, tmp_path):
-    with pytest.raises(embits.InputError, match="the card's"):
+    with pytest.raises(embits.InputError, match="the card has the"):
         bits.save_pretrained(tmp_path / "folder", card=front)
     assert not (tmp_path / "folder").exists()
 
@@ -286,7 +286,7 @@ def test_damage_on_the_hub_is_a_format_error(bits, hub):
     with pytest.raises(embits.FormatError):
         embits.BinaryVectors.from_pretrained("me/model", **there)
     server.commit("me/other", "main", {"pytorch_model.bin": b"no"})
-    with pytest.raises(embits.FormatError, match=r"no model.safetensors in it"):
+    with pytest.raises(embits.FormatError, match=r"it has no model.safetensors"):
         embits.BinaryVectors.from_pretrained("me/other", **there)
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import embits
 from embits.errors import DatabaseError, InputError, UnknownWordError
 from embits.integrations import export
-from tests.conftest import clustered
 from tests.support.codes import expected, of_codes, random_codes
+from tests.support.vectors import clustered
 
 psycopg = pytest.importorskip("psycopg")
 pgvector = pytest.importorskip("embits.integrations.pgvector")
@@ -99,9 +99,9 @@ def test_what_goes_in_comes_out(postgres, data):
     codes = random_codes(n, n_bits, seed=n_bits)
     export(of_codes(codes, n_bits, words), "pgvector", postgres, table="round", index=False)
     with psycopg.connect(postgres) as connection:
-        words_back, codes_back = pgvector.read(connection, "round")
-    assert words_back == words
-    np.testing.assert_array_equal(codes_back, codes)
+        back = pgvector.read(connection, of_codes(codes, n_bits).coder, "round")
+    assert list(back.words) == (words if words is not None else [str(row) for row in range(n)])
+    np.testing.assert_array_equal(back.codes, codes)
 
 
 def test_rows_over_several_blocks_come_back_in_order(connection, postgres):
@@ -110,9 +110,9 @@ def test_rows_over_several_blocks_come_back_in_order(connection, postgres):
     bits = of_codes(random_codes(n, 24), 24, words)
     done = []
     export(bits, "pgvector", postgres, index=False, progress=lambda *each: done.append(each))
-    words_back, codes_back = pgvector.read(connection)
-    assert words_back == words
-    np.testing.assert_array_equal(codes_back, bits.codes)
+    back = pgvector.read(connection, bits.coder)
+    assert list(back.words) == words
+    np.testing.assert_array_equal(back.codes, bits.codes)
     assert done == [(16384, n), (32768, n), (n, n)]
 
 
@@ -136,7 +136,7 @@ def test_rows_without_words_go_by_their_number(connection, postgres):
 def test_no_rows_are_a_table_too(connection, postgres):
     export(of_codes(random_codes(0, 65), 65, []), "pgvector", postgres, progress=print)
     assert pgvector.nearest(connection, random_codes(1, 65)[0]) == []
-    assert pgvector.read(connection)[0] == []
+    assert list(pgvector.read(connection, of_codes(random_codes(0, 65), 65).coder).words) == []
 
 
 def test_words_as_long_as_texts_are_stored_and_found(connection, postgres):
@@ -287,8 +287,8 @@ def test_questions_that_do_not_fit_are_refused(connection, postgres, bits):
     other = embits.RandomHyperplanes(n_bits=64).fit(np.eye(3))
     for query, coder, message in [
         (np.zeros(5, np.uint8), None, "5 bytes wide, the codes 13"),
-        (np.full(13, 255, np.uint8), None, "bits set beyond its 100"),
-        (np.zeros(24), None, "give the coder"),
+        (np.full(13, 255, np.uint8), None, "bits set after its 100"),
+        (np.zeros(24), None, "pass the coder"),
         (np.zeros(3), other, "makes 64 bits, the table holds 100"),
         (np.zeros((2, 13), np.uint8), None, "2 dimensions"),
         (600, None, "no row 600"),
@@ -337,7 +337,7 @@ def test_a_user_who_may_not_enable_pgvector_is_told_so(connection, postgres, bit
     connection.execute("drop extension if exists vector; drop role if exists plain")
     connection.execute("create role plain login; grant usage, create on schema public to plain")
     address = postgres.replace("postgres:@", "plain:@")
-    with pytest.raises(DatabaseError, match='have its owner run "create extension vector"'):
+    with pytest.raises(DatabaseError, match='ask the owner to run "create extension vector"'):
         export(bits, "pgvector", address)
     export(bits, "pgvector", address, index=False)  # and needs none without an index
     assert pgvector.nearest(connection, "word7", 3) == expected(bits, 7, 3)

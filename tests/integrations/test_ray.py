@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import embits
-from tests.conftest import clustered
+from tests.support.vectors import clustered
 
 ray = pytest.importorskip("ray")
 pa = pytest.importorskip("pyarrow")
@@ -23,9 +23,10 @@ import pyarrow.parquet as pq  # noqa: E402
 from pyarrow import fs  # noqa: E402
 
 from embits.integrations import ray as on_ray  # noqa: E402
-from embits.integrations.parquet_codes import read_codes, read_column  # noqa: E402
+from embits.integrations.parquet import read_codes, read_column  # noqa: E402
 from embits.integrations.ray import pieces  # noqa: E402
 
+pytestmark = pytest.mark.slow
 DIMS = 24
 
 
@@ -37,7 +38,7 @@ def cluster():
     )  # fmt: skip
     ray.data.DataContext.get_current().enable_progress_bars = False
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pieces, "LEAST_BYTES", 1)  # several pieces of what fits into one
+        patch.setattr(pieces, "MIN_BYTES", 1)  # several pieces of what fits into one
         yield
     ray.shutdown()
 
@@ -89,7 +90,7 @@ def test_codes_are_those_of_one_process_in_the_order_of_the_rows(method, folder,
     quick = {"near-lossless": {"steps": 5}, "sparse": {"iterations": 1}}.get(method, {})
     coder = embits.coders.METHODS[method](**quick).fit(matrix[:1000])
     facts = on_ray.encode(folder, coder, tmp_path / "out")
-    bits = read_codes(tmp_path / "out", words="word")
+    bits = read_codes(tmp_path / "out", ids="word")
     assert np.array_equal(bits.codes, coder.transform(matrix))
     assert np.array_equal(read_column(tmp_path / "out", "id").to_numpy(), np.arange(len(matrix)))
     assert (facts["rows"], facts["skipped"], facts["parts"] > 1) == (len(matrix), 0, True)
@@ -133,11 +134,10 @@ def test_half_floats_are_read(matrix, coder, tmp_path):
     assert np.array_equal(read_codes(tmp_path / "out").codes, coder.transform(half))
 
 
-def test_a_ray_dataset_is_taken_and_given(matrix, coder):
+def test_a_ray_dataset_is_encoded(matrix, coder, tmp_path):
     dataset = ray.data.from_numpy(list(np.split(matrix, 4)))
-    coded = on_ray.map_codes(dataset, coder)
-    codes = b"".join(row["code"] for row in coded.take_all())
-    assert codes == coder.transform(matrix).tobytes()
+    on_ray.encode(dataset, coder, tmp_path / "out")
+    assert np.array_equal(read_codes(tmp_path / "out").codes, coder.transform(matrix))
 
 
 # -- a worker is killed --------------------------------------------------------------------------
@@ -196,8 +196,8 @@ def test_a_worker_that_is_killed_loses_and_doubles_nothing(tmp_path, monkeypatch
 
 @pytest.mark.parametrize("wanted", [1, 5_000, 40_000, 10**9])
 def test_pieces_hold_every_row_group_once_and_in_order(wanted, folder, monkeypatch):
-    monkeypatch.setattr(pieces, "LEAST_BYTES", wanted)
-    monkeypatch.setattr(pieces, "MOST_BYTES", wanted)
+    monkeypatch.setattr(pieces, "MIN_BYTES", wanted)
+    monkeypatch.setattr(pieces, "MAX_BYTES", wanted)
     files = pieces.ParquetFiles.under(folder)
     runs = [run for piece in files.pieces(2) for run in piece]
     groups = [(run["file"], group) for run in runs for group in range(run["first"], run["last"])]
@@ -290,6 +290,47 @@ def test_a_folder_that_holds_something_is_replaced_only_when_asked(folder, coder
     on_ray.encode(folder, coder, tmp_path / "out", overwrite=True)
     assert not (tmp_path / "out/mine.txt").exists()
     assert leftovers(tmp_path) == ["out"]
+
+
+def test_load_opens_what_a_job_wrote(folder, coder, matrix, tmp_path):
+    on_ray.encode(folder, coder, tmp_path / "out", ids="word", keep=[])
+    bits = embits.load(tmp_path / "out", verify=True)
+    assert np.array_equal(bits.codes, coder.transform(matrix))
+    assert list(bits.words[:3]) == ["word0", "word1", "word2"]
+    assert np.array_equal(bits.encode(matrix[:5]), bits.codes[:5])
+    on_ray.encode(folder, coder, tmp_path / "numbers", ids="id")
+    assert embits.load(tmp_path / "numbers").words[7] == "7"
+    on_ray.encode(folder, coder, tmp_path / "rows")
+    assert embits.load(str(tmp_path / "rows")).ids([7]).tolist() == [7]
+
+
+def test_ids_that_cannot_name_rows_are_refused(folder, coder, matrix, tmp_path):
+    with pytest.raises(embits.ReadError, match=r"'vector': found .*, expected ids"):
+        on_ray.encode(folder, coder, tmp_path / "out", ids="vector")
+    with pytest.raises(embits.EmbitsError, match="'title'"):
+        on_ray.encode(folder, coder, tmp_path / "out", ids="title")
+    assert leftovers(tmp_path) == []
+    table = pa.table({"vector": fixed(matrix[:3]), "id": ["a", "b", "a"]})
+    on_ray.encode(ray.data.from_arrow(table), coder, tmp_path / "out", ids="id")
+    with pytest.raises(embits.FormatError, match=r"column 'id': .*'a' appears twice"):
+        embits.load(tmp_path / "out")
+    assert np.array_equal(read_codes(tmp_path / "out").codes, coder.transform(matrix[:3]))
+
+
+def test_load_refuses_damage_in_a_part(folder, coder, tmp_path):
+    on_ray.encode(folder, coder, tmp_path / "out", keep=[])
+    part = tmp_path / "out/part-00000.parquet"
+    content = bytearray(part.read_bytes())
+    content[len(content) // 3] ^= 1
+    part.write_bytes(content)
+    with pytest.raises(embits.FormatError, match="damaged: part-00000"):
+        embits.load(tmp_path / "out")
+
+
+def test_a_folder_of_something_else_is_refused_in_one_line(tmp_path):
+    (tmp_path / "notes.txt").write_text("notes")
+    with pytest.raises(embits.FormatError, match=r"no _embits.json: .* not a folder of codes"):
+        embits.load(tmp_path)
 
 
 def test_an_unfinished_or_damaged_folder_is_refused(folder, coder, tmp_path):
@@ -389,6 +430,53 @@ def test_the_command_line_binarizes_and_encodes(folder, matrix, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("6,000 rows × 64 bits in ")
     assert np.array_equal(read_codes(tmp_path / "again").codes, bits.codes)
+
+
+def embits_says(*arguments):
+    done = subprocess.run(
+        [sys.executable, "-m", "embits", *map(str, arguments)],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_every_verb_takes_the_folder_of_a_job(folder, matrix, tmp_path):
+    out = tmp_path / "out"
+    done = run("binarize", folder, "-o", out, "--ray", "--bits", "64", "--method", "lsh",
+               "--ids", "word", "--keep", "id")  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    bits = embits.load(out)
+    bits.save(tmp_path / "file.safetensors")
+    words = embits.WordVectors(list(bits.words), matrix)
+    embits.write_vectors(tmp_path / "raw.npz", words)
+
+    info = json.loads(embits_says("info", out, "--json"))
+    assert (info["words"], info["bits"], info["method"]) == (len(matrix), 64, "lsh")
+    assert info["bytes"] == sum(path.stat().st_size for path in out.iterdir())
+    for verb in (["neighbors"], ["similarity"], ["verify"]):
+        words = {"neighbors": ["word7"], "similarity": ["word7", "word8"]}.get(verb[0], [])
+        of_folder = json.loads(embits_says(*verb, out, *words, "--json"))
+        of_file = json.loads(embits_says(*verb, tmp_path / "file.safetensors", *words, "--json"))
+        for answer in (of_folder, of_file):
+            answer.pop("file", None)
+            for query in answer.get("queries", []):
+                query.pop("ms")
+        assert of_folder == of_file
+
+    embits_says("export", out, "--to", "npy", "-o", tmp_path / "codes.npy")
+    assert np.array_equal(np.load(tmp_path / "codes.npy"), bits.codes)
+    embits_says("decode", out, "-o", tmp_path / "floats.npy")
+    assert np.array_equal(np.load(tmp_path / "floats.npy"), bits.decode())
+    scores = embits_says(
+        "evaluate", out, "--raw", tmp_path / "raw.npz", "--tasks", "neighbors", "--json"
+    )
+    entry = json.loads(scores)[-1]
+    assert entry["file"] == str(out)
+    assert 0 < entry["neighbors"]["recall_at_10"] <= 1
+    embits_says("page", out, "-o", tmp_path / "site")
+    vectors = next((tmp_path / "site").glob("vectors-*.safetensors"))
+    assert np.array_equal(embits.load(vectors).codes, bits.codes)
 
 
 def test_the_command_line_fails_in_one_line(matrix, coder, tmp_path):

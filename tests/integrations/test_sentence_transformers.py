@@ -16,7 +16,7 @@ from embits.integrations.sentence_transformers import (
     quantize_embeddings,
     sign_coder,
 )
-from tests.conftest import clustered
+from tests.support.vectors import clustered
 
 X = clustered(300, 40)
 floats = hnp.arrays(
@@ -109,7 +109,7 @@ def test_the_asymmetric_search_ranks_as_their_rescoring_does():
     [
         (np.zeros((2, 4), "f4"), {}, "codes are float32, expected uint8"),
         (np.zeros(4, "u1"), {}, "1 dimension"),
-        (np.full((2, 1), 255, "u1"), {"dims": 5}, "bits set past the last of 5"),
+        (np.full((2, 1), 255, "u1"), {"dims": 5}, "bits set past the coder's 5 bits"),
         (np.zeros((2, 1), "u1"), {"dims": 9}, r"expected packed bits: uint8 of shape \(n, 2\)"),
         (np.zeros((2, 1), "u1"), {"dims": 0}, "dims is 0"),
         (np.zeros((2, 1), "u1"), {"dims": 7, "coder": sign_coder(8)}, "dims is 7, but the coder"),
@@ -124,7 +124,7 @@ def test_codes_that_do_not_fit_are_refused(codes, options, message):
 def test_embeddings_that_cannot_be_quantized_are_refused():
     for embeddings, precision, message in (
         (X, "int8", "precision is 'int8'"),
-        (np.zeros((2, 8), "i1"), "binary", "quantized already"),
+        (np.zeros((2, 8), "i1"), "binary", "already quantized"),
         (np.array([[1, np.nan]]), "ubinary", "row 0 of the vectors contains NaN"),
     ):
         with pytest.raises(embits.InputError, match=message):

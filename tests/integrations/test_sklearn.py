@@ -29,7 +29,7 @@ from embits.coders import (
     SparseBits,
 )
 from embits.integrations.sklearn import unpack_bits
-from tests.conftest import clustered
+from tests.support.vectors import clustered
 
 
 @parametrize_with_checks(

@@ -1,4 +1,4 @@
-// node screenshots.mjs PAGE FOLDER [NAME...]: the pictures of the README, from a written page:
+// node screenshots.mjs PAGE FOLDER [NAME...]: the screenshots of docs/page.md, from a written page:
 //     embits page embits-demo/glove.256.safetensors -o /tmp/site
 //     node tests/page/screenshots.mjs /tmp/site docs/images
 import { launch, ready } from "./browser.mjs";
@@ -9,11 +9,7 @@ const DESKTOP = [1280, 860];
 const PHONE = [390, 844];
 const SHOTS = [
   { name: "page-closest", hash: "#word=queen", size: DESKTOP, scheme: "light" },
-  { name: "page-closest-dark", hash: "#word=guitar", size: DESKTOP, scheme: "dark" },
-  { name: "page-compare", hash: "#compare=car&with=automobile", size: DESKTOP, scheme: "light" },
-  { name: "page-analogy", hash: "#a=france&b=paris&c=japan", size: DESKTOP, scheme: "dark" },
   { name: "page-picture", hash: "#picture=queen", size: [1280, 960], scheme: "light" },
-  { name: "page-size", hash: "#size=1", size: [1280, 1060], scheme: "light" },
   { name: "page-phone", hash: "#word=jupiter", size: PHONE, scheme: "light" },
   { name: "page-phone-dark", hash: "#compare=coffee&with=tea", size: PHONE, scheme: "dark" },
 ];

@@ -1,5 +1,7 @@
 """The browser page: written whole, read by a second reader, and used in a real browser."""
 
+import contextlib
+import hashlib
 import json
 import os
 import re
@@ -19,8 +21,9 @@ import embits
 from embits.cli.page import command
 from embits.file import store
 from embits.page import write_page
+from embits.page.folder import PageFolder
 from embits.page.server import serve
-from tests.unit.file.test_store import resigned
+from tests.support.damage import resigned
 
 HERE = Path(__file__).parent
 GOLDEN = HERE.parent / "golden"
@@ -105,6 +108,7 @@ def test_the_service_worker_keeps_every_file_that_the_page_is_made_of(folder):
         "embits.d.ts",
         "simd.d.ts",
         "package.json",
+        "embits-page.json",
         json.loads((folder / "page.json").read_text())["file"],
     }
     assert set(kept["files"]) == written - unneeded | {"./"}
@@ -128,13 +132,86 @@ def test_a_second_page_takes_the_place_of_the_first_and_leaves_other_files(bits,
     assert embits.load(tmp_path / "site" / page["file"]).n_bits == 16
 
 
-def test_a_folder_with_another_web_page_is_refused(folder, saved, tmp_path):
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "index.html").write_text("mine")
-    with pytest.raises(embits.InputError, match="not of embits"):
-        write_page(saved, other)
-    assert [path.name for path in other.iterdir()] == ["index.html"]
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    "name", ["index.html", "package.json", "app.js", "views/size.js", "page.json", "notes.txt"]
+)
+def test_a_folder_that_embits_did_not_write_is_refused_and_left_alone(name, saved, tmp_path):
+    mine = tmp_path / "project" / name
+    mine.parent.mkdir(parents=True)
+    mine.write_text("{}")
+    with pytest.raises(embits.InputError, match="not empty, and embits did not write it"):
+        write_page(saved, tmp_path / "project")
+    assert contents(tmp_path / "project") == {mine: b"{}"}
+
+
+def test_a_marker_that_names_files_outside_is_not_ours(saved, tmp_path):
+    (tmp_path / "precious").write_text("mine")
+    for name in ("../precious", str(tmp_path / "precious")):
+        listed = {name: [hashlib.sha256(b"mine").hexdigest()]}
+        (tmp_path / "site").mkdir(exist_ok=True)
+        (tmp_path / "site/embits-page.json").write_text(json.dumps({"files": listed}))
+        with pytest.raises(embits.InputError, match="embits did not write it"):
+            write_page(saved, tmp_path / "site")
+    assert (tmp_path / "precious").read_text() == "mine"
+
+
+def test_files_beside_our_page_stay_and_our_changed_files_are_not_replaced(saved, tmp_path):
+    site = tmp_path / "site"
+    (site / ".git").mkdir(parents=True)
+    (site / ".git/config").write_text("mine")
+    write_page(saved, site)
+    (site / "CNAME").write_text("example.org")
+    (site / "views/mine.js").write_text("mine")
+    written = contents(site)
+    write_page(saved, site)
+    assert contents(site) == written
+    (site / "style.css").write_text("my own colors")
+    with pytest.raises(embits.InputError, match=r"style.css: embits did not write .* or it was ch"):
+        write_page(saved, site)
+    assert contents(site) == written | {site / "style.css": b"my own colors"}
+    (site / "style.css").unlink()
+    write_page(saved, site)
+    assert contents(site) == written
+
+
+def test_a_page_whose_writing_was_interrupted_is_written_again(saved, tmp_path, monkeypatch):
+    for stop_at in range(0, 30, 3):
+        site = tmp_path / f"site{stop_at}"
+        if stop_at % 2:  # over an older page
+            embits.binarize(np.eye(8), 8, "lsh").save(tmp_path / "old.safetensors")
+            write_page(tmp_path / "old.safetensors", site)
+        left = stop_at
+        real = PageFolder.write
+
+        def write(self, name, content, real=real):
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise KeyboardInterrupt
+            real(self, name, content)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(PageFolder, "write", write)
+            with contextlib.suppress(KeyboardInterrupt):
+                write_page(saved, site)
+        written = write_page(saved, site)
+        assert set(contents(site)) == set(written)
+
+
+def test_the_page_has_its_own_copy_of_the_vectors(bits, tmp_path):
+    bits.save(tmp_path / "words.safetensors")
+    before = (tmp_path / "words.safetensors").read_bytes()
+    write_page(tmp_path / "words.safetensors", tmp_path / "site")
+    with (tmp_path / "words.safetensors").open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"X")
+    vectors = next((tmp_path / "site").glob("vectors-*"))
+    assert vectors.read_bytes() == before
+    assert vectors.stat().st_nlink == 1
 
 
 def test_a_damaged_file_is_refused_and_nothing_is_written(saved, tmp_path):

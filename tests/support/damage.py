@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import embits
-from embits.cli.info import describe
+from embits.cli.file_facts import describe
 from embits.coders import METHODS
 from embits.words.subwords import Subwords
 
@@ -296,3 +296,10 @@ _LIES: tuple[_Lie, ...] = (
     _lie_in_entry, _reshape, _lie_in_metadata, _lie_in_params, _other_tensors, _huge_json,
     _lie_in_data, _lie_in_data, _lie_in_data, _less_or_more_data,
 )  # fmt: skip
+
+
+def resigned(path, change):
+    """The file again with its header changed, and all checksums made to fit."""
+    header, data = parts(path.read_bytes())
+    change(header)
+    path.write_bytes(signed(header, data))

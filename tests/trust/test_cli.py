@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import embits
-from tests.conftest import clustered
+from tests.support.vectors import clustered
 
 EMBITS = [sys.executable, "-m", "embits"]
 

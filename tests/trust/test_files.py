@@ -74,6 +74,7 @@ def outcome_again(path, *, verify):
         return
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_is_refused(memory_path):
     """In the header when the file is opened, in the tensors when it is verified."""
     path = memory_path / "f"
@@ -98,6 +99,7 @@ def test_every_truncation_is_refused(whole, place):
             embits.load(path)
 
 
+@pytest.mark.slow
 def test_blind_damage_is_refused_or_harmless_when_verified(whole, place):
     raw, good = whole
     rng = random.Random(len(raw))
@@ -108,6 +110,7 @@ def test_blind_damage_is_refused_or_harmless_when_verified(whole, place):
     assert found["refused"] > 0.9 * found.total()
 
 
+@pytest.mark.slow
 def test_hostile_files_are_refused_or_answer_and_raise_nothing_else(whole, place):
     """Their checksums fit: they may say wrong things, and do nothing."""
     raw, good = whole

@@ -54,6 +54,7 @@ print("nothing past the end")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="protects a page with Linux's mprotect")
 def test_no_search_reads_outside_its_arrays_at_any_width():
     done = subprocess.run(

@@ -38,6 +38,7 @@ def path(memory_path):
     return memory_path / "vectors"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", corpus.FORMATS)
 def test_damage_is_read_or_refused(name, path):
     goods = corpus.FORMATS[name]
@@ -55,6 +56,7 @@ def test_damage_is_read_or_refused(name, path):
             assert time.process_time() - start < LONGEST_S
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", corpus.FORMATS)
 def test_every_truncation_is_read_or_refused(name, path):
     good = corpus.FORMATS[name][0]

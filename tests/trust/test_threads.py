@@ -13,7 +13,7 @@ import pytest
 import embits
 from embits.coders import METHODS
 from embits.search import MultiIndex
-from tests.conftest import clustered
+from tests.support.vectors import clustered
 
 THREADS, QUERIES = 16, 1000
 

@@ -14,7 +14,7 @@ import pytest
 
 import embits
 from embits.file import atomic
-from tests.conftest import clustered
+from tests.support.vectors import clustered
 
 KILLS = 300
 
@@ -37,6 +37,7 @@ def state_of(path):
 # -- kill -9 ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_save_that_is_killed_leaves_the_old_file_or_the_new_one(memory_path):
     # In a process of its own: a fork of one whose threads hold locks (other tests') may hang.
     done = subprocess.run(
@@ -263,7 +264,7 @@ def test_a_reader_keeps_the_file_it_opened_whatever_is_saved_over_it(tmp_path, o
 
 def test_an_interrupt_leaves_nothing(tmp_path):
     def interrupted(stop):
-        with atomic.replacing(tmp_path / "f") as file:
+        with atomic.atomic_write(tmp_path / "f") as file:
             file.write(b"half")
             raise stop
 

@@ -23,8 +23,8 @@ from embits.coders.lazy import LazyRows
 from embits.errors import InputError, ReadError, ReadWarning
 from embits.readers import blocks as reader_blocks
 from embits.readers import open_blocks, source
-from embits.streaming import partial
-from tests.conftest import clustered
+from embits.streaming import checkpoint
+from tests.support.vectors import clustered
 
 QUICK = {
     "near-lossless": {"steps": 10},
@@ -277,12 +277,12 @@ import os, signal, sys
 import embits, embits.cli
 from embits import streaming
 from embits.readers import blocks, source
-from embits.streaming import partial
-streaming.STREAM_FROM = partial.SECONDS_APART = -1
+from embits.streaming import checkpoint
+streaming.STREAM_FROM = checkpoint.SECONDS_APART = -1
 blocks.BLOCK_BYTES = source.BLOCK_BYTES = 1 << 13
 end, how, stage, left = {end!r}
-real = partial.Stage.keep
-def keep(self, *args, **kwargs):
+real = checkpoint.Stage.save
+def save(self, *args, **kwargs):
     global left
     left -= self._name == stage
     if left < 0 and how == "before":
@@ -292,7 +292,7 @@ def keep(self, *args, **kwargs):
     real(self, *args, **kwargs)
     if left < 0:
         os.kill(os.getpid(), end)
-partial.Stage.keep = keep
+checkpoint.Stage.save = save
 sys.argv = ["embits", *sys.argv[1:]]
 embits.cli.main()
 """
@@ -353,7 +353,7 @@ def test_a_job_that_is_killed_again_and_again_gives_the_same_bytes(killed, name)
 
 def test_a_finished_fit_is_not_done_again(tmp_path, monkeypatch):
     in_blocks(monkeypatch)
-    monkeypatch.setattr(partial, "SECONDS_APART", -1)
+    monkeypatch.setattr(checkpoint, "SECONDS_APART", -1)
     np.save(tmp_path / "m.npy", clustered(5000, dims=6))
     args = tmp_path / "m.npy", tmp_path / "out", 16, "lsh"
 
@@ -411,7 +411,7 @@ def test_two_jobs_do_not_write_one_file(tmp_path, monkeypatch):
     pytest.importorskip("fcntl")
     in_blocks(monkeypatch)
     np.save(tmp_path / "m.npy", clustered(3000, dims=6))
-    first = partial.Partial(tmp_path / ".out.partial", {})
+    first = checkpoint.Checkpoint(tmp_path / ".out.partial", {})
     with pytest.raises(InputError, match="another process is writing the same file"):
         embits.binarize_to_file(tmp_path / "m.npy", tmp_path / "out", 16, "lsh")
     first.remove()
@@ -419,7 +419,7 @@ def test_two_jobs_do_not_write_one_file(tmp_path, monkeypatch):
 
 
 def test_files_of_others_in_the_folder_stay(tmp_path):
-    kept = partial.Partial(tmp_path / ".out.partial", {})
+    kept = checkpoint.Checkpoint(tmp_path / ".out.partial", {})
     (tmp_path / ".out.partial/mine").write_text("x")
     kept.remove()
     assert [path.name for path in (tmp_path / ".out.partial").iterdir()] == ["mine"]

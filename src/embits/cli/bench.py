@@ -1,4 +1,4 @@
-"""`embits bench`: the paper's top-K table on this machine."""
+"""`embits bench`: time searches, as in the paper's Table 3."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
+from embits.arrays import unit_rows
 from embits.binary_vectors import BinaryVectors, load
-from embits.cli.common import (
+from embits.cli.options import (
     FILE,
+    files_argument,
     json_option,
-    megabytes,
-    print_json,
-    printable,
-    progress_bar,
-    table,
+    widths_option,
+    words_file_option,
 )
-from embits.cli.completing import BITS_FILE, FLOATS_FILE
+from embits.cli.output import megabytes, print_json, printable, table
+from embits.cli.progress import progress_bar
 from embits.errors import InputError
 from embits.evaluation.tasks.top_k_table import (
     TOP,
@@ -34,26 +33,26 @@ from embits.search import simd
 
 
 @click.command()
-@click.argument("files", type=BITS_FILE, nargs=-1, required=True, metavar="FILE...")
-@click.option("--raw", type=FLOATS_FILE, help="The float vectors, to time them too.")
-@click.option("--words", "words_file", type=FILE, help="Words of --raw, if it is a matrix.")
-@click.option("--bits", default="64,128,256,512", help="Widths of the table.")
-@click.option("--threads", type=click.IntRange(min=1), default=1, help="Threads of a search.")
+@files_argument
+@click.option("--raw", type=FILE, help="Float vectors to time as well.")
+@words_file_option("File with the words of --raw, if that is a matrix.")
+@widths_option("64,128,256,512", "Widths of the table.")
+@click.option("--threads", type=click.IntRange(min=1), default=1, help="Threads per search.")
 @json_option
 def command(
     files: tuple[Path, ...],
     raw: Path | None,
     words_file: Path | None,
-    bits: str,
+    bits: list[int],
     threads: int,
     as_json: bool,
 ) -> None:
-    """Time searching and loading: the paper's Table 3.
+    """Time searching and loading, as in the paper's Table 3.
 
-    Top 1, 10 and 50, with other programs beside embits. Each FILE gives the column of its width.
-    Widths without a file are timed on codes of random hyperplanes over the same words (the time
-    does not depend on the method). FAISS is timed where it is installed. NumPy's product takes as
-    many threads as its BLAS is set to.
+    Times top-1, top-10 and top-50 searches of embits, NumPy and, if it is installed, FAISS. Each
+    FILE is the column of its width. For a width without a file, the same words are encoded with
+    random hyperplanes; search time does not depend on the method. NumPy's matrix product uses as
+    many threads as its BLAS is configured for.
 
     \b
     embits bench glove.safetensors --raw glove.6B.300d.txt
@@ -65,10 +64,10 @@ def command(
         floats = first.decode()
     contenders: list[Contender] = []
     with tempfile.TemporaryDirectory() as folder, progress_bar("timing", quiet=as_json):
-        for path, binary in _columns(opened, _widths(bits), floats, Path(folder)):
+        for path, binary in _columns(opened, bits, floats, Path(folder)):
             contenders += bit_contenders(path, binary, threads)
-        unit = floats / np.maximum(np.linalg.norm(floats, axis=1, keepdims=True), 1e-30)
-        contenders += float_contenders(raw, unit.astype(np.float32), threads)
+        unit = unit_rows(floats)
+        contenders += float_contenders(raw, unit, threads)
         measure(contenders, len(first))
     facts = {"words": len(first), "dims": first.dims, "threads": threads, "simd": simd(),
              "times": [_as_dict(c) for c in contenders]}  # fmt: skip
@@ -81,23 +80,13 @@ def command(
     _show(contenders, unit.nbytes)
 
 
-def _widths(text: str) -> list[int]:
-    try:
-        widths = [int(width) for width in text.split(",")]
-    except ValueError:
-        widths = []
-    if not widths or min(widths) < 1:
-        raise click.BadParameter(f"{text!r} is not a list such as 64,128", param_hint="--bits")
-    return widths
-
-
 def _columns(
     opened: dict[Path, BinaryVectors], widths: list[int], floats: Any, folder: Path
 ) -> list[tuple[Path, BinaryVectors]]:
     columns = {bits.n_bits: (path, bits) for path, bits in opened.items()}
     n = len(floats)
     if any(len(bits) != n for bits in opened.values()):
-        raise InputError("the files do not hold the same number of words; name one at a time")
+        raise InputError("the files have different numbers of words; time them one at a time")
     for width in widths:
         if width not in columns:
             path = folder / f"{width}.safetensors"

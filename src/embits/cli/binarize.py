@@ -1,4 +1,4 @@
-"""`embits binarize`: the main job."""
+"""`embits binarize`: turn float vectors into binary codes."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Any
 
 import click
 
-from embits.cli.common import (
+from embits.cli.file_facts import describe, row_noun
+from embits.cli.options import (
+    check_output,
     json_option,
-    megabytes,
-    named_values,
-    print_json,
+    output_option,
+    params_option,
     reading_options,
-    steps_bar,
 )
-from embits.cli.completing import params_of_method
-from embits.cli.info import describe, entries
-from embits.cli.ray_options import FLOATS_ADDRESS, Cluster, output_option, ray_options
+from embits.cli.output import megabytes, print_json
+from embits.cli.progress import steps_bar
+from embits.cli.ray_options import ADDRESS, OUTPUT_HELP, Cluster, ray_options
+from embits.cli.suggestions import params_of_method
 from embits.coders import DEFAULT_METHOD, METHODS, coder_class
 from embits.coders.base import MAX_BITS
 from embits.jobs import new_coder
@@ -26,30 +27,24 @@ from embits.streaming import binarize_to_file
 
 
 @click.command()
-@click.argument("vectors", type=FLOATS_ADDRESS)
-@output_option
-@click.option("--bits", type=click.IntRange(1, MAX_BITS), help="Bits of a code [default: 256].")
+@click.argument("vectors", type=ADDRESS)
+@output_option(ADDRESS, help=OUTPUT_HELP)
+@click.option("--bits", type=click.IntRange(1, MAX_BITS), help="Bits per code [default: 256].")
 @click.option(
     "--method", type=click.Choice(list(METHODS)), default=DEFAULT_METHOD, help="The coder."
 )
-@click.option("--seed", type=int, default=0, help="Seed of the training.")
-@click.option(
-    "--param",
-    "params",
-    multiple=True,
-    metavar="NAME=VALUE",
-    callback=named_values,
-    shell_complete=params_of_method,
-    help="A parameter of the method; may be repeated.",
-)
+@click.option("--seed", type=int, default=0, help="Random seed of the training.")
+@params_option("Parameter of the method.", shell_complete=params_of_method)
 @reading_options
 @click.option(
     "--sample",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Fit on N rows drawn at random [default: all; with --ray 100,000].",
+    help="Train on N random rows [default: all; with --ray 100,000].",
 )
-@click.option("--subwords/--no-subwords", default=True, help="Keep fastText subwords, if any.")
+@click.option(
+    "--subwords/--no-subwords", default=True, help="Keep fastText subwords, if there are any."
+)
 @ray_options
 @json_option
 def command(
@@ -67,12 +62,12 @@ def command(
     as_json: bool,
     cluster: Cluster | None,
 ) -> None:
-    """Turn the float VECTORS of a file into a file of bits.
+    """Turn the float VECTORS of a file into a file of binary codes.
 
     VECTORS is word2vec, GloVe or fastText text (also .gz, .zip, .xz), word2vec or fastText
-    .bin, .npy with its words beside it, .npz, safetensors, Parquet or JSON; gensim:NAME is a
-    model of gensim's downloader. A file over 64 MB may be larger than memory: stopped or killed,
-    the same command goes on where it was.
+    .bin, .npy with a .words file of the same name, .npz, safetensors, Parquet or JSON. gensim:NAME
+    is a model of gensim's downloader. VECTORS may be larger than memory. A job on a file over
+    64 MB can be resumed: run the same command again after it was stopped.
 
     \b
     embits binarize glove.6B.300d.txt -o glove.safetensors --bits 256
@@ -95,6 +90,7 @@ def command(
             as_json=as_json,
         )
         return
+    check_output(output)
     start = time.perf_counter()
     with steps_bar(quiet=as_json) as progress:
         binary = binarize_to_file(
@@ -117,18 +113,20 @@ def command(
         print_json(facts)
         return
     click.echo(
-        f"{facts['words']:,} {entries(binary)} × {facts['bits']} bits in {output}: "
+        f"{facts['words']:,} {row_noun(binary)} × {facts['bits']} bits in {output}: "
         f"{megabytes(facts['bytes'])} instead of {megabytes(facts['float_bytes'])}, "
         f"{_change(facts['ratio'])} ({time.perf_counter() - start:.1f} s)"
     )
     if sample is not None and sample < len(binary):
-        click.echo(f"fitted on {sample:,} rows drawn at random")
+        click.echo(f"trained on {sample:,} random rows")
     if binary.subwords is not None:
         size = megabytes(binary.subwords.nbytes)
-        click.echo(f"{size} of it answer for unknown words; --no-subwords leaves them out")
+        click.echo(
+            f"{size} of the file are subwords, for unknown words; --no-subwords leaves them out"
+        )
 
 
 def _change(ratio: float) -> str:
     if ratio >= 1:
         return f"{ratio:.1f} times smaller"
-    return f"{1 / ratio:.1f} times larger: words and coder weigh more than so few floats"
+    return f"{1 / ratio:.1f} times larger: the words and the coder need more bytes than the floats"

@@ -10,39 +10,26 @@ from typing import Any
 
 import click
 
-from embits.cli.common import (
-    json_option,
-    print_json,
-    read,
-    reading_options,
-    status_line,
-    table,
+from embits.cli.evaluation_options import (
+    DEFAULT_TASKS,
+    data_folder,
+    data_option,
+    tasks_option,
 )
-from embits.cli.completing import FLOATS_FILE, FOLDER, comma_list
-from embits.cli.evaluate import DEFAULT_TASKS, data_option, needs_data, task_list
+from embits.cli.options import FILE, FOLDER, json_option, read, reading_options, widths_option
+from embits.cli.output import print_json, table
+from embits.cli.progress import status_line
 from embits.coders import DEFAULT_METHOD, METHODS
 from embits.evaluation.compare import BITS, Comparison
-from embits.evaluation.data.folder import DataFolder
-from embits.evaluation.evaluator import TASKS
 from embits.evaluation.report.document import Picture
 from embits.evaluation.report.picture import bit_picture
 from embits.evaluation.report.results import at
 from embits.evaluation.report.tables import percent
 from embits.evaluation.report.write import write_report
+from embits.evaluation.spaces import BitSpace, FloatSpace
 from embits.evaluation.tasks.moved_pairs import MovedPair, moved_pairs
-from embits.evaluation.tasks.spaces import BitSpace, FloatSpace
 
 PICTURED = ("queen", "automobile", "jupiter", "man")  # the paper's words
-
-
-def _widths(_: click.Context, __: click.Parameter, value: str) -> list[int]:
-    try:
-        widths = sorted({int(width) for width in value.split(",")})
-    except ValueError:
-        widths = [0]
-    if widths[0] < 1:
-        raise click.BadParameter(f"{value!r}: expected numbers from 1, such as 64,128,256")
-    return widths
 
 
 def _methods(_: click.Context, __: click.Parameter, value: str | None) -> list[str]:
@@ -54,32 +41,18 @@ def _methods(_: click.Context, __: click.Parameter, value: str | None) -> list[s
 
 
 @click.command()
-@click.argument("vectors", type=FLOATS_FILE)
-@click.option(
-    "--bits",
-    default=",".join(map(str, BITS)),
-    callback=_widths,
-    metavar="N,...",
-    help="Bits of the codes.",
-)
+@click.argument("vectors", type=FILE)
+@widths_option(",".join(map(str, BITS)), "Bits per code.")
 @click.option(
     "--methods",
     callback=_methods,
     metavar="METHOD,...",
-    shell_complete=comma_list(METHODS),
-    help="The coders [default: all there are].",
+    help="The coders [default: all].",
 )
 @data_option
-@click.option(
-    "--tasks",
-    default=f"{DEFAULT_TASKS},speed",
-    callback=task_list,
-    metavar="TASK,...",
-    shell_complete=comma_list(TASKS),
-    help="What to score, or all.",
-)
-@click.option("--seed", type=int, default=0, help="Seed of the training.")
-@click.option("--report", type=FOLDER, required=True, metavar="DIR", help="Folder to write.")
+@tasks_option(f"{DEFAULT_TASKS},speed")
+@click.option("--seed", type=int, default=0, help="Random seed of the training.")
+@click.option("--report", type=FOLDER, required=True, metavar="DIR", help="Folder of the report.")
 @reading_options
 @json_option
 def command(
@@ -97,16 +70,16 @@ def command(
 ) -> None:
     """Train and score several methods and widths on VECTORS.
 
-    The report has the tables and figures of the paper: report.md, report.html, results.json,
-    results.csv, figures/. What was trained and scored stays in codes/, so the same command goes
-    on after an interruption, and does only what is new when it asks for more.
+    Writes a report with the tables and figures of the paper: report.md, report.html,
+    results.json, results.csv and figures/. Trained codes and their scores are kept in codes/:
+    run the same command again to resume, or with more methods to add them.
 
     \b
     embits compare glove.txt --data ~/data --report glove-report
     embits compare glove.txt --bits 256 --methods paper,lsh,sign --report glove-report
     """
     start = time.perf_counter()
-    folder = DataFolder.at(data) if needs_data(tasks) else None
+    folder = data_folder(data, tasks)
     floats = read(vectors, limit, words_file, skip_bad, quiet=as_json)
     with status_line(quiet=as_json) as status:
 
@@ -119,7 +92,7 @@ def command(
         try:
             entries = comparison.run()
         except KeyboardInterrupt:
-            click.echo("embits: interrupted; the same command goes on from here", err=True)
+            click.echo("embits: interrupted; run the same command again to resume", err=True)
             sys.exit(130)
         pictures, moved = _examples(comparison)
     settings = {
@@ -145,7 +118,7 @@ def command(
 
 
 def _summary(entries: list[dict[str, Any]]) -> None:
-    """A line for each code, with what the report says at length."""
+    """Print the main scores, one line per code."""
     columns = (
         ("Fisher mean", ("similarity", "fisher_mean")),
         ("semantic", ("analogy", "semantic", "accuracy")),
@@ -165,7 +138,7 @@ def _summary(entries: list[dict[str, Any]]) -> None:
 def _examples(
     comparison: Comparison,
 ) -> tuple[list[Picture], tuple[list[MovedPair], list[MovedPair]] | None]:
-    """Pictures of the widest codes, and pairs moved at 256 bits, of the default method."""
+    """Pictures of the widest codes and pairs moved at 256 bits, for the default method."""
     raw = comparison.evaluator.raw
     methods = [method for method, _ in comparison.plan]
     method = DEFAULT_METHOD if DEFAULT_METHOD in methods else methods[0]

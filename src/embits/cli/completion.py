@@ -1,23 +1,24 @@
-"""`embits completion`: the script that teaches a shell to complete."""
+"""`embits completion`: the script that enables shell completion."""
 
 from __future__ import annotations
 
 import os
-from importlib.resources import files
 from pathlib import Path
 
 import click
+from click.shell_completion import get_completion_class
 
 SHELLS = ("bash", "zsh", "fish")
 
 
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS), required=False)
-def command(shell: str | None) -> None:
-    """Print the script that completes `embits` in SHELL: bash, zsh or fish.
+@click.pass_context
+def command(ctx: click.Context, shell: str | None) -> None:
+    """Print the script that enables completion of `embits` in SHELL: bash, zsh or fish.
 
-    Without SHELL it is that of $SHELL. A Tab then offers verbs, options, methods, tasks, files by
-    their kind, and the words of the file that was named.
+    SHELL defaults to the shell named by $SHELL. The script is click's own. It completes verbs,
+    options, methods, file names, and the words of the FILE on the command line.
 
     \b
     embits completion bash > ~/.local/share/bash-completion/completions/embits
@@ -25,7 +26,7 @@ def command(shell: str | None) -> None:
     embits completion fish > ~/.config/fish/completions/embits.fish
     """
     shell = shell or Path(os.environ.get("SHELL", "")).name
-    if shell not in SHELLS:
+    script = get_completion_class(shell) if shell in SHELLS else None
+    if script is None:
         raise click.UsageError(f"name the shell: {', '.join(SHELLS)}")
-    script = files("embits.cli").joinpath("shells", f"embits.{shell}").read_text("utf-8")
-    click.echo(script, nl=False)
+    click.echo(script(ctx.find_root().command, {}, "embits", "_EMBITS_COMPLETE").source())

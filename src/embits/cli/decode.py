@@ -1,4 +1,4 @@
-"""`embits decode`: floats back."""
+"""`embits decode`: rebuild float vectors from codes."""
 
 from __future__ import annotations
 
@@ -7,34 +7,38 @@ from pathlib import Path
 import click
 
 from embits.binary_vectors import load
-from embits.cli.common import file_argument, json_option, megabytes, output_option, print_json
-from embits.cli.completing import words_of_file
+from embits.cli.options import check_output, file_argument, json_option, output_option
+from embits.cli.output import megabytes, print_json
+from embits.cli.suggestions import words_of_file
 from embits.vectors import WordVectors
 from embits.writers import write_vectors
 
 
 @click.command()
 @file_argument
-@output_option
+@output_option()
 @click.option(
+    "--word",
     "--words",
     "words",
     multiple=True,
+    metavar="WORD",
     shell_complete=words_of_file,
-    help="Decode this word only; may be repeated.",
+    help="Decode only this word. May be repeated. Both names take a word, not a file.",
 )
 @json_option
 def command(file: Path, output: Path, words: tuple[str, ...], as_json: bool) -> None:
     """Rebuild float vectors from the bits of FILE.
 
-    The suffix of the output says the format: .txt and .vec are word2vec text (add .gz to
-    compress), .bin word2vec binary; .npz and .parquet hold words and matrix; .npy and
-    .safetensors the matrix, with a .words file beside.
+    The suffix of the output sets the format. .txt and .vec are word2vec text (add .gz to
+    compress) and .bin is word2vec binary. .npz and .parquet hold the words and the matrix. .npy
+    and .safetensors hold the matrix; the words go into a .words file with the same name.
 
     \b
     embits decode glove.safetensors -o glove.vec
-    embits decode glove.safetensors -o few.txt --words queen --words king
+    embits decode glove.safetensors -o few.txt --word queen --word king
     """
+    check_output(output)
     bits = load(file)
     vectors = (
         WordVectors(list(words), bits.decode(list(words)))

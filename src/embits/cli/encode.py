@@ -1,4 +1,4 @@
-"""`embits encode`: codes of unseen vectors, by the coder of a file."""
+"""`embits encode`: encode new vectors with the coder of a file."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from pathlib import Path
 import click
 
 from embits.binary_vectors import load
-from embits.cli.common import (
+from embits.cli.file_facts import describe, row_noun
+from embits.cli.options import (
+    check_output,
     file_argument,
     json_option,
-    megabytes,
-    print_json,
+    output_option,
     reading_options,
-    steps_bar,
 )
-from embits.cli.info import describe, entries
-from embits.cli.ray_options import FLOATS_ADDRESS, Cluster, output_option, ray_options
+from embits.cli.output import megabytes, print_json
+from embits.cli.progress import steps_bar
+from embits.cli.ray_options import ADDRESS, OUTPUT_HELP, Cluster, ray_options
 from embits.streaming import encode_to_file
 
 
 @click.command()
 @file_argument
-@click.argument("vectors", type=FLOATS_ADDRESS)
-@output_option
+@click.argument("vectors", type=ADDRESS)
+@output_option(ADDRESS, help=OUTPUT_HELP)
 @reading_options
 @ray_options
 @json_option
@@ -37,10 +38,10 @@ def command(
     as_json: bool,
     cluster: Cluster | None,
 ) -> None:
-    """Code the VECTORS of another file with the coder kept in FILE.
+    """Encode the VECTORS of another file with the coder of FILE.
 
-    VECTORS over 64 MB may be larger than memory: stopped or killed, the same command goes on where
-    it was.
+    VECTORS may be larger than memory. A job on a file over 64 MB can be resumed: run the same
+    command again after it was stopped.
 
     \b
     embits encode glove.safetensors new-words.txt -o new-words.safetensors
@@ -50,6 +51,7 @@ def command(
         coder = load(file).coder
         cluster.encode(vectors, lambda _: coder, output, skip_bad=skip_bad, as_json=as_json)
         return
+    check_output(output)
     with steps_bar(quiet=as_json) as progress:
         binary = encode_to_file(
             file,
@@ -65,6 +67,6 @@ def command(
         print_json(facts)
     else:
         click.echo(
-            f"{facts['words']:,} {entries(binary)} × {facts['bits']} bits in {output}: "
+            f"{facts['words']:,} {row_noun(binary)} × {facts['bits']} bits in {output}: "
             f"{megabytes(facts['bytes'])}"
         )

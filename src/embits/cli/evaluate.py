@@ -1,4 +1,4 @@
-"""`embits evaluate`: what the bits cost, task by task."""
+"""`embits evaluate`: score files of codes on standard tasks."""
 
 from __future__ import annotations
 
@@ -9,50 +9,21 @@ from typing import Any
 import click
 
 from embits.binary_vectors import load
-from embits.cli.common import (
-    json_option,
-    print_json,
-    read,
-    reading_options,
-    status_line,
-    table,
-)
-from embits.cli.completing import BITS_FILE, FLOATS_FILE, FOLDER, comma_list
-from embits.evaluation.data.folder import DataFolder
-from embits.evaluation.evaluator import TASKS, Evaluator
+from embits.cli.evaluation_options import data_folder, data_option, tasks_option
+from embits.cli.options import FILE, FOLDER, files_argument, json_option, read, reading_options
+from embits.cli.output import print_json, table
+from embits.cli.progress import status_line
+from embits.evaluation.evaluator import Evaluator
 from embits.evaluation.report.results import at, jsonable, score_lines
 from embits.evaluation.report.write import write_report
 
-DEFAULT_TASKS = ",".join(TASKS[:5])
-
-
-def task_list(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]:
-    """`--tasks` as names, checked."""
-    tasks = TASKS if value == "all" else tuple(filter(None, value.replace(" ", "").split(",")))
-    unknown = [task for task in tasks if task not in TASKS]
-    if unknown or not tasks:
-        raise click.BadParameter(f"{value!r}: expected some of {', '.join(TASKS)}, or all")
-    return tasks
-
-
-data_option = click.option(
-    "--data", type=FOLDER, metavar="DIR", help="Folder of data sets [default: $EMBITS_DATA]."
-)
-
 
 @click.command()
-@click.argument("files", type=BITS_FILE, nargs=-1, required=True, metavar="FILE...")
-@click.option("--raw", "raw_file", type=FLOATS_FILE, help="The float vectors behind the files.")
+@files_argument
+@click.option("--raw", "raw_file", type=FILE, help="Float vectors from which the files were made.")
 @data_option
-@click.option(
-    "--tasks",
-    default=DEFAULT_TASKS,
-    callback=task_list,
-    metavar="TASK,...",
-    shell_complete=comma_list(TASKS),
-    help="What to score, or all.",
-)
-@click.option("--report", type=FOLDER, metavar="DIR", help="Write a report there as well.")
+@tasks_option()
+@click.option("--report", type=FOLDER, metavar="DIR", help="Write a report into this folder.")
 @reading_options
 @json_option
 def command(
@@ -66,17 +37,17 @@ def command(
     skip_bad: bool,
     as_json: bool,
 ) -> None:
-    """Score the bits of each FILE, and the raw floats beside them.
+    """Score the codes of each FILE, and the float vectors of --raw.
 
-    The tasks: similarity, analogy, classification; neighbors and reconstruction, measured
-    against --raw; and speed. --data is a folder with similarity/, analogy/ and classification/
-    in it, laid out as the data sets are given out.
+    similarity, analogy and classification need data sets: --data is a folder with similarity/,
+    analogy/ and classification/ in it. neighbors and reconstruction compare with --raw. speed
+    times searches.
 
     \b
     embits evaluate glove.256.safetensors --raw glove.txt --data ~/data
     embits evaluate glove.*.safetensors --raw glove.txt --tasks similarity,analogy --json
     """
-    folder = DataFolder.at(data) if needs_data(tasks) else None
+    folder = data_folder(data, tasks)
     floats = read(raw_file, limit, words_file, skip_bad, quiet=as_json) if raw_file else None
     entries = []
     with status_line(quiet=as_json) as status:
@@ -94,22 +65,17 @@ def command(
             entries.append(evaluator.evaluate_bits(load(file), file))
     if report is not None:
         facts = {"raw": raw_file.name if raw_file else "-", "tasks": ", ".join(tasks)}
-        write_report(report, "Scores of bits", entries, facts, notes=evaluator.notes)
+        write_report(report, "Scores of binary codes", entries, facts, notes=evaluator.notes)
     for note in evaluator.notes:
         click.echo(f"embits: note: {note}", err=True)
     if as_json:
         print_json(jsonable(entries))
     else:
-        show(entries)
+        _show(entries)
 
 
-def needs_data(tasks: tuple[str, ...]) -> bool:
-    """Whether any of the tasks reads data sets."""
-    return bool({"similarity", "analogy", "classification"} & set(tasks))
-
-
-def show(entries: list[dict[str, Any]]) -> None:
-    """The scores as one table: a column for each file."""
+def _show(entries: list[dict[str, Any]]) -> None:
+    """Print the scores as one table with a column for each file."""
     rows = [("", *map(_column_name, entries))]
     for part, mark in (((), ""), (("reconstruction",), ", rebuilt")):
         for task in ("similarity", "analogy", "classification"):
@@ -124,7 +90,7 @@ def show(entries: list[dict[str, Any]]) -> None:
         ("Top-10 query, ms", ("speed", "top_10_ms"), _number),
     ):
         rows.append((label, *(shown(at(entry, *path)) for entry in entries)))
-    click.echo("Times 100: Spearman's ρ (similarity), accuracy, recall, cosine; times in ms")
+    click.echo("× 100: Spearman's ρ (similarity), accuracy, recall and cosine. Times in ms.")
     table([row for row in rows if any(row[1:])], indent="")
 
 

@@ -1,4 +1,4 @@
-"""`embits export`: out to other tools."""
+"""`embits export`: write codes for other tools."""
 
 from __future__ import annotations
 
@@ -7,44 +7,32 @@ from pathlib import Path
 import click
 
 from embits.binary_vectors import load
-from embits.cli.common import (
-    file_argument,
-    json_option,
-    named_values,
-    print_json,
-    printable,
-    progress_bar,
-)
+from embits.cli.options import file_argument, json_option, output_option, params_option
+from embits.cli.output import print_json, printable
+from embits.cli.progress import progress_bar
 from embits.integrations import EXPORTERS, export
 
 
 @click.command()
 @file_argument
-@click.option("--to", type=click.Choice(list(EXPORTERS)), required=True, help="The other tool.")
-@click.option("-o", "--output", "target", required=True, metavar="TARGET", help="Where to write.")
-@click.option(
-    "--option",
-    "options",
-    multiple=True,
-    metavar="NAME=VALUE",
-    callback=named_values,
-    help="An option of the export; may be repeated.",
-)
+@click.option("--to", type=click.Choice(list(EXPORTERS)), required=True, help="Format or tool.")
+@output_option(click.STRING, metavar="TARGET", help="File, folder or database address to write to.")
+@params_option("Parameter of the export.")
 @json_option
-def command(file: Path, to: str, target: str, options: dict[str, object], as_json: bool) -> None:
-    """Write the codes of FILE where another tool reads them.
+def command(file: Path, to: str, output: str, params: dict[str, object], as_json: bool) -> None:
+    """Write the codes of FILE in the format of another tool.
 
     \b
     embits export glove.safetensors --to npy -o codes.npy
-    embits export glove.safetensors --to faiss -o codes.faiss --option kind=hnsw
+    embits export glove.safetensors --to faiss -o codes.faiss --param kind=hnsw
     embits export glove.safetensors --to word2vec -o floats.bin
     embits export glove.safetensors --to sqlite -o glove.db
-    embits export glove.safetensors --to pgvector -o postgresql:///db --option table=words
+    embits export glove.safetensors --to pgvector -o postgresql:///db --param table=words
     """
     bits = load(file)
     with progress_bar("exporting", quiet=as_json) as progress:
-        facts = export(bits, to, target, progress=progress, **options)
-    facts = {"to": to, "target": target, "rows": len(bits), "bits": bits.n_bits} | facts
+        facts = export(bits, to, output, progress=progress, **params)
+    facts = {"to": to, "target": output, "rows": len(bits), "bits": bits.n_bits} | facts
     if as_json:
         print_json(facts)
         return

@@ -1,4 +1,4 @@
-"""`embits info`: what a file is."""
+"""`embits info`: what a file contains."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Any
 import click
 
 from embits import _core
-from embits.binary_vectors import BinaryVectors, load
-from embits.cli.common import json_option, megabytes, print_json, printable
-from embits.cli.completing import BITS_FILE
-from embits.words.vocabulary import RowNumbers
+from embits.binary_vectors import load
+from embits.cli.file_facts import describe
+from embits.cli.options import FILE, json_option
+from embits.cli.output import megabytes, print_json, printable
 
 _COLUMNS = 80
 
 
 @click.command()
-@click.argument("file", type=BITS_FILE, required=False)
-@click.option("--cpu", is_flag=True, help="Say which instruction set the search uses.")
+@click.argument("file", type=FILE, required=False)
+@click.option("--cpu", is_flag=True, help="Print the instruction set that searches use.")
 @json_option
 def command(file: Path | None, cpu: bool, as_json: bool) -> None:
-    """Say what FILE holds.
+    """Print what FILE contains.
 
     \b
     embits info glove.safetensors
     embits info --cpu
     """
     if file is None and not cpu:
-        raise click.UsageError("name a FILE, or ask for --cpu")
+        raise click.UsageError("give a FILE or --cpu")
     facts = describe(file, load(file)) if file else {}
     if cpu:
         facts["simd"] = _core.simd()
@@ -39,37 +39,14 @@ def command(file: Path | None, cpu: bool, as_json: bool) -> None:
     _show(facts)
 
 
-def describe(path: Path, bits: BinaryVectors) -> dict[str, Any]:
-    """The facts of `info --json`."""
-    size = path.stat().st_size
-    float_bytes = len(bits) * bits.dims * 4
-    return {
-        "words": len(bits),
-        "bits": bits.n_bits,
-        "dims": bits.dims,
-        "method": bits.coder.method,
-        "bytes": size,
-        "bytes_per_word": round(size / len(bits), 2) if len(bits) else 0.0,
-        "float_bytes": float_bytes,
-        "ratio": round(float_bytes / size, 2),
-        "params": bits.coder.get_params(),
-        "subwords": bits.subwords is not None,
-    }
-
-
 def _show(facts: dict[str, Any]) -> None:
-    """Names to the left, and what they are beside them, long lines folded."""
+    """Print names on the left and values on the right; long values are wrapped."""
     width = max(map(len, facts)) + 2
     for name, value in facts.items():
         lines = textwrap.wrap(
             printable(_shown(name, value)), _COLUMNS - width, break_on_hyphens=False
         )
         click.echo(f"{name.replace('_', ' '):<{width}}" + f"\n{'':<{width}}".join(lines))
-
-
-def entries(bits: BinaryVectors) -> str:
-    """What its rows are, in the plural."""
-    return "rows" if isinstance(bits.words, RowNumbers) else "words"
 
 
 def _shown(name: str, value: Any) -> str:

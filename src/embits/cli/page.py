@@ -8,31 +8,36 @@ from pathlib import Path
 
 import click
 
-from embits.cli.common import file_argument, json_option, megabytes, print_json
-from embits.cli.completing import FOLDER
+from embits.cli.options import FOLDER, file_argument, json_option, output_option
+from embits.cli.output import megabytes, print_json
 from embits.page import write_page
 
 
 @click.command()
 @file_argument
-@click.option("-o", "--output", type=FOLDER, metavar="DIR", help="Folder to write the page into.")
-@click.option("--open", "show", is_flag=True, help="Serve it on this machine and open a browser.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to serve it on.")
+@output_option(FOLDER, metavar="DIR", required=False, help="Folder to write the page into.")
+@click.option(
+    "--open", "show", is_flag=True, help="Serve the page on this machine and open a browser."
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port for --open; 0 takes a free one.",
+)
 @json_option
 def command(file: Path, output: Path | None, show: bool, port: int, as_json: bool) -> None:
-    """Write a static page that searches FILE in the browser.
+    """Write a static web page that searches FILE in the browser.
 
-    All of it runs on the visitor's device, also offline.
-
-    Any static web server can serve the folder. With --open and no folder, the page lasts as long
-    as the command.
+    The page runs entirely on the visitor's device and works offline. Any static web server can
+    serve the folder. With --open and without -o, the page is deleted when the command ends.
 
     \b
     embits page glove.safetensors -o site
     embits page glove.safetensors --open
     """
     if output is None and not show:
-        raise click.UsageError("name a folder with -o DIR, or look at the page with --open")
+        raise click.UsageError("give a folder with -o DIR, or open the page with --open")
     with tempfile.TemporaryDirectory(prefix="embits-page-") as temporary:
         folder = output or Path(temporary)
         written = write_page(file, folder)
@@ -50,7 +55,7 @@ def _show(folder: Path, port: int) -> None:
 
     with serve(folder, port) as server:
         address = f"http://127.0.0.1:{server.server_port}/"
-        click.echo(f"{address}  (Ctrl-C ends it)", err=True)
+        click.echo(f"{address}  (press Ctrl-C to stop)", err=True)
         webbrowser.open(address)
         try:
             server.serve_forever()

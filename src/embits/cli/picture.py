@@ -7,30 +7,43 @@ from pathlib import Path
 import click
 
 from embits.binary_vectors import load
-from embits.cli.common import file_argument, json_option, output_option, print_json, words_argument
+from embits.cli.options import (
+    check_output,
+    file_argument,
+    json_option,
+    output_option,
+    words_argument,
+)
+from embits.cli.output import print_json
 from embits.evaluation.report.picture import N_WORDS, bit_picture
-from embits.file.atomic import replacing
+from embits.file.atomic import atomic_write
 
 
 @click.command()
 @file_argument
 @words_argument
-@output_option
-@click.option("-n", type=click.IntRange(min=1), default=N_WORDS, help="Words in a half.")
+@output_option()
+@click.option(
+    "-n",
+    type=click.IntRange(min=1),
+    default=N_WORDS,
+    help="Number of closest and of furthest words.",
+)
 @json_option
 def command(file: Path, words: tuple[str, ...], output: Path, n: int, as_json: bool) -> None:
     """Draw the bits of the words closest to each WORD.
 
-    The furthest words stand below them, as in the paper's figure. A row of pixels is a word, a
-    column a bit: red is 1, white is 0. Vertical stripes above are bits that neighbors share.
-    Several words stand one below the other, in the order given.
+    The furthest words are drawn below them, as in the paper's figure. Each row of pixels is a
+    word and each column a bit: red is 1, white is 0. Vertical stripes are bits that neighbors
+    share. Several words are drawn one below the other, in the order given.
 
     \b
     embits picture glove.safetensors queen -o queen.png
     embits picture glove.safetensors queen automobile jupiter man -o figure.png
     """
+    check_output(output)
     png = bit_picture(load(file), words, n)
-    with replacing(output) as target:
+    with atomic_write(output) as target:
         target.write(png)
     if as_json:
         print_json({"file": str(output), "words": list(words), "bytes": len(png)})

@@ -1,4 +1,4 @@
-"""`--ray`: encode and binarize with several workers, from Parquet to a folder of codes."""
+"""`--ray`: encode and binarize on a Ray cluster, from Parquet to a folder of codes."""
 
 from __future__ import annotations
 
@@ -14,54 +14,46 @@ from typing import Any
 
 import click
 
-from embits.cli.common import Command, megabytes, print_json, printable, progress_bar, writable
-from embits.cli.completing import FLOATS, KnownPath
+from embits.cli.options import Command
+from embits.cli.output import megabytes, print_json, printable
+from embits.cli.progress import progress_bar
 from embits.coders import Coder
 from embits.errors import ClusterError, MissingExtraError
 
 LOCAL = "local"
 
 
-class Address(KnownPath):
-    """A path; or a string as it is, where it is the address of an object store."""
+class Address(click.Path):
+    """A path, or the address of an object store, which stays a string."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return value if "://" in str(value) else Path(value)
 
 
-ADDRESS, FLOATS_ADDRESS = Address(), Address(*FLOATS)
-
-
-def _output(ctx: click.Context, _: click.Parameter, output: Path | str) -> Path | str:
-    """A file that can be written, unless it is to be a folder."""
-    return output if ctx.params["ray"] or isinstance(output, str) else writable(output)
-
-
-output_option = click.option(
-    "-o", "--output", type=ADDRESS, required=True, callback=_output,
-    help="File to write; with --ray, the folder.",
-)  # fmt: skip
+ADDRESS = Address()
+OUTPUT_HELP = "File to write; with --ray, the folder."
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """What `--ray` and its options ask for."""
+    """The values of `--ray` and its options."""
 
     address: str
     column: str | None
+    ids: str | None
     keep: list[str] | None
     workers: int | None
     overwrite: bool
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Any]:
-        """`embits.integrations.ray`, while there is a cluster; what Ray has to say is not shown.
+        """Connect to the cluster and give `embits.integrations.ray`; Ray's log is not shown.
 
         Raises:
             MissingExtraError: Ray is not installed.
             ClusterError: There is no cluster at the address, or none can be started.
         """
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage statistics are sent
         warnings.filterwarnings("ignore", category=FutureWarning, module="ray")
         warnings.filterwarnings("ignore", category=ResourceWarning)
         try:
@@ -89,13 +81,14 @@ class Cluster:
         self, vectors: Path | str, coder: Callable[[Any], Coder], output: Path | str,
         *, skip_bad: bool, as_json: bool,
     ) -> None:  # fmt: skip
-        """Write the codes that `coder(integration)` gives, and say what was written."""
+        """Encode with the coder that `coder(integration)` returns, and print what was written."""
         with self.running() as integration, progress_bar("encoding", quiet=as_json) as progress:
             facts = integration.encode(
                 vectors,
                 coder(integration),
                 output,
                 column=self.column,
+                ids=self.ids,
                 keep=self.keep,
                 on_bad="skip" if skip_bad else "raise",
                 workers=self.workers,
@@ -111,48 +104,53 @@ class Cluster:
         )
         click.echo(printable(line))
         if facts["skipped"]:
-            click.echo(f"embits: note: {facts['skipped']:,} bad rows left out", err=True)
+            click.echo(f"embits: note: {facts['skipped']:,} bad rows skipped", err=True)
 
 
 def ray_options(command: Command) -> Command:
-    """The options of a verb that may run on Ray; they come as `cluster`, None without `--ray`."""
+    """The options of a verb that can run on Ray; it gets them as `cluster`, None without --ray."""
 
     @functools.wraps(command)
     def wrapped(
         ray: bool,
         ray_address: str | None,
         column: str | None,
+        ids: str | None,
         keep: str | None,
         workers: int | None,
         overwrite: bool,
         **others: Any,
     ) -> Any:
-        if not ray and (ray_address or column or keep is not None or workers or overwrite):
+        if not ray and (ray_address or column or ids or keep is not None or workers or overwrite):
             raise click.UsageError(
-                "--ray-address, --column, --keep, --workers and --overwrite go with --ray"
+                "--ray-address, --column, --ids, --keep, --workers and --overwrite need --ray"
             )
+        if not ray and isinstance(others["output"], str):
+            raise click.UsageError(f"{others['output']} is not a local path: add --ray")
         if ray and (others.get("limit") or others.get("words_file")):
-            raise click.UsageError("--limit and --words do not go with --ray")
+            raise click.UsageError("--limit and --words cannot be used with --ray")
         names = None if keep is None else [name for name in keep.split(",") if name]
-        cluster = Cluster(ray_address or LOCAL, column, names, workers, overwrite) if ray else None
+        address = ray_address or LOCAL
+        cluster = Cluster(address, column, ids, names, workers, overwrite) if ray else None
         return command(cluster=cluster, **others)
 
     for option in (
         click.option("--overwrite", is_flag=True, help="With --ray: replace the folder."),
         click.option(
-            "--workers", type=click.IntRange(min=1), metavar="N", help="With --ray: tasks at once."
+            "--workers", type=click.IntRange(min=1), metavar="N", help="With --ray: parallel tasks."
         ),
         click.option(
             "--keep", metavar="A,B", help="With --ray: columns to keep [default: all others]."
         ),
-        click.option("--column", metavar="NAME", help="With --ray: the column of vectors."),
+        click.option("--ids", metavar="NAME", help="With --ray: column of the ids."),
+        click.option("--column", metavar="NAME", help="With --ray: column of the vectors."),
         click.option(
             "--ray-address", metavar="ADDRESS",
-            help="A running cluster, or auto [default: one on this machine, for this job].",
+            help="Address of a running cluster, or auto [default: start one for this job].",
         ),
         click.option(
-            "--ray", is_flag=True, is_eager=True,
-            help="Many workers: Parquet in, a folder of codes out.",
+            "--ray", is_flag=True,
+            help="Run on Ray: reads Parquet, writes a folder of codes.",
         ),
     ):  # fmt: skip
         wrapped = option(wrapped)

@@ -1,4 +1,4 @@
-"""`embits similarity`: how alike two words are."""
+"""`embits similarity`: the similarity of two words."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from embits.binary_vectors import load
-from embits.cli.common import file_argument, json_option, print_json
-from embits.cli.completing import words_of_file
+from embits.cli.options import file_argument, json_option
+from embits.cli.output import print_json
+from embits.cli.suggestions import words_of_file
 
 
 @click.command()
@@ -17,9 +18,9 @@ from embits.cli.completing import words_of_file
 @click.argument("b", shell_complete=words_of_file)
 @json_option
 def command(file: Path, a: str, b: str, as_json: bool) -> None:
-    """The share of bits that agree between the words A and B.
+    """Print the similarity of the words A and B.
 
-    This is the similarity of Sokal and Michener, from 0 to 1.
+    It is the share of bits that are equal, from 0 to 1 (Sokal-Michener similarity).
 
     \b
     embits similarity glove.safetensors car automobile

@@ -1,4 +1,4 @@
-"""`embits verify`: every byte checked."""
+"""`embits verify`: check every byte of a file."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from embits.binary_vectors import load
-from embits.cli.common import file_argument, json_option, one_line, print_json
-from embits.cli.info import entries
+from embits.cli.file_facts import row_noun
+from embits.cli.options import file_argument, json_option
+from embits.cli.output import one_line, print_json
 from embits.errors import EmbitsError
 
 
@@ -30,4 +31,4 @@ def command(file: Path, as_json: bool) -> None:
     if as_json:
         print_json({"file": str(file), "words": len(bits), "bits": bits.n_bits, "ok": True})
     else:
-        click.echo(f"{file}: whole ({len(bits):,} {entries(bits)} × {bits.n_bits} bits)")
+        click.echo(f"{file}: whole ({len(bits):,} {row_noun(bits)} × {bits.n_bits} bits)")

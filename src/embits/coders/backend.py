@@ -54,10 +54,3 @@ def backend(device: str, purpose: str = "training") -> Backend:
         return Backend(import_module("array_api_compat.torch"), place)
     except ImportError:
         raise MissingExtraError(f"{purpose} on device={device!r}", "gpu") from None
-
-
-def namespace(array: Any) -> Any:
-    """The array API namespace that an array belongs to."""
-    if isinstance(array, np.ndarray):
-        return np
-    return import_module("array_api_compat").array_namespace(array)

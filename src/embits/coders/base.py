@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from reprlib import repr as shortened
 from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast, get_args, get_type_hints
@@ -18,18 +18,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import to_numpy
+from embits.arrays import Progress, as_float32, blocks, to_numpy
+from embits.bits import packed_width
 from embits.coders.columns import column_names, in_container, name_mismatch, names_out
 from embits.coders.lazy import LazyRows
 from embits.errors import FormatError, InputError, NotFittedError
 from embits.pretrained import Pretrained
 
-Progress: TypeAlias = Callable[[int, int], None]
 Shapes: TypeAlias = Mapping[str, tuple[str | int, ...]]
 
 MAX_BITS = 1 << 16  # of a code: 8 KB; beyond, a wrong number is likelier than a wish
 MAX_WEIGHT = 1e18  # beyond, sums of squares over a vector would leave float32
-BLOCK_ROWS = 2048  # rows encoded or decoded at a time: their scores stay in the processor's cache
 
 
 class Coder(Pretrained, ABC):
@@ -83,30 +82,31 @@ class Coder(Pretrained, ABC):
     @property
     def n_bytes_(self) -> int:
         """Bytes of a packed code."""
-        return -(-self.n_bits_ // 8)
+        return packed_width(self.n_bits_)
 
     def transform(self, X: Any, *, device: str = "cpu") -> NDArray[np.uint8]:
-        """Packed codes of shape (n, ceil(n_bits / 8)), first bit highest, padding bits zero.
-
-        Args:
-            X: Vectors of shape (n, dims). A PyTorch tensor in a GPU's memory is encoded there.
-            device: "cpu", or a GPU such as "cuda" (the extra `gpu`), which gives the same codes.
+        """`encode` under scikit-learn's name.
 
         Returns:
             An array, or a data frame where `set_output` or scikit-learn's configuration asks
             for one.
         """
-        return in_container(self, self.pack(X, device=device), X)
+        return in_container(self, self.encode(X, device=device), X)
 
-    def pack(self, X: Any, *, device: str = "cpu") -> NDArray[np.uint8]:
-        """What `transform` gives, always as an array."""
+    def encode(self, X: Any, *, device: str = "cpu") -> NDArray[np.uint8]:
+        """Packed codes of shape (n, ceil(n_bits / 8)), first bit highest, padding bits zero.
+
+        Args:
+            X: Vectors of shape (n, dims). A PyTorch tensor in a GPU's memory is encoded there.
+            device: "cpu", or a GPU such as "cuda" (the extra `gpu`), which gives the same codes.
+        """
         self.check_fitted()
         if getattr(X, "is_cuda", False) and device == "cpu":
             device = str(X.device)
         if device != "cpu":
-            from embits.coders.on_device import encode
+            from embits.coders.on_device import encode_on
 
-            return encode(self, X, device)
+            return encode_on(self, X, device)
         X = self.check_vectors(X)
         codes = np.empty((len(X), self.n_bytes_), dtype=np.uint8)
         for rows in blocks(len(X)):
@@ -318,22 +318,6 @@ class Coder(Pretrained, ABC):
             transformer_tags=TransformerTags(preserves_dtype=[]),
             input_tags=InputTags(),
         )
-
-
-def blocks(n: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
-    """Slices that cut n rows into blocks."""
-    for start in range(0, n, size):
-        yield slice(start, min(start + size, n))
-
-
-def as_float32(block: NDArray[Any]) -> NDArray[np.float32]:
-    """A block of rows as C-ordered float32, copied only when it is something else."""
-    return np.ascontiguousarray(block, dtype=np.float32)
-
-
-def unpack(codes: NDArray[np.uint8], n_bits: int) -> NDArray[np.float32]:
-    """Packed codes as a matrix of 0.0 and 1.0, shape (n, n_bits)."""
-    return np.unpackbits(codes, axis=1, count=n_bits).astype(np.float32)
 
 
 def _is_usual(array: NDArray[Any]) -> bool:

@@ -17,7 +17,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.coders.base import Progress, Shapes, as_float32, blocks, check_n_bits
+from embits.arrays import Progress, as_float32, blocks
+from embits.coders.base import Shapes, check_n_bits
 from embits.coders.linear_decoder import LinearlyDecoded
 from embits.coders.linear_encoder import LinearlyEncoded
 from embits.errors import InputError

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.coders.base import Coder, as_float32, blocks, unpack
+from embits.arrays import as_float32, blocks
+from embits.bits import unpack
+from embits.coders.base import Coder
 
 SAMPLE_ROWS = 100_000  # rows the decoder is fitted on: far above any usual number of bits
 

@@ -16,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
-from embits.coders.base import Coder, blocks
+from embits.arrays import blocks
+from embits.bits import packed_width
+from embits.coders.base import Coder
 
 _FLOAT32 = np.finfo(np.float32)
 
@@ -56,7 +58,7 @@ def pack_signs(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArr
     """
     scores = np.ascontiguousarray(rows @ weights.T)
     errors = _largest_errors(rows, weights)
-    codes = np.empty((len(rows), -(-len(weights) // 8)), dtype=np.uint8)
+    codes = np.empty((len(rows), packed_width(len(weights))), dtype=np.uint8)
     doubtful = np.empty_like(codes)
     if _core.pack_signs(scores, errors, codes, doubtful):
         places = np.flatnonzero(doubtful.ravel())

@@ -22,12 +22,12 @@ BLOCK_ELEMENTS = 1 << 26  # scores at a time: half a gigabyte of float64
 DOUBT = 2e-5  # of a row's usual score; float32's errors at 1,000 dimensions are a tenth of it
 
 
-def encode(coder: Coder, X: Any, device: str) -> NDArray[np.uint8]:
-    """The codes that `coder.transform(X)` gives, made on `device`.
+def encode_on(coder: Coder, X: Any, device: str) -> NDArray[np.uint8]:
+    """The codes that `coder.encode(X)` gives, made on `device`.
 
     Args:
         coder: A fitted coder.
-        X: Vectors of shape (n, dims): what `transform` takes, or a PyTorch tensor on any device.
+        X: Vectors of shape (n, dims): what `encode` takes, or a PyTorch tensor on any device.
         device: A PyTorch device.
     """
     on = backend(device, "encoding")
@@ -47,7 +47,7 @@ def encode(coder: Coder, X: Any, device: str) -> NDArray[np.uint8]:
             coder.check_vectors(_host(X))  # names the row
         codes[start : start + size] = on.get(_packed(on.xp, scores))
         again = np.flatnonzero(on.get(_in_doubt(on.xp, scores)))
-        codes[start + again] = coder.pack(_host(block[again]))
+        codes[start + again] = coder.encode(_host(block[again]))
     return codes
 
 

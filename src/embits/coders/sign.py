@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.coders.backend import namespace
-from embits.coders.base import Progress, Shapes, check_n_bits
+from embits.arrays import Progress, namespace
+from embits.coders.base import Shapes, check_n_bits
 from embits.coders.linear_decoder import LinearlyDecoded
 from embits.errors import InputError
 

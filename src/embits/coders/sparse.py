@@ -17,8 +17,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.coders.backend import namespace
-from embits.coders.base import Progress, Shapes, as_float32, check_n_bits
+from embits.arrays import Progress, as_float32, namespace, unit_rows
+from embits.coders.base import Shapes, check_n_bits
 from embits.coders.linear_decoder import LinearlyDecoded
 from embits.errors import InputError
 
@@ -92,9 +92,9 @@ class SparseBits(LinearlyDecoded):
             raise InputError(f"density is {self.density!r}, expected a share between 0 and 1")
         sample = as_float32(X[self.rows_for_fit(*X.shape)])
         self.mean_ = sample.mean(axis=0)
-        centered = unit(sample - self.mean_)
+        centered = unit_rows(sample - self.mean_)
         rng = np.random.default_rng(self.random_state)
-        self.atoms_ = unit(rng.normal(size=(self.n_bits_, X.shape[1]))).astype(np.float32)
+        self.atoms_ = unit_rows(rng.normal(size=(self.n_bits_, X.shape[1]))).astype(np.float32)
         scores = centered @ self.atoms_.T
         self.threshold_ = np.array([np.quantile(scores, 1 - self.density)], dtype=np.float32)
         for step in range(self.iterations):
@@ -112,7 +112,7 @@ class SparseBits(LinearlyDecoded):
 
     def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """Sparse codes before their last cut at zero, shape (n, n_bits)."""
-        return self._sparse_scores(unit(X - self.mean_))
+        return self._sparse_scores(unit_rows(X - self.mean_))
 
     def encode_rows(self, X: NDArray[np.float32]) -> NDArray[np.uint8]:
         """Packed codes; rows with a score next to zero are coded again in float64.
@@ -120,7 +120,7 @@ class SparseBits(LinearlyDecoded):
         Rounding depends on the other rows of a block. It has no proven bound over the steps of
         FISTA, but is far below the margin, and that of float64 is a hundred million times smaller.
         """
-        centered = unit(X - self.mean_)
+        centered = unit_rows(X - self.mean_)
         scores = self._sparse_scores(centered)
         codes = np.packbits(scores >= 0, axis=1)
         doubtful = np.flatnonzero((np.abs(scores) < DOUBTFUL_SCORE).any(axis=1))
@@ -165,15 +165,7 @@ class SparseBits(LinearlyDecoded):
         if len(idle) and len(X) > len(idle):
             error = np.linalg.norm(X - codes @ self.atoms_, axis=1)
             atoms[idle] = X[np.argsort(-error, kind="stable")[: len(idle)]]
-        self.atoms_ = unit(atoms)
-
-
-def unit(rows: NDArray[Any]) -> NDArray[np.float32]:
-    """Rows at length 1, zero rows left at zero."""
-    xp = namespace(rows)
-    lengths = xp.linalg.vector_norm(rows, axis=1, keepdims=True)
-    scaled: NDArray[np.float32] = rows / xp.where(lengths > 0, lengths, xp.ones_like(lengths))
-    return scaled
+        self.atoms_ = unit_rows(atoms)
 
 
 def _largest_eigenvalue(D: NDArray[np.float32]) -> float:

@@ -1,4 +1,4 @@
-"""Every table and figure of the paper on your own vectors: score codes against floats.
+"""Scores of codes on standard tasks, compared with the float vectors.
 
 Example:
     >>> from embits.evaluation import fisher_mean, spearman
@@ -6,22 +6,25 @@ Example:
     0.5
 """
 
+from embits.evaluation.compare import Comparison
 from embits.evaluation.data.files import read_labelled, read_pairs, read_questions
 from embits.evaluation.data.folder import DataFolder
-from embits.evaluation.data.lookup import Lookup
 from embits.evaluation.evaluator import TASKS, Evaluator
+from embits.evaluation.lookup import Lookup
+from embits.evaluation.report.write import write_report
+from embits.evaluation.spaces import BitSpace, FloatSpace, as_space
+from embits.evaluation.statistics import fisher_mean, pearson, ranks, spearman
 from embits.evaluation.tasks.analogy import evaluate_analogies, evaluate_word_analogies
 from embits.evaluation.tasks.classification import evaluate_classification, prepare
 from embits.evaluation.tasks.neighbors import evaluate_neighbors
 from embits.evaluation.tasks.reconstruction import evaluate_reconstruction
 from embits.evaluation.tasks.similarity import evaluate_similarity, evaluate_word_pairs, score_pairs
-from embits.evaluation.tasks.spaces import BitSpace, FloatSpace, as_space
 from embits.evaluation.tasks.speed import evaluate_speed
-from embits.evaluation.tasks.statistics import fisher_mean, pearson, ranks, spearman
 
 __all__ = [
     "TASKS",
     "BitSpace",
+    "Comparison",
     "DataFolder",
     "Evaluator",
     "FloatSpace",
@@ -44,4 +47,5 @@ __all__ = [
     "read_questions",
     "score_pairs",
     "spearman",
+    "write_report",
 ]

@@ -1,7 +1,7 @@
-"""Methods and widths side by side on one file of vectors: trained, scored, and kept.
+"""Train and score several methods and widths on one set of vectors.
 
-Every step that is done lies in the folder as a whole file, so a run that was stopped goes on
-where it was, and a run with more methods does only what is new.
+Each finished step is saved in the folder. An interrupted run can be resumed, and a run with more
+methods or widths computes only the new ones.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from embits._version import __version__
+from embits.arrays import blocks
 from embits.binary_vectors import BinaryVectors, load
 from embits.coders import METHODS, coder_class
-from embits.coders.base import blocks
 from embits.errors import EmbitsError, FormatError, InputError
 from embits.evaluation.data.folder import DataFolder
 from embits.evaluation.evaluator import TASKS, Evaluator
 from embits.evaluation.report.results import jsonable
-from embits.file.atomic import replacing
+from embits.file.atomic import atomic_write
 from embits.jobs import binarize
 from embits.vectors import WordVectors
 
@@ -32,18 +32,18 @@ BITS = (64, 128, 256, 512)
 
 
 class Comparison:
-    """Codes of several methods and widths, and their scores.
+    """Codes of several methods and widths with their scores.
 
     Args:
         vectors: The floats.
-        folder: Where codes and results are kept; made if it is not there.
+        folder: Folder for codes and results; created if it does not exist.
         data: The folder of data sets.
-        bits: Widths; "sign" has only its own.
-        methods: Names of coders; None takes all there are.
+        bits: Widths; "sign" uses the number of dimensions instead.
+        methods: Names of coders; None takes all.
         tasks: Which of `TASKS`.
         seed: Seed of every coder that takes one.
         vectors_file: Where the vectors were read from.
-        say: Called with what is being done.
+        say: Called with a line of text at each step.
     """
 
     def __init__(
@@ -77,18 +77,22 @@ class Comparison:
         (folder / "codes").mkdir(parents=True, exist_ok=True)
 
     def run(self) -> list[dict[str, Any]]:
-        """Train and score what is missing: the entry of the raw vectors, then of every code."""
+        """Train and score what is missing.
+
+        Returns:
+            The entry of the raw vectors, then of every code.
+        """
         entries = [self._kept("raw", self.evaluator.evaluate_raw)]
         for method, n_bits in self.plan:
             name = f"{method}-{n_bits}"
             try:
                 entries.append(self._kept(name, lambda m=method, n=n_bits: self._entry(m, n)))  # type: ignore[misc]
-            except EmbitsError as error:  # one method's failure is not the others'
+            except EmbitsError as error:  # a method that fails does not stop the others
                 self._say(f"{name} is left out: {error}")
         return entries
 
     def codes(self, method: str, n_bits: int) -> BinaryVectors:
-        """The codes of a method, from the folder or trained now."""
+        """The codes of a method: loaded from the folder, or trained and saved."""
         path = self.folder / "codes" / f"{method}-{n_bits}.safetensors"
         note = path.with_suffix(".json")
         params = self._params(method, n_bits)
@@ -106,13 +110,13 @@ class Comparison:
             progress=lambda done, total: self._say(f"{method}-{n_bits}: training {done}/{total}"),
             **params,
         )
-        bits.save(path)
+        bits.save(path, overwrite=True)
         seconds = round(time.perf_counter() - start, 2)
         _write_json(note, {"settings": wanted, "seconds": seconds})
         return load(path)
 
     def seconds(self, method: str, n_bits: int) -> float | None:
-        """How long the training took."""
+        """Training time in seconds; None if it is not known."""
         found = _read_json(self.folder / "codes" / f"{method}-{n_bits}.json").get("seconds")
         return None if found is None else float(found)
 
@@ -123,7 +127,7 @@ class Comparison:
         return entry | {"seconds": self.seconds(method, n_bits), "params": bits.coder.get_params()}
 
     def _kept(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """The entry kept under a name if it was made with these settings, or made now."""
+        """The saved entry if it was computed with the same settings, else a new one."""
         self._current = name
         path = self.folder / "codes" / f"{name}.scores.json"
         kept = _read_json(path)
@@ -132,9 +136,7 @@ class Comparison:
         start = time.perf_counter()
         entry = make()
         if entry["file"] is not None:
-            entry["file"] = Path(
-                entry["file"]
-            ).name  # a report names files, not a machine's folders
+            entry["file"] = Path(entry["file"]).name  # reports must not show local folders
         entry = jsonable(entry)
         _write_json(path, {"settings": self.settings, "entry": entry})
         self._say(f"{name}: done in {time.perf_counter() - start:.1f} s")
@@ -147,7 +149,7 @@ class Comparison:
 
 
 def plan(dims: int, bits: Sequence[int], methods: Iterable[str]) -> list[tuple[str, int]]:
-    """What is trained: every method at every width, "sign" at its own.
+    """The (method, width) pairs to train: every method at every width, "sign" only at `dims`.
 
     Example:
         >>> plan(300, [64, 128], ["lsh", "sign"])
@@ -163,7 +165,7 @@ def plan(dims: int, bits: Sequence[int], methods: Iterable[str]) -> list[tuple[s
 
 
 def fingerprint(vectors: WordVectors) -> str:
-    """A short name for the very words and numbers: a run goes on only with the same."""
+    """A checksum of words and matrix: a run is resumed only with the same vectors."""
     crc = 0
     for rows in blocks(len(vectors)):
         crc = zlib.crc32(np.ascontiguousarray(vectors.matrix[rows]).tobytes(), crc)
@@ -191,5 +193,5 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _write_json(path: Path, value: Any) -> None:
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())

@@ -1,4 +1,4 @@
-"""All tasks on one file after the other, with what they share read and computed once."""
+"""Run all tasks on several files; what the tasks share is read and computed once."""
 
 from __future__ import annotations
 
@@ -14,34 +14,37 @@ from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError
 from embits.evaluation.data.files import Pairs, Questions
 from embits.evaluation.data.folder import DataFolder
-from embits.evaluation.data.lookup import MISSING, Lookup
+from embits.evaluation.lookup import MISSING, Lookup
+from embits.evaluation.spaces import BitSpace, FloatSpace, Space, float_space, same_words
 from embits.evaluation.tasks.analogy import evaluate_analogies
 from embits.evaluation.tasks.classification import Task, evaluate_classification, prepare
 from embits.evaluation.tasks.neighbors import evaluate_neighbors, float_neighbors, query_rows
 from embits.evaluation.tasks.reconstruction import evaluate_reconstruction
 from embits.evaluation.tasks.similarity import evaluate_similarity
-from embits.evaluation.tasks.spaces import BitSpace, FloatSpace, Space, float_space, same_words
 from embits.evaluation.tasks.speed import evaluate_speed
 from embits.vectors import WordVectors
 
 TASKS = ("similarity", "analogy", "neighbors", "reconstruction", "classification", "speed")
-"""What can be scored, in the order of the reports."""
+"""All tasks, in the order of the reports."""
+DATA_TASKS = frozenset({"similarity", "analogy", "classification"})
+"""Tasks that read data sets."""
 Say = Callable[[str], None]
 
 
 class Evaluator:
-    """Scores files of bits, and the floats behind them, on the tasks asked for.
+    """Scores binary vectors, and the float vectors they were made from, on a set of tasks.
 
     Args:
-        data: The folder of data sets; None where no task needs one.
-        raw: The float vectors behind the bits: scored themselves, and what neighbors and
-            reconstruction are measured against. None leaves those out.
+        data: The folder of data sets. None takes the environment variable EMBITS_DATA if a task
+            needs data sets.
+        raw: The float vectors. They are scored as well, and neighbors and reconstruction are
+            measured against them; None skips those two.
         tasks: Which of `TASKS`.
-        raw_file: Where `raw` was read from, for the time of loading.
-        say: Called with the name of each step as it begins.
+        raw_file: The file of `raw`, to measure its loading time.
+        say: Called with the name of each step when it starts.
 
-    Attributes:
-        notes: One line for everything that could not be measured, and why.
+    Raises:
+        InputError: There is no such task, or no folder of data sets.
     """
 
     def __init__(
@@ -55,8 +58,8 @@ class Evaluator:
         self.tasks = tuple(tasks)
         unknown = set(self.tasks) - set(TASKS)
         if unknown:
-            raise InputError(f"there is no task {min(unknown)!r}; there are {', '.join(TASKS)}")
-        if data is None and {"similarity", "analogy", "classification"} & set(self.tasks):
+            raise InputError(f"unknown task {min(unknown)!r}; the tasks are {', '.join(TASKS)}")
+        if data is None and DATA_TASKS & set(self.tasks):
             data = DataFolder.at(None)
         self.data = data
         self.raw = None if raw is None else float_space(raw)
@@ -69,13 +72,13 @@ class Evaluator:
 
     @property
     def notes(self) -> list[str]:
-        """One line for everything that could not be measured, and why."""
+        """One line for each score that could not be measured, with the reason."""
         return [*(self.data.problems if self.data else ()), *self._own_notes]
 
     def evaluate_raw(self) -> dict[str, Any]:
         """The entry of the float vectors."""
         if self.raw is None:
-            raise InputError("there are no raw vectors to score")
+            raise InputError("no raw vectors were given, so they cannot be scored")
         entry = {
             "file": None if self.raw_file is None else str(self.raw_file),
             "method": "raw",
@@ -85,7 +88,7 @@ class Evaluator:
         return entry | self._scores(self.raw) | self._speed(self.raw, self.raw_file)
 
     def evaluate_bits(self, bits: BinaryVectors, file: Path | None = None) -> dict[str, Any]:
-        """The entry of one file of bits."""
+        """The entry of one file of codes."""
         space = BitSpace(bits, self._lookup(bits.words))
         entry: dict[str, Any] = {
             "file": None if file is None else str(file),
@@ -109,7 +112,7 @@ class Evaluator:
         return entry | self._speed(space, file)
 
     def _scores(self, space: Space) -> dict[str, Any]:
-        """The tasks that floats and bits both take."""
+        """The scores of the tasks that apply to both floats and codes."""
         scores: dict[str, Any] = {}
         if "similarity" in self.tasks:
             self._say("similarity")
@@ -140,7 +143,7 @@ class Evaluator:
         return self.data.analogy() if self.data else {}
 
     def _texts(self, lookup: Lookup) -> dict[str, Task]:
-        """The texts as a vocabulary sees them, kept until another vocabulary comes."""
+        """The tokenized texts, cached for the last vocabulary."""
         if self._prepared is None or self._prepared[0] is not lookup:
             self._say("reading texts")
             splits = self.data.classification() if self.data else ()
@@ -148,17 +151,17 @@ class Evaluator:
         return self._prepared[1]
 
     def _lookup(self, words: Sequence[str]) -> Lookup | None:
-        """The lookup of the raw vectors, if these are the same words."""
+        """The lookup of the raw vectors if the words are the same, else None."""
         if self.raw is not None and same_words(self.raw.words, words):
             return self.raw.lookup
         return None
 
     def _raw_of(self, space: BitSpace, file: Path | None) -> FloatSpace | None:
-        """The raw vectors of the words of a file, row by row, or None with a note why."""
+        """The raw vectors with the rows of a file; None, and a note, if there are none."""
         if not {"neighbors", "reconstruction"} & set(self.tasks):
             return None
         if self.raw is None:
-            self._note("neighbors and reconstruction are measured against raw vectors: give --raw")
+            self._note("neighbors and reconstruction need the raw vectors: give --raw")
             return None
         if self._aligned is not None and same_words(self._aligned.words, space.words):
             return self._aligned
@@ -175,7 +178,7 @@ class Evaluator:
 
 
 def _aligned(raw: FloatSpace, space: BitSpace) -> FloatSpace | str:
-    """`raw` with the rows of `space`, or what is wrong."""
+    """`raw` with the rows of `space`, or the reason why that is impossible."""
     if raw.matrix.shape[1] != space.bits.dims:
         return f"raw vectors of {raw.matrix.shape[1]} dimensions, expected {space.bits.dims}"
     if same_words(raw.words, space.words):

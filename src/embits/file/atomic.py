@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic file replacement."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import BinaryIO
 
 try:
     import fcntl
-except ImportError:  # Windows: stale files stay, as nothing there tells that their writer is gone
+except ImportError:  # Windows: stale files stay, as nothing tells whether their writer still runs
     fcntl = None  # type: ignore[assignment]
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes the place of `path` once it is whole and on the disk.
+def atomic_write(path: Path) -> Iterator[BinaryIO]:
+    """A file to write, which replaces `path` once it is complete and on the disk.
 
     Raises:
-        OSError: The disk said no; it names `path`, which is as it was before.
+        OSError: The file could not be written; the error names `path`, which is unchanged.
     """
     path = path.resolve()  # through a symlink: replace what it points to, not the link
     _remove_stale(path)
@@ -32,7 +32,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except BaseException as error:  # Ctrl-C too: nothing half-written stays behind
+    except BaseException as error:  # Ctrl-C too: no incomplete file stays behind
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno and error.filename in (None, str(temporary)):
@@ -47,15 +47,15 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _remove_stale(path: Path) -> None:
-    """Remove what writers of `path` that were killed have left beside it.
+    """Remove the temporary files that killed writers of `path` have left beside it.
 
     Only files of exactly our names, whose process is gone and whose lock is free: the process
-    may live in another container, where its number says nothing, and then its lock is held.
+    may live in another container, where its number means nothing, but then its lock is held.
     """
     if fcntl is None:
         return
     ours = re.compile(rf"\.{re.escape(path.name)}\.(\d{{1,9}})-[0-9a-f]{{8}}\.tmp")
-    with contextlib.suppress(OSError):  # whatever is wrong here, the write itself will say
+    with contextlib.suppress(OSError):  # the write itself reports what is wrong
         for entry in os.scandir(path.parent):
             match = ours.fullmatch(entry.name)
             if match and entry.is_file(follow_symlinks=False) and not _is_running(int(match[1])):

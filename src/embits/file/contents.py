@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from embits.coders import Coder, coder_class
 from embits.errors import FormatError, InputError
-from embits.file.store import Contents
+from embits.file.store import Contents, open_file, write
 from embits.words.subwords import Subwords
 from embits.words.vocabulary import RowNumbers, Vocabulary
 
@@ -37,6 +38,42 @@ def to_contents(
         params=coder.get_params(),
         tensors=tensors,
     )
+
+
+def open_parts(path: Path, *, verify: bool = False) -> Parts:
+    """Open a file: its words, codes, coder and subwords.
+
+    Args:
+        path: The file.
+        verify: Read every byte and check it against the checksums first.
+
+    Raises:
+        FormatError: It is not such a file, or it is damaged; the message names it.
+        OSError: It cannot be opened.
+    """
+    contents = open_file(path, verify=verify)
+    try:
+        parts = from_contents(contents)
+        if verify and isinstance(parts[0], Vocabulary):
+            parts[0].verify()
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from None
+    return parts
+
+
+def write_coder(path: Path, coder: Coder) -> None:
+    """Write a file that holds a coder and no codes.
+
+    Raises:
+        OSError: The file could not be written; a file that was there is unchanged.
+    """
+    codes = np.empty((0, coder.n_bytes_), np.uint8)
+    write(path, to_contents(RowNumbers(0), codes, coder, None))
+
+
+def read_coder(path: Path, *, verify: bool = False) -> Coder:
+    """The coder of a file, with or without codes. Errors are those of `open_parts`."""
+    return open_parts(path, verify=verify)[2]
 
 
 def from_contents(contents: Contents) -> Parts:

@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits._version import __version__
+from embits.bits import has_padding_bits, packed_width
 from embits.errors import FormatError, InputError
-from embits.file.atomic import replacing
+from embits.file.atomic import atomic_write
 
 FORMAT = "embits"
 VERSION = 1
@@ -116,7 +117,7 @@ def write(path: Path, contents: Contents, codes: CodesOnDisk | None = None) -> N
     tensors = _layout(contents, codes)
     checksums = dict.fromkeys(tensors, _NO_CHECKSUM)
     header = _header(contents, tensors, checksums)
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         # Checksums have one length: the header's place is kept until they are known.
         file.write(len(header).to_bytes(8, "little") + header)
         for name, tensor in tensors.items():
@@ -338,7 +339,7 @@ def _contents(
             f"damaged: {shortened(n_bits)} bits from {shortened(dims)} dimensions, "
             f"parameters {shortened(params)}"
         )
-    if codes.dtype != np.uint8 or codes.ndim != 2 or codes.shape[1] != -(-n_bits // 8):
+    if codes.dtype != np.uint8 or codes.ndim != 2 or codes.shape[1] != packed_width(n_bits):
         fail(
             f"damaged: codes are {codes.dtype} of shape {codes.shape} for {shortened(n_bits)} bits"
         )
@@ -370,8 +371,7 @@ def _verify(
             fail(f"damaged: the bytes of tensor {name!r} do not match its checksum")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             fail(f"damaged: tensor {name!r} contains NaN or infinity")
-    spare = -contents.n_bits % 8
-    if spare and (contents.codes[:, -1] & ((1 << spare) - 1)).any():
+    if has_padding_bits(contents.codes, contents.n_bits):
         fail(f"damaged: codes of {contents.n_bits} bits have a padding bit set")
 
 

@@ -1,24 +1,25 @@
-"""Into the tools people already have: one file each, imported only when asked for.
+"""Integrations with other tools: one module each, named after the tool, imported on first use.
 
-An exporter is a module here with a function
-`export(bits, target, *, progress=None, option=default, …)`, which writes the codes of a
-BinaryVectors to `target` and returns the facts worth printing. Its line in `EXPORTERS` puts
-it behind `embits export --to`; its options are those of the function.
+An exporter is a module with a function
+`export(bits, target, *, progress=None, option=default, …)`. It writes the codes of a
+BinaryVectors to `target` and returns what the command line prints. An entry in `EXPORTERS` makes
+it available as `embits export --to NAME`; the function's options become `--option NAME=VALUE`.
+
+Whatever reads codes back returns BinaryVectors.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from embits.arrays import Progress
 from embits.errors import InputError
 
 if TYPE_CHECKING:
     from embits.binary_vectors import BinaryVectors
 
-Progress: TypeAlias = Callable[[int, int], None]
 Facts: TypeAlias = dict[str, Any]
 
 EXPORTERS = {
@@ -39,21 +40,21 @@ def export(
     progress: Progress | None = None,
     **options: Any,
 ) -> Facts:
-    """Write codes where another tool reads them.
+    """Write codes for another tool.
 
     Args:
         bits: What to write.
         to: The exporter, a key of `EXPORTERS`.
-        target: A file, a folder or an address, as the exporter has it.
+        target: A file, or the address of a database.
         progress: Called with (done, total) as rows are written.
-        options: The exporter's own.
+        options: The exporter's own options.
 
     Raises:
         InputError: There is no such exporter, or it has no such option.
         MissingExtraError: The other tool's package is not installed.
     """
     if to not in EXPORTERS:
-        raise InputError(f"there is no export to {to!r}; there are {', '.join(EXPORTERS)}")
+        raise InputError(f"there is no export to {to!r}; the exports are {', '.join(EXPORTERS)}")
     exporter = importlib.import_module(EXPORTERS[to]).export
     known = list(inspect.signature(exporter).parameters)[3:]  # after bits, target, progress
     if unknown := sorted(set(options) - set(known)):

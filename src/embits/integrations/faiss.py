@@ -1,39 +1,38 @@
-"""Codes into FAISS's binary indexes and back, bit for bit.
+"""Codes to FAISS's binary indexes and back, bit for bit.
 
-FAISS packs bits as embits does, first bit highest, and wants widths in whole bytes: other
-widths go with the padding bits of their last byte, which are zero and change no distance.
+FAISS packs bits as embits does, first bit highest, in whole bytes. Other widths include the padding
+bits of the last byte, which are zero and do not change distances.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import Progress, blocks
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
-from embits.coders.base import blocks
 from embits.errors import InputError, MissingExtraError, ReadError
-from embits.file.atomic import replacing
-from embits.integrations import Facts, Progress
-from embits.integrations.words_sidecar import read_words_beside, write_words_beside
+from embits.file.atomic import atomic_write
+from embits.integrations import Facts
+from embits.integrations.codes import from_codes
+from embits.integrations.words_sidecar import read_words_sidecar, write_words_sidecar
 from embits.search.arguments import packed_codes
-from embits.words.vocabulary import RowNumbers, Vocabulary
 
 ROWS_AT_ONCE = 1 << 15
-TRAINING_ROWS_A_LIST = 64  # FAISS asks for 39 at least, and takes 256 at most
+TRAINING_ROWS_PER_LIST = 64  # FAISS needs 39 or more, and uses 256 or fewer
 _SETTINGS: dict[str, tuple[str, ...]] = {
     "flat": (),
     "ivf": ("nlist", "nprobe"),
     "hnsw": ("M", "efConstruction", "efSearch"),
 }
-_LEAST = {"M": 2}
-_MOST_IN_A_GRAPH = 2**31 - 1  # HNSW's links are int32
+_MIN = {"M": 2}
+_MAX_HNSW_ROWS = 2**31 - 1  # HNSW's links are int32
 
 
 def to_faiss(
@@ -44,19 +43,19 @@ def to_faiss(
     seed: int = 0,
     **settings: int,
 ) -> Any:
-    """A FAISS index of the codes, in memory, in row order.
+    """Build a FAISS index of the codes in memory.
 
     Args:
         bits: BinaryVectors, or packed codes of shape (n, width).
-        kind: "flat" (`IndexBinaryFlat`, exact), "ivf" (`IndexBinaryIVF`: codes in lists around
-            centers, of which a query visits some) or "hnsw" (`IndexBinaryHNSW`: a graph).
+        kind: "flat" (`IndexBinaryFlat`, exact), "ivf" (`IndexBinaryIVF`, inverted lists) or "hnsw"
+            (`IndexBinaryHNSW`, a graph).
         progress: Called with (rows done, rows) as they are added.
-        seed: Which rows the centers of "ivf" are learned from.
-        settings: By FAISS's names: for "ivf" `nlist` (√n) and `nprobe` (an eighth of the
+        seed: Draws the rows that the centers of "ivf" are trained on.
+        settings: FAISS's own names: for "ivf" `nlist` (√n) and `nprobe` (an eighth of the
             lists); for "hnsw" `M` (32), `efConstruction` (40) and `efSearch` (128).
 
     Returns:
-        An `IndexBinary` of width 8 ceil(n_bits / 8), whose ids are the rows.
+        An `IndexBinary` of width 8 ceil(n_bits / 8), whose ids are the row numbers.
 
     Raises:
         InputError: There is no such kind, or a setting is unknown or out of range.
@@ -64,10 +63,10 @@ def to_faiss(
 
     Example:
         >>> import numpy as np, embits
-        >>> from embits.integrations.faiss import codes_from_faiss, to_faiss
+        >>> from embits.integrations.faiss import from_faiss, to_faiss
         >>> bits = embits.binarize(np.eye(20), n_bits=100, method="lsh")
         >>> index = to_faiss(bits)
-        >>> index.ntotal, index.d, bool((codes_from_faiss(index) == bits.codes).all())
+        >>> index.ntotal, index.d, bool((from_faiss(index, bits.coder).codes == bits.codes).all())
         (20, 104, True)
     """
     faiss = _faiss()
@@ -89,54 +88,42 @@ def to_faiss(
     return index
 
 
-def codes_from_faiss(index: Any) -> NDArray[np.uint8]:
-    """The packed codes in a FAISS index, uint8 of shape (n, width), in the order of their ids.
+def from_faiss(index: Any, coder: Coder, ids: Any = None) -> BinaryVectors:
+    """Read the codes of a FAISS index, in the order of its ids.
 
     Args:
         index: An `IndexBinaryFlat`, `IndexBinaryIVF` or `IndexBinaryHNSW`, or the path of a file
-            of one. FAISS reads such a file, not embits: take one from a stranger with care.
+            of one. FAISS itself reads the file: only open files that you trust.
+        coder: The fitted coder that made the codes: `embits.load(file).coder` of the exported
+            file, or `embits.integrations.sentence_transformers.sign_coder(dims)` for signs.
+        ids: Ids of the rows; None reads the `.words` file of a file of that name, or numbers them.
 
     Raises:
-        InputError: Another kind of index, or ids that are not the rows 0 to n - 1.
+        InputError: The index is of another kind, its ids are not the rows 0 to n - 1, or its codes
+            do not have the coder's width.
         ReadError: FAISS cannot read the file.
         MissingExtraError: FAISS is not installed.
     """
     faiss = _faiss()
-    # What is passed on looks into `opened`, which must live as long: C++ frees it with its name.
-    opened = _read(faiss, Path(index)) if isinstance(index, str | os.PathLike) else index
+    is_path = isinstance(index, str | os.PathLike)
+    opened = _read(faiss, Path(index)) if is_path else index
+    if ids is None and is_path:
+        ids = read_words_sidecar(Path(index))
+    return from_codes(_index_codes(faiss, opened), coder, ids)
+
+
+def _index_codes(faiss: Any, opened: Any) -> NDArray[np.uint8]:
     if not isinstance(opened, faiss.IndexBinary):
-        raise _not_read_back(opened)
-    kind = faiss.downcast_IndexBinary(opened)
-    if isinstance(kind, faiss.IndexBinaryHNSW):
-        kind = faiss.downcast_IndexBinary(kind.storage)
-    if isinstance(kind, faiss.IndexBinaryFlat):
-        flat: NDArray[np.uint8] = faiss.vector_to_array(kind.xb)
-        return flat.reshape(kind.ntotal, kind.code_size)
-    if isinstance(kind, faiss.IndexBinaryIVF):
-        return _codes_in_lists(faiss, kind)
-    raise _not_read_back(kind)
-
-
-def from_faiss(index: Any, coder: Coder, words: Iterable[str] | None = None) -> BinaryVectors:
-    """BinaryVectors out of a FAISS index: its codes, and the coder that made them.
-
-    Args:
-        index: What `codes_from_faiss` takes.
-        coder: The fitted coder, such as that of the file which was exported.
-        words: The words in row order; None takes the `.words` beside a file, if there is one.
-
-    Raises:
-        InputError: The codes are not of the coder's width, or the words are not as many.
-        ReadError: FAISS cannot read the file.
-    """
-    codes = coder.check_codes(codes_from_faiss(index))
-    padding = (1 << (-coder.n_bits_ % 8)) - 1
-    if (codes[:, -1] & padding).any():
-        raise InputError(f"the index holds codes of more than the coder's {coder.n_bits_} bits")
-    if words is None and isinstance(index, str | os.PathLike):
-        words = read_words_beside(Path(index))
-    names = RowNumbers(len(codes)) if words is None else Vocabulary.from_words(words)
-    return BinaryVectors(names, codes, coder)
+        raise _unsupported(opened)
+    index = faiss.downcast_IndexBinary(opened)  # a view: `opened` must outlive it
+    if isinstance(index, faiss.IndexBinaryHNSW):
+        index = faiss.downcast_IndexBinary(index.storage)
+    if isinstance(index, faiss.IndexBinaryFlat):
+        flat: NDArray[np.uint8] = faiss.vector_to_array(index.xb)
+        return flat.reshape(index.ntotal, index.code_size)
+    if isinstance(index, faiss.IndexBinaryIVF):
+        return _codes_in_lists(faiss, index)
+    raise _unsupported(index)
 
 
 def export(
@@ -152,41 +139,43 @@ def export(
     efSearch: int | None = None,
     seed: int = 0,
 ) -> Facts:
-    """Write a FAISS index of the codes, whole or not at all, and their words beside it.
+    """Write a FAISS index of the codes and a file of their words, both atomically.
 
     Args:
         bits: What to write.
-        target: The file; words go to a `.words` file of the same name, one a line.
+        target: The file; the words go to a `.words` file of the same name, one per line.
         progress: Called with (rows done, rows) as they are added.
-        kind: As `to_faiss` takes it; the settings and the seed too.
+        kind: As for `to_faiss`, and so are the settings and the seed.
     """
     given = {"nlist": nlist, "nprobe": nprobe, "M": M, "efConstruction": efConstruction,
              "efSearch": efSearch}  # fmt: skip
     settings = {name: value for name, value in given.items() if value is not None}
     index = to_faiss(bits, kind, progress=progress, seed=seed, **settings)
     faiss, path = _faiss(), Path(target)
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         faiss.write_index_binary(index, faiss.PyCallbackIOWriter(file.write, 1 << 20))
-        write_words_beside(path, bits.words)
+        write_words_sidecar(path, bits.words)
     used = {"nlist": index.nlist, "nprobe": index.nprobe} if kind == "ivf" else {}
     return {"kind": kind, **used, **settings, "bytes": path.stat().st_size}
 
 
 def _check(kind: str, settings: dict[str, int], n: int) -> None:
     if kind not in _SETTINGS:
-        raise InputError(f"there is no kind {kind!r} of index; there are {', '.join(_SETTINGS)}")
+        raise InputError(
+            f"there is no index of kind {kind!r}; the kinds are {', '.join(_SETTINGS)}"
+        )
     if unknown := sorted(set(settings) - set(_SETTINGS[kind])):
         known = ", ".join(_SETTINGS[kind]) or "no settings"
         raise InputError(f"an index of kind {kind!r} takes {known}, not {', '.join(unknown)}")
     for name, value in settings.items():
-        least = _LEAST.get(name, 1)
+        least = _MIN.get(name, 1)
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
         if not whole or not least <= value < 2**31:
             raise InputError(f"{name} is {value!r}, expected a whole number of {least} or more")
     if kind == "ivf" and n == 0:
-        raise InputError("an index of kind 'ivf' needs codes to learn its lists from")
-    if kind == "hnsw" and n > _MOST_IN_A_GRAPH:
-        raise InputError(f"an index of kind 'hnsw' holds {_MOST_IN_A_GRAPH} codes at most, not {n}")
+        raise InputError("an index of kind 'ivf' needs codes to train its lists on")
+    if kind == "hnsw" and n > _MAX_HNSW_ROWS:
+        raise InputError(f"an index of kind 'hnsw' holds at most {_MAX_HNSW_ROWS} codes, not {n}")
 
 
 def _trained_lists(
@@ -196,7 +185,7 @@ def _trained_lists(
     nlist: int | None = None,
     nprobe: int | None = None,
 ) -> Any:
-    """An empty `IndexBinaryIVF` with its centers."""
+    """Return an empty `IndexBinaryIVF` with trained centers."""
     n, width = len(codes), 8 * codes.shape[1]
     nlist = math.isqrt(n) if nlist is None else int(nlist)
     if nlist > n:
@@ -206,8 +195,8 @@ def _trained_lists(
         raise InputError(f"nprobe is {nprobe}, expected no more than there are lists ({nlist})")
     index = faiss.IndexBinaryIVF(faiss.IndexBinaryFlat(width), width, nlist)
     index.nprobe = nprobe
-    index.cp.min_points_per_centroid = 1  # or FAISS writes a warning for small numbers of codes
-    size = min(n, TRAINING_ROWS_A_LIST * nlist)
+    index.cp.min_points_per_centroid = 1  # no warning for few codes
+    size = min(n, TRAINING_ROWS_PER_LIST * nlist)
     sample = np.sort(np.random.default_rng(seed).choice(n, size, replace=False))
     index.train(np.ascontiguousarray(codes[sample]))
     return index
@@ -222,16 +211,20 @@ def _codes_in_lists(faiss: Any, index: Any) -> NDArray[np.uint8]:
             continue
         rows = faiss.rev_swig_ptr(index.invlists.get_ids(number), size)
         if rows.min() < 0 or rows.max() >= len(codes):
-            raise InputError(f"the index has ids beyond its {len(codes)} codes: they are no rows")
+            raise InputError(
+                f"the index has ids beyond its {len(codes)} codes: they are not row numbers"
+            )
         packed = faiss.rev_swig_ptr(index.invlists.get_codes(number), size * index.code_size)
         codes[rows] = packed.reshape(size, index.code_size)
         seen[rows] = True
     if not seen.all():
-        raise InputError(f"the index has no code of id {int(seen.argmin())}: its ids are no rows")
+        raise InputError(
+            f"the index has no code of id {int(seen.argmin())}: its ids are not row numbers"
+        )
     return codes
 
 
-def _not_read_back(index: Any) -> InputError:
+def _unsupported(index: Any) -> InputError:
     return InputError(
         "codes are read back from IndexBinaryFlat, IndexBinaryIVF and IndexBinaryHNSW, "
         f"not from {type(index).__name__}"
@@ -243,7 +236,7 @@ def _read(faiss: Any, path: Path) -> Any:
         raise ReadError(f"{path}: found no such file, expected a FAISS index")
     try:
         return faiss.read_index_binary(str(path))
-    except (RuntimeError, MemoryError) as error:  # FAISS's message names its own source first
+    except (RuntimeError, MemoryError) as error:  # FAISS's message starts with its source file
         reason = " ".join(str(error).split()).rpartition("Error: ")[2]
         raise ReadError(f"{path}: FAISS cannot read it as a binary index: {reason}") from None
 

@@ -1,4 +1,4 @@
-"""gensim's KeyedVectors: into bits, and rebuilt floats back out."""
+"""gensim's KeyedVectors: to bits, and decoded floats back."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["from_keyed_vectors", "to_keyed_vectors"]
 
 
 def to_keyed_vectors(bits: BinaryVectors) -> Any:
-    """The floats that the codes decode to, as gensim's `KeyedVectors`.
+    """Return the floats that the codes decode to as gensim's `KeyedVectors`.
 
     Args:
-        bits: What to decode: 4 bytes for each dimension of each word.
+        bits: What to decode, into 4 bytes per word and dimension.
 
     Returns:
-        A `gensim.models.KeyedVectors` with the words in row order; of subwords it has none.
+        A `gensim.models.KeyedVectors` with the words in row order and without subwords.
 
     Raises:
         MissingExtraError: gensim is not installed.
@@ -35,7 +35,7 @@ def to_keyed_vectors(bits: BinaryVectors) -> Any:
         from gensim.models import KeyedVectors
     except ImportError:
         raise MissingExtraError("KeyedVectors", "gensim") from None
-    # As gensim's own loaders fill one: `add_vectors` would copy the matrix three times.
+    # Filled as gensim's own loaders do: `add_vectors` would copy the matrix three times.
     keyed = KeyedVectors(bits.dims)
     keyed.vectors = bits.decode()
     keyed.index_to_key = list(bits.words)

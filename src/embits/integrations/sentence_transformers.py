@@ -1,7 +1,7 @@
 """Codes in the layout of sentence-transformers' `quantize_embeddings`, and back.
 
-Its "ubinary" is a bit a dimension, 1 above zero, packed first bit highest: uint8. Its "binary" is
-the same less 128: int8, for databases that know no unsigned bytes. With a coder of ours the same
+Its "ubinary" has one bit per dimension, 1 above zero, packed first bit highest as uint8. Its
+"binary" is the same minus 128 as int8, for databases without unsigned bytes. With a coder, the same
 bytes hold learned bits, of any number. sentence-transformers itself is not needed.
 """
 
@@ -13,13 +13,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import to_numpy
+from embits.arrays import blocks, to_numpy
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder, SignBits
-from embits.coders.base import blocks
 from embits.errors import InputError
-from embits.vectors import as_words
-from embits.words.vocabulary import RowNumbers, Vocabulary
+from embits.integrations.codes import from_codes
 
 Precision: TypeAlias = Literal["ubinary", "binary"]
 
@@ -27,19 +25,19 @@ Precision: TypeAlias = Literal["ubinary", "binary"]
 def quantize_embeddings(
     embeddings: Any, precision: Precision = "ubinary", coder: Coder | None = None
 ) -> NDArray[np.uint8] | NDArray[np.int8]:
-    """Embeddings as packed bits: those of sentence-transformers, or learned ones.
+    """Pack embeddings as bits: those of sentence-transformers, or learned ones.
 
     Args:
-        embeddings: Floats of shape (dims,) or (n, dims): an array, maybe mapped, a tensor, a list
-            of tensors, a column of a data frame.
-        precision: "ubinary" for uint8, "binary" for the same bytes less 128 as int8.
-        coder: A fitted coder; None takes the signs, to the bit as sentence-transformers does.
+        embeddings: Floats of shape (dims,) or (n, dims): an array, possibly memory-mapped, a
+            tensor, a list of tensors, or a column of a data frame.
+        precision: "ubinary" for uint8, "binary" for the same bytes minus 128 as int8.
+        coder: A fitted coder; None takes the signs, exactly as sentence-transformers does.
 
     Returns:
         Codes of shape (width,) or (n, width), width = ceil(bits / 8).
 
     Raises:
-        InputError: Another precision, or embeddings that are not finite floats.
+        InputError: The precision is unknown, or the embeddings are not finite floats.
 
     Example:
         >>> quantize_embeddings([[0.5, -0.5, 0.0, 0.1, 1, 1, 1, 1]], "binary")
@@ -49,7 +47,7 @@ def quantize_embeddings(
         raise InputError(f"precision is {precision!r}, expected 'ubinary' or 'binary'")
     floats = to_numpy(embeddings)
     if floats.dtype in (np.uint8, np.int8):
-        raise InputError(f"the embeddings are {floats.dtype}, quantized already; expected floats")
+        raise InputError(f"the embeddings are {floats.dtype}, already quantized; expected floats")
     matrix = np.atleast_2d(floats)
     codes = _signs(matrix) if coder is None else coder.transform(matrix)
     if floats.ndim == 1:
@@ -58,7 +56,7 @@ def quantize_embeddings(
 
 
 def packed(codes: Any) -> NDArray[np.uint8]:
-    """Codes of either precision as embits has them: uint8, first bit highest.
+    """Convert codes of either precision to the packing of embits: uint8, first bit highest.
 
     Raises:
         InputError: They are neither uint8 nor int8.
@@ -78,16 +76,16 @@ def packed(codes: Any) -> NDArray[np.uint8]:
 def from_quantized(
     codes: Any, *, dims: int | None = None, ids: Any = None, coder: Coder | None = None
 ) -> BinaryVectors:
-    """Quantized embeddings as something to search, save and export.
+    """Return quantized embeddings as BinaryVectors, to search, save and export.
 
     Args:
         codes: Of shape (n, width), uint8 ("ubinary") or int8 ("binary").
-        dims: Dimensions of the embeddings; None takes 8 a byte. With a coder, its own.
-        ids: Ids of the rows, strings or whole numbers; None lets them go by their number.
-        coder: The coder that made the codes; None for signs. Those decode to unit vectors.
+        dims: Dimensions of the embeddings; None takes 8 per byte, or the coder's.
+        ids: Ids of the rows, strings or whole numbers; None numbers the rows.
+        coder: The coder that made the codes; None for signs, which decode to unit vectors.
 
     Raises:
-        InputError: Codes of another type or shape, or with bits set past the last dimension.
+        InputError: The codes have another type or shape, or bits set past the last dimension.
 
     Example:
         >>> X = np.random.default_rng(0).normal(size=(100, 64))
@@ -102,16 +100,11 @@ def from_quantized(
         coder = sign_coder(8 * array.shape[1] if dims is None else dims)
     elif dims not in (None, coder.n_features_in_):
         raise InputError(f"dims is {dims}, but the coder takes {coder.n_features_in_}")
-    checked = coder.check_codes(array)
-    spare = -coder.n_bits_ % 8
-    if spare and (checked[:, -1] & ((1 << spare) - 1)).any():
-        raise InputError(f"codes have bits set past the last of {coder.n_bits_}")
-    words = RowNumbers(len(checked)) if ids is None else Vocabulary.from_words(as_words(ids))
-    return BinaryVectors(words, checked, coder)
+    return from_codes(array, coder, ids)
 
 
 def sign_coder(dims: int) -> SignBits:
-    """The coder behind "ubinary": 1 above zero; it decodes to ±1/√dims.
+    """Return the coder behind "ubinary": 1 above zero; it decodes to ±1/√dims.
 
     Example:
         >>> sign_coder(4).inverse_transform(np.array([[0b10100000]], dtype=np.uint8))
@@ -125,7 +118,7 @@ def sign_coder(dims: int) -> SignBits:
 
 
 def _signs(matrix: NDArray[Any]) -> NDArray[np.uint8]:
-    """Each number above zero in its own precision: a tiny float64 is not rounded to 0 first."""
+    """Compare in the input's own precision: a tiny float64 is not rounded to 0 first."""
     coder = sign_coder(matrix.shape[1])
     matrix = coder.check_vectors(matrix)
     codes = np.empty((len(matrix), coder.n_bytes_), dtype=np.uint8)
@@ -135,5 +128,5 @@ def _signs(matrix: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def _offset(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """128 more, or 128 less: in eight bits the same, the first bit turned over."""
+    """Add or subtract 128: in eight bits both flip the first bit."""
     return codes ^ np.uint8(0x80)

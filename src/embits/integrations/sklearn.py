@@ -1,4 +1,4 @@
-"""Codes as features: a step that spreads packed bits out for a classifier of scikit-learn."""
+"""Codes as features for scikit-learn: a pipeline step that unpacks bits."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from embits.errors import InputError, MissingExtraError
 
 
 def unpack_bits(n_bits: int | None = None) -> Any:
-    """A step of a `Pipeline` that turns packed codes into one column of 0 or 1 for each bit.
+    """Return a `Pipeline` step that turns packed codes into one column of 0 or 1 per bit.
 
     Args:
-        n_bits: Bits of a code; None takes all bits of its bytes, the padding too, which is
-            always 0.
+        n_bits: Bits of a code; None takes all bits of its bytes, including the padding, which
+            is 0.
 
     Returns:
         A `sklearn.preprocessing.FunctionTransformer`, whose `inverse_transform` packs again.

@@ -1,4 +1,4 @@
-"""Rebuilt floats as word2vec files, for everything that reads those."""
+"""Decoded floats as word2vec files."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import Progress, blocks
 from embits.binary_vectors import BinaryVectors
-from embits.coders.base import blocks
-from embits.integrations import Facts, Progress
+from embits.integrations import Facts
 from embits.writers import write_word2vec
 
 
 def export(bits: BinaryVectors, target: str, *, progress: Progress | None = None) -> Facts:
-    """Write the floats that the codes decode to, block by block, whole or not at all.
+    """Write the floats that the codes decode to, in blocks and atomically.
 
     Args:
-        bits: What to decode; the matrix of all floats is never in memory.
-        target: `.bin` is word2vec binary, `.txt` and `.vec` are text, with `.gz` compressed.
+        bits: What to decode; the whole float matrix is never in memory.
+        target: `.bin` is word2vec binary, `.txt` and `.vec` are text; `.gz` compresses them.
         progress: Called with (rows done, rows) as they are written.
 
     Raises:
-        InputError: Another suffix, or a word that the format cannot hold.
+        InputError: The suffix is another one, or the format cannot hold a word.
     """
     path = Path(target)
     write_word2vec(path, bits.words, bits.dims, _decoded_rows(bits, progress))

@@ -1,4 +1,4 @@
-"""The words of a file of codes, in a `.words` file beside it: one a line, as they are."""
+"""The words of a file of codes, in a `.words` file of the same name: one per line, unchanged."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from embits.words.vocabulary import Keys, RowNumbers
 from embits.writers import write_words
 
 
-def write_words_beside(path: Path, words: Keys) -> None:
-    """Write the words of `path`, whole or not at all; rows that go by their number need none.
+def write_words_sidecar(path: Path, words: Keys) -> None:
+    """Write the words of `path` atomically; nothing if the rows have no words.
 
     Raises:
-        InputError: A word holds a line end.
+        InputError: A word contains a line end.
     """
     if not isinstance(words, RowNumbers):
         write_words(path.with_suffix(".words"), words)
 
 
-def read_words_beside(path: Path) -> list[str] | None:
-    """What `write_words_beside` wrote, or None where it wrote nothing.
+def read_words_sidecar(path: Path) -> list[str] | None:
+    """Read what `write_words_sidecar` wrote; None if there is no such file.
 
     Raises:
         ReadError: The file is not UTF-8.
     """
-    beside = path.with_suffix(".words")
-    if not beside.is_file():
+    sidecar = path.with_suffix(".words")
+    if not sidecar.is_file():
         return None
     try:
-        return beside.read_bytes().decode().split("\n")[:-1]
+        return sidecar.read_bytes().decode().split("\n")[:-1]
     except UnicodeDecodeError as error:
         raise ReadError(
-            f"{beside}, byte {error.start}: found a word that is not UTF-8, expected UTF-8"
+            f"{sidecar}, byte {error.start}: found a word that is not UTF-8, expected UTF-8"
         ) from None

@@ -1,14 +1,14 @@
 """The browser page: a static site that searches a file on the visitor's device.
 
-`write_page` puts the site and the vectors into a folder that any static web server can serve.
+`write_page` writes the site and the vectors to a folder that any static web server can serve.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-import os
-import shutil
+import tempfile
 from collections.abc import Iterator
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -16,73 +16,73 @@ from pathlib import Path, PurePosixPath
 
 from embits.binary_vectors import load
 from embits.errors import InputError
-from embits.file.atomic import replacing
+from embits.page.folder import PageFolder
 
-MANIFEST = "page.json"  # which vectors the page opens
+MANIFEST = "page.json"  # names the vectors that the page opens
 _LAST = (MANIFEST, "index.html")  # until they are written, a folder holds the old page or none
-_FOR_PROGRAMS = ("embits.d.ts", "simd.d.ts", "package.json")  # no browser asks for them
-_UNKNOWN = b'const PAGE = { version: "", files: [] };'  # in sw.js
-_LARGEST = 2**32 - 2**20  # the memory of a WebAssembly module has 32-bit addresses
+_FOR_PROGRAMS = ("embits.d.ts", "simd.d.ts", "package.json")  # browsers do not need them
+_NO_VERSION = b'const PAGE = { version: "", files: [] };'  # in sw.js
+MAX_BYTES = 2**32 - 2**20  # a WebAssembly module has 32-bit addresses
 
 
 def write_page(file: Path, folder: Path) -> list[Path]:
-    """Write the page that searches `file` into `folder`, and return what was written.
+    """Write the page that searches `file` into `folder`, and return the files of the page.
 
-    Files of other names that are there already stay. Each file is replaced whole, and what says
-    which vectors to open comes after the vectors and the code.
+    A page that embits wrote is replaced, and other files in its folder are left alone. The
+    vectors are copied. Each file is replaced atomically, the manifest after the vectors and code.
+
+    Args:
+        file: An embits file, or the folder of a Ray job.
+        folder: The folder to write; created if it does not exist.
 
     Raises:
-        FormatError: `file` is damaged, or not a file of bits: every byte is checked.
-        InputError: The folder holds another web page, or the file is too large for a browser.
-        OSError: The disk said no.
+        FormatError: `file` is not an embits file, or is damaged: every byte is checked.
+        InputError: The folder holds files that embits did not write, or that were changed since,
+            or the file is too large for a browser.
+        OSError: A file could not be written.
     """
-    load(file, verify=True)
-    size = file.stat().st_size
-    if size > _LARGEST:
-        raise InputError(f"{file}: {size:,} bytes, and a browser can hold {_LARGEST:,}")
-    before = _page_in(folder)
+    with _single_file(file) as source:
+        size = source.stat().st_size
+        if size > MAX_BYTES:
+            raise InputError(f"{file}: {size:,} bytes; a browser can hold {MAX_BYTES:,}")
+        with source.open("rb") as opened:
+            checksum = hashlib.file_digest(opened, "sha256").hexdigest()
+        vectors = f"vectors-{checksum[:12]}.safetensors"
+        shell = _shell({"file": vectors, "name": file.name, "bytes": size})
+        checksums = {name: hashlib.sha256(content).hexdigest() for name, content in shell.items()}
+        page = PageFolder(folder, checksums | {vectors: checksum})
+        page.begin()
+        page.copy(source, vectors)
+        for name in (*(shell.keys() - set(_LAST)), *_LAST):
+            page.write(name, shell[name])
+        return page.finish()
+
+
+@contextlib.contextmanager
+def _single_file(file: Path) -> Iterator[Path]:
+    """Yield a checked embits file; a folder of codes is saved as a temporary one."""
+    bits = load(file, verify=True)
+    if not file.is_dir():
+        yield file
+        return
+    with tempfile.TemporaryDirectory(prefix="embits-page-") as temporary:
+        path = Path(temporary, "vectors.safetensors")
+        bits.save(path)
+        yield path
+
+
+def _shell(facts: dict[str, str | int]) -> dict[str, bytes]:
+    """Return all files of the page but the vectors, by name."""
     shell = dict(_site(files("embits.page") / "site"))
-    with file.open("rb") as opened:
-        checksum = hashlib.file_digest(opened, "sha256").hexdigest()
-    vectors = f"vectors-{checksum[:12]}.safetensors"
-    version = hashlib.sha256(repr([*sorted(shell.items()), vectors]).encode()).hexdigest()[:12]
+    content = repr([*sorted(shell.items()), facts["file"]])
+    version = hashlib.sha256(content.encode()).hexdigest()[:12]
     shell["sw.js"] = _with_version(shell["sw.js"], version, ["./", MANIFEST, *sorted(shell)])
-    facts = {"file": vectors, "name": file.name, "bytes": size, "version": version}
-    shell[MANIFEST] = json.dumps(facts).encode()
-
-    folder.mkdir(parents=True, exist_ok=True)
-    _place(file, folder / vectors)
-    for name in (*(shell.keys() - set(_LAST)), *_LAST):
-        (folder / name).parent.mkdir(exist_ok=True)
-        with replacing(folder / name) as target:
-            target.write(shell[name])
-    if before not in (None, vectors):
-        (folder / str(before)).unlink(missing_ok=True)
-    return [folder / name for name in (*shell, vectors)]
-
-
-def _page_in(folder: Path) -> str | None:
-    """The vectors of the page that is in a folder, if one is.
-
-    Raises:
-        InputError: What is there is not a page of ours.
-    """
-    if not (folder / "index.html").exists():
-        return None
-    try:
-        name = json.loads((folder / MANIFEST).read_bytes())["file"]
-    except (OSError, ValueError, KeyError, TypeError):
-        name = ""
-    ours = isinstance(name, str) and name.startswith("vectors-") and Path(name).name == name
-    if not ours:
-        raise InputError(
-            f"{folder}: has an index.html that is not of embits; choose another folder"
-        )
-    return str(name)
+    shell[MANIFEST] = json.dumps(facts | {"version": version}).encode()
+    return shell
 
 
 def _site(folder: Traversable, within: PurePosixPath | None = None) -> Iterator[tuple[str, bytes]]:
-    """The names and bytes of the site's files."""
+    """Yield the names and contents of the site's files."""
     for entry in folder.iterdir():
         name = (within or PurePosixPath()) / entry.name
         if entry.is_dir():
@@ -94,16 +94,4 @@ def _site(folder: Traversable, within: PurePosixPath | None = None) -> Iterator[
 def _with_version(service_worker: bytes, version: str, names: list[str]) -> bytes:
     needed = [name for name in names if name not in _FOR_PROGRAMS and name != "sw.js"]
     page = json.dumps({"version": version, "files": needed})
-    return service_worker.replace(_UNKNOWN, f"const PAGE = {page};".encode())
-
-
-def _place(file: Path, target: Path) -> None:
-    """Link or copy the vectors; their name holds their checksum, so one that is there is right."""
-    if target.exists() and target.stat().st_size == file.stat().st_size:
-        return
-    target.unlink(missing_ok=True)
-    try:
-        os.link(file.resolve(), target)
-    except OSError:  # another disk, or one without links
-        with file.open("rb") as source, replacing(target) as copy:
-            shutil.copyfileobj(source, copy, 1 << 20)
+    return service_worker.replace(_NO_VERSION, f"const PAGE = {page};".encode())

@@ -7,10 +7,11 @@ import re
 import zipfile
 from pathlib import Path
 
+from embits.arrays import Progress
 from embits.errors import InputError, ReadError
 from embits.readers.blocks import Blocks
 from embits.readers.gensim_models import downloaded, model_name
-from embits.readers.source import DAMAGED_ARCHIVE, OnBad, Progress, Source, Stream
+from embits.readers.source import DAMAGED_ARCHIVE, OnBad, Source, Stream
 from embits.readers.words_sidecar import Words
 from embits.vectors import WordVectors
 

@@ -10,7 +10,7 @@ import sys
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Literal, Self
 
+from embits.arrays import Progress
 from embits.errors import ReadError, ReadWarning
 
-Progress = Callable[[int, int], None]
 OnBad = Literal["raise", "skip"]
 
 # Large enough to keep every thread busy, small beside any matrix worth the wait.

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from embits import _core
+from embits.bits import packed_width
 from embits.errors import InputError
 from embits.search.arguments import (
     float_queries,
@@ -16,8 +17,19 @@ from embits.search.arguments import (
 )
 from embits.search.gpu import DeviceIndex
 from embits.search.multi_index import MultiIndex
+from embits.search.results import CosineResult, DistanceResult, ScoreResult, SearchResult
 
-__all__ = ["DeviceIndex", "MultiIndex", "asymmetric_top_k", "simd", "top_k"]
+__all__ = [
+    "CosineResult",
+    "DeviceIndex",
+    "DistanceResult",
+    "MultiIndex",
+    "ScoreResult",
+    "SearchResult",
+    "asymmetric_top_k",
+    "simd",
+    "top_k",
+]
 
 
 def top_k(
@@ -25,7 +37,7 @@ def top_k(
     queries: NDArray[np.uint8],
     k: int,
     threads: int | None = None,
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+) -> DistanceResult:
     """The k rows of `codes` nearest to each query by Hamming distance.
 
     Args:
@@ -36,8 +48,9 @@ def top_k(
             searches run on the caller's thread whatever is asked for.
 
     Returns:
-        distances (q, k) int32 and rows (q, k) int64, nearest first, ties in row order;
-        both of shape (k,) for a single query. They do not depend on the number of threads.
+        A named pair that unpacks: `distances` (q, k) int32 and `rows` (q, k) int64, nearest
+        first, ties in row order; both of shape (k,) for a single query. The smallest distance is
+        the best. The result does not depend on the number of threads.
 
     Raises:
         InputError: A wrong dtype, width, number of dimensions, k or threads; or EMBITS_SIMD names
@@ -59,7 +72,7 @@ def top_k(
         _core.top_k(codes, queries, shape[-1], wanted_threads(threads), distances, rows)
     except ValueError as error:  # the one it raises: EMBITS_SIMD is wrong
         raise InputError(str(error)) from None
-    return distances, rows
+    return DistanceResult(distances, rows)
 
 
 def asymmetric_top_k(
@@ -67,11 +80,11 @@ def asymmetric_top_k(
     projections: ArrayLike,
     k: int,
     threads: int | None = None,
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+) -> ScoreResult:
     """The k rows of `codes` that score highest against float queries.
 
-    The score of bits b is <z, 2b - 1>, where z = Wx is the query before it is cut to bits: what
-    the query knows and its code forgets costs nothing to store and finds more true neighbors.
+    The score of bits b is <z, 2b - 1>, where z = Wx is the query before it is cut to bits. A float
+    query carries more information than its code, and finds more true neighbors.
     Projections are taken as float32 and scores are added up in float64, always in the same
     order, so the rows are exactly the k best by that sum, on every processor.
 
@@ -82,8 +95,8 @@ def asymmetric_top_k(
         threads: As in `top_k`.
 
     Returns:
-        scores (q, k) float32 and rows (q, k) int64, best first, ties in row order; both of
-        shape (k,) for a single query.
+        A named pair that unpacks: `scores` (q, k) float32 and `rows` (q, k) int64, best first,
+        ties in row order; both of shape (k,) for a single query. The largest score is the best.
 
     Raises:
         InputError: A wrong dtype, width, number of dimensions, k or threads; or a projection is
@@ -99,7 +112,7 @@ def asymmetric_top_k(
     codes = packed_codes(codes)
     queries = float_queries("projections", projections)
     n_bits, width = queries.shape[-1], codes.shape[1]
-    if (n_bits + 7) // 8 != width:
+    if packed_width(n_bits) != width:
         raise InputError(f"projections have {n_bits} bits, the codes hold {width} bytes")
     shape = (*queries.shape[:-1], wanted_rows(k, len(codes)))
     scores = np.empty(shape, np.float32)
@@ -108,7 +121,7 @@ def asymmetric_top_k(
         _core.asymmetric_top_k(codes, queries, shape[-1], wanted_threads(threads), scores, rows)
     except ValueError as error:  # the one it raises: EMBITS_SIMD is wrong
         raise InputError(str(error)) from None
-    return scores, rows
+    return ScoreResult(scores, rows)
 
 
 def simd() -> str:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from embits.errors import InputError
 
-_MOST_THREADS = 1024
+_MAX_THREADS = 1024
 
 
 def packed(name: str, array: Any) -> NDArray[np.uint8]:
@@ -68,4 +68,4 @@ def wanted_threads(threads: Any) -> int:
         return 0
     if not isinstance(threads, (int, np.integer)) or threads < 1:
         raise InputError(f"threads is {threads!r}, expected 1 or more, or None for all cores")
-    return min(int(threads), _MOST_THREADS)
+    return min(int(threads), _MAX_THREADS)

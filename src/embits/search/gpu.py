@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 from embits.arrays import torch_device
 from embits.errors import InputError, MissingExtraError
 from embits.search.arguments import packed_codes, packed_queries, wanted_rows
+from embits.search.results import DistanceResult
 
 BATCH = 1024  # queries at a time
 SCRATCH_BYTES = 1 << 29  # for the tiles' least distances of a batch, and for its candidates
 GROUP = 64  # tiles
 _UPLOAD_ROWS = 1 << 22
-_MOST_KEYS = (1 << 31) - 1
+_MAX_KEY = (1 << 31) - 1
 
 
 class DeviceIndex:
@@ -73,9 +74,7 @@ class DeviceIndex:
         """Bytes of the GPU's memory that the codes take."""
         return int(self._codes.numel())
 
-    def top_k(
-        self, queries: NDArray[np.uint8], k: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def top_k(self, queries: NDArray[np.uint8], k: int) -> DistanceResult:
         """The k rows nearest to each query by Hamming distance.
 
         Args:
@@ -100,7 +99,7 @@ class DeviceIndex:
             keys[start : start + size] = self._nearest(batch[start : start + size], k)
         keys = keys.reshape(*queries.shape[:-1], k)
         shift = self._kernels.ROW_BITS
-        return (keys >> shift).astype(np.int32), keys & ((1 << shift) - 1)
+        return DistanceResult((keys >> shift).astype(np.int32), keys & ((1 << shift) - 1))
 
     def _nearest(self, batch: NDArray[np.uint8], k: int) -> NDArray[np.int64]:
         """Sorted keys, a distance and a row in one number, of the k rows nearest to each query."""
@@ -141,5 +140,5 @@ class DeviceIndex:
     def _chunk(self, n_queries: int) -> int:
         """Tiles at a time: their least distances fit the memory, and their keys 31 bits."""
         by_memory = SCRATCH_BYTES // (4 * n_queries)
-        by_key = _MOST_KEYS // (8 * int(self._codes.shape[1]) + 1)
+        by_key = _MAX_KEY // (8 * int(self._codes.shape[1]) + 1)
         return max(1, min(by_memory, by_key))

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from embits import _core
 from embits.errors import InputError
 from embits.search.arguments import packed_codes, packed_queries, wanted_rows, wanted_threads
+from embits.search.results import DistanceResult
 
 # Below this the codes lie in the processor's cache, and the scan was as fast (measured: 8 MB).
-_LEAST_BYTES = 16_000_000
+_MIN_BYTES = 16_000_000
 # Wider codes need more than ten times their own size for the tables, and gain little.
-_MOST_WIDTH = 16
-_MOST_CHUNK_BITS = 24
+_MAX_WIDTH = 16
+_MAX_CHUNK_BITS = 24
 
 
 class MultiIndex:
@@ -65,7 +66,7 @@ class MultiIndex:
 
     def top_k(
         self, queries: NDArray[np.uint8], k: int, threads: int | None = None
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    ) -> DistanceResult:
         """The k rows nearest to each query: arguments and results as in `embits.search.top_k`."""
         queries = packed_queries(queries, self._codes.shape[1])
         shape = (*queries.shape[:-1], wanted_rows(k, len(self._codes)))
@@ -79,19 +80,19 @@ class MultiIndex:
                 _core.top_k(self._codes, queries, shape[-1], most, distances, rows)
         except ValueError as error:  # the one it raises: EMBITS_SIMD is wrong
             raise InputError(str(error)) from None
-        return distances, rows
+        return DistanceResult(distances, rows)
 
 
 def _best_chunks(n: int, width: int) -> int:
     """Chunks of about log2(n) - 7 bits, so that a bucket holds about a hundred codes."""
-    if n * width < _LEAST_BYTES or width > _MOST_WIDTH or n >= 2**32:
+    if n * width < _MIN_BYTES or width > _MAX_WIDTH or n >= 2**32:
         return 0
     chunk_bits = min(max(math.log2(n) - 7, 8), 21)
     return math.ceil(8 * width / chunk_bits - 0.5)
 
 
 def _checked_chunks(n_chunks: Any, n_bits: int) -> int:
-    least = math.ceil(n_bits / _MOST_CHUNK_BITS)
+    least = math.ceil(n_bits / _MAX_CHUNK_BITS)
     if not isinstance(n_chunks, (int, np.integer)) or not least <= n_chunks <= n_bits:
         raise InputError(
             f"n_chunks is {n_chunks!r}, expected {least} to {n_bits} for codes of {n_bits} bits"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from embits.errors import InputError
 from embits.search import asymmetric_top_k
 from embits.search.arguments import float_queries, packed_codes, wanted_rows
+from embits.search.results import CosineResult, ScoreResult
 
-Rescored = tuple[NDArray[np.float32], NDArray[np.int64]]
+_Best: TypeAlias = tuple[NDArray[np.float32], NDArray[np.int64]]
 
 
 def shortlist_size(k: int, oversample: float, n: int) -> int:
@@ -40,7 +41,7 @@ def shortlist_size(k: int, oversample: float, n: int) -> int:
 
 def rescore_bits(
     codes: NDArray[np.uint8], projections: ArrayLike, shortlist: NDArray[np.int64], k: int
-) -> Rescored:
+) -> ScoreResult:
     """The k rows of each shortlist that score highest as in `asymmetric_top_k`.
 
     Args:
@@ -50,8 +51,8 @@ def rescore_bits(
         k: How many to return; more than m returns m.
 
     Returns:
-        scores (q, k) float32 and rows (q, k) int64, best first, ties in row order; both of
-        shape (k,) for a single query.
+        A named pair that unpacks: `scores` (q, k) float32 and `rows` (q, k) int64, best first,
+        ties in row order; both of shape (k,) for a single query.
 
     Raises:
         InputError: Shapes do not fit, or a row is not one of the codes.
@@ -60,22 +61,22 @@ def rescore_bits(
         >>> import numpy as np
         >>> codes = np.packbits([[1, 1, 0], [1, 0, 1], [0, 0, 1]], axis=1)
         >>> rescore_bits(codes, [2.0, -1.0, 0.5], np.array([2, 0]), k=1)
-        (array([0.5], dtype=float32), array([0]))
+        ScoreResult(scores=array([0.5], dtype=float32), rows=array([0]))
     """
     codes = packed_codes(codes)
     queries = float_queries("projections", projections)
     batch = np.atleast_2d(queries)
 
-    def best(q: int, rows: NDArray[np.int64], k: int) -> Rescored:
+    def best(q: int, rows: NDArray[np.int64], k: int) -> _Best:
         scores, places = asymmetric_top_k(codes[rows], batch[q], k, threads=1)
         return scores, rows[places]
 
-    return _rescored(best, queries.shape[:-1], shortlist, len(codes), k)
+    return ScoreResult(*_rescored(best, queries.shape[:-1], shortlist, len(codes), k))
 
 
 def rescore_floats(
     floats: NDArray[Any], queries: ArrayLike, shortlist: NDArray[np.int64], k: int
-) -> Rescored:
+) -> CosineResult:
     """The k rows of each shortlist with the highest cosine to the query.
 
     Args:
@@ -85,8 +86,9 @@ def rescore_floats(
         k: How many to return; more than m returns m.
 
     Returns:
-        cosines (q, k) float32 and rows (q, k) int64, best first, ties in row order; both of
-        shape (k,) for a single query. The cosine with a vector of zeros is 0.
+        A named pair that unpacks: `cosines` (q, k) float32 and `rows` (q, k) int64, best first,
+        ties in row order; both of shape (k,) for a single query. The largest cosine is the best;
+        the cosine with a vector of zeros is 0.
 
     Raises:
         InputError: Shapes do not fit, or a row is not one of the floats.
@@ -95,14 +97,14 @@ def rescore_floats(
         >>> import numpy as np
         >>> floats = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 2.0]])
         >>> rescore_floats(floats, [0.0, 1.0], np.array([0, 1, 2]), k=2)
-        (array([1. , 0.8], dtype=float32), array([2, 1]))
+        CosineResult(cosines=array([1. , 0.8], dtype=float32), rows=array([2, 1]))
     """
     queries = float_queries("queries", queries)
     batch = np.atleast_2d(queries)
     if floats.ndim != 2 or floats.shape[1] != batch.shape[1]:
         raise InputError(f"floats of shape {floats.shape}, queries of {batch.shape[1]} dimensions")
 
-    def best(q: int, rows: NDArray[np.int64], k: int) -> Rescored:
+    def best(q: int, rows: NDArray[np.int64], k: int) -> _Best:
         vectors = np.asarray(floats[rows], dtype=np.float64)
         query = batch[q].astype(np.float64)
         norms = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
@@ -110,16 +112,16 @@ def rescore_floats(
         places = np.argsort(-cosines, kind="stable")[:k]
         return cosines[places].astype(np.float32), rows[places]
 
-    return _rescored(best, queries.shape[:-1], shortlist, len(floats), k)
+    return CosineResult(*_rescored(best, queries.shape[:-1], shortlist, len(floats), k))
 
 
 def _rescored(
-    best: Callable[[int, NDArray[np.int64], int], Rescored],
+    best: Callable[[int, NDArray[np.int64], int], _Best],
     shape: tuple[int, ...],
     shortlist: Any,
     n: int,
     k: int,
-) -> Rescored:
+) -> _Best:
     """Runs `best` on the shortlist of each of `shape` queries, in row order, so that ties are."""
     shortlist = np.asarray(shortlist)
     if shortlist.dtype.kind not in "iu" or shortlist.shape[:-1] != shape or shortlist.ndim == 0:

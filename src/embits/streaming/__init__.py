@@ -18,16 +18,15 @@ from embits.binary_vectors import BinaryVectors, load
 from embits.coders import DEFAULT_METHOD, Coder
 from embits.errors import EmbitsError, InputError, ReadWarning
 from embits.file import store
-from embits.file.contents import to_contents
+from embits.file.contents import read_coder, to_contents, write_coder
 from embits.jobs import binarize, new_coder, sample_of
 from embits.readers import located, open_blocks, read_vectors
 from embits.readers.blocks import Blocks
 from embits.readers.source import OnBad
 from embits.readers.words_sidecar import Words
-from embits.streaming.checkpoint import Partial, Stage
+from embits.streaming.checkpoint import Checkpoint, Stage
 from embits.streaming.identity import coder_identity, file_identity, words_identity
 from embits.streaming.passes import Survey, encode, gather, read_vocabulary, spooled, survey
-from embits.words.vocabulary import RowNumbers
 
 __all__ = ["StepProgress", "binarize_in_blocks", "binarize_to_file", "encode_to_file"]
 
@@ -130,10 +129,10 @@ def binarize_to_file(
         binary.save(path)
         return binary
     job = {"verb": "binarize", "coder": [method, coder.get_params()], "sample": sample}
-    with _kept_beside(path, source, job) as partial:
-        found = survey(partial, blocks)
-        coder = _fitted(partial, blocks, found, coder, sample, steps)
-        _write(partial, blocks, path, found, coder, steps)
+    with _checkpoint_beside(path, source, job) as checkpoint:
+        found = survey(checkpoint, blocks)
+        coder = _fitted(checkpoint, blocks, found, coder, sample, steps)
+        _write(checkpoint, blocks, path, found, coder, steps)
     return load(path)
 
 
@@ -169,7 +168,7 @@ def encode_to_file(
     source, path = Input(located(vectors), limit, words, on_bad), Path(target)
     name = "the coder" if isinstance(coder, Coder | BinaryVectors) else f"the coder in {coder}"
     if not isinstance(coder, Coder):
-        coder = (coder if isinstance(coder, BinaryVectors) else load(coder)).coder
+        coder = coder.coder if isinstance(coder, BinaryVectors) else read_coder(Path(coder))
     steps = _Steps(progress)
     blocks = _blocks(source, steps)
     if blocks is None:
@@ -179,8 +178,10 @@ def encode_to_file(
         binary.save(path)
         return binary
     _check_dims(source, blocks.dims, coder, name)
-    with _kept_beside(path, source, {"verb": "encode", "coder": coder_identity(coder)}) as partial:
-        _write(partial, blocks, path, survey(partial, blocks), coder, steps)
+    with _checkpoint_beside(
+        path, source, {"verb": "encode", "coder": coder_identity(coder)}
+    ) as checkpoint:
+        _write(checkpoint, blocks, path, survey(checkpoint, blocks), coder, steps)
     return load(path)
 
 
@@ -193,15 +194,15 @@ def binarize_in_blocks(
     if blocks is None:
         return None
     with tempfile.TemporaryDirectory(prefix="embits-") as folder:
-        partial = Partial(Path(folder, "partial"), {})
+        checkpoint = Checkpoint(Path(folder, "checkpoint"), {})
         try:
-            found = survey(partial, blocks)
-            fitted = _fitted(partial, blocks, found, coder, sample, steps)
-            codes = np.fromfile(encode(partial, blocks, found, fitted), np.uint8)
-            words = read_vocabulary(partial, found.n_rows)
+            found = survey(checkpoint, blocks)
+            fitted = _fitted(checkpoint, blocks, found, coder, sample, steps)
+            codes = np.fromfile(encode(checkpoint, blocks, found, fitted), np.uint8)
+            words = read_vocabulary(checkpoint, found.n_rows)
             return BinaryVectors(words, codes.reshape(found.n_rows, -1), fitted)
         finally:
-            partial.remove()
+            checkpoint.remove()
 
 
 # -- the job ---------------------------------------------------------------------------------------
@@ -238,42 +239,42 @@ def _check_dims(source: Input, dims: int, coder: Coder, name: str) -> None:
 
 
 @contextmanager
-def _kept_beside(target: Path, source: Input, job: dict[str, Any]) -> Iterator[Partial]:
+def _checkpoint_beside(target: Path, source: Input, job: dict[str, Any]) -> Iterator[Checkpoint]:
     """The folder of the job: removed at its end or for an error of the input, kept otherwise."""
     target = target.resolve()
     job = job | {"input": source.identity(), "numpy": np.__version__, "writer": store.WRITER}
-    partial = Partial(target.with_name(f".{target.name}.partial"), job)
-    hint = f"what is done is kept in {partial.folder}: the same command goes on from there"
+    checkpoint = Checkpoint(target.with_name(f".{target.name}.partial"), job)
+    hint = f"what is done is kept in {checkpoint.folder}: the same command goes on from there"
     try:
-        yield partial
+        yield checkpoint
         if source.identity() != job["input"]:
             raise InputError(f"{source.path}: it has changed while it was read")
-        partial.remove()
+        checkpoint.remove()
     except EmbitsError:
-        partial.remove()
+        checkpoint.remove()
         raise
     except KeyboardInterrupt:
-        partial.close()
+        checkpoint.close()
         raise KeyboardInterrupt(f"interrupted; {hint}") from None
     except BaseException:
-        partial.close()
+        checkpoint.close()
         warnings.warn(hint, ReadWarning, stacklevel=4)
         raise
 
 
 def _write(
-    partial: Partial, blocks: Blocks, target: Path, found: Survey, coder: Coder, steps: _Steps
+    checkpoint: Checkpoint, blocks: Blocks, target: Path, found: Survey, coder: Coder, steps: _Steps
 ) -> None:
     """Encode everything, and put the file together."""
     steps.name = "encoding"
-    codes = encode(partial, blocks, found, coder)
+    codes = encode(checkpoint, blocks, found, coder)
     nothing = np.empty((0, coder.n_bytes_), np.uint8)
-    contents = to_contents(read_vocabulary(partial, found.n_rows), nothing, coder, None)
+    contents = to_contents(read_vocabulary(checkpoint, found.n_rows), nothing, coder, None)
     store.write(target, contents, store.CodesOnDisk(codes, (found.n_rows, coder.n_bytes_)))
 
 
 def _fitted(
-    partial: Partial,
+    checkpoint: Checkpoint,
     blocks: Blocks,
     found: Survey,
     coder: Coder,
@@ -281,22 +282,21 @@ def _fitted(
     steps: _Steps,
 ) -> Coder:
     """The coder, fitted now or by the process that was stopped."""
-    path = partial.folder / "coder"
-    with Stage(partial, "fit", ()) as stage:
+    path = checkpoint.folder / "coder"
+    with Stage(checkpoint, "fit", ()) as stage:
         if not stage.done:
             chosen = sample_of(found.n_rows, sample, coder)
             n = found.n_rows if chosen is None else len(chosen)
             looked_at = coder.rows_for_fit(n, blocks.dims)
             steps.name = "sampling"
-            floats = gather(partial, blocks, found, _composed(chosen, looked_at))
+            floats = gather(checkpoint, blocks, found, _composed(chosen, looked_at))
             steps.name = "fitting"
             coder.fit(spooled(floats, n, blocks.dims, looked_at), progress=steps)
-            empty = np.empty((0, coder.n_bytes_), np.uint8)
-            BinaryVectors(RowNumbers(0), empty, coder).save(path)
-            stage.keep(None, done=True)
-            partial.record("gather", {"done": True, "lengths": {}})
+            write_coder(path, coder)
+            stage.save(None, done=True)
+            checkpoint.record("gather", {"done": True, "lengths": {}})
             floats.unlink()
-    return load(path, verify=True).coder
+    return read_coder(path, verify=True)
 
 
 def _composed(

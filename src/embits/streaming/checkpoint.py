@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.errors import InputError, ReadWarning
-from embits.file.atomic import replacing
+from embits.file.atomic import atomic_write
 
 try:
     import fcntl
@@ -32,7 +32,7 @@ _OURS = {_LOCK, _STATE, "coder", "codes", "floats", "words", "ends", "places",
          "vocabulary.npz", "dropped.npy"}  # fmt: skip
 
 
-class Partial:
+class Checkpoint:
     """The folder of a job, held by one process at a time.
 
     Args:
@@ -100,7 +100,7 @@ class Partial:
 
     def _write_state(self) -> None:
         text = json.dumps({"job": self._job, "stages": self._stages})
-        with replacing(self.folder / _STATE) as file:
+        with atomic_write(self.folder / _STATE) as file:
             file.write(text.encode())
 
 
@@ -109,14 +109,14 @@ class Stage:
 
     Attributes:
         done: Whether it was finished, maybe by an earlier process.
-        mark: The place recorded last, as it was given to `keep`; None at the start.
+        mark: The place recorded last, as it was given to `save`; None at the start.
         facts: What else was recorded.
         files: The files by name, open to go on writing, while it is not done.
     """
 
-    def __init__(self, partial: Partial, name: str, files: Sequence[str]) -> None:
-        kept = partial.stage(name)
-        self._partial, self._name = partial, name
+    def __init__(self, checkpoint: Checkpoint, name: str, files: Sequence[str]) -> None:
+        kept = checkpoint.stage(name)
+        self._checkpoint, self._name = checkpoint, name
         self._last = time.monotonic()
         self.done: bool = kept.get("done", False)
         self.mark: Any = kept.get("mark")
@@ -125,7 +125,7 @@ class Stage:
         if not self.done:
             lengths = kept.get("lengths", {})
             for file in files:
-                self.files[file] = _cut_at(partial.folder / file, lengths.get(file, 0))
+                self.files[file] = _cut_at(checkpoint.folder / file, lengths.get(file, 0))
 
     def __enter__(self) -> Self:
         return self
@@ -134,12 +134,12 @@ class Stage:
         for file in self.files.values():
             file.close()
 
-    def keep_now_and_then(self, mark: Any, facts: Mapping[str, Any] | None = None) -> None:
+    def save_now_and_then(self, mark: Any, facts: Mapping[str, Any] | None = None) -> None:
         """Record the place reached, if the last record is some time ago."""
         if time.monotonic() - self._last >= SECONDS_APART:
-            self.keep(mark, facts)
+            self.save(mark, facts)
 
-    def keep(
+    def save(
         self, mark: Any, facts: Mapping[str, Any] | None = None, *, done: bool = False
     ) -> None:
         """Record the place reached, once all that was written is on the disk."""
@@ -150,7 +150,7 @@ class Stage:
         self.facts = dict(facts or {})
         lengths = {name: file.tell() for name, file in self.files.items()}
         record = {"mark": mark, "facts": self.facts, "done": done, "lengths": lengths}
-        self._partial.record(self._name, record)
+        self._checkpoint.record(self._name, record)
         self._last = time.monotonic()
 
 

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import BLOCK_ROWS
 from embits.coders import Coder
-from embits.coders.base import BLOCK_ROWS
 from embits.coders.lazy import LazyRows
 from embits.errors import ReadError
 from embits.readers.blocks import Blocks, Findings, Position
 from embits.readers.rows import warn_of_repeats
-from embits.streaming.checkpoint import Partial, Stage, append
+from embits.streaming.checkpoint import Checkpoint, Stage, append
 from embits.words.vocabulary import RowNumbers, Vocabulary
 
 Rows: TypeAlias = NDArray[np.int64]
@@ -39,22 +39,22 @@ class Survey:
 # -- which rows there are --------------------------------------------------------------------------
 
 
-def survey(partial: Partial, blocks: Blocks) -> Survey:
+def survey(checkpoint: Checkpoint, blocks: Blocks) -> Survey:
     """Read a file once for its words, its bad rows and its repeats.
 
     Nothing is read where rows have no words and are known in number: there is nothing to learn.
     """
     if not blocks.named and blocks.n_rows is not None:
         return Survey(blocks.n_rows)
-    with Stage(partial, "survey", ("words", "ends", "places")) as stage:
+    with Stage(checkpoint, "survey", ("words", "ends", "places")) as stage:
         if not stage.done:
             _collect(stage, blocks)
-    _index_words(partial, blocks)
-    facts = partial.stage("index")["facts"]
-    _findings(partial.stage("survey")["facts"]).warn(blocks.source)
+    _index_words(checkpoint, blocks)
+    facts = checkpoint.stage("index")["facts"]
+    _findings(checkpoint.stage("survey")["facts"]).warn(blocks.source)
     if facts["repeats"]:
         warn_of_repeats(blocks.source, *facts["repeats"])
-    dropped = np.load(partial.folder / "dropped.npy", allow_pickle=False)
+    dropped = np.load(checkpoint.folder / "dropped.npy", allow_pickle=False)
     return Survey(facts["n_rows"], dropped)
 
 
@@ -71,17 +71,17 @@ def _collect(stage: Stage, blocks: Blocks) -> None:
             text.write(b"".join(encoded))
             append(places, block.places)
         end = block.end
-        stage.keep_now_and_then(end, asdict(blocks.findings))
-    stage.keep(end, asdict(blocks.findings), done=True)
+        stage.save_now_and_then(end, asdict(blocks.findings))
+    stage.save(end, asdict(blocks.findings), done=True)
 
 
-def _index_words(partial: Partial, blocks: Blocks) -> None:
+def _index_words(checkpoint: Checkpoint, blocks: Blocks) -> None:
     """Find the repeats, and put the look-up of the other words into the folder."""
-    with Stage(partial, "index", ("vocabulary.npz", "dropped.npy")) as stage:
+    with Stage(checkpoint, "index", ("vocabulary.npz", "dropped.npy")) as stage:
         if stage.done:
             return
-        folder = partial.folder
-        n_rows = Position(*partial.stage("survey")["mark"]).rows
+        folder = checkpoint.folder
+        n_rows = Position(*checkpoint.stage("survey")["mark"]).rows
         repeated: list[int] = []
         facts: dict[str, Any] = {"n_rows": n_rows, "repeats": None}
         if blocks.named:
@@ -99,7 +99,7 @@ def _index_words(partial: Partial, blocks: Blocks) -> None:
             file = stage.files["vocabulary.npz"]
             np.savez(file, text=words.text, ends=words.ends, order=words.order)
         np.save(stage.files["dropped.npy"], np.array(repeated, np.int64))
-        stage.keep(None, facts, done=True)
+        stage.save(None, facts, done=True)
 
 
 def _without(
@@ -117,9 +117,9 @@ def _findings(facts: dict[str, object]) -> Findings:
     return found
 
 
-def read_vocabulary(partial: Partial, n_rows: int) -> Vocabulary | RowNumbers:
+def read_vocabulary(checkpoint: Checkpoint, n_rows: int) -> Vocabulary | RowNumbers:
     """The words of the rows kept, or their numbers."""
-    path = partial.folder / "vocabulary.npz"
+    path = checkpoint.folder / "vocabulary.npz"
     if not path.exists() or path.stat().st_size == 0:
         return RowNumbers(n_rows)
     with np.load(path, allow_pickle=False) as arrays:
@@ -129,9 +129,9 @@ def read_vocabulary(partial: Partial, n_rows: int) -> Vocabulary | RowNumbers:
 # -- rows to fit on --------------------------------------------------------------------------------
 
 
-def gather(partial: Partial, blocks: Blocks, found: Survey, wanted: Rows | None) -> Path:
+def gather(checkpoint: Checkpoint, blocks: Blocks, found: Survey, wanted: Rows | None) -> Path:
     """Copy the floats of the wanted rows (None: all) into a file, in their order."""
-    with Stage(partial, "gather", ("floats",)) as stage:
+    with Stage(checkpoint, "gather", ("floats",)) as stage:
         if not stage.done:
             end = Position(*stage.mark) if stage.mark else blocks.start()
             for part in _kept(blocks, found, end):
@@ -143,9 +143,9 @@ def gather(partial: Partial, blocks: Blocks, found: Survey, wanted: Rows | None)
                     chosen = chosen[wanted[first:stop] - part.first]
                 append(stage.files["floats"], chosen)
                 end = part.end
-                stage.keep_now_and_then(end)
-            stage.keep(end, done=True)
-    return partial.folder / "floats"
+                stage.save_now_and_then(end)
+            stage.save(end, done=True)
+    return checkpoint.folder / "floats"
 
 
 def spooled(path: Path, n_rows: int, dims: int, held: Rows | None) -> LazyRows:
@@ -171,23 +171,23 @@ def spooled(path: Path, n_rows: int, dims: int, held: Rows | None) -> LazyRows:
 # -- codes of all rows -----------------------------------------------------------------------------
 
 
-def encode(partial: Partial, blocks: Blocks, found: Survey, coder: Coder) -> Path:
+def encode(checkpoint: Checkpoint, blocks: Blocks, found: Survey, coder: Coder) -> Path:
     """Write the codes of all rows that are kept into a file, in their order.
 
     Rows are encoded as many at a time as `Coder.pack` encodes them, and from the same row on:
     a product of matrices may round otherwise in another block.
     """
-    path = partial.folder / "codes"
-    with Stage(partial, "encode", ("codes",)) as stage:
+    path = checkpoint.folder / "codes"
+    with Stage(checkpoint, "encode", ("codes",)) as stage:
         if not stage.done:
             position, skip = stage.mark or (blocks.start(), 0)
             file = stage.files["codes"]
             for rows, mark in _in_chunks(blocks, found, Position(*position), skip):
-                append(file, coder.pack(rows))
-                stage.keep_now_and_then(mark)
+                append(file, coder.encode(rows))
+                stage.save_now_and_then(mark)
             if file.tell() != found.n_rows * coder.n_bytes_:
                 raise ReadError(f"{blocks.source.path}: it has changed while it was read")
-            stage.keep(None, done=True)
+            stage.save(None, done=True)
     return path
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.errors import InputError, MissingExtraError
-from embits.file.atomic import replacing
+from embits.file.atomic import atomic_write
 from embits.vectors import WordVectors
 
 Rows: TypeAlias = Iterable[NDArray[np.float32]]
@@ -42,14 +42,14 @@ def write_vectors(path: str | os.PathLike[str], vectors: WordVectors) -> None:
     words = [str(row) for row in range(len(vectors))] if vectors.words is None else vectors.words
     if path.suffix.lower() in (".npy", ".safetensors") and vectors.words is not None:
         write_words(path.with_suffix(".words"), words)
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         writer(file, words, vectors)
 
 
 def write_words(path: Path, words: Sequence[str]) -> None:
     """Write one word a line, whole or not at all."""
     _refuse(r"[\r\n]", words, "a file of one word a line")
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.writelines(word.encode() + b"\n" for word in words)
 
 
@@ -69,7 +69,7 @@ def write_word2vec(
         OSError: The disk said no.
     """
     writer = _by_suffix(path, _ROW_WRITERS)
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         writer(file, words, dims, rows)
 
 

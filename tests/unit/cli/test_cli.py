@@ -1,14 +1,17 @@
 """The command line as a program: output, JSON shapes, exit codes, one-line errors."""
 
+import ast
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import embits
+import embits.cli
 from embits.cli import GROUPS, VERBS
 from tests.support.program import run
 
@@ -205,6 +208,48 @@ def test_info_folds_what_is_long(folder):
     assert lines[0].split() == ["words", "600"]
     assert lines[-1].split() == ["subwords", "no"]
     assert max(map(len, lines)) <= 80
+
+
+def test_no_module_imports_the_module_of_a_verb():
+    """What two verbs need has a module of its own."""
+    verbs = {f"embits.cli.{verb}" for verb in VERBS}
+    for path in Path(embits.cli.__file__).parent.glob("*.py"):
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        imported = {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+        assert imported & verbs == set(), path.name
+
+
+def test_words_of_a_matrix_and_words_to_decode_are_told_apart(folder):
+    helps = {verb: " ".join(run(verb, "--help").stdout.split()) for verb in ("binarize", "decode")}
+    assert "--words FILE" in helps["binarize"]
+    assert "--word, --words WORD" in helps["decode"]
+    for name in ("--word", "--words"):
+        got = answer("decode", folder / "b.safetensors", "-o", folder / "one.vec", name, "word7")
+        assert got["words"] == 1
+
+
+@pytest.mark.parametrize("name", ["--param", "--option"])
+def test_parameters_have_one_option_with_two_names(folder, name):
+    done = run("binarize", folder / "v.vec", "-o", folder / "p", "--method", "paper", name, "a=1")
+    assert "not a" in done.stderr
+    done = run("export", folder / "b.safetensors", "--to", "npy", "-o", folder / "o.npy", name, "a")
+    assert done.returncode == 2
+    assert "is not NAME=VALUE" in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["binarize", "bench", "compare"])
+def test_too_many_bits_are_wrong_usage(folder, verb):
+    file = folder / ("b.safetensors" if verb == "bench" else "v.vec")
+    target = {"binarize": ["-o", folder / "x"], "compare": ["--report", folder / "x"]}.get(verb, [])
+    done = run(verb, file, *target, "--bits", 65_537)
+    assert done.returncode == 2
+    assert "65536" in done.stderr
+
+
+@pytest.mark.parametrize("columns", ["40", "60", "200"])
+def test_summaries_of_the_verbs_are_whole_at_any_width(columns):
+    shown = " ".join(run("--help", env={**os.environ, "COLUMNS": columns}).stdout.split())
+    assert [s for verbs in GROUPS.values() for s in verbs.values() if s not in shown] == []
 
 
 def test_a_closed_pipe_is_quiet(folder):

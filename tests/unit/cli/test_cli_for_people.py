@@ -16,8 +16,8 @@ import pytest
 
 import embits
 from embits.cli import demo
-from tests.conftest import clustered
 from tests.support.program import run
+from tests.support.vectors import clustered
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +135,8 @@ def test_the_demo_shows_sizes_neighbors_analogies_and_speed(tmp_path):
         schema = pyarrow.parquet.read_schema(index)
         assert schema.names == ["index"], "the real package has another layout"
     pyarrow.parquet.write_table(pa.table({"index": words}), data / "glove_6B_index.parquet")
-    env = os.environ | {"PYTHONPATH": str(tmp_path)}
+    paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     done = run("demo", "--method", "lsh", cwd=tmp_path, env=env)
     assert done.returncode == 0, done.stderr
     for part in (

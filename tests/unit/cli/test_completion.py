@@ -1,4 +1,4 @@
-"""Completion at the Tab key: what the program answers, and the scripts in real shells."""
+"""Shell completion: the candidates that the program offers, and click's scripts in real shells."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ from embits.cli import GROUPS, VERBS
 from embits.cli.completion import SHELLS
 from embits.words.vocabulary import RowNumbers, Vocabulary
 
-SCRIPTS = Path(embits.__file__).parent / "cli" / "shells"
+VERB_MODULES = Path(embits.__file__).parent / "cli"
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def complete(folder, *line):
 
 def test_verbs_and_their_order_come_from_one_table(folder):
     assert complete(folder, "embits", "")[: len(VERBS)] == list(VERBS)
-    files = [path for path in SCRIPTS.parent.glob("*.py") if "\ndef command(" in path.read_text()]
+    files = [path for path in VERB_MODULES.glob("*.py") if "\ndef command(" in path.read_text()]
     assert {path.stem for path in files} == set(VERBS)
     assert all(len(says) < 60 for group in GROUPS.values() for says in group.values())
 
@@ -58,7 +58,7 @@ def test_verbs_and_their_order_come_from_one_table(folder):
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        (["neighbors", "gl"], ["*.safetensors"]),
+        (["neighbors", "gl"], ["gl"]),  # a file: the shell completes it
         (["neighbors", "glove.safetensors", "que"], ["queen", "queue"]),
         (["neighbors", "glove.safetensors", "qu$"], []),  # a shell would put something in its place
         (["neighbors", "absent", "que"], []),
@@ -66,8 +66,7 @@ def test_verbs_and_their_order_come_from_one_table(folder):
         (["binarize", "glove.txt", "--method", "near"], ["near-lossless"]),
         (["binarize", "glove.txt", "--param", "tar"], ["target="]),
         (["binarize", "glove.txt", "--method", "paper", "--param", "lam"], ["lambda_reg="]),
-        (["compare", "glove.txt", "--methods", "lsh,sign,s"], ["lsh,sign,sparse"]),
-        (["evaluate", "f", "--tasks", "similarity,s"], ["similarity,speed"]),
+        (["export", "f", "--to", "wo"], ["word2vec"]),
     ],
 )  # fmt: skip
 def test_each_place_offers_what_fits_there(folder, line, offered):
@@ -85,47 +84,47 @@ def test_completion_of_a_list_of_verbs_imports_none_of_them():
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_the_verb_prints_a_script_that_its_shell_accepts(folder, shell):
+def test_the_verb_prints_a_script_that_its_shell_accepts(shell):
     command = [sys.executable, "-m", "embits", "completion"]
     script = subprocess.run([*command, shell], capture_output=True, text=True, check=True).stdout
     env = os.environ | {"SHELL": f"/usr/bin/{shell}"}
     again = subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout
-    assert script == again == (SCRIPTS / f"embits.{shell}").read_text()
+    assert script == again
+    assert f"_EMBITS_COMPLETE={shell}_complete" in script
     if not shutil.which(shell):
         pytest.skip(f"there is no {shell}")
-    subprocess.run([shell, "-n", SCRIPTS / f"embits.{shell}"], check=True)
+    subprocess.run([shell, "-n"], input=script, text=True, check=True)
 
 
-def test_bash_offers_files_of_the_kind_and_folders(folder):
+def test_an_unknown_shell_is_wrong_usage():
+    env = os.environ | {"SHELL": "/bin/tcsh"}
+    command = [sys.executable, "-m", "embits", "completion"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+    assert done.returncode == 2
+    assert "name the shell: bash, zsh, fish" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        (["neighbors", "glove.safetensors", "que"], ["queen", "queue"]),
+        (["binarize", "glove.txt", "--method", "near"], ["near-lossless"]),
+    ],
+)
+def test_bash_completes_with_the_script(folder, line, offered):
     if not shutil.which("bash"):
         pytest.skip("there is no bash")
+    words = " ".join(["embits", *line])
     program = (
-        f"source {SCRIPTS / 'embits.bash'}; compopt() {{ :; }}\n"
-        'COMP_WORDS=(embits binarize ""); COMP_CWORD=2; _embits embits\n'
+        f'eval "$(embits completion bash)"; compopt() {{ :; }}\n'
+        f"COMP_WORDS=({words}); COMP_CWORD={len(line)}; _embits_completion embits\n"
         'printf "%s\\n" "${COMPREPLY[@]}"'
     )
     env = os.environ | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
     done = subprocess.run(
         ["bash", "-c", program], cwd=folder, env=env, capture_output=True, text=True, check=True
     )
-    offered = {"glove.safetensors", "glove.txt", "my vectors.npy", "sub", "bin"}
-    assert set(done.stdout.splitlines()) == offered
-
-
-def test_fish_offers_words_with_commas_between_and_help(folder):
-    if not shutil.which("fish"):
-        pytest.skip("there is no fish")
-    env = os.environ | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "HOME": str(folder)}
-    for line, offered in (
-        ("embits analogy glove.safetensors ki", "king"),
-        ("embits compare glove.txt --methods paper,ls", "paper,lsh"),
-        ("embits analo", "analogy\tA is to B as C is to what?"),
-    ):
-        program = f"source {SCRIPTS / 'embits.fish'}; complete -C '{line}'"
-        done = subprocess.run(
-            ["fish", "-c", program], cwd=folder, env=env, capture_output=True, text=True, check=True
-        )
-        assert done.stdout.splitlines() == [offered]
+    assert done.stdout.splitlines() == offered
 
 
 def test_words_that_start_alike_come_in_row_order():

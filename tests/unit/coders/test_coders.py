@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import embits
 from embits.coders import METHODS, coder_class
 from embits.errors import InputError
-from tests.conftest import clustered
+from tests.support.vectors import clustered
 
 X = clustered()
 MADE = {

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from embits.bits import unpack
 from embits.coders import (
     METHODS,
     NearLossless,
@@ -15,7 +16,6 @@ from embits.coders import (
     RandomHyperplanes,
 )
 from embits.coders.backend import backend
-from embits.coders.base import unpack
 from embits.coders.near_lossless import loss as objective
 from embits.coders.near_lossless import sampling
 from embits.coders.near_lossless.whitening import Shaping

@@ -50,6 +50,7 @@ def test_sums_that_cancel_exactly_count_as_zero():
     assert pack_signs(x, np.ones((1, 4), np.float32)).tolist() == [[128], [0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_rows_have_the_same_code_in_every_block(method):
     rng = np.random.default_rng(0)

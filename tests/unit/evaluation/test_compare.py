@@ -3,6 +3,7 @@
 import csv
 import html.parser
 import json
+import os
 import struct
 import zlib
 
@@ -14,13 +15,13 @@ from embits.evaluation import evaluate_classification, prepare
 from embits.evaluation.compare import Comparison
 from embits.evaluation.data.files import Labelled, Split, read_split
 from embits.evaluation.data.folder import DataFolder
-from embits.evaluation.data.lookup import Lookup
+from embits.evaluation.lookup import Lookup
 from embits.evaluation.report.document import Heading, Picture, Table, Text, to_html, to_markdown
 from embits.evaluation.report.picture import bit_picture, bit_rows
 from embits.evaluation.report.write import write_report
+from embits.evaluation.spaces import BitSpace, as_space
 from embits.evaluation.tasks.classification import mean_vectors, tokens, train_softmax
 from embits.evaluation.tasks.moved_pairs import moved_pairs
-from embits.evaluation.tasks.spaces import BitSpace, as_space
 from tests.support.program import run
 
 
@@ -265,13 +266,14 @@ def test_evaluate_prints_the_shape_that_the_design_promises(tmp_path, vectors, s
 
 def test_evaluate_holds_only_the_tasks_asked_for(saved, small_data):
     done = run("evaluate", saved, "--tasks", "similarity", "--json",
-               env={"EMBITS_DATA": str(small_data), "PATH": ""})  # fmt: skip
+               env=os.environ | {"EMBITS_DATA": str(small_data)})  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert set(json.loads(done.stdout)[0]) == {"file", "method", "bits", "words", "similarity"}
 
 
 def test_evaluate_without_data_says_what_to_do(saved):
-    done = run("evaluate", saved, env={"PATH": ""})
+    env = {name: value for name, value in os.environ.items() if name != "EMBITS_DATA"}
+    done = run("evaluate", saved, env=env)
     assert done.returncode == 1
     assert "give --data DIR, or set EMBITS_DATA" in done.stderr
     assert run("evaluate", saved, "--tasks", "juggling").returncode == 2

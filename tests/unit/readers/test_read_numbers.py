@@ -45,6 +45,7 @@ DECIMALS = st.from_regex(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=1500)
 @given(DECIMALS.filter(fits))
 @example("16777217")

@@ -12,6 +12,7 @@ SOURCES = ["search/kernels_portable.cpp", "search/kernels_neon.cpp", "search/dis
 COMPILER, EMULATOR = "aarch64-linux-gnu-g++", "qemu-aarch64"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     platform.machine() in ("aarch64", "arm64"),
     reason="this is ARM: the other tests run the NEON kernels themselves",

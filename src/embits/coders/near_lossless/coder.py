@@ -18,8 +18,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.coders.backend import backend, namespace
-from embits.coders.base import Progress, Shapes, as_float32, blocks, check_n_bits, unpack
+from embits.arrays import Progress, as_float32, blocks, namespace
+from embits.bits import unpack
+from embits.coders.backend import backend
+from embits.coders.base import Shapes, check_n_bits
 from embits.coders.linear_decoder import LinearlyDecoded, decoder_step
 from embits.coders.linear_encoder import LinearlyEncoded
 from embits.coders.near_lossless import sampling

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.coders.base import blocks
+from embits.arrays import blocks, unit_rows
 
 SAMPLE_ROWS = 50_000  # rows a fit is based on, whatever the vocabulary ...
 SAMPLE_BYTES = 128 << 20  # ... and bytes of their floats: a fit holds three times as much
@@ -40,7 +40,7 @@ class Batches:
     def __init__(self, x: NDArray[np.float32], rng: np.random.Generator) -> None:
         self._rng = rng
         self._n = len(x)
-        unit = x / (np.linalg.norm(x, axis=1, keepdims=True) + np.float32(1e-12))
+        unit = unit_rows(x)
         anchors = rng.permutation(self._n)[:ANCHORS]
         size = min(NEIGHBORS, self._n)
         self._neighborhoods = np.empty((len(anchors), size), dtype=np.int64)
@@ -69,7 +69,7 @@ class HeldOut:
         self.x = x
         self._queries = queries
         self._k = max(1, min(10, (len(x) - 1) // 2))
-        unit = x / (np.linalg.norm(x, axis=1, keepdims=True) + np.float32(1e-12))
+        unit = unit_rows(x)
         self._is_near = np.zeros((queries, len(x)), dtype=bool)
         np.put_along_axis(self._is_near, self._top(unit[:queries] @ unit.T), True, axis=1)
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import Progress
 from embits.coders.backend import Backend
-from embits.coders.base import Progress
 from embits.coders.near_lossless import loss as objective
 from embits.coders.near_lossless.sampling import Batches, HeldOut, hold_out
 from embits.coders.near_lossless.whitening import Shaping

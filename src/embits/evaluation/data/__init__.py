@@ -1,1 +1,1 @@
-"""Evaluation data sets and the files they come in."""
+"""Evaluation data sets and their files."""

@@ -1,4 +1,4 @@
-"""Readers of the data sets' three layouts: pairs, questions, labelled texts."""
+"""Readers for the three kinds of data files: word pairs, analogy questions, labelled texts."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from embits.errors import ReadError
 
 Questions: TypeAlias = list[tuple[str, str, str, str]]
 
-MOST_ROWS = 100_000  # of a classification file: the full Amazon training set has 3.6 million
+MAX_ROWS = 100_000  # per classification file: the full Amazon training set has 3.6 million
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of words with people's scores of their similarity.
+    """Pairs of words with human similarity scores.
 
     Attributes:
         first, second: The words.
-        scores: People's scores, float64, on the data set's own scale.
+        scores: Human scores, float64, on the data set's own scale.
     """
 
     first: list[str]
@@ -39,7 +39,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Labelled:
-    """Texts of one file and their classes, int64 from 0."""
+    """The texts of one file and their classes, int64 from 0."""
 
     texts: list[str]
     classes: NDArray[np.int64]
@@ -47,7 +47,7 @@ class Labelled:
 
 @dataclass(frozen=True)
 class Split:
-    """A classification data set: what to learn from, and what to be scored on."""
+    """A classification data set: training and test texts."""
 
     train: Labelled
     test: Labelled
@@ -57,7 +57,7 @@ def read_pairs(path: str | os.PathLike[str]) -> Pairs:
     """Read lines of `word word score`; empty lines and those that start with # are skipped.
 
     Raises:
-        ReadError: A line is something else; the message names it.
+        ReadError: A line is malformed; the message quotes it.
         OSError: The file cannot be opened.
     """
     first, second, scores = [], [], []
@@ -82,7 +82,7 @@ def read_questions(path: str | os.PathLike[str]) -> dict[str, Questions]:
     """Read analogy questions: `: section`, then lines of four words.
 
     Raises:
-        ReadError: A line is something else; the message names it.
+        ReadError: A line is malformed; the message quotes it.
         OSError: The file cannot be opened.
     """
     sections: dict[str, Questions] = {}
@@ -101,7 +101,7 @@ def read_questions(path: str | os.PathLike[str]) -> dict[str, Questions]:
     return sections
 
 
-def read_split(folder: Path, most_rows: int = MOST_ROWS) -> Split:
+def read_split(folder: Path, most_rows: int = MAX_ROWS) -> Split:
     """Read `train.csv` and `test.csv` of a folder, each as `read_labelled` does."""
     return Split(
         read_labelled(folder / "train.csv", most_rows),
@@ -109,15 +109,15 @@ def read_split(folder: Path, most_rows: int = MOST_ROWS) -> Split:
     )
 
 
-def read_labelled(path: str | os.PathLike[str], most_rows: int = MOST_ROWS) -> Labelled:
-    """Read rows of "class","text" or "class","title","text", and so on: classes from 1.
+def read_labelled(path: str | os.PathLike[str], most_rows: int = MAX_ROWS) -> Labelled:
+    """Read rows of "class","text" or "class","title","text" and so on; classes start at 1.
 
     Args:
-        path: A CSV file of quoted fields, as Zhang et al. 2015 gave theirs.
-        most_rows: A longer file is thinned to at most this many rows, evenly spread.
+        path: A CSV file of quoted fields, as published by Zhang et al. 2015.
+        most_rows: Of a longer file, at most this many evenly spaced rows are used.
 
     Raises:
-        ReadError: A row is something else; the message names it.
+        ReadError: A row is malformed; the message quotes it.
         OSError: The file cannot be opened.
     """
     step = max(1, -(-sum(1 for _ in _csv_rows(path)) // most_rows))
@@ -128,7 +128,7 @@ def read_labelled(path: str | os.PathLike[str], most_rows: int = MOST_ROWS) -> L
         if len(fields) < 2 or not fields[0].isascii() or not fields[0].isdigit():
             raise _malformed(path, number, ",".join(fields), '"class","title","text"')
         classes.append(int(fields[0]) - 1)
-        # Zhang et al. write a line break inside a text as \n, and other marks with a backslash.
+        # Zhang et al. escape line breaks inside a text as \n and some characters with a backslash.
         texts.append(" ".join(fields[1:]).replace("\\n", " ").replace("\\", " "))
     if not texts or min(classes) < 0:
         raise ReadError(f"{path}: found {len(texts)} rows, expected rows with classes from 1")

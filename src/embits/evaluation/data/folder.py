@@ -1,11 +1,11 @@
-"""The data sets people score word vectors on, read from one folder.
+"""A folder of evaluation data sets.
 
     similarity/NAME.txt              word word score
     analogy/questions-words.txt      : section, then lines of four words
     classification/NAME/train.csv    "class","title","text" (any number of text columns), test.csv
 
-Any other similarity file or classification folder put beside the known ones is scored too. What
-is missing or malformed costs its own score alone: the folder says what went wrong, in `problems`.
+Other similarity files and classification folders in the same places are used as well. A data set
+that is missing or malformed is skipped, with a line in `problems`; the others are still read.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SIMILARITY = {
     "WS353": "http://alfonseca.org/eng/research/wordsim353.html",
 }
 ANALOGY = "https://github.com/tmikolov/word2vec/blob/master/questions-words.txt"
-# The paper's Table 2, in its order; what else lies there follows.
+# In the order of the paper's Table 2; other data sets follow.
 CLASSIFICATION = {
     "ag_news": _ZHANG,
     "dbpedia": _ZHANG,
@@ -51,10 +51,10 @@ CLASSIFICATION = {
 
 @dataclass
 class DataFolder:
-    """A folder of data sets, read when asked.
+    """A folder of data sets, read on demand.
 
     Args:
-        path: The folder; None takes the environment variable EMBITS_DATA.
+        path: The folder.
 
     Attributes:
         problems: One line for each data set that could not be read.
@@ -65,23 +65,21 @@ class DataFolder:
 
     @classmethod
     def at(cls, path: str | os.PathLike[str] | None = None) -> DataFolder:
-        """The folder at `path`, or where EMBITS_DATA points.
+        """The folder at `path`; None takes the environment variable EMBITS_DATA.
 
         Raises:
-            InputError: Neither is given, or there is no such folder.
+            InputError: Neither is set, or the folder does not exist.
         """
         where = os.environ.get("EMBITS_DATA") if path is None else path
         if where is None:
-            raise InputError(
-                "where the evaluation data lies is not known: give --data DIR, or set EMBITS_DATA"
-            )
+            raise InputError("no folder of evaluation data: give --data DIR, or set EMBITS_DATA")
         folder = Path(where)
         if not folder.is_dir():
-            raise InputError(f"there is no folder of evaluation data at {folder}")
+            raise InputError(f"{folder}: no such folder of evaluation data")
         return cls(folder)
 
     def similarity(self) -> dict[str, Pairs]:
-        """Pairs by the name of their file; the paper's five first."""
+        """Word pairs by file name; the five data sets of the paper come first."""
         folder = self.path / "similarity"
         names = _in_order(SIMILARITY, (path.stem for path in folder.glob("*.txt")))
         read = {
@@ -96,7 +94,7 @@ class DataFolder:
         return self._read("analogy", read_questions, path, ANALOGY) or {}
 
     def classification(self) -> Iterator[tuple[str, Split]]:
-        """The data sets one after the other, as they may be large; the paper's first."""
+        """The data sets, read one at a time because they may be large; the paper's come first."""
         folder = self.path / "classification"
         found = {_short_name(path.name): path for path in folder.glob("*") if path.is_dir()}
         for name in _in_order(CLASSIFICATION, found):
@@ -127,5 +125,5 @@ def _in_order(known: Iterable[str], found: Iterable[str]) -> list[str]:
 
 
 def _short_name(folder: str) -> str:
-    """The name of a data set from the folder of its original download, `yelp_review_full_csv`."""
+    """The name of a data set from its original folder name, such as `yelp_review_full_csv`."""
     return folder.removesuffix("_csv").replace("_review_", "_")

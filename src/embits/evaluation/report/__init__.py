@@ -1,1 +1,1 @@
-"""Tables, figures and documents of scores."""
+"""Reports: tables, figures and documents."""

@@ -1,6 +1,6 @@
-"""A report as a list of blocks, written once and rendered as Markdown and as one HTML file.
+"""A report as a list of blocks, rendered as Markdown and as one HTML file.
 
-Everything that comes in is data: words and file names are escaped on the way out.
+Words and file names are data: the renderers escape them.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Text:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: first column to the left, numbers to the right, or text to the left as well.
+    """A table: the first column is aligned left, the others right, or left if `of_text`.
 
-    A row whose first cell starts with a space belongs to the row above that does not. A cell
-    written as *x* is marked as the best.
+    A row whose first cell starts with a space belongs to the last row above whose first cell does
+    not. A cell written as *x* is bold.
     """
 
     header: Sequence[str]
@@ -44,7 +44,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A PNG and what it shows."""
+    """A PNG with its caption."""
 
     name: str
     png: bytes
@@ -55,7 +55,7 @@ Block: TypeAlias = Heading | Text | Table | Picture
 
 
 def to_markdown(blocks: Sequence[Block], folder: str) -> str:
-    """Markdown; pictures are links into `folder`."""
+    """Render as Markdown; pictures are links into `folder`."""
     parts = []
     for block in blocks:
         match block:
@@ -79,12 +79,12 @@ def _row(row: Sequence[str]) -> list[str]:
 
 
 def _best(cell: str, before: str, after: str) -> str:
-    """A cell marked *x*, between two marks; nothing for any other cell."""
+    """The content of a cell *x* between `before` and `after`; "" for any other cell."""
     return f"{before}{cell[1:-1]}{after}" if re.fullmatch(r"\*[-\d.]+\*", cell) else ""
 
 
 def _marked(text: str) -> str:
-    """Text that Markdown takes as it is: words may hold any sign."""
+    """Text with Markdown's special characters escaped."""
     return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", " ".join(text.split()))
 
 
@@ -106,7 +106,7 @@ figure { margin: 1.5rem 0; } img { max-width: 100%; } img.bits { image-rendering
 
 
 def to_html(title: str, blocks: Sequence[Block]) -> str:
-    """One HTML file that needs no other: pictures inside, no scripts."""
+    """Render as one HTML file with embedded pictures and without scripts."""
     body = "\n".join(map(_html_block, blocks))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

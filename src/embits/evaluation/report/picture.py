@@ -1,7 +1,6 @@
-"""The paper's picture of active bits: a word's closest codes above, its furthest below.
+"""The paper's picture of active bits: the codes closest to a word above, the furthest below.
 
-Vertical stripes in the upper half are bits that neighbors share. The PNG is written with zlib
-alone: eight lines of format do not ask for a plotting library.
+Vertical stripes in the upper half are bits that neighbors share.
 """
 
 from __future__ import annotations
@@ -14,29 +13,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryVectors
+from embits.bits import invert
 from embits.errors import InputError
 from embits.search import top_k
 
 N_WORDS = 50
-PALETTE = ((255, 255, 255), (205, 28, 28), (70, 70, 70))  # 0, 1, and between the panels
+PALETTE = ((255, 255, 255), (205, 28, 28), (70, 70, 70))  # 0, 1, separator
 _GAP = 3
 
 
 def bit_rows(bits: BinaryVectors, word: str, n: int = N_WORDS) -> NDArray[np.uint8]:
-    """The bits of the n closest words, nearest first, then of the n furthest, furthest last.
+    """The bits of the n closest words, closest first, then of the n furthest, furthest last.
 
     Returns:
-        0 and 1, shape (2 n, n_bits), fewer rows when there are fewer words; the word is left out.
+        0 and 1, shape (2 n, n_bits), or fewer rows if there are fewer words; without the word
+        itself.
 
     Raises:
-        UnknownWordError: The word is not there.
+        UnknownWordError: The word is unknown.
     """
     if n < 1:
-        raise InputError(f"{n} words to picture, expected 1 or more")
+        raise InputError(f"n is {n}, expected 1 or more")
     code = bits[word]
     codes = np.ascontiguousarray(bits.codes)
-    opposite = ~code
-    opposite[-1] &= 0xFF << (-bits.n_bits % 8) & 0xFF  # NOT set the padding bits
+    opposite = invert(code, bits.n_bits)
     own = bits.words.find(word)
     halves = []
     for query in (code, opposite):
@@ -50,7 +50,7 @@ def bit_rows(bits: BinaryVectors, word: str, n: int = N_WORDS) -> NDArray[np.uin
 def bit_picture(bits: BinaryVectors, words: Sequence[str], n: int = N_WORDS) -> bytes:
     """A PNG of `bit_rows` of each word, one below the other: red is 1, white is 0.
 
-    A dark line parts closest and furthest, a thicker one the words.
+    A dark line separates the closest from the furthest words, a thicker one the panels.
 
     Example:
         >>> import numpy as np, embits
@@ -73,10 +73,10 @@ def bit_picture(bits: BinaryVectors, words: Sequence[str], n: int = N_WORDS) -> 
 
 
 def png(pixels: NDArray[np.uint8], palette: Sequence[tuple[int, int, int]]) -> bytes:
-    """A PNG file of palette numbers, shape (height, width)."""
+    """A PNG file of palette indexes, shape (height, width)."""
     height, width = pixels.shape
-    header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)  # 8 bits, indexed colour
-    lines = np.zeros((height, width + 1), dtype=np.uint8)  # each line starts with filter type 0
+    header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)  # 8 bits, indexed color
+    lines = np.zeros((height, width + 1), dtype=np.uint8)  # first byte: filter type 0
     lines[:, 1:] = pixels
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

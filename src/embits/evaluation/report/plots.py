@@ -1,7 +1,7 @@
-"""The figures of the report, for print and for every eye.
+"""The figures of the report.
 
-Methods differ by colour (Okabe & Ito's palette, safe for the colour-blind), by marker and by
-line, and are named at their lines' ends, so the figure also reads in grey.
+Methods differ in color (Okabe & Ito's palette for color-blind readers), marker and line style, and
+are labelled at the end of their lines, so the figures can be read in grayscale.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OTHER = ("#000000", "x", "-")
 
 
 def figures_of(entries: Sequence[dict[str, Any]], notes: list[str]) -> list[Picture]:
-    """The figures that these results have numbers for; without Matplotlib a note instead."""
+    """The figures for which there are results; without Matplotlib, a note in `notes` instead."""
     wanted = (
         (
             "similarity.png",
@@ -37,8 +37,8 @@ def figures_of(entries: Sequence[dict[str, Any]], notes: list[str]) -> list[Pict
             ),
             "Fisher mean of Spearman × 100",
             ("similarity", "fisher_mean"),
-            "Figure 1. Fisher-transformed mean of the similarity scores by bits; the dashed line "
-            "is the raw floats.",
+            "Figure 1. Fisher mean of the similarity scores by width. The dashed line shows the "
+            "raw floats.",
         ),
         (
             "neighbors.png",
@@ -48,8 +48,8 @@ def figures_of(entries: Sequence[dict[str, Any]], notes: list[str]) -> list[Pict
             ),
             "recall@10 of raw-cosine neighbors, %",
             None,
-            "Figure 2. How many of a word's ten nearest by raw cosine are among the ten nearest "
-            "codes.",
+            "Figure 2. Recall@10 by width: the share of a word's ten nearest by raw cosine "
+            "that are among the ten nearest codes.",
         ),
     )  # fmt: skip
     pictures = []
@@ -76,13 +76,13 @@ def score_by_bits(
     label: str,
     raw_path: tuple[str, ...] | None,
 ) -> bytes:
-    """A PNG: one score against the number of bits, a line for each method.
+    """Plot a score by the number of bits, with a line for each method, as a PNG.
 
     Args:
-        entries: Results, as `Evaluator` gives them.
-        panels: Title and path of the score in each panel; the panels share their axis.
-        label: What the axis says.
-        raw_path: Path of the raw vectors' score, drawn as a line across; None draws none.
+        entries: Results of an `Evaluator`.
+        panels: Title and path of the score of each panel; the panels share the y axis.
+        label: Label of the y axis.
+        raw_path: Path of the raw vectors' score, drawn as a horizontal line; None draws none.
     """
     pyplot = _pyplot()
     figure, axes = pyplot.subplots(
@@ -105,7 +105,7 @@ def score_by_bits(
                 _draw(axis, method, points)
                 own = len(points) == 1 and points[0][0] not in ticks
                 ends.append((points[-1], method, f"{method} {points[0][0]}" if own else method))
-        if raw is not None:  # behind the lines, and no further than they go
+        if raw is not None:  # behind the lines, over the same range
             axis.plot(
                 [widths[0], widths[-1]],
                 [100 * raw] * 2,
@@ -128,7 +128,7 @@ def score_by_bits(
     axes[0][0].set_ylabel(label)
     figure.tight_layout()
     file = io.BytesIO()
-    # Without the software line the same numbers give the same bytes.
+    # Without the Software entry, the same numbers give the same bytes.
     figure.savefig(file, format="png", dpi=150, metadata={"Software": None})
     pyplot.close(figure)
     return file.getvalue()
@@ -143,7 +143,7 @@ def _draw(axis: Any, method: str, points: list[tuple[int, float]]) -> None:
 
 
 def _shared_widths(coded: Sequence[dict[str, Any]]) -> list[int]:
-    """Widths that several methods have; one that a single method has would crowd the axis."""
+    """Widths of at least two methods; other widths would crowd the axis."""
     methods: dict[int, set[str]] = {}
     for entry in coded:
         methods.setdefault(entry["bits"], set()).add(entry["method"])
@@ -151,14 +151,14 @@ def _shared_widths(coded: Sequence[dict[str, Any]]) -> list[int]:
 
 
 def _name_ends(axis: Any, ends: list[tuple[tuple[int, float], str, str]]) -> None:
-    """Write each method's name at the right end of its line, pushed apart where they crowd."""
+    """Write each method's name at the right end of its line, without overlaps."""
     low, high = axis.get_ylim()
     apart = 0.055 * (high - low)
     height = -float("inf")
     widest = max((point[0] for point, _, _ in ends), default=0)
     for (bits, score), method, name in sorted(ends, key=lambda end: end[0][1]):
         colour = STYLES.get(method, _OTHER)[0]
-        if bits < widest:  # a line that ends early is named below its own end
+        if bits < widest:  # a line that ends early is labelled below its end
             _write(axis, name, (bits, score), (3, -13), colour)
         else:
             height = max(score, height + apart)
@@ -168,7 +168,7 @@ def _name_ends(axis: Any, ends: list[tuple[tuple[int, float], str, str]]) -> Non
 def _write(
     axis: Any, text: str, place: tuple[float, float], offset: tuple[int, int], colour: str
 ) -> None:
-    """Text beside a point, with a white rim: it stays readable where a line runs through it."""
+    """Text next to a point, with a white outline to stay readable over lines."""
     from matplotlib.patheffects import withStroke
 
     axis.annotate(

@@ -1,7 +1,7 @@
-"""What the paper printed, to hold our gaps against: its Tables 1 and 2.
+"""The scores published in the paper's Tables 1 and 2.
 
-Its vectors are others than ours, so the scores themselves cannot be compared; how much a score
-falls from raw floats to bits can.
+The paper used other vectors, so its scores cannot be compared with others directly. The differences
+between codes and raw floats can.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ class Published(NamedTuple):
     """Scores × 100 on one data set, of dict2vec, fastText and GloVe.
 
     Attributes:
-        raw: Of the raw floats.
-        bin: Of the paper's codes, at each of `WIDTHS`.
-        lsh: Of LSH, likewise.
+        raw: Scores of the raw floats.
+        bin: Scores of the paper's codes at each of `WIDTHS`.
+        lsh: Scores of LSH at each of `WIDTHS`.
     """
 
     raw: Sequence[float]
@@ -26,7 +26,7 @@ class Published(NamedTuple):
     lsh: Sequence[Sequence[float]]
 
     def gaps(self, kind: str, width: int) -> list[float]:
-        """Bits less raw, of the three vectors.
+        """Score of the codes minus score of the raw floats, for the three vectors.
 
         Example:
             >>> [round(gap, 1) for gap in PUBLISHED["MEN"].gaps("bin", 256)]

@@ -1,4 +1,4 @@
-"""Results as nested dicts: into JSON, and into flat rows for CSV."""
+"""Results as nested dictionaries, and their conversion to JSON and CSV."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LABELS = {
 
 
 def jsonable(value: Any) -> Any:
-    """The same value with NaN, which JSON does not have, as None.
+    """The value with NaN replaced by None, because JSON has no NaN.
 
     Example:
         >>> jsonable({"spearman": float("nan"), "pairs": 0})
@@ -58,7 +58,7 @@ def at(entry: Any, *path: str) -> Any:
 
 
 def score_lines(entries: Iterable[dict[str, Any]], task: str) -> list[tuple[str, tuple[str, ...]]]:
-    """The scores of a task in the order of the tables: what to call each, and its path.
+    """Label and path of each score of a task, in the order of the tables.
 
     Example:
         >>> score_lines([{"classification": {"ag_news": {"accuracy": 0.9}}}], "classification")

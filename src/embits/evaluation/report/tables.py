@@ -1,4 +1,4 @@
-"""The tables of the report, in the paper's layout: a column for each width, times 100."""
+"""The tables of the report, in the paper's layout: one column per width, scores × 100."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from embits.evaluation.report.results import at, score_lines
 
 Entry: TypeAlias = dict[str, Any]
 
-# Methods whose rebuilt floats get rows of their own, as in the paper; for the rest there is
-# Table 5.
+# Methods whose rebuilt floats have their own rows, as in the paper; Table 5 has all methods.
 REBUILT = ("paper", "near-lossless")
 
 
@@ -22,8 +21,8 @@ class Grid:
 
     Attributes:
         raw: The entry of the raw vectors, or None.
-        methods: In the order they came.
-        widths: All numbers of bits, smallest first.
+        methods: In order of appearance.
+        widths: All numbers of bits, ascending.
     """
 
     def __init__(self, entries: Sequence[Entry]) -> None:
@@ -45,7 +44,7 @@ class Grid:
 
 
 def score_table(grid: Grid, tasks: Sequence[str], caption: str) -> Table:
-    """Tables 1 and 2: each data set with raw, then rows of bits and of rebuilt floats."""
+    """Tables 1 and 2: for each data set the raw score, then rows of codes and rebuilt floats."""
     rows: list[list[str]] = []
     for task in tasks:
         for label, path in score_lines(grid.entries, task):
@@ -66,7 +65,7 @@ def score_table(grid: Grid, tasks: Sequence[str], caption: str) -> Table:
 
 
 def neighbors_table(grid: Grid, caption: str) -> Table:
-    """Table 4: recall of the raw neighbors, by Hamming distance and by float queries."""
+    """Table 4: recall of the raw neighbors, by Hamming distance and with float queries."""
     rows: list[list[str]] = []
     for k in (1, 10, 100):
         for name, label in (("recall", "Hamming"), ("asymmetric_recall", "float query")):
@@ -81,7 +80,7 @@ def neighbors_table(grid: Grid, caption: str) -> Table:
 
 
 def rebuilt_table(grid: Grid, caption: str) -> Table:
-    """Table 5: what the rebuilt floats keep, for every method."""
+    """Table 5: quality of the rebuilt floats, for every method."""
     rows: list[list[str]] = []
     for label, path, shown in (
         ("Cosine to raw", ("cosine",), percent),
@@ -97,7 +96,7 @@ def rebuilt_table(grid: Grid, caption: str) -> Table:
 
 
 def speed_table(grid: Grid, caption: str) -> Table:
-    """Table 3: milliseconds of a top-K query; all methods search alike, the first stands here."""
+    """Table 3: milliseconds per top-k query of the first method; the others take the same time."""
     columns = {e["bits"]: e for e in reversed(grid.coded) if "speed" in e}
     entries = [columns[width] for width in sorted(columns)]
     rows = []
@@ -110,12 +109,12 @@ def speed_table(grid: Grid, caption: str) -> Table:
         cells = [number(at(e, "speed", name), 3) for e in (*entries, grid.raw)]
         rows.append([f"{label}, ms", *cells])
     sizes = [str(at(e, "speed", "bytes_per_word") or "-") for e in (*entries, grid.raw)]
-    rows.append(["Bytes a word", *sizes])
+    rows.append(["Bytes per word", *sizes])
     return Table(["", *(f"{e['bits']}-bit" for e in entries), "Real-valued"], rows, caption)
 
 
 def gap_table(grid: Grid, caption: str) -> Table:
-    """Table 7: bits less raw, here and as the paper printed it."""
+    """Table 7: scores of codes minus raw scores, here and in the paper."""
     rows: list[list[str]] = []
     lines = {path[1]: (label, path) for task in ("similarity", "analogy", "classification")
              for label, path in score_lines(grid.entries, task)}  # fmt: skip
@@ -140,7 +139,7 @@ def _gap(score: float | None, raw: float) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A share times 100, with one decimal."""
+    """A fraction × 100 with one decimal, or a dash."""
     return "-" if value is None or math.isnan(value) else f"{100 * value:.1f}"
 
 
@@ -164,7 +163,7 @@ def _best(lines: dict[str, list[float | None]]) -> str:
 
 
 def _spread(grid: Grid, path: Sequence[str]) -> str:
-    """The widest confidence interval of a data set."""
+    """The largest confidence interval of a data set."""
     intervals = [at(entry, *path[:-1], "interval") for entry in grid.entries]
     known = [interval for interval in intervals if interval is not None]
     return f" (± {100 * max(known):.1f})" if known else ""

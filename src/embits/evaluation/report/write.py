@@ -1,4 +1,4 @@
-"""The report: the paper's tables and figures, as Markdown, HTML, JSON and CSV."""
+"""Write the report: the paper's tables and figures as Markdown, HTML, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from embits.evaluation.report.document import (
 from embits.evaluation.report.plots import figures_of
 from embits.evaluation.report.results import at, flat_rows, jsonable
 from embits.evaluation.tasks.moved_pairs import MovedPair
-from embits.file.atomic import replacing
+from embits.file.atomic import atomic_write
 
 FIGURES = "figures"
 
@@ -45,13 +45,13 @@ def write_report(
     """Write report.md, report.html, results.json, results.csv and figures/ into a folder.
 
     Args:
-        folder: Made if it is not there.
-        title: The report's title.
-        entries: Results, as `Evaluator` gives them; at most one has the method "raw".
-        settings: Facts to print at the end, beside the versions in use.
+        folder: Created if it does not exist.
+        title: Title of the report.
+        entries: Results of an `Evaluator`; at most one has the method "raw".
+        settings: Facts for the table of settings, which also lists the versions in use.
         pictures: Pictures of bits.
-        moved: Pairs moved towards people and away from them, as `moved_pairs` gives them.
-        notes: What could not be measured; figures that could not be drawn are added to it.
+        moved: Result of `moved_pairs`.
+        notes: What could not be measured. The report adds figures that could not be drawn.
 
     Returns:
         The files written.
@@ -65,7 +65,7 @@ def write_report(
     if pictures:
         blocks += [Heading("Bits of neighbors"), Text(_PICTURES), *pictures]
     if notes:
-        blocks += [Heading("Left out"), *(Text(note) for note in notes)]
+        blocks += [Heading("Skipped"), *(Text(note) for note in notes)]
     blocks += [Heading("Settings"), _settings_table(settings), *_training_table(grid)]
     files: dict[str, bytes] = {
         "report.md": to_markdown(blocks, FIGURES).encode(),
@@ -80,13 +80,13 @@ def write_report(
     files |= {f"{FIGURES}/{picture.name}": picture.png for picture in (*figures, *pictures)}
     (folder / FIGURES).mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
-        with replacing(folder / name) as file:
+        with atomic_write(folder / name) as file:
             file.write(content)
     return [folder / name for name in files]
 
 
 def versions() -> dict[str, str]:
-    """What computed the numbers."""
+    """Versions of the software, and the machine."""
     found = {
         "embits": __version__,
         "Python": platform.python_version(),
@@ -101,9 +101,9 @@ def versions() -> dict[str, str]:
 
 
 _PICTURES = (
-    "For each word the codes of its 50 closest words above the line and of its 50 furthest below, "
-    "a row of pixels each: red is a bit set to 1, white to 0. Vertical stripes are bits that "
-    "neighbors share."
+    "For each word: the codes of its 50 closest words above the line and of its 50 furthest words "
+    "below, one row of pixels each. Red is 1, white is 0. Vertical stripes are bits that neighbors "
+    "share."
 )
 
 
@@ -113,9 +113,9 @@ def _sections(grid: tables.Grid, figures: Sequence[Picture]) -> list[Block]:
     blocks: list[Block] = []
     if has & {"similarity", "analogy"}:
         caption = (
-            "Table 1. Spearman's rank correlation with people's scores and accuracy on analogies, "
-            "× 100: codes (bin), floats rebuilt from them (rec), raw floats. Bold: the best code, "
-            "and the best rebuilt floats."
+            "Table 1. Spearman's rank correlation with human scores, and accuracy on analogies, "
+            "× 100, for codes (bin), floats rebuilt from them (rec) and raw floats. Bold: the best "
+            "code and the best rebuilt floats."
         )
         blocks += [
             Heading("Semantic similarity and analogy"),
@@ -126,8 +126,8 @@ def _sections(grid: tables.Grid, figures: Sequence[Picture]) -> list[Block]:
         blocks.append(by_name["similarity.png"])
     if "classification" in has:
         caption = (
-            "Table 2. Accuracy of a softmax layer on the mean vector of a text, × 100, with the "
-            "widest 95 % confidence interval of the row's scores."
+            "Table 2. Accuracy of a softmax layer on the mean vector of a text, × 100; in brackets "
+            "the largest 95 % confidence interval of the data set's scores."
         )
         blocks += [
             Heading("Classification"),
@@ -135,27 +135,26 @@ def _sections(grid: tables.Grid, figures: Sequence[Picture]) -> list[Block]:
         ]
     if "speed" in has:
         caption = (
-            "Table 3. Execution time of one top-K query over all words, in ms: median of 35 "
-            "queries, exact, by linear scan on one thread; loading with the file in the "
-            "system's cache."
+            "Table 3. Time of one exact top-k query over all words by linear scan on one thread: "
+            "median of 35 queries. Loading with the file in the page cache."
         )
         blocks += [Heading("Speed and size"), tables.speed_table(grid, caption)]
     if "neighbors" in has:
         caption = (
-            "Table 4. The share of a word's nearest by raw cosine that the codes find, × 100: "
-            "bits against bits, and a float query against bits. Bold: the best."
+            "Table 4. Recall of the nearest neighbors by raw cosine, × 100: codes against codes "
+            "(Hamming), and float queries against codes. Bold: the best."
         )
         blocks += [Heading("Neighbors"), tables.neighbors_table(grid, caption)]
     if "neighbors.png" in by_name:
         blocks.append(by_name["neighbors.png"])
     if "reconstruction" in has:
-        caption = "Table 5. Floats rebuilt from the codes; cosine and Fisher mean × 100."
+        caption = "Table 5. Floats rebuilt from the codes. Cosine and Fisher mean × 100."
         blocks += [Heading("Reconstruction"), tables.rebuilt_table(grid, caption)]
     return blocks
 
 
 def _oov(grid: tables.Grid) -> list[Block]:
-    """How much of each data set the vocabulary knew."""
+    """How much of each data set is in the vocabulary."""
     entry = grid.entries[0]
     rows = []
     for name, score in (at(entry, "similarity") or {}).items():
@@ -165,24 +164,24 @@ def _oov(grid: tables.Grid) -> list[Block]:
         score = at(entry, "analogy", kind)
         if score:
             rows.append([f"{kind} analogy", str(score["questions"]), str(score["oov"])])
-    caption = "Pairs and questions scored, and left out because a word is not in the vocabulary."
-    return [Table(["", "scored", "left out"], rows, caption)] if rows else []
+    caption = "Pairs and questions that were scored, and skipped because of an unknown word."
+    return [Table(["", "scored", "skipped"], rows, caption)] if rows else []
 
 
 def _moved(moved: tuple[Sequence[MovedPair], Sequence[MovedPair]] | None) -> list[Block]:
     if moved is None or not moved[0]:
         return []
     rows = []
-    for label, pairs in (("Moved towards people", moved[0]), ("Moved away", moved[1])):
+    for label, pairs in (("Moved towards human scores", moved[0]), ("Moved away", moved[1])):
         rows.append([label, *[""] * 5])
         for pair in pairs:
             values = (f"{value:.2f}" for value in (pair.human, pair.binary, pair.cosine))
             placed = " / ".join(f"{100 * rank:.0f}" for rank in pair.ranks)
             rows.append([f" {pair.first} – {pair.second}", pair.dataset, *values, placed])
     caption = (
-        "Table 6. Pairs of words that binarization moved most: people's score as a share of the "
-        "data set's range, the share of bits that agree, the cosine; and the percentiles of the "
-        "three among the pairs of the data set, by which the pairs are chosen."
+        "Table 6. Word pairs that binarization moved most: human score scaled to 0–1, share of "
+        "equal bits, cosine, and the percentiles of these three in the data set. Pairs are chosen "
+        "by percentiles."
     )
     header = ["Words", "Data set", "Human", "Binary", "Cosine", "Percentiles"]
     return [Heading("Pairs of words"), Table(header, rows, caption)]
@@ -190,11 +189,11 @@ def _moved(moved: tuple[Sequence[MovedPair], Sequence[MovedPair]] | None) -> lis
 
 def _gaps(grid: tables.Grid) -> list[Block]:
     caption = (
-        "Table 7. Bits less raw floats, in points: here, and the smallest to the largest gap that "
-        "the paper printed for its three vectors (dict2vec, fastText, GloVe)."
+        "Table 7. Score of the codes minus score of the raw floats, × 100: here, and the range "
+        "published in the paper for its three vectors (dict2vec, fastText, GloVe)."
     )
     table = tables.gap_table(grid, caption)
-    return [Heading("Beside the paper's gaps"), table] if table.rows else []
+    return [Heading("Gaps to raw floats, compared with the paper"), table] if table.rows else []
 
 
 def _settings_table(settings: Mapping[str, Any]) -> Table:
@@ -208,7 +207,7 @@ def _training_table(grid: tables.Grid) -> list[Block]:
         params = ", ".join(f"{k}={v}" for k, v in (entry.get("params") or {}).items())
         seconds = tables.number(entry.get("seconds"), 1)
         rows.append([f"{entry['method']} {entry['bits']}", seconds, params])
-    caption = "Training of each code: seconds, and every parameter."
+    caption = "Training of each code: time in seconds, and parameters."
     return [Table(["", "s", "parameters"], rows, caption, of_text=True)] if rows else []
 
 

@@ -1,1 +1,1 @@
-"""One module for each task that scores codes."""
+"""The tasks that score codes, one module each."""

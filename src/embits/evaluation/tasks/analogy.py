@@ -1,9 +1,9 @@
 """Word analogy: a is to b as c is to what?
 
-Floats answer with the word nearest to b - a + c by cosine (3CosAdd, unit vectors), bits with the
-code nearest to (b AND NOT a) OR c by Hamming distance, as the paper has it. The words of the
-question cannot be the answer, in any spelling; a question with an unknown word is left out and
-counted. That is gensim's protocol, save that gensim looks at the first five candidates only.
+For floats the answer is the word closest to b - a + c by cosine (3CosAdd, unit vectors). For codes
+it is the code closest to (b AND NOT a) OR c by Hamming distance, as in the paper. The words of the
+question are excluded in any spelling. Questions with an unknown word are skipped and counted. This
+is gensim's protocol, except that gensim considers only the first five candidates.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.coders.base import blocks
+from embits.arrays import blocks
 from embits.evaluation.data.files import Questions, read_questions
-from embits.evaluation.data.lookup import MISSING, Lookup
-from embits.evaluation.tasks.spaces import BitSpace, Space, as_space
+from embits.evaluation.lookup import MISSING, Lookup
+from embits.evaluation.spaces import BitSpace, Space, as_space
 from embits.search import top_k
 
-_ROWS = 4096  # words scored at a time: the cosines of every asked word with them stay in cache
-_QUESTIONS = 256  # questions answered at a time
-_CODES = 1024  # codes searched for at a time
+_ROWS = 4096  # words per block: their cosines with all question words fit in the cache
+_QUESTIONS = 256  # questions per block
+_CODES = 1024  # queries per search
 
 
 @dataclass(frozen=True)
 class Answers:
-    """How the questions of one section went.
+    """The results of one section.
 
     Attributes:
-        known: Which questions had four known words, bool (questions,).
-        correct: Which of the known were answered right, bool (known,).
+        known: Which questions have four known words, bool (questions,).
+        correct: Which of the known questions were answered correctly, bool (known,).
     """
 
     known: NDArray[np.bool_]
@@ -47,9 +47,9 @@ def answer(
     """Answer every question of every section, in one pass over the vocabulary.
 
     Args:
-        space: Where the words lie.
+        space: The words and their vectors or codes.
         sections: Questions by section.
-        lookup: Another rule for words than the space's own.
+        lookup: Replaces the lookup of the space.
     """
     lookup = space.lookup if lookup is None else lookup
     rows = {
@@ -65,7 +65,7 @@ def answer(
         found = _solve_bits(space.codes[: lookup.size], asked[:, :3], barred)
     else:
         found = _solve_floats(space.unit[: lookup.size], asked[:, :3], barred)
-    # The answer is right in any spelling: folded, it is the word that was asked for.
+    # Any spelling of the expected word is a correct answer.
     right = (lookup.all_spellings(asked[:, 3:]) == found[:, np.newaxis]).any(axis=1)
     ends = np.cumsum([0, *(int(mask.sum()) for mask in known.values())])
     return {
@@ -75,13 +75,13 @@ def answer(
 
 
 def evaluate_analogies(space: Space, sections: Mapping[str, Questions]) -> dict[str, Any]:
-    """Accuracy on semantic and on syntactic questions, as `evaluate --json` has it.
+    """Accuracy on semantic and syntactic questions, in the shape of `evaluate --json`.
 
     Sections named `gram...` are syntactic, all others semantic.
 
     Returns:
         `{"semantic": {"accuracy", "questions", "oov"}, "syntactic": {...}, "sections": {...}}`:
-        `questions` were asked, `oov` left out; accuracies in [0, 1].
+        `questions` were answered, `oov` skipped; accuracies in [0, 1].
     """
     answers = answer(space, sections)
     kinds: dict[str, list[Answers]] = {"semantic": [], "syntactic": []}
@@ -109,14 +109,14 @@ def evaluate_word_analogies(
     case_insensitive: bool = True,
     dummy4unknown: bool = False,
 ) -> tuple[float, list[dict[str, Any]]]:
-    """gensim's `evaluate_word_analogies`, for bits as for floats.
+    """gensim's `evaluate_word_analogies`, for codes and floats.
 
     Args:
         vectors: BinaryVectors or WordVectors.
         analogies: File of questions, such as `questions-words.txt`.
-        restrict_vocab: Only the first rows are asked and answer, this many; None takes all.
+        restrict_vocab: Use only this many first rows, for questions and answers; None uses all.
         case_insensitive: Fold letter case.
-        dummy4unknown: Count questions with unknown words as wrong instead of leaving them out.
+        dummy4unknown: Count questions with unknown words as wrong instead of skipping them.
 
     Returns:
         The accuracy over all questions, and for each section `{"section", "correct",
@@ -144,11 +144,11 @@ def evaluate_word_analogies(
 def _solve_bits(
     codes: NDArray[np.uint8], asked: NDArray[np.int64], barred: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The nearest row to (b AND NOT a) OR c that is not barred, for each (a, b, c)."""
+    """The row closest to (b AND NOT a) OR c that is not in `barred`, for each (a, b, c)."""
     found = np.full(len(asked), MISSING, dtype=np.int64)
     for part in blocks(len(asked), _CODES):
         a, b, c = (codes[rows] for rows in asked[part].T)
-        # No padding bit can be set: AND with b clears those that NOT a sets.
+        # Padding bits stay zero: AND with b clears the ones that NOT a sets.
         _, nearest = top_k(codes, (b & ~a) | c, barred.shape[1] + 1)
         free = ~(nearest[:, :, np.newaxis] == barred[part, np.newaxis, :]).any(axis=2)
         first = nearest[np.arange(len(nearest)), free.argmax(axis=1)]
@@ -159,11 +159,11 @@ def _solve_bits(
 def _solve_floats(
     unit: NDArray[np.float32], asked: NDArray[np.int64], barred: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The row with the largest cosine to b - a + c that is not barred, for each (a, b, c).
+    """The row with the largest cosine to b - a + c that is not in `barred`, for each (a, b, c).
 
-    The cosine with a sum is the sum of cosines up to the sum's length, and the few hundred words
-    asked about come back in many questions: so their cosines with a block of the vocabulary are
-    one product, and every question three look-ups in it, whatever the dimensions.
+    The dot product with b - a + c is a sum of three dot products, and a few hundred words occur in
+    all the questions. So the dot products of these words with a block of the vocabulary are one
+    matrix product, and each question adds three of its rows, whatever the number of dimensions.
     """
     words, place = np.unique(asked, return_inverse=True)
     place = place.reshape(asked.shape)
@@ -180,11 +180,11 @@ def _solve_floats(
         scores[line, column[line, slot]] = -np.inf
         top = scores.argmax(axis=1)
         score = scores[np.arange(len(scores)), top]
-        better = score > best[part]  # ties stay with the earlier row
+        better = score > best[part]  # ties keep the earlier row
         best[part] = np.where(better, score, best[part])
         found[part] = np.where(better, top + start, found[part])
 
-    with ThreadPoolExecutor() as pool:  # NumPy lets go of the lock inside these operations
+    with ThreadPoolExecutor() as pool:  # NumPy releases the GIL in these operations
         for rows in blocks(len(unit), _ROWS):
             cosines = unit[words] @ unit[rows].T
             parts = blocks(len(asked), _QUESTIONS)

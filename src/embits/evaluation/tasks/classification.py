@@ -1,9 +1,8 @@
-"""Classification of documents, questions and sentiment: one softmax layer over a bag of words.
+"""Text classification with one softmax layer on the mean of the word vectors.
 
-The paper's protocol: a text is the mean of its words' vectors, the vectors stay as they are, and
-one layer is learned. Everything but the vectors is the same for floats, bits and rebuilt floats:
-the tokens, the split, the scale of the features (each to mean 0 and deviation 1), the optimiser
-and its seeds.
+The paper's protocol: a text is the mean of its word vectors, the vectors are fixed, and one layer
+is trained. Tokens, split, feature scaling (mean 0, standard deviation 1), optimizer and seeds are
+the same for floats, codes and rebuilt floats.
 """
 
 from __future__ import annotations
@@ -18,26 +17,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.evaluation.data.files import Labelled, Split
-from embits.evaluation.data.lookup import Lookup
-from embits.evaluation.tasks.spaces import Space
+from embits.evaluation.lookup import Lookup
+from embits.evaluation.spaces import Space
 
 SEEDS = (0, 1, 2)
 EPOCHS = 20
-LEAST_STEPS = 500  # a small data set is gone through more often
+MIN_STEPS = 500  # more epochs on small data sets
 BATCH = 128
 STEP = 0.003
-DECAY = 1e-4  # of the weights, a step
+DECAY = 1e-4  # weight decay per step
 _PIECES = re.compile(r"\w+|[^\w\s]")
-_WORDS = 2048  # words averaged at a time
+_WORDS = 2048  # words per block
 
 
 @dataclass(frozen=True)
 class Bags:
-    """Texts as rows of the vocabulary, one after the other.
+    """Tokenized texts: the vocabulary rows of all texts, concatenated.
 
     Attributes:
         rows: The rows of all words of all texts, int64.
-        ends: Where each text ends in `rows`.
+        ends: The end of each text in `rows`.
         classes: Classes of the texts, int64 from 0.
     """
 
@@ -48,7 +47,7 @@ class Bags:
 
 @dataclass(frozen=True)
 class Task:
-    """A data set as one vocabulary sees it."""
+    """A data set tokenized with one vocabulary."""
 
     train: Bags
     test: Bags
@@ -56,7 +55,7 @@ class Task:
 
 
 def prepare(split: Split, lookup: Lookup) -> Task:
-    """Tokenize both halves of a data set with one vocabulary."""
+    """Tokenize the training and test texts of a data set with one vocabulary."""
     n_classes = 1 + int(max(split.train.classes.max(), split.test.classes.max()))
     return Task(_bags(split.train, lookup), _bags(split.test, lookup), n_classes)
 
@@ -64,8 +63,8 @@ def prepare(split: Split, lookup: Lookup) -> Task:
 def tokens(text: str, lookup: Lookup) -> list[int]:
     """Rows of the known words of a text.
 
-    What stands between spaces is a word if the vocabulary has it, or else is cut into runs of
-    letters and single marks.
+    A token between spaces that is not in the vocabulary is split into runs of letters and single
+    punctuation marks.
     """
     rows = []
     for chunk in text.split():
@@ -82,14 +81,14 @@ def _bags(labelled: Labelled, lookup: Lookup) -> Bags:
 
 
 def mean_vectors(bags: Bags, space: Space) -> NDArray[np.float32]:
-    """The mean of each text's vectors, shape (texts, width); zeros for a text of no known word."""
+    """The mean vector of each text, shape (texts, width); zeros if no word is known."""
     used, place = np.unique(bags.rows, return_inverse=True)
     table = space.features(used).astype(np.float32, copy=False)
     means = np.zeros((len(bags.ends), table.shape[1]), dtype=np.float32)
     starts = np.concatenate([[0], bags.ends[:-1]]) if len(bags.ends) else bags.ends
     filled = np.flatnonzero(bags.ends > starts)
     first = 0
-    while first < len(filled):  # texts of about _WORDS words together, to stay in cache
+    while first < len(filled):  # texts of about _WORDS words, to stay in the cache
         limit = starts[filled[first]] + _WORDS
         last = max(first + 1, int(np.searchsorted(bags.ends[filled], limit, side="right")))
         texts = filled[first:last]
@@ -103,11 +102,11 @@ def mean_vectors(bags: Bags, space: Space) -> NDArray[np.float32]:
 def evaluate_classification(
     space: Space, task: Task, seeds: Sequence[int] = SEEDS
 ) -> dict[str, Any]:
-    """Accuracy on the test texts, the mean over seeds, as `evaluate --json` has it.
+    """Mean accuracy over the seeds on the test texts, in the shape of `evaluate --json`.
 
     Returns:
         `{"accuracy", "interval", "train", "test"}`: `interval` is the half-width of a 95 %
-        confidence interval, from the seeds and from the size of the test set.
+        confidence interval that includes the variance of the seeds and of the test sample.
     """
     train, test = mean_vectors(task.train, space), mean_vectors(task.test, space)
     center, scale = train.mean(axis=0), train.std(axis=0)
@@ -139,9 +138,9 @@ def _interval(accuracies: Sequence[float], n_test: int) -> float:
 def train_softmax(
     X: NDArray[np.float32], classes: NDArray[np.int64], n_classes: int, seed: int
 ) -> NDArray[np.float32]:
-    """One softmax layer by Adam: the weights, shape (width + 1, n_classes), biases last.
+    """Train one softmax layer with AdamW. Returns weights (width + 1, n_classes), biases last.
 
-    The step falls to zero along a line over the epochs, and the weights decay apart from it.
+    The learning rate decreases linearly to zero.
     """
     rng = np.random.default_rng(seed)
     X = np.hstack([X, np.ones((len(X), 1), dtype=np.float32)])
@@ -149,7 +148,7 @@ def train_softmax(
     W = np.zeros((X.shape[1], n_classes), dtype=np.float32)
     mean, square = np.zeros_like(W), np.zeros_like(W)
     steps = -(-len(X) // BATCH)
-    epochs = max(EPOCHS, -(-LEAST_STEPS // steps))
+    epochs = max(EPOCHS, -(-MIN_STEPS // steps))
     total = epochs * steps
     for step, batch in enumerate(_batches(len(X), epochs, rng), 1):
         x = X[batch]

@@ -1,7 +1,7 @@
-"""Which pairs of words binarization moved towards people's judgement, and which away.
+"""Word pairs that binarization moved most towards human judgement, or away from it.
 
-Similarities of bits, cosines and people's scores lie on different scales, so a pair is followed
-by its rank among the pairs of its data set: 0 the least similar, 1 the most.
+Similarities of codes, cosines and human scores have different scales, so pairs are compared by
+their rank in the data set: 0 is the least similar pair, 1 the most similar.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from embits.evaluation.data.files import Pairs
+from embits.evaluation.spaces import BitSpace, FloatSpace
+from embits.evaluation.statistics import ranks
 from embits.evaluation.tasks.similarity import score_pairs
-from embits.evaluation.tasks.spaces import BitSpace, FloatSpace
-from embits.evaluation.tasks.statistics import ranks
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,12 @@ class MovedPair:
     """A pair of words before and after binarization.
 
     Attributes:
-        dataset, first, second: The pair and where it is from.
-        human, binary, cosine: People's score as a share of the data set's range, the share of
-            bits that agree, the cosine.
+        dataset, first, second: The data set and the two words.
+        human, binary, cosine: The human score scaled to [0, 1], the share of equal bits, the
+            cosine.
         ranks: Their ranks in the data set, from 0 to 1, in the same order.
-        moved: How much nearer to people's rank the bits are than the cosine; below 0 further.
+        moved: How much closer to the human rank the codes are than the cosine; negative if they
+            are further away.
     """
 
     dataset: str
@@ -42,7 +43,7 @@ class MovedPair:
 def moved_pairs(
     raw: FloatSpace, bits: BitSpace, datasets: Mapping[str, Pairs], n: int = 6
 ) -> tuple[list[MovedPair], list[MovedPair]]:
-    """The n pairs moved most towards people, and the n moved most away from them."""
+    """The n pairs moved most towards the human scores, and the n moved most away."""
     found = []
     for name, pairs in datasets.items():
         cosine, binary = score_pairs(raw, pairs), score_pairs(bits, pairs)

@@ -1,7 +1,7 @@
-"""Neighbors: how many of a word's nearest by raw cosine the codes still find.
+"""Recall of the nearest neighbors by cosine of the raw vectors.
 
-By Hamming distance, bits against bits, and by asymmetric scoring, the query in floats and the
-rest in bits: score = <project(x), 2b - 1>. The word itself is left out on both sides.
+Neighbors of codes are found by Hamming distance, and by asymmetric scores of a float query against
+the codes. The query itself is not counted as a neighbor.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import blocks
 from embits.binary_vectors import BinaryVectors
-from embits.coders.base import blocks
 from embits.errors import InputError
-from embits.evaluation.tasks.spaces import FloatSpace
+from embits.evaluation.spaces import FloatSpace
 
 N_QUERIES = 1000
-FREQUENT = 30_000  # queries come from the first rows: in files sorted by frequency, known words
-_ROWS = 16_384  # rows scored at a time
+FREQUENT = 30_000  # queries are drawn from these first rows: frequent words in a sorted file
+_ROWS = 16_384  # rows per block
 
 
 def query_rows(n: int, n_queries: int = N_QUERIES) -> NDArray[np.int64]:
-    """The rows that neighbors are asked of: spread evenly over the 30,000 first.
+    """The query rows: evenly spaced over the first 30,000.
 
     Example:
         >>> query_rows(10, 5).tolist()
@@ -34,7 +34,7 @@ def query_rows(n: int, n_queries: int = N_QUERIES) -> NDArray[np.int64]:
 
 
 def float_neighbors(raw: FloatSpace, rows: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """The k nearest rows of each row by cosine, itself left out: shape (len(rows), k)."""
+    """The k nearest rows of each row by cosine, without itself: shape (len(rows), k)."""
     unit = raw.unit
     nearest = best_rows(lambda block: unit[rows] @ unit[block].T, len(unit), k + 1)
     return without_self(nearest, rows, k)
@@ -47,20 +47,20 @@ def evaluate_neighbors(
     rows: NDArray[np.int64] | None = None,
     truth: NDArray[np.int64] | None = None,
 ) -> dict[str, Any]:
-    """The share of raw-cosine neighbors that the codes find, as `evaluate --json` has it.
+    """Recall of the raw-cosine neighbors, in the shape of `evaluate --json`.
 
     Args:
         bits: The codes.
-        raw: The floats behind them, row by row.
-        at: How many neighbors are compared.
-        rows: The queries; None takes `query_rows`.
-        truth: `float_neighbors` of those, where they have been found before.
+        raw: The float vectors of the same rows.
+        at: Numbers of neighbors.
+        rows: The query rows; None takes `query_rows`.
+        truth: `float_neighbors` of the query rows; None computes them.
 
     Returns:
         `{"recall_at_10", "asymmetric_recall_at_10", ...}` for each of `at`, and "queries".
     """
     if len(bits) != len(raw):
-        raise InputError(f"{len(raw)} raw vectors for {len(bits)} codes, expected one each")
+        raise InputError(f"{len(raw)} raw vectors for {len(bits)} codes, expected as many")
     rows = query_rows(len(bits)) if rows is None else rows
     at = [k for k in at if k < len(bits)]
     most = max(at, default=0)
@@ -76,15 +76,15 @@ def evaluate_neighbors(
 
 
 def best_rows(scores: Callable[[slice], NDArray[np.float32]], n: int, k: int) -> NDArray[np.int64]:
-    """The k rows of highest score for each query, best first, ties in row order.
+    """The k rows with the highest scores for each query, best first, ties in row order.
 
     Args:
-        scores: Scores (queries, rows of the block) of a block of rows.
-        n: How many rows there are.
-        k: How many to return.
+        scores: Returns the scores (queries, rows of the block) of a block of rows.
+        n: Number of rows.
+        k: Number of rows to return.
     """
     best = rows = None
-    for block in blocks(n, max(_ROWS, k)):  # the first block fills all k places
+    for block in blocks(n, max(_ROWS, k)):  # the first block has at least k rows
         new = scores(block)
         numbers = np.broadcast_to(np.arange(block.start, block.stop), new.shape)
         if best is not None and rows is not None:
@@ -101,7 +101,7 @@ def best_rows(scores: Callable[[slice], NDArray[np.float32]], n: int, k: int) ->
 def _above(
     scores: NDArray[np.float32], least: NDArray[np.float32], start: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """The few scores above the least that still counts, to the left, and their rows."""
+    """The scores above `least`, packed to the left and padded with -inf, and their rows."""
     line, column = np.nonzero(scores > least)
     counts = np.bincount(line, minlength=len(scores))
     place = np.arange(len(line)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -113,7 +113,7 @@ def _above(
 
 
 def without_self(nearest: NDArray[np.int64], rows: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """`nearest` (q, k + 1) without the query itself; without the last where it is not there."""
+    """`nearest` (q, k + 1) without the query itself, or without the last if it is not found."""
     own = nearest == rows[:, np.newaxis]
     own[~own.any(axis=1), -1] = True
     others: NDArray[np.int64] = nearest[~own].reshape(len(rows), -1)[:, :k]
@@ -121,6 +121,6 @@ def without_self(nearest: NDArray[np.int64], rows: NDArray[np.int64], k: int) ->
 
 
 def recall(truth: NDArray[np.int64], found: NDArray[np.int64]) -> float:
-    """The mean share of each line of `truth` that is on the same line of `found`."""
+    """The mean share of each row of `truth` that is in the same row of `found`."""
     hits = (truth[:, :, np.newaxis] == found[:, np.newaxis, :]).any(axis=2)
     return float(hits.mean())

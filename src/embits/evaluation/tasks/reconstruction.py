@@ -1,4 +1,4 @@
-"""Reconstruction: what the floats rebuilt from the codes have kept."""
+"""Reconstruction error of the float vectors rebuilt from codes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from embits.coders.base import blocks
+from embits.arrays import blocks
 from embits.errors import InputError
-from embits.evaluation.tasks.spaces import FloatSpace
+from embits.evaluation.spaces import FloatSpace
 
 
 def evaluate_reconstruction(raw: FloatSpace, rebuilt: FloatSpace) -> dict[str, Any]:
-    """The mean cosine between raw and rebuilt rows, and the mean squared error a value.
+    """The mean cosine of raw and rebuilt rows, and the mean squared error per value.
 
     Returns:
         `{"cosine", "mse"}`.

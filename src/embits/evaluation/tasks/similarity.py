@@ -1,8 +1,7 @@
-"""Semantic similarity: Spearman's correlation between people's scores of pairs and ours.
+"""Semantic similarity: Spearman's correlation of similarities with human scores of word pairs.
 
-Cosine for floats, Sokal-Michener for bits (the paper, "Semantic word similarity"). Letter case
-is folded as gensim folds it (`words.Lookup`), and a pair with an unknown word is left out and
-counted.
+The similarity is the cosine for floats and Sokal-Michener for codes (the paper, "Semantic word
+similarity"). Letter case is folded (`Lookup`). Pairs with an unknown word are skipped and counted.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.evaluation.data.files import Pairs, read_pairs
-from embits.evaluation.data.lookup import Lookup
-from embits.evaluation.tasks.spaces import Space, as_space
-from embits.evaluation.tasks.statistics import fisher_mean, pearson, spearman
+from embits.evaluation.lookup import Lookup
+from embits.evaluation.spaces import Space, as_space
+from embits.evaluation.statistics import fisher_mean, pearson, spearman
 
 
 @dataclass(frozen=True)
@@ -27,8 +26,8 @@ class PairScores:
 
     Attributes:
         known: Which pairs of the data set were scored, bool (pairs,).
-        human: People's scores of those, float64.
-        ours: Similarities of those, float64.
+        human: Human scores of the known pairs, float64.
+        ours: Similarities of the known pairs, float64.
     """
 
     known: NDArray[np.bool_]
@@ -47,7 +46,7 @@ class PairScores:
 
     @property
     def oov(self) -> int:
-        """Pairs left out because a word is unknown."""
+        """Number of pairs with an unknown word."""
         return int((~self.known).sum())
 
 
@@ -55,9 +54,9 @@ def score_pairs(space: Space, pairs: Pairs, lookup: Lookup | None = None) -> Pai
     """Score the pairs of a data set whose two words are known.
 
     Args:
-        space: Where the words lie.
+        space: The words and their vectors or codes.
         pairs: The data set.
-        lookup: Another rule for words than the space's own.
+        lookup: Replaces the lookup of the space.
     """
     lookup = space.lookup if lookup is None else lookup
     a, b = lookup.rows(pairs.first), lookup.rows(pairs.second)
@@ -66,11 +65,11 @@ def score_pairs(space: Space, pairs: Pairs, lookup: Lookup | None = None) -> Pai
 
 
 def evaluate_similarity(space: Space, datasets: Mapping[str, Pairs]) -> dict[str, Any]:
-    """Spearman on each data set, and the Fisher mean of them, as `evaluate --json` has it.
+    """Spearman per data set and their Fisher mean, in the shape of `evaluate --json`.
 
     Returns:
         `{name: {"spearman", "pairs", "oov"}, ..., "fisher_mean"}`: `pairs` were scored, `oov`
-        left out; correlations in [-1, 1].
+        skipped; correlations in [-1, 1].
     """
     scores = {name: score_pairs(space, pairs) for name, pairs in datasets.items()}
     correlations = {name: score.spearman for name, score in scores.items()}
@@ -89,18 +88,18 @@ def evaluate_word_pairs(
     case_insensitive: bool = True,
     dummy4unknown: bool = False,
 ) -> tuple[float, float, float]:
-    """gensim's `evaluate_word_pairs`, for bits as for floats.
+    """gensim's `evaluate_word_pairs`, for codes and floats.
 
     Args:
         vectors: BinaryVectors or WordVectors.
         pairs: File of `word word score` lines.
-        restrict_vocab: Only the first rows count, this many; None takes all.
+        restrict_vocab: Use only this many first rows; None uses all.
         case_insensitive: Fold letter case.
-        dummy4unknown: Score pairs with unknown words 0 instead of leaving them out.
+        dummy4unknown: Score pairs with unknown words 0 instead of skipping them.
 
     Returns:
-        Pearson's correlation, Spearman's, and the percentage of pairs with unknown words; gensim
-        adds a p-value to each correlation.
+        Pearson's correlation, Spearman's correlation, and the percentage of pairs with unknown
+        words. gensim also returns a p-value with each correlation.
     """
     space = as_space(vectors)
     data = read_pairs(pairs)

@@ -1,26 +1,25 @@
-"""Speed and size of one file: its column of the paper's top-K table, and bytes a word."""
+"""Search time and size of one file: its column of the paper's Table 3, and bytes per word."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from embits.evaluation.tasks.spaces import BitSpace, Space
+from embits.evaluation.spaces import BitSpace, Space
 from embits.evaluation.tasks.top_k_table import TOP, bit_contenders, float_contenders, measure
 
-THREADS = 1  # as in the paper; NumPy's product takes as many as its BLAS is set to
+THREADS = 1  # as in the paper; NumPy's matrix product uses the threads of its BLAS
 
 
 def evaluate_speed(space: Space, file: Path | None = None) -> dict[str, Any]:
     """Median milliseconds of one exact query over all rows, by linear scan.
 
-    Bits are scanned by the search kernels, floats by NumPy's product with a matrix of unit rows.
-    Loading is measured with the file in the system's cache, as the second start of a program
-    meets it.
+    Codes are scanned by the search kernels, floats by NumPy's product with a matrix of unit rows.
+    Loading is measured with the file in the page cache.
 
     Args:
-        space: What is searched.
-        file: Where it was read from, for the time of loading; None leaves that out.
+        space: The vectors or codes to search.
+        file: Their file, to measure the loading time; None skips that.
 
     Returns:
         `{"top_1_ms", "top_10_ms", "top_50_ms", "load_top_10_ms", "bytes_per_word"}`.

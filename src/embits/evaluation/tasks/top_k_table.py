@@ -1,4 +1,4 @@
-"""The paper's Table 3 on this machine: top 1, 10 and 50, and loading, with others beside it."""
+"""The paper's Table 3: times of top-1, top-10 and top-50 searches and of loading."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ ROUNDS, RUN = 7, 5
 
 @dataclass
 class Contender:
-    """Someone who answers top-k over the same vectors.
+    """An implementation of top-k search that is timed.
 
     Attributes:
-        name: Who it is.
-        bits: Bits of a code, or None for floats.
-        query: Called with (row, k): the k nearest rows of a row.
-        load: Opens the vectors anew and answers one top 10; None where it has no file.
+        name: Its name in the table.
+        bits: Bits per code, or None for floats.
+        query: Called with (row, k): finds the k nearest rows of a row.
+        load: Opens the file and runs one top-10 query; None if there is no file.
         top_ms: Median milliseconds for each k.
-        load_ms: Milliseconds to load and answer the first top 10.
+        load_ms: Milliseconds to load the file and run the first top-10 query.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Contender:
 
 
 def bit_contenders(path: Path, bits: BinaryVectors, threads: int) -> Iterator[Contender]:
-    """embits, NumPy, and FAISS where it is installed, over the codes of a file."""
+    """embits, NumPy and, if installed, FAISS, on the codes of a file."""
     codes = np.ascontiguousarray(bits.codes)
 
     def first_answer() -> object:
@@ -70,7 +70,7 @@ def bit_contenders(path: Path, bits: BinaryVectors, threads: int) -> Iterator[Co
 def float_contenders(
     path: Path | None, unit: NDArray[np.float32], threads: int
 ) -> Iterator[Contender]:
-    """NumPy's product (BLAS), and FAISS where it is installed, over floats of length 1."""
+    """NumPy's product (BLAS) and, if installed, FAISS, on float vectors of length 1."""
 
     def first_answer() -> object:
         matrix = read_vectors(path).matrix if path is not None else unit
@@ -91,10 +91,11 @@ def float_contenders(
 
 
 def measure(contenders: list[Contender], n: int) -> None:
-    """Fill in the times.
+    """Measure the times of all contenders.
 
-    Contenders take turns, so that a busy moment slows them all; in its turn each answers a run of
-    queries, the first of which is not counted: it finds the others' vectors in the cache.
+    Contenders alternate, so that other load on the machine affects all of them. In each turn a
+    contender runs several queries; the first is not counted, because the cache still holds the
+    vectors of the previous contender.
     """
     rows = np.linspace(0, n - 1, ROUNDS * RUN).astype(int).reshape(ROUNDS, RUN).tolist()
     for k in TOP:

@@ -1,8 +1,8 @@
 """Codes in Postgres: a table with a `bit(n)` column, searched by pgvector.
 
-The table has the columns `id` (the row number, primary key), `word` (unique; left out where
-rows go by their number) and `code`. What was written is noted in the table's comment, as JSON.
-Bits are in Postgres' order, which is ours: first bit first.
+The table has the columns `id` (the row number, primary key), `word` (unique; left out if the rows
+have no words) and `code`. The table's comment describes the codes as JSON, and marks the table as
+one that embits wrote. Postgres orders bits as embits does, first bit first.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from contextlib import nullcontext
 from typing import Any
 
 from embits._version import __version__
+from embits.arrays import Progress
 from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError
-from embits.integrations import Facts, Progress
+from embits.integrations import Facts
 from embits.integrations.pgvector.index import (
     check_index,
     index_progress,
@@ -29,22 +30,22 @@ from embits.integrations.pgvector.rows import (
     HEADER,
     TRAILER,
     binary_rows,
+    check_no_nul,
     longest_word,
-    refuse_nul,
 )
 from embits.integrations.pgvector.server import (
-    Noted,
+    Description,
     Table,
     connected,
     fetch_one,
-    noted,
+    read_description,
     without_password,
 )
 from embits.words.vocabulary import Vocabulary
 
 __all__ = ["export", "nearest", "read"]
 
-_LONGEST_UNIQUE = 2600  # bytes of a word; an entry of a B-tree may have 2,704
+MAX_UNIQUE_BYTES = 2600  # of a word; an entry of a B-tree may have 2,704
 
 
 def export(
@@ -58,39 +59,39 @@ def export(
     ef_construction: int = 64,
     maintenance_work_mem: str | None = None,
 ) -> Facts:
-    """Write codes to a table, in one transaction: readers see the old table or the new one.
+    """Write codes to a table in one transaction: readers see the old table or the new one.
 
-    A table of the same name that an export wrote before is replaced, and its grants are kept; any
-    other is refused.
+    A table that an earlier export wrote is replaced, and keeps its grants. Any other table of the
+    same name is refused.
 
     Args:
         bits: What to write.
-        target: The database: postgresql://user@host:port/name, or what else libpq takes.
-        progress: Called with (done, total) as rows are copied, and as they are indexed.
+        target: The database: postgresql://user@host:port/name, or another libpq connection string.
+        progress: Called with (done, total) as rows are copied and indexed.
         table: A name or schema.name, taken as written.
-        index: Make an HNSW index (pgvector 0.7 or newer); without it, every search reads all.
-        m: Links of a row in the index.
-        ef_construction: Rows looked at to place one in the index.
-        maintenance_work_mem: Memory for making the index, such as "1GB"; None is the server's.
+        index: Build an HNSW index (pgvector 0.7 or newer); without one, a search reads all rows.
+        m: Links per row in the index.
+        ef_construction: Candidates per row while the index is built.
+        maintenance_work_mem: Memory for building the index, such as "1GB"; None is the server's.
 
     Returns:
         The table, the kind of its index, and the seconds that copying and indexing took.
 
     Raises:
         InputError: An option is out of range, a word cannot be stored, or the table is not ours.
-        DatabaseError: The server cannot be reached, lacks pgvector, or said no.
+        DatabaseError: The server cannot be reached, lacks pgvector, or reports an error.
     """
     name = Table.parse(str(table))
     if not isinstance(index, bool):
         raise InputError(f"index is {index!r}, expected true or false")
     if index:
         check_index(bits.n_bits, m, ef_construction)
-    refuse_nul(bits.words)
+    check_no_nul(bits.words)
     address = without_password(target)
     with connected(target) as connection, connection.transaction():
-        # Two exports to one table wait for each other, not at the end but at the start.
+        # Of two exports to one table, the second waits here for the first.
         connection.execute("select pg_advisory_xact_lock(hashtext(%s))", (f"embits {name}",))
-        old = noted(connection, name)
+        old = read_description(connection, name)
         new = Table(_schema(connection, name, old), f"embits_{os.urandom(6).hex()}")
         operators = pgvector_schema(connection) if index else None
         if maintenance_work_mem is not None:
@@ -104,20 +105,18 @@ def export(
             with making if len(bits) else nullcontext():
                 make_index(connection, new, operators, m, ef_construction)
         indexed = time.perf_counter()
-        _note(connection, new, bits, "hnsw" if index else None)
+        _write_description(connection, new, bits, "hnsw" if index else None)
         _replace(connection, old, new, name.name)
     facts = {"target": address, "table": str(name), "index": "hnsw" if index else "none"}
     return facts | {"copy_s": round(copied - start, 2), "index_s": round(indexed - copied, 2)}
 
 
-def _schema(connection: Connection[Any], name: Table, old: Noted | None) -> str:
+def _schema(connection: Connection[Any], name: Table, old: Description | None) -> str:
     if name.schema is not None or old is not None:
         return name.schema or old.schema  # type: ignore[union-attr]
     row = fetch_one(connection, "select current_schema()")
     if row is None or row[0] is None:
-        raise InputError(
-            "the search path names no schema that exists: give the table as schema.name"
-        )
+        raise InputError("the search path has no existing schema: give the table as schema.name")
     return str(row[0])
 
 
@@ -147,15 +146,15 @@ def _copy(
     alter = sql.SQL("alter table {} add primary key (id)")
     connection.execute(alter.format(table.identifier))
     if isinstance(bits.words, Vocabulary):
-        # Whole texts may be words too, and are too long for a B-tree, which alone can be unique.
-        long = longest_word(bits.words) > _LONGEST_UNIQUE
+        # Long texts as words do not fit a B-tree, the only index that can be unique.
+        long = longest_word(bits.words) > MAX_UNIQUE_BYTES
         keys = (
             "create index on {} using hash (word)" if long else "alter table {} add unique (word)"
         )
         connection.execute(sql.SQL(keys).format(table.identifier))
 
 
-def _note(
+def _write_description(
     connection: Connection[Any], table: Table, bits: BinaryVectors, index: str | None
 ) -> None:
     facts = {
@@ -172,8 +171,8 @@ def _note(
     connection.execute(sql.SQL("analyze {}").format(table.identifier))
 
 
-def _replace(connection: Connection[Any], old: Noted | None, new: Table, name: str) -> None:
-    """Put `new` in the place of `old`, under `name`: last, as readers wait from here to the end."""
+def _replace(connection: Connection[Any], old: Description | None, new: Table, name: str) -> None:
+    """Rename `new` to `name` and drop `old`; readers wait from here to the commit."""
     if old is not None:
         _copy_grants(connection, old, new)
         drop = sql.SQL("drop table {}")
@@ -196,7 +195,7 @@ def _replace(connection: Connection[Any], old: Noted | None, new: Table, name: s
             connection.execute(rename.format(index.identifier, sql.Identifier(wanted)))
 
 
-def _copy_grants(connection: Connection[Any], old: Noted, new: Table) -> None:
+def _copy_grants(connection: Connection[Any], old: Description, new: Table) -> None:
     grants = connection.execute(
         "select coalesce(rolname, ''), privilege_type, is_grantable "
         "from pg_class, aclexplode(relacl) left join pg_roles r on r.oid = grantee "

@@ -1,4 +1,4 @@
-"""pgvector's HNSW index over codes: may it be made, making it, and how far that is."""
+"""pgvector's HNSW index: checks, building, and progress."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from embits.arrays import Progress
 from embits.errors import DatabaseError, InputError
-from embits.integrations import Progress
 from embits.integrations.pgvector.psycopg import Connection, errors, sql
 from embits.integrations.pgvector.server import Table, connected, fetch_one
 
-_MOST_INDEXED_BITS = 64_000
+MAX_INDEXED_BITS = 64_000
 
 
 def check_index(n_bits: int, m: Any, ef_construction: Any) -> None:
-    """Refuse what pgvector would refuse, before anything is sent.
+    """Check pgvector's limits before anything is sent.
 
     Raises:
         InputError: An option is out of range, or the codes are too wide.
     """
-    if n_bits > _MOST_INDEXED_BITS:
+    if n_bits > MAX_INDEXED_BITS:
         raise InputError(
-            f"pgvector indexes at most {_MOST_INDEXED_BITS:,} bits, the codes have {n_bits:,}: "
-            "take index=false"
+            f"pgvector indexes at most {MAX_INDEXED_BITS:,} bits, the codes have {n_bits:,}: "
+            "use index=false"
         )
     for option, value, least, most in (
         ("m", m, 2, 100),
@@ -36,21 +36,21 @@ def check_index(n_bits: int, m: Any, ef_construction: Any) -> None:
 
 
 def pgvector_schema(connection: Connection[Any]) -> str:
-    """The schema that pgvector's operators lie in, after enabling it where that is allowed.
+    """Enable pgvector if necessary, and return the schema of its operators.
 
     Raises:
-        DatabaseError: It is missing, too old, or this user may not enable it.
+        DatabaseError: pgvector is missing or too old, or this user may not enable it.
     """
     try:
         connection.execute("create extension if not exists vector")
     except (errors.FeatureNotSupported, errors.UndefinedFile):
         raise DatabaseError(
-            "the server has no pgvector; install it there, or take index=false"
+            "the server has no pgvector; install it there, or use index=false"
         ) from None
     except errors.InsufficientPrivilege:
         raise DatabaseError(
-            "pgvector is not enabled in this database, and this user may not do it; have its "
-            'owner run "create extension vector", or take index=false'
+            "pgvector is not enabled in this database, and this user may not enable it; ask the "
+            'owner to run "create extension vector", or use index=false'
         ) from None
     row = fetch_one(
         connection,
@@ -58,11 +58,11 @@ def pgvector_schema(connection: Connection[Any]) -> str:
         "on n.oid = e.extnamespace where extname = 'vector'",
     )
     if row is None:
-        raise DatabaseError("pgvector was enabled but is not there")
+        raise DatabaseError("pgvector was enabled but cannot be found")
     if tuple(map(int, row[1].split(".")[:2])) < (0, 7):
         raise DatabaseError(
             f"the database has pgvector {row[1]}, and an index of bits needs 0.7: "
-            'run "alter extension vector update", or take index=false'
+            'run "alter extension vector update", or use index=false'
         )
     return str(row[0])
 
@@ -70,7 +70,7 @@ def pgvector_schema(connection: Connection[Any]) -> str:
 def make_index(
     connection: Connection[Any], table: Table, operators: str, m: int, ef_construction: int
 ) -> None:
-    """Make the index; a note says when it had too little memory."""
+    """Build the index; warn if it did not fit in memory."""
     notices: list[str] = []
     connection.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
     connection.execute(
@@ -85,7 +85,7 @@ def make_index(
     )
     if any("maintenance_work_mem" in notice for notice in notices):
         warnings.warn(
-            "the index did not fit maintenance_work_mem and took longer to make; "
+            "the index did not fit in maintenance_work_mem and took longer to build; "
             "raise it with the option maintenance_work_mem=1GB",
             stacklevel=3,
         )
@@ -95,10 +95,9 @@ def make_index(
 def index_progress(
     address: str, process: int, rows: int, progress: Progress | None
 ) -> Iterator[None]:
-    """Call `progress` with (rows + rows indexed, 2 * rows) while another connection makes an index.
+    """Call `progress` with (rows + rows indexed, 2 * rows) while an index is built.
 
-    How far it is can only be seen from a second connection; where there is none to be had, the
-    index is made all the same.
+    Progress is visible to a second connection only. Without one, nothing is reported.
     """
     if progress is None:
         yield
@@ -108,7 +107,7 @@ def index_progress(
     def watch() -> None:
         with contextlib.suppress(DatabaseError), connected(address) as connection:
             while not made.wait(0.3):
-                # Blocks and not tuples: with parallel workers each counts its own tuples.
+                # Blocks, not tuples: each parallel worker counts its own tuples.
                 row = fetch_one(
                     connection,
                     "select blocks_done::float8 / nullif(blocks_total, 0) "

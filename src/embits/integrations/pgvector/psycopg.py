@@ -1,4 +1,4 @@
-"""psycopg, or the line that installs it."""
+"""psycopg, or an error that says how to install it."""
 
 from embits.errors import MissingExtraError
 

@@ -1,20 +1,21 @@
-"""Questions to a table that `pgvector.export` wrote."""
+"""Queries to a table that `pgvector.export` wrote."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
 from embits.errors import InputError, UnknownWordError
-from embits.integrations._neighbors import Neighbor, Query, other_cases, query_code
+from embits.integrations.codes import from_codes
+from embits.integrations.databases import Neighbor, Query, other_cases, query_code
 from embits.integrations.pgvector.psycopg import Connection, sql, tuple_row
-from embits.integrations.pgvector.server import Table, expect_noted, fetch_one
+from embits.integrations.pgvector.server import Table, expect_description, fetch_one
 from embits.search.arguments import wanted_rows
 
-_MOST_EF_SEARCH = 1000  # pgvector's own limit
+MAX_EF_SEARCH = 1000  # pgvector's limit
 _READ_ROWS = 10_000
 
 
@@ -28,36 +29,36 @@ def nearest(
     exact: bool = False,
     ef_search: int = 200,
 ) -> list[Neighbor]:
-    """The k nearest rows by Hamming distance, ties in row order.
+    """Find the k nearest rows by Hamming distance, ties in row order.
 
     Args:
         connection: An open psycopg connection.
-        query: A word or a row number, which is left out of the answer; a packed code (uint8); or
+        query: A word or a row number, which is left out of the result; a packed code (uint8); or
             a float vector, with the `coder` that made the codes.
-        k: How many; more than there are gives all.
-        table: The name it was exported to.
-        coder: What makes a code of a float vector: `embits.load(file).coder`.
-        exact: Compare with every row instead of asking the index; always so where there is none
-            or k is beyond what it can find (1,000).
-        ef_search: Rows that the index looks at; more find more of the true neighbors, and take
-            longer.
+        k: The number of neighbors; fewer come back if there are fewer rows.
+        table: The table that was exported to.
+        coder: The coder for a float vector: `embits.load(file).coder` of the exported file.
+        exact: Compare with every row instead of using the index. This also happens without an
+            index, or if k is beyond the index's limit of 1,000.
+        ef_search: Candidates that the index examines; more find more of the true neighbors, and
+            take longer.
 
     Returns:
-        Neighbors (word, distance, row), best first; where rows go by number, that is the word.
+        Neighbors (word, distance, row), nearest first. Without words, `word` is the row number.
 
     Raises:
         UnknownWordError: The word is not in the table.
-        InputError: There is no such table, or the query does not fit it.
+        InputError: There is no such table or row, or the query does not have the codes' width.
     """
     name = Table.parse(table)
-    if type(ef_search) is not int or not 1 <= ef_search <= _MOST_EF_SEARCH:
-        raise InputError(f"ef_search is {ef_search!r}, expected 1 to {_MOST_EF_SEARCH}")
+    if type(ef_search) is not int or not 1 <= ef_search <= MAX_EF_SEARCH:
+        raise InputError(f"ef_search is {ef_search!r}, expected 1 to {MAX_EF_SEARCH}")
     with connection.transaction():
-        facts = expect_noted(connection, name).facts
-        row, code = _asked(connection, name, facts, query, coder)
+        facts = expect_description(connection, name).facts
+        row, code = _query_row_and_code(connection, name, facts, query, coder)
         wanted = wanted_rows(k, np.iinfo(np.int64).max) + (row is not None)
         values = (code, wanted)
-        if exact or facts["index"] is None or wanted > _MOST_EF_SEARCH:
+        if exact or facts["index"] is None or wanted > MAX_EF_SEARCH:
             found = _exact(connection, name, facts, values)
         else:
             found = _by_index(connection, name, facts, values, max(ef_search, wanted))
@@ -65,19 +66,25 @@ def nearest(
     return [each for each in neighbors if each.row != row][:k]
 
 
-def read(
-    connection: Connection[Any], table: str = "embits"
-) -> tuple[list[str] | None, NDArray[np.uint8]]:
-    """A table back as words (None where rows go by their number) and packed codes.
+def read(connection: Connection[Any], coder: Coder, table: str = "embits") -> BinaryVectors:
+    """Read a whole table back.
+
+    Args:
+        connection: An open psycopg connection.
+        coder: The coder that made the codes: `embits.load(file).coder` of the exported file.
+        table: The table that was exported to.
 
     Raises:
-        InputError: There is no such table, or `export` did not write it.
+        InputError: There is no such table, `export` did not write it, or the coder does not make
+            codes of this width.
     """
     name = Table.parse(table)
     words: list[str] = []
     with connection.transaction():
-        facts = expect_noted(connection, name).facts
-        blocks = [np.empty((0, -(-facts["bits"] // 8)), dtype=np.uint8)]
+        facts = expect_description(connection, name).facts
+        if coder.n_bits_ != facts["bits"]:
+            raise InputError(f"the coder makes {coder.n_bits_} bits, {name} holds {facts['bits']}")
+        blocks = [np.empty((0, coder.n_bytes_), dtype=np.uint8)]
         select = sql.SQL("select code{} from {} order by id").format(
             sql.SQL(", word" if facts["words"] else ""), name.identifier
         )
@@ -87,13 +94,13 @@ def read(
                 packed = np.frombuffer(b"".join(row[0] for row in rows), dtype=np.uint8)
                 blocks.append(packed.reshape(len(rows), -1)[:, 4:])  # after the number of bits
                 words += [row[1] for row in rows] if facts["words"] else []
-    return words if facts["words"] else None, np.concatenate(blocks)
+    return from_codes(np.concatenate(blocks), coder, words if facts["words"] else None)
 
 
-def _asked(
+def _query_row_and_code(
     connection: Connection[Any], table: Table, facts: dict[str, Any], query: Query, coder: Any
 ) -> tuple[int | None, str]:
-    """The row that is asked about, if it is one, and its code as a string of bits."""
+    """Return the row that the query names, if any, and the query's code as a string of bits."""
     if not isinstance(query, str | int | np.integer):
         code = query_code(query, facts["bits"], coder)
         return None, "".join(map(str, np.unpackbits(code, count=facts["bits"]).tolist()))
@@ -124,7 +131,7 @@ def _spellings(connection: Connection[Any], table: Table, word: str) -> list[str
 def _exact(
     connection: Connection[Any], table: Table, facts: dict[str, Any], values: tuple[str, int]
 ) -> list[Neighbor]:
-    # Postgres' own operators: no index answers them, and no extension is needed.
+    # Postgres' own operators: they use no index and need no extension.
     distance = sql.SQL("bit_count(code # %s::bit({}))").format(sql.Literal(facts["bits"]))
     return _select(connection, table, facts, distance, sql.SQL("distance, id"), values)
 
@@ -149,7 +156,7 @@ def _by_index(
     setting = "select set_config('hnsw.ef_search', %s, true)"
     connection.execute(setting, (str(ef_search),))
     found = _select(connection, table, facts, distance, sql.SQL("distance"), values)
-    connection.execute(setting, (schema[1],))  # as it was, for the rest of an outer transaction
+    connection.execute(setting, (schema[1],))  # the old value, for the rest of an outer transaction
     return found
 
 

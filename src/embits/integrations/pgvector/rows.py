@@ -1,8 +1,8 @@
 """Rows in Postgres' binary COPY format, built by NumPy a block at a time.
 
-A row is its number of fields, then each field's length and bytes, all big-endian. All but the
-word has one size, so the fixed parts of a block are one structured array, and the words, which
-lie one after the other in the vocabulary, are put between them in one step.
+A row is its number of fields, then the length and the bytes of each field, all big-endian. Every
+field but the word has a fixed size. The fixed parts of a block are one structured array; the words,
+which are contiguous in the vocabulary, are interleaved with them in one step.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ BLOCK_ROWS = 16384
 
 
 def binary_rows(bits: BinaryVectors) -> Iterator[tuple[int, bytes]]:
-    """Blocks of rows (id, code, word), or (id, code) without words, and the rows done with each.
+    """Yield the rows done so far and a block of rows (id, code, word), or (id, code).
 
     Raises:
-        FormatError: The words' ends do not fit their text.
+        FormatError: The words' offsets do not match their text.
     """
     for start in range(0, len(bits), BLOCK_ROWS):
         rows = slice(start, min(start + BLOCK_ROWS, len(bits)))
@@ -38,11 +38,11 @@ def binary_rows(bits: BinaryVectors) -> Iterator[tuple[int, bytes]]:
         yield rows.stop, _interleave(heads, text, sizes)
 
 
-def refuse_nul(words: Vocabulary | RowNumbers) -> None:
-    """Refuse words that Postgres' text cannot hold.
+def check_no_nul(words: Vocabulary | RowNumbers) -> None:
+    """Check that Postgres can store every word as text.
 
     Raises:
-        InputError: A word has the character NUL in it.
+        InputError: A word contains the character NUL.
     """
     if isinstance(words, RowNumbers):
         return
@@ -55,7 +55,7 @@ def refuse_nul(words: Vocabulary | RowNumbers) -> None:
 
 
 def longest_word(words: Vocabulary) -> int:
-    """Bytes of the longest word."""
+    """Return the length of the longest word in bytes."""
     return int(np.diff(words.ends.astype(np.int64), prepend=0).max(initial=0))
 
 
@@ -77,19 +77,19 @@ def _fixed_parts(bits: BinaryVectors, rows: slice) -> NDArray[np.void]:
 
 
 def _text(words: Vocabulary, rows: slice) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The words of these rows as they lie in the vocabulary, and the bytes of each."""
+    """Return the text of these rows' words, and the bytes of each word."""
     first = int(words.ends[rows.start - 1]) if rows.start else 0
     ends = words.ends[rows].astype(np.int64)
     sizes = np.diff(ends, prepend=first)
     if (sizes < 0).any() or ends[-1] > len(words.text):
-        raise FormatError("damaged: the words' ends do not fit their text")
+        raise FormatError("damaged: the words' offsets do not match their text")
     return words.text[first : int(ends[-1])], sizes
 
 
 def _interleave(
     heads: NDArray[np.void], text: NDArray[np.uint8], sizes: NDArray[np.int64]
 ) -> bytes:
-    """Each row's fixed part followed by its word."""
+    """Put each row's word after its fixed part."""
     runs = np.stack([np.full_like(sizes, heads.itemsize), sizes], axis=1).ravel()
     is_word = np.repeat(np.tile([False, True], len(sizes)), runs)
     rows = np.empty(len(is_word), dtype=np.uint8)

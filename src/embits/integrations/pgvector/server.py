@@ -1,4 +1,4 @@
-"""The ways of Postgres: addresses, names, errors in one line, and what a table of ours says."""
+"""Connections to Postgres: addresses, table names, one-line errors, and our tables' comments."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from embits.integrations.pgvector.psycopg import (
     tuple_row,
 )
 
-_LONGEST_NAME = 63  # bytes; Postgres would cut a longer one without an error
+MAX_NAME_BYTES = 63  # Postgres truncates longer names without an error
 _DOT = re.compile(r'\.(?=(?:[^"]*"[^"]*")*[^"]*$)')  # outside double quotes
 
 
 class Table(NamedTuple):
-    """A table's name, as it is written and not folded to lower case.
+    """A table's name, as written: it is not folded to lower case.
 
     Example:
         >>> Table.parse("app.words"), Table.parse('"a.b"')
@@ -35,10 +35,10 @@ class Table(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """`name` or `schema.name`; a part that holds a dot stands in double quotes.
+        """Parse `name` or `schema.name`; double quotes enclose a part that contains a dot.
 
         Raises:
-            InputError: It is no name that Postgres can hold.
+            InputError: It is not a valid name.
         """
         parts = [
             part[1:-1].replace('""', '"') if re.fullmatch('"(?:[^"]|"")*"', part) else part
@@ -47,8 +47,8 @@ class Table(NamedTuple):
         if len(parts) > 2 or not all(parts) or "\0" in text:
             raise InputError(f"the table is {text!r}, expected a name or schema.name")
         for part in parts:
-            if len(part.encode()) > _LONGEST_NAME:
-                raise InputError(f"{part!r} is longer than Postgres' {_LONGEST_NAME} bytes")
+            if len(part.encode()) > MAX_NAME_BYTES:
+                raise InputError(f"{part!r} is longer than Postgres' {MAX_NAME_BYTES} bytes")
         return cls(None, parts[0]) if len(parts) == 1 else cls(parts[0], parts[1])
 
     @property
@@ -60,19 +60,19 @@ class Table(NamedTuple):
         return f"{self.schema}.{self.name}" if self.schema else self.name
 
 
-class Noted(NamedTuple):
-    """What `export` noted of a table in its comment, and the table's place and schema."""
+class Description(NamedTuple):
+    """The facts that `export` wrote in a table's comment, and the table's oid and schema."""
 
     oid: int
     schema: str
     facts: dict[str, Any]
 
 
-def noted(connection: Connection[Any], table: Table) -> Noted | None:
-    """What is noted of a table, or None where there is no such table.
+def read_description(connection: Connection[Any], table: Table) -> Description | None:
+    """Return the description of a table, or None if there is no such table.
 
     Raises:
-        InputError: There is one that `export` did not write.
+        InputError: `export` did not write the table.
     """
     row = fetch_one(
         connection,
@@ -85,17 +85,17 @@ def noted(connection: Connection[Any], table: Table) -> Noted | None:
     with contextlib.suppress(ValueError):
         facts = json.loads(row[2] or "")
         if isinstance(facts, dict) and {"embits", "bits", "words", "index"} <= facts.keys():
-            return Noted(row[0], row[1], facts)
+            return Description(row[0], row[1], facts)
     raise InputError(f"the table {table} is not one that embits wrote; choose another name")
 
 
-def expect_noted(connection: Connection[Any], table: Table) -> Noted:
-    """What is noted of a table.
+def expect_description(connection: Connection[Any], table: Table) -> Description:
+    """Return the description of a table.
 
     Raises:
-        InputError: There is none of this name, or `export` did not write it.
+        InputError: There is no such table, or `export` did not write it.
     """
-    found = noted(connection, table)
+    found = read_description(connection, table)
     if found is None:
         raise InputError(f"there is no table {table}; `embits export --to pgvector` writes one")
     return found
@@ -104,17 +104,17 @@ def expect_noted(connection: Connection[Any], table: Table) -> Noted:
 def fetch_one(
     connection: Connection[Any], query: Any, values: tuple[Any, ...] = ()
 ) -> tuple[Any, ...] | None:
-    """The first row as a tuple, whatever the connection makes of its rows."""
+    """Return the first row as a tuple, whatever the connection's row factory is."""
     with connection.cursor(row_factory=tuple_row) as cursor:
         return cursor.execute(query, values).fetchone()
 
 
 @contextlib.contextmanager
 def connected(address: str) -> Iterator[Connection[Any]]:
-    """A connection, committed at the end or rolled back; errors come in one line.
+    """Yield a connection, and commit or roll back at the end; errors are one line.
 
     Raises:
-        DatabaseError: The server cannot be reached, or said no.
+        DatabaseError: The server cannot be reached, or reports an error.
     """
     where = without_password(address)
     try:
@@ -129,11 +129,11 @@ def connected(address: str) -> Iterator[Connection[Any]]:
 
 
 def without_password(address: str) -> str:
-    """The address as it may be shown.
+    """Return the address without its password.
 
     Raises:
-        InputError: It cannot be understood, in words that do not repeat it: a password that is
-            not escaped ends up in any part of it.
+        InputError: The address is not valid. The message does not repeat it, as an unescaped
+            password may appear in any part of it.
 
     Example:
         >>> without_password("postgresql://me:secret@db.example:5433/app?sslmode=require")
@@ -146,13 +146,13 @@ def without_password(address: str) -> str:
     user, host, port, name = (parts.get(part, "") for part in ("user", "host", "port", "dbname"))
     if "@" in host + name or not re.fullmatch(r"[\d,]*", port):
         raise InputError(
-            "the address of the database cannot be understood; expected "
-            "postgresql://user:password@host:port/database, with % @ / : of a password escaped "
+            "the address of the database is not valid; expected "
+            "postgresql://user:password@host:port/database, with % @ / : in a password escaped "
             "(%25 %40 %2F %3A)"
         )
     port = f":{port}" if port else ""
     user = f"{user}@" if user else ""
-    if host.startswith("/"):  # a socket's folder
+    if host.startswith("/"):  # the folder of a socket
         return f"postgresql://{user}{port}/{name}?host={host}"
     return f"postgresql://{user}{host}{port}/{name}"
 

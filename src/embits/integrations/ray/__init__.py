@@ -1,33 +1,36 @@
-"""More than one machine: fit on a sample and encode with Ray Data.
+"""Fit and encode on several machines with Ray Data.
 
 `encode` reads Parquet from a folder or an object store, or takes any Ray Dataset, and writes a
-folder of codes that `embits.integrations.parquet_codes.read_codes` reads without Ray. The rows are
-those of the input, in its order, and each has the code that `Coder.transform` gives it.
+folder of Parquet files that `embits.load` opens without Ray. The rows keep their order, and each
+has the code that `Coder.transform` gives it.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from embits.arrays import Progress
 from embits.coders import Coder
 from embits.errors import InputError, MissingExtraError, ReadError
-from embits.integrations import Facts, Progress
+from embits.file.contents import read_coder
+from embits.integrations import Facts
 
 try:
-    import ray.data
+    import ray.data  # noqa: F401 - missing Ray is reported here, not in the modules below
 except ImportError as missing:
     raise MissingExtraError("encoding on several machines", "ray") from missing
 
 from embits.integrations.ray.failures import plain_errors
-from embits.integrations.ray.sources import Count, Source, StepMaker, Vectors, in_order
-from embits.integrations.ray.steps import Draw, Encode, OnBad, ShippedCoder
+from embits.integrations.ray.inputs import Input, RowCount, StepFactory, VectorSource, in_order
+from embits.integrations.ray.steps import Draw, Encode, OnBad, SharedCoder
 from embits.integrations.ray.target import PartWriter, Target, code_facts
 
-__all__ = ["encode", "fit", "map_codes"]
+__all__ = ["encode", "fit"]
 
 SAMPLE_ROWS = 100_000
 
@@ -35,53 +38,57 @@ AnyCoder = TypeVar("AnyCoder", bound=Coder)
 
 
 def encode(
-    vectors: Vectors,
+    vectors: VectorSource,
     coder: Coder | str | os.PathLike[str],
     target: str | os.PathLike[str],
     *,
     column: str | None = None,
+    ids: str | None = None,
     keep: Sequence[str] | None = None,
     on_bad: OnBad = "raise",
     workers: int | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Facts:
-    """Write the codes of vectors to a folder, with as many workers as the cluster has.
+    """Encode vectors with the workers of a cluster, and write a folder of codes.
 
     Args:
-        vectors: A Parquet file, a folder of them or its address in an object store (s3://, gs://,
-            as pyarrow has them), or a Ray Dataset.
+        vectors: A Parquet file, a folder of them, its address in an object store (s3://, gs://,
+            or another that pyarrow supports), or a Ray Dataset.
         coder: A fitted coder, or the path of an embits file that holds one.
-        target: The folder to write, here or in an object store. It appears when it is whole.
-        column: The column of vectors; None takes the only one of float lists there is.
-        keep: Columns to keep beside the codes; None keeps all but the vectors.
+        target: The folder to write, local or in an object store. It appears when it is complete.
+        column: The column of vectors; None takes the only column of float lists.
+        ids: A column of strings or whole numbers without repeats: the ids that `embits.load`
+            gives the rows. None numbers the rows.
+        keep: Columns to keep with the codes; None keeps all but the vectors. `ids` is always kept.
         on_bad: "raise" refuses nulls, NaN and vectors of another length; "skip" leaves such rows
             out and counts them.
-        workers: Tasks at a time; None is as many as there are processors.
-        overwrite: Replace what the folder holds.
-        progress: Called with (done, total) as pieces of files are written; a dataset has the
-            bars of Ray Data.
+        workers: Concurrent tasks; None is one per processor.
+        overwrite: Replace the contents of the folder.
+        progress: Called with (done, total) as pieces of files are written; for a dataset, Ray Data
+            shows its own progress bars.
 
     Returns:
-        What was written: rows, skipped, bits, method, parts, bytes.
+        What was written: target, bits, dims, method, writer, ids, rows, skipped, parts, bytes.
 
     Raises:
-        ReadError: There are no vectors, or a bad one: names the file, the column and the row.
-        InputError: An argument is wrong, or the target holds something already.
+        ReadError: There are no vectors, or one is bad: names the file, the column and the row.
+        InputError: An argument is wrong, or the target is not empty.
         ClusterError: The job failed for another reason.
     """
     coder = _loaded(coder)
+    kept = keep if keep is None or ids is None else list(dict.fromkeys([*keep, ids]))
     with plain_errors():
-        step = _encoding(coder, on_bad, mark=True)
-        source = Source.of(vectors, column, keep, step)
+        source = Input.of(vectors, column, kept, _encoding(coder, on_bad))
+        source.check_ids(ids)
         output = Target(target, overwrite=overwrite)
         try:
             writer = PartWriter(output.staging, code_facts(coder))
             written = sorted(source.write(writer, workers, progress), key=lambda part: part.number)
-            facts = code_facts(coder)
+            facts = code_facts(coder) | {"ids": ids}
             facts |= {"rows": sum(p.rows for p in written), "skipped": sum(p.bad for p in written)}
             names = output.commit([part for part in written if part.rows], coder, facts)
-        except BaseException:  # Ctrl-C too: nothing half-written stays behind
+        except BaseException:  # also Ctrl-C: leave nothing half-written
             output.discard()
             raise
     size = sum(
@@ -90,35 +97,8 @@ def encode(
     return {"target": output.address} | facts | {"parts": len(names), "bytes": size}
 
 
-def map_codes(
-    vectors: Vectors,
-    coder: Coder | str | os.PathLike[str],
-    *,
-    column: str | None = None,
-    keep: Sequence[str] | None = None,
-    on_bad: OnBad = "raise",
-    workers: int | None = None,
-) -> ray.data.Dataset:
-    """The Ray Dataset of codes, for whoever goes on in Ray; nothing runs until it is used.
-
-    Args:
-        vectors: As for `encode`, and so are the others.
-        coder: A fitted coder, or the path of an embits file that holds one.
-        column: The column of vectors.
-        keep: Columns to keep.
-        on_bad: "raise", or "skip" to leave bad rows out.
-        workers: Tasks at a time.
-
-    Returns:
-        The kept columns, and `code` as binary of fixed size.
-    """
-    with plain_errors():
-        step = _encoding(_loaded(coder), on_bad)
-        return Source.of(vectors, column, keep, step).mapped(workers)
-
-
 def fit(
-    vectors: Vectors,
+    vectors: VectorSource,
     coder: AnyCoder,
     *,
     column: str | None = None,
@@ -126,21 +106,21 @@ def fit(
     seed: int = 0,
     on_bad: OnBad = "raise",
 ) -> AnyCoder:
-    """Fit a coder, here, on a sample of vectors drawn by the workers.
+    """Fit a coder in this process, on a sample of vectors that the workers draw.
 
-    The sample depends on the vectors and the seed, not on their order or the cluster. It comes
-    in a random order, so methods that take the first rows for frequent words find no such rows.
+    The sample depends on the vectors and the seed, not on their order or the cluster. It is in
+    random order: methods that expect frequent words first do not find them there.
 
     Args:
         vectors: As for `encode`.
         coder: The coder to fit.
         column: The column of vectors.
-        sample: Rows to fit on, at most.
+        sample: The largest number of rows to fit on.
         seed: Another seed draws other rows.
         on_bad: "raise", or "skip" to leave bad rows out.
 
     Returns:
-        The coder, fitted.
+        The fitted coder.
 
     Raises:
         ReadError: There are no vectors, or bad ones.
@@ -149,12 +129,12 @@ def fit(
     if sample < 1:
         raise InputError(f"sample is {sample!r}, expected 1 or more rows")
 
-    def draw(name: str, _: Sequence[str], count: Count) -> Draw:
-        # A few more than asked for, as the share of small hashes varies; the surplus goes below.
+    def draw(name: str, _: Sequence[str], count: RowCount) -> Draw:
+        # A few more rows, as the share of small hashes varies; the surplus is cut below.
         return Draw(name, (sample + 8 * sample**0.5 + 64) / max(count(), 1), seed, on_bad)
 
     with plain_errors():
-        source = Source.of(vectors, column, [], draw)
+        source = Input.of(vectors, column, [], draw)
         drawn = source.mapped(None)
         with in_order(drawn):
             batches = list(drawn.iter_batches(batch_size=None, batch_format="pyarrow"))
@@ -170,25 +150,19 @@ def fit(
         )
     order = np.argsort(np.array(hashes, dtype=np.uint64), kind="stable")[:sample]
     flat = np.frombuffer(b"".join(rows[row] for row in order), np.float32)
-    matrix = flat.reshape(len(order), different[0])
-    coder.fit(matrix)
+    coder.fit(flat.reshape(len(order), different[0]))
     return coder
-
-
-# -- the parts of it -----------------------------------------------------------------------------
 
 
 def _loaded(coder: Coder | str | os.PathLike[str]) -> Coder:
     if isinstance(coder, Coder):
         return coder
-    from embits.binary_vectors import load
-
-    return load(coder).coder
+    return read_coder(Path(coder))
 
 
-def _encoding(coder: Coder, on_bad: OnBad, *, mark: bool = False) -> StepMaker:
+def _encoding(coder: Coder, on_bad: OnBad) -> StepFactory:
     if on_bad not in ("raise", "skip"):
         raise InputError(f'on_bad is {on_bad!r}, expected "raise" or "skip"')
-    shipped = ShippedCoder(coder)
-    treatment: Any = "mark" if mark and on_bad == "skip" else on_bad
-    return lambda name, kept, _: Encode(shipped, name, kept, treatment)
+    shared = SharedCoder(coder)
+    treatment: Any = "mark" if on_bad == "skip" else on_bad
+    return lambda name, kept, _: Encode(shared, name, kept, treatment)

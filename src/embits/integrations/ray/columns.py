@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +12,13 @@ from embits.errors import ReadError
 
 
 @dataclass(frozen=True, eq=False)
-class Vectors:
-    """What a column holds.
+class VectorBatch:
+    """The vectors of a column.
 
     Attributes:
         matrix: The good rows, float32 (n, dims).
-        bad: Numbers of the other rows, ascending.
-        found: What is wrong with the first of them.
+        bad: Numbers of the bad rows, ascending.
+        found: What is wrong with the first bad row.
     """
 
     matrix: NDArray[np.float32]
@@ -28,10 +27,10 @@ class Vectors:
 
 
 def vector_column(schema: Any, column: str | None, where: str) -> str:
-    """The name of the column of vectors: the one asked for, or the only one there is.
+    """Return the name of the column of vectors: `column`, or the only one.
 
     Raises:
-        ReadError: It is not there, or no vectors; or it has to be named, as there are several.
+        ReadError: There is no such column, it holds no vectors, or there are several.
     """
     there = ", ".join(schema.names[:12])
     candidates = [field.name for field in schema if _value_type(field.type) is not None]
@@ -50,8 +49,8 @@ def vector_column(schema: Any, column: str | None, where: str) -> str:
     return column
 
 
-def vectors_in(column: Any, dims: int | None) -> Vectors:
-    """The vectors of a chunked column; `dims` None takes the length of the first."""
+def read_vectors(column: Any, dims: int | None) -> VectorBatch:
+    """Read the vectors of a chunked column; `dims` None takes the length of the first."""
     parts = [_storage(chunk) for chunk in column.chunks if len(chunk)]
     lengths = np.concatenate([_lengths(part) for part in parts]) if parts else np.empty(0, int)
     if dims is None:
@@ -61,7 +60,7 @@ def vectors_in(column: Any, dims: int | None) -> Vectors:
     values = [_values(part, lengths_right) for part, lengths_right in _split(parts, right)]
     flat = np.concatenate(values) if values else np.empty(0, np.float32)
     matrix = flat.reshape(-1, dims) if dims else flat.reshape(0, 0)
-    # One fast pass says whether there is anything to look for.
+    # One fast pass tells whether any number is not finite.
     finite: NDArray[np.bool_] = np.ones(len(matrix), bool)
     with np.errstate(over="ignore", invalid="ignore"):
         if not np.isfinite(matrix.sum()):
@@ -70,26 +69,44 @@ def vectors_in(column: Any, dims: int | None) -> Vectors:
     good[right] = finite
     bad = np.flatnonzero(~good)
     if len(bad) == 0:
-        return Vectors(matrix, bad)
+        return VectorBatch(matrix, bad)
     length = int(lengths[bad[0]])
     found = "a null" if length < 0 else f"{length} numbers" if length != dims else _NOT_FINITE
-    return Vectors(matrix[finite], bad, found)
+    return VectorBatch(matrix[finite], bad, found)
 
 
 _NOT_FINITE = "nan, inf or null among the numbers"
 
 
-def refusal(
-    where: str, column: str, found: str, dims: int | None, row: str, names: Sequence[str] = ()
-) -> ReadError:
-    """The one line that says which row is bad and what to do."""
+def bad_row_error(where: str, column: str, found: str, dims: int | None, row: str) -> ReadError:
+    """Return the error for a bad row."""
     expected = f"{dims} finite numbers" if dims else "finite numbers, as many in each row"
-    at = ", ".join([where, f"column {column!r}", row, *names])
-    return ReadError(f"{at}: found {found}, expected {expected} (or leave bad rows out: skip them)")
+    return ReadError(
+        f"{where}, column {column!r}, {row}: found {found}, expected {expected} "
+        "(or leave bad rows out: skip them)"
+    )
+
+
+def check_id_column(schema: Any, column: str, where: str) -> None:
+    """Check that a column can hold ids.
+
+    Raises:
+        ReadError: There is no such column, or it holds neither strings nor whole numbers.
+    """
+    from pyarrow import types
+
+    if column not in schema.names:
+        there = ", ".join(schema.names[:12])
+        raise ReadError(f"{where}: found columns {there}, expected one named {column!r}")
+    kind = schema.field(column).type
+    if not (types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind)):
+        raise ReadError(
+            f"{where}, column {column!r}: found {kind}, expected ids: strings or whole numbers"
+        )
 
 
 def _value_type(kind: Any) -> Any:
-    """The float type in a column of vectors; None when it is something else."""
+    """Return the float type of a column of vectors; None for another column."""
     import pyarrow as pa
     from pyarrow import types
 
@@ -100,14 +117,14 @@ def _value_type(kind: Any) -> Any:
 
 
 def _storage(chunk: Any) -> Any:
-    """The lists behind a tensor column of Ray or Arrow; anything else as it is."""
+    """Return the lists behind a tensor column of Ray or Arrow; other columns unchanged."""
     import pyarrow as pa
 
     return chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
 
 
 def _lengths(part: Any) -> NDArray[np.int64]:
-    """Numbers in each row; -1 for a null."""
+    """Return the length of each row; -1 for a null."""
     import pyarrow.compute as pc
 
     lengths = pc.list_value_length(part)
@@ -120,7 +137,7 @@ def _split(parts: list[Any], right: NDArray[np.bool_]) -> list[tuple[Any, NDArra
 
 
 def _values(part: Any, right: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """The numbers of the rows of the right length, one after the other; nulls as NaN."""
+    """Return the numbers of all rows of the right length in one array; nulls as NaN."""
     import pyarrow as pa
 
     if not right.all():

@@ -1,4 +1,4 @@
-"""What went wrong in a worker, as one of our errors and one line."""
+"""Errors of workers, as our own errors in one line."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ray.exceptions import RayError
 
 from embits import errors
 
-# Ray hands over the text of a worker's traceback; ours are in it as Python writes them.
+# Ray reports the text of a worker's traceback, in which Python prints our errors like this.
 _OURS = re.compile(r"^(?:.*? )?embits\.errors\.(\w+): (.+)$", re.MULTILINE)
 
 
 @contextlib.contextmanager
 def plain_errors() -> Iterator[None]:
-    """Raise what a worker raised, and anything else that Ray reports as ClusterError."""
+    """Raise the error that a worker raised, and Ray's own errors as ClusterError."""
     try:
         yield
     except RayError as error:
@@ -31,7 +31,7 @@ def plain_errors() -> Iterator[None]:
 
 
 def _remade(kind: type[errors.EmbitsError], message: str) -> errors.EmbitsError:
-    """The error of a worker; those that take more than a message as their base."""
+    """Build the error of a worker; the base class if it takes more than a message."""
     try:
         return kind(message)
     except TypeError:

@@ -1,7 +1,7 @@
-"""Parquet files cut into pieces of whole row groups: a piece is what one task reads.
+"""Parquet files in pieces of whole row groups: one task reads one piece.
 
-Ray Data has a reader of its own. This one knows the file and the row of every vector, so that a
-bad one can be named, and its pieces take about a second, be the files small or large.
+Ray Data has a reader of its own. This one knows the file and the row of every vector, so that
+errors can name a bad one, and its pieces take about a second each, for small and large files.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
 from embits.errors import ReadError
-from embits.integrations.parquet_codes import locate
+from embits.file.parquet_codes import locate
 
-LEAST_BYTES, MOST_BYTES = 64 << 20, 256 << 20  # of a piece: its floats, not its codes
-PIECES_PER_CPU = 8  # between the two: no worker waits long for the last one
+MIN_BYTES, MAX_BYTES = 64 << 20, 256 << 20  # of the floats of a piece
+PIECES_PER_CPU = 8  # within these limits; workers then finish at about the same time
 ROWS_AT_ONCE = 1 << 13
 _FOOTERS_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a batch of rows comes from."""
+class BatchLocation:
+    """The file that a batch of rows comes from, and the batch's first row in it."""
 
     file: str
     first_row: int
@@ -33,10 +33,7 @@ class Place:
 
 
 class Run(TypedDict):
-    """Row groups of a file, from the first to before the last, and the row they start at.
-
-    `piece` is the number of the piece that it is part of.
-    """
+    """The row groups `first` to `last - 1` of a file, which start at `row`; part of `piece`."""
 
     file: str
     first: int
@@ -47,7 +44,7 @@ class Run(TypedDict):
 
 COLUMNS: tuple[Literal["file", "first", "last", "row"], ...] = ("file", "first", "last", "row")
 
-Step = Callable[[Any, Place | None], Any]
+Step = Callable[[Any, BatchLocation | None], Any]
 
 
 @dataclass(frozen=True)
@@ -66,10 +63,10 @@ class ParquetFiles:
 
     @classmethod
     def under(cls, address: str | os.PathLike[str]) -> ParquetFiles:
-        """Look at the footers of all files.
+        """Read the footers of all files.
 
         Raises:
-            ReadError: There are none, or one is damaged, or they hold no rows.
+            ReadError: There are no files, one is damaged, or they hold no rows.
         """
         files, path = locate(address)
         paths = _parquet_paths(files, path, address)
@@ -83,13 +80,13 @@ class ParquetFiles:
 
     @property
     def n_rows(self) -> int:
-        """Rows of all files."""
+        """Return the number of rows in all files."""
         return sum(rows for groups in self.groups.values() for rows, _ in groups)
 
     def pieces(self, n_cpus: int) -> list[list[Run]]:
-        """Runs of row groups, about as many bytes in each piece, in the order of the rows."""
+        """Return pieces of about equal size, in row order."""
         total = sum(size for groups in self.groups.values() for _, size in groups)
-        wanted = min(MOST_BYTES, max(LEAST_BYTES, total // (PIECES_PER_CPU * n_cpus)))
+        wanted = min(MAX_BYTES, max(MIN_BYTES, total // (PIECES_PER_CPU * n_cpus)))
         pieces: list[list[Run]] = []
         room = 0
         for file, groups in self.groups.items():
@@ -107,8 +104,8 @@ class ParquetFiles:
         return pieces
 
 
-class OfPieces:
-    """Reads a piece in a worker and takes a step with each batch of its rows."""
+class PieceReader:
+    """Reads a piece in a worker and applies a step to each batch of its rows."""
 
     def __init__(self, address: str, columns: Sequence[str], step: Step) -> None:
         self.address = address
@@ -129,9 +126,9 @@ class OfPieces:
                     ROWS_AT_ONCE,
                     row_groups=list(range(first, last)),
                     columns=self.columns,
-                    use_threads=False,  # a task has one processor; there is a task for each
+                    use_threads=False,  # each task has one processor
                 ):
-                    yield self.step(pa.Table.from_batches([rows]), Place(name, done))
+                    yield self.step(pa.Table.from_batches([rows]), BatchLocation(name, done))
                     done += rows.num_rows
             except (pa.ArrowException, OSError) as error:
                 raise _damaged(name, error) from None

@@ -1,4 +1,4 @@
-"""A folder of codes that appears whole or not at all, on a disk or in an object store."""
+"""Atomic writing of a folder of codes, local or in an object store."""
 
 from __future__ import annotations
 
@@ -12,22 +12,20 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import numpy as np
 from ray.data import Datasink
 from ray.data.block import BlockAccessor
 
 from embits._version import __version__
-from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
 from embits.errors import ClusterError, InputError
-from embits.integrations.parquet_codes import CODE, CODER, FORMAT, MANIFEST, VERSION, locate
-from embits.integrations.ray.pieces import COLUMNS, OfPieces, Run
-from embits.words.vocabulary import RowNumbers
+from embits.file.contents import write_coder
+from embits.file.parquet_codes import CODE, CODER, FORMAT, MANIFEST, VERSION, locate
+from embits.integrations.ray.pieces import COLUMNS, PieceReader, Run
 
 
 @dataclass(frozen=True)
 class Part:
-    """A file that a worker has written: its place in the order of rows, and what went into it."""
+    """A file that a worker wrote: its number in row order, its rows, and the bad rows left out."""
 
     number: int
     file: str
@@ -36,9 +34,9 @@ class Part:
 
 
 class PartWriter:
-    """Writes tables of codes to a file, under a name that no other attempt has.
+    """Writes tables of codes to a file with a unique name.
 
-    A worker that is killed leaves a file that nobody lists; the attempt after it writes another.
+    A worker that is killed leaves a file that no manifest lists; the retry writes another.
     """
 
     def __init__(self, folder: str, facts: dict[str, Any]) -> None:
@@ -46,7 +44,7 @@ class PartWriter:
         self.facts = facts
 
     def write(self, tables: Iterable[Any], number: int) -> Part:
-        """In a worker: tables in the order of their rows, those without a code left out."""
+        """Write tables in row order, without rows that have no code. Runs in a worker."""
         import pyarrow.compute as pc
         import pyarrow.parquet as pq
 
@@ -57,7 +55,7 @@ class PartWriter:
         with contextlib.ExitStack() as opened:
             for table in tables:
                 if table.num_columns == 0:
-                    continue  # Ray's way to hand over no rows
+                    continue  # Ray's empty table
                 left_out = table.column(CODE).null_count
                 if left_out:
                     table = table.filter(pc.is_valid(table.column(CODE)))
@@ -66,41 +64,43 @@ class PartWriter:
                 if writer is None:
                     schema = table.schema.with_metadata({"embits": json.dumps(self.facts)})
                     path = f"{folder}/{name}"
-                    writer = opened.enter_context(pq.ParquetWriter(path, schema, filesystem=files))
+                    writer = opened.enter_context(
+                        pq.ParquetWriter(path, schema, filesystem=files, write_page_checksum=True)
+                    )
                 writer.write_table(table.cast(schema))
         if writer is not None:
             _flush_to_disk(files, f"{folder}/{name}")
         return Part(number, name, rows, bad)
 
 
-def write_piece(coded: OfPieces, writer: PartWriter, piece: list[Run]) -> Part:
-    """In a worker: reads a piece, encodes it and writes its codes."""
+def write_piece(coded: PieceReader, writer: PartWriter, piece: list[Run]) -> Part:
+    """Read a piece, encode it and write its codes. Runs in a worker."""
     columns: dict[str, Any] = {key: [run[key] for run in piece] for key in COLUMNS}
     return writer.write(coded(columns), piece[0]["piece"])
 
 
 class CodeSink(Datasink):  # type: ignore[misc]
-    """Writes the codes of each task of a dataset, and collects what was written."""
+    """Writes the codes of each task of a dataset, and collects the parts."""
 
     def __init__(self, writer: PartWriter) -> None:
         self.writer = writer
         self.parts: list[Part] = []
 
     def write(self, blocks: Iterable[Any], ctx: Any) -> Part:
-        """In a worker: one task's blocks to one file."""
+        """Write one task's blocks to one file. Runs in a worker."""
         tables = (BlockAccessor.for_block(block).to_arrow() for block in blocks)
         return self.writer.write(tables, ctx.task_idx)
 
     def on_write_complete(self, write_result: Any) -> None:
-        """On the driver: the parts of all tasks, each once."""
+        """Collect the parts of all tasks, each once. Runs on the driver."""
         self.parts = write_result.write_returns
 
 
 class Target:
-    """The folder to be written. Parts are staged beside it, or under it in an object store.
+    """The folder to write. Parts are staged in a sibling folder, or in it in an object store.
 
     Raises:
-        InputError: The folder holds something already, and is not to be replaced.
+        InputError: The folder is not empty, and `overwrite` is false.
     """
 
     def __init__(self, address: str | os.PathLike[str], *, overwrite: bool) -> None:
@@ -117,7 +117,7 @@ class Target:
         )
         if there and not overwrite:
             raise InputError(
-                f"{address}: holds {len(there)} files already: overwrite it, or name another folder"
+                f"{address}: holds {len(there)} files already: name another folder, or overwrite it"
             )
         parent, _, name = self.path.rpartition("/")
         token = uuid4().hex[:12]
@@ -128,17 +128,17 @@ class Target:
 
     @property
     def staging(self) -> str:
-        """The address of the folder that workers write to."""
+        """Return the address of the folder that workers write to."""
         if self.is_local:
             return self._staging_path
         address, mark, options = self.address.partition("?")  # such as endpoint_override=…
         return f"{address.rstrip('/')}/{self._staging_path.rpartition('/')[2]}{mark}{options}"
 
     def commit(self, parts: list[Part], coder: Coder, facts: dict[str, Any]) -> list[str]:
-        """Put the parts in order and give the folder its name; the manifest comes last.
+        """Rename the parts in order, write the manifest last, and put the folder in place.
 
         Raises:
-            ClusterError: A worker's file is not there: the folder is not shared by the machines.
+            ClusterError: A worker's file is missing: the machines do not share the folder.
         """
         self._check(parts)
         names = [f"part-{number:05d}.parquet" for number in range(len(parts))]
@@ -161,7 +161,7 @@ class Target:
         return names
 
     def discard(self) -> None:
-        """Remove what was staged."""
+        """Remove the staging folder."""
         with contextlib.suppress(OSError):
             self.files.delete_dir(self._staging_path)
 
@@ -173,12 +173,12 @@ class Target:
         missing = [part for part in parts if part.file not in there]
         if missing:
             raise ClusterError(
-                f"{self.address}: {len(missing)} of {len(parts)} parts are not there: workers on "
-                "other machines write to a folder that all share, or to an object store"
+                f"{self.address}: {len(missing)} of {len(parts)} parts are missing: workers on "
+                "other machines must write to a shared folder or an object store"
             )
 
     def _remove_strays(self, wanted: set[str]) -> None:
-        """Files of tasks that were killed and tried again."""
+        """Remove files of tasks that were killed and retried."""
         from pyarrow import fs
 
         for info in self.files.get_file_info(fs.FileSelector(self._staging_path)):
@@ -186,7 +186,7 @@ class Target:
                 self.files.delete_file(info.path)
 
     def _remove_old(self) -> None:
-        """In an object store: the manifest first, so that what goes is seen as unfinished."""
+        """In an object store, remove the manifest first: the folder is then unfinished."""
         from pyarrow import fs
 
         selector = fs.FileSelector(self.path, allow_not_found=True)
@@ -210,7 +210,7 @@ class Target:
 
 
 def code_facts(coder: Coder) -> dict[str, Any]:
-    """What is said of codes in the schema of every part and in the manifest."""
+    """Return the facts for the schema of every part and for the manifest."""
     return {
         "bits": coder.n_bits_,
         "dims": coder.n_features_in_,
@@ -220,16 +220,15 @@ def code_facts(coder: Coder) -> dict[str, Any]:
 
 
 def _coder_file(coder: Coder) -> bytes:
-    """An embits file with the coder and no codes."""
-    codes = np.empty((0, coder.n_bytes_), dtype=np.uint8)
+    """Return an embits file with the coder and no codes."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, CODER)
-        BinaryVectors(RowNumbers(0), codes, coder).save(path)
+        write_coder(path, coder)
         return path.read_bytes()
 
 
 def _flush_to_disk(files: Any, path: str) -> None:
-    """A file that is renamed must be on the disk before; an object store sees to it itself."""
+    """Flush a local file before it is renamed; an object store needs no flush."""
     if files.type_name == "local":
         handle = os.open(path, os.O_RDONLY)
         try:

@@ -1,0 +1,126 @@
+"""The results pages: figures from docs/results/scores.json, and new pages from a run.
+
+    python docs/figures/results.py
+    python docs/figures/results.py --run REPORT --name glove-840B-300d
+
+REPORT is a folder that `embits compare --report` wrote. Its page becomes docs/results/NAME.md, the
+scores that figures and the README show go to scores.json, and the figures are drawn again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from style import LIGHT, ROOT, WIDTHS, bytes_axis, save
+
+RESULTS = ROOT / "docs" / "results"
+SCORES = RESULTS / "scores.json"
+PICTURE = "queen"  # the one word whose bits a page shows
+METHODS = {
+    "near-lossless": ("NearLossless", LIGHT.one, "-", "o"),
+    "paper": ("paper", LIGHT.blue, "-", "s"),
+    "itq": ("ITQ", LIGHT.green, "--", "^"),
+    "sparse": ("sparse", LIGHT.ochre, "-.", "P"),
+    "lsh": ("LSH", LIGHT.grey, ":", "v"),
+    "sign": ("sign", LIGHT.pink, "", "D"),
+}
+SIMILARITY = {
+    "similarity": "bits: share that agree",
+    "rebuilt_similarity": "floats rebuilt from the bits: cosine",
+}
+NEIGHBORS = {"recall_at_10": "bits against bits", "asymmetric_recall_at_10": "float query"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--run", type=Path, help="a folder of `embits compare --report`")
+    parser.add_argument("--name", help="name of its page")
+    args = parser.parse_args()
+    if args.run:
+        take_over(args.run, args.name)
+    for name, scores in json.loads(SCORES.read_text()).items():
+        draw(f"{name}-similarity", scores, SIMILARITY, "Spearman × 100, mean of five sets")
+        draw(f"{name}-neighbors", scores, NEIGHBORS, "recall@10, %")
+
+
+def take_over(run: Path, name: str) -> None:
+    """The page of a run, its one picture of bits, and its scores."""
+    page = (run / "report.md").read_text(encoding="utf-8")
+    page = re.sub(rf"!\[(?!{PICTURE})[^\]]*\]\(figures/bits-.*\)\n\n.*\n*", "", page)
+    page = page.replace(f"figures/bits-{PICTURE}.png", f"{name}-bits.png")
+    page = re.sub(r"\(figures/(similarity|neighbors)\.png\)", rf"({name}-\1.svg)", page)
+    (RESULTS / f"{name}.md").write_text(page.rstrip() + "\n", encoding="utf-8")
+    shutil.copy(run / "figures" / f"bits-{PICTURE}.png", RESULTS / f"{name}-bits.png")
+    scores = json.loads(SCORES.read_text()) if SCORES.exists() else {}
+    scores[name] = scores_of(json.loads((run / "results.json").read_text())["results"])
+    SCORES.write_text(json.dumps(scores, indent=1, sort_keys=True) + "\n")
+
+
+def scores_of(entries: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the figures and the README need: {method: {bits: {score: value}}}, × 100."""
+    methods: dict[str, Any] = {}
+    for entry in entries:
+        found = {"similarity": entry["similarity"]["fisher_mean"]}
+        if "neighbors" in entry:
+            found |= {measure: entry["neighbors"][measure] for measure in NEIGHBORS}
+            found["rebuilt_similarity"] = entry["reconstruction"]["similarity"]["fisher_mean"]
+        cell = {measure: round(100 * value, 3) for measure, value in found.items()}
+        methods.setdefault(entry["method"], {})[str(entry["bits"])] = cell
+    return methods
+
+
+def draw(name: str, scores: dict[str, Any], measures: dict[str, str], label: str) -> None:
+    """One panel for each measure, one line for each method, against the bits of a code."""
+    figure, panels = plt.subplots(1, 2, figsize=(9.6, 3.7), sharey=True)
+    figure.subplots_adjust(wspace=0.3)
+    ends = [curves(axes, scores, measure) for axes, measure in zip(panels, measures, strict=True)]
+    for axes, names, (measure, title) in zip(panels, ends, measures.items(), strict=True):
+        label_ends(axes, names)
+        axes.set_title(title)
+        axes.set_xlabel("bits")
+        bytes_axis(axes, WIDTHS)
+        axes.set_xlim(56, 560)
+        if "similarity" in measure:
+            raw = next(iter(scores["raw"].values()))["similarity"]
+            axes.axhline(raw, color=LIGHT.soft, lw=0.8, ls=(0, (4, 3)))
+            axes.text(64, raw + 0.5, f"floats {raw:.1f}", color=LIGHT.soft, fontsize=8.5)
+    panels[0].set_ylabel(label)
+    save(figure, name, RESULTS)
+
+
+def curves(axes: Axes, scores: dict[str, Any], measure: str) -> list[tuple[float, str, str]]:
+    """Draw each method's line; returns where it ends, its name and its colour."""
+    ends: list[tuple[float, str, str]] = []
+    for method, (title, colour, line, marker) in METHODS.items():
+        if method not in scores:
+            continue
+        points = sorted((int(bits), cell[measure]) for bits, cell in scores[method].items())
+        bits, values = zip(*points, strict=True)
+        axes.plot(bits, values, line, marker=marker, color=colour, ms=5, lw=1.8)
+        if len(points) > 1:
+            ends.append((values[-1], title, colour))
+        else:
+            axes.annotate(f"{title} {bits[0]}", (bits[0], values[0]), xytext=(6, -12), color=colour,
+                          textcoords="offset points", fontsize=8.5)  # fmt: skip
+    return sorted(ends)
+
+
+def label_ends(axes: Axes, ends: list[tuple[float, str, str]]) -> None:
+    """Names at the right ends of the lines, moved apart where they would overlap."""
+    low, high = axes.get_ylim()
+    gap, place = (high - low) / 16, low
+    for value, title, colour in ends:
+        place = max(value, place + gap)
+        axes.annotate(title, (512, place), xytext=(10, 0), color=colour, va="center",
+                      textcoords="offset points", annotation_clip=False)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

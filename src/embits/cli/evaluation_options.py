@@ -1,0 +1,43 @@
+"""Options of the verbs that score codes: `evaluate` and `compare`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from embits.cli.options import FOLDER, Command
+from embits.evaluation.data.folder import DataFolder
+from embits.evaluation.evaluator import DATA_TASKS, TASKS
+
+DEFAULT_TASKS = ",".join(TASKS[:5])
+
+data_option = click.option(
+    "--data", type=FOLDER, metavar="DIR", help="Folder of data sets [default: $EMBITS_DATA]."
+)
+
+
+def tasks_option(default: str = DEFAULT_TASKS) -> Callable[[Command], Command]:
+    """The option --tasks NAME,..., as a tuple of names."""
+    help = f"Tasks to run, or all: {', '.join(TASKS)}."
+    return click.option(
+        "--tasks", default=default, callback=_task_names, metavar="TASK,...", help=help
+    )
+
+
+def _task_names(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]:
+    tasks = TASKS if value == "all" else tuple(filter(None, value.replace(" ", "").split(",")))
+    unknown = [task for task in tasks if task not in TASKS]
+    if unknown or not tasks:
+        raise click.BadParameter(f"{value!r}: expected some of {', '.join(TASKS)}, or all")
+    return tasks
+
+
+def data_folder(path: Path | None, tasks: tuple[str, ...]) -> DataFolder | None:
+    """The folder of data sets if one of the tasks reads it, else None.
+
+    Raises:
+        InputError: A task needs the folder, and it is not given or does not exist.
+    """
+    return DataFolder.at(path) if DATA_TASKS & set(tasks) else None

@@ -1,0 +1,49 @@
+"""Queries and results that the database integrations share."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.bits import has_padding_bits, packed_width
+from embits.coders import Coder
+from embits.errors import InputError
+from embits.search.arguments import packed_queries
+
+Query: TypeAlias = str | int | NDArray[Any]
+
+
+class Neighbor(NamedTuple):
+    """A row that a search found, and its Hamming distance to the query."""
+
+    word: str
+    distance: int
+    row: int
+
+
+def query_code(query: Any, n_bits: int, coder: Coder | None) -> NDArray[np.uint8]:
+    """Return the packed code of a query that is a code, or a float vector with its coder.
+
+    Raises:
+        InputError: It is neither, or its width is not `n_bits`.
+    """
+    query = np.asarray(query)
+    if query.ndim != 1:
+        raise InputError(f"the query has {query.ndim} dimensions, expected a single code or vector")
+    if query.dtype != np.uint8:
+        if coder is None:
+            raise InputError("the query is a float vector: pass the coder that made the codes too")
+        query = coder.encode(query[np.newaxis])[0]
+        if coder.n_bits_ != n_bits:
+            raise InputError(f"the coder makes {coder.n_bits_} bits, the table holds {n_bits}")
+    code = packed_queries(query, packed_width(n_bits))
+    if has_padding_bits(code, n_bits):
+        raise InputError(f"the query has bits set after its {n_bits} bits")
+    return code
+
+
+def other_cases(word: str) -> list[str]:
+    """Return the other letter cases in which an unknown word may be stored."""
+    return sorted({word.lower(), word.upper(), word.capitalize(), word.title()} - {word})

@@ -1,0 +1,105 @@
+"""Codes in a single SQLite file, searched by sqlite-vec.
+
+The file has three tables: `codes`, a vec0 table of `id` (the row number) and `code`; `words` with
+`id` and `word`, left out if the rows have no words; and `embits`, which describes the codes.
+
+sqlite-vec stores the first bit of a byte lowest, embits highest, and sqlite-vec's widths are
+multiples of 8. The bits of each byte are reversed on the way in and out, and narrower codes are
+padded with zeros.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from pathlib import Path
+from typing import Any
+
+from embits._version import __version__
+from embits.arrays import Progress
+from embits.binary_vectors import BinaryVectors
+from embits.errors import InputError
+from embits.file.atomic import atomic_write
+from embits.integrations import Facts
+from embits.integrations.sqlite.database import (
+    APPLICATION,
+    MAX_BITS,
+    check_replaceable,
+    connect,
+    engine,
+    open_database,
+    to_blob,
+)
+from embits.integrations.sqlite.queries import nearest, read
+from embits.words.vocabulary import Vocabulary
+
+__all__ = ["connect", "export", "nearest", "read", "to_blob"]
+
+_BLOCK_ROWS = 10_000
+
+
+def export(bits: BinaryVectors, target: str, *, progress: Progress | None = None) -> Facts:
+    """Write a database, atomically.
+
+    Args:
+        bits: What to write.
+        target: The file. A database that an export wrote is replaced, any other is refused.
+        progress: Called with (done, total) as rows are written.
+
+    Raises:
+        InputError: The codes are too wide, or the file is not ours or is in use.
+        MissingExtraError: sqlite-vec is not installed.
+        OSError: The file could not be written; an older file is unchanged.
+    """
+    path = Path(target)
+    if bits.n_bits > MAX_BITS:
+        raise InputError(
+            f"sqlite-vec holds at most {MAX_BITS:,} bits, the codes have {bits.n_bits:,}"
+        )
+    check_replaceable(path)
+    with atomic_write(path) as file:
+        try:
+            # The file is temporary until it is renamed: no journal and no locks are needed.
+            connection = open_database(Path(file.name), "rw&nolock=1")
+            with contextlib.closing(connection):
+                connection.execute("pragma journal_mode = off")
+                connection.execute("pragma synchronous = off")
+                connection.execute("begin")
+                _write(connection, bits, progress)
+                connection.execute("commit")
+        except engine().Error as error:
+            raise OSError(errno.EIO, str(error), str(path)) from None
+    return {"bytes": path.stat().st_size}
+
+
+def _write(connection: Any, bits: BinaryVectors, progress: Progress | None) -> None:
+    width = bits.codes.shape[1]
+    connection.execute(f"pragma application_id = {APPLICATION}")
+    connection.execute("create table embits (name text primary key, value) without rowid")
+    facts = {
+        "version": __version__,
+        "rows": len(bits),
+        "bits": bits.n_bits,
+        "dims": bits.dims,
+        "method": bits.coder.method,
+        "words": int(isinstance(bits.words, Vocabulary)),
+    }
+    connection.executemany("insert into embits values (?, ?)", list(facts.items()))
+    connection.execute(
+        f"create virtual table codes using vec0(id integer primary key, code bit[{8 * width}])"
+    )
+    if facts["words"]:
+        connection.execute("create table words (id integer primary key, word text not null)")
+    for start in range(0, len(bits), _BLOCK_ROWS):
+        rows = range(start, min(start + _BLOCK_ROWS, len(bits)))
+        blob = to_blob(bits.codes[start : rows.stop])
+        codes = (blob[at : at + width] for at in range(0, len(blob), width))
+        insert = "insert into codes (id, code) values (?, vec_bit(?))"
+        connection.executemany(insert, zip(rows, codes, strict=True))
+        if facts["words"]:
+            words = zip(rows, bits.words[start : rows.stop], strict=True)
+            connection.executemany("insert into words values (?, ?)", words)
+        if progress is not None:
+            progress(rows.stop, len(bits))
+    if facts["words"]:
+        connection.execute("create unique index words_by_word on words (word)")

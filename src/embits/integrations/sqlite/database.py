@@ -1,0 +1,115 @@
+"""SQLite with sqlite-vec: opening databases, recognizing ours, and the order of bits."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.errors import FormatError, InputError, MissingExtraError
+
+APPLICATION = 0x656D6274  # "embt", the application id in the header of our databases
+MAX_BITS = 8192  # sqlite-vec's limit
+
+
+def connect(path: str | os.PathLike[str]) -> Any:
+    """Open a database that `export` wrote, read-only, with sqlite-vec loaded.
+
+    Returns:
+        A connection of the standard `sqlite3`, or of `apsw` where Python's own cannot load
+        extensions. Both have `execute`.
+
+    Raises:
+        FormatError: `export` did not write it.
+        OSError: There is no such file, or it cannot be read.
+    """
+    path = Path(path)
+    with path.open("rb"):  # SQLite's own message does not give the reason
+        pass
+    if not is_ours(path):
+        raise FormatError(f"{path}: not a database that embits wrote")
+    try:
+        return open_database(path, "ro")
+    except engine().Error as error:
+        raise FormatError(f"{path}: {error}") from None
+
+
+def open_database(path: Path, mode: str) -> Any:
+    """Open a connection with sqlite-vec loaded and an untrusted schema.
+
+    Raises:
+        MissingExtraError: sqlite-vec is not installed, or no SQLite can load it.
+    """
+    try:
+        import sqlite_vec
+    except ImportError:
+        raise MissingExtraError("searching codes in SQLite", "sqlite") from None
+    library = engine()
+    address = f"file:{quote(str(path.resolve()))}?mode={mode}"
+    if library.__name__ == "apsw":
+        flags = library.SQLITE_OPEN_URI | library.SQLITE_OPEN_READWRITE
+        connection = library.Connection(address, flags=flags)
+    else:
+        connection = library.connect(address, uri=True, isolation_level=None)
+    connection.enable_load_extension(True)
+    sqlite_vec.load(connection)
+    connection.enable_load_extension(False)
+    connection.execute("pragma trusted_schema = off")
+    return connection
+
+
+def engine() -> Any:
+    """Return Python's sqlite3 if it can load extensions, else apsw."""
+    try:
+        import sqlite3
+
+        if hasattr(sqlite3.Connection, "enable_load_extension"):
+            return sqlite3
+    except ImportError:  # Python may be built without it
+        pass
+    try:
+        import apsw
+    except ImportError:
+        raise MissingExtraError("SQLite with extensions", "sqlite") from None
+    return apsw
+
+
+def is_ours(path: Path) -> bool:
+    """Return whether `export` wrote this file."""
+    with path.open("rb") as file:
+        header = file.read(100)
+    is_sqlite = header[:16] == b"SQLite format 3\0"
+    return is_sqlite and header[68:72] == APPLICATION.to_bytes(4, "big")
+
+
+def check_replaceable(path: Path) -> None:
+    """Check that an export may write to this path.
+
+    Raises:
+        InputError: The file there was not written by `export`, or is in use.
+    """
+    if path.is_file() and path.stat().st_size and not is_ours(path):
+        raise InputError(f"{path} exists and is not a database that embits wrote")
+    for suffix in ("-journal", "-wal"):
+        if Path(f"{path}{suffix}").exists():
+            raise InputError(f"{path} is in use: {path.name}{suffix} exists")
+
+
+def to_blob(code: NDArray[np.uint8]) -> bytes:
+    """Return a packed code as the bytes that `vec_bit(?)` takes.
+
+    Example:
+        >>> import numpy as np
+        >>> to_blob(np.packbits([1, 0, 0, 0, 0, 0, 0, 0])).hex()
+        '01'
+    """
+    return reverse_bits(np.asarray(code, dtype=np.uint8)).tobytes()
+
+
+def reverse_bits(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Reverse the order of the bits in each byte."""
+    return np.packbits(np.unpackbits(codes, axis=-1), axis=-1, bitorder="little")

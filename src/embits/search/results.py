@@ -1,0 +1,47 @@
+"""What a search returns: named pairs, whose first field says what the values are."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class DistanceResult(NamedTuple):
+    """Rows by Hamming distance, nearest first. The smallest distance is the best.
+
+    Attributes:
+        distances: Bits that differ, int32 of shape (q, k), or (k,) for a single query.
+        rows: Row numbers, int64 of the same shape. Ties are in row order.
+    """
+
+    distances: NDArray[np.int32]
+    rows: NDArray[np.int64]
+
+
+class ScoreResult(NamedTuple):
+    """Rows by the score of a float query against bits. The largest score is the best.
+
+    Attributes:
+        scores: float32 of shape (q, k), or (k,) for a single query, best first.
+        rows: Row numbers, int64 of the same shape. Ties are in row order.
+    """
+
+    scores: NDArray[np.float32]
+    rows: NDArray[np.int64]
+
+
+class CosineResult(NamedTuple):
+    """Rows by cosine to the original float vectors. The largest cosine is the best.
+
+    Attributes:
+        cosines: float32 of shape (q, k), or (k,) for a single query, best first.
+        rows: Row numbers, int64 of the same shape. Ties are in row order.
+    """
+
+    cosines: NDArray[np.float32]
+    rows: NDArray[np.int64]
+
+
+SearchResult: TypeAlias = DistanceResult | ScoreResult | CosineResult

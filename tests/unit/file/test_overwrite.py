@@ -1,0 +1,56 @@
+"""What a new file may replace."""
+
+import numpy as np
+import pytest
+
+import embits
+from embits.file.overwrite import check_target, is_embits_file
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "bits.safetensors"
+    embits.binarize(np.eye(8), n_bits=16, method="lsh").save(path)
+    return path
+
+
+def test_a_file_that_embits_wrote_or_an_empty_one_may_be_replaced(saved, tmp_path):
+    (tmp_path / "empty").touch()
+    assert is_embits_file(saved)
+    for target in (saved, tmp_path / "empty", tmp_path / "new"):
+        check_target(target)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"notes", b"\x00" * 100, b"\x02\x00\x00\x00\x00\x00\x00\x00{}", b"\xff" * 9],
+)
+def test_a_foreign_file_needs_overwrite(content, tmp_path):
+    path = tmp_path / "notes.md"
+    path.write_bytes(content)
+    with pytest.raises(embits.InputError, match="embits did not write it") as refused:
+        check_target(path)
+    assert "\n" not in str(refused.value)
+    check_target(path, overwrite=True)
+
+
+def test_an_input_is_never_replaced(saved, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(saved)
+    for target in (saved, link):
+        with pytest.raises(embits.InputError, match="is an input"):
+            check_target(target, inputs=["gensim:x", saved], overwrite=True)
+
+
+def test_save_refuses_a_foreign_file_and_leaves_it_alone(saved, tmp_path):
+    floats = tmp_path / "news.npy"
+    np.save(floats, np.eye(3))
+    before = floats.read_bytes()
+    bits = embits.load(saved)
+    with pytest.raises(embits.InputError, match=r"news\.npy exists"):
+        bits.save(floats)
+    assert floats.read_bytes() == before
+    bits.save(floats, overwrite=True)
+    assert len(embits.load(floats)) == 8
+    bits.save(saved)  # its own file, which it maps
+    assert len(embits.load(saved)) == 8
