@@ -22,7 +22,8 @@ namespace {
 
 constexpr size_t kTaskRows = 48;          // rows of a product that are one task
 constexpr size_t kLeastWork = 2'500'000;  // multiplications of a step that are worth a thread
-constexpr int kSpins = 4'000;             // before a waiting thread lets others run
+constexpr int kSpins = 40'000;            // of a waiting thread, about 40 microseconds
+constexpr int kMaxLongWaits = 4;          // after so many, one thread goes on alone
 
 static_assert(kTaskRows % kTileRows == 0 && kTaskRows % kGroup == 0, "");
 static_assert(kTaskRows % kMaxLanes == 0, "a task of the Gram matrix starts at a whole vector");
@@ -81,7 +82,8 @@ class Training {
     double run();
 
    private:
-    void work();
+    void work(bool first);
+    void wait_for(size_t tasks);
     void run_task(size_t step, size_t number, float* scratch);
     void multiply_gram(size_t step, size_t block);
     void encode(size_t step, size_t block, float* scratch);
@@ -111,6 +113,7 @@ class Training {
     std::vector<double> losses;
 
     std::atomic<size_t> taken{0}, done{0};
+    std::atomic<int> long_waits{0};
 };
 
 Training::Training(const PaperModel& model, const float* X, const int64_t* order, size_t n,
@@ -156,7 +159,7 @@ double Training::run() {
 
     const size_t products = bits * dims * (batch_row + 2 * gram_size);
     const unsigned threads = worthwhile_threads(settings.threads, products, kLeastWork);
-    run_parts(threads, threads, [this](unsigned) { work(); });
+    run_parts(threads, threads, [this](unsigned part) { work(part == 0); });
 
     copy_rows(W[steps % 2].data(), stride, model.W, dims, bits, dims);
     copy_rows(velocity_W.data(), stride, model.velocity_W, dims, bits, dims);
@@ -169,23 +172,31 @@ double Training::run() {
 
 // Tasks are numbered in the order of their phases. A task waits until all of the phases before are
 // done; they were taken before it, so another thread runs them.
-void Training::work() {
+void Training::work(bool first) {
     std::vector<float> scratch(
         std::max(kTaskRows * batch_row, padded_bits * kBlockVectors * kernel.lanes));
     const size_t phases[] = {gram_tasks + encode_tasks, step_tasks - column_blocks};
-    while (true) {
+    while (first || long_waits.load(std::memory_order_relaxed) < kMaxLongWaits) {
         const size_t next = taken.fetch_add(1, std::memory_order_relaxed);
         const size_t step = next / step_tasks, number = next % step_tasks;
         if (step >= steps) return;
-        size_t first = 0;
-        for (const size_t phase : phases)
-            if (number >= phase) first = phase;
-        const size_t before = step * step_tasks + first;
-        for (int spins = 0; done.load(std::memory_order_acquire) < before; ++spins)
-            if (spins > kSpins) std::this_thread::yield();
+        size_t phase = 0;
+        for (const size_t start : phases)
+            if (number >= start) phase = start;
+        wait_for(step * step_tasks + phase);
         run_task(step, number, scratch.data());
         done.fetch_add(1, std::memory_order_acq_rel);
     }
+}
+
+// A thread that is not running holds up the others. Where that happens often, the cores are busy
+// with other work, and one thread is faster than several.
+void Training::wait_for(size_t tasks) {
+    for (int spins = 0; done.load(std::memory_order_acquire) < tasks; ++spins)
+        if (spins == kSpins)
+            ++long_waits;
+        else if (spins > kSpins)
+            std::this_thread::yield();
 }
 
 void Training::run_task(size_t step, size_t number, float* scratch) {

@@ -31,6 +31,7 @@ from embits.errors import (
     ReadError,
     ReadWarning,
     TrainingError,
+    TrainingWarning,
     UnknownWordError,
 )
 from embits.jobs import binarize
@@ -62,6 +63,7 @@ __all__ = [
     "SparseBits",
     "Subwords",
     "TrainingError",
+    "TrainingWarning",
     "UnknownWordError",
     "WordVectors",
     "__version__",

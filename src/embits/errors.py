@@ -35,6 +35,10 @@ class TrainingError(EmbitsError, ArithmeticError):
     """A coder could not learn from these vectors with these parameters."""
 
 
+class TrainingWarning(UserWarning):
+    """A coder was fitted, but its codes tell few of the vectors apart."""
+
+
 class DatabaseError(EmbitsError, RuntimeError):
     """A database could not be reached, or said no: its own words in one line, without secrets."""
 

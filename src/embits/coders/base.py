@@ -42,6 +42,8 @@ class Coder(Pretrained, ABC):
         method: The name on the command line and in the file.
         state_shapes: The learned arrays and their shapes in "bits", "dims", "dims+1", "any" or
             numbers; array `W` is the attribute `W_`.
+        state_defaults: Learned arrays that files of earlier versions lack, and the number that
+            fills them; an array of this number alone is not stored.
         n_features_in_: Dimensions of the vectors it was fitted on.
         n_bits_: Bits of its codes.
         feature_names_in_: Column names of the data frame it was fitted on, if it was one.
@@ -49,6 +51,7 @@ class Coder(Pretrained, ABC):
 
     method: ClassVar[str]
     state_shapes: ClassVar[Shapes]
+    state_defaults: ClassVar[Mapping[str, float]] = MappingProxyType({})
     n_features_in_: int
     n_bits_: int
     feature_names_in_: NDArray[np.object_]
@@ -134,6 +137,9 @@ class Coder(Pretrained, ABC):
         for name, array in state.items():
             if not _is_usual(array):
                 raise InputError(f"the coder's {name}_ has weights beyond {MAX_WEIGHT:g}, or NaN")
+        for name, default in self.state_defaults.items():
+            if (state[name] == default).all():
+                del state[name]
         return state
 
     @classmethod
@@ -158,6 +164,8 @@ class Coder(Pretrained, ABC):
         for name, shape in cls.state_shapes.items():
             array = state.get(name)
             wanted = tuple(sizes.get(str(size), size) for size in shape)
+            if array is None and name in cls.state_defaults:
+                array = np.full(cast("Any", wanted), cls.state_defaults[name], dtype=np.float32)
             if (
                 array is None
                 or array.dtype.kind != "f"

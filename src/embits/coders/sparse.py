@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from embits.arrays import Progress, as_float32, namespace, unit_rows
 from embits.coders.base import Shapes, check_n_bits
+from embits.coders.collapse import warn_if_collapsed
 from embits.coders.linear_decoder import LinearlyDecoded
 from embits.errors import InputError
 
@@ -104,6 +105,7 @@ class SparseBits(LinearlyDecoded):
             if progress is not None:
                 progress(step + 1, self.iterations)
         self._fit_decoder(sample)
+        warn_if_collapsed(self, sample)
         return self
 
     def rows_for_fit(self, n: int, dims: int) -> NDArray[np.int64]:
