@@ -250,7 +250,7 @@ void Training::load_batch(size_t step) {
     for (size_t row = 0; row < batch.rows; ++row) {
         const float* from = X + static_cast<size_t>(order[start + row]) * model.dims;
         for (size_t k = 0; k < model.dims; ++k) {
-            float value = from[k] * settings.scale;
+            float value = (from[k] - settings.mean[k]) * settings.scale;
             if (settings.clip) value = std::min(std::max(value, -1.0f), 1.0f);
             batch.x[row * stride + k] = batch.columns[k * batch_row + row] = value;
         }

@@ -16,8 +16,9 @@ struct PaperModel {
 struct PaperSettings {
     size_t batch_size;
     float learning_rate, momentum, lambda;
-    float scale;  // the input is multiplied by it
-    bool clip;    // and then clipped to [-1, 1]
+    const float* mean;  // (dims), subtracted from the input
+    float scale;        // the difference is multiplied by it
+    bool clip;          // and then clipped to [-1, 1]
     unsigned threads;
 };
 

@@ -29,6 +29,7 @@ def train_paper(
     learning_rate: float,
     momentum: float,
     lambda_reg: float,
+    mean: NDArray[np.float32],
     scale: float,
     clip: bool,
     threads: int,

@@ -10,9 +10,10 @@ The gradient goes through the decoder and the regularizer only (∂Φ/∂W = 0).
 with momentum. Where the paper gives no details: the loss is summed over a batch, rows are shuffled
 in every epoch, W starts from a normal distribution and c from zero.
 
-One thing is added. The model was made for values of the size of GloVe's; vectors with smaller
-values, such as unit vectors, are multiplied by a power of two first, and divided by it again after
-decoding. Without this, W x is so small beside the regularizer that most codes become alike.
+One thing is added. The model was made for values of the size of GloVe's. Vectors with smaller
+values, such as unit vectors, are centered and multiplied by a power of two first; decoding undoes
+both. Without this, the regularizer outweighs the reconstruction, and where the vectors have a large
+mean in common, most of them get the same code.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from embits.coders.linear_encoder import LinearlyEncoded
 from embits.errors import FormatError, InputError, TrainingError
 
 USUAL_SIZE = 0.4  # root mean square of the values of GloVe
-SCALE_ROWS = 10_000  # rows that the scale is chosen by
+MAX_SCALE_LOG2 = 30  # of equal rows, only rounding errors are left by the centering
+SAMPLE_ROWS = 10_000  # rows that the mean and the scale are taken from
 STEPS_AT_ONCE = 1_024  # between two of them, a fit can be interrupted
 
 
@@ -53,8 +55,10 @@ class PaperAutoencoder(LinearlyEncoded):
     Attributes:
         W_: Shape (n_bits, dims), float32.
         c_: Shape (dims,), float32.
-        scale_: What the input is multiplied by, shape (1,), float32: 1, or a power of two that
-            brings smaller values to the size of GloVe's.
+        mean_: What is subtracted from the input, shape (dims,), float32: the mean of vectors
+            with smaller values than GloVe's, 0 for others.
+        scale_: What the difference is multiplied by, shape (1,), float32: a power of two that
+            brings smaller values to the size of GloVe's, 1 for others.
         loss_curve_: Shape (epochs, 2): the mean of ℓ_rec over an epoch, and ℓ_reg at its end.
         n_features_in_: Dimensions of the vectors it was fitted on.
         n_bits_: Bits of its codes.
@@ -74,11 +78,13 @@ class PaperAutoencoder(LinearlyEncoded):
         "W": ("bits", "dims"),
         "c": ("dims",),
         "loss_curve": ("any", 2),
+        "mean": ("dims",),
         "scale": (1,),
     }
-    state_defaults: ClassVar[Mapping[str, float]] = {"scale": 1}
+    state_defaults: ClassVar[Mapping[str, float]] = {"mean": 0, "scale": 1}
     W_: NDArray[np.float32]
     c_: NDArray[np.float32]
+    mean_: NDArray[np.float32]
     scale_: NDArray[np.float32]
     loss_curve_: NDArray[np.float64]
 
@@ -135,16 +141,17 @@ class PaperAutoencoder(LinearlyEncoded):
 
     def factors(self, X: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The scaled and clipped vectors, and W: scores are W x, eq. 1 before the Heaviside."""
-        scaled = X * self._scale() if self._scale() != 1 else X
+        scaled = (X - self.mean_) * self._scale() if self._scale() != 1 else X
         return namespace(X).clip(scaled, -1, 1) if self.clip else scaled, self.W_
 
     def inverse_transform(self, codes: Any) -> NDArray[np.float32]:
-        """tanh(Wᵀ b + c) / scale for each packed code, shape (n, dims): eq. 2."""
+        """tanh(Wᵀ b + c) / scale + mean for each packed code, shape (n, dims): eq. 2."""
         codes = self.check_codes(codes)
         vectors = np.empty((len(codes), self.n_features_in_), dtype=np.float32)
         for rows in blocks(len(codes)):
             np.tanh(unpack(codes[rows], self.n_bits_) @ self.W_ + self.c_, out=vectors[rows])
         vectors /= np.float32(self._scale())
+        vectors += self.mean_
         return vectors
 
     def _scale(self) -> float:
@@ -173,7 +180,7 @@ class PaperAutoencoder(LinearlyEncoded):
         spread = min(0.05, max(shape) ** -0.5)
         self.W_ = rng.normal(0, spread, shape).astype(np.float32)
         self.c_ = np.zeros(shape[1], dtype=np.float32)
-        self.scale_ = np.array([scale_of(X)], dtype=np.float32)
+        self.mean_, self.scale_ = mean_and_scale(X)
         self.loss_curve_ = np.empty((0, 2))
         self._velocity_W = np.zeros_like(self.W_)
         self._velocity_c = np.zeros_like(self.c_)
@@ -183,6 +190,7 @@ class PaperAutoencoder(LinearlyEncoded):
         """Make weights from a file (mapped, read-only, without velocities) trainable again."""
         if not hasattr(self, "_velocity_W"):
             self.W_, self.c_ = self.W_.astype(np.float32), self.c_.astype(np.float32)
+            self.mean_ = self.mean_.astype(np.float32)
             self._velocity_W = np.zeros_like(self.W_)
             self._velocity_c = np.zeros_like(self.c_)
 
@@ -220,26 +228,39 @@ class PaperAutoencoder(LinearlyEncoded):
             learning_rate=float(self.learning_rate),
             momentum=float(self.momentum),
             lambda_reg=float(self.lambda_reg),
+            mean=self.mean_,
             scale=self._scale(),
             clip=bool(self.clip),
             threads=0,
         )
 
 
-def scale_of(X: NDArray[Any]) -> float:
-    """The power of two, 1 or more, that brings values of `X` closest to the size of GloVe's.
+def mean_and_scale(X: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """What to subtract from rows, shape (dims,), and to multiply them by, shape (1,).
 
-    A power of two multiplies floats without rounding.
+    Zero and one, unless the values are less than about two thirds of the size of GloVe's. The
+    scale is a power of two: it multiplies floats without rounding.
 
     Example:
-        >>> unit = np.full((10, 1536), 1536**-0.5)
-        >>> scale_of(unit), scale_of(20 * unit)
-        (16.0, 1.0)
+        >>> unit = np.eye(1536)[:500]
+        >>> mean_and_scale(unit)[1], mean_and_scale(20 * unit)[1]
+        (array([16.], dtype=float32), array([1.], dtype=float32))
     """
-    step = -(-len(X) // SCALE_ROWS)
-    sample = np.asarray(X[np.arange(0, len(X), step)], dtype=np.float64)
-    size = math.sqrt(np.mean(sample * sample))
-    return 2.0 ** max(0, round(math.log2(USUAL_SIZE / size))) if size > 0 else 1.0
+    sample = np.asarray(X[np.arange(0, len(X), -(-len(X) // SAMPLE_ROWS))], dtype=np.float64)
+    mean = np.zeros(sample.shape[1], dtype=np.float32)
+    scale = _scale_to_usual(sample)
+    if scale > 1:
+        mean = sample.mean(axis=0).astype(np.float32)
+        scale = _scale_to_usual(sample - mean)
+    return mean, np.array([scale], dtype=np.float32)
+
+
+def _scale_to_usual(values: NDArray[np.float64]) -> float:
+    """The power of two, 1 or more, that brings the values closest to the usual size."""
+    size = math.sqrt(np.mean(values * values))
+    if not size > 0:
+        return 1.0
+    return 2.0 ** min(max(0, round(math.log2(USUAL_SIZE / size))), MAX_SCALE_LOG2)
 
 
 def search_lambda(
