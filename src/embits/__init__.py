@@ -1,9 +1,9 @@
-"""embits: float embeddings into bits that keep their meaning, searched at the speed of memory.
+"""embits: float embeddings as binary codes that keep their meaning, and fast search over them.
 
 >>> import numpy as np, embits
->>> coder = embits.PaperAutoencoder(n_bits=64, epochs=1).fit(np.eye(8))
->>> coder.transform(np.eye(8)).shape
-(8, 8)
+>>> bits = embits.binarize(np.eye(8), n_bits=64, method="lsh")
+>>> bits.search(np.eye(8)[3], k=1).rows
+array([3])
 """
 
 from typing import TYPE_CHECKING, Any
@@ -19,9 +19,11 @@ from embits.coders import (
     RandomHyperplanes,
     SignBits,
     SparseBits,
-    search_lambda,
+    register_coder,
 )
 from embits.errors import (
+    ClusterError,
+    DatabaseError,
     EmbitsError,
     FormatError,
     HubError,
@@ -34,20 +36,21 @@ from embits.errors import (
     TrainingWarning,
     UnknownWordError,
 )
-from embits.jobs import binarize
+from embits.jobs import binarize, binarize_to_file, encode_to_file
 from embits.vectors import WordVectors
-from embits.words.subwords import Subwords
 
 if TYPE_CHECKING:
+    from embits import evaluation, integrations
     from embits.readers import read_vectors
     from embits.readers.sample import sample_vectors
-    from embits.streaming import binarize_to_file, encode_to_file
     from embits.writers import write_vectors
 
 __all__ = [
     "ITQ",
     "BinaryVectors",
+    "ClusterError",
     "Coder",
+    "DatabaseError",
     "EmbitsError",
     "FormatError",
     "HubError",
@@ -61,7 +64,6 @@ __all__ = [
     "ReadWarning",
     "SignBits",
     "SparseBits",
-    "Subwords",
     "TrainingError",
     "TrainingWarning",
     "UnknownWordError",
@@ -70,19 +72,21 @@ __all__ = [
     "binarize",
     "binarize_to_file",
     "encode_to_file",
+    "evaluation",
+    "integrations",
     "load",
     "read_vectors",
+    "register_coder",
     "sample_vectors",
     "search",
-    "search_lambda",
     "write_vectors",
 ]
 
-# Reading and writing floats draws in archives and parsers that a program which only opens a
-# file of bits never needs: they are imported at the first use of their name.
+# A program that only opens and searches a file needs none of these: they are imported at the first
+# use of their name. None stands for the module of that name.
 _LAZY = {
-    "binarize_to_file": "embits.streaming",
-    "encode_to_file": "embits.streaming",
+    "evaluation": None,
+    "integrations": None,
     "read_vectors": "embits.readers",
     "sample_vectors": "embits.readers.sample",
     "write_vectors": "embits.writers",
@@ -94,7 +98,10 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'embits' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_LAZY[name]), name)
+    home = _LAZY[name]
+    if home is None:
+        return import_module(f"embits.{name}")
+    return getattr(import_module(home), name)
 
 
 def __dir__() -> list[str]:

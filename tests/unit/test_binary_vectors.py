@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import embits
+from embits.words.subwords import Subwords
 
 
 def oracle(bits, code, without):
@@ -185,7 +186,7 @@ def test_many_threads_may_ask_one_object(bits):
 
 def test_subwords_answer_for_unknown_words_also_after_a_file(tmp_path):
     rng = np.random.default_rng(0)
-    subwords = embits.Subwords(rng.normal(0, 0.3, (50, 12)).astype("f4"), minn=3, maxn=5)
+    subwords = Subwords(rng.normal(0, 0.3, (50, 12)).astype("f4"), minn=3, maxn=5)
     words = [f"word{i}" for i in range(40)]
     matrix = np.stack([subwords.vector(word) for word in words])
     bits = embits.binarize(embits.WordVectors(words, matrix, subwords), 64, "paper")
@@ -198,3 +199,24 @@ def test_subwords_answer_for_unknown_words_also_after_a_file(tmp_path):
     opened.subwords = None
     with pytest.raises(embits.UnknownWordError):
         opened["unseen"]
+
+
+# -- arguments that contradict each other ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ignored"),
+    [({"n_bits": 64}, "n_bits"), ({"method": "itq"}, "method"),
+     ({"n_bits": 64, "random_state": 1}, "n_bits, random_state")],
+)  # fmt: skip
+def test_binarize_refuses_arguments_that_a_given_coder_replaces(arguments, ignored):
+    with pytest.raises(embits.InputError, match=f"so {ignored} would be ignored"):
+        embits.binarize(np.eye(40), coder=embits.ITQ(n_bits=32), **arguments)
+    assert embits.binarize(np.eye(40), coder=embits.ITQ(n_bits=32)).n_bits == 32
+
+
+@pytest.mark.parametrize("coder", ["itq", embits.ITQ, 64])
+def test_a_coder_that_is_none_is_refused_in_one_line(coder):
+    with pytest.raises(embits.InputError, match="expected a coder such as") as refused:
+        embits.binarize(np.eye(40), coder=coder)
+    assert "\n" not in str(refused.value)

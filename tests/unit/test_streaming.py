@@ -17,13 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import embits
-from embits import streaming
 from embits.coders import METHODS
 from embits.coders.lazy import LazyRows
 from embits.errors import InputError, ReadError, ReadWarning
 from embits.readers import blocks as reader_blocks
 from embits.readers import open_blocks, source
-from embits.streaming import checkpoint
+from embits.streaming import checkpoint, steps
+from embits.streaming import input as job_input
 from tests.support.vectors import clustered
 
 QUICK = {
@@ -38,9 +38,9 @@ QUICK = {
 
 def in_blocks(monkeypatch, *, block=1 << 12):
     """Read every file in blocks, and in small ones."""
-    monkeypatch.setattr(streaming, "STREAM_FROM", -1)
-    monkeypatch.setattr(streaming, "STREAM_PACKED_FROM", -1)
-    monkeypatch.setattr(source, "BLOCK_BYTES", block)
+    monkeypatch.setattr(job_input, "STREAM_FROM", -1)
+    monkeypatch.setattr(job_input, "STREAM_PACKED_FROM", -1)
+    monkeypatch.setattr(source, "CHUNK_BYTES", block)
     monkeypatch.setattr(reader_blocks, "BLOCK_BYTES", block)
 
 
@@ -169,7 +169,7 @@ def test_a_sample_is_drawn_by_the_seed_alike_in_memory_and_in_blocks(tmp_path, m
         embits.binarize(matrix, sample=0)
 
 
-# -- block boundaries ------------------------------------------------------------------------------
+# -- block boundaries ----------------------------------------------------
 
 LINES = st.lists(
     st.sampled_from(
@@ -210,7 +210,7 @@ def test_where_blocks_end_changes_nothing(
     for least in (1 << 30, -1):
         with pytest.MonkeyPatch.context() as patched:
             in_blocks(patched, block=size)
-            patched.setattr(streaming, "STREAM_FROM", least)
+            patched.setattr(job_input, "STREAM_FROM", least)
             try:
                 _, notes = noted(
                     embits.binarize_to_file, path, target, 5, "lsh", limit=limit, on_bad=on_bad
@@ -238,7 +238,63 @@ def test_reading_goes_on_at_any_block(tmp_path_factory, rows, at, size):
             assert again == words[start.rows :]
 
 
-# -- bad input -------------------------------------------------------------------------------------
+# -- a coder that breaks its contract ----------------------------------------------------
+
+
+class Forgetful(embits.RandomHyperplanes):
+    """Fits its decoder on all rows, and leaves some out of `rows_for_fit`."""
+
+    def rows_for_fit(self, n, dims):
+        return np.delete(np.arange(n), [7, 1000])
+
+
+class Unordered(embits.RandomHyperplanes):
+    def rows_for_fit(self, n, dims):
+        return np.arange(n)[::-1]
+
+
+@pytest.mark.parametrize(
+    ("coder", "message"),
+    [(Forgetful(16), "reads row 7, which its rows_for_fit leaves out"),
+     (Unordered(16), "rows_for_fit of Unordered must return row numbers from 0 to 2999")],
+)  # fmt: skip
+def test_a_row_that_rows_for_fit_leaves_out_is_never_replaced_by_another(
+    tmp_path, monkeypatch, coder, message
+):
+    in_blocks(monkeypatch)
+    np.save(tmp_path / "m.npy", clustered(3000, dims=6))
+    with pytest.raises(embits.TrainingError, match=message):
+        embits.binarize(tmp_path / "m.npy", coder=coder)
+
+
+# -- what may be replaced ----------------------------------------------------
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_an_input_or_a_foreign_file_is_not_replaced(tmp_path, monkeypatch, large):
+    if large:
+        in_blocks(monkeypatch)
+    matrix, notes = tmp_path / "self.npy", tmp_path / "notes.md"
+    words, fitted = tmp_path / "words.txt", tmp_path / "fitted"
+    np.save(matrix, clustered(30, dims=6))
+    notes.write_text("mine")
+    words.write_text("\n".join(f"w{i}" for i in range(30)))
+    embits.binarize_to_file(matrix, fitted, 16, "lsh")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    for target in (matrix, words):
+        with pytest.raises(InputError, match="is an input"):
+            embits.binarize_to_file(matrix, target, 16, "lsh", words=words, overwrite=True)
+    for target in (matrix, fitted):
+        with pytest.raises(InputError, match="is an input"):
+            embits.encode_to_file(fitted, matrix, target, overwrite=True)
+    for job, coder in ((embits.binarize_to_file, ()), (embits.encode_to_file, (fitted,))):
+        with pytest.raises(InputError, match=r"notes\.md exists, and embits did not write it"):
+            job(*coder, matrix, notes)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert len(embits.encode_to_file(fitted, matrix, notes, overwrite=True)) == 30
+
+
+# -- bad input ----------------------------------------------------
 
 
 def test_a_bad_row_is_named_by_its_line_and_nothing_is_left(tmp_path, monkeypatch):
@@ -270,16 +326,15 @@ def test_vectors_of_other_dimensions_are_refused_before_anything_is_written(tmp_
     assert [path.name for path in tmp_path.iterdir()] == ["m.npy"]
 
 
-# -- stopped half-way ------------------------------------------------------------------------------
+# -- stopped half-way ----------------------------------------------------
 
 _JOB = """
 import os, signal, sys
 import embits, embits.cli
-from embits import streaming
 from embits.readers import blocks, source
-from embits.streaming import checkpoint
-streaming.STREAM_FROM = checkpoint.SECONDS_APART = -1
-blocks.BLOCK_BYTES = source.BLOCK_BYTES = 1 << 13
+from embits.streaming import checkpoint, input
+input.STREAM_FROM = checkpoint.SECONDS_APART = -1
+blocks.BLOCK_BYTES = source.CHUNK_BYTES = 1 << 13
 end, how, stage, left = {end!r}
 real = checkpoint.Stage.save
 def save(self, *args, **kwargs):
@@ -325,11 +380,11 @@ COMMANDS = {
 
 
 ENDS = {
-    "binarize": [("after", "survey", 3), ("before", "survey", 5), ("before", "index", 0),
-                 ("after", "gather", 4), ("before", "fit", 0), ("after", "encode", 1),
+    "binarize": [("after", "scan", 3), ("before", "scan", 5), ("before", "index", 0),
+                 ("after", "sample", 4), ("before", "fit", 0), ("after", "encode", 1),
                  ("before", "encode", 1)],
-    "rows": [("before", "gather", 9), ("after", "fit", 0), ("before", "encode", 2)],
-    "encode": [("before", "survey", 9), ("after", "encode", 0), ("before", "encode", 3)],
+    "rows": [("before", "sample", 9), ("after", "fit", 0), ("before", "encode", 2)],
+    "encode": [("before", "scan", 9), ("after", "encode", 0), ("before", "encode", 3)],
 }  # fmt: skip
 
 
@@ -342,7 +397,7 @@ def test_a_job_that_is_killed_again_and_again_gives_the_same_bytes(killed, name)
     for end in ENDS[name]:
         done = run_job(killed, COMMANDS[name], (signal.SIGKILL, *end))
         assert done.returncode == -signal.SIGKILL, (end, done.stderr)
-        assert "started anew" not in done.stderr
+        assert "starting again" not in done.stderr
         stages = json.loads((killed / ".out.partial/state.json").read_text())["stages"]
         assert end[0] == "before" or end[1] in stages
     assert run_job(killed, COMMANDS[name]).returncode == 0
@@ -361,8 +416,8 @@ def test_a_finished_fit_is_not_done_again(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(streaming, "encode", stop)
-        with pytest.raises(KeyboardInterrupt, match="the same command goes on from there"):
+        patched.setattr(steps, "encode_file", stop)
+        with pytest.raises(KeyboardInterrupt, match="run the same command again to resume"):
             embits.binarize_to_file(*args)
     assert not (tmp_path / "out").exists()
     with monkeypatch.context() as patched:
@@ -380,7 +435,7 @@ def interrupted(monkeypatch, *args, **kwargs):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(streaming, "encode", stop)
+        patched.setattr(steps, "encode_file", stop)
         with pytest.raises(KeyboardInterrupt):
             embits.binarize_to_file(*args, **kwargs)
 
@@ -402,7 +457,7 @@ def test_what_another_job_left_is_thrown_away_with_a_word(tmp_path, monkeypatch,
         kept["stages"]["encode"] = {"lengths": {"codes": 99}, "mark": None}
         (folder / "state.json").write_text(json.dumps(kept))
     bits, notes = noted(embits.binarize_to_file, path, target, n_bits, "lsh")
-    assert ["started anew" in note for note in notes] == [True]
+    assert ["starting again" in note for note in notes] == [True]
     assert np.array_equal(bits.codes, embits.binarize(np.load(path), n_bits, "lsh").codes)
     assert not folder.exists()
 
@@ -426,22 +481,22 @@ def test_files_of_others_in_the_folder_stay(tmp_path):
 
 
 def test_ctrl_c_says_that_the_same_command_goes_on(killed):
-    done = run_job(killed, COMMANDS["binarize"], (signal.SIGINT, "after", "gather", 2))
+    done = run_job(killed, COMMANDS["binarize"], (signal.SIGINT, "after", "sample", 2))
     assert done.returncode == 130, done.stderr
-    assert done.stderr.strip().endswith(".out.partial: the same command goes on from there")
+    assert done.stderr.strip().endswith(".out.partial: run the same command again to resume")
     assert not (killed / "out").exists()
     assert run_job(killed, COMMANDS["binarize"]).returncode == 0
     assert embits.load(killed / "out", verify=True).n_bits == 24
     (killed / "out").unlink()
 
 
-# -- memory ----------------------------------------------------------------------------------------
+# -- memory ----------------------------------------------------
 
 _PEAK = """
 import sys
 import embits
-from embits import streaming
-streaming.STREAM_FROM = 0
+from embits.streaming import input
+input.STREAM_FROM = 0
 embits.binarize_to_file(sys.argv[1], sys.argv[2], 64, "lsh")
 print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """

@@ -20,10 +20,9 @@ from embits.cli.output import megabytes, print_json
 from embits.cli.progress import steps_bar
 from embits.cli.ray_options import ADDRESS, OUTPUT_HELP, Cluster, ray_options
 from embits.cli.suggestions import params_of_method
-from embits.coders import DEFAULT_METHOD, METHODS, coder_class
-from embits.coders.base import MAX_BITS
-from embits.jobs import new_coder
-from embits.streaming import binarize_to_file
+from embits.coders import DEFAULT_METHOD, METHODS, coder_class, new_coder
+from embits.coders.checks import MAX_BITS
+from embits.jobs import binarize_to_file
 
 
 @click.command()

@@ -18,7 +18,7 @@ from embits.cli.options import (
 from embits.cli.output import megabytes, print_json
 from embits.cli.progress import steps_bar
 from embits.cli.ray_options import ADDRESS, OUTPUT_HELP, Cluster, ray_options
-from embits.streaming import encode_to_file
+from embits.jobs import encode_to_file
 
 
 @click.command()

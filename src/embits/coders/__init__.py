@@ -7,29 +7,17 @@ from embits.coders.itq import ITQ
 from embits.coders.lsh import RandomHyperplanes
 from embits.coders.near_lossless import NearLossless
 from embits.coders.paper import PaperAutoencoder, search_lambda
+from embits.coders.registry import (
+    DEFAULT_METHOD,
+    METHODS,
+    coder_class,
+    draw_rows,
+    is_registered,
+    new_coder,
+    register_coder,
+)
 from embits.coders.sign import SignBits
 from embits.coders.sparse import SparseBits
-from embits.errors import InputError
-
-METHODS: dict[str, type[Coder]] = {
-    coder.method: coder
-    for coder in (NearLossless, PaperAutoencoder, RandomHyperplanes, SignBits, ITQ, SparseBits)
-}
-DEFAULT_METHOD = NearLossless.method
-
-
-def coder_class(method: str) -> type[Coder]:
-    """The coder that `--method` names.
-
-    Example:
-        >>> coder_class("lsh")
-        <class 'embits.coders.lsh.RandomHyperplanes'>
-    """
-    try:
-        return METHODS[method]
-    except KeyError:
-        raise InputError(f"there is no method {method!r}; there are {', '.join(METHODS)}") from None
-
 
 __all__ = [
     "DEFAULT_METHOD",
@@ -42,5 +30,9 @@ __all__ = [
     "SignBits",
     "SparseBits",
     "coder_class",
+    "draw_rows",
+    "is_registered",
+    "new_coder",
+    "register_coder",
     "search_lambda",
 ]

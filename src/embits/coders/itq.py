@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress, as_float32, blocks
-from embits.coders.base import Shapes, check_n_bits
+from embits.coders.checks import check_n_bits
 from embits.coders.collapse import warn_if_collapsed
 from embits.coders.linear_decoder import LinearlyDecoded
 from embits.coders.linear_encoder import LinearlyEncoded
+from embits.coders.stored import Shapes
 from embits.errors import InputError
 
 SAMPLE_ROWS = 20_000  # rows the rotations are learned on: 300² numbers need no more

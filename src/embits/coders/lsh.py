@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress
-from embits.coders.base import Shapes, check_n_bits
+from embits.coders.checks import check_n_bits
 from embits.coders.collapse import warn_if_collapsed
 from embits.coders.linear_decoder import LinearlyDecoded
 from embits.coders.linear_encoder import LinearlyEncoded
+from embits.coders.stored import Shapes
 
 
 class RandomHyperplanes(LinearlyEncoded, LinearlyDecoded):

@@ -28,9 +28,10 @@ from numpy.typing import NDArray
 from embits import _core
 from embits.arrays import Progress, as_float32, blocks, namespace
 from embits.bits import unpack
-from embits.coders.base import Shapes, check_n_bits
+from embits.coders.checks import check_n_bits
 from embits.coders.collapse import warn_if_collapsed
 from embits.coders.linear_encoder import LinearlyEncoded
+from embits.coders.stored import Shapes
 from embits.errors import FormatError, InputError, TrainingError
 
 USUAL_SIZE = 0.4  # root mean square of the values of GloVe

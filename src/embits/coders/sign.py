@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress, namespace
-from embits.coders.base import Shapes, check_n_bits
+from embits.coders.checks import check_n_bits
 from embits.coders.collapse import warn_if_collapsed
 from embits.coders.linear_decoder import LinearlyDecoded
+from embits.coders.stored import Shapes
 from embits.errors import InputError
 
 _BELOW_ZERO = -float(np.finfo(np.float32).tiny)  # a normal number: no processor flushes it to zero

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress, as_float32, namespace, unit_rows
-from embits.coders.base import Shapes, check_n_bits
+from embits.coders.checks import check_n_bits
 from embits.coders.collapse import warn_if_collapsed
 from embits.coders.linear_decoder import LinearlyDecoded
+from embits.coders.stored import Shapes
 from embits.errors import InputError
 
 SAMPLE_ROWS = 8_192  # rows the dictionary is learned on

@@ -1,7 +1,7 @@
-"""The folder in which a long job keeps what it has done, so that it can go on after a kill.
+"""The folder in which a long job records its progress, so that it can be resumed after a kill.
 
-Files in it only ever grow. `state.json` says how long each was when all of them were on the disk,
-and which place of the input that was; what was written after that is cut off before going on.
+Files in it only grow. `state.json` holds the length of each file when all of them were last flushed
+to the disk, and the position in the input at that time. Bytes written later are cut off on resume.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from embits.file.atomic import atomic_write
 
 try:
     import fcntl
-except ImportError:  # Windows: nothing there keeps two jobs apart
+except ImportError:  # Windows: two jobs are not kept apart
     fcntl = None  # type: ignore[assignment]
 
 SECONDS_APART = 2.0  # at least, between two records of the state
@@ -36,11 +36,11 @@ class Checkpoint:
     """The folder of a job, held by one process at a time.
 
     Args:
-        folder: Made where it is not there.
-        job: What the job is: a folder that another job has left is emptied.
+        folder: Made if it does not exist.
+        job: What identifies the job; a folder of another job is emptied.
 
     Raises:
-        InputError: Another process is at work in it.
+        InputError: Another process is using it.
     """
 
     def __init__(self, folder: Path, job: Mapping[str, Any]) -> None:
@@ -52,7 +52,7 @@ class Checkpoint:
             state = self._read_state()
             if state is None:
                 warnings.warn(
-                    f"{folder}: left by another command, or the input has changed: started anew",
+                    f"{folder}: left by another command, or the input has changed: starting again",
                     ReadWarning,
                     stacklevel=2,
                 )
@@ -62,17 +62,17 @@ class Checkpoint:
         self._write_state()
 
     def stage(self, name: str) -> dict[str, Any]:
-        """What was recorded of a stage; empty where it was not begun."""
+        """What was recorded of a stage; empty if it has not begun."""
         kept: dict[str, Any] = self._stages.get(name, {})
         return kept
 
     def record(self, name: str, stage: Mapping[str, Any]) -> None:
-        """Put a stage's state on the disk, whole or not at all."""
+        """Write a stage's state to the disk, atomically."""
         self._stages[name] = dict(stage)
         self._write_state()
 
     def remove(self) -> None:
-        """Remove the folder; where it holds files of others, all but those."""
+        """Remove the folder; files in it that are not of a job stay."""
         self._empty()
         self.close()
         with contextlib.suppress(OSError):
@@ -80,7 +80,7 @@ class Checkpoint:
             self.folder.rmdir()
 
     def close(self) -> None:
-        """Let go of the folder; it stays."""
+        """Release the lock; the folder stays."""
         self._lock.close()
 
     def _empty(self) -> None:
@@ -88,7 +88,7 @@ class Checkpoint:
             (self.folder / name).unlink(missing_ok=True)
 
     def _read_state(self) -> dict[str, Any] | None:
-        """The stages of the same job, if all that they speak of is there."""
+        """The stages of the same job, if all their files are there."""
         try:
             state = json.loads((self.folder / _STATE).read_text())
             stages: dict[str, Any] = state["stages"]
@@ -105,13 +105,13 @@ class Checkpoint:
 
 
 class Stage:
-    """One pass over the input: files that grow, and the place in the input they stand for.
+    """One pass over the input: files that grow, and the position in the input they have reached.
 
     Attributes:
-        done: Whether it was finished, maybe by an earlier process.
-        mark: The place recorded last, as it was given to `save`; None at the start.
+        done: Whether it was finished, perhaps by an earlier process.
+        mark: The position recorded last, as it was given to `save`; None at the start.
         facts: What else was recorded.
-        files: The files by name, open to go on writing, while it is not done.
+        files: The files by name, open for writing, while it is not done.
     """
 
     def __init__(self, checkpoint: Checkpoint, name: str, files: Sequence[str]) -> None:
@@ -135,14 +135,14 @@ class Stage:
             file.close()
 
     def save_now_and_then(self, mark: Any, facts: Mapping[str, Any] | None = None) -> None:
-        """Record the place reached, if the last record is some time ago."""
+        """Record the position reached, if the last record is some time ago."""
         if time.monotonic() - self._last >= SECONDS_APART:
             self.save(mark, facts)
 
     def save(
         self, mark: Any, facts: Mapping[str, Any] | None = None, *, done: bool = False
     ) -> None:
-        """Record the place reached, once all that was written is on the disk."""
+        """Flush what was written to the disk, then record the position reached."""
         for file in self.files.values():
             file.flush()
             os.fsync(file.fileno())

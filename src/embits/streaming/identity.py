@@ -1,4 +1,4 @@
-"""What makes a job the same job as one that was interrupted."""
+"""What tells whether a job is the one that was interrupted."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from embits.coders import Coder
-from embits.readers.words_sidecar import Words
+from embits.readers.source import Words
 
 _EDGE_BYTES = 1 << 16
 
 
 def file_identity(path: Path) -> dict[str, Any]:
-    """A file's path, size and time of change, and what its first and last bytes are."""
+    """A file's path, size and time of change, and a checksum of its first and last bytes."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         status = os.fstat(file.fileno())
@@ -32,7 +32,7 @@ def file_identity(path: Path) -> dict[str, Any]:
 
 
 def words_identity(words: Words | None) -> Any:
-    """The same of a file of words; of words themselves, their checksum."""
+    """The same for a file of words; for a sequence of words, its checksum."""
     if words is None:
         return None
     if isinstance(words, str | os.PathLike):

@@ -1,4 +1,4 @@
-"""The passes over a file of vectors: which rows it has, those to fit on, the codes of all."""
+"""The passes over a file of vectors: scan its words, copy the rows to fit on, encode all rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from embits.arrays import BLOCK_ROWS
 from embits.coders import Coder
 from embits.coders.lazy import LazyRows
-from embits.errors import ReadError
+from embits.errors import ReadError, TrainingError
 from embits.readers.blocks import Blocks, Findings, Position
 from embits.readers.rows import warn_of_repeats
 from embits.streaming.checkpoint import Checkpoint, Stage, append
@@ -24,11 +24,11 @@ _NONE: Rows = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class Survey:
-    """What a file holds.
+class Scan:
+    """Which rows of a file are kept.
 
     Attributes:
-        n_rows: Rows that are kept.
+        n_rows: How many.
         dropped: Of the good rows, those that repeat a word and are left out, ascending.
     """
 
@@ -39,23 +39,23 @@ class Survey:
 # -- which rows there are --------------------------------------------------------------------------
 
 
-def survey(checkpoint: Checkpoint, blocks: Blocks) -> Survey:
+def scan_words(checkpoint: Checkpoint, blocks: Blocks) -> Scan:
     """Read a file once for its words, its bad rows and its repeats.
 
-    Nothing is read where rows have no words and are known in number: there is nothing to learn.
+    Nothing is read if the rows have no words and their number is known.
     """
     if not blocks.named and blocks.n_rows is not None:
-        return Survey(blocks.n_rows)
-    with Stage(checkpoint, "survey", ("words", "ends", "places")) as stage:
+        return Scan(blocks.n_rows)
+    with Stage(checkpoint, "scan", ("words", "ends", "places")) as stage:
         if not stage.done:
             _collect(stage, blocks)
     _index_words(checkpoint, blocks)
     facts = checkpoint.stage("index")["facts"]
-    _findings(checkpoint.stage("survey")["facts"]).warn(blocks.source)
+    _findings(checkpoint.stage("scan")["facts"]).warn(blocks.source)
     if facts["repeats"]:
         warn_of_repeats(blocks.source, *facts["repeats"])
     dropped = np.load(checkpoint.folder / "dropped.npy", allow_pickle=False)
-    return Survey(facts["n_rows"], dropped)
+    return Scan(facts["n_rows"], dropped)
 
 
 def _collect(stage: Stage, blocks: Blocks) -> None:
@@ -76,12 +76,12 @@ def _collect(stage: Stage, blocks: Blocks) -> None:
 
 
 def _index_words(checkpoint: Checkpoint, blocks: Blocks) -> None:
-    """Find the repeats, and put the look-up of the other words into the folder."""
+    """Find the repeats, and write the index of the other words into the folder."""
     with Stage(checkpoint, "index", ("vocabulary.npz", "dropped.npy")) as stage:
         if stage.done:
             return
         folder = checkpoint.folder
-        n_rows = Position(*checkpoint.stage("survey")["mark"]).rows
+        n_rows = Position(*checkpoint.stage("scan")["mark"]).rows
         repeated: list[int] = []
         facts: dict[str, Any] = {"n_rows": n_rows, "repeats": None}
         if blocks.named:
@@ -129,12 +129,12 @@ def read_vocabulary(checkpoint: Checkpoint, n_rows: int) -> Vocabulary | RowNumb
 # -- rows to fit on --------------------------------------------------------------------------------
 
 
-def gather(checkpoint: Checkpoint, blocks: Blocks, found: Survey, wanted: Rows | None) -> Path:
+def copy_sample(checkpoint: Checkpoint, blocks: Blocks, scan: Scan, wanted: Rows | None) -> Path:
     """Copy the floats of the wanted rows (None: all) into a file, in their order."""
-    with Stage(checkpoint, "gather", ("floats",)) as stage:
+    with Stage(checkpoint, "sample", ("floats",)) as stage:
         if not stage.done:
             end = Position(*stage.mark) if stage.mark else blocks.start()
-            for part in _kept(blocks, found, end):
+            for part in _kept(blocks, scan, end):
                 chosen = part.matrix
                 if wanted is not None:
                     first, stop = np.searchsorted(
@@ -148,11 +148,11 @@ def gather(checkpoint: Checkpoint, blocks: Blocks, found: Survey, wanted: Rows |
     return checkpoint.folder / "floats"
 
 
-def spooled(path: Path, n_rows: int, dims: int, held: Rows | None) -> LazyRows:
-    """A matrix of which the `held` rows (None: all) lie in a file of floats, one after another."""
+def open_sample(path: Path, n_rows: int, dims: int, held: Rows | None) -> LazyRows:
+    """A matrix of which a file of floats holds the `held` rows (None: all), one after another."""
 
     def take(rows: Rows) -> NDArray[np.float32]:
-        at = rows if held is None else np.searchsorted(held, rows)
+        at = rows if held is None else _places(held, rows)
         out = np.empty((len(rows), dims), np.float32)
         breaks = np.flatnonzero(np.diff(at) != 1) + 1
         starts, stops = np.r_[0, breaks], np.r_[breaks, len(at)]
@@ -168,40 +168,56 @@ def spooled(path: Path, n_rows: int, dims: int, held: Rows | None) -> LazyRows:
     return LazyRows(take, n_rows, dims)
 
 
+def _places(held: Rows, rows: Rows) -> Rows:
+    """Where rows lie in a file that holds the `held` rows, ascending.
+
+    Raises:
+        TrainingError: A row is not among them.
+    """
+    places = np.searchsorted(held, rows)
+    there = places < len(held)
+    there[there] = held[places[there]] == rows[there]
+    if not there.all():
+        raise TrainingError(
+            f"the coder's fit reads row {rows[~there][0]}, which its rows_for_fit leaves out"
+        )
+    return places
+
+
 # -- codes of all rows -----------------------------------------------------------------------------
 
 
-def encode(checkpoint: Checkpoint, blocks: Blocks, found: Survey, coder: Coder) -> Path:
+def encode_file(checkpoint: Checkpoint, blocks: Blocks, scan: Scan, coder: Coder) -> Path:
     """Write the codes of all rows that are kept into a file, in their order.
 
-    Rows are encoded as many at a time as `Coder.pack` encodes them, and from the same row on:
-    a product of matrices may round otherwise in another block.
+    Rows are encoded in the blocks of `Coder.encode`: a matrix product may round differently in
+    another block.
     """
     path = checkpoint.folder / "codes"
     with Stage(checkpoint, "encode", ("codes",)) as stage:
         if not stage.done:
             position, skip = stage.mark or (blocks.start(), 0)
             file = stage.files["codes"]
-            for rows, mark in _in_chunks(blocks, found, Position(*position), skip):
+            for rows, mark in _in_chunks(blocks, scan, Position(*position), skip):
                 append(file, coder.encode(rows))
                 stage.save_now_and_then(mark)
-            if file.tell() != found.n_rows * coder.n_bytes_:
+            if file.tell() != scan.n_rows * coder.n_bytes_:
                 raise ReadError(f"{blocks.source.path}: it has changed while it was read")
             stage.save(None, done=True)
     return path
 
 
 def _in_chunks(
-    blocks: Blocks, found: Survey, start: Position, skip: int
+    blocks: Blocks, scan: Scan, start: Position, skip: int
 ) -> Iterator[tuple[NDArray[np.float32], tuple[Position, int]]]:
     """Kept rows from the `skip`-th after `start` on, BLOCK_ROWS at a time.
 
-    With each chunk comes the start, and what to skip from there, that goes on after it.
+    With each chunk comes where to resume after it: a start, and how many rows to skip from there.
     """
     chunk = np.empty((BLOCK_ROWS, blocks.dims), np.float32)
     filled = 0
     end = start
-    for part in _kept(blocks, found, start):
+    for part in _kept(blocks, scan, start):
         end = part.end
         used = min(skip, len(part.matrix))
         skip -= used
@@ -225,11 +241,11 @@ class _Part(NamedTuple):
     matrix: NDArray[np.float32]
 
 
-def _kept(blocks: Blocks, found: Survey, start: Position) -> Iterator[_Part]:
+def _kept(blocks: Blocks, scan: Scan, start: Position) -> Iterator[_Part]:
     for block in blocks.read(start):
         first = block.start.rows
-        before, after = np.searchsorted(found.dropped, (first, block.end.rows)).tolist()
+        before, after = np.searchsorted(scan.dropped, (first, block.end.rows)).tolist()
         matrix = block.matrix
         if after > before:
-            matrix = np.delete(matrix, found.dropped[before:after] - first, axis=0)
+            matrix = np.delete(matrix, scan.dropped[before:after] - first, axis=0)
         yield _Part(block.start, block.end, first - before, matrix)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import embits
-from embits.coders import METHODS, coder_class
+from embits.coders import METHODS, coder_class, search_lambda
 from embits.errors import InputError
 from tests.support.vectors import clustered
 
@@ -175,7 +175,7 @@ def test_an_unknown_method_names_the_known_ones():
 
 
 def test_search_lambda_takes_the_weight_with_the_smallest_losses():
-    best, losses = embits.search_lambda(X, n_bits=32, lambdas=(0.5, 1.0, 2.0), epochs=2)
+    best, losses = search_lambda(X, n_bits=32, lambdas=(0.5, 1.0, 2.0), epochs=2)
     assert set(losses) == {0.5, 1.0, 2.0}
     assert losses[best] == min(losses.values())
 

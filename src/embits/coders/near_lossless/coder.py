@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 from embits.arrays import Progress, as_float32, blocks, namespace
 from embits.bits import unpack
 from embits.coders.backend import backend
-from embits.coders.base import Shapes, check_n_bits
+from embits.coders.checks import check_n_bits
 from embits.coders.linear_decoder import LinearlyDecoded, decoder_step
 from embits.coders.linear_encoder import LinearlyEncoded
 from embits.coders.near_lossless import sampling
 from embits.coders.near_lossless.training import Start, descend
 from embits.coders.near_lossless.whitening import Shaping
+from embits.coders.stored import Shapes
 from embits.errors import InputError
 
 TINY = 1e-30  # the norm of a row of zeros

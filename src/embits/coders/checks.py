@@ -1,0 +1,88 @@
+"""The checks that every coder makes of vectors, numbers of bits and weights."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.arrays import blocks, to_numpy
+from embits.coders.lazy import LazyRows
+from embits.errors import InputError
+
+MAX_BITS = 1 << 16  # of a code: 8 KB; a larger number is more likely a mistake
+MAX_WEIGHT = 1e18  # sums of squares of larger weights over a vector overflow float32
+
+
+def check_n_bits(n_bits: Any) -> int:
+    """`n_bits` as an int from 1 to MAX_BITS, or InputError."""
+    if isinstance(n_bits, bool) or not isinstance(n_bits, int | np.integer) or n_bits < 1:
+        raise InputError(f"n_bits is {n_bits!r}, expected a whole number of 1 or more")
+    if n_bits > MAX_BITS:
+        raise InputError(f"n_bits is {n_bits:,}, expected {MAX_BITS:,} at most")
+    return int(n_bits)
+
+
+def matrix_of_numbers(X: Any) -> NDArray[Any]:
+    """`X` as a 2-d array of numbers; LazyRows as they are."""
+    array = _as_numbers(X)
+    if array.ndim != 2:
+        raise InputError(
+            f"Expected 2D array, got {array.ndim}D array instead: vectors are rows of "
+            "(n, dims). Reshape your data with array.reshape(1, -1) if it is a single vector"
+        )
+    return array
+
+
+def _as_numbers(X: Any) -> NDArray[Any]:
+    if isinstance(X, LazyRows):
+        return cast("NDArray[Any]", X)
+    if hasattr(X, "toarray"):  # scipy.sparse, recognised without importing it
+        raise TypeError("Sparse data was passed, but dense data is required: use X.toarray()")
+    array = to_numpy(X)
+    if array.dtype.kind == "c":
+        raise InputError("Complex data not supported: vectors are real numbers")
+    if array.dtype.kind == "O":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"argument must be rows of numbers: {error}") from None
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"vectors are {array.dtype}, expected numbers")
+    return array
+
+
+def check_not_empty(array: NDArray[Any]) -> None:
+    """Refuse a matrix without rows or columns, in scikit-learn's words."""
+    if array.shape[0] == 0:
+        raise InputError("Found array with 0 sample(s): there is nothing to fit on")
+    if array.shape[1] == 0:
+        raise InputError(
+            f"Found array with 0 feature(s) (shape={array.shape}) while a minimum of 1 is required."
+        )
+
+
+def check_finite(array: NDArray[Any]) -> None:
+    """Refuse NaN and infinity; the matrix is read in blocks, and may be mapped."""
+    if isinstance(array, LazyRows) or array.dtype.kind != "f":
+        return  # LazyRows were checked when they were read
+    for rows in blocks(len(array)):
+        block = array[rows]
+        if not np.isfinite(_sum(block)):
+            bad = np.flatnonzero(~np.isfinite(block).all(axis=1))
+            if bad.size:
+                what = "NaN" if np.isnan(block).any() else "infinity"
+                raise InputError(f"row {rows.start + int(bad[0])} of the vectors contains {what}")
+
+
+def _sum(block: NDArray[Any]) -> Any:
+    """The sum of a block, finite only if all of it is: one fast pass. Large values may overflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return block.sum(dtype=np.float32 if block.dtype.itemsize < 4 else None)
+
+
+def is_usual(weights: NDArray[Any]) -> bool:
+    """Whether all numbers are finite, and small enough for their squares to be summed."""
+    # If there is a NaN, it is both the smallest and the largest, and compares as False.
+    return weights.size == 0 or bool(weights.min() >= -MAX_WEIGHT and weights.max() <= MAX_WEIGHT)

@@ -1,0 +1,116 @@
+"""Coders by the name of their method: those of embits, and those that users register."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.coders.base import Coder
+from embits.coders.checks import check_n_bits
+from embits.coders.itq import ITQ
+from embits.coders.lsh import RandomHyperplanes
+from embits.coders.near_lossless import NearLossless
+from embits.coders.paper import PaperAutoencoder
+from embits.coders.sign import SignBits
+from embits.coders.sparse import SparseBits
+from embits.errors import InputError
+
+BUILT_IN = (NearLossless, PaperAutoencoder, RandomHyperplanes, SignBits, ITQ, SparseBits)
+METHODS: dict[str, type[Coder]] = {coder.method: coder for coder in BUILT_IN}
+DEFAULT_METHOD = NearLossless.method
+
+CoderClass = TypeVar("CoderClass", bound=type[Coder])
+
+
+def register_coder(coder: CoderClass) -> CoderClass:
+    """Make a coder of one's own known by its method's name. A class decorator, or a function.
+
+    From then on `binarize` and `compare` take the name, and files that hold such a coder can be
+    saved and loaded. A program that loads the file registers the class first: the file holds
+    arrays and parameters, never code.
+
+    Args:
+        coder: A subclass of `embits.Coder` with a `method` name that is free, its learned arrays in
+            `state_shapes`, and every abstract method in place.
+
+    Returns:
+        The class itself.
+
+    Raises:
+        InputError: The class is incomplete, or its name belongs to another coder.
+    """
+    if not (isinstance(coder, type) and issubclass(coder, Coder)):
+        raise InputError(f"{coder!r} cannot be registered: expected a subclass of embits.Coder")
+    if inspect.isabstract(coder):
+        missing = ", ".join(sorted(coder.__abstractmethods__))
+        raise InputError(f"{coder.__name__} cannot be registered: it does not define {missing}")
+    name = getattr(coder, "method", None)
+    if not isinstance(name, str) or not name or not hasattr(coder, "state_shapes"):
+        raise InputError(
+            f"{coder.__name__} cannot be registered: it needs a name in `method`, and the shapes "
+            "of its learned arrays in `state_shapes`"
+        )
+    taken = METHODS.get(name, coder)
+    # A notebook cell that is run again defines the same class anew.
+    if (taken.__module__, taken.__qualname__) != (coder.__module__, coder.__qualname__):
+        raise InputError(f"the method {name!r} belongs to {taken.__name__}: choose another name")
+    METHODS[name] = coder
+    return coder
+
+
+def is_registered(coder: Coder) -> bool:
+    """Whether files that hold this coder can be loaded."""
+    return METHODS.get(getattr(coder, "method", "")) is type(coder)
+
+
+def coder_class(method: str) -> type[Coder]:
+    """The coder that `--method` names.
+
+    Raises:
+        InputError: There is no such method.
+
+    Example:
+        >>> coder_class("lsh")
+        <class 'embits.coders.lsh.RandomHyperplanes'>
+    """
+    try:
+        return METHODS[method]
+    except (KeyError, TypeError):
+        raise InputError(f"there is no method {method!r}; there are {', '.join(METHODS)}") from None
+
+
+def new_coder(method: str, n_bits: int | None, params: Mapping[str, Any]) -> Coder:
+    """A coder of the method, not fitted.
+
+    Raises:
+        InputError: There is no such method, or it has no such parameter.
+    """
+    maker = coder_class(method)
+    settings = dict(params) if n_bits is None else {**params, "n_bits": check_n_bits(n_bits)}
+    try:
+        return maker(**settings)
+    except TypeError:
+        raise InputError(
+            f"method {method!r} takes {', '.join(maker.param_names())}, not "
+            f"{', '.join(sorted(set(settings) - set(maker.param_names())))}"
+        ) from None
+
+
+def draw_rows(n: int, sample: int | None, coder: Coder) -> NDArray[np.int64] | None:
+    """Numbers of `sample` rows out of n, ascending, drawn by the coder's seed; None for all.
+
+    Raises:
+        InputError: `sample` is not a number of rows.
+    """
+    if sample is None:
+        return None
+    if isinstance(sample, bool) or not isinstance(sample, int | np.integer) or sample < 1:
+        raise InputError(f"sample is {sample!r}, expected a number of rows from 1, or None")
+    if sample >= n:
+        return None
+    rng = np.random.default_rng(getattr(coder, "random_state", 0))
+    return np.sort(rng.choice(n, sample, replace=False, shuffle=False))
