@@ -27,7 +27,10 @@ def warn_if_collapsed(coder: Coder, X: NDArray[Any]) -> None:
         coder: A fitted coder.
         X: The vectors it was fitted on, shape (n, dims), of which a sample is encoded.
     """
-    sample = as_float32(X[np.arange(0, len(X), -(-len(X) // SAMPLE_ROWS))])
+    rows = coder.rows_for_fit(*X.shape)
+    if rows is None:
+        rows = np.arange(len(X))
+    sample = as_float32(X[rows[:: -(-len(rows) // SAMPLE_ROWS)]])
     n_rows = len(np.unique(sample, axis=0))
     if n_rows < MIN_ROWS:
         return

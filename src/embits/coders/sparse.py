@@ -106,7 +106,7 @@ class SparseBits(LinearlyDecoded):
             if progress is not None:
                 progress(step + 1, self.iterations)
         self._fit_decoder(sample)
-        warn_if_collapsed(self, sample)
+        warn_if_collapsed(self, X)
         return self
 
     def rows_for_fit(self, n: int, dims: int) -> NDArray[np.int64]:
