@@ -88,7 +88,8 @@ class Pretrained:
             private: Whether a new model is; None takes the account's default.
             revision: The branch; None takes `main`.
             message: The commit's message.
-            figures, card: As in `save_pretrained`; a model card of your own stays as it is.
+            figures: As in `save_pretrained`.
+            card: As in `save_pretrained`; a model card of your own stays as it is.
             token: In place of the one that `hf auth login` has kept.
             endpoint: In place of the environment variable HF_ENDPOINT.
 
