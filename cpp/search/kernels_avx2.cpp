@@ -9,6 +9,7 @@
 
 #include <cstring>
 
+#include "search/kernels.h"
 #include "search/plane_kernel.h"
 #include "search/words.h"
 
@@ -177,12 +178,19 @@ size_t below(const uint8_t* codes, size_t n, size_t width, const uint8_t* query,
 
 // ---- Weighted bits
 
-// A byte of differing bits weighs at most 8 * 15, which still fits a byte.
-__m256i weigh(__m256i differing, const uint8_t* plane, size_t width) {
+// The weights of differing bits, summed over 64-bit words. A byte weighs at most 8 * 15 with four
+// bits, which still fits a byte.
+template <size_t Bits>
+__m256i weigh(__m256i differing, const uint8_t* weights, size_t width) {
+    constexpr size_t kHigh = Bits > 4 ? 4 : Bits;
     __m256i sum = _mm256_setzero_si256();
-    for (size_t p = 0; p < kWeightBits; ++p, plane += width)
+    for (size_t p = 0; p < kHigh; ++p, weights += width)
         sum = _mm256_add_epi8(_mm256_add_epi8(sum, sum),
-                              byte_counts(_mm256_and_si256(differing, load(plane))));
+                              byte_counts(_mm256_and_si256(differing, load(weights))));
+    sum = _mm256_sad_epu8(sum, _mm256_setzero_si256());
+    if constexpr (Bits > kHigh)
+        return _mm256_add_epi64(_mm256_slli_epi64(sum, Bits - kHigh),
+                                weigh<Bits - kHigh>(differing, weights, width));
     return sum;
 }
 
@@ -194,7 +202,7 @@ size_t scan_weighted_short(const uint8_t* codes, size_t n, size_t width, Weighte
     for (size_t i = 0; i < 32; i += width) {
         std::memcpy(code + i, query.code, width);
         for (size_t p = 0; p < kWeightBits; ++p)
-            std::memcpy(planes + 32 * p + i, query.planes + p * width, width);
+            std::memcpy(planes + 32 * p + i, query.weights + p * width, width);
     }
     size_t found = 0;
     for (size_t row = 0; row < n; row += per_vector) {
@@ -205,8 +213,7 @@ size_t scan_weighted_short(const uint8_t* codes, size_t n, size_t width, Weighte
         uint64_t words[4];
         _mm256_storeu_si256(
             reinterpret_cast<__m256i*>(words),
-            _mm256_sad_epu8(weigh(_mm256_xor_si256(block, load(code)), planes, 32),
-                            _mm256_setzero_si256()));
+            weigh<kWeightBits>(_mm256_xor_si256(block, load(code)), planes, 32));
         for (size_t i = 0; i < count; ++i) {
             const uint64_t distance = width == 8 ? words[i] : words[2 * i] + words[2 * i + 1];
             if (distance < limit)
@@ -216,24 +223,27 @@ size_t scan_weighted_short(const uint8_t* codes, size_t n, size_t width, Weighte
     return found;
 }
 
+template <size_t Bits>
+uint32_t weighted_distance(const uint8_t* code, size_t width, WeightedQuery query) {
+    const size_t whole = width / 32 * 32;
+    __m256i sums = _mm256_setzero_si256();
+    for (size_t i = 0; i < whole; i += 32) {
+        const __m256i differing = _mm256_xor_si256(load(code + i), load(query.code + i));
+        sums = _mm256_add_epi64(sums, weigh<Bits>(differing, query.weights + i, width));
+    }
+    const __m128i halves =
+        _mm_add_epi64(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+    return static_cast<uint32_t>(_mm_cvtsi128_si32(halves) + _mm_extract_epi32(halves, 2)) +
+           weigh_words<Bits>(code, query, whole, width, popcount);
+}
+
 size_t weighted_below(const uint8_t* codes, size_t n, size_t width, WeightedQuery query,
                       uint32_t limit, Hit* hits) {
     if (width == 8 || width == 16)
         return scan_weighted_short(codes, n, width, query, limit, hits);
-    const size_t whole = width / 32 * 32;
     size_t found = 0;
     for (size_t row = 0; row < n; ++row, codes += width) {
-        __m256i sums = _mm256_setzero_si256();
-        for (size_t i = 0; i < whole; i += 32) {
-            const __m256i differing = _mm256_xor_si256(load(codes + i), load(query.code + i));
-            const __m256i weights = weigh(differing, query.planes + i, width);
-            sums = _mm256_add_epi64(sums, _mm256_sad_epu8(weights, _mm256_setzero_si256()));
-        }
-        const __m128i halves =
-            _mm_add_epi64(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
-        const uint32_t distance =
-            static_cast<uint32_t>(_mm_cvtsi128_si32(halves) + _mm_extract_epi32(halves, 2)) +
-            weigh_words(codes, query, whole, width, popcount);
+        const uint32_t distance = weighted_distance<kWeightBits>(codes, width, query);
         if (distance < limit) hits[found++] = {static_cast<uint32_t>(row), distance};
     }
     return found;
@@ -289,11 +299,19 @@ struct Vector {
     static Type zip_low(Type a, Type b) { return _mm256_unpacklo_epi8(a, b); }
     static Type zip_high(Type a, Type b) { return _mm256_unpackhi_epi8(a, b); }
     static bool full(Type x) { return _mm256_testc_si256(x, all(~0u)); }
+    struct FineDistance {
+        WeightedQuery query;
+        size_t width;
+        uint32_t operator()(const uint8_t* code) const {
+            return weighted_distance<kFineBits>(code, width, query);
+        }
+    };
 };
 
 }  // namespace
 
 extern const Kernels kAvx2;  // dispatch.cpp lists it
-const Kernels kAvx2 = {"avx2", below, weighted_below, distance, PlaneFunctions<Vector>::kernel()};
+const Kernels kAvx2 = {"avx2", below, weighted_below, distance,
+                       PlaneFunctions<Vector>::kernel()};
 
 }  // namespace embits
