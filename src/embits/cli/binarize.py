@@ -118,11 +118,6 @@ def command(
     )
     if sample is not None and sample < len(binary):
         click.echo(f"trained on {sample:,} random rows")
-    if binary.subwords is not None:
-        size = megabytes(binary.subwords.nbytes)
-        click.echo(
-            f"{size} of the file are subwords, for unknown words; --no-subwords leaves them out"
-        )
 
 
 def _change(ratio: float) -> str:
