@@ -4,7 +4,7 @@
 //   Type, kBytes              the vector, its size
 //   kColumns, kLanes          bytes of a lane that zip_low and zip_high work in, lanes of a vector
 //   kMinQueries               see PlaneKernel
-//   kUnrolled                 whether the usual widths get code of their own, 10 KB or so
+//   kMaxTree                  the most planes that are added without a loop: 20 bytes of code each
 //   gather(at, stride)        kColumns bytes from each of kLanes addresses, stride bytes apart
 //   load, store, all(bits)    `all` repeats 32 bits
 //   shift_left<S>, shift_right<S>   by S < 8 bits; what crosses a byte is masked afterwards
@@ -189,14 +189,14 @@ struct PlaneFunctions {
         const auto with = [&](auto scan) {
             return next_below<Vector, decltype(scan)>(table, shape, records, first, count, mask);
         };
-        if constexpr (Vector::kUnrolled) {
-            switch (shape.planes) {
-                case 64: return with(TreeScan<Vector, 6>{});
-                case 128: return with(TreeScan<Vector, 7>{});
-                case 256: return with(TreeScan<Vector, 8>{});
-                case 512: return with(TreeScan<Vector, 9>{});
-            }
-        }
+        if constexpr (Vector::kMaxTree >= 64)
+            if (shape.planes == 64) return with(TreeScan<Vector, 6>{});
+        if constexpr (Vector::kMaxTree >= 128)
+            if (shape.planes == 128) return with(TreeScan<Vector, 7>{});
+        if constexpr (Vector::kMaxTree >= 256)
+            if (shape.planes == 256) return with(TreeScan<Vector, 8>{});
+        if constexpr (Vector::kMaxTree >= 512)
+            if (shape.planes == 512) return with(TreeScan<Vector, 9>{});
         return with(LoopScan<Vector, HammingUnit<Vector>>{});
     }
 
