@@ -39,8 +39,8 @@ def command(
     embits export glove.safetensors --to sqlite -o glove.db
     embits export glove.safetensors --to pgvector -o postgresql:///db --param table=words
     """
-    for target in (Path(output), Path(output).with_suffix(".words")):
-        check_not_input(target, file)
+    if "://" not in output:
+        check_not_input(Path(output), file)
     bits = load(file)
     with progress_bar("exporting", quiet=as_json) as progress:
         facts = export(bits, to, output, progress=progress, overwrite=force, **params)
