@@ -8,6 +8,8 @@
 #include "search/kernels.h"
 #include "search/multi_index.h"
 #include "readers/rows.h"
+#include "coders/least_squares.h"
+#include "coders/searched.h"
 #include "coders/signs.h"
 #include "words/subwords.h"
 #include "readers/text_parser.h"
@@ -151,6 +153,28 @@ static void bind_coders(nb::module_& m) {
         },
         "scores"_a.noconvert(), "errors"_a.noconvert(), "codes"_a.noconvert(),
         "doubtful"_a.noconvert());
+    m.def(
+        "solve_positive",
+        [](Out2D<double> matrix, Out2D<double> sides) {
+            nb::gil_scoped_release release;
+            return embits::solve_positive(matrix.data(), sides.shape(0), sides.data(),
+                                          sides.shape(1));
+        },
+        "matrix"_a.noconvert(), "sides"_a.noconvert());
+    m.def(
+        "encode_searched",
+        [](Out2D<const float> vectors, Out2D<const int16_t> weights, Array<const int32_t> thresholds,
+           Out2D<const int16_t> gram, Array<const int32_t> centre, unsigned shift, int32_t offset,
+           int32_t length, float pull, unsigned sweeps, unsigned threads, Out2D<uint8_t> codes) {
+            const embits::SearchedWeights coder = {
+                vectors.shape(1), thresholds.shape(0), weights.data(), thresholds.data(),
+                gram.data(), centre.data(), shift, offset, length, pull, sweeps};
+            nb::gil_scoped_release release;
+            embits::encode_searched(coder, vectors.data(), vectors.shape(0), threads, codes.data());
+        },
+        "vectors"_a.noconvert(), "weights"_a.noconvert(), "thresholds"_a.noconvert(),
+        "gram"_a.noconvert(), "centre"_a.noconvert(), "shift"_a, "offset"_a, "length"_a, "pull"_a,
+        "sweeps"_a, "threads"_a, "codes"_a.noconvert());
 }
 
 // What the search uses. .noconvert(): an output array must never be a silent copy.

@@ -18,6 +18,21 @@ def pack_signs(
     codes: NDArray[np.uint8],
     doubtful: NDArray[np.uint8],
 ) -> int: ...
+def solve_positive(matrix: NDArray[np.float64], sides: NDArray[np.float64]) -> bool: ...
+def encode_searched(
+    vectors: NDArray[np.float32],
+    weights: NDArray[np.int16],
+    thresholds: NDArray[np.int32],
+    gram: NDArray[np.int16],
+    centre: NDArray[np.int32],
+    shift: int,
+    offset: int,
+    length: int,
+    pull: float,
+    sweeps: int,
+    threads: int,
+    codes: NDArray[np.uint8],
+) -> None: ...
 def word_order(
     text: NDArray[np.uint8], ends: NDArray[np.uint64], order: NDArray[np.uint64]
 ) -> None: ...
