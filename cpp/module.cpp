@@ -7,6 +7,7 @@
 #include "search/asymmetric.h"
 #include "search/kernels.h"
 #include "search/multi_index.h"
+#include "search/path.h"
 #include "readers/rows.h"
 #include "coders/least_squares.h"
 #include "coders/searched.h"
@@ -181,6 +182,8 @@ static void bind_coders(nb::module_& m) {
 static void bind_search(nb::module_& m) {
     m.def("simd", [] { return embits::kernels().name; });
     m.def("use_simd", [](const char* name) { embits::use_kernels(name); }, "name"_a);
+    m.def("path", [] { return embits::last_path(); });
+    m.def("use_path", [](const char* name) { embits::use_path(name); }, "name"_a);
     m.def("available_simd", [] {
         nb::list names;
         for (auto table = embits::available_kernels(); *table; ++table) names.append((*table)->name);

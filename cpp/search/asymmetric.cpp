@@ -2,7 +2,7 @@
 //
 // <z, 2b - 1> = sum |z| - 2 * (sum of |z_i| over the bits that differ from the sign of z), so the
 // best rows are the nearest in a Hamming distance whose bits weigh |z_i|. The scan rounds these
-// weights to kPlanes bits: a lower bound of the true distance follows from the rounded one, and
+// weights to kWeightBits bits: a lower bound of the true distance follows from the rounded one, and
 // rows whose bound is not beaten get their exact score from tables of 16 partial sums, one table
 // for each four bits. With four planes about one row in a thousand does.
 #include "search/asymmetric.h"
@@ -19,19 +19,19 @@
 namespace embits {
 namespace {
 
-constexpr uint32_t kMaxWeight = (1u << kPlanes) - 1;
+constexpr uint32_t kMaxWeight = (1u << kWeightBits) - 1;
 
 class FloatQuery {
    public:
     FloatQuery(const float* z, size_t n_bits, size_t width)
-        : width_(width), code_(width), planes_(kPlanes * width), tables_(32 * width) {
+        : width_(width), code_(width), planes_(kWeightBits * width), tables_(32 * width) {
         choose_step(z, n_bits);
         for (size_t i = 0; i < n_bits; ++i) {
             const uint8_t bit = static_cast<uint8_t>(0x80 >> i % 8);
             const uint32_t weight = rounded(z[i], step_);
             if (z[i] > 0) code_[i / 8] |= bit;
-            for (size_t p = 0; p < kPlanes; ++p)
-                if (weight >> (kPlanes - 1 - p) & 1) planes_[p * width + i / 8] |= bit;
+            for (size_t p = 0; p < kWeightBits; ++p)
+                if (weight >> (kWeightBits - 1 - p) & 1) planes_[p * width + i / 8] |= bit;
             norm_ += std::fabs(static_cast<double>(z[i]));
             overshoot_ += std::max(0.0, weight * step_ - std::fabs(static_cast<double>(z[i])));
         }
@@ -112,6 +112,9 @@ class Best {
         std::push_heap(kept_.begin(), kept_.end(), better);
     }
 
+    struct Shared {};
+    bool exchange(Shared&) { return false; }
+
     void offer_all(const Best& other) {
         for (const Row& kept : other.kept_) offer(kept.score, kept.row);
     }
@@ -142,6 +145,7 @@ class Best {
 
 struct AsymmetricSearch {
     using Kept = Best;
+    static constexpr bool kHasPlanes = false;
 
     const uint8_t* codes;
     size_t width;
@@ -150,6 +154,7 @@ struct AsymmetricSearch {
     size_t k;
     float* scores;
     int64_t* rows;
+    bool by_planes = false;
     const Kernels& kernels = embits::kernels();
 
     Best nothing(size_t q) const {

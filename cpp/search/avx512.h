@@ -60,5 +60,53 @@ Hit* write_hits(__m512i distances, uint64_t mask, size_t row, Hit* hits) {
     return hits;
 }
 
+// ---- Planes of 512 rows
+
+struct Vector {
+    using Type = __m512i;
+    static constexpr size_t kBytes = 64, kColumns = 16, kLanes = 4;
+    static constexpr size_t kMinQueries = 32;
+    static constexpr bool kUnrolled = true;
+
+    static __m128i load_lane(const uint8_t* from) {
+        return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    }
+    static Type gather(const uint8_t* at, size_t stride) {
+        Type x = _mm512_castsi128_si512(load_lane(at));
+        x = _mm512_inserti32x4(x, load_lane(at + stride), 1);
+        x = _mm512_inserti32x4(x, load_lane(at + 2 * stride), 2);
+        return _mm512_inserti32x4(x, load_lane(at + 3 * stride), 3);
+    }
+    static Type load(const uint8_t* from) { return _mm512_loadu_si512(from); }
+    static void store(uint8_t* to, Type x) { _mm512_storeu_si512(to, x); }
+    static Type all(uint32_t bits) { return _mm512_set1_epi32(static_cast<int>(bits)); }
+    template <int S>
+    static Type shift_left(Type x) {
+        return _mm512_slli_epi16(x, S);
+    }
+    template <int S>
+    static Type shift_right(Type x) {
+        return _mm512_srli_epi16(x, S);
+    }
+    // The constants of ternarylogic are the truth tables of the functions.
+    static Type invert(Type x) { return _mm512_ternarylogic_epi64(x, x, x, 0x55); }
+    static Type bit_and(Type a, Type b) { return _mm512_and_si512(a, b); }
+    static Type bit_xor(Type a, Type b) { return _mm512_xor_si512(a, b); }
+    static Type xor_and(Type a, Type b, Type mask) {
+        return _mm512_ternarylogic_epi64(a, b, mask, 0x28);
+    }
+    static Type majority(Type a, Type b, Type c) {
+        return _mm512_ternarylogic_epi64(a, b, c, 0xe8);
+    }
+    static Type full_add(Type& sum, Type x, Type y) {
+        const Type carry = majority(sum, x, y);
+        sum = _mm512_ternarylogic_epi64(sum, x, y, 0x96);
+        return carry;
+    }
+    static Type zip_low(Type a, Type b) { return _mm512_unpacklo_epi8(a, b); }
+    static Type zip_high(Type a, Type b) { return _mm512_unpackhi_epi8(a, b); }
+    static bool full(Type x) { return _mm512_cmpneq_epi64_mask(x, all(~0u)) == 0; }
+};
+
 }  // namespace
 }  // namespace embits

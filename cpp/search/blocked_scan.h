@@ -10,76 +10,152 @@
 
 namespace embits {
 
-// Codes compared while they stay in the first-level cache, for every query of a batch.
+// The size of a block of codes: it stays in the first-level cache while all queries of a batch
+// are compared with it.
 constexpr size_t kBlockBytes = 32 << 10;
-// A thread is worth starting for this many bytes of codes: about 100 microseconds of scanning.
+// A thread is started for this many bytes of codes: about 100 microseconds of scanning.
 constexpr size_t kBytesPerThread = 8 << 20;
-
-// Parts of the work for each thread, so that one held up by others leaves some of its own.
+// A thread that is delayed leaves the remaining parts of its work to the others.
 constexpr unsigned kPartsPerThread = 4;
+// With fewer queries for each thread, the threads share the rows instead of the queries.
+constexpr size_t kQueriesPerThread = 8, kPlaneQueriesPerThread = 64;
+// The limits of other threads are read once in this many blocks of planes.
+constexpr size_t kBlocksPerExchange = 16;
 
-// Queries that share a pass over the codes: as many as keep what they found in 64 MB or so.
+// Queries that share a pass over the codes: what they have found stays within about 64 MB.
 inline size_t queries_per_pass(size_t k) { return std::clamp<size_t>((2 << 20) / k, 1, 1024); }
 
 inline size_t start_of(unsigned part, unsigned parts, size_t all) {
     return all / parts * part + all % parts * part / parts;
 }
 
-// Offers rows [begin, end) to the queries [first, first + kept.size()).
+// A Search has `width`, `k`, `codes`, `by_planes` and
+//   Kept                                       what a query has found; see Nearest
+//   Kept nothing(q)                            what query q has found before any row
+//   offer_block(row, size, q, kept, hits)      offers rows [row, row + size) to query q
+//   Batch batch(first, count)                  the queries as plane kernels read them
+//   offer_row(row, q, kept)                    offers one row that the planes let through
+//   write(q, kept)                             writes the answer of query q
+// BatchScan offers rows to the queries [first, first + kept.size()). `shared` has a value for each
+// of them when several threads scan different rows for the same queries, and is null otherwise.
 template <class Search>
-void scan_rows(const Search& search, size_t begin, size_t end, size_t first,
-               std::vector<typename Search::Kept>& kept) {
-    const size_t most = std::max<size_t>(64, kBlockBytes / std::max<size_t>(search.width, 1));
-    const std::unique_ptr<Hit[]> hits(new Hit[most]);
-    // Blocks start small and double: the first rows of a scan nearly all pass the limit, and the
-    // sooner it falls the fewer do.
-    size_t size = 64;
-    for (size_t row = begin; row < end; row += size) {
-        size = std::min({size * (row > begin ? 2 : 1), most, end - row});
-        for (size_t q = 0; q < kept.size(); ++q)
-            search.offer_block(row, size, first + q, kept[q], hits.get());
+class BatchScan {
+   public:
+    using Kept = typename Search::Kept;
+    using Shared = typename Kept::Shared;
+
+    BatchScan(const Search& search, size_t first, std::vector<Kept>& kept, Shared* shared)
+        : search_(search), first_(first), kept_(kept), shared_(shared),
+          block_(std::max<size_t>(64, kBlockBytes / std::max<size_t>(search.width, 1))),
+          hits_(new Hit[block_]) {}
+
+    void scan(size_t begin, size_t end) {
+        if constexpr (Search::kHasPlanes) {
+            if (search_.by_planes) {
+                // Planes need a limit, which a query has after k rows.
+                const size_t head = std::min(end, begin + std::max<size_t>(search_.k, kHead));
+                scan_blocks(begin, head);
+                begin = scan_planes(head, end);
+            }
+        }
+        scan_blocks(begin, end);
+    }
+
+   private:
+    static constexpr size_t kHead = 512;
+
+    // Blocks start small and double: nearly all of the first rows pass the limit, and each pass
+    // lowers it.
+    void scan_blocks(size_t begin, size_t end) {
+        size_t size = 64;
+        for (size_t row = begin; row < end; row += size) {
+            size = std::min({size * (row > begin ? 2 : 1), block_, end - row});
+            for (size_t q = 0; q < kept_.size(); ++q) {
+                search_.offer_block(row, size, first_ + q, kept_[q], hits_.get());
+                if (shared_) kept_[q].exchange(shared_[q]);
+            }
+        }
+    }
+
+    // Scans whole blocks of planes; returns the first row after them.
+    size_t scan_planes(size_t begin, size_t end) {
+        auto batch = search_.batch(first_, kept_.size());
+        for (size_t q = 0; q < kept_.size(); ++q) batch.set_limit(q, kept_[q].limit());
+        size_t row = begin;
+        for (size_t block = 1; row + batch.rows() <= end; row += batch.rows(), ++block) {
+            batch.build(search_.codes + row * search_.width, end - row);
+            for (size_t q = batch.next(0); q < kept_.size(); q = batch.next(q + 1)) {
+                batch.for_each_row(
+                    [&](size_t i) { search_.offer_row(row + i, first_ + q, kept_[q]); });
+                batch.set_limit(q, kept_[q].limit());
+            }
+            if (!shared_ || block % kBlocksPerExchange) continue;
+            for (size_t q = 0; q < kept_.size(); ++q)
+                if (kept_[q].exchange(shared_[q])) batch.set_limit(q, kept_[q].limit());
+        }
+        return row;
+    }
+
+    const Search& search_;
+    size_t first_;
+    std::vector<Kept>& kept_;
+    Shared* shared_;
+    size_t block_;
+    std::unique_ptr<Hit[]> hits_;
+};
+
+template <class Search>
+std::vector<typename Search::Kept> nothing_found(const Search& search, size_t first,
+                                                 size_t count) {
+    std::vector<typename Search::Kept> found;
+    found.reserve(count);
+    for (size_t q = first; q < first + count; ++q) found.push_back(search.nothing(q));
+    return found;
+}
+
+// Each thread takes some of the rows, for all queries.
+template <class Search>
+void share_rows(const Search& search, size_t n, size_t n_queries, unsigned threads) {
+    using Kept = typename Search::Kept;
+    const unsigned parts = n_queries > kQueriesPerThread ? threads : kPartsPerThread * threads;
+    std::vector<typename Kept::Shared> shared(n_queries);
+    std::vector<std::vector<Kept>> found;
+    for (unsigned p = 0; p < parts; ++p) found.push_back(nothing_found(search, 0, n_queries));
+    run_parts(threads, parts, [&](unsigned p) {
+        BatchScan<Search>(search, 0, found[p], shared.data())
+            .scan(start_of(p, parts, n), start_of(p + 1, parts, n));
+    });
+    for (size_t q = 0; q < n_queries; ++q) {
+        for (unsigned p = 1; p < parts; ++p) found[0][q].offer_all(found[p][q]);
+        search.write(q, found[0][q]);
     }
 }
 
-// A Search has: a type Kept with offer_all(later_rows), `width` and `k`, and
-//   Kept nothing(q)                            what query q has found before any row
-//   offer_block(row, size, q, kept, hits)      offers rows [row, row + size) to query q
-//   write(q, kept)                             the answer of query q
-// Many queries are shared out among the threads, a few are answered by all of them, a share of
-// the rows each; the answer is the same.
+// Each thread takes some of the queries, for all rows.
 template <class Search>
-void run_search(const Search& search, size_t n, size_t n_queries, unsigned threads) {
-    using Found = std::vector<typename Search::Kept>;
-    const auto nothing = [&](size_t first, size_t count) {
-        Found found;
-        found.reserve(count);
-        for (size_t q = first; q < first + count; ++q) found.push_back(search.nothing(q));
-        return found;
-    };
-    const unsigned workers =
-        worthwhile_threads(threads, n * search.width * n_queries, kBytesPerThread);
-    if (workers > 1 && n_queries < 8 * size_t{workers}) {
-        const unsigned parts = kPartsPerThread * workers;
-        std::vector<Found> found;
-        for (unsigned p = 0; p < parts; ++p) found.push_back(nothing(0, n_queries));
-        run_parts(workers, parts, [&](unsigned p) {
-            scan_rows(search, start_of(p, parts, n), start_of(p + 1, parts, n), 0, found[p]);
-        });
-        for (size_t q = 0; q < n_queries; ++q) {
-            for (unsigned p = 1; p < parts; ++p) found[0][q].offer_all(found[p][q]);
-            search.write(q, found[0][q]);
-        }
-        return;
-    }
-    const size_t fair = (n_queries + kPartsPerThread * workers - 1) / (kPartsPerThread * workers);
-    const size_t pass = workers == 1 ? queries_per_pass(search.k)
-                                     : std::min(queries_per_pass(search.k), fair);
-    run_parts(workers, static_cast<unsigned>((n_queries + pass - 1) / pass), [&](unsigned p) {
+void share_queries(const Search& search, size_t n, size_t n_queries, unsigned threads) {
+    const size_t shares = (search.by_planes ? 1 : kPartsPerThread) * threads;
+    const size_t fair = (n_queries + shares - 1) / shares;
+    const size_t pass =
+        threads == 1 ? queries_per_pass(search.k) : std::min(queries_per_pass(search.k), fair);
+    run_parts(threads, static_cast<unsigned>((n_queries + pass - 1) / pass), [&](unsigned p) {
         const size_t first = p * pass;
-        Found found = nothing(first, std::min(pass, n_queries - first));
-        scan_rows(search, 0, n, first, found);
+        auto found = nothing_found(search, first, std::min(pass, n_queries - first));
+        BatchScan<Search>(search, first, found, nullptr).scan(0, n);
         for (size_t q = 0; q < found.size(); ++q) search.write(first + q, found[q]);
     });
+}
+
+// The answer does not depend on the number of threads.
+template <class Search>
+void run_search(const Search& search, size_t n, size_t n_queries, unsigned threads) {
+    const unsigned workers =
+        worthwhile_threads(threads, n * search.width * n_queries, kBytesPerThread);
+    const size_t enough = search.by_planes ? kPlaneQueriesPerThread : kQueriesPerThread;
+    if (workers > 1 && n_queries < enough * workers)
+        share_rows(search, n, n_queries, workers);
+    else
+        share_queries(search, n, n_queries, workers);
 }
 
 }  // namespace embits

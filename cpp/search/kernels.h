@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "search/planes.h"
+
 namespace embits {
 
 // A row that a scan let through; `row` counts from the first row scanned.
@@ -21,10 +23,10 @@ struct Hit {
 
 // A query whose bits have weights: bit i weighs the number whose binary digits, most significant
 // first, are bit i of each plane.
-constexpr size_t kPlanes = 4;
+constexpr size_t kWeightBits = 4;
 struct WeightedQuery {
     const uint8_t* code;    // `width` bytes
-    const uint8_t* planes;  // kPlanes rows of `width` bytes
+    const uint8_t* planes;  // kWeightBits rows of `width` bytes
 };
 
 struct Kernels {
@@ -38,6 +40,11 @@ struct Kernels {
     // The same where each differing bit adds its weight to the distance.
     size_t (*weighted_below)(const uint8_t* codes, size_t n, size_t width, WeightedQuery query,
                              uint32_t limit, Hit* hits);
+
+    // The Hamming distance of two codes.
+    uint32_t (*distance)(const uint8_t* a, const uint8_t* b, size_t width);
+
+    PlaneKernel planes;  // for batches
 };
 
 extern const Kernels kPortable;  // the others are named in dispatch.cpp

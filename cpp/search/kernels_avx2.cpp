@@ -9,6 +9,7 @@
 
 #include <cstring>
 
+#include "search/plane_kernel.h"
 #include "search/words.h"
 
 namespace embits {
@@ -179,7 +180,7 @@ size_t below(const uint8_t* codes, size_t n, size_t width, const uint8_t* query,
 // A byte of differing bits weighs at most 8 * 15, which still fits a byte.
 __m256i weigh(__m256i differing, const uint8_t* plane, size_t width) {
     __m256i sum = _mm256_setzero_si256();
-    for (size_t p = 0; p < kPlanes; ++p, plane += width)
+    for (size_t p = 0; p < kWeightBits; ++p, plane += width)
         sum = _mm256_add_epi8(_mm256_add_epi8(sum, sum),
                               byte_counts(_mm256_and_si256(differing, load(plane))));
     return sum;
@@ -189,10 +190,10 @@ __m256i weigh(__m256i differing, const uint8_t* plane, size_t width) {
 size_t scan_weighted_short(const uint8_t* codes, size_t n, size_t width, WeightedQuery query,
                            uint32_t limit, Hit* hits) {
     const size_t per_vector = 32 / width;
-    uint8_t code[32], planes[kPlanes * 32];
+    uint8_t code[32], planes[kWeightBits * 32];
     for (size_t i = 0; i < 32; i += width) {
         std::memcpy(code + i, query.code, width);
-        for (size_t p = 0; p < kPlanes; ++p)
+        for (size_t p = 0; p < kWeightBits; ++p)
             std::memcpy(planes + 32 * p + i, query.planes + p * width, width);
     }
     size_t found = 0;
@@ -238,9 +239,61 @@ size_t weighted_below(const uint8_t* codes, size_t n, size_t width, WeightedQuer
     return found;
 }
 
+uint32_t distance(const uint8_t* a, const uint8_t* b, size_t width) {
+    return hamming_words(a, b, width, popcount);
+}
+
+// ---- Planes of 256 rows
+
+struct Vector {
+    using Type = __m256i;
+    static constexpr size_t kBytes = 32, kColumns = 16, kLanes = 2;
+    static constexpr size_t kMinQueries = 12;
+    static constexpr bool kUnrolled = true;
+
+    static __m128i load_lane(const uint8_t* from) {
+        return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    }
+    static Type gather(const uint8_t* at, size_t stride) {
+        return _mm256_inserti128_si256(_mm256_castsi128_si256(load_lane(at)),
+                                       load_lane(at + stride), 1);
+    }
+    static Type load(const uint8_t* from) {
+        return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+    }
+    static void store(uint8_t* to, Type x) {
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), x);
+    }
+    static Type all(uint32_t bits) { return _mm256_set1_epi32(static_cast<int>(bits)); }
+    template <int S>
+    static Type shift_left(Type x) {
+        return _mm256_slli_epi16(x, S);
+    }
+    template <int S>
+    static Type shift_right(Type x) {
+        return _mm256_srli_epi16(x, S);
+    }
+    static Type invert(Type x) { return _mm256_xor_si256(x, all(~0u)); }
+    static Type bit_and(Type a, Type b) { return _mm256_and_si256(a, b); }
+    static Type bit_xor(Type a, Type b) { return _mm256_xor_si256(a, b); }
+    static Type xor_and(Type a, Type b, Type mask) { return bit_and(bit_xor(a, b), mask); }
+    static Type majority(Type a, Type b, Type c) {
+        return _mm256_or_si256(bit_and(a, b), bit_and(c, _mm256_or_si256(a, b)));
+    }
+    static Type full_add(Type& sum, Type x, Type y) {
+        const Type either = bit_xor(x, y);
+        const Type carry = _mm256_or_si256(_mm256_andnot_si256(either, x), bit_and(either, sum));
+        sum = bit_xor(sum, either);
+        return carry;
+    }
+    static Type zip_low(Type a, Type b) { return _mm256_unpacklo_epi8(a, b); }
+    static Type zip_high(Type a, Type b) { return _mm256_unpackhi_epi8(a, b); }
+    static bool full(Type x) { return _mm256_testc_si256(x, all(~0u)); }
+};
+
 }  // namespace
 
 extern const Kernels kAvx2;  // dispatch.cpp lists it
-const Kernels kAvx2 = {"avx2", below, weighted_below};
+const Kernels kAvx2 = {"avx2", below, weighted_below, distance, PlaneFunctions<Vector>::kernel()};
 
 }  // namespace embits

@@ -4,6 +4,7 @@
 // they are added as bytes and summed across the lanes (ADDLV, 4 to 6 cycles) once a code.
 #include <arm_neon.h>
 
+#include "search/plane_kernel.h"
 #include "search/words.h"
 
 namespace embits {
@@ -57,7 +58,7 @@ size_t below(const uint8_t* codes, size_t n, size_t width, const uint8_t* query,
 // A byte of differing bits weighs at most 8 * 15, which still fits a byte lane.
 uint8x16_t weigh(uint8x16_t differing, const uint8_t* plane, size_t width) {
     uint8x16_t sum = vdupq_n_u8(0);
-    for (size_t p = 0; p < kPlanes; ++p, plane += width)
+    for (size_t p = 0; p < kWeightBits; ++p, plane += width)
         sum = vaddq_u8(vaddq_u8(sum, sum), vcntq_u8(vandq_u8(differing, vld1q_u8(plane))));
     return sum;
 }
@@ -77,9 +78,45 @@ size_t weighted_below(const uint8_t* codes, size_t n, size_t width, WeightedQuer
     return found;
 }
 
+// ---- Planes of 128 rows
+
+struct Vector {
+    using Type = uint8x16_t;
+    static constexpr size_t kBytes = 16, kColumns = 16, kLanes = 1;
+    static constexpr size_t kMinQueries = 12;
+    static constexpr bool kUnrolled = true;
+
+    static Type gather(const uint8_t* at, size_t) { return vld1q_u8(at); }
+    static Type load(const uint8_t* from) { return vld1q_u8(from); }
+    static void store(uint8_t* to, Type x) { vst1q_u8(to, x); }
+    static Type all(uint32_t bits) { return vreinterpretq_u8_u32(vdupq_n_u32(bits)); }
+    template <int S>
+    static Type shift_left(Type x) {
+        return vshlq_n_u8(x, S);
+    }
+    template <int S>
+    static Type shift_right(Type x) {
+        return vshrq_n_u8(x, S);
+    }
+    static Type invert(Type x) { return vmvnq_u8(x); }
+    static Type bit_and(Type a, Type b) { return vandq_u8(a, b); }
+    static Type bit_xor(Type a, Type b) { return veorq_u8(a, b); }
+    static Type xor_and(Type a, Type b, Type mask) { return vandq_u8(veorq_u8(a, b), mask); }
+    // Where a and b differ, c decides.
+    static Type majority(Type a, Type b, Type c) { return vbslq_u8(veorq_u8(a, b), c, a); }
+    static Type full_add(Type& sum, Type x, Type y) {
+        const Type either = veorq_u8(x, y), carry = vbslq_u8(either, sum, x);
+        sum = veorq_u8(sum, either);
+        return carry;
+    }
+    static Type zip_low(Type a, Type b) { return vzip1q_u8(a, b); }
+    static Type zip_high(Type a, Type b) { return vzip2q_u8(a, b); }
+    static bool full(Type x) { return vminvq_u32(vreinterpretq_u32_u8(x)) == ~uint32_t{0}; }
+};
+
 }  // namespace
 
 extern const Kernels kNeon;  // dispatch.cpp lists it
-const Kernels kNeon = {"neon", below, weighted_below};
+const Kernels kNeon = {"neon", below, weighted_below, hamming, PlaneFunctions<Vector>::kernel()};
 
 }  // namespace embits

@@ -3,6 +3,7 @@
 // A 64-bit word is counted with a dozen shifts and adds (Hacker's Delight, 5-1): without a flag
 // for newer processors, compilers make __builtin_popcountll a call to a table look-up. The counts
 // of several words are added byte by byte first, a loop that compilers turn into vectors.
+#include "search/plane_kernel.h"
 #include "search/words.h"
 
 namespace embits {
@@ -71,7 +72,7 @@ size_t weighted_below(const uint8_t* codes, size_t n, size_t width, WeightedQuer
             const size_t left = width - i;
             const uint64_t differing = word_at(codes + i, left) ^ word_at(query.code + i, left);
             uint64_t counts = 0;  // at most 8 * 15 in a byte
-            for (size_t p = 0; p < kPlanes; ++p)
+            for (size_t p = 0; p < kWeightBits; ++p)
                 counts = 2 * counts +
                          byte_counts(differing & word_at(query.planes + p * width + i, left));
             distance += sum_of_bytes(counts);
@@ -81,8 +82,53 @@ size_t weighted_below(const uint8_t* codes, size_t n, size_t width, WeightedQuer
     return found;
 }
 
+// Planes of 64 rows in a word; the bytes of a code come in order of weight on every processor.
+struct Vector {
+    using Type = uint64_t;
+    static constexpr size_t kBytes = 8, kColumns = 8, kLanes = 1;
+    static constexpr size_t kMinQueries = 12;
+    static constexpr bool kUnrolled = false;
+
+    static Type gather(const uint8_t* at, size_t) {
+        Type word = 0;
+        for (size_t i = 0; i < 8; ++i) word |= Type{at[i]} << (8 * i);
+        return word;
+    }
+    static Type load(const uint8_t* from) { return word_at(from); }
+    static void store(uint8_t* to, Type x) { std::memcpy(to, &x, sizeof x); }
+    static Type all(uint32_t bits) { return Type{bits} << 32 | bits; }
+    template <int S>
+    static Type shift_left(Type x) {
+        return x << S;
+    }
+    template <int S>
+    static Type shift_right(Type x) {
+        return x >> S;
+    }
+    static Type invert(Type x) { return ~x; }
+    static Type bit_and(Type a, Type b) { return a & b; }
+    static Type bit_xor(Type a, Type b) { return a ^ b; }
+    static Type xor_and(Type a, Type b, Type mask) { return (a ^ b) & mask; }
+    static Type majority(Type a, Type b, Type c) { return (a & b) | (c & (a | b)); }
+    static Type full_add(Type& sum, Type x, Type y) {
+        const Type either = x ^ y, carry = (x & y) | (either & sum);
+        sum ^= either;
+        return carry;
+    }
+    // Four bytes, each followed by a zero.
+    static Type spread(uint64_t x) {
+        x = (x & 0xffffffffu) | (x & 0xffff0000u) << 16;
+        x &= 0x0000ffff0000ffffu;
+        return (x | x << 8) & 0x00ff00ff00ff00ffu;
+    }
+    static Type zip_low(Type a, Type b) { return spread(a) | spread(b) << 8; }
+    static Type zip_high(Type a, Type b) { return spread(a >> 32) | spread(b >> 32) << 8; }
+    static bool full(Type x) { return x == ~Type{0}; }
+};
+
 }  // namespace
 
-const Kernels kPortable = {"portable", below, weighted_below};
+const Kernels kPortable = {"portable", below, weighted_below, hamming,
+                           PlaneFunctions<Vector>::kernel()};
 
 }  // namespace embits

@@ -1,5 +1,7 @@
 // The k nearest of rows that are offered in row order.
 #pragma once
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -15,7 +17,25 @@ class Nearest {
         : k_(k), kth_(static_cast<uint32_t>(max_distance + 1)), at_(max_distance + 2) {}
 
     // A row at this distance or beyond cannot enter: an equal one in an earlier row goes first.
-    uint32_t limit() const { return kth_; }
+    uint32_t limit() const { return std::min(kth_, outside_); }
+
+    // The smallest k-th distance of any thread that searches for the same query.
+    struct Shared {
+        std::atomic<uint32_t> kth{kNone};
+    };
+
+    // Shares the k-th distance, and takes over the limit that follows from a smaller one: rows at
+    // an equal distance still enter, since they may come first. Returns whether limit() changed.
+    bool exchange(Shared& shared) {
+        uint32_t seen = shared.kth.load(std::memory_order_relaxed);
+        if (within_ >= k_)
+            while (kth_ < seen &&
+                   !shared.kth.compare_exchange_weak(seen, kth_, std::memory_order_relaxed)) {
+            }
+        const uint32_t before = limit();
+        if (seen < at_.size() - 2) outside_ = seen + 1;  // beyond, it would pass every row
+        return limit() != before;
+    }
 
     void offer(int64_t row, uint32_t distance) {
         if (distance >= kth_) return;
@@ -44,6 +64,8 @@ class Nearest {
     }
 
    private:
+    static constexpr uint32_t kNone = ~uint32_t{0};
+
     struct Row {
         int64_t row;
         uint32_t distance;
@@ -62,6 +84,7 @@ class Nearest {
     }
 
     size_t k_;
+    uint32_t outside_ = kNone;  // the limit that follows from other threads' rows
     uint32_t kth_;             // the k-th smallest distance; above every distance before k offers
     size_t within_ = 0;        // how many kept rows lie at kth_ or nearer
     std::vector<size_t> at_;   // how many kept rows lie at each distance up to kth_

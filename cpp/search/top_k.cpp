@@ -3,12 +3,15 @@
 #include "search/blocked_scan.h"
 #include "search/kernels.h"
 #include "search/nearest.h"
+#include "search/path.h"
+#include "search/plane_queries.h"
 
 namespace embits {
 namespace {
 
 struct HammingSearch {
     using Kept = Nearest;
+    static constexpr bool kHasPlanes = true;
 
     const uint8_t* codes;
     size_t width;
@@ -16,6 +19,7 @@ struct HammingSearch {
     size_t k;
     int32_t* distances;
     int64_t* rows;
+    bool by_planes;
     const Kernels& kernels = embits::kernels();
 
     Nearest nothing(size_t) const { return Nearest(k, 8 * width); }
@@ -25,6 +29,15 @@ struct HammingSearch {
                                            nearest.limit(), hits);
         for (size_t i = 0; i < found; ++i)
             nearest.offer(static_cast<int64_t>(row + hits[i].row), hits[i].distance);
+    }
+
+    PlaneQueries batch(size_t first, size_t count) const {
+        return PlaneQueries(kernels.planes, width, queries + first * width, count);
+    }
+
+    void offer_row(size_t row, size_t q, Nearest& nearest) const {
+        nearest.offer(static_cast<int64_t>(row),
+                      kernels.distance(codes + row * width, queries + q * width, width));
     }
 
     void write(size_t q, const Nearest& nearest) const {
@@ -37,7 +50,9 @@ struct HammingSearch {
 void top_k(const uint8_t* codes, size_t n, size_t width, const uint8_t* queries, size_t n_queries,
            size_t k, unsigned threads, int32_t* distances, int64_t* rows) {
     if (k == 0 || n_queries == 0) return;
-    run_search(HammingSearch{codes, width, queries, k, distances, rows}, n, n_queries, threads);
+    const bool by_planes = choose_planes(n, width, n_queries, k);
+    run_search(HammingSearch{codes, width, queries, k, distances, rows, by_planes}, n, n_queries,
+               threads);
 }
 
 }  // namespace embits

@@ -42,7 +42,7 @@ uint32_t weigh_words(const uint8_t* code, WeightedQuery query, size_t begin, siz
         const size_t left = width - i;
         const uint64_t differing = word_at(code + i, left) ^ word_at(query.code + i, left);
         uint32_t sum = 0;
-        for (size_t p = 0; p < kPlanes; ++p)
+        for (size_t p = 0; p < kWeightBits; ++p)
             sum = 2 * sum + count(differing & word_at(query.planes + p * width + i, left));
         distance += sum;
     }

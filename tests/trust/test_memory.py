@@ -16,7 +16,7 @@ import numpy as np
 from embits import _core
 from embits.search import MultiIndex, asymmetric_top_k, top_k
 
-page, pages = mmap.PAGESIZE, 9
+page, pages = mmap.PAGESIZE, 41
 libc = ctypes.CDLL(None, use_errno=True)
 
 def guarded():
@@ -50,6 +50,11 @@ for name in _core.available_simd():
         if width <= 16 and n_bits % 8 == 0:
             found = MultiIndex(codes, n_chunks=max(1, width)).top_k(query, 5)
             assert (found[0] == distances).all() and (found[1] == rows).all()
+    _core.use_path("planes")
+    for width in range(1, 139):
+        for place in (at_the_end, at_the_start):
+            top_k(place(codes_memory, 1024 + width, width), place(query_memory, 3, width), 5)
+    _core.use_path("")
 print("nothing past the end")
 """
 

@@ -29,7 +29,7 @@ from embits.evaluation.tasks.top_k_table import (
 )
 from embits.jobs import binarize
 from embits.readers import read_vectors
-from embits.search import simd
+from embits.search import kernel, simd
 
 
 @click.command()
@@ -70,12 +70,15 @@ def command(
         contenders += float_contenders(raw, unit, threads)
         measure(contenders, len(first))
     facts = {"words": len(first), "dims": first.dims, "threads": threads, "simd": simd(),
+             "path": kernel().path,
              "times": [_as_dict(c) for c in contenders]}  # fmt: skip
     if as_json:
         print_json(facts)
         return
     what = f"of {raw.name}" if raw else "rebuilt from the bits"
-    click.echo(f"{len(first):,} words; threads: {threads}; instruction set: {simd()}")
+    click.echo(
+        f"{len(first):,} words; threads: {threads}; instruction set: {simd()}, path: {kernel().path}"
+    )
     click.echo(printable(f"Median milliseconds of one query; the column of floats is {what}"))
     _show(contenders, unit.nbytes)
 

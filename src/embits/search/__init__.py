@@ -16,6 +16,7 @@ from embits.search.arguments import (
     wanted_threads,
 )
 from embits.search.gpu import DeviceIndex
+from embits.search.kernels import Kernel, kernel, simd
 from embits.search.multi_index import MultiIndex
 from embits.search.results import CosineResult, DistanceResult, ScoreResult, SearchResult
 
@@ -23,10 +24,12 @@ __all__ = [
     "CosineResult",
     "DeviceIndex",
     "DistanceResult",
+    "Kernel",
     "MultiIndex",
     "ScoreResult",
     "SearchResult",
     "asymmetric_top_k",
+    "kernel",
     "simd",
     "top_k",
 ]
@@ -70,7 +73,7 @@ def top_k(
     rows = np.empty(shape, np.int64)
     try:
         _core.top_k(codes, queries, shape[-1], wanted_threads(threads), distances, rows)
-    except ValueError as error:  # the one it raises: EMBITS_SIMD is wrong
+    except ValueError as error:  # EMBITS_SIMD or EMBITS_PATH is wrong
         raise InputError(str(error)) from None
     return DistanceResult(distances, rows)
 
@@ -119,22 +122,6 @@ def asymmetric_top_k(
     rows = np.empty(shape, np.int64)
     try:
         _core.asymmetric_top_k(codes, queries, shape[-1], wanted_threads(threads), scores, rows)
-    except ValueError as error:  # the one it raises: EMBITS_SIMD is wrong
+    except ValueError as error:  # EMBITS_SIMD or EMBITS_PATH is wrong
         raise InputError(str(error)) from None
     return ScoreResult(scores, rows)
-
-
-def simd() -> str:
-    """The instruction set that searches run on: "portable", "avx2", "avx512" or "neon".
-
-    Raises:
-        InputError: EMBITS_SIMD names one that this processor does not have.
-
-    Example:
-        >>> simd() in ("portable", "avx2", "avx512", "neon")
-        True
-    """
-    try:
-        return _core.simd()
-    except ValueError as error:
-        raise InputError(str(error)) from None

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "search/kernels.h"
+#include "search/plane_queries.h"
 
 using namespace embits;
 
@@ -34,7 +35,7 @@ bool same(const std::vector<Hit>& a, const std::vector<Hit>& b) {
 bool equal_at(const Kernels& kernels, size_t n, size_t width, uint32_t limit) {
     const size_t start = random_word() % 64;
     const std::vector<uint8_t> memory = random_bytes(start + n * width);
-    const std::vector<uint8_t> query = random_bytes((1 + kPlanes) * width);
+    const std::vector<uint8_t> query = random_bytes((1 + kWeightBits) * width);
     const WeightedQuery weighted{query.data(), query.data() + width};
     const auto hits = [&](const Kernels& table, bool weigh) {
         std::vector<Hit> found(n);
@@ -48,10 +49,42 @@ bool equal_at(const Kernels& kernels, size_t n, size_t width, uint32_t limit) {
            same(hits(kernels, true), hits(kPortable, true));
 }
 
+// The rows that planes let through are those whose distance is below the limit.
+bool planes_equal_at(const Kernels& kernels, size_t width, uint32_t limit) {
+    const size_t n = kernels.planes.rows, n_queries = 3;
+    const std::vector<uint8_t> codes = random_bytes(n * width);
+    const std::vector<uint8_t> queries = random_bytes(n_queries * width);
+    PlaneQueries batch(kernels.planes, width, queries.data(), n_queries);
+    for (size_t q = 0; q < n_queries; ++q) batch.set_limit(q, limit);
+    batch.build(codes.data(), n);
+    std::vector<std::vector<size_t>> found(n_queries);
+    for (size_t q = batch.next(0); q < n_queries; q = batch.next(q + 1))
+        batch.for_each_row([&](size_t row) { found[q].push_back(row); });
+    for (size_t q = 0; q < n_queries; ++q) {
+        std::vector<size_t> expected;
+        for (size_t row = 0; row < n; ++row)
+            if (kPortable.distance(codes.data() + row * width, queries.data() + q * width, width) <
+                limit)
+                expected.push_back(row);
+        if (found[q] != expected) return false;
+    }
+    return true;
+}
+
 }  // namespace
 
 int main() {
     size_t compared = 0;
+    for (auto table = available_kernels(); *table; ++table)
+        for (size_t width = 1; width <= 138; ++width)
+            for (size_t limit : {size_t{1}, 2 * width, 4 * width, 8 * width}) {
+                if (!planes_equal_at(**table, width, static_cast<uint32_t>(limit))) {
+                    std::printf("%s planes differ: width %zu, limit %zu\n", (*table)->name, width,
+                                limit);
+                    return 1;
+                }
+                ++compared;
+            }
     for (auto table = available_kernels(); *table; ++table)
         for (size_t width = 1; width <= 138; ++width)
             for (size_t n : {0, 1, 3, 64, 257}) {

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 CPP = Path(__file__).parents[3] / "cpp"
-SOURCES = ["search/kernels_portable.cpp", "search/kernels_neon.cpp", "search/dispatch.cpp"]
+SOURCES = [
+    *("search/kernels_portable.cpp", "search/kernels_neon.cpp", "search/dispatch.cpp"),
+    "search/plane_queries.cpp",
+]
 COMPILER, EMULATOR = "aarch64-linux-gnu-g++", "qemu-aarch64"
 
 
