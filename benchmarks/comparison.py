@@ -1,19 +1,17 @@
-"""Neighbors kept at equal bytes, and the time of a query: embits beside what others offer.
+"""Recall at equal size, and the time of a query: embits beside other libraries.
 
     python benchmarks/comparison.py NAME=MATRIX.npy ... [--keep FOLDER] [--out benchmarks/results]
 
-Each MATRIX is (n, dims) floats compared by cosine. 1,000 rows spread over the first 30,000 ask
-for their ten nearest among all other rows; the share of the true ten that a method finds is its
-recall. `sign` is what `quantize_embeddings("ubinary")`, `binary_quantize` and
-`vec_quantize_binary` do. Times are for one query on one thread, contenders in turns, medians.
---keep holds the fitted codes from run to run. Writes comparison.md and .json into --out, where
-other matrices' results stay, and the table of docs/comparison.md.
+Each MATRIX is (n, dims) floats compared by cosine. The queries are 1,000 rows spread over the first
+30,000, searched among all other rows; recall@10 is the share of the true ten nearest that a method
+finds. `sign` is what `quantize_embeddings("ubinary")`, `binary_quantize` and `vec_quantize_binary`
+do. Times are for one query on one thread, contenders in turns, medians. --keep stores fitted codes
+for the next run. Writes comparison.md into --out, and the table of docs/comparison.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
 import re
@@ -55,16 +53,13 @@ def main() -> None:
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    kept = arguments.out and arguments.out / "comparison.json"
-    results = json.loads(kept.read_text())["results"] if kept and kept.exists() else {}
+    results = {}
     for argument in arguments.matrices:
         name, _, path = argument.partition("=")
         X = np.load(path).astype(np.float32)
         X /= np.linalg.norm(X, axis=1, keepdims=True)
         results[name] = compare(name, X, arguments.keep)
     if arguments.out:
-        text = json.dumps({"about": about(), "results": results}, indent=1)
-        kept.write_text(text + "\n")
         (arguments.out / "comparison.md").write_text(page(results))
         block = "<!-- equal bytes -->\n" + summary(results) + "\n<!-- /equal bytes -->"
         text = re.sub(r"(?s)<!-- equal bytes -->.*<!-- /equal bytes -->", block, DOCS.read_text())
@@ -170,7 +165,7 @@ def about() -> list[str]:
 
 
 def page(results: dict[str, dict[str, object]]) -> str:
-    lines = ["# Neighbors kept at equal bytes", "", *(f"- {line}" for line in about())]
+    lines = ["# Recall at equal size", "", *(f"- {line}" for line in about())]
     for name, result in results.items():
         lines += ["", f"## {titled(name, result)}", "", *table(result)]
     return "\n".join(lines) + "\n"
@@ -188,10 +183,10 @@ def titled(name: str, result: dict[str, object]) -> str:
 
 
 def table(result: dict[str, Any]) -> list[str]:
-    lines = ["| bytes a vector | method | recall@10 | ms a query |", "|---:|---|---:|---:|"]
+    lines = ["| bytes per vector | method | recall@10 | ms per query |", "|---:|---|---:|---:|"]
     rows = sorted(result["rows"], key=lambda row: row["bytes"])
     for row in rows:
-        name = row["method"] + (", floats kept too" if row["floats_read"] else "")
+        name = row["method"] + (", with the floats" if row["floats_read"] else "")
         lines.append(
             f"| {row['bytes']:,.0f} | {name} | {row['recall_at_10']:.3f} | {row['ms']:.2g} |"
         )

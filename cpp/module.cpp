@@ -35,9 +35,26 @@ static size_t length(const Batch<T>& batch) {
     return batch.ndim() == 1 ? 1 : batch.shape(0);
 }
 
-// What the readers use: rows gathered from text and from word2vec's binary, and fastText's n-grams.
+// Hands a run of floats to NumPy as a matrix, without a copy.
+static auto released(embits::FloatRun& run, size_t dims) {
+    size_t n = run.size() / dims;
+    float* data = run.release();
+    nb::capsule owner(data, [](void* p) noexcept { std::free(p); });
+    return nb::ndarray<nb::numpy, float, nb::ndim<2>>(data, {n, dims}, owner);
+}
+
+// What the readers use: rows parsed from text and from word2vec's binary format, the matrix that
+// collects them, and fastText's n-grams.
 static void bind_readers(nb::module_& m) {
+    using embits::FloatRun;
     using embits::Rows;
+    nb::class_<FloatRun>(m, "FloatRun")
+        .def(nb::init<>())
+        .def(
+            "append",
+            [](FloatRun& run, Out2D<const float> rows) { run.append(rows.data(), rows.size()); },
+            "rows"_a.noconvert())
+        .def("take", [](FloatRun& run, size_t dims) { return released(run, dims); }, "dims"_a);
     using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
     using Offsets = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
     nb::class_<Rows>(m, "Rows")
@@ -81,13 +98,7 @@ static void bind_readers(nb::module_& m) {
                  std::string().swap(rows.words);
                  return words;
              })
-        .def("take_matrix",
-             [](Rows& rows) {
-                 size_t n = rows.matrix.size() / rows.dims;
-                 float* data = rows.matrix.release();
-                 nb::capsule owner(data, [](void* p) noexcept { std::free(p); });
-                 return nb::ndarray<nb::numpy, float, nb::ndim<2>>(data, {n, rows.dims}, owner);
-             })
+        .def("take_matrix", [](Rows& rows) { return released(rows.matrix, rows.dims); })
         .def("take_places", [](Rows& rows) {
             auto* places = new std::vector<int64_t>(std::move(rows.places));
             nb::capsule owner(places, [](void* p) noexcept {

@@ -1,14 +1,14 @@
-"""The tables of "Near-lossless Binarization of Word Embeddings" again, on your vectors.
+"""Reproduce the tables of "Near-lossless Binarization of Word Embeddings" on your vectors.
 
     python examples/reproduce_the_paper.py                            # quick, GloVe 6B 50d
     python examples/reproduce_the_paper.py dict2vec.vec --full        # everything in the paper
 
-Trains the paper's autoencoder, LSH, sign and our own coder, scores them on similarity, analogies,
-neighbors and rebuilt floats (`--full`: text classification and speed too, at four widths), writes
-the report with its tables and figures, and prints the table of gaps: how much a score falls from
-floats to bits, here and in the paper. Goes on where it was stopped.
-Quick takes about three minutes on two cores (20,000 words); `--full` many times that.
-The same as `embits compare VECTORS --data DIR --report DIR`, from Python.
+Trains the paper's autoencoder, LSH, sign and NearLossless; scores them on similarity, analogies,
+neighbors and rebuilt floats. `--full` adds text classification and speed, at four widths. Writes a
+report with tables and figures, and prints how much each score drops from floats to bits, here and
+in the paper. Run it again to resume after an interruption.
+Takes about three minutes on two cores (20,000 words); `--full` takes many times that.
+This is `embits compare VECTORS --data DIR --report DIR` in Python.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Semantic search in bits: what is found, and what it costs, beside floats and plain sign bits.
+"""Semantic search with binary codes: recall, size and time, beside floats and sign bits.
 
     python examples/semantic_search.py                          # MiniLM sentences of --data
     python examples/semantic_search.py mine.npy                 # rows held out as queries
     python examples/semantic_search.py mine.npy --queries q.npy
 
-Learned codes of 128, 256 and 384 bits beside "ubinary" of sentence-transformers (a sign a
-dimension) and an exact search of the floats. Three ways to ask: bits against bits, the float
-query against bits, and a shortlist of bits put in order by the floats, which stay on disk.
-Takes about four minutes for 24,000 sentences on two cores; with `--method itq` half of one.
+Compares learned codes of 128, 256 and 384 bits with "ubinary" of sentence-transformers (the sign of
+each dimension) and with an exact search of the floats. Three kinds of search: bits against bits, a
+float query against bits, and candidates rescored with the floats, which stay on disk.
+Takes about four minutes for 24,000 sentences on two cores, or half a minute with `--method itq`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the examples share: where data lies, word vectors to begin with, tables and times."""
+"""Helpers of the examples: the data folder, default word vectors, tables and timing."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
-"""A text classifier on bits: how much accuracy is left when word vectors become codes.
+"""Text classification on binary codes: accuracy beside floats.
 
     python examples/text_classifier_on_bits.py                      # AG News, GloVe 6B 50d
     python examples/text_classifier_on_bits.py --dataset subj --vectors mine.vec --bits 512
 
-A text is the mean of its words' vectors; scikit-learn's LogisticRegression learns on top. The
-same for the floats, for the bits as they are (0 and 1), and for the floats that the coder rebuilds
-from them; the words' table of the classifier shrinks from 4 bytes a dimension to a bit a bit.
-Takes about three minutes on two cores, most of them to learn the codes. Needs
-`pip install 'embits[sklearn]'`, and `embits[demo]` where no vectors are given.
+Represents a text by the mean of its word vectors and trains scikit-learn's LogisticRegression: once
+on the floats, once on the bits (0 and 1), and once on the floats decoded from the bits.
+Takes about three minutes on two cores, mostly to train the coder. Needs
+`pip install 'embits[sklearn]'`, and `pip install 'embits[demo]'` without --vectors.
 """
 
 from __future__ import annotations

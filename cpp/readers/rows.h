@@ -26,6 +26,9 @@ class FloatRun {
         std::memcpy(data_ + size_, values, n * sizeof(float));
         size_ += n;
     }
+    void reserve(size_t capacity) {
+        if (capacity > capacity_) resize(capacity);
+    }
     size_t size() const { return size_; }
 
     // Gives the run away, cut to what it holds; the caller frees it.

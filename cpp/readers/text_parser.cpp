@@ -41,9 +41,9 @@ const char* next_field(const char* p, const char* end) {
 }
 
 std::string quoted(const char* begin, const char* end) {
-    constexpr std::ptrdiff_t kLongest = 40;
-    if (end - begin <= kLongest) return "'" + std::string(begin, end) + "'";
-    return "'" + std::string(begin, begin + kLongest) + "...'";
+    constexpr std::ptrdiff_t kMaxShown = 40;
+    if (end - begin <= kMaxShown) return "'" + std::string(begin, end) + "'";
+    return "'" + std::string(begin, begin + kMaxShown) + "...'";
 }
 
 std::string numbers(size_t n) { return std::to_string(n) + (n == 1 ? " number" : " numbers"); }
@@ -166,6 +166,9 @@ void parse_lines(const char* text, size_t size, unsigned threads, Rows& rows) {
     const unsigned n_parts = static_cast<unsigned>(parts.size());
     run_parts(n_parts, n_parts,
               [&](unsigned i) { parse_part(parts[i], rows.dims, limit, rows.skip_bad); });
+    size_t n_floats = rows.matrix.size();
+    for (const Part& part : parts) n_floats += part.matrix.size();
+    rows.matrix.reserve(n_floats);
     for (const Part& part : parts) {
         append(part, rows);
         if (rows.stopped()) return;
@@ -175,7 +178,7 @@ void parse_lines(const char* text, size_t size, unsigned threads, Rows& rows) {
 }  // namespace
 
 void parse_text(const char* block, size_t size, unsigned threads, Rows& rows) {
-    constexpr size_t kLongestLine = size_t{64} << 20;
+    constexpr size_t kMaxLine = size_t{64} << 20;
     const char *begin = block, *end = block + size;
     if (!rows.tail.empty()) {
         const void* newline = std::memchr(begin, '\n', size);
@@ -189,7 +192,7 @@ void parse_text(const char* block, size_t size, unsigned threads, Rows& rows) {
     while (last > begin && last[-1] != '\n') --last;
     parse_lines(begin, static_cast<size_t>(last - begin), threads, rows);
     rows.tail.append(last, end);
-    if (rows.tail.size() > kLongestLine && !rows.stopped())
+    if (rows.tail.size() > kMaxLine && !rows.stopped())
         rows.refuse({rows.next_place, "no line end in 64 MiB", "lines of text"});
 }
 

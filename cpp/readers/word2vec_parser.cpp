@@ -5,7 +5,7 @@
 namespace embits {
 namespace {
 
-constexpr size_t kLongestWord = 1 << 16;
+constexpr size_t kMaxWord = 1 << 16;
 
 bool all_finite(const std::vector<float>& row) {
     for (float value : row)
@@ -19,13 +19,14 @@ size_t parse_word2vec(const char* bytes, size_t size, Rows& rows) {
     const char *p = bytes, *end = bytes + size;
     std::vector<float> row(rows.dims);
     const size_t row_bytes = rows.dims * sizeof(float);
+    rows.matrix.reserve(rows.matrix.size() + size / (row_bytes + 1) * rows.dims);
     while (!rows.stopped() && p < end) {
         const char* word = p;
         while (word < end && *word == '\n') ++word;
         const int64_t place = rows.next_place + (word - bytes);
         const size_t left = static_cast<size_t>(end - word);
-        const void* found = std::memchr(word, ' ', left < kLongestWord ? left : kLongestWord);
-        if (found == nullptr && left >= kLongestWord)
+        const void* found = std::memchr(word, ' ', left < kMaxWord ? left : kMaxWord);
+        if (found == nullptr && left >= kMaxWord)
             rows.refuse({place, "no space in 65536 bytes", "a word and a space"});
         if (found == nullptr) break;
         const char* space = static_cast<const char*>(found);

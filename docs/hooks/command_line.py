@@ -1,4 +1,4 @@
-"""`embits VERB --help` as a page: each verb with its examples and options, from the code."""
+"""Generate the command line reference from the help of each verb."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _verb(name: str, group: click.Context) -> str:
 
 
 def _help(command: click.Command) -> Iterator[str]:
-    """Paragraphs as they are, and those that click keeps line by line, examples, as code."""
+    """Yield the paragraphs of the help; those marked \\b, the examples, become code blocks."""
     for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
         if paragraph.startswith("\b"):
             lines = paragraph.splitlines()[1:]
@@ -52,7 +52,7 @@ def _help(command: click.Command) -> Iterator[str]:
 
 
 def _codes(rows: list[str]) -> list[str]:
-    """Markdown's code spans would show an escaped bar as it is: such rows take HTML's."""
+    """Use HTML code spans where a cell contains `|`, which Markdown code spans show escaped."""
     return [re.sub(r"`([^`]*&#124;[^`]*)`", r"<code>\1</code>", row) for row in rows]
 
 

@@ -1,4 +1,4 @@
-"""`Example:` in a docstring is a section of runnable lines, as `Examples:` is to griffe."""
+"""Make griffe parse the docstring section `Example:` as `Examples:`, as runnable code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import griffe
 
 
 class Examples(griffe.Extension):
-    """Rename the section before griffe parses it, which takes `Example:` for a plain note."""
+    """Renames the section before griffe parses it."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring:

@@ -1,4 +1,4 @@
-"""Every module of embits.integrations in the reference, as soon as it is there."""
+"""Add every module of embits.integrations to the reference."""
 
 from __future__ import annotations
 

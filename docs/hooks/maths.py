@@ -1,4 +1,4 @@
-"""Formulas as MathML, made while the site is built: a browser draws them without a script."""
+"""Convert formulas to MathML at build time, so that pages need no script."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Folders in the navigation: `folder/*` stands for the folder's pages that no entry names.
+"""Expand `folder/*` in the navigation to the pages of the folder that no other entry names.
 
-They come by their titles, so a new page is in the navigation as soon as it is written.
+Pages are sorted by title. A new page appears in the navigation without an entry of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def _named(entry: Any) -> Iterator[str]:
-    """Every page that the navigation names."""
+    """Yield every page that the navigation names."""
     if isinstance(entry, str):
         yield entry
     else:

@@ -1,8 +1,8 @@
-"""Pages that live outside docs/, and links that lead out of it.
+"""Include pages from outside docs/, and adjust links that lead there.
 
-CHANGELOG.md and its like stand where people look for them in a repository, and are pages of the
-site as well. Their links, and links of pages to them, are written for the repository: here they
-are turned to where the site has the page, or to the repository's own view of a file.
+CHANGELOG.md, CONTRIBUTING.md and SECURITY.md are in the root of the repository, where people look
+for them, and are also pages of the site. Links in the sources work in the repository; here they are
+changed to the page on the site, or to the file on the repository's web site.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LINK = re.compile(r"(?P<start>!?\[[^\]]*\]\()(?P<target>[^)\s#:]+)(?P<anchor>#[^
 
 
 def outside_pages() -> dict[str, str]:
-    """Where the site has the pages of the repository that are not in docs/."""
+    """Map each page outside docs/ to its path on the site."""
     pages = {name: name.lower() for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")}
     for path in sorted((ROOT / "benchmarks" / "results").glob("*.md")):
         pages[f"benchmarks/results/{path.name}"] = f"benchmark-results/{path.name}"
@@ -42,7 +42,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def _turned(
     link: re.Match[str], folder: str, page: Page, config: MkDocsConfig, files: Files
 ) -> str:
-    """The link as the site needs it; as it is where that is the same."""
+    """Return the link with its target on the site."""
     path = posixpath.normpath(posixpath.join(folder, link["target"]))
     if not (ROOT / path).exists():
         return link[0]
@@ -52,4 +52,4 @@ def _turned(
         return f"{link['start']}{target}{link['anchor'] or ''})"
     if config.repo_url:
         return f"{link['start']}{config.repo_url.rstrip('/')}/blob/main/{path})"
-    return link["start"].strip("![(]")  # nowhere to lead to: the text alone
+    return link["start"].strip("![(]")  # no target: keep the text alone

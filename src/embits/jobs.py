@@ -22,8 +22,7 @@ from embits.vectors import WordVectors
 
 if TYPE_CHECKING:
     from embits.readers.gensim_models import KeyedVectors
-    from embits.readers.source import OnBad
-    from embits.readers.words_sidecar import Words
+    from embits.readers.source import OnBad, Words
     from embits.streaming.input import Input, StepProgress
 
 # Readers and streaming are imported inside functions: a program that only searches needs neither.

@@ -1,4 +1,4 @@
-"""Every example in the README and the docs runs as it stands."""
+"""Every example in the README and the docs runs."""
 
 import os
 import re
@@ -14,7 +14,7 @@ import embits
 from embits.coders.near_lossless import coder as near_lossless
 
 ROOT = Path(__file__).parents[2]
-# docs/results holds what `embits compare` printed: there is nothing to run in it.
+# docs/results holds the output of `embits compare`, which has no examples.
 PAGES = [
     ROOT / "README.md",
     *sorted(page for page in (ROOT / "docs").rglob("*.md") if "results" not in page.parts),
@@ -41,7 +41,7 @@ def blocks(page, language):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder with the files that the examples name."""
+    """A folder with the files that the examples use."""
     rng = np.random.default_rng(0)
     words = [*WORDS, *(f"word{i}" for i in range(300))]
     vectors = embits.WordVectors(words, rng.normal(0, 0.4, (len(words), 100)).astype("f4"))
@@ -62,14 +62,14 @@ def folder(tmp_path, monkeypatch):
     table = pa.table({"id": range(len(words)), "vector": list(vectors.matrix)})
     pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "embeddings/0.parquet")
     monkeypatch.chdir(tmp_path)
-    # That they run is tested here; what a full training gives, in test_near_lossless.py.
+    # These tests check that the examples run; test_near_lossless.py checks a full training.
     monkeypatch.setattr(near_lossless, "CPU_BUDGET", near_lossless.Budget(100, 256))
     return tmp_path
 
 
 @pytest.fixture
 def database(page, request, monkeypatch):
-    """Where a page speaks of $DATABASE_URL: a real server, which that is the address of."""
+    """Set $DATABASE_URL to a real server for pages that use it."""
     if "DATABASE_URL" in page.read_text():
         monkeypatch.setenv("DATABASE_URL", request.getfixturevalue("postgres"))
 
@@ -104,7 +104,7 @@ def test_commands_and_then_queries_run(page, folder, database):
 
 
 def answer(page, statement):
-    """The rows that Postgres gives, or the SQLite file that the page's commands wrote."""
+    """Rows from Postgres, or from the SQLite file that the page's commands wrote."""
     if "DATABASE_URL" in page.read_text():
         import psycopg
 

@@ -1,4 +1,4 @@
-"""The docs site builds without a warning, and has what it must have."""
+"""The docs site builds without a warning and is complete."""
 
 import importlib
 import re

@@ -40,7 +40,7 @@ def in_blocks(monkeypatch, *, block=1 << 12):
     """Read every file in blocks, and in small ones."""
     monkeypatch.setattr(job_input, "STREAM_FROM", -1)
     monkeypatch.setattr(job_input, "STREAM_PACKED_FROM", -1)
-    monkeypatch.setattr(source, "BLOCK_BYTES", block)
+    monkeypatch.setattr(source, "CHUNK_BYTES", block)
     monkeypatch.setattr(reader_blocks, "BLOCK_BYTES", block)
 
 
@@ -334,7 +334,7 @@ import embits, embits.cli
 from embits.readers import blocks, source
 from embits.streaming import checkpoint, input
 input.STREAM_FROM = checkpoint.SECONDS_APART = -1
-blocks.BLOCK_BYTES = source.BLOCK_BYTES = 1 << 13
+blocks.BLOCK_BYTES = source.CHUNK_BYTES = 1 << 13
 end, how, stage, left = {end!r}
 real = checkpoint.Stage.save
 def save(self, *args, **kwargs):

@@ -77,7 +77,8 @@ def command(
         return
     what = f"of {raw.name}" if raw else "rebuilt from the bits"
     click.echo(
-        f"{len(first):,} words; threads: {threads}; instruction set: {simd()}, path: {kernel().path}"
+        f"{len(first):,} words; threads: {threads}; "
+        f"instruction set: {simd()}, path: {kernel().path}"
     )
     click.echo(printable(f"Median milliseconds of one query; the column of floats is {what}"))
     _show(contenders, unit.nbytes)

@@ -36,8 +36,6 @@ _MOST_OBJECTS = 2000  # lists and objects in a header: more would be megabytes o
 _PIECE_BYTES = 1 << 20  # of a file that is copied
 _NO_CHECKSUM = "0" * 64
 _HINT_BYTES = 1000
-_OF_VECTORS = (b"\x93NUMPY", b"PAR1", b"PK\x03\x04", b"\x1f\x8b", b"\xfd7zXZ", b"\xba\x16\x4f\x2f")
-_TEXT_BYTES = bytes((*b"\t\n\r", *range(32, 127), *range(128, 256)))
 _CHECKSUM = re.compile("[0-9a-f]{64}", re.ASCII)
 _DTYPES = {
     "U8": "<u1", "F16": "<f2", "U32": "<u4", "F32": "<f4", "U64": "<u8", "F64": "<f8",
@@ -233,7 +231,9 @@ def open_file(path: Path, *, verify: bool = False) -> Contents:
 
 def _hint(head: bytes) -> str:
     """What to do with a file that was never one of ours, going by its first bytes."""
-    if head.startswith(_OF_VECTORS) or not head.translate(None, _TEXT_BYTES):
+    from embits.readers.magic import may_be_vectors  # only here: opening a file needs no readers
+
+    if may_be_vectors(head):
         return ": if it holds float vectors, `embits binarize` makes one of it"
     return ", or damaged"
 

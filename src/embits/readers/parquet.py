@@ -1,4 +1,4 @@
-"""Parquet: a column of strings, and the vectors as one column of lists or as many of floats."""
+"""Parquet: a column of strings, and one column of lists of floats or many columns of floats."""
 
 from __future__ import annotations
 
@@ -10,57 +10,28 @@ from numpy.typing import NDArray
 
 from embits.errors import MissingExtraError
 from embits.readers.blocks import Block, CountedBlocks, Position, rows_at_once
-from embits.readers.rows import named_rows
 from embits.readers.source import Source
-from embits.readers.words_sidecar import Words, words_for
-from embits.vectors import WordVectors
+from embits.readers.words_sidecar import words_for
 
 _ROWS_AT_ONCE = 1 << 14
-_BUFFER_BYTES = 32 << 20  # for all columns together, of a file that is read in blocks
-
-
-def read_parquet(source: Source, words: Words | None) -> WordVectors:
-    """Read a Parquet table batch by batch into one matrix."""
-    table = _open(source)
-    n_rows = source.rows_wanted(table.metadata.num_rows)
-    columns, name_column = _vector_columns(source, table.schema_arrow)
-    names: list[str] = []
-    matrix: NDArray[np.float32] | None = None
-    done = 0
-    for batch in _batches(source, table, columns, name_column):
-        values = _matrix(source, batch, columns, done)[: n_rows - done]
-        if matrix is None:
-            # Pages that are never written take no memory, so a wrong count costs nothing.
-            matrix = np.empty((n_rows, values.shape[1]), np.float32)
-        if values.shape[1] != matrix.shape[1]:
-            raise _ragged(source, done, values.shape[1], matrix.shape[1])
-        with np.errstate(over="ignore", invalid="ignore"):  # refused below as not finite
-            matrix[done : done + len(values)] = values
-        if name_column is not None:
-            names += _strings(source, batch.column(name_column), done)[: len(values)]
-        done += len(values)
-        source.report(done, n_rows)
-        if done == n_rows:
-            break
-    if matrix is None or done != n_rows:
-        raise source.refusal(f"{done} rows", "at least one row" if done == n_rows else f"{n_rows}")
-    if words is not None:
-        return named_rows(source, words_for(source, n_rows, words), matrix)
-    return named_rows(source, names if name_column is not None else None, matrix)
+_BUFFER_BYTES = 32 << 20  # for all columns together
 
 
 class ParquetBlocks(CountedBlocks):
-    """A Parquet table in blocks. Only pages are held, whatever the size of the row groups."""
+    """A Parquet table in blocks. Pages are read one by one, whatever the size of a row group."""
 
-    def __init__(self, source: Source, words: Words | None) -> None:
+    def __init__(self, source: Source) -> None:
         table = _open(source)
         self._columns, self._name_column = _vector_columns(source, table.schema_arrow)
-        if words is not None:
+        if source.words is not None:
             self._name_column = None
         n_rows = source.rows_wanted(table.metadata.num_rows)
-        given = None if words is None else words_for(source, n_rows, words)
+        given = None if source.words is None else words_for(source, n_rows)
         named = given is not None or self._name_column is not None
-        super().__init__(source, self._find_dims(source), n_rows, given, named)
+        if n_rows == 0:
+            raise source.read_error("0 rows", "at least one row")
+        dims = self._find_dims(source, table.schema_arrow)
+        super().__init__(source, dims, n_rows, given, named)
 
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
         """The blocks from `start` on: row groups before it are not touched."""
@@ -80,7 +51,7 @@ class ParquetBlocks(CountedBlocks):
             if values.shape[1] != self.dims:
                 raise _ragged(self.source, done, values.shape[1], self.dims)
             with np.errstate(over="ignore", invalid="ignore"):  # refused as not finite
-                matrix = np.array(values, dtype=np.float32, order="C")
+                matrix = np.asarray(values, dtype=np.float32, order="C")
             named = None
             if name_column is not None:
                 named = _strings(self.source, part.column(name_column), done)
@@ -92,17 +63,23 @@ class ParquetBlocks(CountedBlocks):
             start = block.end
             if done == self._n_rows:
                 return
-        raise self.source.refusal(f"{done} rows", f"{self._n_rows}")
+        raise self.source.read_error(f"{done} rows", f"{self._n_rows}")
 
-    def _find_dims(self, source: Source) -> int:
-        table = _open(source, len(self._columns))
-        for batch in _batches(source, table, self._columns, None, 1):
+    def _find_dims(self, source: Source, schema: Any) -> int:
+        import pyarrow.types as kinds
+
+        kind = schema.field(self._columns[0]).type
+        if kinds.is_floating(kind):
+            return len(self._columns)
+        if kinds.is_fixed_size_list(kind):
+            return int(kind.list_size)
+        for batch in _batches(source, _open(source, 1), self._columns, None, 1):
             return int(_matrix(source, batch, self._columns, 0).shape[1])
-        raise source.refusal("0 rows", "at least one row")
+        raise source.read_error("0 rows", "at least one row")
 
 
 def _groups_from(table: Any, row: int) -> tuple[list[int], int]:
-    """The row groups from that of a row on, and the first row in them."""
+    """The row groups from the one that holds a row on, and their first row."""
     first = group = 0
     while group < table.num_row_groups:
         rows = table.metadata.row_group(group).num_rows
@@ -117,7 +94,7 @@ def read_word_column(source: Source) -> list[str]:
     table = _open(source)
     column = _string_column(table.schema_arrow)
     if column is None:
-        raise source.refusal("no column of strings", "one with the words")
+        raise source.read_error("no column of strings", "one with the words")
     names: list[str] = []
     for batch in _batches(source, table, [], column):
         names += _strings(source, batch.column(column), len(names))
@@ -130,20 +107,21 @@ def has_word_column(source: Source) -> bool:
 
 
 def _open(source: Source, n_columns: int = 0) -> Any:
-    """The table; of a number of columns that are to be read in blocks, with buffers for those."""
+    """The table; a large one with a small buffer for each of the `n_columns` to read."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
         raise MissingExtraError(f"reading {source.path.name}", "parquet") from error
     try:
-        if n_columns == 0:
+        if n_columns == 0 or source.size <= _BUFFER_BYTES:
             return pq.ParquetFile(source.path)
-        # Without a buffer size, whole column chunks are read: a gigabyte in a usual row group.
+        # Without a buffer size, whole column chunks are read, which may have a gigabyte each. With
+        # one, a small file that claims a page of gigabytes would get memory for it.
         size = max(1 << 14, min(1 << 20, _BUFFER_BYTES // n_columns))
         return pq.ParquetFile(source.path, pre_buffer=False, buffer_size=size)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise source.refusal(f"a damaged file ({error})", "a Parquet table") from error
+        raise source.read_error(f"a damaged file ({error})", "a Parquet table") from error
 
 
 def _batches(
@@ -160,9 +138,9 @@ def _batches(
     try:
         yield from table.iter_batches(size, groups, columns=wanted)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise source.refusal(f"a damaged file ({error})", "a Parquet table") from error
+        raise source.read_error(f"a damaged file ({error})", "a Parquet table") from error
     finally:
-        pa.default_memory_pool().release_unused()  # it would keep a hundred megabytes for later
+        pa.default_memory_pool().release_unused()  # otherwise it keeps about 100 MB
 
 
 def _vector_columns(source: Source, schema: Any) -> tuple[list[str], str | None]:
@@ -180,7 +158,7 @@ def _vector_columns(source: Source, schema: Any) -> tuple[list[str], str | None]
     ]
     floats = [field.name for field in schema if kinds.is_floating(field.type)]
     if len(lists) > 1 or not (lists or floats):
-        raise source.refusal(
+        raise source.read_error(
             f"columns {', '.join(schema.names[:8])}", "one of float lists, or columns of floats"
         )
     return lists or floats, _string_column(schema)
@@ -206,12 +184,12 @@ def _matrix(source: Source, batch: Any, columns: list[str], done: int) -> NDArra
     for name in columns:
         if batch.column(name).null_count:
             row = batch.column(name).is_null().index(True).as_py()
-            raise source.refusal("a null", "a vector", f"row {done + row + 1}")
+            raise source.read_error("a null", "a vector", f"row {done + row + 1}")
     if kinds.is_floating(first.type):
         return np.stack([batch.column(name).to_numpy(False) for name in columns], axis=1)
     values = first.flatten()
     if values.null_count:
-        raise source.refusal("a null in a vector", "numbers", f"after row {done}")
+        raise source.read_error("a null in a vector", "numbers", f"after row {done}")
     lengths = np.asarray(first.value_lengths().to_numpy(False)) if len(first) else np.zeros(0)
     different = np.flatnonzero(lengths != lengths[0])
     if len(different):
@@ -224,13 +202,13 @@ def _matrix(source: Source, batch: Any, columns: list[str], done: int) -> NDArra
 def _strings(source: Source, column: Any, done: int) -> list[str]:
     if column.null_count:
         row = column.is_null().index(True).as_py()
-        raise source.refusal("a null", "a word", f"row {done + row + 1}")
+        raise source.read_error("a null", "a word", f"row {done + row + 1}")
     try:
         strings: list[str] = column.to_pylist()
     except UnicodeDecodeError as error:
-        raise source.refusal("a word that is not UTF-8", "UTF-8", f"after row {done}") from error
+        raise source.read_error("a word that is not UTF-8", "UTF-8", f"after row {done}") from error
     return strings
 
 
 def _ragged(source: Source, row: int, found: int, expected: int) -> Exception:
-    return source.refusal(f"{found} numbers", f"{expected}", f"row {row + 1}")
+    return source.read_error(f"{found} numbers", f"{expected}", f"row {row + 1}")

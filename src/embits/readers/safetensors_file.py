@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.readers.numpy_arrays import MappedBlocks
-from embits.readers.rows import as_float32, named_rows
+from embits.readers.array_blocks import ArrayBlocks
 from embits.readers.source import Source
-from embits.readers.words_sidecar import Words, words_for
-from embits.vectors import WordVectors
+from embits.readers.words_sidecar import words_for
 
 _DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
-_LONGEST_HEADER = 4 << 20  # the format's own limit is 100 MB, of JSON that takes gigabytes
+_MAX_HEADER = 4 << 20  # bytes; the format allows 100 MB, which take gigabytes once parsed
 _USUAL_NAMES = ("embeddings", "embedding", "vectors", "matrix", "weight", "embedding.weight")
 
 
@@ -26,28 +24,21 @@ def is_safetensors(head: bytes, size: int) -> bool:
     if len(head) < 10 or head[8:9] != b"{":
         return False
     (length,) = struct.unpack("<Q", head[:8])
-    return bool(2 <= length <= min(size - 8, _LONGEST_HEADER))
+    return bool(2 <= length <= min(size - 8, _MAX_HEADER))
 
 
-def read_safetensors(source: Source, words: Words | None) -> WordVectors:
-    """Read the matrix of floats in a safetensors file; float32 stays mapped."""
+def open_safetensors(source: Source) -> ArrayBlocks:
+    """The matrix of floats in a safetensors file, mapped."""
     array, widen = _matrix(source)
-    matrix = as_float32(source, widen(array[: source.rows_wanted(len(array))]))
-    return named_rows(source, words_for(source, len(array), words), matrix)
-
-
-def open_safetensors(source: Source, words: Words | None) -> MappedBlocks:
-    """The matrix of floats, to be read in blocks."""
-    array, widen = _matrix(source)
-    return MappedBlocks(source, array, words_for(source, len(array), words), widen)
+    return ArrayBlocks(source, array, words_for(source, len(array)), widen)
 
 
 def _matrix(source: Source) -> tuple[NDArray[Any], Callable[[NDArray[Any]], NDArray[Any]]]:
-    """The matrix, mapped, and what makes floats of its rows."""
+    """The matrix, mapped, and the function that makes floats of its rows."""
     header, start = _header(source)
     metadata = header.pop("__metadata__", {})
     if isinstance(metadata, dict) and str(metadata.get("format", "")).startswith("embits"):
-        raise source.refusal("bits that embits wrote", "float vectors; open it with embits.load")
+        raise source.read_error("bits that embits wrote", "float vectors; open it with embits.load")
     name = _matrix_name(source, header)
     widen = _from_bfloat16 if header[name]["dtype"] == "BF16" else np.asanyarray
     return _mapped(source, header[name], start, name), widen
@@ -60,9 +51,9 @@ def _header(source: Source) -> tuple[dict[str, Any], int]:
     try:
         header = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        raise source.refusal(f"a broken header ({error})", "JSON", "byte 8") from error
+        raise source.read_error(f"a broken header ({error})", "JSON", "byte 8") from error
     if not isinstance(header, dict):
-        raise source.refusal("a header of another kind", "a JSON object", "byte 8")
+        raise source.read_error("a header of another kind", "a JSON object", "byte 8")
     return header, 8 + length
 
 
@@ -78,7 +69,7 @@ def _matrix_name(source: Source, header: dict[str, Any]) -> str:
     usual = [name for name in _USUAL_NAMES if name in matrices]
     if len(matrices) == 1 or usual:
         return (usual or matrices)[0]
-    raise source.refusal(
+    raise source.read_error(
         f"{len(matrices)} float matrices ({', '.join(list(header)[:6])})",
         "one, or one `embeddings`",
     )
@@ -87,17 +78,17 @@ def _matrix_name(source: Source, header: dict[str, Any]) -> str:
 def _mapped(source: Source, entry: dict[str, Any], start: int, name: str) -> NDArray[Any]:
     numbers = [*entry["shape"], *_pair(entry.get("data_offsets"))]
     if len(numbers) != 4 or not all(type(n) is int and 0 <= n < 2**48 for n in numbers):
-        raise source.refusal(f"a tensor {name!r} of {numbers}", "shape and offsets", "byte 8")
+        raise source.read_error(f"a tensor {name!r} of {numbers}", "shape and offsets", "byte 8")
     n_rows, dims, begin, end = numbers
     dtype: np.dtype[Any] = np.dtype(_DTYPES[entry["dtype"]])
     if end - begin != n_rows * dims * dtype.itemsize:
-        raise source.refusal(
+        raise source.read_error(
             f"a tensor {name!r} of {end - begin} bytes",
             f"{n_rows * dims * dtype.itemsize}",
             "byte 8",
         )
     if start + end > source.size:
-        raise source.refusal(f"{source.size} bytes", f"{start + end}", f"byte {start + begin}")
+        raise source.read_error(f"{source.size} bytes", f"{start + end}", f"byte {start + begin}")
     if begin == end:
         return np.empty((n_rows, dims), np.float32)
     array: NDArray[Any] = np.memmap(source.path, dtype, "r", start + begin, (n_rows, dims))

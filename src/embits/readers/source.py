@@ -1,4 +1,4 @@
-"""The file that is being read: its bytes in blocks, and how a reader refuses or warns."""
+"""The file that is being read: its bytes, decompressed, and its errors and warnings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -20,20 +20,22 @@ from typing import IO, Literal, Self
 
 from embits.arrays import Progress
 from embits.errors import ReadError, ReadWarning
+from embits.readers import magic
 
 OnBad = Literal["raise", "skip"]
+Words = Sequence[str] | str | os.PathLike[str]
 
-# Large enough to keep every thread busy, small beside any matrix worth the wait.
-BLOCK_BYTES = 1 << 20
+# Large enough to keep every thread busy, and small next to the matrix of a large file.
+CHUNK_BYTES = 1 << 20
 
-# Vectors pack 2 to 10 times smaller. Beyond a hundred it is a bomb, or a file of zeros that may
-# as well be unpacked first; small ones may hold what they like.
-_MOST_RATIO = 100
+# Compressed vectors are 2 to 10 times smaller. Above a ratio of 100 a file is a decompression bomb,
+# or holds zeros and can be unpacked first. Small files are not checked.
+_MAX_RATIO = 100
 _ALWAYS_ALLOWED = 16 << 20
-# xz -9 needs 65 MB to unpack; the format lets a file ask for 4 GB.
-_XZ_MEMORY = 256 << 20
+# xz -9 needs 65 MB to decompress; the format allows up to 4 GB.
+_MAX_XZ_MEMORY = 256 << 20
 
-# What the standard library raises for archives with flipped bytes; found by flipping them.
+# What the standard library raises for damaged archives, as found by flipping bytes.
 DAMAGED_ARCHIVE = (
     EOFError,
     IndexError,
@@ -52,25 +54,26 @@ DAMAGED_ARCHIVE = (
 
 @dataclass(frozen=True)
 class Source:
-    """A file and what the caller asked of it."""
+    """A file and the caller's options: the arguments of `read_vectors`."""
 
     path: Path
     limit: int | None = None
     on_bad: OnBad = "raise"
     progress: Progress | None = None
+    words: Words | None = None
 
-    def refusal(self, found: str, expected: str, where: str = "") -> ReadError:
+    def read_error(self, found: str, expected: str, where: str = "") -> ReadError:
         """The error to raise: one line, `FILE, WHERE: found X, expected Y`."""
         place = f"{self.path}, {where}" if where else f"{self.path}"
         facts = " ".join(f"found {found}, expected {expected}".split())
         return ReadError(f"{place}: {facts}")
 
     def warn(self, message: str) -> None:
-        """Tell the caller of `read_vectors` what was put right."""
+        """Warn the caller of `read_vectors`."""
         warnings.warn(f"{self.path}: {message}", ReadWarning, stacklevel=_frames_to_caller())
 
     def report(self, done: int, total: int) -> None:
-        """Call the progress callback, where there is one."""
+        """Call the progress callback, if there is one."""
         if self.progress is not None:
             self.progress(done, total)
 
@@ -80,17 +83,17 @@ class Source:
         return self.path.stat().st_size
 
     def rows_wanted(self, n_rows: int) -> int:
-        """How many of `n_rows` the limit lets in."""
+        """How many of `n_rows` the limit allows."""
         return n_rows if self.limit is None else min(n_rows, self.limit)
 
 
 def largest_inside(packed: int) -> int:
     """How many bytes an archive of `packed` bytes may unpack to."""
-    return max(_ALWAYS_ALLOWED, _MOST_RATIO * packed)
+    return max(_ALWAYS_ALLOWED, _MAX_RATIO * packed)
 
 
 class Stream:
-    """The bytes of a file, decompressed on the way, that can be looked at before they are read."""
+    """The bytes of a file, decompressed, that can be peeked at before they are read."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -121,66 +124,66 @@ class Stream:
         return self._bytes is not self._file
 
     def peek(self, size: int) -> bytes:
-        """The next `size` bytes, fewer only at the end of the file; they stay to be read."""
+        """The next `size` bytes without consuming them; fewer only at the end of the file."""
         while len(self._ahead) < size and (more := self._read(size - len(self._ahead))):
             self._ahead += more
         return self._ahead[:size]
 
     def skip(self, size: int) -> None:
-        """Leave out the next `size` bytes, which were peeked at."""
+        """Skip the next `size` bytes, which were peeked at."""
         self._ahead = self._ahead[size:]
 
     def skip_to(self, offset: int) -> None:
-        """Go on at a byte of the unpacked file, from its very beginning."""
+        """Move from the start of the file to a byte of its unpacked content."""
         if not self.is_compressed:
             self._file.seek(offset)
             return
-        while self._n_read < offset and self._read(min(BLOCK_BYTES, offset - self._n_read)):
+        while self._n_read < offset and self._read(min(CHUNK_BYTES, offset - self._n_read)):
             self._source.report(self._file.tell(), self._source.size)
 
-    def blocks(self) -> Iterator[bytes]:
-        """The rest of the bytes; the next block is read while the last one is worked on."""
+    def chunks(self) -> Iterator[bytes]:
+        """The rest of the bytes; the next chunk is read while the caller uses the last one."""
         if self._ahead:
             yield self._ahead
             self._ahead = b""
         reader = self._opened.enter_context(ThreadPoolExecutor(1))
-        ahead = reader.submit(self._read, BLOCK_BYTES)
-        while block := ahead.result():
+        ahead = reader.submit(self._read, CHUNK_BYTES)
+        while chunk := ahead.result():
             if self._source.progress is not None:
                 self._source.report(self._file.tell(), self._source.size)
-            ahead = reader.submit(self._read, BLOCK_BYTES)
-            yield block
+            ahead = reader.submit(self._read, CHUNK_BYTES)
+            yield chunk
 
     def _read(self, size: int) -> bytes:
         try:
-            block = self._bytes.read(size)
+            chunk = self._bytes.read(size)
         except DAMAGED_ARCHIVE as error:
-            raise self._source.refusal(
+            raise self._source.read_error(
                 f"damaged compression ({error})", "a whole file", f"byte {self._file.tell()}"
             ) from error
-        self._n_read += len(block)
+        self._n_read += len(chunk)
         if self.is_compressed and self._n_read > largest_inside(self._source.size):
-            raise self._source.refusal(
-                f"an archive that unpacks to over {_MOST_RATIO} times its size",
+            raise self._source.read_error(
+                f"an archive that unpacks to over {_MAX_RATIO} times its size",
                 "vectors (unpack it first if it is right)",
             )
-        return block
+        return chunk
 
 
 def _decompressed(source: Source, file: IO[bytes]) -> IO[bytes]:
-    magic = file.read(6)
+    head = file.read(magic.MAX_BYTES)
     file.seek(0)
-    if magic.startswith(b"\x1f\x8b"):
+    if head.startswith(magic.GZIP):
         return gzip.GzipFile(fileobj=file)  # type: ignore[return-value]
-    if magic == b"\xfd7zXZ\x00":
+    if head.startswith(magic.XZ):
         return _Xz(file)  # type: ignore[return-value]
-    if magic.startswith(b"PK\x03\x04"):
+    if head.startswith(magic.ZIP):
         return _only_member(source, file)
     return file
 
 
 class _Xz:
-    """`lzma.LZMAFile` for reading, but with a bound on the memory that a file may ask for."""
+    """`lzma.LZMAFile` for reading, with a limit on memory."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -190,26 +193,26 @@ class _Xz:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """The file is closed by who opened it."""
+        """The file is closed by the code that opened it."""
 
     def read(self, size: int) -> bytes:
         """The next bytes, `size` at most; none at the end."""
         while True:
             packed = b""
             if self._unpacker.eof:  # another stream may follow
-                packed = self._unpacker.unused_data or self._file.read(BLOCK_BYTES)
+                packed = self._unpacker.unused_data or self._file.read(CHUNK_BYTES)
                 if not packed.strip(b"\0"):
                     return b""
                 self._unpacker = self._new()
             elif self._unpacker.needs_input:
-                packed = self._file.read(BLOCK_BYTES)
+                packed = self._file.read(CHUNK_BYTES)
                 if not packed:
                     raise EOFError("the file ends within its compression")
             if unpacked := self._unpacker.decompress(packed, size):
                 return unpacked
 
     def _new(self) -> lzma.LZMADecompressor:
-        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MAX_XZ_MEMORY)
 
 
 def _only_member(source: Source, file: IO[bytes]) -> IO[bytes]:
@@ -218,19 +221,21 @@ def _only_member(source: Source, file: IO[bytes]) -> IO[bytes]:
         members = [member for member in archive.infolist() if not member.is_dir()]
         if len(members) != 1:
             names = ", ".join(member.filename for member in members[:4])
-            raise source.refusal(f"{len(members)} files inside ({names})", "exactly one")
+            raise source.read_error(f"{len(members)} files inside ({names})", "exactly one")
         return archive.open(members[0])
     except DAMAGED_ARCHIVE as error:
-        raise source.refusal(f"an archive that does not open ({error})", "a plain .zip") from error
+        raise source.read_error(
+            f"an archive that does not open ({error})", "a plain .zip"
+        ) from error
 
 
 def parser_threads() -> int:
-    """How many threads share a block of text; beyond eight, starting them costs what they gain."""
+    """How many threads parse a chunk of text; more than eight cost as much as they gain."""
     return min(cores(), 8)
 
 
 def cores() -> int:
-    """How many threads this process may keep busy."""
+    """How many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""The words that belong to a matrix: what the caller gives, or a file beside it."""
+"""The words of a matrix: given by the caller, or in a file beside it."""
 
 from __future__ import annotations
 
@@ -8,35 +8,31 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from embits.readers import magic
 from embits.readers.source import Source
+from embits.words.run import WordRun
 
 _SUFFIXES = (".words", ".txt", ".vocab", ".tsv", ".json", ".parquet")
 _USUAL_STEMS = ("words", "vocab", "vocabulary", "tokenizer")
 _JSON = re.compile(rb'\s*[\[{]\s*"')
 _NUMBER = re.compile(r"[-+]?[\d.]+(?:[eE][-+]?\d+)?")
 _LINES_TO_LOOK_AT = 100
-_LINES_AT_ONCE = 1 << 14
 _BYTES_AT_ONCE = 1 << 20
 
-Words = Sequence[str] | str | os.PathLike[str]
 
-
-def words_for(source: Source, n_rows: int, words: Words | None) -> Sequence[str] | None:
-    """The words of a matrix with `n_rows` rows, or None when nothing names its rows."""
-    if isinstance(words, str | os.PathLike):
-        return read_words(Source(Path(words)))
-    if words is not None:
-        return words
+def words_for(source: Source, n_rows: int) -> Sequence[str] | None:
+    """The words of a matrix with `n_rows` rows, or None if there are none."""
+    if isinstance(source.words, str | os.PathLike):
+        return read_words(Source(Path(source.words)))
+    if source.words is not None:
+        return source.words
     path = source.path
     for suffix in _SUFFIXES:
         if path.suffix != suffix and (beside := path.with_suffix(suffix)).is_file():
             return read_words(Source(beside))
-    # A file by a usual name may belong to something else: it has to fit.
+    # A file with a common name may belong to something else: it is used only if it fits.
     for beside in _usual_files(path):
         found = read_words(Source(beside))
         if len(found) == n_rows:
@@ -45,78 +41,40 @@ def words_for(source: Source, n_rows: int, words: Words | None) -> Sequence[str]
     return None
 
 
-class Lines(Sequence[str]):
-    """The lines of a file, as the bytes they came in: a list would take five times as much."""
-
-    def __init__(self, content: bytes) -> None:
-        self._content = content
-        found = [
-            start + np.flatnonzero(piece == ord("\n"))
-            for start, piece in _pieces(np.frombuffer(content, np.uint8))
-        ]
-        ends = np.concatenate([*found, [len(content)]] if not content.endswith(b"\n") else found)
-        self._ends = ends.astype(np.uint32 if len(content) < 2**32 else np.uint64)
-
-    def __len__(self) -> int:
-        return len(self._ends)
-
-    @overload
-    def __getitem__(self, row: int) -> str: ...
-    @overload
-    def __getitem__(self, row: slice) -> list[str]: ...
-    def __getitem__(self, row: int | slice) -> str | list[str]:
-        rows = range(len(self))[row]
-        if isinstance(rows, int):
-            return self._lines(rows, rows + 1)[0]
-        if rows.step != 1:
-            return [self[i] for i in rows]
-        return self._lines(rows.start, rows.stop) if rows else []
-
-    def __iter__(self) -> Iterator[str]:
-        for start in range(0, len(self), _LINES_AT_ONCE):
-            yield from self[start : start + _LINES_AT_ONCE]
-
-    def _lines(self, start: int, stop: int) -> list[str]:
-        begin = int(self._ends[start - 1]) + 1 if start else 0
-        text = self._content[begin : int(self._ends[stop - 1])].decode()
-        return [line.removesuffix("\r") for line in text.split("\n")]
-
-
-def _pieces(content: NDArray[np.uint8]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    for start in range(0, len(content), _BYTES_AT_ONCE):
-        yield start, content[start : start + _BYTES_AT_ONCE]
-
-
 def read_words(source: Source) -> Sequence[str]:
     """The words in a file: one a line, a JSON list or `{word: row}`, or a Parquet column."""
     try:
         with source.path.open("rb") as file:
-            content = file.read(4)
-            if content == b"PAR1":
+            content = file.read(len(magic.PARQUET))
+            if content == magic.PARQUET:
                 from embits.readers.parquet import read_word_column
 
                 return read_word_column(source)
             content += file.read()
             _check_utf8(content)
     except OSError as error:
-        raise source.refusal(f"no readable file ({error.strerror})", "a file of words") from error
+        raise source.read_error(
+            f"no readable file ({error.strerror})", "a file of words"
+        ) from error
     except UnicodeDecodeError as error:
-        raise source.refusal("a word that is not UTF-8", "UTF-8", f"byte {error.start}") from error
-    content = content.removeprefix(b"\xef\xbb\xbf")
+        raise source.read_error(
+            "a word that is not UTF-8", "UTF-8", f"byte {error.start}"
+        ) from error
+    content = content.removeprefix(magic.BYTE_ORDER_MARK)
     if _JSON.match(content):
         return _words_in_json(source, content.decode())
-    lines: Sequence[str] = Lines(content) if content.removesuffix(b"\n") else [""]
+    lines: Sequence[str] = WordRun.from_lines(content) if content.removesuffix(b"\n") else [""]
     if b"\t" in content:
         lines = _column_of_names(list(lines))
     return _without_numbers(lines)
 
 
 def _check_utf8(content: bytes) -> None:
-    """Decode piece by piece: one letter outside Latin-1 makes a decoded piece twice as big."""
+    """Decode in pieces: one letter outside Latin-1 makes a decoded piece twice as large."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    for start, piece in _pieces(np.frombuffer(content, np.uint8)):
+    for start in range(0, len(content), _BYTES_AT_ONCE):
         try:
-            decoder.decode(piece.tobytes())
+            decoder.decode(content[start : start + _BYTES_AT_ONCE])
         except UnicodeDecodeError as error:
             error.start += start
             raise
@@ -137,7 +95,7 @@ def _usual_files(path: Path) -> Iterator[Path]:
 
 
 def _column_of_names(lines: list[str]) -> list[str]:
-    """The first tab-separated column that tells all rows apart: the text of `label<TAB>text`."""
+    """The first tab-separated column without repeats: the text of `label<TAB>text`."""
     rows = [line.split("\t") for line in lines]
     for column in range(min(map(len, rows))):
         names = [row[column] for row in rows]
@@ -147,7 +105,7 @@ def _column_of_names(lines: list[str]) -> list[str]:
 
 
 def _without_numbers(lines: Sequence[str]) -> Sequence[str]:
-    """The words alone, where each is followed by its count or by its vector."""
+    """The words alone, if each is followed by its count or by its vector."""
     counts = {_numbers_at_end(line) for line in lines[:_LINES_TO_LOOK_AT]}
     n = counts.pop()
     return lines if counts or n == 0 else [line.rsplit(maxsplit=n)[0] for line in lines]
@@ -165,14 +123,14 @@ def _words_in_json(source: Source, text: str) -> list[str]:
     try:
         data: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise source.refusal(f"broken JSON ({error})", "a list of words") from error
+        raise source.read_error(f"broken JSON ({error})", "a list of words") from error
     if isinstance(data, dict) and isinstance(data.get("model"), dict):
         data = data["model"].get("vocab")  # a Hugging Face tokenizer.json
     if isinstance(data, dict) and all(isinstance(row, int) for row in data.values()):
         words = sorted(data, key=data.__getitem__)
         if [data[word] for word in words] != list(range(len(words))):
-            raise source.refusal("rows with gaps or repeats", f"0 to {len(words) - 1}")
+            raise source.read_error("rows with gaps or repeats", f"0 to {len(words) - 1}")
         return words
     if isinstance(data, list) and all(isinstance(word, str) for word in data):
         return data
-    raise source.refusal("other JSON", "a list of words, or an object {word: row}")
+    raise source.read_error("other JSON", "a list of words, or an object {word: row}")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from embits.coders import Coder
-from embits.readers.words_sidecar import Words
+from embits.readers.source import Words
 
 _EDGE_BYTES = 1 << 16
 

@@ -13,8 +13,8 @@ from embits.coders import Coder
 from embits.errors import InputError
 from embits.readers import open_blocks, read_vectors
 from embits.readers.blocks import Blocks
-from embits.readers.source import OnBad
-from embits.readers.words_sidecar import Words
+from embits.readers.magic import MAX_BYTES, is_compressed
+from embits.readers.source import OnBad, Words
 from embits.streaming.identity import file_identity, words_identity
 from embits.vectors import WordVectors
 
@@ -22,7 +22,6 @@ StepProgress: TypeAlias = Callable[[str, int, int], None]  # the step's name, do
 
 STREAM_FROM = 64 << 20  # bytes of a file; a smaller one is read whole, for the same result
 STREAM_PACKED_FROM = 16 << 20
-_PACKED = (b"\x1f\x8b", b"\xfd7zXZ\x00", b"PK\x03\x04")
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class Input:
     def _is_large(self) -> bool:
         try:
             with self.path.open("rb") as file:
-                is_packed = file.read(6).startswith(_PACKED)
+                is_packed = is_compressed(file.read(MAX_BYTES))
                 size = os.fstat(file.fileno()).st_size
         except OSError:
             return False  # the reader raises the error

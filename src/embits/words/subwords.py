@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from embits import _core
 from embits.errors import FormatError, InputError, UnknownWordError
 
-# Longer n-grams than any model has; fastText's own default is 6.
-LONGEST_NGRAM = 256
+# More than any model has; the default of fastText is 6.
+MAX_NGRAM = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +42,9 @@ class Subwords:
             raise InputError(f"buckets have shape {self.buckets.shape}, expected (n_buckets, dims)")
         if len(self.buckets) >= 2**32:
             raise InputError(f"{len(self.buckets)} buckets, expected fewer than 2^32")
-        if not 0 <= self.minn <= self.maxn <= LONGEST_NGRAM or self.maxn < 1:
+        if not 0 <= self.minn <= self.maxn <= MAX_NGRAM or self.maxn < 1:
             raise InputError(
-                f"n-grams of {self.minn} to {self.maxn} characters, expected 1 to {LONGEST_NGRAM}"
+                f"n-grams of {self.minn} to {self.maxn} characters, expected 1 to {MAX_NGRAM}"
             )
 
     @property

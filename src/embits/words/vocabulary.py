@@ -1,8 +1,8 @@
-"""Words and their rows: looked up in the mapped file as it lies, with nothing built at open.
+"""Words and their rows, looked up in a mapped file without building an index.
 
-Three arrays: `text`, all words in row order as one run of UTF-8; `ends`, where each word ends
-in it; `order`, the rows sorted by the words' bytes, for binary search. That is the text plus
-8 bytes a word.
+A vocabulary is three arrays: `text`, the UTF-8 of all words in row order; `ends`, where each word
+ends in it; `order`, the rows sorted by the bytes of their words, for binary search. Together they
+take the text plus 8 bytes a word.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.errors import FormatError, InputError, UnknownWordError
+from embits.words.run import WordRun, narrowed
 
 
 class Keys(Sequence[str], ABC):
-    """Names of rows: what a vocabulary of words and plain row numbers share."""
+    """The ids of rows: what a vocabulary of words and plain row numbers have in common."""
 
     @abstractmethod
     def find(self, word: str) -> int | None:
@@ -57,8 +58,8 @@ class Keys(Sequence[str], ABC):
         return isinstance(word, str) and self.find(word) is not None
 
 
-class Vocabulary(Keys):
-    """An immutable list of different words that knows the row of each.
+class Vocabulary(WordRun, Keys):
+    """An immutable list of words that finds the row of each; in files, no word repeats.
 
     Example:
         >>> words = Vocabulary.from_words(["the", "queen", "of", "Zürich"])
@@ -75,7 +76,8 @@ class Vocabulary(Keys):
                 f"the vocabulary's arrays do not fit: text {text.dtype} {text.shape}, "
                 f"ends {ends.dtype} {ends.shape}, order {order.dtype} {order.shape}"
             )
-        self.text, self.ends, self.order = text, ends, order
+        super().__init__(text, ends)
+        self.order = order
 
     @classmethod
     def from_words(cls, words: Iterable[str]) -> Vocabulary:
@@ -84,62 +86,48 @@ class Vocabulary(Keys):
         Raises:
             InputError: A word appears twice, or cannot be written as UTF-8.
         """
+        index, repeated = cls.with_repeats(words)
+        if repeated:
+            word = index[repeated[0]]
+            raise InputError(
+                f"the word {word!r} appears twice: in rows {index.row(word)} and {repeated[0]}"
+            )
+        return index
+
+    @classmethod
+    def with_repeats(cls, words: Iterable[str]) -> tuple[Vocabulary, list[int]]:
+        """As `from_run`, of words as strings.
+
+        Raises:
+            InputError: A word cannot be written as UTF-8.
+        """
         try:
             encoded = [word.encode() for word in words]
         except UnicodeEncodeError as error:
             raise InputError(f"the word {error.object!r} cannot be written as UTF-8") from None
         except AttributeError:
             raise InputError("words must be strings, or ids that are whole numbers") from None
-        text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
-        words, repeated = cls.from_run(
-            text, np.cumsum([len(word) for word in encoded], dtype=np.uint64)
-        )
-        if repeated:
-            word = encoded[repeated[0]]
-            raise InputError(
-                f"the word {word.decode()!r} appears twice: in rows {encoded.index(word)} and "
-                f"{repeated[0]}"
-            )
-        return words
+        ends = np.cumsum([len(word) for word in encoded], dtype=np.uint64)
+        return cls.from_run(np.frombuffer(b"".join(encoded), dtype=np.uint8), ends)
 
     @classmethod
     def from_run(
         cls, text: NDArray[np.uint8], ends: NDArray[np.uint64]
     ) -> tuple[Vocabulary, list[int]]:
-        """Build the order of words that lie in one run of UTF-8 already.
+        """Build the order of words that are one run of UTF-8 already.
 
         Returns:
-            The vocabulary, of use where no word repeats; and the rows, ascending, that repeat the
-            word of an earlier one.
+            The vocabulary, and the rows, ascending, that repeat the word of an earlier row. Only a
+            vocabulary without repeats may be written to a file.
         """
         order = np.empty(len(ends), dtype=np.uint64)
         _core.word_order(text, ends, order)
         repeated = _core.repeated_words(text, ends, order)
-        narrow = np.uint32 if len(text) < 2**32 and len(ends) < 2**32 else np.uint64
-        return cls(text, ends.astype(narrow), order.astype(narrow)), repeated
-
-    def __len__(self) -> int:
-        return len(self.ends)
-
-    @overload
-    def __getitem__(self, row: int) -> str: ...
-    @overload
-    def __getitem__(self, row: slice) -> list[str]: ...
-    def __getitem__(self, row: int | slice) -> str | list[str]:
-        if isinstance(row, slice):
-            return [self[i] for i in range(*row.indices(len(self)))]
-        if not -len(self) <= row < len(self):
-            raise IndexError(f"row {row} of {len(self)} words")
-        try:
-            return self._bytes(row % len(self)).decode()
-        except UnicodeDecodeError:
-            raise FormatError(f"damaged: word {row} is not valid UTF-8") from None
-
-    def __iter__(self) -> Iterator[str]:
-        return (self[row] for row in range(len(self)))
+        largest = max(len(text), len(ends))
+        return cls(text, narrowed(ends, largest), narrowed(order, largest)), repeated
 
     def find(self, word: str) -> int | None:
-        """The row of a word, or None."""
+        """The row of a word, the first if it repeats; or None."""
         try:
             wanted = word.encode()
         except UnicodeEncodeError:
@@ -148,6 +136,16 @@ class Vocabulary(Keys):
         if place < len(self) and self._sorted_bytes(place) == wanted:
             return int(self.order[place])
         return None
+
+    def find_all(self, word: str) -> list[int]:
+        """All rows of a word that may repeat, ascending.
+
+        >>> Vocabulary.with_repeats(["A", "B", "A"])[0].find_all("A")
+        [0, 2]
+        """
+        wanted = word.encode(errors="replace")
+        rows: list[int] = self.order[self._range(wanted, wanted + b"\0")].tolist()
+        return rows
 
     def suggest(self, word: str, most: int = 3) -> list[str]:
         """Words spelled like `word`: other letter case first, then by edits, then by row."""
@@ -167,17 +165,15 @@ class Vocabulary(Keys):
         ['queue', 'queen']
         """
         low = prefix.encode(errors="replace")
-        places = range(len(self))
-        start = bisect_left(places, low, key=self._sorted_bytes)
-        # No UTF-8 has a byte 255: everything that starts with the prefix is below.
-        end = bisect_left(places, low + b"\xff", lo=start, key=self._sorted_bytes)
-        return [self[row] for row in np.sort(self.order[start:end])[:most].tolist()]
+        # UTF-8 has no byte 255, so all words that start with the prefix are below.
+        places = self._range(low, low + b"\xff")
+        return [self[row] for row in np.sort(self.order[places])[:most].tolist()]
 
     def verify(self) -> None:
-        """Read everything and check it.
+        """Check all words.
 
         Raises:
-            FormatError: Ends run backwards, a word is not UTF-8, or the order is not the order.
+            FormatError: The ends decrease, a word is not UTF-8, or the order is wrong.
         """
         ends = self.ends.astype(np.int64)
         if len(self) and ((np.diff(ends) < 0).any() or ends[0] < 0):
@@ -195,18 +191,17 @@ class Vocabulary(Keys):
         row = int(self.order[place])
         if row >= len(self):
             raise FormatError(f"damaged: the vocabulary points at row {row} of {len(self)}")
-        return self._bytes(row)
+        return self.encoded(row)
 
-    def _bytes(self, row: int) -> bytes:
-        start = int(self.ends[row - 1]) if row else 0
-        end = int(self.ends[row])
-        if not start <= end <= len(self.text):
-            raise FormatError(f"damaged: word {row} lies at bytes {start} to {end}")
-        return self.text[start:end].tobytes()
+    def _range(self, low: bytes, high: bytes) -> slice:
+        """The places in `order` of the words from `low` on, up to and without `high`."""
+        places = range(len(self))
+        start = bisect_left(places, low, key=self._sorted_bytes)
+        return slice(start, bisect_left(places, high, lo=start, key=self._sorted_bytes))
 
 
 class RowNumbers(Keys):
-    """The words of a matrix that came without any: each row goes by its number.
+    """The ids of a matrix without words: the row numbers.
 
     Example:
         >>> rows = RowNumbers(3)
@@ -229,7 +224,7 @@ class RowNumbers(Keys):
         return str(rows) if isinstance(rows, int) else [str(i) for i in rows]
 
     def find(self, word: str) -> int | None:
-        """The row that a number names, or None."""
+        """The row with a number, or None."""
         is_number = word.isascii() and word.isdigit() and len(word) < 20
         row = int(word) if is_number else -1
         return row if 0 <= row < self._n and str(row) == word else None
@@ -248,7 +243,7 @@ class RowNumbers(Keys):
 
 
 class WordRows(Mapping[str, int]):
-    """A vocabulary as the mapping word -> row: gensim's `key_to_index`, without the dict."""
+    """A vocabulary as a mapping word -> row, like `key_to_index` in gensim but without a dict."""
 
     def __init__(self, vocabulary: Vocabulary | RowNumbers) -> None:
         self._vocabulary = vocabulary

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from embits import _core
 from embits.errors import InputError, ReadError, ReadWarning
 from embits.readers import read_vectors
-from embits.readers.source import BLOCK_BYTES
+from embits.readers.source import CHUNK_BYTES
 from embits.vectors import WordVectors
 
 Write = Callable[[str | bytes], Path]
@@ -283,7 +283,7 @@ def test_progress_goes_up_to_the_size_of_the_file(write: Write) -> None:
 
 
 def test_lines_across_blocks_are_read_whole_and_counted_right(write: Write) -> None:
-    lines = [f"word{i} {i} {i / 8}" for i in range(BLOCK_BYTES // 8)]
+    lines = [f"word{i} {i} {i / 8}" for i in range(CHUNK_BYTES // 8)]
     matrix = read_vectors(write("\n".join(lines))).matrix
     assert len(matrix) == len(lines)
     np.testing.assert_array_equal(matrix[:, 0], np.arange(len(lines), dtype=np.float32))
@@ -299,7 +299,7 @@ def test_no_second_matrix_is_held(write: Write) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     # The matrix itself is native memory: what Python holds beside it is words and two blocks.
-    assert peak < 3 * BLOCK_BYTES + 200 * len(matrix)
+    assert peak < 3 * CHUNK_BYTES + 200 * len(matrix)
 
 
 LINES = st.lists(

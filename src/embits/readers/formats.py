@@ -1,0 +1,139 @@
+"""The table of formats: how each one is recognized and opened. A format is registered here only."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from embits.errors import InputError
+from embits.readers import magic
+from embits.readers.blocks import Blocks
+from embits.readers.fasttext_binary import FastTextBlocks
+from embits.readers.json_file import JsonBlocks, is_json
+from embits.readers.numpy_arrays import open_npy, open_npz
+from embits.readers.parquet import ParquetBlocks
+from embits.readers.safetensors_file import is_safetensors, open_safetensors
+from embits.readers.source import DAMAGED_ARCHIVE, Source, Stream
+from embits.readers.text import TextBlocks
+from embits.readers.word2vec_binary import Word2VecBlocks, is_word2vec_binary
+
+_HEAD_BYTES = 1 << 16
+
+
+class Head:
+    """The first bytes of a file.
+
+    Attributes:
+        source: The file.
+        raw: Its first bytes as they are on disk.
+
+    Raises:
+        ReadError: The file is a folder, empty, or known to be something other than vectors.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        if source.path.is_dir():
+            raise source.read_error("a directory", "a file")
+        with source.path.open("rb") as file:
+            self.raw = file.read(_HEAD_BYTES)
+        self._check(self.raw, "an empty file")
+
+    @cached_property
+    def unpacked(self) -> bytes:
+        """The first bytes of the content: those inside, where the file is a .gz, .xz or .zip."""
+        with Stream(self.source) as stream:
+            head = stream.peek(_HEAD_BYTES)
+        self._check(head, "an empty file inside")
+        return head
+
+    @cached_property
+    def text(self) -> bytes:
+        """The first bytes of the content, without a byte-order mark."""
+        return self.unpacked.removeprefix(magic.BYTE_ORDER_MARK)
+
+    def _check(self, head: bytes, empty: str) -> None:
+        if not head:
+            raise self.source.read_error(empty, "vectors")
+        if (other := magic.known_other(head)) is not None:
+            raise self.source.read_error(other, "vectors")
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of files of vectors.
+
+    Attributes:
+        name: What it is called.
+        recognizes: Whether a file that starts with a `Head` has the format.
+        open: Opens such a file; its `Blocks` read it in blocks or whole.
+        is_streamed: Whether `open` leaves the rows on disk. Where it does not, a file is only ever
+            read whole.
+        has_words: Whether a file always holds its own words; then `words` is refused.
+    """
+
+    name: str
+    recognizes: Callable[[Head], bool]
+    open: Callable[[Source], Blocks]
+    is_streamed: bool = True
+    has_words: bool = False
+
+
+def recognize(source: Source) -> Format:
+    """The format of a file, by its first bytes.
+
+    Raises:
+        ReadError: No format has such bytes.
+        InputError: Words were given for a file that holds its own.
+    """
+    head = Head(source)
+    for form in FORMATS:
+        if form.recognizes(head):
+            if form.has_words and source.words is not None:
+                raise InputError(f"{source.path} holds its own words, expected no `words`")
+            return form
+    raise source.read_error(
+        "binary data of an unknown kind", "vectors", f"byte {head.text.index(0)}"
+    )
+
+
+def _holds_arrays(head: Head) -> bool:
+    """Whether a .zip holds nothing but arrays of NumPy: a .npz."""
+    if not head.raw.startswith(magic.ZIP):
+        return False
+    try:
+        with zipfile.ZipFile(head.source.path) as archive:
+            names = archive.namelist()
+    except DAMAGED_ARCHIVE as error:
+        raise head.source.read_error(f"a damaged archive ({error})", "a whole file") from error
+    return bool(names) and all(name.endswith(".npy") for name in names)
+
+
+# The first that recognizes a file reads it: text, which has no magic bytes, comes last.
+FORMATS = (
+    Format("npy", lambda head: head.raw.startswith(magic.NPY), open_npy),
+    Format("npz", _holds_arrays, open_npz, is_streamed=False),
+    Format("Parquet", lambda head: head.raw.startswith(magic.PARQUET), ParquetBlocks),
+    Format(
+        "safetensors",
+        lambda head: is_safetensors(head.raw, head.source.size),
+        open_safetensors,
+    ),
+    Format(
+        "fastText binary",
+        lambda head: head.raw.startswith(magic.FASTTEXT),
+        FastTextBlocks,
+        is_streamed=False,
+        has_words=True,
+    ),
+    Format(
+        "word2vec binary",
+        lambda head: is_word2vec_binary(head.unpacked),
+        Word2VecBlocks,
+        has_words=True,
+    ),
+    Format("JSON", lambda head: is_json(head.text), JsonBlocks, has_words=True),
+    Format("text", lambda head: b"\0" not in head.text, TextBlocks, has_words=True),
+)
