@@ -10,6 +10,7 @@
 #include "search/path.h"
 #include "readers/rows.h"
 #include "coders/least_squares.h"
+#include "coders/products.h"
 #include "coders/searched.h"
 #include "coders/signs.h"
 #include "words/subwords.h"
@@ -165,6 +166,16 @@ static void bind_coders(nb::module_& m) {
         },
         "scores"_a.noconvert(), "errors"_a.noconvert(), "codes"_a.noconvert(),
         "doubtful"_a.noconvert());
+    using Matrix = nb::ndarray<const float, nb::ndim<2>, nb::device::cpu>;
+    m.def(
+        "product",
+        [](Matrix a, Matrix b, unsigned threads, Out2D<float> out) {
+            nb::gil_scoped_release release;
+            embits::product({a.data(), a.stride(0), a.stride(1)},
+                            {b.data(), b.stride(0), b.stride(1)}, a.shape(0), a.shape(1),
+                            b.shape(1), out.data(), threads);
+        },
+        "a"_a.noconvert(), "b"_a.noconvert(), "threads"_a, "out"_a.noconvert());
     m.def(
         "solve_positive",
         [](Out2D<double> matrix, Out2D<double> sides) {

@@ -20,6 +20,9 @@ def pack_signs(
     codes: NDArray[np.uint8],
     doubtful: NDArray[np.uint8],
 ) -> int: ...
+def product(
+    a: NDArray[np.float32], b: NDArray[np.float32], threads: int, out: NDArray[np.float32]
+) -> None: ...
 def solve_positive(matrix: NDArray[np.float64], sides: NDArray[np.float64]) -> bool: ...
 def encode_searched(
     vectors: NDArray[np.float32],

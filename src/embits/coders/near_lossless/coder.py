@@ -30,9 +30,9 @@ from embits.coders.near_lossless.encoder import Encoder
 from embits.coders.near_lossless.held_out import HeldOut
 from embits.coders.near_lossless.rebuilding import Decoder, norm_decoder
 from embits.coders.near_lossless.search import (
-    LAST_ROWS,
+    MAX_ROWS,
     PULL,
-    TRIAL_ROWS,
+    ROUNDS,
     Searched,
     Thresholds,
     search,
@@ -63,7 +63,7 @@ class Budget(NamedTuple):
 
 
 TARGETS = {"neighbors": Target(0.25, 0), "similarity": Target(0.5, 1)}
-CPU_BUDGET, GPU_BUDGET = Budget(1000, 1024), Budget(3000, 2048)
+CPU_BUDGET, GPU_BUDGET = Budget(400, 1024), Budget(3000, 2048)
 
 
 class NearLossless(LinearlyEncoded, LinearlyDecoded):
@@ -75,7 +75,7 @@ class NearLossless(LinearlyEncoded, LinearlyDecoded):
             vectors share away first: judgements of how alike two words are come closer to
             people's, and neighbors differ more from those of the raw cosine.
         steps: Steps of training, at most: the last part begins early when the held-out recall
-            stops rising. None takes 1,000 on the CPU and 3,000 on a GPU.
+            stops rising. None takes 400 on the CPU and 3,000 on a GPU.
         batch_size: Rows compared with each other in a step. None takes 1,024 on the CPU and
             2,048 on a GPU.
         random_state: Seed of the sample, the first weights and the batches.
@@ -327,8 +327,8 @@ class NearLossless(LinearlyEncoded, LinearlyDecoded):
             searched, shares = found
             D, o, length = searched.decoder
             self.W_, self.t_ = searched.W, searched.t
-            codes = searched.encode(unit[:LAST_ROWS])
-            self._set_decoder(D, o, norm_decoder(codes, norms[:LAST_ROWS], self.n_bits_))
+            codes = searched.encode(unit[:MAX_ROWS])
+            self._set_decoder(D, o, norm_decoder(codes, norms[:MAX_ROWS], self.n_bits_))
             self.search_ = np.array([length, PULL, *shares])
         self._shorten(X)
 
@@ -347,9 +347,9 @@ class NearLossless(LinearlyEncoded, LinearlyDecoded):
         order = rng.permutation(len(unit))
         queries = min(sampling.HELD_OUT, len(unit) // 10)
         held_out = HeldOut(unit[order[: queries + HELD_OUT_AMONG]], queries)
-        train = unit[order[queries : queries + LAST_ROWS]]
+        train = unit[order[queries : queries + MAX_ROWS]]
         thresholds = Thresholds.scaled(self.W_, self.t_, train)
-        codes = self.encode_rows(train[:TRIAL_ROWS]), self.encode_rows(held_out.unit)
+        codes = self.encode_rows(train[:ROUNDS[0]]), self.encode_rows(held_out.unit)
         return search(train, held_out, thresholds, *codes)
 
     def _set_decoder(

@@ -38,19 +38,20 @@ class Setting(NamedTuple):
     hold: float
 
 
-FIRST = Setting(1.2, 0.3)
+FIRST = Setting(1.2, 0.3)  # the one that the decoder is solved with
 SETTINGS = (
     Setting(1.0, 0.3),
     FIRST,
-    Setting(1.4, 0.5),
+    Setting(1.4, 0.4),
     Setting(1.6, 0.5),
-    Setting(1.3, 1.0),
+    Setting(1.6, 1.0),
+    Setting(2.0, 0.5),
     Setting(1.0, 3.0),
+    Setting(1.0, 10.0),
 )
 PULL = 2.0  # μ
-FIRST_ROUNDS = 4  # rounds before the trials ...
-TRIAL_ROWS, TRIAL_ROUNDS = 8192, 1  # ... rows and rounds in which a setting is tried ...
-LAST_ROWS, LAST_ROUNDS = 32_768, 3  # ... and those in which the best one ends
+ROUNDS = (8192, 8192, 32_768, 32_768, 32_768)  # rows of each round of search and least squares
+MAX_ROWS = max(ROUNDS)
 SPREAD_ROWS = 2048  # rows that σ is taken from
 MIXES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # share of the thresholds' scores in a float query
 
@@ -116,25 +117,16 @@ class Searched:
         return encoder.encode(unit)
 
 
-class Alternation:
-    """Searches codes and solves for their decoder, in turns."""
-
-    def __init__(self, unit: NDArray[np.float32], thresholds: Thresholds) -> None:
-        self._unit = unit
-        self._whole = whole_numbers(unit)
-        self._thresholds = thresholds
-
-    def first(self, codes: NDArray[np.uint8]) -> Decoder:
-        """The decoder of given codes of the first rows."""
-        return least_squares(codes, self._whole[: len(codes)], len(self._thresholds.t))
-
-    def run(self, setting: Setting, decoder: Decoder, rounds: int, rows: int) -> Searched:
-        """Some rounds at a setting, on the first rows."""
-        searched = Searched.at(setting, decoder, self._thresholds)
-        for _ in range(rounds):
-            decoder = self.first(searched.encode(self._unit[:rows]))
-            searched = Searched.at(setting, decoder, self._thresholds)
-        return searched
+def alternate(
+    unit: NDArray[np.float32], thresholds: Thresholds, codes: NDArray[np.uint8]
+) -> Decoder:
+    """Search codes and solve for their decoder in turns, from codes of the first rows."""
+    whole = whole_numbers(unit)
+    decoder = least_squares(codes, whole[: len(codes)], len(thresholds.t))
+    for rows in ROUNDS:
+        codes = Searched.at(FIRST, decoder, thresholds).encode(unit[:rows])
+        decoder = least_squares(codes, whole[:rows], len(thresholds.t))
+    return decoder
 
 
 def search(
@@ -150,27 +142,21 @@ def search(
         unit: Rows of norm 1 to learn from.
         held_out: Rows to choose by.
         thresholds: Trained thresholds.
-        codes: Codes of `unit` by thresholds alone.
+        codes: Codes of the first rows of `unit`, by thresholds alone.
         held_out_codes: The same of the held-out rows.
 
     Returns:
         None where no search keeps the Hamming recall of the thresholds.
     """
-    alternation = Alternation(unit, thresholds)
-    start = alternation.first(codes[:TRIAL_ROWS])
-    least = held_out.ask(held_out_codes, start, thresholds.W).hamming
-    first = alternation.run(FIRST, start, FIRST_ROUNDS, TRIAL_ROWS)
+    decoder = alternate(unit, thresholds, codes)
+    least = held_out.ask(held_out_codes, decoder, thresholds.W).hamming
     best, best_recall = None, 0.0
     for setting in SETTINGS:
-        tried = alternation.run(setting, first.decoder, TRIAL_ROUNDS, TRIAL_ROWS)
-        D = tried.decoder.D
-        asked = held_out.ask(tried.encode(held_out.unit), tried.decoder, D)
+        tried = Searched.at(setting, decoder, thresholds)
+        asked = held_out.ask(tried.encode(held_out.unit), decoder, decoder.D)
         if asked.hamming >= least and asked.mean > best_recall:
             best, best_recall = tried, asked.mean
-    if best is None:
-        return None
-    last = alternation.run(best.setting, best.decoder, LAST_ROUNDS, LAST_ROWS)
-    return last, _query_shares(last, held_out, thresholds)
+    return None if best is None else (best, _query_shares(best, held_out, thresholds))
 
 
 def _query_shares(
