@@ -128,6 +128,21 @@ static void bind_readers(nb::module_& m) {
         "minn"_a, "maxn"_a, "n_buckets"_a, "threads"_a, "out"_a.noconvert());
 }
 
+template <typename Number>
+static void bind_find_words(nb::module_& m) {
+    m.def(
+        "find_words",
+        [](Array<const uint8_t> text, Array<const Number> ends, Array<const Number> order,
+           Array<const uint8_t> wanted, Array<const uint64_t> wanted_ends, Array<int64_t> rows) {
+            nb::gil_scoped_release release;
+            embits::find_words(text.data(), text.shape(0), ends.data(), ends.shape(0),
+                               order.data(), wanted.data(), wanted_ends.data(), rows.shape(0),
+                               rows.data());
+        },
+        "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert(), "wanted"_a.noconvert(),
+        "wanted_ends"_a.noconvert(), "rows"_a.noconvert());
+}
+
 // What the vocabulary uses.
 static void bind_words(nb::module_& m) {
     m.def(
@@ -143,6 +158,8 @@ static void bind_words(nb::module_& m) {
             return embits::repeated_words(text.data(), ends.data(), ends.shape(0), order.data());
         },
         "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert());
+    bind_find_words<uint32_t>(m);
+    bind_find_words<uint64_t>(m);
     m.def(
         "near_spellings",
         [](Array<const uint8_t> text, Array<const uint64_t> ends, nb::bytes word,

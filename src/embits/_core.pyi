@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -44,6 +46,14 @@ def word_order(
 def repeated_words(
     text: NDArray[np.uint8], ends: NDArray[np.uint64], order: NDArray[np.uint64]
 ) -> list[int]: ...
+def find_words(
+    text: NDArray[np.uint8],
+    ends: NDArray[np.unsignedinteger[Any]],
+    order: NDArray[np.unsignedinteger[Any]],
+    wanted: NDArray[np.uint8],
+    wanted_ends: NDArray[np.uint64],
+    rows: NDArray[np.int64],
+) -> None: ...
 def near_spellings(
     text: NDArray[np.uint8], ends: NDArray[np.uint64], word: bytes, max_edits: int, most: int
 ) -> list[int]: ...

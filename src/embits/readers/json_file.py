@@ -25,6 +25,7 @@ _DIMENSIONS = re.compile(rb'"dimensions"\s*:\s*(\d{1,9})\b')
 _ENTRY = re.compile(rb"\s*,?\s*" + _STRING + rb"\s*:\s*\[([^\]]*)\]", re.DOTALL)
 _IS_JSON = re.compile(rb"\s*\{\s*(?:" + _STRING + rb"\s*:|\})", re.DOTALL)
 _SPACES = bytes.maketrans(b",\n\r\t", b"    ")
+_HEAD_BYTES = 1 << 16
 _MAX_ENTRY = 8 << 20  # bytes: half a million numbers
 
 
@@ -47,6 +48,7 @@ class JsonBlocks(ParsedBlocks):
 
     def __init__(self, source: Source) -> None:
         with Stream(source) as stream:
+            stream.peek(_HEAD_BYTES)  # the start of the object is in the first chunk
             reader = _Entries(source, stream)
             dims = reader.find_object()
             self._start = reader.passed

@@ -90,7 +90,7 @@ class Vocabulary(WordRun, Keys):
         if repeated:
             word = index[repeated[0]]
             raise InputError(
-                f"the word {word!r} appears twice: in rows {index.row(word)} and {repeated[0]}"
+                f"the id {word!r} appears twice: in rows {index.row(word)} and {repeated[0]}"
             )
         return index
 
@@ -101,14 +101,7 @@ class Vocabulary(WordRun, Keys):
         Raises:
             InputError: A word cannot be written as UTF-8.
         """
-        try:
-            encoded = [word.encode() for word in words]
-        except UnicodeEncodeError as error:
-            raise InputError(f"the word {error.object!r} cannot be written as UTF-8") from None
-        except AttributeError:
-            raise InputError("words must be strings, or ids that are whole numbers") from None
-        ends = np.cumsum([len(word) for word in encoded], dtype=np.uint64)
-        return cls.from_run(np.frombuffer(b"".join(encoded), dtype=np.uint8), ends)
+        return cls.from_run(*_encoded(words))
 
     @classmethod
     def from_run(
@@ -136,6 +129,21 @@ class Vocabulary(WordRun, Keys):
         if place < len(self) and self._sorted_bytes(place) == wanted:
             return int(self.order[place])
         return None
+
+    def find_many(self, words: Iterable[str]) -> NDArray[np.int64]:
+        """The row of each word, the first if it repeats; -1 if it is not there.
+
+        >>> Vocabulary.from_words(["up", "down"]).find_many(["down", "left"]).tolist()
+        [1, -1]
+        """
+        wanted, wanted_ends = _encoded(words, errors="surrogatepass")  # never found
+        rows = np.empty(len(wanted_ends), np.int64)
+        # Arrays of a mapped file may not be aligned.
+        ends, order = (
+            np.require(array, requirements=("C", "A")) for array in (self.ends, self.order)
+        )
+        _core.find_words(self.text, ends, order, wanted, wanted_ends, rows)
+        return rows
 
     def find_all(self, word: str) -> list[int]:
         """All rows of a word that may repeat, ascending.
@@ -198,6 +206,20 @@ class Vocabulary(WordRun, Keys):
         places = range(len(self))
         start = bisect_left(places, low, key=self._sorted_bytes)
         return slice(start, bisect_left(places, high, lo=start, key=self._sorted_bytes))
+
+
+def _encoded(
+    words: Iterable[str], errors: str = "strict"
+) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+    """The UTF-8 of words in one run, and where each ends."""
+    try:
+        encoded = [word.encode(errors=errors) for word in words]
+    except UnicodeEncodeError as error:
+        raise InputError(f"the id {error.object!r} cannot be written as UTF-8") from None
+    except AttributeError:
+        raise InputError("ids must be strings or whole numbers") from None
+    ends = np.cumsum([len(word) for word in encoded], dtype=np.uint64)
+    return np.frombuffer(b"".join(encoded), dtype=np.uint8), ends
 
 
 class RowNumbers(Keys):

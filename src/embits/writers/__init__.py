@@ -1,162 +1,75 @@
-"""Float vectors out to a file, in the formats that readers/ reads back."""
+"""Write float vectors to a file, in the formats that `embits.readers` reads."""
 
 from __future__ import annotations
 
-import gzip
-import io
-import json
 import os
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import BinaryIO, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.errors import InputError, MissingExtraError
+from embits.errors import InputError
 from embits.file.atomic import atomic_write
 from embits.vectors import WordVectors
+from embits.writers.formats import FORMATS, Format
+from embits.writers.words import write_words
 
-Rows: TypeAlias = Iterable[NDArray[np.float32]]
-RowWriter: TypeAlias = Callable[[BinaryIO, Sequence[str], int, Rows], None]
-VectorWriter: TypeAlias = Callable[[BinaryIO, Sequence[str], WordVectors], None]
-Writer = TypeVar("Writer", RowWriter, VectorWriter)
+__all__ = ["write_vectors", "write_word2vec", "write_words"]
 
 
 def write_vectors(path: str | os.PathLike[str], vectors: WordVectors) -> None:
-    """Write vectors in the format that the path's suffix names, whole or not at all.
+    """Write vectors in the format of the path's suffix. The file is replaced atomically.
 
     Args:
         path: `.txt` or `.vec` (word2vec text, with `.gz` compressed), `.bin` (word2vec
-            binary), `.npz` or `.parquet`; `.npy` and `.safetensors` hold the matrix, and a
-            `.words` file beside them the words.
-        vectors: What to write; rows without words go by their number.
+            binary), `.npz` or `.parquet`. `.npy` and `.safetensors` hold only the matrix; the words
+            are written to a `.words` file beside it.
+        vectors: The vectors; without words, the row numbers are written in their place.
 
     Raises:
-        InputError: Another suffix, or a word that the format cannot hold.
-        OSError: The disk said no.
+        InputError: The suffix is unknown, or the format cannot hold a word.
+        OSError: The file could not be written.
     """
     path = Path(path)
-    writer = _by_suffix(path, _WRITERS)
+    form = _format_of(path, FORMATS)
     words = [str(row) for row in range(len(vectors))] if vectors.words is None else vectors.words
-    if path.suffix.lower() in (".npy", ".safetensors") and vectors.words is not None:
+    if form.words_beside and vectors.words is not None:
         write_words(path.with_suffix(".words"), words)
     with atomic_write(path) as file:
-        writer(file, words, vectors)
-
-
-def write_words(path: Path, words: Sequence[str]) -> None:
-    """Write one word a line, whole or not at all."""
-    _refuse(r"[\r\n]", words, "a file of one word a line")
-    with atomic_write(path) as file:
-        file.writelines(word.encode() + b"\n" for word in words)
+        if form.write_matrix is not None:
+            form.write_matrix(file, words, vectors.matrix)
+        elif form.write_rows is not None:
+            form.write_rows(file, words, vectors.dims, vectors.matrix)
 
 
 def write_word2vec(
     path: Path, words: Sequence[str], dims: int, rows: Iterable[NDArray[np.float32]]
 ) -> None:
-    """Write word2vec text or binary row by row, so that the matrix need not be in memory.
+    """Write word2vec text or binary row by row, without the whole matrix in memory.
 
     Args:
         path: `.txt`, `.vec`, either with `.gz`, or `.bin`.
-        words: The words, as many as there are rows.
-        dims: Numbers of a row.
+        words: The words, one for each row.
+        dims: Numbers in a row.
         rows: The rows, each of shape (dims,).
 
     Raises:
-        InputError: Another suffix, or a word that the format cannot hold.
-        OSError: The disk said no.
+        InputError: The suffix is unknown, or the format cannot hold a word.
+        OSError: The file could not be written.
     """
-    writer = _by_suffix(path, _ROW_WRITERS)
+    form = _format_of(path, [form for form in FORMATS if form.write_rows is not None])
     with atomic_write(path) as file:
-        writer(file, words, dims, rows)
+        if form.write_rows is not None:
+            form.write_rows(file, words, dims, rows)
 
 
-def _by_suffix(path: Path, writers: Mapping[str, Writer]) -> Writer:
+def _format_of(path: Path, formats: Sequence[Format]) -> Format:
     suffix = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
-    writer = writers.get(suffix.lower())
-    if writer is None:
-        raise InputError(
-            f"{path}: cannot tell the format from {suffix or 'no suffix'!r}; take one of "
-            f"{', '.join(writers)}"
-        )
-    return writer
-
-
-def _write_text(file: BinaryIO, words: Sequence[str], dims: int, rows: Rows) -> None:
-    _refuse(r"[\r\n]|^\s|\s$|^$", words, "a text file of vectors")
-    file.write(f"{len(words)} {dims}\n".encode())
-    row_format = " ".join(["%.9g"] * dims) + "\n"  # 9 digits give every float32 back
-    for word, row in zip(words, rows, strict=True):
-        file.write(f"{word} {row_format % tuple(row.tolist())}".encode())
-
-
-def _write_gzip(file: BinaryIO, words: Sequence[str], dims: int, rows: Rows) -> None:
-    # mtime=0 and no name: the same vectors give the same bytes.
-    with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as compressed:
-        _write_text(io.BufferedWriter(compressed), words, dims, rows)
-
-
-def _write_binary(file: BinaryIO, words: Sequence[str], dims: int, rows: Rows) -> None:
-    _refuse(r"[ \n]|^$", words, "a word2vec .bin file")
-    file.write(f"{len(words)} {dims}\n".encode())
-    for word, row in zip(words, rows, strict=True):
-        file.write(word.encode() + b" " + row.astype("<f4").tobytes() + b"\n")
-
-
-def _write_npy(file: BinaryIO, words: Sequence[str], vectors: WordVectors) -> None:
-    np.save(file, vectors.matrix, allow_pickle=False)
-
-
-def _write_npz(file: BinaryIO, words: Sequence[str], vectors: WordVectors) -> None:
-    # NumPy's strings drop NULs at the end of a word, so such a word would not come back.
-    _refuse(r"\0$", words, "an .npz file")
-    np.savez(file, words=np.array(list(words)), matrix=vectors.matrix)
-
-
-def _write_safetensors(file: BinaryIO, words: Sequence[str], vectors: WordVectors) -> None:
-    matrix = np.ascontiguousarray(vectors.matrix, dtype="<f4")
-    entry = {"dtype": "F32", "shape": list(matrix.shape), "data_offsets": [0, matrix.nbytes]}
-    header = json.dumps({"embeddings": entry}).encode()
-    header += b" " * (-len(header) % 8)
-    file.write(len(header).to_bytes(8, "little") + header)
-    file.write(matrix.data)
-
-
-def _write_parquet(file: BinaryIO, words: Sequence[str], vectors: WordVectors) -> None:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtraError("writing Parquet", "parquet") from None
-    flat = pa.array(np.ascontiguousarray(vectors.matrix).ravel())
-    lists = pa.FixedSizeListArray.from_arrays(flat, vectors.dims)
-    pyarrow.parquet.write_table(pa.table({"word": list(words), "vector": lists}), file)
-
-
-def _refuse(pattern: str, words: Sequence[str], what: str) -> None:
-    found = re.compile(pattern)
-    for row, word in enumerate(words):
-        if found.search(word):
-            raise InputError(f"the word {word!r} of row {row} cannot be written to {what}")
-
-
-def _from_matrix(write_rows: RowWriter) -> VectorWriter:
-    return lambda file, words, vectors: write_rows(file, words, vectors.dims, vectors.matrix)
-
-
-_ROW_WRITERS: dict[str, RowWriter] = {
-    ".txt": _write_text,
-    ".vec": _write_text,
-    ".txt.gz": _write_gzip,
-    ".vec.gz": _write_gzip,
-    ".bin": _write_binary,
-}
-_WRITERS: dict[str, VectorWriter] = {
-    **{suffix: _from_matrix(writer) for suffix, writer in _ROW_WRITERS.items()},
-    ".npy": _write_npy,
-    ".npz": _write_npz,
-    ".safetensors": _write_safetensors,
-    ".parquet": _write_parquet,
-}
+    for form in formats:
+        if suffix.lower() in form.suffixes:
+            return form
+    known = ", ".join(each for form in formats for each in form.suffixes)
+    raise InputError(
+        f"{path}: cannot tell the format from {suffix or 'no suffix'!r}; take one of {known}"
+    )

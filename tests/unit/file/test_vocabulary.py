@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import embits
+from embits.words.run import WordRun
 from embits.words.vocabulary import RowNumbers, Vocabulary
 
 words = st.lists(st.text(max_size=12), unique=True, max_size=60)
@@ -71,6 +72,29 @@ def test_near_spellings_are_those_with_the_fewest_edits_then_the_first_rows(word
     assert [w for w in suggestions if w not in cases] == expected[: 5 - len(cases)]
 
 
+@given(st.lists(st.text(max_size=4), max_size=30), st.lists(st.text(max_size=4), max_size=10))
+def test_words_that_repeat_are_found_as_a_list_finds_them(words, others):
+    vocabulary, repeated = Vocabulary.with_repeats(words)
+    wanted = [*others, *words, "\ud800"]
+    expected = [words.index(word) if word in words else -1 for word in wanted]
+    assert vocabulary.find_many(wanted).tolist() == expected
+    assert [vocabulary.find_all(word) for word in words] == [
+        [row for row, other in enumerate(words) if other == word] for word in words
+    ]
+    assert repeated == [row for row, word in enumerate(words) if word in words[:row]]
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\r\n"), max_size=4), max_size=30))
+def test_lines_are_the_words_between_line_ends(words):
+    for end in ("\n", "\r\n"):
+        content = "".join(word + end for word in words).encode()
+        ends = (content, content.removesuffix(end.encode())) if any(words[-1:]) else (content,)
+        for lines in map(WordRun.from_lines, ends if words else ()):
+            assert list(lines) == words
+            assert lines[1:] == words[1:]
+            assert [lines[row] for row in range(-len(words), len(words))] == words * 2
+
+
 def test_two_swapped_letters_are_one_edit():
     vocabulary = Vocabulary.from_words(["queens", "the", "queen", "tea"])
     assert vocabulary.suggest("teh") == ["the", "tea"]
@@ -95,7 +119,12 @@ def test_damaged_arrays_give_format_errors_and_nothing_else():
         with pytest.raises(embits.FormatError):
             Vocabulary(*arrays).verify()
         broken = Vocabulary(*arrays)
-        for ask in (lambda v: v.find("two"), lambda v: v.suggest("tw"), lambda v: list(v)):
+        for ask in (
+            lambda v: v.find("two"),
+            lambda v: v.find_many(["two", "three", ""]),
+            lambda v: v.suggest("tw"),
+            lambda v: list(v),
+        ):
             try:
                 ask(broken)
             except embits.FormatError:

@@ -75,6 +75,7 @@ def tokens(text: str, lookup: Lookup) -> list[int]:
 
 
 def _bags(labelled: Labelled, lookup: Lookup) -> Bags:
+    lookup.find_ahead({chunk for text in labelled.texts for chunk in text.split()})
     lists = [tokens(text, lookup) for text in labelled.texts]
     rows = np.array([row for line in lists for row in line], dtype=np.int64)
     return Bags(rows, np.cumsum([len(line) for line in lists]), labelled.classes)
