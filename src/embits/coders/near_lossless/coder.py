@@ -234,6 +234,13 @@ class NearLossless(LinearlyEncoded, LinearlyDecoded):
         weights = unit @ (of_decoder * D + of_scores * self.W_).T
         return weights, of_decoder * (unit @ (self.offset_[:-1] + D.sum(axis=0)))
 
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The learned arrays by name; without `search` where bits are not searched."""
+        state = super().state()
+        if self.is_threshold:
+            del state["search"]
+        return state
+
     @classmethod
     def from_state(
         cls, params: Mapping[str, Any], state: Mapping[str, NDArray[Any]], dims: int, n_bits: int
@@ -349,12 +356,10 @@ class NearLossless(LinearlyEncoded, LinearlyDecoded):
         held_out = HeldOut(unit[order[: queries + HELD_OUT_AMONG]], queries)
         train = unit[order[queries : queries + MAX_ROWS]]
         thresholds = Thresholds.scaled(self.W_, self.t_, train)
-        codes = self.encode_rows(train[:ROUNDS[0]]), self.encode_rows(held_out.unit)
+        codes = self.encode_rows(train[: ROUNDS[0]]), self.encode_rows(held_out.unit)
         return search(train, held_out, thresholds, *codes)
 
-    def _set_decoder(
-        self, D: NDArray[np.float64], o: NDArray[np.float64], norms: Decoder
-    ) -> None:
+    def _set_decoder(self, D: NDArray[np.float64], o: NDArray[np.float64], norms: Decoder) -> None:
         """The decoder for bits in {0, 1}: of the direction, and of the norm."""
         columns = np.concatenate([D, norms.D], axis=1)
         self.decoder_ = (2 * columns).astype(np.float32)

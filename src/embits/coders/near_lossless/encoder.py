@@ -111,7 +111,7 @@ class Encoder:
             self.shift,
             self.offset,
             self.length,
-            self.pull,
+            float(self.pull),
             SWEEPS,
             threads,
             codes,

@@ -87,7 +87,7 @@ def _fine(weights: Floats, scale: Floats) -> Floats:
 def _rounded(scores: Floats) -> NDArray[np.float32]:
     """Scores of each row as whole numbers up to WEIGHT."""
     largest = np.abs(scores).max(axis=1, initial=0, keepdims=True)
-    whole: NDArray[np.float32] = np.rint(scores * (WEIGHT / np.maximum(largest, 1))).astype(np.float32)
+    whole: NDArray[np.float32] = np.rint(scores * (WEIGHT / np.maximum(largest, 1))).astype(
+        np.float32
+    )
     return whole
-
-

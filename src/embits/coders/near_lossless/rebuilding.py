@@ -40,7 +40,8 @@ class Sums(NamedTuple):
 
 def whole_numbers(unit: NDArray[np.float32]) -> NDArray[np.float32]:
     """Rows of norm 1, or numbers up to 1, as whole numbers up to UNIT, still float32."""
-    return np.rint(unit * np.float32(UNIT))
+    whole: NDArray[np.float32] = np.rint(unit * np.float32(UNIT))
+    return whole
 
 
 def signs(codes: NDArray[np.uint8], n_bits: int) -> NDArray[np.float32]:
@@ -63,9 +64,7 @@ def least_squares(codes: NDArray[np.uint8], whole: NDArray[np.float32], n_bits: 
     return Decoder(D, o, max(float(along) / sums.rows / UNIT, 0.0))
 
 
-def norm_decoder(
-    codes: NDArray[np.uint8], norms: NDArray[np.float32], n_bits: int
-) -> Decoder:
+def norm_decoder(codes: NDArray[np.uint8], norms: NDArray[np.float32], n_bits: int) -> Decoder:
     """The decoder of the norms of vectors: one column."""
     largest = float(norms.max())
     D, o, length = least_squares(codes, whole_numbers(norms[:, None] / norms.max()), n_bits)

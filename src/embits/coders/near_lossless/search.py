@@ -173,7 +173,9 @@ def _query_shares(
     rebuilt = np.einsum("ij,jk->ik", bits, D) + o
     along = np.einsum("ij,ij->i", unit, rebuilt)
     cosines = along / np.maximum(np.sqrt((rebuilt * rebuilt).sum(axis=1)), 1e-12)
-    scores = np.einsum("ij,ij->i", unit, np.einsum("ij,jk->ik", bits, searched.W.astype(np.float64)))
+    scores = np.einsum(
+        "ij,ij->i", unit, np.einsum("ij,jk->ik", bits, searched.W.astype(np.float64))
+    )
     own = float((of_decoder * along + of_scores * scores).mean())
     scale = float(cosines.mean()) / own if own > 0 else 1.0
     return of_decoder * scale, of_scores * scale

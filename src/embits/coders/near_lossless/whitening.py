@@ -87,7 +87,7 @@ class Shaping:
         self, weights: NDArray[np.float64], bias: NDArray[np.float64]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """(W, t) on raw vectors, so that W x - t ‖x‖ has the sign of weights x̃ + bias."""
-        W = _rounded(weights, 20) @ self.matrix  # few enough bits for sums to be exact
+        W = _rounded(weights) @ self.matrix  # few enough bits for sums to be exact
         return W.astype(np.float32), ((W * self.mean).sum(axis=1) - bias).astype(np.float32)
 
     def unfold(
@@ -95,7 +95,7 @@ class Shaping:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The (weights, bias) on shaped rows that fold to (W, t)."""
         wide = W.astype(np.float64)
-        return wide @ np.linalg.pinv(self.matrix, hermitian=True), wide @ self.mean - t
+        return wide @ np.linalg.pinv(self.matrix, rcond=1e-4, hermitian=True), wide @ self.mean - t
 
 
 def _gram(rows: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -106,7 +106,7 @@ def _gram(rows: NDArray[np.float32]) -> NDArray[np.float64]:
     return gram
 
 
-def _rounded(matrix: NDArray[np.float64], bits: int = 16) -> NDArray[np.float64]:
+def _rounded(matrix: NDArray[np.float64], bits: int = 20) -> NDArray[np.float64]:
     """Round to `bits` bits of the largest element.
 
     LAPACK's last digits depend on the threads of its matrix library; these are beyond them.
