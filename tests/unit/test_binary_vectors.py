@@ -139,7 +139,7 @@ def test_words_are_compared_by_rebuilt_vectors_when_asked_to(bits):
     wanted = [bits.words[row] for row in rows.tolist() if row not in (0, 1)][:3]
     got = bits.most_similar([1], [0], topn=3, metric="decoded")
     assert [word for word, _ in got] == wanted
-    with pytest.raises(embits.InputError, match="metric is 'cosine', expected 'hamming' or 'decoded'"):
+    with pytest.raises(embits.InputError, match="expected 'hamming' or 'decoded'"):
         bits.similarity(0, 1, metric="cosine")
 
 
