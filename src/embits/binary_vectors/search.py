@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, Literal
@@ -29,9 +30,10 @@ METRICS = ("hamming", "asymmetric", "decoded")
 class SearchableCodes(Codes):
     """Codes with exact search over them."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._on_device: dict[str, DeviceIndex] = {}
+    @cached_property
+    def _on_device(self) -> dict[str, DeviceIndex]:
+        """The copies of the codes on GPUs, by device."""
+        return {}
 
     def search(
         self,
