@@ -28,6 +28,17 @@ words_argument = click.argument(
 )
 
 
+def metric_option(default: str) -> Callable[[Command], Command]:
+    """How words are compared: by the bits that differ, or by rebuilt vectors."""
+    return click.option(
+        "--metric",
+        type=click.Choice(["hamming", "decoded"]),
+        default=default,
+        show_default=True,
+        help="Compare bits, or the vectors rebuilt from them.",
+    )
+
+
 def output_option(
     kind: click.ParamType[Any] = FILE, *, help: str = "File to write.", **settings: Any
 ) -> Callable[[Command], Command]:
