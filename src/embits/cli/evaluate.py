@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +16,9 @@ from embits.cli.progress import status_line
 from embits.evaluation.evaluator import Evaluator
 from embits.evaluation.report.results import at, jsonable, score_lines
 from embits.evaluation.report.write import write_report
+
+if TYPE_CHECKING:
+    from embits.readers.source import Repeats
 
 
 @click.command()
@@ -35,6 +38,7 @@ def command(
     limit: int | None,
     words_file: Path | None,
     skip_bad: bool,
+    repeats: Repeats | None,
     as_json: bool,
 ) -> None:
     """Score the codes of each FILE, and the float vectors of --raw.
@@ -48,7 +52,9 @@ def command(
     embits evaluate glove.*.safetensors --raw glove.txt --tasks similarity,analogy --json
     """
     folder = data_folder(data, tasks)
-    floats = read(raw_file, limit, words_file, skip_bad, quiet=as_json) if raw_file else None
+    floats = (
+        read(raw_file, limit, words_file, skip_bad, repeats, quiet=as_json) if raw_file else None
+    )
     entries = []
     with status_line(quiet=as_json) as status:
         current = ""
