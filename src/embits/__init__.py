@@ -32,6 +32,7 @@ from embits.errors import (
     NotFittedError,
     ReadError,
     ReadWarning,
+    SizeWarning,
     TrainingError,
     UnknownWordError,
 )
@@ -62,6 +63,7 @@ __all__ = [
     "ReadError",
     "ReadWarning",
     "SignBits",
+    "SizeWarning",
     "SparseBits",
     "TrainingError",
     "UnknownWordError",

@@ -52,6 +52,22 @@ def test_word2vec_has_two_formats(bits, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("to", "name"),
+    [("npy", "x.npy"), ("npy", "x.words"), ("faiss", "x"), ("faiss", "x.words"),
+     ("word2vec", "x.bin"), ("paper", "x.txt")],
+)  # fmt: skip
+def test_a_file_that_embits_did_not_write_is_replaced_only_when_asked(bits, tmp_path, to, name):
+    pytest.importorskip("faiss")
+    target = {"npy": "x.npy", "faiss": "x", "word2vec": "x.bin", "paper": "x.txt"}[to]
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(embits.InputError, match="exists, and embits did not write it"):
+        export(bits, to, str(tmp_path / target))
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "mine")]
+    export(bits, to, str(tmp_path / target), overwrite=True)
+    assert (tmp_path / name).read_bytes() != b"mine"
+
+
 plain_words = st.lists(
     st.text(
         st.characters(exclude_categories=["Cs"], exclude_characters=" \t\n\v\f\r\0"),
@@ -69,7 +85,7 @@ plain_words = st.lists(
 def test_the_papers_format_gives_words_and_codes_back(memory_folder, words, n_bits, seed):
     bits = some_bits(words, n_bits, seed=seed)
     target = memory_folder / "codes.txt"
-    export(bits, "paper", str(target))
+    export(bits, "paper", str(target), overwrite=True)
     header, *lines = target.read_bytes().decode().split("\n")[:-1]
     assert header == f"{len(words)} {-(-n_bits // 64) * 64}"
     fields = [line.split(" ") for line in lines]

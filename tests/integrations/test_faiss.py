@@ -120,7 +120,7 @@ def test_a_word_that_the_words_file_cannot_hold_leaves_the_old_files(bits, tmp_p
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     odd = embits.binarize(embits.WordVectors(["a\nb", "c"], np.eye(2)), 8, "lsh")
     with pytest.raises(embits.InputError, match="cannot be written"):
-        export(odd, "faiss", str(tmp_path / "x.faiss"))
+        export(odd, "faiss", str(tmp_path / "x.faiss"), overwrite=True)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 

@@ -200,6 +200,37 @@ def test_a_second_export_replaces_the_first_and_keeps_its_grants(connection, pos
     connection.execute("drop owned by reader; drop role reader")
 
 
+@pytest.mark.parametrize(
+    ("change", "added"),
+    [
+        ("alter table embits add column title text", "the column 'title'"),
+        ("alter table embits alter column word type varchar(99)", "the column 'word'"),
+        ("create index by_length on embits (length(word))", "the index 'by_length'"),
+        ("create index first on embits (id) where id < 9", "the index 'first'"),
+        ("alter table embits add constraint few check (id < 10000)", "the constraint 'few'"),
+        (
+            "create table other (id bigint references embits (id))",
+            "the foreign key 'other_id_fkey'",
+        ),
+        ("create rule no_delete as on delete to embits do instead nothing", "the rule 'no_delete'"),
+        ("create policy mine on embits using (true)", "the policy 'mine'"),
+        (
+            "create trigger watch before update on embits for each row "
+            "execute function suppress_redundant_updates_trigger()",
+            "the trigger 'watch'",
+        ),
+        ("insert into embits select 9999, word || '!', code from embits where id = 7", "601 rows"),
+    ],
+)
+def test_a_second_export_does_not_drop_what_people_added(connection, postgres, bits, change, added):
+    export(bits, "pgvector", postgres)
+    connection.execute(change)
+    with pytest.raises(InputError, match=f"the table embits has {added}"):
+        export(bits, "pgvector", postgres)
+    kept = connection.execute("select count(*) from embits").fetchone()[0]
+    assert kept == len(bits) + ("rows" in added)
+
+
 def test_an_export_that_fails_leaves_the_old_table(connection, postgres, bits):
     export(bits, "pgvector", postgres)
     connection.execute("create view depends as select word from embits")

@@ -1,5 +1,6 @@
 """Codes go into one SQLite file whole, come back bit for bit, and are found there exactly."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -111,6 +112,32 @@ def test_a_second_export_replaces_the_first(tmp_path, bits):
     assert list(sqlite.read(path, bits.coder).words) == list(bits.words)
     assert done == [(600, 600)]
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("change", "added"),
+    [
+        ("create table notes (text)", "the table 'notes'"),
+        ("create table codes_mine (text)", "the table 'codes_mine'"),
+        ("create view short as select word from words", "the view 'short'"),
+        ("create index by_length on words (length(word))", "the index 'by_length'"),
+        ("alter table words add column title text", "columns in 'words'"),
+        ("insert into words values (10000, 'mine')", "rows in 'words'"),
+        ("insert into embits values ('mine', 1)", "a row in 'embits'"),
+    ],
+)
+def test_a_second_export_does_not_drop_what_people_added(tmp_path, bits, change, added):
+    import sqlite3
+
+    path = tmp_path / "codes.db"
+    export(bits, "sqlite", str(path))
+    with contextlib.closing(sqlite3.connect(path)) as theirs:
+        theirs.execute(change)
+        theirs.commit()
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=f"has {added} that embits did not write"):
+        export(bits, "sqlite", str(path))
+    assert path.read_bytes() == before
 
 
 def test_an_export_that_fails_leaves_the_old_file(tmp_path, bits):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from embits.binary_vectors import BinaryVectors
+from embits.file.contents import to_contents
 from embits.words.vocabulary import RowNumbers
 
 
@@ -19,12 +20,24 @@ def describe(path: Path, bits: BinaryVectors) -> dict[str, Any]:
         "dims": bits.dims,
         "method": bits.coder.method,
         "bytes": size,
+        "parts": _parts(bits, size),
         "bytes_per_word": round(size / len(bits), 2) if len(bits) else 0.0,
         "float_bytes": float_bytes,
         "ratio": round(float_bytes / size, 2),
         "params": bits.coder.get_params(),
         "subwords": bits.subwords is not None,
     }
+
+
+def _parts(bits: BinaryVectors, size: int) -> dict[str, int]:
+    """Bytes of each part of a file of `size` bytes; "header" is the rest."""
+    contents = to_contents(bits.words, bits.codes, bits.coder, bits.subwords)
+    sizes = dict.fromkeys(("codes", "words", "order", "coder", "subwords"), 0)
+    sizes["codes"] = bits.codes.nbytes
+    for name, tensor in contents.tensors.items():
+        part = {"word_ends": "words", "word_order": "order"}.get(name, name.split(".")[0])
+        sizes[part] += tensor.nbytes
+    return sizes | {"header": max(0, size - sum(sizes.values()))}
 
 
 def row_noun(bits: BinaryVectors) -> str:

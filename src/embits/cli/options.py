@@ -37,7 +37,12 @@ def output_option(
     return click.option("-o", "--output", type=kind, help=help, **settings)
 
 
-def check_output(path: Path) -> None:
+force_option = click.option(
+    "--force", is_flag=True, help="Replace an existing file that embits did not write."
+)
+
+
+def check_writable(path: Path) -> None:
     """Refuse a target that cannot be written, before the work starts.
 
     Raises:
@@ -48,6 +53,19 @@ def check_output(path: Path) -> None:
         raise FileNotFoundError(errno.ENOENT, "no such folder", str(path.parent))
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "is a folder, expected a file", str(path))
+
+
+def check_output(path: Path, file: Path, force: bool) -> None:
+    """Refuse a target that cannot or must not be written, before the work starts.
+
+    Raises:
+        OSError: As for `check_writable`.
+        InputError: It is the input `file`, or embits did not write it and `force` is false.
+    """
+    from embits.file.overwrite import check_target
+
+    check_writable(path)
+    check_target(path, [file], force)
 
 
 def words_file_option(help: str) -> Callable[[Command], Command]:

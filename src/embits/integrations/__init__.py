@@ -2,7 +2,8 @@
 
 An exporter is a module with a function
 `export(bits, target, *, progress=None, option=default, …)`. It writes the codes of a
-BinaryVectors to `target` and returns what the command line prints. An entry in `EXPORTERS` makes
+BinaryVectors to `target` and returns what the command line prints. It never replaces what embits
+did not write, unless its option `overwrite` is true. An entry in `EXPORTERS` makes
 it available as `embits export --to NAME`; the function's options become `--option NAME=VALUE`.
 
 Whatever reads codes back returns BinaryVectors.
@@ -47,7 +48,7 @@ def export(
         to: The exporter, a key of `EXPORTERS`.
         target: A file, or the address of a database.
         progress: Called with (done, total) as rows are written.
-        options: The exporter's own options.
+        options: The exporter's own options; exporters to files have `overwrite`.
 
     Raises:
         InputError: There is no such exporter, or it has no such option.

@@ -21,7 +21,11 @@ from embits.errors import InputError, MissingExtraError, ReadError
 from embits.file.atomic import atomic_write
 from embits.integrations import Facts
 from embits.integrations.codes import from_codes
-from embits.integrations.words_sidecar import read_words_sidecar, write_words_sidecar
+from embits.integrations.words_sidecar import (
+    check_targets,
+    read_words_sidecar,
+    write_words_sidecar,
+)
 from embits.search.arguments import packed_codes
 
 ROWS_AT_ONCE = 1 << 15
@@ -138,6 +142,7 @@ def export(
     efConstruction: int | None = None,
     efSearch: int | None = None,
     seed: int = 0,
+    overwrite: bool = False,
 ) -> Facts:
     """Write a FAISS index of the codes and a file of their words, both atomically.
 
@@ -146,12 +151,18 @@ def export(
         target: The file; the words go to a `.words` file of the same name, one per line.
         progress: Called with (rows done, rows) as they are added.
         kind: As for `to_faiss`, and so are the settings and the seed.
+        overwrite: Replace existing files.
+
+    Raises:
+        InputError: A setting is wrong, or one of the files exists and `overwrite` is false.
+        MissingExtraError: FAISS is not installed.
     """
     given = {"nlist": nlist, "nprobe": nprobe, "M": M, "efConstruction": efConstruction,
              "efSearch": efSearch}  # fmt: skip
     settings = {name: value for name, value in given.items() if value is not None}
-    index = to_faiss(bits, kind, progress=progress, seed=seed, **settings)
     faiss, path = _faiss(), Path(target)
+    check_targets(path, bits.words, overwrite)
+    index = to_faiss(bits, kind, progress=progress, seed=seed, **settings)
     with atomic_write(path) as file:
         faiss.write_index_binary(index, faiss.PyCallbackIOWriter(file.write, 1 << 20))
         write_words_sidecar(path, bits.words)

@@ -18,6 +18,7 @@ from embits.arrays import Progress, blocks
 from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError
 from embits.file.atomic import atomic_write
+from embits.file.overwrite import check_target
 from embits.integrations import Facts
 
 INTEGER_BITS = 64
@@ -26,18 +27,27 @@ MAX_WORD_BYTES = 255
 _UNWRITABLE = re.compile(r"[ \t\n\v\f\r\0]|^$")
 
 
-def export(bits: BinaryVectors, target: str, *, progress: Progress | None = None) -> Facts:
+def export(
+    bits: BinaryVectors,
+    target: str,
+    *,
+    progress: Progress | None = None,
+    overwrite: bool = False,
+) -> Facts:
     """Write the codes in the format of the paper's programs, atomically.
 
     Args:
         bits: What to write.
         target: The file.
         progress: Called with (rows done, rows) as they are written.
+        overwrite: Replace an existing file.
 
     Raises:
         InputError: A word has white space or more than 255 bytes; the programs would misread it.
+            Or the file exists, and `overwrite` is false.
     """
     path, width = Path(target), -(-bits.n_bits // INTEGER_BITS) * INTEGER_BITS
+    check_target(path, overwrite=overwrite)
     for row, word in enumerate(bits.words):
         if _UNWRITABLE.search(word) or len(word.encode()) > MAX_WORD_BYTES:
             raise InputError(

@@ -5,8 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 from embits.errors import ReadError
+from embits.file.overwrite import check_target
 from embits.words.vocabulary import Keys, RowNumbers
 from embits.writers import write_words
+
+
+def check_targets(path: Path, words: Keys, overwrite: bool) -> None:
+    """Check that a file and its `.words` file may be written.
+
+    Raises:
+        InputError: One of them exists and `overwrite` is false.
+    """
+    check_target(path, overwrite=overwrite)
+    if not isinstance(words, RowNumbers):
+        check_target(path.with_suffix(".words"), overwrite=overwrite)
 
 
 def write_words_sidecar(path: Path, words: Keys) -> None:

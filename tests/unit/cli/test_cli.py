@@ -224,7 +224,8 @@ def test_words_of_a_matrix_and_words_to_decode_are_told_apart(folder):
     assert "--words FILE" in helps["binarize"]
     assert "--word, --words WORD" in helps["decode"]
     for name in ("--word", "--words"):
-        got = answer("decode", folder / "b.safetensors", "-o", folder / "one.vec", name, "word7")
+        target = folder / f"{name}.vec"
+        got = answer("decode", folder / "b.safetensors", "-o", target, name, "word7")
         assert got["words"] == 1
 
 

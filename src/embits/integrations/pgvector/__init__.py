@@ -18,6 +18,7 @@ from embits.arrays import Progress
 from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError
 from embits.integrations import Facts
+from embits.integrations.pgvector.additions import check_no_additions, check_row_count
 from embits.integrations.pgvector.index import (
     check_index,
     index_progress,
@@ -62,7 +63,7 @@ def export(
     """Write codes to a table in one transaction: readers see the old table or the new one.
 
     A table that an earlier export wrote is replaced, and keeps its grants. Any other table of the
-    same name is refused.
+    same name is refused, and so is one with columns, indexes, triggers or rows that were added.
 
     Args:
         bits: What to write.
@@ -92,6 +93,9 @@ def export(
         # Of two exports to one table, the second waits here for the first.
         connection.execute("select pg_advisory_xact_lock(hashtext(%s))", (f"embits {name}",))
         old = read_description(connection, name)
+        if old is not None:
+            check_no_additions(connection, name, old)
+            check_row_count(connection, name, old)
         new = Table(_schema(connection, name, old), f"embits_{os.urandom(6).hex()}")
         operators = pgvector_schema(connection) if index else None
         if maintenance_work_mem is not None:
@@ -106,7 +110,7 @@ def export(
                 make_index(connection, new, operators, m, ef_construction)
         indexed = time.perf_counter()
         _write_description(connection, new, bits, "hnsw" if index else None)
-        _replace(connection, old, new, name.name)
+        _replace(connection, old, new, name)
     facts = {"target": address, "table": str(name), "index": "hnsw" if index else "none"}
     return facts | {"copy_s": round(copied - start, 2), "index_s": round(indexed - copied, 2)}
 
@@ -171,12 +175,17 @@ def _write_description(
     connection.execute(sql.SQL("analyze {}").format(table.identifier))
 
 
-def _replace(connection: Connection[Any], old: Description | None, new: Table, name: str) -> None:
-    """Rename `new` to `name` and drop `old`; readers wait from here to the commit."""
+def _replace(
+    connection: Connection[Any], old: Description | None, new: Table, table: Table
+) -> None:
+    """Rename `new` to `table` and drop `old`; readers wait from here to the commit."""
+    name = table.name
     if old is not None:
+        before = sql.Identifier(old.schema, name)
+        connection.execute(sql.SQL("lock table {} in access exclusive mode").format(before))
+        check_no_additions(connection, table, old)  # again: now nobody can add anything
         _copy_grants(connection, old, new)
-        drop = sql.SQL("drop table {}")
-        connection.execute(drop.format(sql.Identifier(old.schema, name)))
+        connection.execute(sql.SQL("drop table {}").format(before))
     rename = sql.SQL("alter table {} rename to {}")
     connection.execute(rename.format(new.identifier, sql.Identifier(name)))
     for suffix in ("pkey", "word_key", "word_idx", "code_idx"):

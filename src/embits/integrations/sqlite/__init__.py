@@ -23,7 +23,9 @@ from embits.file.atomic import atomic_write
 from embits.integrations import Facts
 from embits.integrations.sqlite.database import (
     APPLICATION,
+    FACTS,
     MAX_BITS,
+    SCHEMA,
     check_replaceable,
     connect,
     engine,
@@ -43,11 +45,12 @@ def export(bits: BinaryVectors, target: str, *, progress: Progress | None = None
 
     Args:
         bits: What to write.
-        target: The file. A database that an export wrote is replaced, any other is refused.
+        target: The file. A database that an export wrote is replaced. Any other is refused, and so
+            is one with tables, columns or rows that were added since.
         progress: Called with (done, total) as rows are written.
 
     Raises:
-        InputError: The codes are too wide, or the file is not ours or is in use.
+        InputError: The codes are too wide, or the file may not be replaced or is in use.
         MissingExtraError: sqlite-vec is not installed.
         OSError: The file could not be written; an older file is unchanged.
     """
@@ -75,31 +78,26 @@ def export(bits: BinaryVectors, target: str, *, progress: Progress | None = None
 def _write(connection: Any, bits: BinaryVectors, progress: Progress | None) -> None:
     width = bits.codes.shape[1]
     connection.execute(f"pragma application_id = {APPLICATION}")
-    connection.execute("create table embits (name text primary key, value) without rowid")
-    facts = {
-        "version": __version__,
-        "rows": len(bits),
-        "bits": bits.n_bits,
-        "dims": bits.dims,
-        "method": bits.coder.method,
-        "words": int(isinstance(bits.words, Vocabulary)),
-    }
+    connection.execute(SCHEMA["embits"])
+    named = int(isinstance(bits.words, Vocabulary))
+    values = (__version__, len(bits), bits.n_bits, bits.dims, bits.coder.method, named)
+    facts = dict(zip(FACTS, values, strict=True))
     connection.executemany("insert into embits values (?, ?)", list(facts.items()))
     connection.execute(
         f"create virtual table codes using vec0(id integer primary key, code bit[{8 * width}])"
     )
-    if facts["words"]:
-        connection.execute("create table words (id integer primary key, word text not null)")
+    if named:
+        connection.execute(SCHEMA["words"])
     for start in range(0, len(bits), _BLOCK_ROWS):
         rows = range(start, min(start + _BLOCK_ROWS, len(bits)))
         blob = to_blob(bits.codes[start : rows.stop])
         codes = (blob[at : at + width] for at in range(0, len(blob), width))
         insert = "insert into codes (id, code) values (?, vec_bit(?))"
         connection.executemany(insert, zip(rows, codes, strict=True))
-        if facts["words"]:
+        if named:
             words = zip(rows, bits.words[start : rows.stop], strict=True)
             connection.executemany("insert into words values (?, ?)", words)
         if progress is not None:
             progress(rows.stop, len(bits))
-    if facts["words"]:
-        connection.execute("create unique index words_by_word on words (word)")
+    if named:
+        connection.execute(SCHEMA["words_by_word"])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,6 +17,15 @@ from embits.errors import FormatError, InputError, MissingExtraError
 
 APPLICATION = 0x656D6274  # "embt", the application id in the header of our databases
 MAX_BITS = 8192  # sqlite-vec's limit
+# Our tables and indexes. The width of the codes varies, so vec0's statement is not compared.
+SCHEMA = {
+    "embits": "create table embits (name text primary key, value) without rowid",
+    "codes": None,
+    "words": "create table words (id integer primary key, word text not null)",
+    "words_by_word": "create unique index words_by_word on words (word)",
+}
+FACTS = ("version", "rows", "bits", "dims", "method", "words")
+_SHADOW_TABLE = re.compile(r"codes_(info|chunks|rowids|vector_chunks\d+)")
 
 
 def connect(path: str | os.PathLike[str]) -> Any:
@@ -90,13 +102,43 @@ def check_replaceable(path: Path) -> None:
     """Check that an export may write to this path.
 
     Raises:
-        InputError: The file there was not written by `export`, or is in use.
+        InputError: The file there was not written by `export`, was changed since, or is in use.
     """
-    if path.is_file() and path.stat().st_size and not is_ours(path):
-        raise InputError(f"{path} exists and is not a database that embits wrote")
     for suffix in ("-journal", "-wal"):
         if Path(f"{path}{suffix}").exists():
             raise InputError(f"{path} is in use: {path.name}{suffix} exists")
+    if not path.is_file() or path.stat().st_size == 0:
+        return
+    if not is_ours(path):
+        raise InputError(f"{path} exists and is not a database that embits wrote")
+    try:
+        with contextlib.closing(open_database(path, "ro")) as connection:
+            added = next(_additions(connection), None)
+    except engine().Error as error:
+        raise InputError(f"{path} exists and cannot be read ({error}); remove it first") from None
+    if added is not None:
+        raise InputError(
+            f"{path} has {added} that embits did not write; choose another file, or move it away"
+        )
+
+
+def _additions(connection: Any) -> Iterator[str]:
+    """Yield what was added to a database since `export` wrote it."""
+    for kind, name, sql in connection.execute("select type, name, sql from sqlite_master"):
+        if name.startswith("sqlite_") or _SHADOW_TABLE.fullmatch(name):
+            continue  # SQLite's own, and those behind the vec0 table
+        if name not in SCHEMA:
+            yield f"the {kind} {name!r}"
+        elif SCHEMA[name] not in (None, sql.lower()):
+            yield f"columns in {name!r}"
+    for (name,) in connection.execute("select name from embits"):
+        if name not in FACTS:
+            yield "a row in 'embits'"
+    rows = connection.execute("select value from embits where name = 'rows'").fetchone()
+    tables = {row[0] for row in connection.execute("select name from sqlite_master")}
+    for table in tables & {"codes", "words"}:
+        if connection.execute(f"select count(*) from {table}").fetchone() != rows:
+            yield f"rows in {table!r}"
 
 
 def to_blob(code: NDArray[np.uint8]) -> bytes:
