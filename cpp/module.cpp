@@ -9,6 +9,7 @@
 #include "search/multi_index.h"
 #include "search/path.h"
 #include "readers/rows.h"
+#include "coders/paper.h"
 #include "coders/signs.h"
 #include "words/subwords.h"
 #include "readers/text_parser.h"
@@ -180,6 +181,21 @@ static void bind_coders(nb::module_& m) {
         },
         "scores"_a.noconvert(), "errors"_a.noconvert(), "codes"_a.noconvert(),
         "doubtful"_a.noconvert());
+    m.def(
+        "train_paper",
+        [](Out2D<const float> X, Array<const int64_t> order, Out2D<float> W, Array<float> c,
+           Out2D<float> velocity_W, Array<float> velocity_c, size_t batch_size, float learning_rate,
+           float momentum, float lambda, Array<const float> mean, float scale, bool clip,
+           unsigned threads) {
+            nb::gil_scoped_release release;
+            return embits::train_paper(
+                {W.shape(0), W.shape(1), W.data(), c.data(), velocity_W.data(), velocity_c.data()},
+                X.data(), order.data(), order.shape(0),
+                {batch_size, learning_rate, momentum, lambda, mean.data(), scale, clip, threads});
+        },
+        "X"_a.noconvert(), "order"_a.noconvert(), "W"_a.noconvert(), "c"_a.noconvert(),
+        "velocity_W"_a.noconvert(), "velocity_c"_a.noconvert(), "batch_size"_a, "learning_rate"_a,
+        "momentum"_a, "lambda_reg"_a, "mean"_a.noconvert(), "scale"_a, "clip"_a, "threads"_a);
 }
 
 // What the search uses. .noconvert(): an output array must never be a silent copy.

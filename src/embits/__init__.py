@@ -34,6 +34,7 @@ from embits.errors import (
     ReadWarning,
     SizeWarning,
     TrainingError,
+    TrainingWarning,
     UnknownWordError,
 )
 from embits.jobs import binarize, binarize_to_file, encode_to_file
@@ -66,6 +67,7 @@ __all__ = [
     "SizeWarning",
     "SparseBits",
     "TrainingError",
+    "TrainingWarning",
     "UnknownWordError",
     "WordVectors",
     "__version__",

@@ -22,6 +22,22 @@ def pack_signs(
     codes: NDArray[np.uint8],
     doubtful: NDArray[np.uint8],
 ) -> int: ...
+def train_paper(
+    X: NDArray[np.float32],
+    order: NDArray[np.int64],
+    W: NDArray[np.float32],
+    c: NDArray[np.float32],
+    velocity_W: NDArray[np.float32],
+    velocity_c: NDArray[np.float32],
+    batch_size: int,
+    learning_rate: float,
+    momentum: float,
+    lambda_reg: float,
+    mean: NDArray[np.float32],
+    scale: float,
+    clip: bool,
+    threads: int,
+) -> float: ...
 def word_order(
     text: NDArray[np.uint8], ends: NDArray[np.uint64], order: NDArray[np.uint64]
 ) -> None: ...

@@ -39,6 +39,10 @@ class TrainingError(EmbitsError, ArithmeticError):
     """A coder could not learn from these vectors with these parameters."""
 
 
+class TrainingWarning(UserWarning):
+    """A coder was fitted, but its codes tell few of the vectors apart."""
+
+
 class DatabaseError(EmbitsError, RuntimeError):
     """A database could not be reached or refused: its own message in one line, without secrets."""
 

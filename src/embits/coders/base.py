@@ -38,6 +38,8 @@ class Coder(Estimator, Pretrained, ABC):
         method: The name on the command line and in the file.
         state_shapes: The learned arrays and their shapes in "bits", "dims", "dims+1", "any" or
             numbers; array `W` is the attribute `W_`.
+        state_defaults: Learned arrays that files of earlier versions lack, and the number that
+            fills them; an array of this number alone is not stored.
         n_features_in_: Dimensions of the vectors it was fitted on.
         n_bits_: Bits of its codes.
         feature_names_in_: Column names of the data frame it was fitted on, if it was one.
@@ -45,6 +47,7 @@ class Coder(Estimator, Pretrained, ABC):
 
     method: ClassVar[str]
     state_shapes: ClassVar[Shapes]
+    state_defaults: ClassVar[Mapping[str, float]] = MappingProxyType({})
     n_bits_: int
     _unread: Mapping[str, NDArray[Any]] = MappingProxyType({})  # arrays of a file, by attribute
 
@@ -128,6 +131,9 @@ class Coder(Estimator, Pretrained, ABC):
         for name, array in state.items():
             if not is_usual(array):
                 raise InputError(f"the coder's {name}_ has weights beyond {MAX_WEIGHT:g}, or NaN")
+        for name, default in self.state_defaults.items():
+            if (state[name] == default).all():
+                del state[name]
         return state
 
     @classmethod
@@ -147,7 +153,7 @@ class Coder(Estimator, Pretrained, ABC):
         coder = cls(**params)
         if getattr(coder, "n_bits", None) not in (None, n_bits):
             raise InputError(f"the parameter n_bits does not fit codes of {n_bits} bits")
-        coder._unread = checked_arrays(cls.state_shapes, state, dims, n_bits)
+        coder._unread = checked_arrays(cls, state, dims, n_bits)
         coder.n_features_in_ = dims
         coder.n_bits_ = n_bits
         return coder

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from embits.arrays import Progress, as_float32, namespace, unit_rows
 from embits.coders.checks import check_n_bits
+from embits.coders.collapse import warn_if_collapsed
 from embits.coders.linear_decoder import LinearlyDecoded
 from embits.coders.stored import Shapes
 from embits.errors import InputError
@@ -105,6 +106,7 @@ class SparseBits(LinearlyDecoded):
             if progress is not None:
                 progress(step + 1, self.iterations)
         self._fit_decoder(sample)
+        warn_if_collapsed(self, X)
         return self
 
     def rows_for_fit(self, n: int, dims: int) -> NDArray[np.int64]:

@@ -110,7 +110,7 @@ def test_the_paper_step_follows_the_numerical_gradient_of_the_decoder_and_the_re
             gradient[i] = (of(at + step) - of(at - step)) / (2 * eps)
         return gradient
 
-    coder._step(x)
+    coder.partial_fit(x)  # one batch: one step
     moved_W, moved_c = (W - coder.W_) / 1e-3, (c - coder.c_) / 1e-3
     assert np.allclose(moved_W, numerical(lambda w: loss(w, c), W), atol=2e-3)
     assert np.allclose(moved_c, numerical(lambda v: loss(W, v), c), atol=2e-3)
