@@ -48,6 +48,8 @@ def command(
         check_output(Path(output), file, force)
     if to in WITH_WORDS:
         check_output(Path(output).with_suffix(".words"), file, force)
+    if force and to not in DATABASES:
+        params = {**params, "overwrite": True}
     bits = load(file)
     with progress_bar("exporting", quiet=as_json) as progress:
         facts = export(bits, to, output, progress=progress, **params)
