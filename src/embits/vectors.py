@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from reprlib import repr as shortened
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -89,7 +90,7 @@ def as_words(ids: Any) -> Sequence[str]:
         ['7', '11']
     """
     if isinstance(ids, str | bytes | Mapping | Set) or not isinstance(ids, Iterable):
-        raise InputError(f"the ids are of type {type(ids).__name__}, expected a list of ids")
+        raise InputError(f"ids is {shortened(ids)}, expected one id for each row")
     words = ids.tolist() if hasattr(ids, "tolist") else ids
     if not isinstance(words, Sequence):
         words = list(words)
@@ -103,7 +104,9 @@ def _as_word(each: Any, row: int) -> str:
         return str(each)
     if isinstance(each, int | np.integer) and not isinstance(each, bool):
         return str(int(each))
-    raise InputError(f"the id {each!r:.80} of row {row} is not a string or a whole number")
+    raise InputError(
+        f"ids must be strings or whole numbers: that of row {row} is {shortened(each)}"
+    )
 
 
 def _check_unique(words: Sequence[str]) -> None:

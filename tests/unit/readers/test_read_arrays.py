@@ -121,12 +121,12 @@ class TestNpy:
             ({"repeats": "last"}, 'repeats is \'last\', expected "first", "refuse" or None'),
             (
                 {"words": {"a": 0, "b": 1, "c": 2}},
-                "the ids are of type dict, expected a list of ids",
+                "ids is .*, expected one id for each row",
             ),
-            ({"words": {"a", "b", "c"}}, "the ids are of type set, expected a list of ids"),
-            ({"words": 3}, "the ids are of type int, expected a list of ids"),
-            ({"words": ["a", None, "c"]}, "the id None of row 1 is not a string"),
-            ({"words": ["a", 1.5, "c"]}, "the id 1.5 of row 1 is not a string"),
+            ({"words": {"a", "b", "c"}}, "ids is .*, expected one id for each row"),
+            ({"words": 3}, "ids is .*, expected one id for each row"),
+            ({"words": ["a", None, "c"]}, "strings or whole numbers: that of row 1 is None"),
+            ({"words": ["a", 1.5, "c"]}, "strings or whole numbers: that of row 1 is 1.5"),
         ],
     )
     def test_wrong_arguments_are_refused_in_one_line(
