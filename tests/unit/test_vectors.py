@@ -59,7 +59,8 @@ def test_ids_that_cannot_name_the_rows_are_refused_at_once(ids: Any, says: str) 
             embits.binarize(MATRIX, 8, "lsh", ids=ids)
 
 
-def test_a_dict_of_vectors_is_refused_with_what_to_do() -> None:
-    for call in (embits.binarize, lambda vectors: embits.WordVectors(None, vectors)):
-        with pytest.raises(embits.InputError, match=r"a dict, expected .* WordVectors\(list"):
-            call({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+def test_a_dict_of_vectors_is_binarized_and_refused_as_a_matrix() -> None:
+    vectors = {"a": [1.0, 2.0], "b": [3.0, 4.0]}
+    assert list(embits.binarize(vectors, 8, "lsh").words) == ["a", "b"]
+    with pytest.raises(embits.InputError, match=r"a dict, expected .* WordVectors\(list"):
+        embits.WordVectors(None, vectors)

@@ -12,7 +12,6 @@ from embits.cli.file_facts import describe, row_noun
 from embits.cli.options import (
     check_writable,
     file_argument,
-    force_option,
     json_option,
     output_option,
     reading_options,
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 @file_argument
 @click.argument("vectors", type=ADDRESS)
 @output_option(ADDRESS, help=OUTPUT_HELP)
-@force_option
 @reading_options
 @ray_options
 @json_option
