@@ -176,13 +176,8 @@ def encode_to_file(
     Args:
         coder: The coder, or what holds one: BinaryVectors, or the path of their file.
         vectors: The file to read.
-        target: The file to write, atomically. A file that embits wrote is replaced, but never one
-            of the inputs.
-        limit: As for `binarize_to_file`, like all that follow.
-        words: The words of a file that holds only a matrix.
-        on_bad: "raise" or "skip".
-        overwrite: Replace a target that embits did not write as well.
-        progress: Called as progress(step, done, total).
+        target: The file to write, atomically.
+        limit, words, on_bad, overwrite, progress: As for `binarize_to_file`.
 
     Returns:
         The file, opened: mapped, not read.

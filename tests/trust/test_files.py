@@ -12,11 +12,11 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from embits.file.header import DTYPES, MAX_HEADER
 
 import embits
 from embits.coders import METHODS
 from embits.file import store
+from embits.file.header import DTYPES, MAX_HEADER
 from tests.support import damage
 
 MUTATIONS = 50_000  # of a test run, shared out among the files below

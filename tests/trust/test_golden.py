@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from embits.file.header import DTYPES
 
 import embits
 from embits.coders import METHODS
 from embits.file import store
+from embits.file.header import DTYPES
 from tests.golden.make import facts, vectors
 from tests.support import damage
 

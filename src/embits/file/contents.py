@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.bits import has_padding_bits
 from embits.coders import METHODS, Coder, is_registered
 from embits.errors import FormatError, InputError
 from embits.file.store import Contents, open_file, write
@@ -70,7 +71,8 @@ def to_contents(
     """The tensors and facts that a file holds.
 
     Raises:
-        InputError: The coder is not registered: such a file could not be loaded.
+        InputError: The coder is not registered, so that the file could not be loaded; or a padding
+            bit of the codes is set.
     """
     if not is_registered(coder):
         name = type(coder).__name__
@@ -78,6 +80,8 @@ def to_contents(
             f"{name} is not registered, so a file with it could not be loaded: call "
             f"embits.register_coder({name}) first"
         )
+    if has_padding_bits(codes, coder.n_bits_):
+        raise InputError(f"codes have bits set past the coder's {coder.n_bits_} bits")
     tensors = {f"coder.{name}": array for name, array in coder.state().items()}
     if isinstance(words, Vocabulary):
         tensors |= {"words": words.text, "word_ends": words.ends, "word_order": words.order}
