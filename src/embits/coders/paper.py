@@ -85,6 +85,7 @@ class PaperAutoencoder(LinearlyEncoded):
         "scale": (1,),
     }
     state_defaults: ClassVar[Mapping[str, float]] = {"mean": 0, "scale": 1}
+    shuffles_rows: ClassVar[bool] = True
     W_: NDArray[np.float32]
     c_: NDArray[np.float32]
     mean_: NDArray[np.float32]
