@@ -177,7 +177,11 @@ def encode_to_file(
         coder: The coder, or what holds one: BinaryVectors, or the path of their file.
         vectors: The file to read.
         target: The file to write, atomically.
-        limit, words, on_bad, overwrite, progress: As for `binarize_to_file`.
+        limit: Read the first rows only, this many.
+        words: The words of a file that holds only a matrix: a sequence, or the path of a file.
+        on_bad: "raise" refuses a file with a bad row; "skip" leaves bad rows out and warns.
+        overwrite: Replace a target that embits did not write as well; never an input.
+        progress: Called as progress(step, done, total).
 
     Returns:
         The file, opened: mapped, not read.

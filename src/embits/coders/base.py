@@ -67,6 +67,27 @@ class Coder(Estimator, Pretrained, ABC):
     def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """Scores of shape (n, n_bits): a bit is 1 where its score is 0 or more."""
 
+    def query_weights(
+        self, X: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """What bits weigh for float queries, so that scores estimate cosines.
+
+        The score of a row with bits b is weights · (2b - 1) + offset. Unless a coder knows better
+        it is the cosine of the query's scores and the row's bits.
+
+        Returns:
+            Weights of shape (n, n_bits) and offsets of shape (n,).
+        """
+        scores = self.project(X)
+        norms = np.sqrt(np.einsum("ij,ij->i", scores, scores) * np.float32(self.n_bits_))
+        weights = scores / np.maximum(norms, np.finfo(np.float32).tiny)[:, None]
+        return weights, np.zeros(len(X), dtype=np.float32)
+
+    @property
+    def is_threshold(self) -> bool:
+        """Whether a bit is 1 exactly where its score of `project` is 0 or more."""
+        return True
+
     @abstractmethod
     def inverse_transform(self, codes: Any) -> NDArray[np.float32]:
         """Float vectors of shape (n, dims) rebuilt from packed codes."""
