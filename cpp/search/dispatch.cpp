@@ -58,7 +58,7 @@ struct Features {
 };
 
 Features features() {
-    constexpr unsigned kPopcnt = 1u << 23, kOsxsave = 1u << 27;                  // leaf 1, ecx
+    constexpr unsigned kFma = 1u << 12, kPopcnt = 1u << 23, kOsxsave = 1u << 27;  // leaf 1, ecx
     constexpr unsigned kAvx2Bit = 1u << 5;                                       // leaf 7, ebx
     constexpr unsigned kF = 1u << 16, kDq = 1u << 17, kBw = 1u << 30, kVl = 1u << 31;
     constexpr unsigned kVbmi = 1u << 1, kVnni = 1u << 11, kVpopcntdq = 1u << 14;  // leaf 7, ecx
@@ -67,7 +67,7 @@ Features features() {
     Features found;
     if (cpuid(0, 0).eax < 7) return found;
     const Registers one = cpuid(1, 0), seven = cpuid(7, 0);
-    if (!has(one.ecx, kPopcnt | kOsxsave)) return found;
+    if (!has(one.ecx, kFma | kPopcnt | kOsxsave)) return found;
     const unsigned saved = saved_state();
     found.avx2 = has(seven.ebx, kAvx2Bit) && has(saved, kYmmSaved);
     found.avx512 = found.avx2 && has(seven.ebx, kF | kDq | kBw | kVl) &&

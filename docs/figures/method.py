@@ -12,7 +12,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap
+from matplotlib.colors import ListedColormap, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 from numpy.typing import NDArray
@@ -65,7 +65,7 @@ def autoencoder(floats: NDArray[Any], words: list[str], model: embits.PaperAutoe
 
 def strip(axes: Axes, values: NDArray[Any], kind: str) -> None:
     bits = kind == "bits"
-    shades = ListedColormap([LIGHT.zero, LIGHT.one]) if bits else kind
+    shades = ListedColormap([LIGHT.zero, LIGHT.one]) if bits else plt.get_cmap(kind, 15)
     limit = (0, 1) if bits else (-1, 1)
     axes.pcolormesh(
         values, cmap=shades, vmin=limit[0], vmax=limit[1], edgecolor=LIGHT.paper, lw=0.6
@@ -76,15 +76,16 @@ def strip(axes: Axes, values: NDArray[Any], kind: str) -> None:
 def agreement(floats: NDArray[Any], words: list[str], codes: embits.BinaryVectors) -> Figure:
     """Cosine of the floats against the share of agreeing bits, for random and near pairs."""
     rng = np.random.default_rng(0)
-    left = rng.integers(0, 20_000, 1500)
+    left = rng.integers(0, 20_000, 6000)
     unit = floats / np.linalg.norm(floats, axis=1, keepdims=True)
-    near = codes.search(codes.codes[left[:500]], k=30)[1]
-    right = np.concatenate([near[np.arange(500), rng.integers(1, 30, 500)],
-                            rng.integers(0, 20_000, 1000)])  # fmt: skip
+    near = codes.search(codes.codes[left[:2000]], k=30)[1]
+    right = np.concatenate([near[np.arange(2000), rng.integers(1, 30, 2000)],
+                            rng.integers(0, 20_000, 4000)])  # fmt: skip
     cosines = (unit[left] * unit[right]).sum(axis=1)
     shares = 1 - np.bitwise_count(codes.codes[left] ^ codes.codes[right]).sum(axis=1) / 256
     figure, axes = plt.subplots(figsize=(7, 3.8))
-    axes.scatter(100 * shares, cosines, s=5, color=LIGHT.grey, alpha=0.45, lw=0, rasterized=True)
+    shades = ListedColormap([to_rgba(LIGHT.grey, alpha) for alpha in (0.25, 0.45, 0.65, 0.9)])
+    axes.hexbin(100 * shares, cosines, gridsize=(30, 17), bins="log", mincnt=1, cmap=shades, lw=0)
     own = words.index(WORD)
     for friend in FRIENDS:
         row = words.index(friend)

@@ -95,11 +95,14 @@ def save(figure: Figure, name: str, folder: Path = IMAGES) -> None:
     (folder / f"{name}.svg").write_text(_rounded(text) + "\n", encoding="utf-8")
 
 
-def _flatten(parent: ElementTree.Element) -> None:
-    """Take apart the groups that only carry Matplotlib's ids."""
+def _flatten(parent: ElementTree.Element, in_tick: bool = False) -> None:
+    """Take apart the groups that only carry Matplotlib's ids; leave out tick marks and clipping."""
     for child in list(parent):
-        _flatten(child)
-        if child.tag == f"{SVG}metadata" or (child.tag == f"{SVG}defs" and not len(child)):
+        _flatten(child, in_tick or child.get("id", "").startswith(("xtick", "ytick")))
+        child.attrib.pop("clip-path", None)
+        is_mark = in_tick and child.tag in (f"{SVG}use", f"{SVG}defs")
+        is_empty = child.tag == f"{SVG}defs" and not len(child)
+        if is_mark or is_empty or child.tag in (f"{SVG}metadata", f"{SVG}clipPath"):
             parent.remove(child)
         elif child.tag == f"{SVG}g" and not set(child.attrib) - {"id"}:
             place = list(parent).index(child)

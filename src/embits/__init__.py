@@ -32,7 +32,9 @@ from embits.errors import (
     NotFittedError,
     ReadError,
     ReadWarning,
+    SizeWarning,
     TrainingError,
+    TrainingWarning,
     UnknownWordError,
 )
 from embits.jobs import binarize, binarize_to_file, encode_to_file
@@ -62,8 +64,10 @@ __all__ = [
     "ReadError",
     "ReadWarning",
     "SignBits",
+    "SizeWarning",
     "SparseBits",
     "TrainingError",
+    "TrainingWarning",
     "UnknownWordError",
     "WordVectors",
     "__version__",

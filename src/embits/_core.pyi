@@ -22,6 +22,40 @@ def pack_signs(
     codes: NDArray[np.uint8],
     doubtful: NDArray[np.uint8],
 ) -> int: ...
+def product(
+    a: NDArray[np.float32], b: NDArray[np.float32], threads: int, out: NDArray[np.float32]
+) -> None: ...
+def solve_positive(matrix: NDArray[np.float64], sides: NDArray[np.float64]) -> bool: ...
+def encode_searched(
+    vectors: NDArray[np.float32],
+    weights: NDArray[np.int16],
+    thresholds: NDArray[np.int32],
+    gram: NDArray[np.int16],
+    centre: NDArray[np.int32],
+    shift: int,
+    offset: int,
+    length: int,
+    pull: float,
+    sweeps: int,
+    threads: int,
+    codes: NDArray[np.uint8],
+) -> None: ...
+def train_paper(
+    X: NDArray[np.float32],
+    order: NDArray[np.int64],
+    W: NDArray[np.float32],
+    c: NDArray[np.float32],
+    velocity_W: NDArray[np.float32],
+    velocity_c: NDArray[np.float32],
+    batch_size: int,
+    learning_rate: float,
+    momentum: float,
+    lambda_reg: float,
+    mean: NDArray[np.float32],
+    scale: float,
+    clip: bool,
+    threads: int,
+) -> float: ...
 def word_order(
     text: NDArray[np.uint8], ends: NDArray[np.uint64], order: NDArray[np.uint64]
 ) -> None: ...

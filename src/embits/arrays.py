@@ -57,6 +57,19 @@ def _unit_rows(xp: Any, matrix: Any) -> Any:
     return matrix / xp.where(lengths > 0, lengths, xp.ones_like(lengths))
 
 
+def row_cosines(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
+    """Cosines of rows of `a` with those of `b`, in float64; 0 where a row is zeros.
+
+    Example:
+        >>> row_cosines(np.array([[1, 0], [0, 0]]), np.array([[3, 4], [1, 1]]))
+        array([0.6, 0. ])
+    """
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    lengths = np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1)
+    cosines: NDArray[np.float64] = np.einsum("ij,ij->i", x, y) / np.where(lengths, lengths, 1)
+    return cosines
+
+
 def namespace(array: Any) -> Any:
     """The array API namespace that an array belongs to."""
     if isinstance(array, np.ndarray):
@@ -65,7 +78,7 @@ def namespace(array: Any) -> Any:
 
 
 def to_numpy(array: Any) -> NDArray[Any]:
-    """`array` as NumPy's, copied only where there is no other way.
+    """`array` as a NumPy array, copied only if necessary.
 
     Args:
         array: A NumPy array, mapped or not; nested lists; a PyTorch tensor with gradients, on a
@@ -76,7 +89,7 @@ def to_numpy(array: Any) -> NDArray[Any]:
         InputError: Rows are of different lengths, or one is missing.
 
     Example:
-        >>> column = np.empty(2, dtype=object)  # as pandas has a column of vectors
+        >>> column = np.empty(2, dtype=object)  # a pandas column of vectors
         >>> column[:] = [np.array([1.0, 2.0]), [3.0, 4.0]]
         >>> to_numpy(column)
         array([[1., 2.],
@@ -100,13 +113,13 @@ def _is_tensor(array: Any) -> bool:
 
 
 def _from_tensor(tensor: Any) -> NDArray[Any]:
-    """A PyTorch tensor: NumPy itself takes no gradients, no GPU's memory and no bfloat16."""
+    """A PyTorch tensor; NumPy itself accepts no gradients, GPU memory or bfloat16."""
     tensor = tensor.detach().cpu()
     return np.asarray(tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor)
 
 
 def _is_small_float(dtype: np.dtype[Any]) -> bool:
-    """Whether these are floats that NumPy does not have, such as bfloat16 of `ml_dtypes`."""
+    """Whether this is a float type that NumPy lacks, such as bfloat16 of `ml_dtypes`."""
     return dtype.kind == "V" and dtype.name.startswith(("bfloat16", "float"))
 
 
@@ -130,7 +143,7 @@ def torch_device(device: Any, purpose: str) -> tuple[Any, Any]:
 
     Args:
         device: A PyTorch device such as "cuda" or "cuda:1".
-        purpose: What it is wanted for, in an error's words.
+        purpose: What it is used for, in an error message.
 
     Raises:
         InputError: There is no such device here.

@@ -1,4 +1,4 @@
-"""Every error embits raises on purpose, in one family.
+"""Every error and warning of embits. The errors are one family.
 
 Each also derives from the built-in error a caller would expect, so code written for
 NumPy, scikit-learn or gensim catches it unchanged.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 class EmbitsError(Exception):
-    """The base of all of them."""
+    """The base of all errors."""
 
 
 class ReadError(EmbitsError, ValueError):
@@ -16,7 +16,11 @@ class ReadError(EmbitsError, ValueError):
 
 
 class ReadWarning(UserWarning):
-    """A vector file was read, but something in it was put right or left out."""
+    """A vector file was read, but something in it was corrected or left out."""
+
+
+class SizeWarning(UserWarning):
+    """A file was written, and most of its bytes are of a part that could be left out."""
 
 
 class FormatError(EmbitsError, ValueError):
@@ -35,16 +39,20 @@ class TrainingError(EmbitsError, ArithmeticError):
     """A coder could not learn from these vectors with these parameters."""
 
 
+class TrainingWarning(UserWarning):
+    """A coder was fitted, but its codes tell few of the vectors apart."""
+
+
 class DatabaseError(EmbitsError, RuntimeError):
-    """A database could not be reached, or said no: its own words in one line, without secrets."""
+    """A database could not be reached or refused: its own message in one line, without secrets."""
 
 
 class UnknownWordError(EmbitsError, KeyError):
-    """A word is not in the vocabulary.
+    """No row has this word or id.
 
     Attributes:
-        word: The word that was asked for.
-        suggestions: Words of the vocabulary that are spelled alike, best first.
+        word: The word or id that was asked for.
+        suggestions: Those that are spelled alike, best first.
     """
 
     def __init__(self, word: str, suggestions: list[str]) -> None:
@@ -56,7 +64,7 @@ class UnknownWordError(EmbitsError, KeyError):
         hint = (
             f"; did you mean {', '.join(map(repr, self.suggestions))}?" if self.suggestions else ""
         )
-        return f"the word {self.word!r} is not in the vocabulary{hint}"
+        return f"there is no word or id {self.word!r}{hint}"
 
     def __reduce__(self) -> tuple[type[UnknownWordError], tuple[str, list[str]]]:
         return type(self), (self.word, self.suggestions)

@@ -44,9 +44,9 @@ def binarize(
     A large file is read in blocks: codes and words come into memory, floats do not.
 
     Args:
-        vectors: WordVectors; gensim's `KeyedVectors`, or a model that has them as `wv`; a
-            matrix of shape (n, dims), of NumPy, PyTorch or a column of a data frame; or the path of
-            a file, or "gensim:NAME", that `read_vectors` reads.
+        vectors: WordVectors; a mapping of words to vectors; gensim's `KeyedVectors`, or a model
+            that has them as `wv`; a matrix of shape (n, dims), of NumPy, PyTorch or a column of a
+            data frame; or the path of a file, or "gensim:NAME", that `read_vectors` reads.
         n_bits: Bits of a code; None is 256, or for "sign" the dimensions of the input.
         method: The coder: "near-lossless" (None), "paper", "lsh", "sign", "itq", "sparse", or the
             name of a coder that `register_coder` has registered.
@@ -176,12 +176,11 @@ def encode_to_file(
     Args:
         coder: The coder, or what holds one: BinaryVectors, or the path of their file.
         vectors: The file to read.
-        target: The file to write, atomically. A file that embits wrote is replaced, but never one
-            of the inputs.
-        limit: As for `binarize_to_file`, like all that follow.
-        words: The words of a file that holds only a matrix.
-        on_bad: "raise" or "skip".
-        overwrite: Replace a target that embits did not write as well.
+        target: The file to write, atomically.
+        limit: Read the first rows only, this many.
+        words: The words of a file that holds only a matrix: a sequence, or the path of a file.
+        on_bad: "raise" refuses a file with a bad row; "skip" leaves bad rows out and warns.
+        overwrite: Replace a target that embits did not write as well; never an input.
         progress: Called as progress(step, done, total).
 
     Returns:
@@ -287,6 +286,8 @@ def _word_vectors(vectors: Any) -> WordVectors:
         return vectors
     if isinstance(vectors, str | os.PathLike):
         return _input(vectors).read()
+    if isinstance(vectors, Mapping):
+        return WordVectors(list(vectors), list(vectors.values()))  # type: ignore[arg-type]
     if hasattr(vectors, "index_to_key") or hasattr(vectors, "wv"):
         from embits.readers.gensim_models import from_keyed_vectors
 

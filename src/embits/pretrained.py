@@ -1,7 +1,6 @@
-"""The verbs of Hugging Face's libraries, for coders and binary vectors alike.
+"""Hugging Face save and load methods, for coders and binary vectors.
 
-`embits.integrations.hugging_face` does the work, and is imported when one of them is called: what
-lies below it, coders and vectors, knows only these three names.
+`embits.integrations.hugging_face` does the work, and is imported when a method is called.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any, Self
 
 
 class Pretrained:
-    """What can be kept in a folder of `model.safetensors`, `config.json` and `README.md`."""
+    """Something that is saved as a folder of `model.safetensors`, `config.json` and `README.md`."""
 
     def save_pretrained(
         self,
@@ -24,15 +23,14 @@ class Pretrained:
         """Write a folder that `from_pretrained` reads and the Hugging Face Hub shows.
 
         Args:
-            folder: Made if it is not there. Its `model.safetensors` is the file that `embits.load`
-                opens; of a coder alone, one without codes. A `README.md` of your own stays as it
-                is.
-            figures: What was measured, by name: a table of the model card.
-            card: More of the card's front matter, such as `{"license": "mit"}`.
+            folder: Created if it does not exist. `embits.load` opens its `model.safetensors`, which
+                has no codes if a coder is saved. A `README.md` of your own is not replaced.
+            figures: Measured values by name, for a table in the model card.
+            card: More front matter of the card, such as `{"license": "mit"}`.
 
         Raises:
-            NotFittedError: A coder that has learned nothing yet.
-            OSError: The disk said no.
+            NotFittedError: The coder is not fitted.
+            OSError: A file could not be written.
         """
         from embits.integrations import hugging_face
 
@@ -50,11 +48,11 @@ class Pretrained:
         """Open what `save_pretrained` or `push_to_hub` wrote; no code in it can run.
 
         Args:
-            name: A folder, or the name `user/model` of a model on the Hugging Face Hub; a folder
-                of that name goes first.
+            name: A folder, or the name `user/model` of a model on the Hugging Face Hub. A folder
+                of that name is preferred.
             revision: A branch, tag or commit of the model on the Hub.
             verify: Read every byte and check it against the checksums first.
-            hub_options: More for `huggingface_hub.snapshot_download`, such as `token`,
+            hub_options: Arguments of `huggingface_hub.snapshot_download`, such as `token`,
                 `cache_dir` or `local_files_only=True`.
 
         Raises:
@@ -84,13 +82,14 @@ class Pretrained:
         """Upload the folder that `save_pretrained` writes, in one commit.
 
         Args:
-            repo_id: `user/model`; made if it is not there.
-            private: Whether a new model is; None takes the account's default.
-            revision: The branch; None takes `main`.
+            repo_id: `user/model`; created if it does not exist.
+            private: Whether a new model is private; None uses the account's default.
+            revision: The branch; None uses `main`.
             message: The commit's message.
-            figures, card: As in `save_pretrained`; a model card of your own stays as it is.
-            token: In place of the one that `hf auth login` has kept.
-            endpoint: In place of the environment variable HF_ENDPOINT.
+            figures: As in `save_pretrained`.
+            card: As in `save_pretrained`; a model card of your own is not replaced.
+            token: Instead of the one stored by `hf auth login`.
+            endpoint: Instead of the environment variable HF_ENDPOINT.
 
         Returns:
             The address of the commit.

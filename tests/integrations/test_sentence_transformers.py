@@ -113,7 +113,7 @@ def test_the_asymmetric_search_ranks_as_their_rescoring_does():
         (np.zeros((2, 1), "u1"), {"dims": 9}, r"expected packed bits: uint8 of shape \(n, 2\)"),
         (np.zeros((2, 1), "u1"), {"dims": 0}, "dims is 0"),
         (np.zeros((2, 1), "u1"), {"dims": 7, "coder": sign_coder(8)}, "dims is 7, but the coder"),
-        (np.zeros((2, 1), "u1"), {"ids": ["a"]}, "1 words for 2 codes"),
+        (np.zeros((2, 1), "u1"), {"ids": ["a"]}, "1 ids for 2 codes"),
     ],
 )
 def test_codes_that_do_not_fit_are_refused(codes, options, message):

@@ -344,7 +344,7 @@ def aligned(path):
     header = raw[8 : 8 + length] + b" " * (-(8 + length) % 64)
     checksum = json.loads(header)["__metadata__"]["header_sha256"].encode()
     zeroed = header.replace(checksum, b"0" * 64, 1)
-    header = header.replace(checksum, store.hashlib.sha256(zeroed).hexdigest().encode(), 1)
+    header = header.replace(checksum, hashlib.sha256(zeroed).hexdigest().encode(), 1)
     path.write_bytes(len(header).to_bytes(8, "little") + header + raw[8 + length :])
 
 

@@ -1,5 +1,6 @@
 """Damaged and hostile files give FormatError or the right answer: never anything else."""
 
+import hashlib
 import json
 import os
 import random
@@ -15,6 +16,7 @@ import pytest
 import embits
 from embits.coders import METHODS
 from embits.file import store
+from embits.file.header import DTYPES, MAX_HEADER
 from tests.support import damage
 
 MUTATIONS = 50_000  # of a test run, shared out among the files below
@@ -123,7 +125,7 @@ def test_hostile_files_are_refused_or_answer_and_raise_nothing_else(whole, place
     assert found["refused with more than a line"] == 0
 
 
-def many(piece, end, size=store.MAX_HEADER):
+def many(piece, end, size=MAX_HEADER):
     return piece * ((size - len(end) - 2) // len(piece)) + end
 
 
@@ -227,7 +229,7 @@ def damaged_tensor(path, name, change):
     header, data = damage.parts(path.read_bytes())
     entry = header[name]
     start, stop = entry["data_offsets"]
-    array = np.frombuffer(data[start:stop], store._DTYPES[entry["dtype"]]).copy()
+    array = np.frombuffer(data[start:stop], DTYPES[entry["dtype"]]).copy()
     change(array.reshape(entry["shape"]))
     path.write_bytes(damage.signed(header, data[:start] + array.tobytes() + data[stop:]))
 
@@ -266,13 +268,13 @@ def test_lengths_of_ngrams_that_cannot_be_are_refused(lengths, tmp_path):
 def test_a_file_that_shrinks_while_it_is_opened_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "f"
     damage.small("lsh").save(path)
-    check = store._check_extents
+    check = store.check_extents
 
     def shrink(*args):
         check(*args)
         os.truncate(path, 100)
 
-    monkeypatch.setattr(store, "_check_extents", shrink)
+    monkeypatch.setattr(store, "check_extents", shrink)
     with pytest.raises(embits.FormatError, match="cut short"):
         embits.load(path)
 
@@ -298,7 +300,7 @@ def test_a_name_that_appears_twice_is_refused(name, tmp_path):
     text = json.dumps(header)
     for first in ("{}", "0", '""'):
         twice = text.replace(f'"{name}":', f'"{name}": {first}, "{name}":', 1).encode()
-        checksum = store.hashlib.sha256(twice).hexdigest().encode()
+        checksum = hashlib.sha256(twice).hexdigest().encode()
         twice = twice.replace(damage.NO_CHECKSUM.encode(), checksum, 1)
         path.write_bytes(len(twice).to_bytes(8, "little") + twice + data)
         with pytest.raises(embits.FormatError, match="not the JSON of one"):

@@ -9,6 +9,7 @@ import pytest
 import embits
 from embits.coders import METHODS
 from embits.file import store
+from embits.file.header import DTYPES
 from tests.golden.make import facts, vectors
 from tests.support import damage
 
@@ -83,7 +84,7 @@ def test_numbers_in_the_file_are_little_endian_whatever_the_machine():
     start, stop = header["word_ends"]["data_offsets"]
     lengths = np.cumsum([len(word.encode()) for word in vectors().words])
     assert data[start:stop] == b"".join(int(end).to_bytes(4, "little") for end in lengths)
-    assert all(dtype.startswith("<") for dtype in store._DTYPES.values())
+    assert all(dtype.startswith("<") for dtype in DTYPES.values())
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -95,7 +96,7 @@ def test_every_tensor_is_aligned_to_its_items_and_the_codes_to_64_bytes(name):
     assert header["codes"]["data_offsets"][0] == 0
     for key, entry in header.items():
         if key != "__metadata__":
-            item = np.dtype(store._DTYPES[entry["dtype"]]).itemsize
+            item = np.dtype(DTYPES[entry["dtype"]]).itemsize
             assert (first + entry["data_offsets"][0]) % item == 0, key
     contents = store.open_file(GOLDEN / name)
     assert all(array.flags.aligned for array in contents.tensors.values())

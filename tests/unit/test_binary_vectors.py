@@ -98,12 +98,49 @@ def test_search_takes_codes_or_floats(vectors, bits):
 
 def test_asymmetric_search_scores_floats_against_bits(vectors, bits):
     signs = 2.0 * np.unpackbits(bits.codes, axis=1, count=bits.n_bits) - 1
-    wanted = bits.coder.project(vectors.matrix[:4]).astype("f8") @ signs.T
+    weights, offsets = bits.coder.query_weights(vectors.matrix[:4])
+    wanted = weights.astype("f8") @ signs.T + offsets[:, None]
     scores, rows = bits.search(vectors.matrix[:4], k=9, metric="asymmetric")
     assert np.allclose(scores, -np.sort(-wanted, axis=1)[:, :9], atol=1e-4)
     assert np.array_equal(rows, np.argsort(-wanted, axis=1, kind="stable")[:, :9])
     all_rows = bits.search(vectors.matrix[:4], k=9, metric="asymmetric", oversample=1e9)[1]
     assert np.array_equal(all_rows, rows)
+
+
+@pytest.mark.parametrize("method", ["lsh", "near-lossless"])
+def test_scores_of_float_queries_do_not_grow_with_the_query(vectors, method):
+    options = {"steps": 10} if method == "near-lossless" else {}
+    bits = embits.binarize(vectors, n_bits=64, method=method, **options)
+    scores, rows = bits.search(vectors.matrix[:4], k=9, metric="asymmetric")
+    for factor in (1e-3, 40):
+        again, same = bits.search(factor * vectors.matrix[:4], k=9, metric="asymmetric")
+        assert np.array_equal(rows, same)
+        assert np.allclose(scores, again, atol=1e-4)
+    assert np.abs(scores).max() <= 1.1
+
+
+def test_decoded_search_asks_with_the_vector_rebuilt_from_a_code(vectors, bits):
+    wanted = bits.search(bits.decode(bits.codes[:3]), k=5, metric="asymmetric")
+    for queries in (bits.codes[:3], vectors.matrix[:3]):
+        got = bits.search(queries, k=5, metric="decoded")
+        assert np.array_equal(got.rows, wanted.rows)
+        assert np.array_equal(got.scores, wanted.scores)
+    one = bits.search(bits.codes[1], k=5, metric="decoded")
+    assert np.array_equal(one.rows, wanted.rows[1])
+    shortlist = bits.search(bits.codes[:3], k=5, metric="decoded", oversample=1e9)
+    assert np.array_equal(shortlist.rows, wanted.rows)
+
+
+def test_words_are_compared_by_rebuilt_vectors_when_asked_to(bits):
+    a, b = (row / np.linalg.norm(row) for row in bits.decode([0, 1]))
+    assert bits.similarity(0, 1, metric="decoded") == pytest.approx(float(a @ b), abs=1e-5)
+    query = b - a
+    rows = bits.search(query, k=6, metric="asymmetric").rows
+    wanted = [bits.words[row] for row in rows.tolist() if row not in (0, 1)][:3]
+    got = bits.most_similar([1], [0], topn=3, metric="decoded")
+    assert [word for word, _ in got] == wanted
+    with pytest.raises(embits.InputError, match="expected 'hamming' or 'decoded'"):
+        bits.similarity(0, 1, metric="cosine")
 
 
 def test_a_shortlist_is_put_in_order_by_the_original_floats(vectors, bits, tmp_path):
@@ -220,3 +257,122 @@ def test_a_coder_that_is_none_is_refused_in_one_line(coder):
     with pytest.raises(embits.InputError, match="expected a coder such as") as refused:
         embits.binarize(np.eye(40), coder=coder)
     assert "\n" not in str(refused.value)
+
+
+# -- ids ----------------------------------------------------
+
+
+@pytest.fixture
+def documents():
+    X = np.random.default_rng(0).normal(size=(6, 12))
+    coder = embits.RandomHyperplanes(n_bits=40).fit(X)
+    return X, coder
+
+
+@pytest.mark.parametrize(
+    "ids", [[f"doc-{i}" for i in range(6)], tuple("abcdef"), np.arange(10, 16), list(range(6))]
+)
+def test_plain_lists_of_ids_survive_saving(documents, tmp_path, ids):
+    X, coder = documents
+    bits = embits.BinaryVectors(ids, coder.encode(X), coder)
+    bits.save(tmp_path / "bits")
+    again = embits.load(tmp_path / "bits", verify=True)
+    assert list(again.words) == [str(each) for each in ids]
+    assert again.words.find(str(ids[4])) == 4
+
+
+def test_rows_without_ids_go_by_their_number(documents):
+    X, coder = documents
+    bits = embits.BinaryVectors(None, coder.encode(X), coder)
+    assert list(bits.words) == list("012345")
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [(["a", "b", "a", "c", "d", "e"], "the id 'a' appears twice: in rows 0 and 2"),
+     (["a", "b"], "2 ids for 6 codes"), ("abcdef", "ids is 'abcdef', expected one id for each row"),
+     ([1.5] * 6, "ids must be strings or whole numbers"), ([b"a"] * 6, "ids must be strings")],
+)  # fmt: skip
+def test_wrong_ids_are_refused_at_once(documents, ids, message):
+    X, coder = documents
+    with pytest.raises(embits.InputError, match=message):
+        embits.BinaryVectors(ids, coder.encode(X), coder)
+
+
+def test_search_takes_ids(documents):
+    X, coder = documents
+    bits = embits.BinaryVectors([f"doc-{i}" for i in range(6)], coder.encode(X), coder)
+    for one in ("doc-5", np.str_("doc-5")):
+        assert bits.search(one, k=3).rows.tolist() == bits.search(bits.codes[5], k=3).rows.tolist()
+    for several in (["doc-5", "doc-0"], np.array(["doc-5", "doc-0"], object)):
+        found = bits.search(several, k=2)
+        assert found.rows.shape == (2, 2)
+        assert found.rows[:, 0].tolist() == [5, 0]
+    with pytest.raises(embits.UnknownWordError, match="there is no word or id 'doc-9'"):
+        bits.search("doc-9")
+    for needs_floats in ({"metric": "asymmetric"}, {"floats": X}):
+        with pytest.raises(embits.InputError, match="needs the float vectors"):
+            bits.search("doc-5", **needs_floats)
+    with pytest.raises(embits.InputError, match="the query is 5, expected a float vector"):
+        bits.search(5)
+
+
+def test_slices_give_codes_and_other_keys_one_clear_line(documents):
+    X, coder = documents
+    bits = embits.BinaryVectors([f"doc-{i}" for i in range(6)], coder.encode(X), coder)
+    assert np.array_equal(bits[0:3], bits.codes[:3])
+    assert np.array_equal(bits.decode(slice(0, 3)), coder.inverse_transform(bits.codes[:3]))
+    for key in (None, 1.5, {"doc-1"}, slice("doc-1", "doc-3"), np.array(3.5), object()):
+        with pytest.raises(embits.InputError, match="the key is") as refused:
+            bits[key]
+        assert "\n" not in str(refused.value)
+
+
+def test_search_results_name_what_they_hold(documents):
+    X, coder = documents
+    bits = embits.BinaryVectors(None, coder.encode(X), coder)
+    for field, options in (
+        ("distances", {}),
+        ("scores", {"metric": "asymmetric"}),
+        ("scores", {"metric": "asymmetric", "oversample": 2}),
+        ("cosines", {"floats": X}),
+    ):
+        found = bits.search(X, k=2, **options)
+        values, rows = found
+        assert found._fields == (field, "rows")
+        assert getattr(found, field) is values
+        assert found.rows is rows
+        best_first = np.diff(values.astype(float)) * (1 if field == "distances" else -1)
+        assert (best_first >= 0).all()
+
+
+def test_a_mapping_of_words_to_vectors_can_be_binarized():
+    bits = embits.binarize({"up": [1.0, 0.5], "down": [-1.0, 0.5]}, n_bits=16, method="lsh")
+    assert list(bits.words) == ["up", "down"]
+
+
+# -- where the bytes are ----------------------------------------------------
+
+
+def test_nbytes_are_those_of_the_file(documents, tmp_path):
+    X, coder = documents
+    bits = embits.BinaryVectors([f"doc-{i}" for i in range(6)], coder.encode(X), coder)
+    bits.save(tmp_path / "bits")
+    counts = bits.nbytes
+    assert counts.codes == 6 * 5
+    assert counts.words == 6 * len("doc-0") + 6 * 4
+    assert counts.order == 6 * 4
+    assert counts.subwords == 0
+    assert counts.total == sum(counts)
+    header = 8 + int.from_bytes((tmp_path / "bits").read_bytes()[:8], "little")
+    padding = -counts.codes % 8
+    assert header + counts.total + padding == (tmp_path / "bits").stat().st_size
+    assert embits.load(tmp_path / "bits").nbytes == counts
+
+
+def test_a_file_that_is_mostly_subwords_says_so(documents, tmp_path):
+    X, coder = documents
+    subwords = Subwords(np.zeros((500, 12), np.float32), minn=3, maxn=5)
+    bits = embits.BinaryVectors(None, coder.encode(X), coder, subwords)
+    with pytest.warns(embits.SizeWarning, match="subwords take 75% of the file"):
+        bits.save(tmp_path / "bits")

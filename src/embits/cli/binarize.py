@@ -10,14 +10,14 @@ import click
 
 from embits.cli.file_facts import describe, row_noun
 from embits.cli.options import (
-    check_output,
+    check_writable,
     json_option,
     output_option,
     params_option,
     reading_options,
 )
 from embits.cli.output import megabytes, print_json
-from embits.cli.progress import steps_bar
+from embits.cli.progress import steps_progress
 from embits.cli.ray_options import ADDRESS, OUTPUT_HELP, Cluster, ray_options
 from embits.cli.suggestions import params_of_method
 from embits.coders import DEFAULT_METHOD, METHODS, coder_class, new_coder
@@ -49,6 +49,7 @@ from embits.jobs import binarize_to_file
 def command(
     vectors: Path,
     output: Path,
+    force: bool,
     bits: int | None,
     method: str,
     seed: int,
@@ -89,9 +90,10 @@ def command(
             as_json=as_json,
         )
         return
-    check_output(output)
+    check_writable(output)
     start = time.perf_counter()
-    with steps_bar(quiet=as_json) as progress:
+    title = f"binarize {vectors} to {output}: {method}, {bits or 256} bits"
+    with steps_progress(title, quiet=as_json) as progress:
         binary = binarize_to_file(
             vectors,
             output,
@@ -102,6 +104,7 @@ def command(
             on_bad="skip" if skip_bad else "raise",
             sample=sample,
             subwords=subwords,
+            overwrite=force,
             progress=progress,
             **settings,
         )
@@ -118,11 +121,6 @@ def command(
     )
     if sample is not None and sample < len(binary):
         click.echo(f"trained on {sample:,} random rows")
-    if binary.subwords is not None:
-        size = megabytes(binary.subwords.nbytes)
-        click.echo(
-            f"{size} of the file are subwords, for unknown words; --no-subwords leaves them out"
-        )
 
 
 def _change(ratio: float) -> str:

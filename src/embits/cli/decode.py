@@ -7,7 +7,13 @@ from pathlib import Path
 import click
 
 from embits.binary_vectors import load
-from embits.cli.options import check_output, file_argument, json_option, output_option
+from embits.cli.options import (
+    check_output,
+    file_argument,
+    force_option,
+    json_option,
+    output_option,
+)
 from embits.cli.output import megabytes, print_json
 from embits.cli.suggestions import words_of_file
 from embits.vectors import WordVectors
@@ -17,6 +23,7 @@ from embits.writers import write_vectors
 @click.command()
 @file_argument
 @output_option()
+@force_option()
 @click.option(
     "--word",
     "--words",
@@ -27,7 +34,7 @@ from embits.writers import write_vectors
     help="Decode only this word. May be repeated. Both names take a word, not a file.",
 )
 @json_option
-def command(file: Path, output: Path, words: tuple[str, ...], as_json: bool) -> None:
+def command(file: Path, output: Path, force: bool, words: tuple[str, ...], as_json: bool) -> None:
     """Rebuild float vectors from the bits of FILE.
 
     The suffix of the output sets the format. .txt and .vec are word2vec text (add .gz to
@@ -38,7 +45,9 @@ def command(file: Path, output: Path, words: tuple[str, ...], as_json: bool) -> 
     embits decode glove.safetensors -o glove.vec
     embits decode glove.safetensors -o few.txt --word queen --word king
     """
-    check_output(output)
+    check_output(output, file, force)
+    if output.suffix.lower() in (".npy", ".safetensors"):
+        check_output(output.with_suffix(".words"), file, force)
     bits = load(file)
     vectors = (
         WordVectors(list(words), bits.decode(list(words)))

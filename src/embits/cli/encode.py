@@ -9,14 +9,14 @@ import click
 from embits.binary_vectors import load
 from embits.cli.file_facts import describe, row_noun
 from embits.cli.options import (
-    check_output,
+    check_writable,
     file_argument,
     json_option,
     output_option,
     reading_options,
 )
 from embits.cli.output import megabytes, print_json
-from embits.cli.progress import steps_bar
+from embits.cli.progress import steps_progress
 from embits.cli.ray_options import ADDRESS, OUTPUT_HELP, Cluster, ray_options
 from embits.jobs import encode_to_file
 
@@ -32,6 +32,7 @@ def command(
     file: Path,
     vectors: Path,
     output: Path,
+    force: bool,
     limit: int | None,
     words_file: Path | None,
     skip_bad: bool,
@@ -51,8 +52,9 @@ def command(
         coder = load(file).coder
         cluster.encode(vectors, lambda _: coder, output, skip_bad=skip_bad, as_json=as_json)
         return
-    check_output(output)
-    with steps_bar(quiet=as_json) as progress:
+    check_writable(output)
+    title = f"encode {vectors} to {output} with the coder of {file}"
+    with steps_progress(title, quiet=as_json) as progress:
         binary = encode_to_file(
             file,
             vectors,
@@ -60,6 +62,7 @@ def command(
             limit=limit,
             words=words_file,
             on_bad="skip" if skip_bad else "raise",
+            overwrite=force,
             progress=progress,
         )
     facts = describe(output, binary)

@@ -9,13 +9,14 @@ from typing import Any
 import click
 
 from embits.binary_vectors import load
-from embits.cli.evaluation_options import data_folder, data_option, tasks_option
+from embits.cli.evaluation_options import check_raw, data_folder, data_option, tasks_option
 from embits.cli.options import FILE, FOLDER, files_argument, json_option, read, reading_options
 from embits.cli.output import print_json, table
 from embits.cli.progress import status_line
+from embits.errors import InputError
 from embits.evaluation.evaluator import Evaluator
-from embits.evaluation.report.results import at, jsonable, score_lines
-from embits.evaluation.report.write import write_report
+from embits.evaluation.report.results import at, has_score, jsonable, score_lines
+from embits.evaluation.report.write import check_report_folder, write_report
 
 
 @click.command()
@@ -26,7 +27,9 @@ from embits.evaluation.report.write import write_report
 @click.option("--report", type=FOLDER, metavar="DIR", help="Write a report into this folder.")
 @reading_options
 @json_option
+@click.pass_context
 def command(
+    ctx: click.Context,
     files: tuple[Path, ...],
     raw_file: Path | None,
     data: Path | None,
@@ -47,6 +50,9 @@ def command(
     embits evaluate glove.256.safetensors --raw glove.txt --data ~/data
     embits evaluate glove.*.safetensors --raw glove.txt --tasks similarity,analogy --json
     """
+    check_raw(ctx, tasks, raw_file)
+    if report is not None:
+        check_report_folder(report)
     folder = data_folder(data, tasks)
     floats = read(raw_file, limit, words_file, skip_bad, quiet=as_json) if raw_file else None
     entries = []
@@ -63,6 +69,9 @@ def command(
         for file in files:
             current = file.name
             entries.append(evaluator.evaluate_bits(load(file), file))
+    if not any(has_score(entry) for entry in entries):
+        reasons = evaluator.notes or ["no word of the data sets is in the vocabulary"]
+        raise InputError(f"nothing could be scored: {'; '.join(reasons)}")
     if report is not None:
         facts = {"raw": raw_file.name if raw_file else "-", "tasks": ", ".join(tasks)}
         write_report(report, "Scores of binary codes", entries, facts, notes=evaluator.notes)

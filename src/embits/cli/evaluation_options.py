@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from embits.cli.options import FOLDER, Command
 from embits.evaluation.data.folder import DataFolder
-from embits.evaluation.evaluator import DATA_TASKS, TASKS
+from embits.evaluation.evaluator import DATA_TASKS, RAW_TASKS, TASKS
 
 DEFAULT_TASKS = ",".join(TASKS[:5])
 
@@ -32,6 +33,13 @@ def _task_names(_: click.Context, __: click.Parameter, value: str) -> tuple[str,
     if unknown or not tasks:
         raise click.BadParameter(f"{value!r}: expected some of {', '.join(TASKS)}, or all")
     return tasks
+
+
+def check_raw(ctx: click.Context, tasks: tuple[str, ...], raw: Path | None) -> None:
+    """Refuse tasks named on the command line that need --raw, if that is not given."""
+    named = ctx.get_parameter_source("tasks") is ParameterSource.COMMANDLINE
+    if raw is None and named and (missing := [task for task in tasks if task in RAW_TASKS]):
+        raise click.UsageError(f"{' and '.join(missing)} compare with the floats: give --raw FILE")
 
 
 def data_folder(path: Path | None, tasks: tuple[str, ...]) -> DataFolder | None:

@@ -7,7 +7,14 @@ from pathlib import Path
 import click
 
 from embits.binary_vectors import load
-from embits.cli.options import file_argument, json_option, output_option, params_option
+from embits.cli.options import (
+    check_not_input,
+    file_argument,
+    force_option,
+    json_option,
+    output_option,
+    params_option,
+)
 from embits.cli.output import print_json, printable
 from embits.cli.progress import progress_bar
 from embits.integrations import EXPORTERS, export
@@ -17,9 +24,12 @@ from embits.integrations import EXPORTERS, export
 @file_argument
 @click.option("--to", type=click.Choice(list(EXPORTERS)), required=True, help="Format or tool.")
 @output_option(click.STRING, metavar="TARGET", help="File, folder or database address to write to.")
+@force_option()
 @params_option("Parameter of the export.")
 @json_option
-def command(file: Path, to: str, output: str, params: dict[str, object], as_json: bool) -> None:
+def command(
+    file: Path, to: str, output: str, force: bool, params: dict[str, object], as_json: bool
+) -> None:
     """Write the codes of FILE in the format of another tool.
 
     \b
@@ -29,9 +39,11 @@ def command(file: Path, to: str, output: str, params: dict[str, object], as_json
     embits export glove.safetensors --to sqlite -o glove.db
     embits export glove.safetensors --to pgvector -o postgresql:///db --param table=words
     """
+    if "://" not in output:
+        check_not_input(Path(output), file)
     bits = load(file)
     with progress_bar("exporting", quiet=as_json) as progress:
-        facts = export(bits, to, output, progress=progress, **params)
+        facts = export(bits, to, output, progress=progress, overwrite=force, **params)
     facts = {"to": to, "target": output, "rows": len(bits), "bits": bits.n_bits} | facts
     if as_json:
         print_json(facts)

@@ -19,12 +19,18 @@ def describe(path: Path, bits: BinaryVectors) -> dict[str, Any]:
         "dims": bits.dims,
         "method": bits.coder.method,
         "bytes": size,
+        "parts": _parts(bits, size),
         "bytes_per_word": round(size / len(bits), 2) if len(bits) else 0.0,
         "float_bytes": float_bytes,
         "ratio": round(float_bytes / size, 2),
         "params": bits.coder.get_params(),
         "subwords": bits.subwords is not None,
     }
+
+
+def _parts(bits: BinaryVectors, size: int) -> dict[str, int]:
+    """Bytes of each part of a file of `size` bytes; "header" is the rest."""
+    return bits.nbytes._asdict() | {"header": max(0, size - bits.nbytes.total)}
 
 
 def row_noun(bits: BinaryVectors) -> str:

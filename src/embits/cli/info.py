@@ -22,7 +22,7 @@ _COLUMNS = 80
 @click.option("--cpu", is_flag=True, help="Print the instruction set that searches use.")
 @json_option
 def command(file: Path | None, cpu: bool, as_json: bool) -> None:
-    """Print what FILE contains.
+    """Print what FILE contains, and how many bytes each part takes.
 
     \b
     embits info glove.safetensors
@@ -43,10 +43,21 @@ def _show(facts: dict[str, Any]) -> None:
     """Print names on the left and values on the right; long values are wrapped."""
     width = max(map(len, facts)) + 2
     for name, value in facts.items():
+        if name == "parts":
+            _show_parts(value, width)
+            continue
         lines = textwrap.wrap(
             printable(_shown(name, value)), _COLUMNS - width, break_on_hyphens=False
         )
         click.echo(f"{name.replace('_', ' '):<{width}}" + f"\n{'':<{width}}".join(lines))
+
+
+def _show_parts(parts: dict[str, int], width: int) -> None:
+    """Print the bytes of each part and its share, indented under the size of the file."""
+    total = max(1, sum(parts.values()))
+    for name, size in parts.items():
+        if size:
+            click.echo(f"{'  ' + name:<{width}}{size:,} ({100 * size / total:.0f} %)")
 
 
 def _shown(name: str, value: Any) -> str:

@@ -10,6 +10,7 @@ from embits.binary_vectors import load
 from embits.cli.options import (
     check_output,
     file_argument,
+    force_option,
     json_option,
     output_option,
     words_argument,
@@ -22,7 +23,8 @@ from embits.file.atomic import atomic_write
 @click.command()
 @file_argument
 @words_argument
-@output_option()
+@output_option(help="File to write: .png, .svg or .pdf.")
+@force_option()
 @click.option(
     "-n",
     type=click.IntRange(min=1),
@@ -30,7 +32,9 @@ from embits.file.atomic import atomic_write
     help="Number of closest and of furthest words.",
 )
 @json_option
-def command(file: Path, words: tuple[str, ...], output: Path, n: int, as_json: bool) -> None:
+def command(
+    file: Path, words: tuple[str, ...], output: Path, force: bool, n: int, as_json: bool
+) -> None:
     """Draw the bits of the words closest to each WORD.
 
     The furthest words are drawn below them, as in the paper's figure. Each row of pixels is a
@@ -39,13 +43,13 @@ def command(file: Path, words: tuple[str, ...], output: Path, n: int, as_json: b
 
     \b
     embits picture glove.safetensors queen -o queen.png
-    embits picture glove.safetensors queen automobile jupiter man -o figure.png
+    embits picture glove.safetensors queen automobile jupiter man -o figure.pdf
     """
-    check_output(output)
-    png = bit_picture(load(file), words, n)
+    check_output(output, file, force)
+    picture = bit_picture(load(file), words, n, output.suffix)
     with atomic_write(output) as target:
-        target.write(png)
+        target.write(picture)
     if as_json:
-        print_json({"file": str(output), "words": list(words), "bytes": len(png)})
+        print_json({"file": str(output), "words": list(words), "bytes": len(picture)})
     else:
         click.echo(f"{output}: from the top, {', '.join(words)}")

@@ -1,12 +1,21 @@
-"""Progress on standard error: bars and a status line on a terminal, nothing elsewhere."""
+"""Progress on standard error: bars and a status line on a terminal, a few log lines elsewhere."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from embits.arrays import Progress
+from embits.cli.output import printable
+
+if TYPE_CHECKING:
+    from embits.streaming.input import StepProgress
+
+LOG_AFTER = 2.0  # seconds
 
 
 @contextlib.contextmanager
@@ -25,8 +34,21 @@ def progress_bar(title: str, *, quiet: bool = False) -> Iterator[Progress | None
 
 
 @contextlib.contextmanager
-def steps_bar(*, quiet: bool = False) -> Iterator[Callable[[str, int, int], None] | None]:
-    """A progress bar for each named step of a job, as a callback (step, done, total)."""
+def steps_progress(title: str, *, quiet: bool = False) -> Iterator[StepProgress | None]:
+    """The progress of a job of several named steps, as a callback (step, done, total).
+
+    On a terminal each step has a bar. Elsewhere, such as in a log file, a job that takes longer
+    than `LOG_AFTER` seconds prints its title, and a line for each step.
+    """
+    if quiet:
+        yield None
+        return
+    with _step_bars() if sys.stderr.isatty() else _log_lines(title) as report:
+        yield report
+
+
+@contextlib.contextmanager
+def _step_bars() -> Iterator[StepProgress]:
     with contextlib.ExitStack() as opened:
         shown: dict[str, Progress | None] = {}
 
@@ -37,7 +59,51 @@ def steps_bar(*, quiet: bool = False) -> Iterator[Callable[[str, int, int], None
             if (bar := shown[step]) is not None:
                 bar(done, total)
 
-        yield None if quiet or not sys.stderr.isatty() else report
+        yield report
+
+
+@contextlib.contextmanager
+def _log_lines(title: str) -> Iterator[StepProgress]:
+    log = _Log(title)
+    timer = threading.Timer(LOG_AFTER, log.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield log.report
+    finally:
+        timer.cancel()
+
+
+class _Log:
+    """Log lines of a job. Lines of the first seconds are held back: the job may end before."""
+
+    def __init__(self, title: str) -> None:
+        self._begin = time.monotonic()
+        self._lock = threading.Lock()  # `start` runs in the thread of a timer
+        self._is_started = False
+        self._held = [title]
+        self._steps: set[str] = set()
+
+    def start(self) -> None:
+        """Print the lines held back; later lines are printed at once."""
+        with self._lock:
+            self._is_started = True
+            self._print_held()
+
+    def report(self, step: str, done: int, total: int) -> None:
+        """Log a line for a new step, with the seconds since the job began."""
+        if step in self._steps:
+            return
+        with self._lock:
+            self._steps.add(step)
+            self._held.append(f"{step} (after {time.monotonic() - self._begin:.0f} s)")
+            if self._is_started:
+                self._print_held()
+
+    def _print_held(self) -> None:
+        for line in self._held:
+            print(f"embits: {printable(line)}", file=sys.stderr, flush=True)
+        self._held.clear()
 
 
 @contextlib.contextmanager

@@ -1,8 +1,7 @@
-"""Where coders work: NumPy on the CPU, PyTorch on a GPU, both through the array API.
+"""The arrays that coders compute with: NumPy on the CPU, PyTorch on a GPU, by the array API.
 
-Training and projecting use only functions of the array API standard that NumPy,
-`array_api_compat.torch` and `array_api_strict` share under one name, so that NumPy alone needs
-no extra package.
+Training and projecting use only functions of the array API standard that have one name in NumPy,
+`array_api_compat.torch` and `array_api_strict`. NumPy alone needs no extra package.
 """
 
 from __future__ import annotations

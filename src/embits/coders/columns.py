@@ -1,4 +1,4 @@
-"""Columns of data frames, in and out, as scikit-learn has them; nothing of it is imported."""
+"""Column names and data frames, as scikit-learn handles them; it is not imported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CONTAINERS = ("default", "pandas", "polars")
 
 
 def column_names(X: Any) -> NDArray[Any] | None:
-    """Column names of a data frame whose columns are all strings, as scikit-learn takes them."""
+    """Column names of a data frame, if all are strings, as in scikit-learn."""
     columns = getattr(X, "columns", None)
     if columns is None or not all(isinstance(name, str) for name in columns):
         return None
@@ -22,7 +22,7 @@ def column_names(X: Any) -> NDArray[Any] | None:
 
 
 def name_mismatch(names: NDArray[Any], fitted: NDArray[Any]) -> str:
-    """The message scikit-learn gives for columns that differ from those at fit."""
+    """scikit-learn's message for columns that differ from those at fit."""
     message = "The feature names should match those that were passed during fit.\n"
     unseen = sorted(set(names) - set(fitted))
     missing = sorted(set(fitted) - set(names))
@@ -37,7 +37,7 @@ def name_mismatch(names: NDArray[Any], fitted: NDArray[Any]) -> str:
 
 
 def names_out(estimator: Any, n: int, input_features: Any) -> NDArray[Any]:
-    """The n names that scikit-learn gives columns without names of their own: `itq0`, `itq1` …
+    """The n names that scikit-learn gives to output columns: `itq0`, `itq1` …
 
     Raises:
         InputError: `input_features` are not those of the fit.
@@ -57,7 +57,7 @@ def names_out(estimator: Any, n: int, input_features: Any) -> NDArray[Any]:
 
 
 def in_container(estimator: Any, codes: NDArray[np.uint8], X: Any) -> NDArray[np.uint8]:
-    """Codes in the container that `set_output` named, or else scikit-learn's configuration.
+    """Codes in the container of `set_output`, or else of scikit-learn's configuration.
 
     Raises:
         InputError: There is no such container, or its package is not installed.
@@ -89,7 +89,7 @@ def _polars(codes: NDArray[np.uint8], names: list[str]) -> Any:
 
 
 def _configured() -> str:
-    """`sklearn.set_config(transform_output=...)`: who set that has imported scikit-learn."""
+    """`sklearn.set_config(transform_output=...)`; if it was set, scikit-learn is imported."""
     sklearn = sys.modules.get("sklearn")
     ask = getattr(sklearn, "get_config", None)
     return "default" if ask is None else str(ask()["transform_output"])

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from embits.arrays import Progress, as_float32, blocks
 from embits.coders.checks import check_n_bits
+from embits.coders.collapse import warn_if_collapsed
 from embits.coders.linear_decoder import LinearlyDecoded
 from embits.coders.linear_encoder import LinearlyEncoded
 from embits.coders.stored import Shapes
@@ -93,6 +94,7 @@ class ITQ(LinearlyEncoded, LinearlyDecoded):
             W.append((directions[:, :width] @ R).T)
         self.W_ = np.ascontiguousarray(np.concatenate(W), dtype=np.float32)
         self._fit_decoder(X)
+        warn_if_collapsed(self, X)
         return self
 
     def rows_for_fit(self, n: int, dims: int) -> None:

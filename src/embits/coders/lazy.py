@@ -1,4 +1,4 @@
-"""A matrix whose rows are read when they are asked for: what a fit takes in place of an array."""
+"""A matrix whose rows are read when they are indexed; `fit` takes it in place of an array."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Take: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.float32]]
 
 
 class LazyRows:
-    """Finite float32 rows of shape (n, dims) that lie elsewhere.
+    """Finite float32 rows of shape (n, dims) that are stored elsewhere.
 
-    A slice is a LazyRows again and reads nothing; an array of row numbers, a single row, or
-    `np.asarray` reads. That is as much of NumPy's indexing as the coders' `fit` uses.
+    A slice is a LazyRows again and reads nothing. An index of row numbers, a single row or
+    `np.asarray` reads. These are the only parts of NumPy's indexing that the coders' `fit` uses.
 
     Args:
-        take: Gives the rows of the given numbers, float32 of shape (len(numbers), dims).
+        take: Returns the rows of the given numbers, float32 of shape (len(numbers), dims).
         n_rows: How many rows there are.
         dims: Dimensions of a row.
 

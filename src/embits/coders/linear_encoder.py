@@ -1,10 +1,10 @@
-"""Encoders that score bits by one matrix product, and signs of it that no block can change.
+"""Encoders that score bits by one matrix product: codes that do not depend on the batch size.
 
 A matrix library sums a product in an order that depends on the number of rows, on its threads and
 on the processor. Scores then differ in their last digits, and a score next to zero may change its
-sign: of 22,528,000 bits of GloVe, one did between blocks of 1 row and of 2,048. So a score that is
-closer to zero than its rounding can explain is summed again, exactly: the code of a vector is a
-function of the vector and the weights, wherever and with whatever others it is encoded.
+sign: of 22,528,000 bits of GloVe, one did between blocks of 1 row and of 2,048. So doubtful bits
+(`rounding`) are computed again, exactly: the code of a vector is a function of the vector and the
+weights alone.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from embits import _core
 from embits.arrays import blocks
 from embits.bits import packed_width
 from embits.coders.base import Coder
-
-_FLOAT32 = np.finfo(np.float32)
+from embits.coders.rounding import product_errors
 
 
 class LinearlyEncoded(Coder):
@@ -57,7 +56,7 @@ def pack_signs(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArr
         array([[1, 0]], dtype=uint8)
     """
     scores = np.ascontiguousarray(rows @ weights.T)
-    errors = _largest_errors(rows, weights)
+    errors = product_errors(rows, weights)
     codes = np.empty((len(rows), packed_width(len(weights))), dtype=np.uint8)
     doubtful = np.empty_like(codes)
     if _core.pack_signs(scores, errors, codes, doubtful):
@@ -69,30 +68,6 @@ def pack_signs(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArr
         wrong = np.where(signs != (scores[line, column] >= 0), 128 >> bit, 0).astype(np.uint8)
         np.bitwise_xor.at(codes.ravel(), places[byte], wrong)
     return codes
-
-
-def _largest_errors(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float32]:
-    """How far a float32 score can be from the exact one, for each row.
-
-    |error| ≤ k u Σ|x||w| ≤ k u ‖x‖ ‖w‖ with u = 2⁻²⁴, in whatever order the k products are summed
-    (Higham, 2002, section 3.1), and k times the smallest float where they underflow; doubled for
-    the rounding of this bound itself.
-    """
-    k = rows.shape[1]
-    with np.errstate(over="ignore"):  # beyond float32, every score is doubtful
-        lengths = np.minimum(_lengths(rows), _FLOAT32.max)
-        longest = _lengths(weights).max(initial=0)
-        errors: NDArray[np.float32] = lengths * (longest * np.float32(2 * k * 2.0**-24))
-        errors += 2 * k * _FLOAT32.tiny
-    return errors
-
-
-def _lengths(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Lengths of rows, not too short even where squares underflow."""
-    squares = np.einsum("ij,ij->i", rows, rows)
-    squares += rows.shape[1] * _FLOAT32.tiny
-    lengths: NDArray[np.float32] = np.sqrt(squares)
-    return lengths
 
 
 def _exact_signs(

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from embits.arrays import Progress
 from embits.coders.checks import check_n_bits
+from embits.coders.collapse import warn_if_collapsed
 from embits.coders.linear_decoder import LinearlyDecoded
 from embits.coders.linear_encoder import LinearlyEncoded
 from embits.coders.stored import Shapes
@@ -55,6 +56,7 @@ class RandomHyperplanes(LinearlyEncoded, LinearlyDecoded):
         rng = np.random.default_rng(self.random_state)
         self.planes_ = rng.normal(size=(self.n_bits_, self.n_features_in_)).astype(np.float32)
         self._fit_decoder(X)
+        warn_if_collapsed(self, X)
         return self
 
     def factors(self, X: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -1,8 +1,8 @@
-"""Encoding on a GPU: the same projection, written once, on the other side of the bus.
+"""Encoding on a GPU, with the projection that the CPU uses.
 
-The codes are those of the CPU, to the bit. The GPU adds up in float64, the CPU in float32, so
-they could disagree about a score that float32 cannot tell from zero: rows that have such a
-score, a few in a thousand, are encoded again on the CPU.
+The codes are those of the CPU, to the bit. The GPU sums in float64 and the CPU in float32, so
+their scores differ slightly: rows with a doubtful bit (`rounding`), a few in a thousand, are
+encoded again on the CPU.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.coders.backend import Backend, backend
+from embits.coders.rounding import device_errors, doubtful_rows
 
 if TYPE_CHECKING:
     from embits.coders.base import Coder
 
 BLOCK_ELEMENTS = 1 << 26  # scores at a time: half a gigabyte of float64
-DOUBT = 2e-5  # of a row's usual score; float32's errors at 1,000 dimensions are a tenth of it
 
 
 def encode_on(coder: Coder, X: Any, device: str) -> NDArray[np.uint8]:
@@ -31,6 +31,8 @@ def encode_on(coder: Coder, X: Any, device: str) -> NDArray[np.uint8]:
         device: A PyTorch device.
     """
     on = backend(device, "encoding")
+    if not coder.is_threshold:  # a search in integers, which only the CPU has
+        return coder.encode(_host(X))
     weights_there = _moved(coder, on)
     if not is_tensor(X):
         X = np.asarray(X)
@@ -46,7 +48,7 @@ def encode_on(coder: Coder, X: Any, device: str) -> NDArray[np.uint8]:
         if not on.xp.all(on.xp.isfinite(there)):
             coder.check_vectors(_host(X))  # names the row
         codes[start : start + size] = on.get(_packed(on.xp, scores))
-        again = np.flatnonzero(on.get(_in_doubt(on.xp, scores)))
+        again = np.flatnonzero(on.get(doubtful_rows(scores, device_errors(scores))))
         codes[start + again] = coder.encode(_host(block[again]))
     return codes
 
@@ -79,9 +81,3 @@ def _packed(xp: Any, scores: Any) -> Any:
     for place in range(8):
         packed = packed | (by_byte[:, :, place] << (7 - place))
     return packed
-
-
-def _in_doubt(xp: Any, scores: Any) -> Any:
-    """Rows with a score so near zero that its sign could be the rounding's."""
-    usual = xp.sqrt(xp.mean(scores * scores, axis=1, keepdims=True))
-    return xp.any(xp.abs(scores) <= DOUBT * usual, axis=1)

@@ -1,30 +1,43 @@
-"""The model of *Near-lossless Binarization of Word Embeddings* (AAAI 2019), to the letter.
+"""The model of *Near-lossless Binarization of Word Embeddings* (AAAI 2019).
 
     b = h(W x)                                   eq. 1   h: Heaviside, W: (n_bits, dims)
-    y = tanh(Wᵀ b + c)                           eq. 2   the same W: encoder and decoder are tied
+    y = tanh(Wᵀ b + c)                           eq. 2   the encoder and the decoder share W
     ℓ_rec = 1/m Σ (x - y)²                       eq. 3
     ℓ_reg = 1/2 ‖WᵀW - I‖²                       eq. 4
     L = Σ ℓ_rec + λ ℓ_reg                        eq. 5
 
-The gradient runs through the decoder and the regularizer alone (∂Φ/∂W = 0), by SGD with
-momentum. Where the paper is silent: the loss is summed over a batch, rows are shuffled every
-epoch, W starts from a normal distribution and c from zero.
+The gradient goes through the decoder and the regularizer only (∂Φ/∂W = 0). It is followed by SGD
+with momentum. Where the paper gives no details: the loss is summed over a batch, rows are shuffled
+in every epoch, W starts from a normal distribution and c from zero.
+
+One thing is added. The model was made for values of the size of GloVe's. Vectors with smaller
+values, such as unit vectors, are centered and multiplied by a power of two first; decoding undoes
+both. Without this, the regularizer outweighs the reconstruction, and where the vectors have a large
+mean in common, most of them get the same code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from embits import _core
 from embits.arrays import Progress, as_float32, blocks, namespace
 from embits.bits import unpack
 from embits.coders.checks import check_n_bits
+from embits.coders.collapse import warn_if_collapsed
 from embits.coders.linear_encoder import LinearlyEncoded
 from embits.coders.stored import Shapes
-from embits.errors import InputError, TrainingError
+from embits.errors import FormatError, InputError, TrainingError
+
+USUAL_SIZE = 0.4  # root mean square of the values of GloVe
+MAX_SCALE_LOG2 = 30  # of equal rows, only rounding errors are left by the centering
+SAMPLE_ROWS = 10_000  # rows that the mean and the scale are taken from
+STEPS_AT_ONCE = 1_024  # between two of them, a fit can be interrupted
 
 
 class PaperAutoencoder(LinearlyEncoded):
@@ -33,16 +46,20 @@ class PaperAutoencoder(LinearlyEncoded):
     Args:
         n_bits: Bits of a code: any number from 1, also above the dimensions of the input.
         lambda_reg: λ, the weight of the orthogonality loss; the paper takes 1 to 4.
-        learning_rate: Step of the gradient descent.
+        learning_rate: Step size of the gradient descent.
         momentum: Momentum of the gradient descent.
         batch_size: Rows of a step.
         epochs: Passes over the rows; the paper takes 5 for GloVe and 10 for larger vocabularies.
-        clip: Clip the input to [-1, 1], the range of the tanh decoder.
+        clip: Clip the scaled input to [-1, 1], the range of the tanh decoder.
         random_state: Seed of the first W and of the shuffles.
 
     Attributes:
         W_: Shape (n_bits, dims), float32.
         c_: Shape (dims,), float32.
+        mean_: What is subtracted from the input, shape (dims,), float32: the mean of vectors
+            with smaller values than GloVe's, 0 for others.
+        scale_: What the difference is multiplied by, shape (1,), float32: a power of two that
+            brings smaller values to the size of GloVe's, 1 for others.
         loss_curve_: Shape (epochs, 2): the mean of ℓ_rec over an epoch, and ℓ_reg at its end.
         n_features_in_: Dimensions of the vectors it was fitted on.
         n_bits_: Bits of its codes.
@@ -62,9 +79,14 @@ class PaperAutoencoder(LinearlyEncoded):
         "W": ("bits", "dims"),
         "c": ("dims",),
         "loss_curve": ("any", 2),
+        "mean": ("dims",),
+        "scale": (1,),
     }
+    state_defaults: ClassVar[Mapping[str, float]] = {"mean": 0, "scale": 1}
     W_: NDArray[np.float32]
     c_: NDArray[np.float32]
+    mean_: NDArray[np.float32]
+    scale_: NDArray[np.float32]
     loss_curve_: NDArray[np.float64]
 
     def __init__(
@@ -91,26 +113,27 @@ class PaperAutoencoder(LinearlyEncoded):
     def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:
         """Learn W and c from vectors `X` of shape (n, dims).
 
+        W, c and the codes do not depend on the number of threads, nor on the processor if it is
+        an ARM of 64 bits or an x86 with AVX2.
+
         Raises:
             InputError: Bad vectors or parameters.
             TrainingError: The descent diverged.
         """
         X = self.check_vectors(X, fitting=True)
-        self._start()
-        rng = np.random.default_rng(self.random_state)
-        self._draw_weights(rng)
+        rng = self._start(X)
         for epoch in range(self.epochs):
             self._epoch(X, rng.permutation(len(X)))
             if progress is not None:
                 progress(epoch + 1, self.epochs)
+        warn_if_collapsed(self, X)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """One more pass over the rows of `X`, in their order, from where the last call ended."""
         if not hasattr(self, "W_"):
             X = self.check_vectors(X, fitting=True)
-            self._start()
-            self._draw_weights(np.random.default_rng(self.random_state))
+            self._start(X)
         else:
             X = self.check_vectors(X)
             self._resume()
@@ -118,20 +141,30 @@ class PaperAutoencoder(LinearlyEncoded):
         return self
 
     def factors(self, X: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The clipped vectors and W: scores are W x, eq. 1 before the Heaviside step."""
-        return namespace(X).clip(X, -1, 1) if self.clip else X, self.W_
+        """The scaled and clipped vectors, and W: scores are W x, eq. 1 before the Heaviside."""
+        scaled = (X - self.mean_) * self._scale() if self._scale() != 1 else X
+        return namespace(X).clip(scaled, -1, 1) if self.clip else scaled, self.W_
 
     def inverse_transform(self, codes: Any) -> NDArray[np.float32]:
-        """tanh(Wᵀ b + c) for each packed code, shape (n, dims): eq. 2."""
+        """tanh(Wᵀ b + c) / scale + mean for each packed code, shape (n, dims): eq. 2."""
         codes = self.check_codes(codes)
         vectors = np.empty((len(codes), self.n_features_in_), dtype=np.float32)
         for rows in blocks(len(codes)):
             np.tanh(unpack(codes[rows], self.n_bits_) @ self.W_ + self.c_, out=vectors[rows])
+        vectors /= np.float32(self._scale())
+        vectors += self.mean_
         return vectors
+
+    def _scale(self) -> float:
+        scale = float(self.scale_[0])
+        if not scale >= 1:
+            raise FormatError(f"damaged: the coder's scale is {scale:g}, expected 1 or more")
+        return scale
 
     # -- training ------------------------------------------------------------------------------
 
-    def _start(self) -> None:
+    def _start(self, X: NDArray[Any]) -> np.random.Generator:
+        """Check the parameters and draw the first weights; returns the generator that drew them."""
         self.n_bits_ = check_n_bits(self.n_bits)
         for name in ("batch_size", "epochs"):
             if getattr(self, name) < 1:
@@ -141,33 +174,38 @@ class PaperAutoencoder(LinearlyEncoded):
                 f"learning_rate={self.learning_rate!r}, lambda_reg={self.lambda_reg!r}, "
                 f"momentum={self.momentum!r}: expected > 0, >= 0 and in [0, 1)"
             )
-
-    def _draw_weights(self, rng: np.random.Generator) -> None:
+        rng = np.random.default_rng(self.random_state)
         shape = (self.n_bits_, self.n_features_in_)
-        # 0.05 up to 400 bits or dimensions; beyond, WᵀW would start so far from I that the
-        # first steps on ℓ_reg overshoot.
-        scale = min(0.05, max(shape) ** -0.5)
-        self.W_ = rng.normal(0, scale, shape).astype(np.float32)
+        # 0.05 up to 400 bits or dimensions. Beyond, WᵀW would start so far from I that the first
+        # steps on ℓ_reg would overshoot.
+        spread = min(0.05, max(shape) ** -0.5)
+        self.W_ = rng.normal(0, spread, shape).astype(np.float32)
         self.c_ = np.zeros(shape[1], dtype=np.float32)
+        self.mean_, self.scale_ = mean_and_scale(X)
         self.loss_curve_ = np.empty((0, 2))
         self._velocity_W = np.zeros_like(self.W_)
         self._velocity_c = np.zeros_like(self.c_)
+        return rng
 
     def _resume(self) -> None:
-        """Make weights that came from a file (mapped, read-only, no velocity) trainable again."""
+        """Make weights from a file (mapped, read-only, without velocities) trainable again."""
         if not hasattr(self, "_velocity_W"):
-            self.W_, self.c_ = self.W_.copy(), self.c_.copy()
+            self.W_, self.c_ = self.W_.astype(np.float32), self.c_.astype(np.float32)
+            self.mean_ = self.mean_.astype(np.float32)
             self._velocity_W = np.zeros_like(self.W_)
             self._velocity_c = np.zeros_like(self.c_)
 
     def _epoch(self, X: NDArray[Any], order: NDArray[np.int64]) -> None:
+        """One pass over the rows of `X` in the given order."""
+        in_place = isinstance(X, np.ndarray) and X.dtype == np.float32 and X.flags.c_contiguous
         total = 0.0
+        for part in blocks(len(order), STEPS_AT_ONCE * self.batch_size):
+            rows = order[part]
+            if in_place:
+                total += self._train(X, rows)
+            else:
+                total += self._train(as_float32(X[rows]), np.arange(len(rows)))
         with np.errstate(over="ignore", invalid="ignore"):  # divergence is reported below
-            # Shuffled rows are gathered for many steps at once, a step takes a slice of them.
-            for rows in blocks(len(order), 64 * self.batch_size):
-                gathered = self._clipped(as_float32(X[order[rows]]))
-                for step in blocks(len(gathered), self.batch_size):
-                    total += self._step(gathered[step])
             gram = self.W_.T @ self.W_
             gram.flat[:: len(gram) + 1] -= 1
             losses = total / len(order), 0.5 * float(np.vdot(gram, gram))
@@ -178,38 +216,52 @@ class PaperAutoencoder(LinearlyEncoded):
             )
         self.loss_curve_ = np.vstack([self.loss_curve_, losses])
 
-    def _step(self, x: NDArray[np.float32]) -> float:
-        """One step of gradient descent on a batch; returns its summed ℓ_rec."""
-        W, c = self.W_, self.c_
-        rate = self.learning_rate
-        b = (x @ W.T >= 0).astype(np.float32)
-        y = b @ W
-        y += c
-        np.tanh(y, out=y)
-        delta = y - x
-        loss = float(np.vdot(delta, delta)) / float(x.shape[1])
-        # ∂ℓ_rec/∂(Wᵀb + c) = 2/m (y - x) (1 - y²), with the learning rate folded in
-        np.multiply(y, y, out=y)
-        np.subtract(np.float32(1), y, out=y)
-        delta *= y
-        delta *= np.float32(2 * rate / x.shape[1])
-        # λ ∂ℓ_reg/∂W = 2 λ W (WᵀW - I) = 2 λ (W Wᵀ - I) W: through the smaller Gram matrix, on
-        # which the scaling is cheap
-        wide = W.shape[0] >= W.shape[1]
-        gram = W.T @ W if wide else W @ W.T
-        gram.flat[:: len(gram) + 1] -= 1
-        gram *= np.float32(2 * self.lambda_reg * rate)
-        self._velocity_W *= np.float32(self.momentum)
-        self._velocity_W -= W @ gram if wide else gram @ W
-        self._velocity_W -= b.T @ delta
-        self._velocity_c *= np.float32(self.momentum)
-        self._velocity_c -= delta.sum(axis=0)
-        W += self._velocity_W
-        c += self._velocity_c
-        return loss
+    def _train(self, X: NDArray[np.float32], rows: NDArray[np.int64]) -> float:
+        """Steps of gradient descent on batches of these rows; returns their summed ℓ_rec."""
+        return _core.train_paper(
+            X,
+            rows,
+            self.W_,
+            self.c_,
+            self._velocity_W,
+            self._velocity_c,
+            batch_size=int(self.batch_size),
+            learning_rate=float(self.learning_rate),
+            momentum=float(self.momentum),
+            lambda_reg=float(self.lambda_reg),
+            mean=self.mean_,
+            scale=self._scale(),
+            clip=bool(self.clip),
+            threads=0,
+        )
 
-    def _clipped(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        return np.minimum(np.maximum(X, np.float32(-1)), np.float32(1)) if self.clip else X
+
+def mean_and_scale(X: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """What to subtract from rows, shape (dims,), and to multiply them by, shape (1,).
+
+    Zero and one, unless the values are less than about two thirds of the size of GloVe's. The
+    scale is a power of two: it multiplies floats without rounding.
+
+    Example:
+        >>> unit = np.eye(1536)[:500]
+        >>> mean_and_scale(unit)[1], mean_and_scale(20 * unit)[1]
+        (array([16.], dtype=float32), array([1.], dtype=float32))
+    """
+    sample = np.asarray(X[np.arange(0, len(X), -(-len(X) // SAMPLE_ROWS))], dtype=np.float64)
+    mean = np.zeros(sample.shape[1], dtype=np.float32)
+    scale = _scale_to_usual(sample)
+    if scale > 1:
+        mean = sample.mean(axis=0).astype(np.float32)
+        scale = _scale_to_usual(sample - mean)
+    return mean, np.array([scale], dtype=np.float32)
+
+
+def _scale_to_usual(values: NDArray[np.float64]) -> float:
+    """The power of two, 1 or more, that brings the values closest to the usual size."""
+    size = math.sqrt(np.mean(values * values))
+    if not size > 0:
+        return 1.0
+    return 2.0 ** min(max(0, round(math.log2(USUAL_SIZE / size))), MAX_SCALE_LOG2)
 
 
 def search_lambda(
@@ -222,17 +274,20 @@ def search_lambda(
 ) -> tuple[float, dict[float, float]]:
     """The paper's grid search: the λ with the smallest reconstruction + regularization loss.
 
-    The two losses are compared without their weight λ, or the smallest λ would always win.
+    The two losses are compared without the weight λ. With it, the smallest λ would always win.
 
     Args:
         X: Vectors of shape (n, dims).
         n_bits: Bits of a code.
-        lambdas: The weights to try.
+        lambdas: The weights to try: one or more.
         sample: Fit on this many rows, spread evenly.
         params: Other parameters of `PaperAutoencoder`.
 
     Returns:
         The best λ, and the final loss of each.
+
+    Raises:
+        InputError: Bad vectors or parameters, or no λ to try.
 
     Example:
         >>> import numpy as np
@@ -241,7 +296,12 @@ def search_lambda(
         >>> best in losses
         True
     """
-    rows = np.asarray(X)[:: max(1, -(-len(X) // sample))]
+    if hasattr(X, "matrix"):
+        raise InputError("X is an object with words, expected a matrix: pass X.matrix")
+    if len(lambdas) == 0:
+        raise InputError("lambdas is empty, expected one weight or more")
+    X = PaperAutoencoder().check_vectors(X, fitting=True)
+    rows = X[:: max(1, -(-len(X) // sample))]
     losses = {}
     for lambda_reg in lambdas:
         coder = PaperAutoencoder(n_bits, lambda_reg=lambda_reg, **params).fit(rows)

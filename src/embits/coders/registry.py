@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -22,6 +23,8 @@ from embits.errors import InputError
 BUILT_IN = (NearLossless, PaperAutoencoder, RandomHyperplanes, SignBits, ITQ, SparseBits)
 METHODS: dict[str, type[Coder]] = {coder.method: coder for coder in BUILT_IN}
 DEFAULT_METHOD = NearLossless.method
+
+_NAME = re.compile(r"\w[\w.-]*")
 
 CoderClass = TypeVar("CoderClass", bound=type[Coder])
 
@@ -49,10 +52,15 @@ def register_coder(coder: CoderClass) -> CoderClass:
         missing = ", ".join(sorted(coder.__abstractmethods__))
         raise InputError(f"{coder.__name__} cannot be registered: it does not define {missing}")
     name = getattr(coder, "method", None)
-    if not isinstance(name, str) or not name or not hasattr(coder, "state_shapes"):
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InputError(
-            f"{coder.__name__} cannot be registered: it needs a name in `method`, and the shapes "
-            "of its learned arrays in `state_shapes`"
+            f"{coder.__name__} cannot be registered: its `method` is {name!r}, expected a name of "
+            "letters, digits, '-', '_' and '.'"
+        )
+    if not hasattr(coder, "state_shapes"):
+        raise InputError(
+            f"{coder.__name__} cannot be registered: it needs the shapes of its learned arrays in "
+            "`state_shapes`"
         )
     taken = METHODS.get(name, coder)
     # A notebook cell that is run again defines the same class anew.

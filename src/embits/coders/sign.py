@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from embits.arrays import Progress, namespace
 from embits.coders.checks import check_n_bits
+from embits.coders.collapse import warn_if_collapsed
 from embits.coders.linear_decoder import LinearlyDecoded
 from embits.coders.stored import Shapes
 from embits.errors import InputError
@@ -60,6 +61,7 @@ class SignBits(LinearlyDecoded):
             )
         self.n_bits_ = dims
         self._fit_decoder(X)
+        warn_if_collapsed(self, X)
         return self
 
     def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:

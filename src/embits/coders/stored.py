@@ -53,18 +53,22 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def checked_arrays(
-    shapes: Shapes, state: Mapping[str, NDArray[Any]], dims: int, n_bits: int
+    coder: type[Coder], state: Mapping[str, NDArray[Any]], dims: int, n_bits: int
 ) -> dict[str, NDArray[Any]]:
     """The learned arrays by the attribute they become; their numbers are not read.
+
+    An array that `state_defaults` names may be missing.
 
     Raises:
         InputError: An array is missing, or its shape or type is not what the coder needs.
     """
     sizes = {"bits": n_bits, "dims": dims, "dims+1": dims + 1}
     arrays: dict[str, NDArray[Any]] = {}
-    for name, shape in shapes.items():
+    for name, shape in coder.state_shapes.items():
         array = state.get(name)
-        wanted = tuple(sizes.get(str(size), size) for size in shape)
+        wanted: tuple[Any, ...] = tuple(sizes.get(str(size), size) for size in shape)
+        if array is None and name in coder.state_defaults:
+            array = np.full(wanted, coder.state_defaults[name], dtype=np.float32)
         if (
             array is None
             or array.dtype.kind != "f"

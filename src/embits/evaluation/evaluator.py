@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +29,8 @@ TASKS = ("similarity", "analogy", "neighbors", "reconstruction", "classification
 """All tasks, in the order of the reports."""
 DATA_TASKS = frozenset({"similarity", "analogy", "classification"})
 """Tasks that read data sets."""
+RAW_TASKS = frozenset({"neighbors", "reconstruction"})
+"""Tasks that are measured against the raw vectors."""
 Say = Callable[[str], None]
 
 
@@ -35,8 +38,8 @@ class Evaluator:
     """Scores binary vectors, and the float vectors they were made from, on a set of tasks.
 
     Args:
-        data: The folder of data sets. None takes the environment variable EMBITS_DATA if a task
-            needs data sets.
+        data: The folder of data sets, or its path. None takes the environment variable
+            EMBITS_DATA if a task needs data sets.
         raw: The float vectors. They are scored as well, and neighbors and reconstruction are
             measured against them; None skips those two.
         tasks: Which of `TASKS`.
@@ -44,24 +47,27 @@ class Evaluator:
         say: Called with the name of each step when it starts.
 
     Raises:
-        InputError: There is no such task, or no folder of data sets.
+        InputError: A task is unknown, there is no folder of data sets, or all tasks need `raw` and
+            it is None.
     """
 
     def __init__(
         self,
-        data: DataFolder | None,
+        data: DataFolder | str | os.PathLike[str] | None,
         raw: WordVectors | None = None,
         tasks: Iterable[str] = TASKS[:5],
         raw_file: Path | None = None,
         say: Say | None = None,
     ) -> None:
-        self.tasks = tuple(tasks)
+        self.tasks = (tasks,) if isinstance(tasks, str) else tuple(tasks)
         unknown = set(self.tasks) - set(TASKS)
-        if unknown:
-            raise InputError(f"unknown task {min(unknown)!r}; the tasks are {', '.join(TASKS)}")
-        if data is None and DATA_TASKS & set(self.tasks):
-            data = DataFolder.at(None)
-        self.data = data
+        if unknown or not self.tasks:
+            raise InputError(f"tasks are {list(self.tasks)}, expected some of {', '.join(TASKS)}")
+        if raw is None and set(self.tasks) <= RAW_TASKS:
+            raise InputError(f"{' and '.join(self.tasks)}: the raw vectors are needed (--raw)")
+        self.data = _data_folder(data, self.tasks)
+        if raw is not None and not isinstance(raw, WordVectors):
+            raise InputError(f"raw is a {type(raw).__name__}, expected WordVectors")
         self.raw = None if raw is None else float_space(raw)
         self.raw_file = raw_file
         self._say = say or (lambda step: None)
@@ -158,7 +164,7 @@ class Evaluator:
 
     def _raw_of(self, space: BitSpace, file: Path | None) -> FloatSpace | None:
         """The raw vectors with the rows of a file; None, and a note, if there are none."""
-        if not {"neighbors", "reconstruction"} & set(self.tasks):
+        if not RAW_TASKS & set(self.tasks):
             return None
         if self.raw is None:
             self._note("neighbors and reconstruction need the raw vectors: give --raw")
@@ -175,6 +181,17 @@ class Evaluator:
     def _note(self, line: str) -> None:
         if line not in self._own_notes:
             self._own_notes.append(line)
+
+
+def _data_folder(
+    data: DataFolder | str | os.PathLike[str] | None, tasks: Sequence[str]
+) -> DataFolder | None:
+    """The folder of data sets; None if it is not given and no task reads it."""
+    if isinstance(data, DataFolder) or (data is None and not DATA_TASKS & set(tasks)):
+        return data
+    if data is None or isinstance(data, str | os.PathLike):
+        return DataFolder.at(data)
+    raise InputError(f"data is a {type(data).__name__}, expected a DataFolder or a path")
 
 
 def _aligned(raw: FloatSpace, space: BitSpace) -> FloatSpace | str:

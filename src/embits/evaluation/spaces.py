@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import unit_rows
+from embits.arrays import row_cosines, unit_rows
 from embits.binary_vectors import BinaryVectors
 from embits.bits import unpack
 from embits.evaluation.lookup import Lookup
@@ -48,10 +48,7 @@ class FloatSpace:
 
     def similarities(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.float64]:
         """Cosines of pairs of rows."""
-        x, y = (self.matrix[rows].astype(np.float64) for rows in (a, b))
-        lengths = np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1)
-        cosines: NDArray[np.float64] = np.einsum("ij,ij->i", x, y) / np.where(lengths, lengths, 1)
-        return cosines
+        return row_cosines(self.matrix[a], self.matrix[b])
 
     def features(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """The features of these rows for a classifier: the vectors."""

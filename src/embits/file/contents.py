@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from reprlib import repr as shortened
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.coders import Coder, coder_class
+from embits.bits import has_padding_bits
+from embits.coders import METHODS, Coder, is_registered
 from embits.errors import FormatError, InputError
 from embits.file.store import Contents, open_file, write
 from embits.words.subwords import Subwords
@@ -18,13 +20,68 @@ from embits.words.vocabulary import RowNumbers, Vocabulary
 Parts: TypeAlias = tuple[Vocabulary | RowNumbers, NDArray[np.uint8], Coder, Subwords | None]
 
 
+class ByteCounts(NamedTuple):
+    """Where the bytes of a file are; the header, of about 2 KB, is not counted.
+
+    Attributes:
+        codes: The packed codes.
+        words: The words or ids, and where each ends.
+        order: The order of the words, by which they are looked up.
+        coder: What the coder has learned.
+        subwords: The n-grams of fastText, for unknown words.
+    """
+
+    codes: int
+    words: int
+    order: int
+    coder: int
+    subwords: int
+
+    @property
+    def total(self) -> int:
+        """All of them together."""
+        return sum(self)
+
+
+def byte_counts(
+    words: Vocabulary | RowNumbers,
+    codes: NDArray[np.uint8],
+    coder: Coder,
+    subwords: Subwords | None,
+) -> ByteCounts:
+    """Bytes of each part in a file."""
+    text, order = 0, 0
+    if isinstance(words, Vocabulary):
+        text, order = words.text.nbytes + words.ends.nbytes, words.order.nbytes
+    return ByteCounts(
+        codes=codes.nbytes,
+        words=text,
+        order=order,
+        coder=sum(array.nbytes for array in coder.state().values()),
+        subwords=0 if subwords is None else subwords.nbytes,
+    )
+
+
 def to_contents(
     words: Vocabulary | RowNumbers,
     codes: NDArray[np.uint8],
     coder: Coder,
     subwords: Subwords | None,
 ) -> Contents:
-    """The tensors and facts that a file holds."""
+    """The tensors and facts that a file holds.
+
+    Raises:
+        InputError: The coder is not registered, so that the file could not be loaded; or a padding
+            bit of the codes is set.
+    """
+    if not is_registered(coder):
+        name = type(coder).__name__
+        raise InputError(
+            f"{name} is not registered, so a file with it could not be loaded: call "
+            f"embits.register_coder({name}) first"
+        )
+    if has_padding_bits(codes, coder.n_bits_):
+        raise InputError(f"codes have bits set past the coder's {coder.n_bits_} bits")
     tensors = {f"coder.{name}": array for name, array in coder.state().items()}
     if isinstance(words, Vocabulary):
         tensors |= {"words": words.text, "word_ends": words.ends, "word_order": words.order}
@@ -83,13 +140,18 @@ def from_contents(contents: Contents) -> Parts:
         FormatError: They do not fit together.
     """
     subwords = _group("subwords.", contents.tensors)
+    if contents.method not in METHODS:
+        raise FormatError(
+            f"its coder has the method {shortened(contents.method)}, which is not registered here: "
+            "import the module that registers it (embits.register_coder), then load the file"
+        )
     try:
         words = _words(contents)
-        coder = coder_class(contents.method).from_state(
+        coder = METHODS[contents.method].from_state(
             contents.params, _group("coder.", contents.tensors), contents.dims, contents.n_bits
         )
         if len(words) != len(contents.codes):
-            raise InputError(f"{len(words)} words for {len(contents.codes)} codes")
+            raise InputError(f"{len(words)} ids for {len(contents.codes)} codes")
         return (
             words,
             contents.codes,

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from embits.errors import InputError
-from embits.file.store import FORMAT, MAX_HEADER
+from embits.file.header import FORMAT, MAX_HEADER
 
 
 def check_target(

@@ -1,4 +1,4 @@
-"""The file: write, open, verify. The only module that knows the layout (docs/file-format.md).
+"""The file: write, open, verify. With `header`, all that knows the layout (docs/file-format.md).
 
 A valid safetensors file: 8 bytes of header length, a JSON header, then the tensors' bytes.
 Opening maps the file and checks the header against the size; it reads no tensor.
@@ -11,7 +11,6 @@ import hashlib
 import json
 import mmap
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,31 +20,30 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from embits._version import __version__
 from embits.bits import has_padding_bits, packed_width
-from embits.errors import FormatError, InputError
+from embits.errors import FormatError
 from embits.file.atomic import atomic_write
+from embits.file.header import (
+    ALIGNMENT,
+    DTYPES,
+    MAX_HEADER,
+    NO_CHECKSUM,
+    WRITER,
+    build_header,
+    check_extents,
+    params_json,
+    parse_header,
+    parse_json,
+    whole_number,
+)
 
-FORMAT = "embits"
-VERSION = 1
-WRITER = f"embits {__version__}"
-ALIGNMENT = 64  # the codes start on a cache line of the file, so of the mapping
-MAX_HEADER = 1 << 16  # a header is about 2 KB; a longer one is damage or an attack
-MAX_SIZE = 1 << 48  # bytes or rows: beyond any disk, and safe in NumPy's own arithmetic
-_MOST_OBJECTS = 2000  # lists and objects in a header: more would be megabytes of Python's
 _PIECE_BYTES = 1 << 20  # of a file that is copied
-_NO_CHECKSUM = "0" * 64
 _HINT_BYTES = 1000
-_CHECKSUM = re.compile("[0-9a-f]{64}", re.ASCII)
-_DTYPES = {
-    "U8": "<u1", "F16": "<f2", "U32": "<u4", "F32": "<f4", "U64": "<u8", "F64": "<f8",
-}  # fmt: skip
-_NAMES = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
 
 
 @dataclass(frozen=True)
 class CodesOnDisk:
-    """Packed codes in a file of their own, to be copied block by block and never held.
+    """Packed codes in a file of their own, to be copied in pieces and never held in memory.
 
     Attributes:
         path: The file: nothing but the codes, row by row.
@@ -54,6 +52,7 @@ class CodesOnDisk:
 
     path: Path
     shape: tuple[int, int]
+    dtype: np.dtype[np.uint8] = field(default=np.dtype(np.uint8), init=False)
 
     @property
     def nbytes(self) -> int:
@@ -74,7 +73,7 @@ class CodesOnDisk:
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """What a file holds: codes, and whatever arrays its vocabulary and coder are made of.
+    """What a file holds: codes, and the arrays of its vocabulary, coder and subwords.
 
     Attributes:
         codes: Packed codes, uint8 (n, ceil(n_bits / 8)).
@@ -102,7 +101,7 @@ Tensor: TypeAlias = NDArray[Any] | CodesOnDisk
 
 
 def write(path: Path, contents: Contents, codes: CodesOnDisk | None = None) -> None:
-    """Write a file whole or not at all; the same contents give the same bytes.
+    """Write a file atomically; the same contents give the same bytes.
 
     Args:
         path: The file.
@@ -110,13 +109,13 @@ def write(path: Path, contents: Contents, codes: CodesOnDisk | None = None) -> N
         codes: Codes to copy from a file, in place of `contents.codes`.
 
     Raises:
-        OSError: The disk said no; the file that was there before is still there.
+        OSError: The file could not be written; a file that was there is unchanged.
     """
     tensors = _layout(contents, codes)
-    checksums = dict.fromkeys(tensors, _NO_CHECKSUM)
+    checksums = dict.fromkeys(tensors, NO_CHECKSUM)
     header = _header(contents, tensors, checksums)
     with atomic_write(path) as file:
-        # Checksums have one length: the header's place is kept until they are known.
+        # All checksums have one length: the header is written again when they are known.
         file.write(len(header).to_bytes(8, "little") + header)
         for name, tensor in tensors.items():
             digest = hashlib.sha256()
@@ -146,46 +145,15 @@ def _layout(contents: Contents, on_disk: CodesOnDisk | None) -> dict[str, Tensor
 def _header(
     contents: Contents, tensors: Mapping[str, Tensor], checksums: Mapping[str, str]
 ) -> bytes:
-    entries: dict[str, Any] = {
-        "__metadata__": {
-            "format": FORMAT,
-            "format_version": str(VERSION),
-            "writer": contents.writer,
-            "bits": str(contents.n_bits),
-            "dims": str(contents.dims),
-            "method": contents.method,
-            "params": _params(contents.params),
-            "sha256": json.dumps(dict(checksums)),
-            "header_sha256": _NO_CHECKSUM,
-        }
+    metadata = {
+        "writer": contents.writer,
+        "bits": str(contents.n_bits),
+        "dims": str(contents.dims),
+        "method": contents.method,
+        "params": params_json(contents.params),
+        "sha256": json.dumps(dict(checksums)),
     }
-    offset = 0
-    for name, tensor in tensors.items():
-        entries[name] = {
-            "dtype": "U8" if isinstance(tensor, CodesOnDisk) else _NAMES[tensor.dtype],
-            "shape": list(tensor.shape),
-            "data_offsets": [offset, offset + tensor.nbytes],
-        }
-        offset += tensor.nbytes
-    header = json.dumps(entries, separators=(",", ":")).encode()
-    header += b" " * (-(8 + len(header)) % ALIGNMENT)
-    return header.replace(_NO_CHECKSUM.encode(), hashlib.sha256(header).hexdigest().encode(), 1)
-
-
-def _params(params: Mapping[str, Any]) -> str:
-    try:
-        return json.dumps(dict(params), sort_keys=True, default=_plain, allow_nan=False)
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"the coder's parameters cannot be stored: {error}") from None
-
-
-def _plain(value: Any) -> Any:
-    """NumPy's numbers as Python's, for JSON."""
-    if isinstance(value, np.generic):
-        return value.item()
-    raise InputError(f"the coder's parameter {value!r} cannot be stored: take a plain number")
+    return build_header(metadata, tensors)
 
 
 # -- open ----------------------------------------------------------------------------------------
@@ -214,10 +182,10 @@ def open_file(path: Path, *, verify: bool = False) -> Contents:
         if length > size - 8:
             fail(f"cut short: {size} bytes, and its header alone has {length}")
         header = file.read(length)
-        entries, metadata = _parse_header(header, fail)
+        entries, metadata = parse_header(header, fail)
         if (8 + length) % ALIGNMENT:
             fail(f"damaged: a header of {length} bytes, which aligns no tensor to {ALIGNMENT}")
-        _check_extents(entries, size - 8 - length, fail)
+        check_extents(entries, size - 8 - length, fail)
         try:
             mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
         except ValueError:  # shorter by now than it was a moment ago
@@ -230,7 +198,7 @@ def open_file(path: Path, *, verify: bool = False) -> Contents:
 
 
 def _hint(head: bytes) -> str:
-    """What to do with a file that was never one of ours, going by its first bytes."""
+    """What to do with a file that embits did not write, by its first bytes."""
     from embits.readers.magic import may_be_vectors  # only here: opening a file needs no readers
 
     if may_be_vectors(head):
@@ -238,85 +206,8 @@ def _hint(head: bytes) -> str:
     return ", or damaged"
 
 
-def _parse_header(header: bytes, fail: Any) -> tuple[dict[str, Any], dict[str, str]]:
-    try:
-        entries = _parse_json(header.decode())
-        metadata = entries.pop("__metadata__")
-        strings = all(isinstance(value, str) for value in metadata.values())
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-        fail("not an embits file: its header is not the JSON of one")
-    if not strings or metadata.get("format") != FORMAT:
-        fail("a safetensors file, but not one that embits wrote (no format 'embits' in it)")
-    version = metadata.get("format_version", "")
-    if version != str(VERSION):
-        fail(
-            f"written in format version {shortened(version)}; this embits reads version "
-            f"{VERSION}: install a newer one"
-        )
-    checksum = metadata.get("header_sha256", "")
-    if not _CHECKSUM.fullmatch(checksum):
-        fail("damaged: the header has no checksum")
-    zeroed = header.replace(checksum.encode(), _NO_CHECKSUM.encode(), 1)
-    if hashlib.sha256(zeroed).hexdigest() != checksum:
-        fail("damaged: the header does not match its checksum")
-    return entries, metadata
-
-
-def _parse_json(text: str) -> Any:
-    """JSON as its standard has it: Python alone would take NaN, and a name twice.
-
-    Raises:
-        ValueError: It is something else; RecursionError: it is nested without end.
-    """
-    if text.count("{") + text.count("[") > _MOST_OBJECTS:
-        raise ValueError("more than any header holds")
-    return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    entries = dict(pairs)
-    if len(entries) != len(pairs):
-        raise ValueError("a name appears twice")
-    return entries
-
-
-def _check_extents(entries: Mapping[str, Any], data_size: int, fail: Any) -> None:
-    """Tensors must fill the data exactly, in order, each as long as its shape says."""
-    end = 0
-    for name, entry in entries.items():
-        match entry:
-            case {"dtype": str(dtype), "shape": list(shape), "data_offsets": [start, stop]}:
-                pass
-            case _:
-                fail(f"damaged: no dtype, shape and offsets for tensor {shortened(name)}")
-        if dtype not in _DTYPES:
-            fail(f"damaged: tensor {shortened(name)} has dtype {shortened(dtype)}")
-        sizes = [np.dtype(_DTYPES[dtype]).itemsize, *shape]
-        numbers = [start, stop, *shape]
-        if len(shape) > 2 or any(type(x) is not int or not 0 <= x <= MAX_SIZE for x in numbers):
-            fail(
-                f"damaged: tensor {shortened(name)} has shape {shortened(shape)} "
-                f"and offsets {shortened([start, stop])}"
-            )
-        length = 1
-        for factor in sizes:
-            length *= factor  # Python's integers: nothing overflows
-        if start != end or stop - start != length:
-            fail(
-                f"damaged: tensor {shortened(name)} of shape {shape} "
-                f"lies at bytes {start} to {stop}"
-            )
-        end = stop
-    if end != data_size:
-        fail(f"damaged or cut short: {data_size} bytes of tensors, expected {end}")
-
-
 def _view(mapped: mmap.mmap, start: int, entry: Mapping[str, Any]) -> NDArray[Any]:
-    dtype = np.dtype(_DTYPES[entry["dtype"]])
+    dtype = np.dtype(DTYPES[entry["dtype"]])
     begin, end = entry["data_offsets"]
     if begin == end:
         return np.empty(entry["shape"], dtype=dtype)
@@ -328,9 +219,9 @@ def _contents(
     tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str], fail: Any
 ) -> Contents:
     try:
-        n_bits, dims = _whole(metadata["bits"]), _whole(metadata["dims"])
+        n_bits, dims = whole_number(metadata["bits"]), whole_number(metadata["dims"])
         method, writer = metadata["method"], metadata["writer"]
-        params = _parse_json(metadata["params"])
+        params = parse_json(metadata["params"])
         codes = tensors["codes"]
     except (KeyError, ValueError, RecursionError):
         fail("damaged: bits, dims, method, params, writer or codes are missing")
@@ -347,14 +238,6 @@ def _contents(
     return Contents(codes, n_bits, dims, method, params, rest, writer)
 
 
-def _whole(text: str) -> int:
-    """A number as `str` writes it: int() alone would take signs, spaces and underscores."""
-    number = int(text)
-    if str(number) != text:
-        raise ValueError(text)
-    return number
-
-
 # -- verify --------------------------------------------------------------------------------------
 
 
@@ -362,7 +245,7 @@ def _verify(
     tensors: Mapping[str, NDArray[Any]], contents: Contents, metadata: Mapping[str, str], fail: Any
 ) -> None:
     try:
-        checksums = _parse_json(metadata["sha256"])
+        checksums = parse_json(metadata["sha256"])
         expected = {name: checksums[name] for name in tensors}
     except (KeyError, ValueError, TypeError, RecursionError):
         fail("damaged: a tensor has no checksum")

@@ -10,8 +10,6 @@ from embits.binary_vectors import BinaryVectors
 from embits.bits import has_padding_bits
 from embits.coders import Coder
 from embits.errors import InputError
-from embits.vectors import as_words
-from embits.words.vocabulary import RowNumbers, Vocabulary
 
 
 def from_codes(codes: NDArray[Any], coder: Coder, ids: Any = None) -> BinaryVectors:
@@ -28,5 +26,4 @@ def from_codes(codes: NDArray[Any], coder: Coder, ids: Any = None) -> BinaryVect
     checked = coder.check_codes(codes)
     if has_padding_bits(checked, coder.n_bits_):
         raise InputError(f"codes have bits set past the coder's {coder.n_bits_} bits")
-    words = RowNumbers(len(checked)) if ids is None else Vocabulary.from_words(as_words(ids))
-    return BinaryVectors(words, checked, coder)
+    return BinaryVectors(ids, checked, coder)

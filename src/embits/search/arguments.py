@@ -1,4 +1,4 @@
-"""The checks that every search makes of its arguments."""
+"""Checks of the arguments of every search."""
 
 from __future__ import annotations
 

@@ -2,10 +2,10 @@
 
 Distances of a batch are a matrix product: with bits c of a code and q of a query,
 `hamming = |q| + <c, 1 - 2q>`, which the GPU's integer matrix units compute hundreds of bits at a
-time. Writing all n × q distances would cost more than computing them. What is written is the
-least distance of each tile of 128 or 256 rows: the k nearest rows lie in the k tiles with the
-least, ties in row order and all, since a row outside them has k rows before it. Those tiles are
-then looked at row by row.
+time. Writing all n × q distances would cost more than computing them, so only the smallest distance
+of each tile of 128 or 256 rows is written. The k nearest rows, ties in row order, are in the k
+tiles with the smallest distances: any other row has k rows before it. Those tiles are then read row
+by row.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _MAX_KEY = (1 << 31) - 1
 
 
 class DeviceIndex:
-    """Codes in a GPU's memory, and exact search over them: the answers of `embits.search.top_k`.
+    """Codes in a GPU's memory, and exact search over them, with the results of `top_k`.
 
-    The codes are copied once, block by block, and may be mapped; a search copies queries and
-    answers alone, and takes up to 2 GB of scratch memory. Use one object from one thread at a time.
+    The codes are copied once, in blocks, and may be mapped. A search copies only queries and
+    results, and uses up to 2 GB of scratch memory. Use one object from one thread at a time.
 
     Args:
         codes: Packed codes, uint8 of shape (n, width).
@@ -62,7 +62,7 @@ class DeviceIndex:
         n_rows = max(1, -(-self._n // self._tile)) * self._tile
         self._codes = self._torch.zeros((n_rows, width), dtype=self._torch.uint8, device=place)
         for start in range(0, self._n, _UPLOAD_ROWS):
-            block = np.array(codes[start : start + _UPLOAD_ROWS])  # PyTorch wants to own it
+            block = np.array(codes[start : start + _UPLOAD_ROWS])  # PyTorch needs writable memory
             there = self._codes[start : start + len(block), : self._width]
             there.copy_(self._torch.from_numpy(block))
 
@@ -112,7 +112,7 @@ class DeviceIndex:
         for first in range(0, n_tiles, chunk):
             found = least[: n_tiles - first]
             kernels.least_distances(self._codes, queries, first, chunk, found)
-            # One more than k: the zeros that fill the last tile may make it look nearer than it is.
+            # One more than k: the zeros that fill the last tile may make it seem nearer than it is.
             tiles = self._smallest(found, k + 1) % chunk + first
             keys = kernels.row_keys(self._codes, queries, tiles, self._n)
             best = torch.cat([best, keys], dim=1)
@@ -123,7 +123,7 @@ class DeviceIndex:
     def _smallest(self, entries: Any, k: int) -> Any:
         """The k smallest entries of each column, int64 (k, columns), in any order; none is twice.
 
-        By groups first, as rows are by tiles: reading all once is cheap, ordering them is not.
+        By groups first, as rows are by tiles: to read all once is cheap, to order them is not.
         """
         torch = self._torch
         n_groups, rest = divmod(len(entries), GROUP)

@@ -1,4 +1,4 @@
-"""An index that answers exact top-k without reading all the codes."""
+"""An index for exact top-k that does not read all the codes."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _MAX_CHUNK_BITS = 24
 class MultiIndex:
     """Multi-index hashing (Norouzi, Punjani and Fleet, 2012) for large sets of short codes.
 
-    Gives what `top_k` gives, ties included. A code is cut into chunks and every chunk has a table
-    of the codes by its value; a query visits the buckets near its own and stops once nothing
-    nearer can be left. Where that does not pay (few or wide codes, a large k, a query far from
-    everything) the codes are scanned. Any number of threads may search one index.
+    The results are those of `top_k`, ties included. A code is cut into chunks, and every chunk has
+    a table of the codes by its value. A query visits the buckets near its own value and stops when
+    no nearer code can be left. If a scan is faster (few or wide codes, a large k, a query far from
+    all codes), the codes are scanned. Any number of threads may search one index.
 
     Args:
         codes: Packed codes, uint8 of shape (n, width). They are not copied: do not change them.
         n_chunks: How many tables; each holds a copy of the codes and four bytes a row. None
-            chooses by n and width, and makes no tables where the scan is as fast.
+            chooses by n and width, and makes no tables if a scan is as fast.
 
     Attributes:
         n_chunks: How many tables there are; 0 when every query is a scan.

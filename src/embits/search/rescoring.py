@@ -1,4 +1,4 @@
-"""A second look at a shortlist: search by Hamming distance, then order by a finer score.
+"""Rescoring: search by Hamming distance, then order the shortlist by a finer score.
 
     rows = top_k(codes, codes_of_x, shortlist_size(k, oversample=4, n=len(codes)))[1]
     scores, rows = rescore_bits(codes, projections_of_x, rows, k)      # or
@@ -25,7 +25,7 @@ _Best: TypeAlias = tuple[NDArray[np.float32], NDArray[np.int64]]
 
 
 def shortlist_size(k: int, oversample: float, n: int) -> int:
-    """How long a shortlist is: `oversample` times k, at least k, at most n.
+    """The length of a shortlist: `oversample` times k, at least k, at most n.
 
     Raises:
         InputError: A wrong k, or an oversample below 1.
@@ -122,7 +122,7 @@ def _rescored(
     n: int,
     k: int,
 ) -> _Best:
-    """Runs `best` on the shortlist of each of `shape` queries, in row order, so that ties are."""
+    """Run `best` on the shortlist of each query, in row order, so that ties are in row order."""
     shortlist = np.asarray(shortlist)
     if shortlist.dtype.kind not in "iu" or shortlist.shape[:-1] != shape or shortlist.ndim == 0:
         expected = (*shape, "m")

@@ -87,4 +87,5 @@ class Steps:
     def start(self, name: str) -> Steps:
         """Begin another step; the object itself is its callback."""
         self.name = name
+        self(0, 1)  # the total is not known yet
         return self

@@ -15,6 +15,7 @@ from embits.coders import Coder, draw_rows
 from embits.errors import EmbitsError, InputError, ReadWarning, TrainingError
 from embits.file import store
 from embits.file.contents import read_coder, to_contents, write_coder
+from embits.file.header import WRITER
 from embits.readers.blocks import Blocks
 from embits.streaming.checkpoint import Checkpoint, Stage
 from embits.streaming.input import Input, Steps
@@ -31,7 +32,7 @@ from embits.streaming.passes import (
 def checkpoint_beside(target: Path, source: Input, job: dict[str, Any]) -> Iterator[Checkpoint]:
     """The folder of a job: removed when it ends or its input is wrong, kept when it is stopped."""
     target = target.resolve()
-    job = job | {"input": source.identity(), "numpy": np.__version__, "writer": store.WRITER}
+    job = job | {"input": source.identity(), "numpy": np.__version__, "writer": WRITER}
     checkpoint = Checkpoint(target.with_name(f".{target.name}.partial"), job)
     hint = f"progress is kept in {checkpoint.folder}: run the same command again to resume"
     try:

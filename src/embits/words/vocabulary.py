@@ -90,7 +90,7 @@ class Vocabulary(WordRun, Keys):
         if repeated:
             word = index[repeated[0]]
             raise InputError(
-                f"the word {word!r} appears twice: in rows {index.row(word)} and {repeated[0]}"
+                f"the id {word!r} appears twice: in rows {index.row(word)} and {repeated[0]}"
             )
         return index
 
@@ -215,9 +215,9 @@ def _encoded(
     try:
         encoded = [word.encode(errors=errors) for word in words]
     except UnicodeEncodeError as error:
-        raise InputError(f"the word {error.object!r} cannot be written as UTF-8") from None
+        raise InputError(f"the id {error.object!r} cannot be written as UTF-8") from None
     except AttributeError:
-        raise InputError("words must be strings, or ids that are whole numbers") from None
+        raise InputError("ids must be strings or whole numbers") from None
     ends = np.cumsum([len(word) for word in encoded], dtype=np.uint64)
     return np.frombuffer(b"".join(encoded), dtype=np.uint8), ends
 

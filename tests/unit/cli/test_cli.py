@@ -60,7 +60,7 @@ def test_similarity_analogy_info_and_verify_json(folder):
     got = answer("analogy", file, "word1", "word2", "word3", "-k", 2)
     assert (got["a"], got["b"], got["c"]) == ("word1", "word2", "word3")
     assert [a["word"] for a in got["answers"]] == [
-        w for w, _ in bits.most_similar(["word2", "word3"], ["word1"], topn=2)
+        w for w, _ in bits.most_similar(["word2", "word3"], ["word1"], 2, metric="decoded")
     ]
     info = answer("info", file)
     size = file.stat().st_size
@@ -224,7 +224,8 @@ def test_words_of_a_matrix_and_words_to_decode_are_told_apart(folder):
     assert "--words FILE" in helps["binarize"]
     assert "--word, --words WORD" in helps["decode"]
     for name in ("--word", "--words"):
-        got = answer("decode", folder / "b.safetensors", "-o", folder / "one.vec", name, "word7")
+        target = folder / f"{name}.vec"
+        got = answer("decode", folder / "b.safetensors", "-o", target, name, "word7")
         assert got["words"] == 1
 
 

@@ -45,7 +45,7 @@ def test_answers_are_short_tables(folder, bits):
         folder, "analogy", "b.safetensors", "word1", "word2", "word3"
     ).splitlines()
     assert first == "word1 : word2 = word3 : ?"
-    answers = bits.most_similar(["word2", "word3"], ["word1"], topn=5)
+    answers = bits.most_similar(["word2", "word3"], ["word1"], topn=5, metric="decoded")
     assert [line.split() for line in lines] == [[w, f"{s:.3f}"] for w, s in answers]
     assert "whole (600 words × 100 bits)" in shown(folder, "verify", "b.safetensors")
     encoded = shown(folder, "encode", "b.safetensors", "v.vec", "-o", "again.safetensors")
@@ -85,7 +85,7 @@ def test_bench_has_a_line_for_each_top_k_and_a_column_for_each_width(folder):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no pty")
-def test_a_terminal_sees_a_bar_and_a_file_none(folder):
+def test_a_terminal_sees_a_bar_and_a_short_job_no_log_line(folder):
     import pty
 
     command = [sys.executable, "-m", "embits", "binarize", "v.vec", "-o", "t", "--method", "paper"]
@@ -101,7 +101,7 @@ def test_a_terminal_sees_a_bar_and_a_file_none(folder):
     os.close(ours)
     assert done.wait(60) == 0
     assert b"fitting" in seen
-    assert run(*command[3:], cwd=folder).stderr == ""
+    assert run("binarize", "v.vec", "-o", "t", "--method", "lsh", cwd=folder).stderr == ""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is another thing there")
@@ -162,3 +162,47 @@ def test_the_demo_shows_sizes_neighbors_analogies_and_speed(tmp_path):
 def test_vectors_that_do_not_fit_are_refused(words, matrix, says):
     with pytest.raises(embits.InputError, match=says):
         embits.WordVectors(words, matrix)
+
+
+_LOGGED_FROM_THE_START = """
+import sys
+import embits.cli, embits.cli.progress
+embits.cli.progress.LOG_AFTER = 0
+sys.argv = ["embits", *sys.argv[1:]]
+embits.cli.main()
+"""
+
+
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+def test_a_log_has_a_line_at_the_start_and_one_for_each_step(folder, as_json):
+    """Where stderr is not a terminal; for machines there is none."""
+    for command, steps in (
+        (["binarize", "v.vec", "-o", "log", "--method", "paper"], ["reading", "fitting"]),
+        (["encode", "b.safetensors", "v.vec", "-o", "log"], ["reading"]),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", _LOGGED_FROM_THE_START, *command, *as_json],
+            cwd=folder, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        lines = done.stderr.splitlines()
+        if as_json:
+            assert (lines, done.stdout.count("\n")) == ([], 1)
+            continue
+        assert lines[0].startswith(f"embits: {command[0]} ")
+        assert [line.split()[1] for line in lines[1:]] == steps
+        assert len(done.stdout.splitlines()) == 1
+
+
+def test_log_lines_of_the_first_seconds_are_held_back(capsys):
+    from embits.cli.progress import _Log
+
+    log = _Log("binarize \x1b[31m")
+    log.report("reading", 1, 2)
+    assert capsys.readouterr().err == ""
+    log.start()
+    log.report("reading", 2, 2)
+    log.report("fitting", 1, 2)
+    shown = capsys.readouterr().err.splitlines()
+    assert [line.split(" (")[0] for line in shown] == [
+        r"embits: binarize \x1b[31m", "embits: reading", "embits: fitting",
+    ]  # fmt: skip

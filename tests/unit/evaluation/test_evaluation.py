@@ -309,3 +309,77 @@ def test_results_are_json(tmp_path, vectors, bits):
     entry = Evaluator(DataFolder.at(tmp_path), None, ("similarity",)).evaluate_bits(bits)
     text = json.dumps(jsonable(entry), allow_nan=False)
     assert json.loads(text)["similarity"]["MEN"] == {"spearman": None, "pairs": 0, "oov": 1}
+
+
+PAIRS = [("car", "auto", 8.5), ("New York", "city", 7.0), ("cup", "mug", 6.25)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("mine.csv", 'car,auto,8.5\n"New York",city,7\ncup,mug,6.25\n'),
+        ("mine.csv", 'Word 1,Word 2,Score\ncar, auto, 8.5\n"New York", city, 7\ncup,mug,6.25'),
+        ("mine.csv", "word1;word2;score\ncar;auto;8.5\nNew York;city;7\ncup;mug;6.25\n"),
+        ("mine.tsv", "car\tauto\t8.5\nNew York\tcity\t7\ncup\tmug\t6.25\n"),
+        ("mine.tsv", "w1\tw2\tPOS\tSimLex\tconc\ncar\tauto\tN\t8.5\t1\nNew York\tcity\tN\t7\t2\n"
+                     "cup\tmug\tN\t6.25\t3\n"),
+        ("mine.txt", "# a comment\ncar\tauto\t8.5\n\nNew York\tcity\t7\ncup mug 6.25\n"),
+    ],
+)  # fmt: skip
+def test_pairs_are_read_from_text_csv_and_tsv_with_or_without_a_header(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    read = read_pairs(tmp_path / name)
+    assert list(zip(read.first, read.second, read.scores.tolist(), strict=True)) == PAIRS
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [("a,b,c\nd,e,f\n", 2), ("a,b,c\n", 1), ("a,b,1\nc,d,x\n", 2)]
+)
+def test_only_the_first_line_may_be_a_header(tmp_path, text, line):
+    (tmp_path / "bad.csv").write_text(text)
+    with pytest.raises(embits.ReadError, match=rf"bad.csv: line {line}: found"):
+        read_pairs(tmp_path / "bad.csv")
+
+
+def test_files_of_any_kind_are_scored_or_named(tmp_path, bits):
+    folder = tmp_path / "similarity"
+    folder.mkdir()
+    (folder / "mine.csv").write_text("word1,word2,score\nword1,word2,1\nword3,word4,2\n")
+    (folder / "MEN.txt").write_text("word1 word2 1\nword3 word4 2\n")
+    (folder / "MEN.tsv").write_text("word1\tword2\t1\n")
+    (folder / "notes.xlsx").touch()
+    (folder / ".hidden").touch()
+    (tmp_path / "analogy").mkdir()
+    (tmp_path / "analogy/mine.txt").touch()
+    evaluator = Evaluator(tmp_path, None, ("similarity", "analogy"))
+    scores = evaluator.evaluate_bits(bits)["similarity"]
+    assert (scores["mine"]["pairs"], scores["MEN"]["pairs"]) == (2, 2)
+    unused = [note for note in evaluator.notes if "is not used" in note]
+    assert [any(name in note for note in unused) for name in ("notes.xlsx", "MEN.tsv", "mine.txt")]
+    assert len(unused) == 3
+
+
+def test_the_delimiter_of_gensim_is_taken(tmp_path, cased, keyed):
+    (tmp_path / "pairs").write_text("".join(f"word{i}|word{i + 1}|{i % 7}\n" for i in range(40)))
+    ours = evaluate_word_pairs(cased, tmp_path / "pairs", delimiter="|")
+    theirs = keyed.evaluate_word_pairs(tmp_path / "pairs", delimiter="|")
+    assert ours[1] == pytest.approx(theirs[1].statistic, abs=1e-6)
+    bits = embits.binarize(cased, 32, "lsh")
+    assert math.isfinite(bits.evaluate_word_pairs(tmp_path / "pairs", delimiter="|")[0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("absent folder",), "absent folder: no such folder"),
+        ((7,), "data is a int, expected a DataFolder or a path"),
+        ((None, None, ("neighbors",)), "neighbors: the raw vectors are needed"),
+        ((None, None, ("neighbors", "reconstruction")), "neighbors and reconstruction: the raw"),
+        ((None, None, ()), "expected some of similarity, analogy"),
+        ((None, None, "juggling"), "expected some of similarity, analogy"),
+        ((None, np.eye(3), "neighbors"), "raw is a ndarray, expected WordVectors"),
+    ],
+)
+def test_wrong_arguments_of_the_evaluator_are_named(arguments, says):
+    with pytest.raises(embits.InputError, match=says):
+        Evaluator(*arguments)

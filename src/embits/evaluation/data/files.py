@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import math
 import os
@@ -53,29 +54,61 @@ class Split:
     test: Labelled
 
 
-def read_pairs(path: str | os.PathLike[str]) -> Pairs:
-    """Read lines of `word word score`; empty lines and those that start with # are skipped.
+def read_pairs(path: str | os.PathLike[str], delimiter: str | None = None) -> Pairs:
+    """Read lines of `word word score`, separated by tabs, commas, semicolons or white space.
+
+    Empty lines and lines that start with # are skipped. Where fields are separated by a delimiter,
+    the first line may be a header, and the score is the first number after the two words.
+
+    Args:
+        path: A text, CSV or TSV file in UTF-8.
+        delimiter: What separates the fields; None detects it.
 
     Raises:
         ReadError: A line is malformed; the message quotes it.
         OSError: The file cannot be opened.
     """
-    first, second, scores = [], [], []
+    first: list[str] = []
+    second: list[str] = []
+    scores: list[float] = []
+    header: ReadError | None = None
     for number, line in _lines(path):
-        fields = [f.strip() for f in line.split("\t")] if "\t" in line else line.split()
-        try:
-            a, b, score = fields
-            value = float(score)
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            raise _malformed(path, number, line, "word word score")
-        first.append(a)
-        second.append(b)
+        fields, is_delimited = _pair_fields(line, delimiter)
+        value = _score(fields) if is_delimited or len(fields) == 3 else None
+        if value is None or not math.isfinite(value):
+            error = _malformed(path, number, line, "word word score")
+            if value is None and is_delimited and header is None and not scores:
+                header = error
+                continue
+            raise error
+        first.append(fields[0])
+        second.append(fields[1])
         scores.append(value)
     if not scores:
-        raise ReadError(f"{path}: found no pairs, expected lines of word word score")
+        nothing = ReadError(f"{path}: found no pairs, expected lines of word word score")
+        raise header or nothing
     return Pairs(first, second, np.array(scores))
+
+
+def _pair_fields(line: str, delimiter: str | None) -> tuple[list[str], bool]:
+    """The fields of a line, and whether a delimiter other than white space separates them."""
+    if delimiter is None:
+        delimiter = next((d for d in "\t,;" if line.count(d) > 1), None)
+    if delimiter is None:
+        return line.split(), False
+    if len(delimiter) == 1:  # with quoted fields, as in CSV
+        fields = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))
+    else:
+        fields = line.split(delimiter)
+    return [field.strip() for field in fields], True
+
+
+def _score(fields: list[str]) -> float | None:
+    """The first number after two words; None if there is none."""
+    for text in fields[2:]:
+        with contextlib.suppress(ValueError):
+            return float(text)
+    return None
 
 
 def read_questions(path: str | os.PathLike[str]) -> dict[str, Questions]:

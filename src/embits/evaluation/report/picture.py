@@ -5,8 +5,6 @@ Vertical stripes in the upper half are bits that neighbors share.
 
 from __future__ import annotations
 
-import struct
-import zlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,6 +13,7 @@ from numpy.typing import NDArray
 from embits.binary_vectors import BinaryVectors
 from embits.bits import invert
 from embits.errors import InputError
+from embits.evaluation.report.image_files import FORMATS
 from embits.search import top_k
 
 N_WORDS = 50
@@ -47,10 +46,25 @@ def bit_rows(bits: BinaryVectors, word: str, n: int = N_WORDS) -> NDArray[np.uin
     return np.unpackbits(codes[shown], axis=1, count=bits.n_bits)
 
 
-def bit_picture(bits: BinaryVectors, words: Sequence[str], n: int = N_WORDS) -> bytes:
-    """A PNG of `bit_rows` of each word, one below the other: red is 1, white is 0.
+def bit_picture(
+    bits: BinaryVectors, words: Sequence[str], n: int = N_WORDS, suffix: str = ".png"
+) -> bytes:
+    """A picture of `bit_rows` of each word, one below the other: red is 1, white is 0.
 
     A dark line separates the closest from the furthest words, a thicker one the panels.
+
+    Args:
+        bits: The binary vectors.
+        words: One or more words.
+        n: Number of closest and of furthest words.
+        suffix: The file format: ".png", ".svg" or ".pdf".
+
+    Returns:
+        The content of the file.
+
+    Raises:
+        InputError: No word, or another suffix.
+        UnknownWordError: A word is unknown.
 
     Example:
         >>> import numpy as np, embits
@@ -60,6 +74,11 @@ def bit_picture(bits: BinaryVectors, words: Sequence[str], n: int = N_WORDS) -> 
     """
     if not words:
         raise InputError("a picture needs at least one word")
+    if suffix.lower() not in FORMATS:
+        raise InputError(
+            f"cannot draw a picture as {suffix or 'a file without suffix'!r}: use one of "
+            f"{', '.join(FORMATS)}"
+        )
     scale = max(1, min(8, 1024 // bits.n_bits))
     panels = []
     for word in words:
@@ -69,21 +88,4 @@ def bit_picture(bits: BinaryVectors, words: Sequence[str], n: int = N_WORDS) -> 
             panels.append(np.kron(half, np.ones((scale, scale), dtype=np.uint8)))
             panels.append(np.full((_GAP, bits.n_bits * scale), 2, dtype=np.uint8))
         panels.append(np.full((3 * _GAP, bits.n_bits * scale), 2, dtype=np.uint8))
-    return png(np.concatenate(panels[:-2]), PALETTE)
-
-
-def png(pixels: NDArray[np.uint8], palette: Sequence[tuple[int, int, int]]) -> bytes:
-    """A PNG file of palette indexes, shape (height, width)."""
-    height, width = pixels.shape
-    header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)  # 8 bits, indexed color
-    lines = np.zeros((height, width + 1), dtype=np.uint8)  # first byte: filter type 0
-    lines[:, 1:] = pixels
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        for kind, data in (
-            (b"IHDR", header),
-            (b"PLTE", bytes(value for colour in palette for value in colour)),
-            (b"IDAT", zlib.compress(lines.tobytes(), 9)),
-            (b"IEND", b""),
-        )
-    )
+    return FORMATS[suffix.lower()](np.concatenate(panels[:-2]), PALETTE)

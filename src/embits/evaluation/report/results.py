@@ -50,6 +50,20 @@ def flat_rows(entries: Iterable[dict[str, Any]]) -> Iterator[tuple[str, int, str
                 yield entry["method"], entry["bits"], name, value
 
 
+def has_score(entry: dict[str, Any]) -> bool:
+    """Whether an entry has at least one score: a finite fraction, correlation, error or time.
+
+    Example:
+        >>> has_score({"bits": 64, "similarity": {"fisher_mean": float("nan")}})
+        False
+    """
+    for task in ("similarity", "analogy", "neighbors", "reconstruction", "classification", "speed"):
+        for _, value in _leaves(entry.get(task), ""):
+            if isinstance(value, float) and math.isfinite(value):
+                return True
+    return False
+
+
 def at(entry: Any, *path: str) -> Any:
     """The value at a path of names, or None."""
     for name in path:

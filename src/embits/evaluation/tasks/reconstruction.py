@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from embits.arrays import blocks
+from embits.arrays import blocks, row_cosines
 from embits.errors import InputError
 from embits.evaluation.spaces import FloatSpace
 
@@ -24,7 +24,6 @@ def evaluate_reconstruction(raw: FloatSpace, rebuilt: FloatSpace) -> dict[str, A
     cosine = squares = 0.0
     for rows in blocks(len(raw)):
         x, y = raw.matrix[rows].astype(np.float64), rebuilt.matrix[rows].astype(np.float64)
-        lengths = np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1)
-        cosine += float((np.einsum("ij,ij->i", x, y) / np.where(lengths, lengths, 1)).sum())
+        cosine += float(row_cosines(x, y).sum())
         squares += float(((x - y) ** 2).sum())
     return {"cosine": cosine / max(1, len(raw)), "mse": squares / max(1, raw.matrix.size)}

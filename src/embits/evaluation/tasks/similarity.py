@@ -87,22 +87,25 @@ def evaluate_word_pairs(
     restrict_vocab: int | None = 300_000,
     case_insensitive: bool = True,
     dummy4unknown: bool = False,
+    *,
+    delimiter: str | None = None,
 ) -> tuple[float, float, float]:
     """gensim's `evaluate_word_pairs`, for codes and floats.
 
     Args:
         vectors: BinaryVectors or WordVectors.
-        pairs: File of `word word score` lines.
+        pairs: File of `word word score` lines, as `read_pairs` reads it.
         restrict_vocab: Use only this many first rows; None uses all.
         case_insensitive: Fold letter case.
         dummy4unknown: Score pairs with unknown words 0 instead of skipping them.
+        delimiter: What separates the fields; None detects it. gensim's default is a tab.
 
     Returns:
         Pearson's correlation, Spearman's correlation, and the percentage of pairs with unknown
         words. gensim also returns a p-value with each correlation.
     """
     space = as_space(vectors)
-    data = read_pairs(pairs)
+    data = read_pairs(pairs, delimiter)
     scores = score_pairs(
         space, data, Lookup(space.words, restrict_vocab, case_insensitive, exact_first=False)
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from embits.bits import packed_width
 from embits.evaluation.spaces import BitSpace, Space
 from embits.evaluation.tasks.top_k_table import TOP, bit_contenders, float_contenders, measure
 
@@ -34,4 +35,4 @@ def evaluate_speed(space: Space, file: Path | None = None) -> dict[str, Any]:
     result: dict[str, Any] = {f"top_{k}_ms": contender.top_ms[k] for k in TOP}
     if contender.load_ms is not None:
         result["load_top_10_ms"] = contender.load_ms
-    return result | {"bytes_per_word": -(-space.n_bits // 8)}
+    return result | {"bytes_per_word": packed_width(space.n_bits)}

@@ -29,7 +29,6 @@ from embits.integrations.hugging_face.folder import (
     write_folder,
 )
 from embits.pretrained import Pretrained
-from embits.words.vocabulary import RowNumbers
 
 Kept = TypeVar("Kept", bound=Pretrained)
 
@@ -129,7 +128,7 @@ def _as_vectors(kept: Pretrained) -> BinaryVectors:
     if not isinstance(kept, Coder):
         raise InputError(f"a {type(kept).__name__} cannot be saved, only coders and BinaryVectors")
     kept.check_fitted()
-    return BinaryVectors(RowNumbers(0), np.empty((0, kept.n_bytes_), dtype=np.uint8), kept)
+    return BinaryVectors(None, np.empty((0, kept.n_bytes_), dtype=np.uint8), kept)
 
 
 def _hub_name(name: str | os.PathLike[str]) -> str:

@@ -20,6 +20,7 @@ from embits.binary_vectors import BinaryVectors, load
 from embits.errors import FormatError
 from embits.file import store
 from embits.file.atomic import atomic_write
+from embits.file.header import VERSION
 from embits.integrations.hugging_face import card as model_card
 
 MODEL, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
@@ -80,7 +81,7 @@ def _config(contents: store.Contents) -> dict[str, Any]:
     return {
         "library_name": "embits",
         "model_type": "embits",
-        "format_version": store.VERSION,
+        "format_version": VERSION,
         "method": contents.method,
         "n_bits": contents.n_bits,
         "dims": contents.dims,

@@ -1,0 +1,9 @@
+"""BinaryVectors: ids, codes and the coder that made them.
+
+One class in four modules, each of which adds to the one before: `codes` (what is held), `search`,
+`words` (gensim's methods) and `vectors` (files).
+"""
+
+from embits.binary_vectors.vectors import BinaryVectors, load
+
+__all__ = ["BinaryVectors", "load"]

@@ -1,0 +1,201 @@
+"""Ids, codes and a coder, held together: codes by id or row, and floats back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from reprlib import repr as shortened
+from typing import Any, Self, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from embits.arrays import to_numpy
+from embits.coders import Coder
+from embits.errors import InputError, UnknownWordError
+from embits.vectors import WordVectors, as_words
+from embits.words.subwords import Subwords
+from embits.words.vocabulary import RowNumbers, Vocabulary, WordRows
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+Key: TypeAlias = str | int | NDArray[np.uint8]
+Ids: TypeAlias = Vocabulary | RowNumbers
+
+
+class Codes:
+    """Packed codes with the ids of their rows, and the coder that made them."""
+
+    def __init__(
+        self,
+        words: Ids | Sequence[str] | Sequence[int] | NDArray[Any] | None,
+        codes: NDArray[np.uint8],
+        coder: Coder,
+        subwords: Subwords | None = None,
+    ) -> None:
+        self.codes = coder.check_codes(codes)
+        self.words = _as_ids(words, len(self.codes))
+        self.coder = coder
+        self.subwords = subwords
+
+    @classmethod
+    def encoded(cls, vectors: WordVectors, coder: Coder) -> Self:
+        """The codes that a fitted coder gives these vectors."""
+        return cls(vectors.words, coder.encode(vectors.matrix), coder, vectors.subwords)
+
+    @property
+    def n_bits(self) -> int:
+        """Bits of a code."""
+        return self.coder.n_bits_
+
+    @property
+    def dims(self) -> int:
+        """Dimensions of the float vectors behind the codes."""
+        return self.coder.n_features_in_
+
+    @property
+    def key_to_index(self) -> Mapping[str, int]:
+        """Id -> row, as in gensim; no dictionary is built for it."""
+        return WordRows(self.words)
+
+    def ids(self, rows: Any, dtype: DTypeLike | None = None) -> NDArray[Any]:
+        """The ids of rows that `search` returned, in the same shape.
+
+        Args:
+            rows: Row numbers of any shape.
+            dtype: The type to convert the ids to, such as `int` for ids that are whole numbers.
+
+        Returns:
+            The ids as `str` objects; if rows have no ids, the row numbers themselves.
+
+        Raises:
+            InputError: Rows that do not exist, or ids that cannot be converted to `dtype`.
+
+        Example:
+            >>> import numpy as np, embits
+            >>> bits = embits.binarize(np.eye(3), n_bits=64, method="lsh", ids=["a", "b", "c"])
+            >>> bits.ids([[2, 0], [1, 1]])
+            array([['c', 'a'],
+                   ['b', 'b']], dtype=object)
+        """
+        rows = np.asarray(rows)
+        if rows.dtype.kind not in "iu" and rows.size:
+            raise InputError(f"rows are {rows.dtype}, expected row numbers")
+        if rows.size and not 0 <= rows.min() <= rows.max() < len(self):
+            raise InputError(f"rows {rows.min()} to {rows.max()} of {len(self)} codes")
+        names = self.words.names(rows.astype(np.int64))
+        if dtype is None:
+            return names
+        try:
+            return names.astype(dtype)
+        except ValueError as error:
+            raise InputError(f"the ids cannot be made {np.dtype(dtype)}: {error}") from None
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self.words
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self):,} × {self.n_bits} bits, {self.coder!r}>"
+
+    # -- codes and floats ------------------------------------------------------------------------
+
+    def __getitem__(self, key: Key | Sequence[Key] | slice) -> NDArray[np.uint8]:
+        """Packed codes.
+
+        Args:
+            key: An id, a row number or a packed code gives shape (width,); several of them, or a
+                slice of rows, give (n, width).
+
+        Raises:
+            UnknownWordError: There is no such id, and no subwords to make it from.
+            InputError: There is no such row, or the key is something else.
+        """
+        if isinstance(key, slice):
+            return self._slice(key)
+        if isinstance(key, str | int | np.integer) or (
+            isinstance(key, np.ndarray) and key.ndim == 1 and key.dtype == np.uint8
+        ):
+            return self._code(key)
+        if not isinstance(key, Sequence | np.ndarray) or (
+            isinstance(key, np.ndarray) and not key.ndim
+        ):
+            raise InputError(
+                f"the key is {shortened(key)}, expected an id, a row number, a packed code, "
+                "or several of them"
+            )
+        return np.stack([self._code(each) for each in key]) if len(key) else self.codes[:0]
+
+    def _slice(self, rows: slice) -> NDArray[np.uint8]:
+        try:
+            return self.codes[rows]
+        except (TypeError, ValueError):
+            raise InputError(f"the key is {rows}, expected a slice of row numbers") from None
+
+    def _code(self, key: Any) -> NDArray[np.uint8]:
+        if isinstance(key, str):
+            found = self.words.find(key)
+            if found is None:
+                return self._unknown(key)
+            row = found
+        elif isinstance(key, int | np.integer):
+            row = int(key)
+            if not 0 <= row < len(self):
+                raise InputError(f"row {row} of {len(self)} codes")
+        else:
+            return single(self.coder.check_codes(np.asarray(key)[np.newaxis]))
+        return single(self.codes[row : row + 1])
+
+    def _unknown(self, word: str) -> NDArray[np.uint8]:
+        if self.subwords is not None and self.subwords.rows(word):
+            return self.encode(self.subwords.vector(word))
+        raise UnknownWordError(word, self.words.suggest(word))
+
+    def encode(self, vectors: Any, *, device: str = "cpu") -> NDArray[np.uint8]:
+        """Codes of new vectors: (width,) for one vector, (n, width) for several.
+
+        `device` may be a GPU such as "cuda" (the extra `gpu`); the codes are the same.
+        """
+        if not getattr(vectors, "is_cuda", False):  # what is on a GPU is encoded there
+            vectors = to_numpy(vectors)
+        if vectors.ndim == 1:
+            return single(self.coder.encode(vectors[np.newaxis], device=device))
+        return self.coder.encode(vectors, device=device)
+
+    def decode(self, keys: Key | Sequence[Key] | slice | None = None) -> NDArray[np.float32]:
+        """Floats rebuilt from codes.
+
+        Args:
+            keys: An id, row or code gives shape (dims,); several, or codes of shape (n, width),
+                give (n, dims); None decodes everything.
+        """
+        if keys is None:
+            return self.coder.inverse_transform(self.codes)
+        if isinstance(keys, np.ndarray) and keys.ndim == 2:
+            return self.coder.inverse_transform(keys)
+        codes = self[keys]
+        if codes.ndim == 1:
+            return single(self.coder.inverse_transform(codes[np.newaxis]))
+        return self.coder.inverse_transform(codes)
+
+
+def _as_ids(ids: Any, n: int) -> Ids:
+    """Ids of n rows, as an index of them.
+
+    Raises:
+        InputError: They are not strings or whole numbers, not n, or one appears twice.
+    """
+    if ids is None:
+        return RowNumbers(n)
+    if isinstance(ids, str):
+        raise InputError(f"ids is {shortened(ids)}, expected one id for each row")
+    known = isinstance(ids, Vocabulary | RowNumbers)
+    index: Ids = ids if known else Vocabulary.from_words(as_words(ids))
+    if len(index) != n:
+        raise InputError(f"{len(index)} ids for {n} codes")
+    return index
+
+
+def single(rows: NDArray[Scalar]) -> NDArray[Scalar]:
+    """The single row of a matrix."""
+    return rows.reshape(rows.shape[1])

@@ -1,0 +1,181 @@
+"""Search by codes, ids or float vectors."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+from reprlib import repr as shortened
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.arrays import as_float32, to_numpy
+from embits.binary_vectors.codes import Codes, single
+from embits.errors import InputError
+from embits.search import (
+    DeviceIndex,
+    DistanceResult,
+    ScoreResult,
+    SearchResult,
+    asymmetric_top_k,
+    top_k,
+)
+from embits.search.rescoring import rescore_bits, rescore_floats, shortlist_size
+
+METRICS = ("hamming", "asymmetric", "decoded")
+
+
+class SearchableCodes(Codes):
+    """Codes with exact search over them."""
+
+    @cached_property
+    def _on_device(self) -> dict[str, DeviceIndex]:
+        """The copies of the codes on GPUs, by device."""
+        return {}
+
+    def search(
+        self,
+        queries: Any,
+        k: int = 10,
+        *,
+        metric: Literal["hamming", "asymmetric", "decoded"] = "hamming",
+        oversample: float | None = None,
+        floats: NDArray[Any] | str | os.PathLike[str] | None = None,
+        threads: int | None = None,
+        device: str = "cpu",
+    ) -> SearchResult:
+        """The k nearest rows of each query.
+
+        Args:
+            queries: Floats of shape (dims,) or (q, dims), which are encoded first; packed codes
+                (uint8) of shape (width,) or (q, width); or an id, or several, of rows whose codes
+                are searched for.
+            k: How many; more than there are gives all.
+            metric: "hamming" counts the bits that differ. "asymmetric" weighs the bits by a float
+                query and finds more true neighbors. "decoded" weighs them by the vector rebuilt
+                from the query's code, so queries may be codes or ids. The scores of the last two
+                estimate the cosine.
+            oversample: Find this many times k rows by the cheaper score, and order those by the
+                finer one: by `floats` if they are given (4 by default), else by the score of
+                "asymmetric" or "decoded" after a search by Hamming distance.
+            floats: The original vectors, row by row, or the path of their `.npy` (mapped): the
+                shortlist is ordered by their cosine to the query, and no other row is read.
+            threads: None uses every core.
+            device: A GPU such as "cuda" (the extra `gpu`) searches by Hamming distance there and
+                gives the same rows; the first search copies the codes to it, where they stay.
+
+        Returns:
+            A named pair of arrays of shape (q, k), or (k,) for a single query, best first, ties in
+            row order. It unpacks as `values, rows`. `rows` are row numbers; the field of the values
+            says what they are: `distances` (int32, the smallest is the best), `scores` for
+            "asymmetric" and "decoded" or `cosines` for `floats` (float32, the largest is the best).
+
+        Raises:
+            InputError: Shapes or types do not fit, or the search needs float queries.
+            UnknownWordError: There is no such id.
+            ReadError: The `.npy` of `floats` is damaged.
+
+        Example:
+            >>> import numpy as np, embits
+            >>> X = np.random.default_rng(0).normal(size=(100, 16))
+            >>> bits = embits.binarize(X, n_bits=64, method="lsh")
+            >>> cosines, rows = bits.search(X[7], k=3, oversample=10, floats=X)
+            >>> int(rows[0]), round(float(cosines[0]), 3)
+            (7, 1.0)
+        """
+        queries = self._queries(queries)
+        check_metric(metric, METRICS)
+        if floats is None and (metric == "hamming") and oversample is not None:
+            raise InputError("oversample needs a finer score: metric='asymmetric', or floats")
+        if floats is not None:
+            oversample = 4 if oversample is None else oversample
+            size = shortlist_size(k, oversample, len(self))
+            _, shortlist = self.search(
+                _floats(queries), size, metric=metric, threads=threads, device=device
+            )
+            return rescore_floats(self._originals(floats), queries, shortlist, k)
+        if metric == "hamming":
+            codes = queries if queries.dtype == np.uint8 else self.encode(queries)
+            return self._top_k(codes, k, threads, device)
+        if metric == "decoded":
+            queries = self.decode(queries if queries.dtype == np.uint8 else self.encode(queries))
+        if oversample is None:
+            if device != "cpu":
+                raise InputError(f"metric={metric!r} on a GPU needs a shortlist: give oversample")
+            return self._score(_floats(queries), k, threads)
+        size = shortlist_size(k, oversample, len(self))
+        _, shortlist = self._top_k(self.encode(_floats(queries)), size, threads, device)
+        weights, offsets = self._query_weights(queries)
+        scores, rows = rescore_bits(self.codes, weights, shortlist, k)
+        return ScoreResult(scores + offsets, rows)
+
+    def _score(self, queries: NDArray[Any], k: int, threads: int | None) -> ScoreResult:
+        """The k rows with the highest score for each float query."""
+        weights, offsets = self._query_weights(queries)
+        scores, rows = asymmetric_top_k(self.codes, weights, k, threads)
+        return ScoreResult(scores + offsets, rows)
+
+    def _queries(self, queries: Any) -> NDArray[Any]:
+        """Queries as an array: of floats or packed codes as they are, of ids their codes."""
+        if isinstance(queries, str):
+            return self[queries]
+        array = to_numpy(queries)
+        if array.ndim == 0:
+            raise InputError(
+                f"the query is {shortened(queries)}, expected a float vector, a packed code or an "
+                "id; bits[row] is the code of a row"
+            )
+        if array.dtype.kind in "UT" or (array.dtype.kind == "O" and _are_strings(array)):
+            return self[array.ravel().tolist()]
+        return array
+
+    def _top_k(
+        self, codes: NDArray[np.uint8], k: int, threads: int | None, device: str
+    ) -> DistanceResult:
+        if device == "cpu":
+            return top_k(self.codes, codes, k, threads)
+        if device not in self._on_device:
+            self._on_device[device] = DeviceIndex(self.codes, device)
+        return self._on_device[device].top_k(codes, k)
+
+    def _query_weights(
+        self, queries: NDArray[Any]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Weights of the bits, and what is added to the scores, for one query or several."""
+        vectors = as_float32(self.coder.check_vectors(np.atleast_2d(queries)))
+        weights, offsets = self.coder.query_weights(vectors)
+        return (single(weights), offsets) if queries.ndim == 1 else (weights, offsets[:, None])
+
+    def _originals(self, floats: NDArray[Any] | str | os.PathLike[str]) -> NDArray[Any]:
+        if isinstance(floats, str | os.PathLike):
+            # Imported here: a search without floats needs no readers.
+            from embits.readers.numpy_arrays import map_npy
+            from embits.readers.source import Source
+
+            array = map_npy(Source(Path(floats)))
+        else:
+            array = to_numpy(floats)
+        if array.shape != (len(self), self.dims):
+            raise InputError(
+                f"floats of shape {array.shape}, expected the originals: {len(self), self.dims}"
+            )
+        return array
+
+
+def check_metric(metric: str, known: tuple[str, ...]) -> None:
+    """Raise InputError for a metric that is not known."""
+    if metric not in known:
+        expected = f"{', '.join(map(repr, known[:-1]))} or {known[-1]!r}"
+        raise InputError(f"metric is {metric!r}, expected {expected}")
+
+
+def _floats(queries: NDArray[Any]) -> NDArray[Any]:
+    if queries.dtype == np.uint8:
+        raise InputError("the queries are codes or ids; this search needs the float vectors")
+    return queries
+
+
+def _are_strings(array: NDArray[Any]) -> bool:
+    return array.size > 0 and all(isinstance(each, str) for each in array.flat)

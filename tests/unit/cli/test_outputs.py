@@ -1,0 +1,199 @@
+"""Output files: inputs and files of others are not overwritten, and a suffix means its format."""
+
+import base64
+import json
+import shutil
+import subprocess
+import xml.etree.ElementTree as ElementTree
+import zlib
+
+import numpy as np
+import pytest
+
+import embits
+from embits.evaluation.report.image_files import FORMATS
+from tests.support.program import run
+
+FAST = ["--method", "lsh", "--bits", "32"]
+
+
+@pytest.fixture
+def folder(tmp_path, vectors, bits):
+    embits.write_vectors(tmp_path / "v.npy", vectors)
+    bits.save(tmp_path / "b.safetensors")
+    (tmp_path / "notes.md").write_text("my notes")
+    shutil.copy(tmp_path / "v.words", tmp_path / "w.txt")
+    return tmp_path
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["binarize", "v.npy", "-o", "v.npy", *FAST],
+        ["binarize", "v.npy", "-o", "w.txt", "--words", "w.txt", *FAST],
+        ["encode", "b.safetensors", "v.npy", "-o", "v.npy"],
+        ["encode", "b.safetensors", "v.npy", "-o", "b.safetensors"],
+        ["encode", "b.safetensors", "v.npy", "-o", "link"],
+        ["decode", "b.safetensors", "-o", "b.safetensors"],
+        ["export", "b.safetensors", "--to", "npy", "-o", "b.safetensors"],
+        ["picture", "b.safetensors", "word1", "-o", "link.png"],
+    ],
+)
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_an_input_is_never_overwritten(folder, command, force):
+    (folder / "link").symlink_to(folder / "v.npy")
+    (folder / "link.png").hardlink_to(folder / "b.safetensors")
+    before = contents(folder)
+    done = run(*command, *force, cwd=folder)
+    assert done.returncode == 1
+    assert "is an input of this job" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert contents(folder) == before
+
+
+FOREIGN = [
+    (["binarize", "v.npy", "-o", "notes.md", *FAST], "notes.md"),
+    (["encode", "b.safetensors", "v.npy", "-o", "notes.md"], "notes.md"),
+    (["decode", "b.safetensors", "-o", "notes.vec"], "notes.vec"),
+    (["decode", "b.safetensors", "-o", "new.npy"], "new.words"),
+    (["export", "b.safetensors", "--to", "npy", "-o", "notes.npy"], "notes.npy"),
+    (["export", "b.safetensors", "--to", "npy", "-o", "new.npy"], "new.words"),
+    (["export", "b.safetensors", "--to", "paper", "-o", "notes.md"], "notes.md"),
+    (["picture", "b.safetensors", "word1", "-o", "notes.png"], "notes.png"),
+]
+
+
+@pytest.mark.parametrize(("command", "target"), FOREIGN)
+def test_a_file_that_embits_did_not_write_is_replaced_only_with_force(folder, command, target):
+    (folder / target).write_text("my own work")
+    before = contents(folder)
+    done = run(*command, cwd=folder)
+    assert done.returncode == 1
+    assert f"{target} exists, and embits did not write it" in done.stderr
+    assert "--force" in done.stderr
+    assert contents(folder) == before
+    done = run(*command, "--force", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert (folder / target).read_bytes() != before[target]
+
+
+def test_a_file_that_embits_wrote_is_replaced(folder):
+    for command in (["binarize", "v.npy", *FAST], ["encode", "b.safetensors", "v.npy"]):
+        done = run(*command, "-o", "x.safetensors", cwd=folder)
+        assert done.returncode == 0, done.stderr
+    assert embits.load(folder / "x.safetensors").n_bits == 100
+
+
+def test_a_picture_has_the_format_of_its_suffix(folder):
+    starts = {".png": b"\x89PNG\r\n", ".svg": b"<svg ", ".pdf": b"%PDF-1."}
+    assert set(starts) == set(FORMATS)
+    for suffix, start in starts.items():
+        done = run("picture", "b.safetensors", "word1", "-o", f"q{suffix.upper()}", cwd=folder)
+        assert done.returncode == 0, done.stderr
+        assert (folder / f"q{suffix.upper()}").read_bytes().startswith(start)
+    for name in ("q.jpg", "q"):
+        done = run("picture", "b.safetensors", "word1", "-o", name, cwd=folder)
+        assert done.returncode == 1
+        assert ".png, .svg, .pdf" in done.stderr
+        assert not (folder / name).exists()
+
+
+def test_pictures_hold_the_same_pixels_in_every_format():
+    pixels = np.random.default_rng(0).integers(0, 3, (11, 7), dtype=np.uint8)
+    palette = ((255, 255, 255), (205, 28, 28), (70, 70, 70))
+    made = {suffix: make(pixels, palette) for suffix, make in FORMATS.items()}
+    image = ElementTree.fromstring(made[".svg"])[0]
+    assert (image.get("width"), image.get("height")) == ("7", "11")
+    head, _, data = image.get("href").partition(",")
+    assert head == "data:image/png;base64"
+    assert base64.b64decode(data) == made[".png"]
+    stream = made[".pdf"].split(b"/FlateDecode")[1].split(b"stream\n")[1].split(b"\nendstream")[0]
+    assert zlib.decompress(stream) == pixels.tobytes()
+
+
+def test_the_pdf_is_well_formed(tmp_path):
+    pixels = np.zeros((4, 9), dtype=np.uint8)
+    pdf = FORMATS[".pdf"](pixels, ((255, 255, 255), (0, 0, 0)))
+    place = int(pdf.split(b"startxref\n")[1].split()[0])
+    assert pdf[place:].startswith(b"xref\n0 6\n")
+    entries = pdf[place:].splitlines()[3:8]
+    for number, entry in enumerate(entries, 1):
+        assert pdf[int(entry.split()[0]) :].startswith(b"%d 0 obj" % number)
+        assert len(entry) == 19  # and a line end: 20 bytes, as the format demands
+    if shutil.which("pdfinfo"):
+        (tmp_path / "x.pdf").write_bytes(pdf)
+        done = subprocess.run(["pdfinfo", tmp_path / "x.pdf"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert "9 x 4 pts" in done.stdout
+
+
+# -- evaluate --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tasks", ["neighbors", "reconstruction", "neighbors,similarity"])
+def test_tasks_that_need_the_floats_ask_for_them(folder, tasks):
+    done = run("evaluate", "b.safetensors", "--tasks", tasks, "--data", ".", cwd=folder)
+    assert done.returncode == 2
+    assert "give --raw FILE" in done.stderr
+
+
+def test_an_empty_result_is_an_error(folder):
+    (folder / "similarity").mkdir()
+    done = run("evaluate", "b.safetensors", "--tasks", "similarity", "--data", ".", cwd=folder)
+    assert done.returncode == 1
+    assert done.stderr.startswith("embits: error: nothing could be scored: MEN is left out")
+    (folder / "similarity/MEN.txt").write_text("no such 1\nwords here 2\n")
+    command = ["evaluate", "b.safetensors", "--tasks", "similarity", "--data", ".", "--json"]
+    assert run(*command, cwd=folder).returncode == 1
+    (folder / "similarity/MEN.txt").write_text("word1 word2 1\nword3 word4 2\n")
+    done = run(*command, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)[0]["similarity"]["MEN"]["pairs"] == 2
+
+
+@pytest.mark.parametrize("name", ["report.md", "results.json", "figures"])
+def test_a_report_does_not_replace_the_files_of_others(folder, name):
+    (folder / "mine").mkdir()
+    if name == "figures":
+        (folder / "mine" / name).mkdir()
+    else:
+        (folder / "mine" / name).write_text('{"settings": 1}')
+    for command in (
+        ["compare", "v.npy", "--methods", "lsh", "--bits", "32"],
+        ["evaluate", "b.safetensors", "--raw", "v.npy"],
+    ):
+        done = run(*command, "--tasks", "neighbors", "--report", "mine", cwd=folder)
+        assert done.returncode == 1
+        assert f"{name} exists, and embits did not write it" in done.stderr
+    assert [path.name for path in (folder / "mine").iterdir()] == [name]
+
+
+def test_a_report_replaces_a_report(folder):
+    command = ["evaluate", "b.safetensors", "--raw", "v.npy", "--tasks", "neighbors"]
+    for _ in range(2):
+        done = run(*command, "--report", "report", cwd=folder)
+        assert done.returncode == 0, done.stderr
+    assert (folder / "report/report.html").exists()
+
+
+# -- info ------------------------------------------------------------------------------------------
+
+
+def test_info_shows_how_many_bytes_each_part_takes(folder, bits):
+    facts = json.loads(run("info", "b.safetensors", "--json", cwd=folder).stdout)
+    parts = facts["parts"]
+    assert list(parts) == ["codes", "words", "order", "coder", "subwords", "header"]
+    assert sum(parts.values()) == facts["bytes"]
+    assert (parts["codes"], parts["subwords"]) == (bits.codes.nbytes, 0)
+    assert parts["order"] == 4 * len(bits)
+    assert parts["words"] > len("".join(bits.words))
+    lines = run("info", "b.safetensors", cwd=folder).stdout.splitlines()
+    shown = [line.split() for line in lines if line.startswith("  ") and "%" in line]
+    assert [name for name, *_ in shown] == ["codes", "words", "order", "coder", "header"]
+    assert [int(size.replace(",", "")) for _, size, *_ in shown] == [
+        size for size in parts.values() if size
+    ]

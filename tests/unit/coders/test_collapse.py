@@ -1,0 +1,47 @@
+"""Codes that tell few vectors apart are warned of."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import embits
+from embits.coders import METHODS
+
+RNG = np.random.default_rng(0)
+GOOD = RNG.normal(0, 0.4, (500, 24))
+FAR = (100 + RNG.normal(size=(500, 24))).astype("f4")  # much farther from zero than from each other
+
+
+def warned(coder, X):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        coder.fit(X)
+    return [str(w.message) for w in found if w.category is embits.TrainingWarning]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_good_fit_gives_no_warning(method):
+    assert not warned(METHODS[method](), GOOD)
+
+
+@pytest.mark.parametrize(
+    "coder",
+    [embits.SignBits(), embits.RandomHyperplanes(64), embits.PaperAutoencoder(64, epochs=1)],
+)
+def test_constant_bits_are_warned_of_once(coder):
+    (message,) = warned(coder, FAR)
+    assert "bits are the same for all of 500 rows" in message
+    assert coder.method in message
+    assert "\n" not in message
+
+
+def test_codes_that_most_rows_share_are_warned_of():
+    line = np.linspace(-1, 1, 1000)[:, None]  # a line through zero has two sides, for any plane
+    (message,) = warned(embits.RandomHyperplanes(128), line * RNG.normal(size=(1, 16)))
+    assert "1,000 different rows have only 2 different codes" in message
+
+
+def test_few_rows_give_no_warning():
+    assert not warned(embits.SignBits(), FAR[:50])
+    assert not warned(embits.SignBits(), np.repeat(FAR[:2], 100, axis=0))
