@@ -147,7 +147,7 @@ def binarize_to_file(
     source, path = _input(vectors, limit, words, on_bad, repeats), Path(target)
     check_target(path, source.paths(), overwrite)
     steps = Steps(progress)
-    blocks = source.open_blocks(steps)
+    blocks = source.open_blocks(steps, coder)
     if blocks is None:
         floats = source.read(steps.start("reading"))
         binary = _binarize_in_memory(floats, coder, sample, steps.start("fitting"))
@@ -259,7 +259,7 @@ def _binarize_file(
 
     source = _input(vectors)
     steps = Steps(lambda step, *done: progress(*done) if progress and step == "fitting" else None)
-    blocks = source.open_blocks(steps)
+    blocks = source.open_blocks(steps, coder)
     if blocks is None:
         return _binarize_in_memory(source.read(), coder, sample, progress)
     with tempfile.TemporaryDirectory(prefix="embits-") as folder:
