@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,6 +23,9 @@ from embits.cli.suggestions import params_of_method
 from embits.coders import DEFAULT_METHOD, METHODS, coder_class, new_coder
 from embits.coders.checks import MAX_BITS
 from embits.jobs import binarize_to_file
+
+if TYPE_CHECKING:
+    from embits.readers.source import Repeats
 
 
 @click.command()
@@ -57,6 +60,7 @@ def command(
     limit: int | None,
     words_file: Path | None,
     skip_bad: bool,
+    repeats: Repeats | None,
     sample: int | None,
     subwords: bool,
     as_json: bool,
@@ -102,6 +106,7 @@ def command(
             limit=limit,
             words=words_file,
             on_bad="skip" if skip_bad else "raise",
+            repeats=repeats,
             sample=sample,
             subwords=subwords,
             overwrite=force,

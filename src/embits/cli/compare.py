@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -30,6 +30,9 @@ from embits.evaluation.spaces import BitSpace, FloatSpace
 from embits.evaluation.tasks.moved_pairs import MovedPair, moved_pairs
 
 PICTURED = ("queen", "automobile", "jupiter", "man")  # the paper's words
+
+if TYPE_CHECKING:
+    from embits.readers.source import Repeats
 
 
 def _methods(_: click.Context, __: click.Parameter, value: str | None) -> list[str]:
@@ -66,6 +69,7 @@ def command(
     limit: int | None,
     words_file: Path | None,
     skip_bad: bool,
+    repeats: Repeats | None,
     as_json: bool,
 ) -> None:
     """Train and score several methods and widths on VECTORS.
@@ -81,7 +85,7 @@ def command(
     start = time.perf_counter()
     check_report_folder(report)
     folder = data_folder(data, tasks)
-    floats = read(vectors, limit, words_file, skip_bad, quiet=as_json)
+    floats = read(vectors, limit, words_file, skip_bad, repeats, quiet=as_json)
     with status_line(quiet=as_json) as status:
 
         def say(text: str) -> None:
