@@ -60,7 +60,7 @@ def test_similarity_analogy_info_and_verify_json(folder):
     got = answer("analogy", file, "word1", "word2", "word3", "-k", 2)
     assert (got["a"], got["b"], got["c"]) == ("word1", "word2", "word3")
     assert [a["word"] for a in got["answers"]] == [
-        w for w, _ in bits.most_similar(["word2", "word3"], ["word1"], topn=2)
+        w for w, _ in bits.most_similar(["word2", "word3"], ["word1"], 2, metric="decoded")
     ]
     info = answer("info", file)
     size = file.stat().st_size
@@ -127,7 +127,7 @@ def test_decode_of_some_words(folder):
         (
             ["export", "{f}/b.safetensors", "--to", "npy", "-o", "{f}/o.npy", "--option", "a=1"],
             1,
-            "'npy' takes no options, not a",
+            "'npy' takes overwrite, not a",
         ),
         (["export", "{f}/b.safetensors", "--to", "tape", "-o", "{f}/o"], 2, "'tape'"),
         (["binarize", "{f}/absent", "-o", "{f}/x"], 1, "absent"),
