@@ -96,7 +96,7 @@ def command(
         return
     check_writable(output)
     start = time.perf_counter()
-    title = f"binarize {vectors} to {output}: {method}, {bits or 256} bits"
+    title = f"binarize {vectors} to {output}: {method}" + (f", {bits} bits" if bits else "")
     with steps_progress(title, quiet=as_json) as progress:
         binary = binarize_to_file(
             vectors,
@@ -119,13 +119,15 @@ def command(
     if as_json:
         print_json(facts)
         return
-    click.echo(
-        f"{facts['words']:,} {row_noun(binary)} × {facts['bits']} bits in {output}: "
-        f"{megabytes(facts['bytes'])} instead of {megabytes(facts['float_bytes'])}, "
-        f"{_change(facts['ratio'])} ({time.perf_counter() - start:.1f} s)"
-    )
+    rows = f"{facts['words']:,} {row_noun(binary)} × {facts['bits']} bits"
+    click.echo(f"{rows} in {output}: {_sizes(facts)} ({time.perf_counter() - start:.1f} s)")
     if sample is not None and sample < len(binary):
         click.echo(f"trained on {sample:,} random rows")
+
+
+def _sizes(facts: dict[str, Any]) -> str:
+    sizes = f"{megabytes(facts['bytes'])} instead of {megabytes(facts['float_bytes'])}"
+    return f"{sizes}, {_change(facts['ratio'])}"
 
 
 def _change(ratio: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,15 +101,16 @@ def command(
             click.echo("embits: interrupted; run the same command again to resume", err=True)
             sys.exit(130)
         pictures, moved = _examples(comparison)
+    options: dict[str, Sequence[object]] = {
+        "bits": bits, "methods": methods, "tasks": tasks, "seed": [seed],
+    }  # fmt: skip
+    options |= {"limit": [limit]} if limit else {}
     settings = {
         "vectors": vectors.name,
         "words": f"{len(floats):,}",
         "dimensions": floats.dims,
         "seed": seed,
-        "command": f"embits compare {vectors.name} --bits {','.join(map(str, bits))} "
-        f"--methods {','.join(methods)} --tasks {','.join(tasks)} --seed {seed} "
-        + (f"--limit {limit} " if limit else "")
-        + "--report DIR",
+        "command": _command_line(vectors, options),
     }
     notes = comparison.evaluator.notes
     shown = [note.replace(f"{folder.path}{os.sep}", "") if folder else note for note in notes]
@@ -120,6 +122,12 @@ def command(
         return
     _summary(entries)
     click.echo(f"\n{report / 'report.html'} ({time.perf_counter() - start:.0f} s)")
+
+
+def _command_line(vectors: Path, options: Mapping[str, Sequence[object]]) -> str:
+    """The command that makes the report again, without local folders."""
+    given = (f"--{name} {','.join(map(str, values))}" for name, values in options.items())
+    return f"embits compare {vectors.name} {' '.join(given)} --report DIR"
 
 
 def _summary(entries: list[dict[str, Any]]) -> None:
