@@ -22,7 +22,7 @@ from embits.vectors import WordVectors
 
 if TYPE_CHECKING:
     from embits.readers.gensim_models import KeyedVectors
-    from embits.readers.source import OnBad, Words
+    from embits.readers.source import OnBad, Repeats, Words
     from embits.streaming.input import Input, StepProgress
 
 # Readers and streaming are imported inside functions: a program that only searches needs neither.
@@ -90,6 +90,7 @@ def binarize_to_file(
     limit: int | None = None,
     words: Words | None = None,
     on_bad: OnBad = "raise",
+    repeats: Repeats | None = None,
     sample: int | None = None,
     subwords: bool = True,
     overwrite: bool = False,
@@ -100,8 +101,8 @@ def binarize_to_file(
 
     The result is that of `binarize(read_vectors(vectors)).save(target)`, byte for byte. A file
     over 64 MiB is read in blocks, several times, and progress is kept in a folder `.NAME.partial`
-    beside the target: after an interrupt or a kill, the same call resumes. JSON, `.npz` and
-    fastText's `.bin` are read whole.
+    beside the target: after an interrupt or a kill, the same call resumes. `.npz` and
+    fastText `.bin` are read whole.
 
     Args:
         vectors: The file to read.
@@ -111,6 +112,8 @@ def binarize_to_file(
         limit: Read only this many rows from the start.
         words: The words of a file that holds only a matrix: a sequence, or the path of a file.
         on_bad: "raise" refuses a file with a bad row; "skip" leaves bad rows out and warns.
+        repeats: "first" keeps the first row of a word that repeats, "refuse" refuses the file; None
+            refuses it only if the words are not in the file itself.
         sample: As for `binarize`.
         subwords: Keep fastText's subwords.
         overwrite: Replace a target that embits did not write as well; never an input.
@@ -141,10 +144,10 @@ def binarize_to_file(
     from embits.streaming.steps import checkpoint_beside, fit_once, write_file
 
     coder = new_coder(method, n_bits, params)
-    source, path = _input(vectors, limit, words, on_bad), Path(target)
+    source, path = _input(vectors, limit, words, on_bad, repeats), Path(target)
     check_target(path, source.paths(), overwrite)
     steps = Steps(progress)
-    blocks = source.open_blocks(steps)
+    blocks = source.open_blocks(steps, coder)
     if blocks is None:
         floats = source.read(steps.start("reading"))
         binary = _binarize_in_memory(floats, coder, sample, steps.start("fitting"))
@@ -168,6 +171,7 @@ def encode_to_file(
     limit: int | None = None,
     words: Words | None = None,
     on_bad: OnBad = "raise",
+    repeats: Repeats | None = None,
     overwrite: bool = False,
     progress: StepProgress | None = None,
 ) -> BinaryVectors:
@@ -180,6 +184,8 @@ def encode_to_file(
         limit: Read the first rows only, this many.
         words: The words of a file that holds only a matrix: a sequence, or the path of a file.
         on_bad: "raise" refuses a file with a bad row; "skip" leaves bad rows out and warns.
+        repeats: "first" keeps the first row of a word that repeats, "refuse" refuses the file; None
+            refuses it only if the words are not in the file itself.
         overwrite: Replace a target that embits did not write as well; never an input.
         progress: Called as progress(step, done, total).
 
@@ -196,7 +202,7 @@ def encode_to_file(
     from embits.streaming.passes import scan_words
     from embits.streaming.steps import checkpoint_beside, write_file
 
-    source, path = _input(vectors, limit, words, on_bad), Path(target)
+    source, path = _input(vectors, limit, words, on_bad, repeats), Path(target)
     fitted, name, read = _fitted(coder)
     check_target(path, [*source.paths(), *read], overwrite)
     steps = Steps(progress)
@@ -253,7 +259,7 @@ def _binarize_file(
 
     source = _input(vectors)
     steps = Steps(lambda step, *done: progress(*done) if progress and step == "fitting" else None)
-    blocks = source.open_blocks(steps)
+    blocks = source.open_blocks(steps, coder)
     if blocks is None:
         return _binarize_in_memory(source.read(), coder, sample, progress)
     with tempfile.TemporaryDirectory(prefix="embits-") as folder:
@@ -273,11 +279,12 @@ def _input(
     limit: int | None = None,
     words: Words | None = None,
     on_bad: OnBad = "raise",
+    repeats: Repeats | None = None,
 ) -> Input:
     from embits.readers import located
     from embits.streaming.input import Input
 
-    return Input(located(vectors), limit, words, on_bad)
+    return Input(located(vectors), limit, words, on_bad, repeats)
 
 
 def _word_vectors(vectors: Any) -> WordVectors:

@@ -40,6 +40,8 @@ class Coder(Estimator, Pretrained, ABC):
             numbers; array `W` is the attribute `W_`.
         state_defaults: Learned arrays that files of earlier versions lack, and the number that
             fills them; an array of this number alone is not stored.
+        shuffles_rows: The fit reads all rows several times, in random order: it is much faster
+            with the rows in memory.
         n_features_in_: Dimensions of the vectors it was fitted on.
         n_bits_: Bits of its codes.
         feature_names_in_: Column names of the data frame it was fitted on, if it was one.
@@ -48,6 +50,7 @@ class Coder(Estimator, Pretrained, ABC):
     method: ClassVar[str]
     state_shapes: ClassVar[Shapes]
     state_defaults: ClassVar[Mapping[str, float]] = MappingProxyType({})
+    shuffles_rows: ClassVar[bool] = False
     n_bits_: int
     _unread: Mapping[str, NDArray[Any]] = MappingProxyType({})  # arrays of a file, by attribute
 
