@@ -18,12 +18,13 @@ from embits.coders import DEFAULT_METHOD, Coder, draw_rows, new_coder
 from embits.errors import InputError
 from embits.file.contents import read_coder
 from embits.file.overwrite import check_target
-from embits.vectors import WordVectors
+from embits.vectors import WordVectors, as_words
 
 if TYPE_CHECKING:
     from embits.readers.gensim_models import KeyedVectors
     from embits.readers.source import OnBad, Words
-    from embits.streaming.input import Input, StepProgress
+    from embits.streaming.input import Input
+    from embits.streaming.steps import StepProgress
 
 # Readers and streaming are imported inside functions: a program that only searches needs neither.
 
@@ -77,6 +78,8 @@ def binarize(
         return _binarize_file(vectors, coder, sample, progress)
     vectors = _word_vectors(vectors)
     if ids is not None:
+        if len(ids := as_words(ids)) != len(vectors):
+            raise InputError(f"{len(ids)} ids for {len(vectors)} rows of vectors")
         vectors = replace(vectors, words=ids)
     return _binarize_in_memory(vectors, coder, sample, progress)
 
@@ -136,14 +139,12 @@ def binarize_to_file(
         (500, 64)
         >>> folder.cleanup()
     """
-    from embits.streaming.input import Steps
     from embits.streaming.passes import scan_words
-    from embits.streaming.steps import checkpoint_beside, fit_once, write_file
+    from embits.streaming.steps import Steps, checkpoint_beside, fit_once, write_file
 
     coder = new_coder(method, n_bits, params)
-    source, path = _input(vectors, limit, words, on_bad), Path(target)
+    source, path, steps = _input(vectors, limit, words, on_bad), Path(target), Steps(progress)
     check_target(path, source.paths(), overwrite)
-    steps = Steps(progress)
     blocks = source.open_blocks(steps)
     if blocks is None:
         floats = source.read(steps.start("reading"))
@@ -188,14 +189,12 @@ def encode_to_file(
         OSError: The file could not be written; progress is kept.
     """
     from embits.streaming.identity import coder_identity
-    from embits.streaming.input import Steps
     from embits.streaming.passes import scan_words
-    from embits.streaming.steps import checkpoint_beside, write_file
+    from embits.streaming.steps import Steps, checkpoint_beside, write_file
 
-    source, path = _input(vectors, limit, words, on_bad), Path(target)
+    source, path, steps = _input(vectors, limit, words, on_bad), Path(target), Steps(progress)
     fitted, name, read = _fitted(coder)
     check_target(path, [*source.paths(), *read], overwrite)
-    steps = Steps(progress)
     blocks = source.open_blocks(steps)
     if blocks is None:
         floats = source.read(steps.start("reading"))
@@ -243,9 +242,8 @@ def _binarize_file(
 ) -> BinaryVectors:
     """A file: read whole if it is small, in blocks otherwise, with the codes alone in memory."""
     from embits.streaming.checkpoint import Checkpoint
-    from embits.streaming.input import Steps
     from embits.streaming.passes import encode_file, read_vocabulary, scan_words
-    from embits.streaming.steps import fit
+    from embits.streaming.steps import Steps, fit
 
     source = _input(vectors)
     steps = Steps(lambda step, *done: progress(*done) if progress and step == "fitting" else None)
@@ -273,6 +271,8 @@ def _input(
     from embits.readers import located
     from embits.streaming.input import Input
 
+    if not isinstance(vectors, str | os.PathLike):
+        raise InputError(f"vectors is {type(vectors).__name__}, expected the path of a file")
     return Input(located(vectors), limit, words, on_bad)
 
 
@@ -293,8 +293,8 @@ def _word_vectors(vectors: Any) -> WordVectors:
 
 def _fitted(coder: Any) -> tuple[Coder, str, list[Path]]:
     """A fitted coder, its name in messages, and the file it was read from."""
-    if isinstance(coder, Coder):
-        return coder, "the coder", []
-    if isinstance(coder, BinaryVectors):
-        return coder.coder, "the coder", []
+    if isinstance(coder, Coder | BinaryVectors):
+        fitted = coder if isinstance(coder, Coder) else coder.coder
+        fitted.check_fitted()
+        return fitted, "the coder", []
     return read_coder(Path(coder)), f"the coder in {coder}", [Path(coder)]

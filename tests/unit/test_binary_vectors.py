@@ -339,3 +339,43 @@ def test_a_file_that_is_mostly_subwords_says_so(documents, tmp_path):
     bits = embits.BinaryVectors(None, coder.encode(X), coder, subwords)
     with pytest.warns(embits.SizeWarning, match="subwords take 75% of the file"):
         bits.save(tmp_path / "bits")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda bits, X: bits.most_similar("doc-1", topn="3"), "topn is '3'"),
+        (lambda bits, X: bits.most_similar(1.5), "the key is 1.5"),
+        (lambda bits, X: bits.similarity("doc-1", None), "the key is None"),
+        (lambda bits, X: bits.doesnt_match("doc-1"), "needs a list"),
+        (lambda bits, X: embits.BinaryVectors(None, bits.codes, "lsh"), "coder is 'lsh'"),
+        (lambda bits, X: embits.binarize(X, 8, "lsh", ids=["a"]), "1 ids for 6 rows"),
+        (lambda bits, X: embits.binarize({"a": [1.0], "b": [1.0, 2.0]}), "different lengths"),
+        (lambda bits, X: embits.ITQ(8).fit(embits.WordVectors(None, X)), "pass its `matrix`"),
+        (lambda bits, X: embits.binarize_to_file(X, "out"), "expected the path of a file"),
+        (lambda bits, X: embits.encode_to_file(embits.ITQ(8), "m.npy", "out"), "not fitted"),
+    ],
+)
+def test_wrong_uses_give_one_clear_line(documents, call, message):
+    X, coder = documents
+    bits = embits.BinaryVectors([f"doc-{i}" for i in range(6)], coder.encode(X), coder)
+    with pytest.raises(embits.EmbitsError, match=message) as refused:
+        call(bits, X)
+    assert "\n" not in str(refused.value)
+
+
+def test_codes_with_padding_bits_are_not_saved(documents, tmp_path):
+    X, _ = documents
+    coder = embits.RandomHyperplanes(n_bits=9).fit(X)
+    bits = embits.BinaryVectors(None, np.full((6, 2), 255, np.uint8), coder)
+    with pytest.raises(embits.InputError, match="bits set past the coder's 9 bits"):
+        bits.save(tmp_path / "bits")
+
+
+def test_a_file_that_cannot_be_written_is_named(documents, tmp_path):
+    X, coder = documents
+    bits = embits.BinaryVectors(None, coder.encode(X), coder)
+    for target in (tmp_path, tmp_path / "no" / "bits"):
+        with pytest.raises(OSError, match=r"or directory|Is a directory") as refused:
+            bits.save(target)
+        assert str(refused.value).endswith(f"'{target}'")
