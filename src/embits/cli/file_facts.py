@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from embits.binary_vectors import BinaryVectors
-from embits.file.contents import to_contents
 from embits.words.vocabulary import RowNumbers
 
 
@@ -31,13 +30,8 @@ def describe(path: Path, bits: BinaryVectors) -> dict[str, Any]:
 
 def _parts(bits: BinaryVectors, size: int) -> dict[str, int]:
     """Bytes of each part of a file of `size` bytes; "header" is the rest."""
-    contents = to_contents(bits.words, bits.codes, bits.coder, bits.subwords)
-    sizes = dict.fromkeys(("codes", "words", "order", "coder", "subwords"), 0)
-    sizes["codes"] = bits.codes.nbytes
-    for name, tensor in contents.tensors.items():
-        part = {"word_ends": "words", "word_order": "order"}.get(name, name.split(".")[0])
-        sizes[part] += tensor.nbytes
-    return sizes | {"header": max(0, size - sum(sizes.values()))}
+    counts = bits.nbytes
+    return counts._asdict() | {"header": max(0, size - counts.total)}
 
 
 def row_noun(bits: BinaryVectors) -> str:
