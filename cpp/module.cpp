@@ -9,6 +9,9 @@
 #include "search/multi_index.h"
 #include "search/path.h"
 #include "readers/rows.h"
+#include "coders/least_squares.h"
+#include "coders/products.h"
+#include "coders/searched.h"
 #include "coders/paper.h"
 #include "coders/signs.h"
 #include "words/subwords.h"
@@ -181,6 +184,38 @@ static void bind_coders(nb::module_& m) {
         },
         "scores"_a.noconvert(), "errors"_a.noconvert(), "codes"_a.noconvert(),
         "doubtful"_a.noconvert());
+    using Matrix = nb::ndarray<const float, nb::ndim<2>, nb::device::cpu>;
+    m.def(
+        "product",
+        [](Matrix a, Matrix b, unsigned threads, Out2D<float> out) {
+            nb::gil_scoped_release release;
+            embits::product({a.data(), a.stride(0), a.stride(1)},
+                            {b.data(), b.stride(0), b.stride(1)}, a.shape(0), a.shape(1),
+                            b.shape(1), out.data(), threads);
+        },
+        "a"_a.noconvert(), "b"_a.noconvert(), "threads"_a, "out"_a.noconvert());
+    m.def(
+        "solve_positive",
+        [](Out2D<double> matrix, Out2D<double> sides) {
+            nb::gil_scoped_release release;
+            return embits::solve_positive(matrix.data(), sides.shape(0), sides.data(),
+                                          sides.shape(1));
+        },
+        "matrix"_a.noconvert(), "sides"_a.noconvert());
+    m.def(
+        "encode_searched",
+        [](Out2D<const float> vectors, Out2D<const int16_t> weights, Array<const int32_t> thresholds,
+           Out2D<const int16_t> gram, Array<const int32_t> centre, unsigned shift, int32_t offset,
+           int32_t length, float pull, unsigned sweeps, unsigned threads, Out2D<uint8_t> codes) {
+            const embits::SearchedWeights coder = {
+                vectors.shape(1), thresholds.shape(0), weights.data(), thresholds.data(),
+                gram.data(), centre.data(), shift, offset, length, pull, sweeps};
+            nb::gil_scoped_release release;
+            embits::encode_searched(coder, vectors.data(), vectors.shape(0), threads, codes.data());
+        },
+        "vectors"_a.noconvert(), "weights"_a.noconvert(), "thresholds"_a.noconvert(),
+        "gram"_a.noconvert(), "centre"_a.noconvert(), "shift"_a, "offset"_a, "length"_a, "pull"_a,
+        "sweeps"_a, "threads"_a, "codes"_a.noconvert());
     m.def(
         "train_paper",
         [](Out2D<const float> X, Array<const int64_t> order, Out2D<float> W, Array<float> c,

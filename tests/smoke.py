@@ -27,7 +27,7 @@ def main() -> None:
     assert importlib.metadata.version("embits") == embits.__version__
     for name in ("py.typed", "_core.pyi", "page/site/kernel.wasm", "cli/shells/embits.zsh"):
         assert importlib.resources.files("embits").joinpath(name).is_file(), name
-    assert len(embits.sample_vectors()) == 4000
+    assert len(embits.sample_vectors()) == 2000
     with tempfile.TemporaryDirectory() as folder:
         vectors = read_back(Path(folder))
         bits = embits.binarize(vectors, n_bits=100, steps=20, batch_size=64)

@@ -31,6 +31,6 @@ struct Floats {
 
 }  // namespace
 
-const PaperKernels kPaperAvx2 = kernels_of<Floats>("avx2");
+const PaperKernels kPaperAvx2 = kernels_of<Floats>();
 
 }  // namespace embits

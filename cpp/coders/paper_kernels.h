@@ -8,7 +8,7 @@ namespace embits {
 constexpr size_t kTileRows = 12;    // rows of a product are computed in multiples of it
 constexpr size_t kGroup = 16;       // bits, or rows of a batch, whose sums are looked up together
 constexpr size_t kBlockVectors = 3;  // vectors of a block of columns, at most
-constexpr size_t kMaxLanes = 16;    // floats of the longest vector
+constexpr size_t kMaxLanes = 8;     // floats of the longest vector
 
 // A = rows of `a_row` floats, read down or across; B and C have rows of `b_row` and `c_row` floats.
 struct Product {
@@ -43,7 +43,6 @@ struct Update {
 };
 
 struct PaperKernels {
-    const char* name;
     size_t lanes;
     void (*multiply)(const Product&);  // C = A B
     // masks[i] of 16 scores: a bit is 1 where its score is 0 or more.
@@ -52,6 +51,6 @@ struct PaperKernels {
     void (*update)(const Update&);
 };
 
-extern const PaperKernels kPaperPortable, kPaperAvx2, kPaperAvx512;
+extern const PaperKernels kPaperPortable, kPaperAvx2;
 
 }  // namespace embits

@@ -166,8 +166,8 @@ void update(const Update& u) {
 }
 
 template <class V>
-constexpr PaperKernels kernels_of(const char* name) {
-    return {name, V::lanes, multiply<V>, sign_masks<V>, reconstruct<V>, update<V>};
+constexpr PaperKernels kernels_of() {
+    return {V::lanes, multiply<V>, sign_masks<V>, reconstruct<V>, update<V>};
 }
 
 }  // namespace

@@ -62,6 +62,6 @@ struct Floats {
 
 }  // namespace
 
-const PaperKernels kPaperPortable = kernels_of<Floats>("portable");
+const PaperKernels kPaperPortable = kernels_of<Floats>();
 
 }  // namespace embits

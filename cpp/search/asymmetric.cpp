@@ -8,87 +8,20 @@
 #include "search/asymmetric.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <utility>
 #include <vector>
 
 #include "search/blocked_scan.h"
+#include "search/float_query.h"
 #include "search/kernels.h"
+#include "search/path.h"
+#include "search/plane_queries.h"
 
 namespace embits {
 namespace {
-
-constexpr uint32_t kMaxWeight = (1u << kWeightBits) - 1;
-
-class FloatQuery {
-   public:
-    FloatQuery(const float* z, size_t n_bits, size_t width)
-        : width_(width), code_(width), planes_(kWeightBits * width), tables_(32 * width) {
-        choose_step(z, n_bits);
-        for (size_t i = 0; i < n_bits; ++i) {
-            const uint8_t bit = static_cast<uint8_t>(0x80 >> i % 8);
-            const uint32_t weight = rounded(z[i], step_);
-            if (z[i] > 0) code_[i / 8] |= bit;
-            for (size_t p = 0; p < kWeightBits; ++p)
-                if (weight >> (kWeightBits - 1 - p) & 1) planes_[p * width + i / 8] |= bit;
-            norm_ += std::fabs(static_cast<double>(z[i]));
-            overshoot_ += std::max(0.0, weight * step_ - std::fabs(static_cast<double>(z[i])));
-        }
-        for (size_t i = 0; i < n_bits; ++i)
-            for (size_t four = 0; four < 16; ++four)
-                tables_[i / 4 * 16 + four] += four & (8 >> i % 4) ? double{z[i]} : -double{z[i]};
-    }
-
-    WeightedQuery weighted() const { return {code_.data(), planes_.data()}; }
-
-    double score(const uint8_t* code) const {
-        const double* table = tables_.data();
-        double sum = 0;
-        for (size_t i = 0; i < width_; ++i, table += 32)
-            sum = (sum + table[code[i] >> 4]) + table[16 + (code[i] & 15)];
-        return sum;
-    }
-
-    // No row at this rounded distance or beyond scores more than `score`.
-    uint32_t limit(double score) const {
-        const double slack = 1e-9 * norm_;  // far above what rounding adds to sums in float64
-        const double distance = (norm_ - score) / 2 + overshoot_ + slack;
-        const double steps = std::floor(distance / step_) + 1;
-        return static_cast<uint32_t>(std::clamp(steps, 0.0, 4e9));
-    }
-
-   private:
-    static uint32_t rounded(float z, double step) {
-        return static_cast<uint32_t>(
-            std::min(std::fabs(double{z}) / step + 0.5, kMaxWeight + 0.5));
-    }
-
-    // The step that rounds with the least total error: a few large weights are better cut off.
-    void choose_step(const float* z, size_t n_bits) {
-        double largest = 0;
-        for (size_t i = 0; i < n_bits; ++i) largest = std::max(largest, std::fabs(double{z[i]}));
-        if (largest == 0) return;
-        double least = std::numeric_limits<double>::infinity();
-        for (double share : {1.0, 0.85, 0.7, 0.55}) {
-            const double step = share * largest / kMaxWeight;
-            double error = 0;
-            for (size_t i = 0; i < n_bits; ++i)
-                error += std::fabs(std::fabs(double{z[i]}) - step * rounded(z[i], step));
-            if (error < least) {
-                least = error;
-                step_ = step;
-            }
-        }
-    }
-
-    size_t width_;
-    double step_ = 1;
-    double norm_ = 0;       // sum |z|
-    double overshoot_ = 0;  // by how much the rounded distance can exceed the true one
-    std::vector<uint8_t> code_, planes_;
-    std::vector<double> tables_;
-};
 
 // The k rows of highest score, a heap with the worst on top; equal scores go by row.
 class Best {
@@ -96,10 +29,12 @@ class Best {
     explicit Best(size_t k, FloatQuery query) : k_(k), query_(std::move(query)) {}
 
     const FloatQuery& query() const { return query_; }
+    // Rows at this weighted distance or beyond cannot enter; a row of equal score still passes.
     uint32_t limit() const {
-        return kept_.size() < k_ ? std::numeric_limits<uint32_t>::max()
-                                 : query_.limit(kept_.front().score);
+        const double score = kth_score();
+        return std::isinf(score) ? std::numeric_limits<uint32_t>::max() : query_.limit(score);
     }
+    WeightedPlaneQueries::Limits plane_limit() const { return query_.plane_limits(kth_score()); }
 
     void offer(double score, int64_t row) {
         const Row offered{score, row};
@@ -112,8 +47,23 @@ class Best {
         std::push_heap(kept_.begin(), kept_.end(), better);
     }
 
-    struct Shared {};
-    bool exchange(Shared&) { return false; }
+    // The best k-th score of any thread that searches for the same query.
+    struct Shared {
+        std::atomic<double> kth{-std::numeric_limits<double>::infinity()};
+    };
+
+    // Shares the k-th score and takes over a better one; returns whether the limits changed.
+    bool exchange(Shared& shared) {
+        double seen = shared.kth.load(std::memory_order_relaxed);
+        if (kept_.size() == k_)
+            while (kept_.front().score > seen &&
+                   !shared.kth.compare_exchange_weak(seen, kept_.front().score,
+                                                     std::memory_order_relaxed)) {
+            }
+        if (seen <= outside_ || query_.is_lowest(seen)) return false;
+        outside_ = seen;
+        return true;
+    }
 
     void offer_all(const Best& other) {
         for (const Row& kept : other.kept_) offer(kept.score, kept.row);
@@ -138,14 +88,18 @@ class Best {
         return a.score > b.score || (a.score == b.score && a.row < b.row);
     }
 
+    double kth_score() const {
+        return kept_.size() < k_ ? outside_ : std::max(outside_, kept_.front().score);
+    }
+
     size_t k_;
     FloatQuery query_;
+    double outside_ = -std::numeric_limits<double>::infinity();  // of another thread's rows
     std::vector<Row> kept_;
 };
 
 struct AsymmetricSearch {
     using Kept = Best;
-    static constexpr bool kHasPlanes = false;
 
     const uint8_t* codes;
     size_t width;
@@ -154,11 +108,11 @@ struct AsymmetricSearch {
     size_t k;
     float* scores;
     int64_t* rows;
-    bool by_planes = false;
+    bool by_planes;
     const Kernels& kernels = embits::kernels();
 
     Best nothing(size_t q) const {
-        return Best(k, FloatQuery(queries + q * n_bits, n_bits, width));
+        return Best(k, FloatQuery(queries + q * n_bits, n_bits, width, by_planes));
     }
 
     void offer_block(size_t row, size_t size, size_t q, Best& best, Hit* hits) const {
@@ -171,6 +125,16 @@ struct AsymmetricSearch {
                        static_cast<int64_t>(row + hits[i].row));
     }
 
+    WeightedPlaneQueries batch(size_t, const std::vector<Best>& best) const {
+        WeightedPlaneQueries batch(kernels.planes, width, best.size());
+        for (size_t q = 0; q < best.size(); ++q) batch.set_query(q, best[q].query().ranked(), best[q].query().fine());
+        return batch;
+    }
+
+    void offer_row(size_t row, size_t, Best& best) const {
+        best.offer(best.query().score(codes + row * width), static_cast<int64_t>(row));
+    }
+
     void write(size_t q, const Best& best) const { best.write(scores + q * k, rows + q * k); }
 };
 
@@ -180,8 +144,9 @@ void asymmetric_top_k(const uint8_t* codes, size_t n, size_t width, const float*
                       size_t n_queries, size_t n_bits, size_t k, unsigned threads, float* scores,
                       int64_t* rows) {
     if (k == 0 || n_queries == 0) return;
-    run_search(AsymmetricSearch{codes, width, queries, n_bits, k, scores, rows}, n, n_queries,
-               threads);
+    const bool by_planes = choose_planes(n, width, n_queries, k);
+    run_search(AsymmetricSearch{codes, width, queries, n_bits, k, scores, rows, by_planes}, n,
+               n_queries, threads);
 }
 
 }  // namespace embits

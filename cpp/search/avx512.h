@@ -60,13 +60,69 @@ Hit* write_hits(__m512i distances, uint64_t mask, size_t row, Hit* hits) {
     return hits;
 }
 
+// ---- Weighted bits
+
+template <size_t Bits>
+struct Weights {
+    __m512i code;
+    __m512i planes[Bits];
+
+    __m512i operator()(__m512i codes) const {
+        constexpr int kDifferingAndWeighted = 0x28;  // (codes ^ code) & plane
+        __m512i sum = _mm512_setzero_si512();
+        for (size_t p = 0; p < Bits; ++p) {
+            const __m512i bits =
+                _mm512_ternarylogic_epi64(codes, code, planes[p], kDifferingAndWeighted);
+            sum = _mm512_add_epi64(_mm512_add_epi64(sum, sum), _mm512_popcnt_epi64(bits));
+        }
+        return sum;
+    }
+};
+
+template <size_t Bits>
+Weights<Bits> load_weights(WeightedQuery query, size_t width, size_t at) {
+    const __mmask64 bytes = lowest_bits(width - at);
+    Weights<Bits> weigh;
+    weigh.code = _mm512_maskz_loadu_epi8(bytes, query.code + at);
+    for (size_t p = 0; p < Bits; ++p)
+        weigh.planes[p] = _mm512_maskz_loadu_epi8(bytes, query.weights + p * width + at);
+    return weigh;
+}
+
+template <size_t Bits>
+uint32_t weighted_distance(const uint8_t* code, size_t width, WeightedQuery query) {
+    __m512i sums = _mm512_setzero_si512();
+    for (size_t i = 0; i < width; i += kVector) {
+        const __m512i part = _mm512_maskz_loadu_epi8(lowest_bits(width - i), code + i);
+        sums = _mm512_add_epi64(sums, load_weights<Bits>(query, width, i)(part));
+    }
+    return static_cast<uint32_t>(_mm512_reduce_add_epi64(sums));
+}
+
+// Keeps the weights in registers for codes of up to 64 bytes.
+struct FineDistance {
+    WeightedQuery query;
+    size_t width;
+    __mmask64 bytes;
+    Weights<kFineBits> weigh;
+
+    FineDistance(WeightedQuery of, size_t wide)
+        : query(of), width(wide), bytes(lowest_bits(wide)), weigh(load_weights<kFineBits>(of, wide, 0)) {}
+
+    uint32_t operator()(const uint8_t* code) const {
+        if (width > kVector) return weighted_distance<kFineBits>(code, width, query);
+        const __m512i sums = weigh(_mm512_maskz_loadu_epi8(bytes, code));
+        return static_cast<uint32_t>(_mm512_reduce_add_epi64(sums));
+    }
+};
+
 // ---- Planes of 512 rows
 
 struct Vector {
     using Type = __m512i;
     static constexpr size_t kBytes = 64, kColumns = 16, kLanes = 4;
     static constexpr size_t kMinQueries = 32;
-    static constexpr bool kUnrolled = true;
+    static constexpr size_t kMaxTree = 256;
 
     static __m128i load_lane(const uint8_t* from) {
         return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
@@ -106,6 +162,7 @@ struct Vector {
     static Type zip_low(Type a, Type b) { return _mm512_unpacklo_epi8(a, b); }
     static Type zip_high(Type a, Type b) { return _mm512_unpackhi_epi8(a, b); }
     static bool full(Type x) { return _mm512_cmpneq_epi64_mask(x, all(~0u)) == 0; }
+    using FineDistance = embits::FineDistance;
 };
 
 }  // namespace

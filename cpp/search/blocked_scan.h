@@ -33,7 +33,7 @@ inline size_t start_of(unsigned part, unsigned parts, size_t all) {
 //   Kept                                       what a query has found; see Nearest
 //   Kept nothing(q)                            what query q has found before any row
 //   offer_block(row, size, q, kept, hits)      offers rows [row, row + size) to query q
-//   Batch batch(first, count)                  the queries as plane kernels read them
+//   Batch batch(first, kept)                   the queries as plane kernels read them
 //   offer_row(row, q, kept)                    offers one row that the planes let through
 //   write(q, kept)                             writes the answer of query q
 // BatchScan offers rows to the queries [first, first + kept.size()). `shared` has a value for each
@@ -50,13 +50,11 @@ class BatchScan {
           hits_(new Hit[block_]) {}
 
     void scan(size_t begin, size_t end) {
-        if constexpr (Search::kHasPlanes) {
-            if (search_.by_planes) {
-                // Planes need a limit, which a query has after k rows.
-                const size_t head = std::min(end, begin + std::max<size_t>(search_.k, kHead));
-                scan_blocks(begin, head);
-                begin = scan_planes(head, end);
-            }
+        if (search_.by_planes) {
+            // Planes need a limit, which a query has after k rows.
+            const size_t head = std::min(end, begin + std::max<size_t>(search_.k, kHead));
+            scan_blocks(begin, head);
+            begin = scan_planes(head, end);
         }
         scan_blocks(begin, end);
     }
@@ -79,19 +77,19 @@ class BatchScan {
 
     // Scans whole blocks of planes; returns the first row after them.
     size_t scan_planes(size_t begin, size_t end) {
-        auto batch = search_.batch(first_, kept_.size());
-        for (size_t q = 0; q < kept_.size(); ++q) batch.set_limit(q, kept_[q].limit());
+        auto batch = search_.batch(first_, kept_);
+        for (size_t q = 0; q < kept_.size(); ++q) batch.set_limit(q, kept_[q].plane_limit());
         size_t row = begin;
         for (size_t block = 1; row + batch.rows() <= end; row += batch.rows(), ++block) {
             batch.build(search_.codes + row * search_.width, end - row);
             for (size_t q = batch.next(0); q < kept_.size(); q = batch.next(q + 1)) {
                 batch.for_each_row(
                     [&](size_t i) { search_.offer_row(row + i, first_ + q, kept_[q]); });
-                batch.set_limit(q, kept_[q].limit());
+                batch.set_limit(q, kept_[q].plane_limit());
             }
             if (!shared_ || block % kBlocksPerExchange) continue;
             for (size_t q = 0; q < kept_.size(); ++q)
-                if (kept_[q].exchange(shared_[q])) batch.set_limit(q, kept_[q].limit());
+                if (kept_[q].exchange(shared_[q])) batch.set_limit(q, kept_[q].plane_limit());
         }
         return row;
     }

@@ -15,20 +15,6 @@
 
 namespace embits {
 
-// A row that a scan let through; `row` counts from the first row scanned.
-struct Hit {
-    uint32_t row;
-    uint32_t distance;
-};
-
-// A query whose bits have weights: bit i weighs the number whose binary digits, most significant
-// first, are bit i of each plane.
-constexpr size_t kWeightBits = 4;
-struct WeightedQuery {
-    const uint8_t* code;    // `width` bytes
-    const uint8_t* planes;  // kWeightBits rows of `width` bytes
-};
-
 struct Kernels {
     const char* name;
 

@@ -8,6 +8,7 @@
 // one is below it. On one core of Zen 4, 341,479 codes take 31, 61, 131 and 480 microseconds at
 // 64, 128, 256 and 512 bits, as long as adding up the same bytes; prefetching made it slower.
 #include "search/avx512.h"
+#include "search/kernels.h"
 #include "search/plane_kernel.h"
 
 namespace embits {
@@ -165,22 +166,6 @@ size_t below(const uint8_t* codes, size_t n, size_t width, const uint8_t* query,
 
 // ---- Weighted bits: a word weighs at most 64 * 15, so four vectors share lanes of 16 bits
 
-struct Weights {
-    __m512i code;
-    __m512i planes[kWeightBits];
-
-    __m512i operator()(__m512i codes) const {
-        constexpr int kDifferingAndWeighted = 0x28;  // (codes ^ code) & plane
-        __m512i sum = _mm512_setzero_si512();
-        for (size_t p = 0; p < kWeightBits; ++p) {
-            const __m512i bits =
-                _mm512_ternarylogic_epi64(codes, code, planes[p], kDifferingAndWeighted);
-            sum = _mm512_add_epi64(_mm512_add_epi64(sum, sum), _mm512_popcnt_epi64(bits));
-        }
-        return sum;
-    }
-};
-
 // The shuffle that brings packed sums into 16-bit lanes: word 0 of every code, word 1, ...
 template <size_t Words>
 __m512i word_order() {
@@ -205,7 +190,7 @@ __m512i add_words(__m512i sums) {
 
 template <size_t Words, class Load>
 size_t scan_weighted(const uint8_t* codes, size_t n, size_t width, const Load& load,
-                     const Weights& weigh, uint32_t limit, Hit* hits) {
+                     const Weights<kWeightBits>& weigh, uint32_t limit, Hit* hits) {
     constexpr size_t per_vector = 8 / Words, vectors = 4, group = vectors * per_vector;
     const __m512i order = word_order<Words>();
     const size_t step = per_vector * width;
@@ -238,10 +223,10 @@ size_t scan_weighted(const uint8_t* codes, size_t n, size_t width, const Load& l
 template <size_t Words>
 size_t scan_weighted_field(const uint8_t* codes, size_t n, size_t width, WeightedQuery query,
                            uint32_t limit, Hit* hits) {
-    Weights weigh;
+    Weights<kWeightBits> weigh;
     weigh.code = load_query(query.code, width, 8 * Words);
     for (size_t p = 0; p < kWeightBits; ++p)
-        weigh.planes[p] = load_query(query.planes + p * width, width, 8 * Words);
+        weigh.planes[p] = load_query(query.weights + p * width, width, 8 * Words);
     if (width == 8 * Words)
         return scan_weighted<Words>(codes, n, 8 * Words, ExactLoad{}, weigh, limit, hits);
     return scan_weighted<Words>(codes, n, width, SpreadLoad(width, 8 * Words), weigh, limit, hits);
@@ -251,16 +236,7 @@ size_t scan_weighted_wide(const uint8_t* codes, size_t n, size_t width, Weighted
                           uint32_t limit, Hit* hits) {
     size_t found = 0;
     for (size_t row = 0; row < n; ++row, codes += width) {
-        __m512i sums = _mm512_setzero_si512();
-        for (size_t i = 0; i < width; i += kVector) {
-            const __mmask64 bytes = lowest_bits(width - i);
-            Weights weigh;
-            weigh.code = _mm512_maskz_loadu_epi8(bytes, query.code + i);
-            for (size_t p = 0; p < kWeightBits; ++p)
-                weigh.planes[p] = _mm512_maskz_loadu_epi8(bytes, query.planes + p * width + i);
-            sums = _mm512_add_epi64(sums, weigh(_mm512_maskz_loadu_epi8(bytes, codes + i)));
-        }
-        const uint32_t distance = static_cast<uint32_t>(_mm512_reduce_add_epi64(sums));
+        const uint32_t distance = weighted_distance<kWeightBits>(codes, width, query);
         if (distance < limit) hits[found++] = {static_cast<uint32_t>(row), distance};
     }
     return found;

@@ -4,6 +4,7 @@
 // they are added as bytes and summed across the lanes (ADDLV, 4 to 6 cycles) once a code.
 #include <arm_neon.h>
 
+#include "search/kernels.h"
 #include "search/plane_kernel.h"
 #include "search/words.h"
 
@@ -55,24 +56,36 @@ size_t below(const uint8_t* codes, size_t n, size_t width, const uint8_t* query,
     }
 }
 
-// A byte of differing bits weighs at most 8 * 15, which still fits a byte lane.
-uint8x16_t weigh(uint8x16_t differing, const uint8_t* plane, size_t width) {
+// The weight of the differing bits. A byte weighs at most 8 * 15 with four bits, which still fits
+// a byte lane.
+template <size_t Bits>
+uint32_t weigh(uint8x16_t differing, const uint8_t* weights, size_t width) {
+    constexpr size_t kHigh = Bits > 4 ? 4 : Bits;
     uint8x16_t sum = vdupq_n_u8(0);
-    for (size_t p = 0; p < kWeightBits; ++p, plane += width)
-        sum = vaddq_u8(vaddq_u8(sum, sum), vcntq_u8(vandq_u8(differing, vld1q_u8(plane))));
-    return sum;
+    for (size_t p = 0; p < kHigh; ++p, weights += width)
+        sum = vaddq_u8(vaddq_u8(sum, sum), vcntq_u8(vandq_u8(differing, vld1q_u8(weights))));
+    const uint32_t weight = vaddlvq_u8(sum);
+    if constexpr (Bits > kHigh)
+        return (weight << (Bits - kHigh)) + weigh<Bits - kHigh>(differing, weights, width);
+    return weight;
+}
+
+template <size_t Bits>
+uint32_t weighted_distance(const uint8_t* code, size_t width, WeightedQuery query) {
+    const size_t whole = width / kVector * kVector;
+    uint32_t distance = weigh_words<Bits>(code, query, whole, width, popcount);
+    for (size_t i = 0; i < whole; i += kVector) {
+        const uint8x16_t differing = veorq_u8(vld1q_u8(code + i), vld1q_u8(query.code + i));
+        distance += weigh<Bits>(differing, query.weights + i, width);
+    }
+    return distance;
 }
 
 size_t weighted_below(const uint8_t* codes, size_t n, size_t width, WeightedQuery query,
                       uint32_t limit, Hit* hits) {
-    const size_t whole = width / kVector * kVector;
     size_t found = 0;
     for (size_t row = 0; row < n; ++row, codes += width) {
-        uint32_t distance = weigh_words(codes, query, whole, width, popcount);
-        for (size_t i = 0; i < whole; i += kVector) {
-            const uint8x16_t differing = veorq_u8(vld1q_u8(codes + i), vld1q_u8(query.code + i));
-            distance += vaddlvq_u8(weigh(differing, query.planes + i, width));
-        }
+        const uint32_t distance = weighted_distance<kWeightBits>(codes, width, query);
         if (distance < limit) hits[found++] = {static_cast<uint32_t>(row), distance};
     }
     return found;
@@ -84,7 +97,7 @@ struct Vector {
     using Type = uint8x16_t;
     static constexpr size_t kBytes = 16, kColumns = 16, kLanes = 1;
     static constexpr size_t kMinQueries = 12;
-    static constexpr bool kUnrolled = true;
+    static constexpr size_t kMaxTree = 512;
 
     static Type gather(const uint8_t* at, size_t) { return vld1q_u8(at); }
     static Type load(const uint8_t* from) { return vld1q_u8(from); }
@@ -112,11 +125,19 @@ struct Vector {
     static Type zip_low(Type a, Type b) { return vzip1q_u8(a, b); }
     static Type zip_high(Type a, Type b) { return vzip2q_u8(a, b); }
     static bool full(Type x) { return vminvq_u32(vreinterpretq_u32_u8(x)) == ~uint32_t{0}; }
+    struct FineDistance {
+        WeightedQuery query;
+        size_t width;
+        uint32_t operator()(const uint8_t* code) const {
+            return weighted_distance<kFineBits>(code, width, query);
+        }
+    };
 };
 
 }  // namespace
 
 extern const Kernels kNeon;  // dispatch.cpp lists it
-const Kernels kNeon = {"neon", below, weighted_below, hamming, PlaneFunctions<Vector>::kernel()};
+const Kernels kNeon = {"neon", below, weighted_below, hamming,
+                       PlaneFunctions<Vector>::kernel()};
 
 }  // namespace embits

@@ -3,6 +3,7 @@
 // A 64-bit word is counted with a dozen shifts and adds (Hacker's Delight, 5-1): without a flag
 // for newer processors, compilers make __builtin_popcountll a call to a table look-up. The counts
 // of several words are added byte by byte first, a loop that compilers turn into vectors.
+#include "search/kernels.h"
 #include "search/plane_kernel.h"
 #include "search/words.h"
 
@@ -74,7 +75,7 @@ size_t weighted_below(const uint8_t* codes, size_t n, size_t width, WeightedQuer
             uint64_t counts = 0;  // at most 8 * 15 in a byte
             for (size_t p = 0; p < kWeightBits; ++p)
                 counts = 2 * counts +
-                         byte_counts(differing & word_at(query.planes + p * width + i, left));
+                         byte_counts(differing & word_at(query.weights + p * width + i, left));
             distance += sum_of_bytes(counts);
         }
         if (distance < limit) hits[found++] = {static_cast<uint32_t>(row), distance};
@@ -87,7 +88,7 @@ struct Vector {
     using Type = uint64_t;
     static constexpr size_t kBytes = 8, kColumns = 8, kLanes = 1;
     static constexpr size_t kMinQueries = 12;
-    static constexpr bool kUnrolled = false;
+    static constexpr size_t kMaxTree = 0;
 
     static Type gather(const uint8_t* at, size_t) {
         Type word = 0;
@@ -124,6 +125,13 @@ struct Vector {
     static Type zip_low(Type a, Type b) { return spread(a) | spread(b) << 8; }
     static Type zip_high(Type a, Type b) { return spread(a >> 32) | spread(b >> 32) << 8; }
     static bool full(Type x) { return x == ~Type{0}; }
+    struct FineDistance {
+        WeightedQuery query;
+        size_t width;
+        uint32_t operator()(const uint8_t* code) const {
+            return weigh_words<kFineBits>(code, query, 0, width, popcount);
+        }
+    };
 };
 
 }  // namespace

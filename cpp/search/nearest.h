@@ -18,6 +18,7 @@ class Nearest {
 
     // A row at this distance or beyond cannot enter: an equal one in an earlier row goes first.
     uint32_t limit() const { return std::min(kth_, outside_); }
+    uint32_t plane_limit() const { return limit(); }
 
     // The smallest k-th distance of any thread that searches for the same query.
     struct Shared {

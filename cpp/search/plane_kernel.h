@@ -4,7 +4,7 @@
 //   Type, kBytes              the vector, its size
 //   kColumns, kLanes          bytes of a lane that zip_low and zip_high work in, lanes of a vector
 //   kMinQueries               see PlaneKernel
-//   kUnrolled                 whether the usual widths get code of their own, 10 KB or so
+//   kMaxTree                  the most planes that are added without a loop: 20 bytes of code each
 //   gather(at, stride)        kColumns bytes from each of kLanes addresses, stride bytes apart
 //   load, store, all(bits)    `all` repeats 32 bits
 //   shift_left<S>, shift_right<S>   by S < 8 bits; what crosses a byte is masked afterwards
@@ -12,77 +12,15 @@
 //   majority, full_add(sum, x, y)   adds x and y to sum, returns the carry
 //   zip_low, zip_high         interleave the bytes of the low or high halves of the lanes
 //   full(x)                   whether all bits are set
+//   FineDistance              of {query, width}: the weighted distance of one row
 // and takes the address of PlaneFunctions<Vector>'s members. Everything is in an anonymous
 // namespace, for the reason given in words.h.
 #pragma once
-#include <cstring>
-
+#include "search/plane_transpose.h"
 #include "search/planes.h"
-#include "search/words.h"
-
-#if defined(_MSC_VER)
-#define EMBITS_INLINE __forceinline
-#else
-#define EMBITS_INLINE inline __attribute__((always_inline))
-#endif
 
 namespace embits {
 namespace {
-
-// ---- Transposition
-
-// Swaps the bits of weight S in the bytes of `a` with those beside them in the bytes of `b`.
-template <class Vector, int S>
-EMBITS_INLINE void swap_bits(typename Vector::Type& a, typename Vector::Type& b,
-                             typename Vector::Type mask) {
-    const auto swapped = Vector::xor_and(Vector::template shift_right<S>(a), b, mask);
-    b = Vector::bit_xor(b, swapped);
-    a = Vector::bit_xor(a, Vector::template shift_left<S>(swapped));
-}
-
-// Transposes the 8 x 8 bits at every byte position of eight vectors.
-template <class Vector>
-EMBITS_INLINE void transpose_bits(typename Vector::Type (&v)[8]) {
-    const auto four = Vector::all(0x0f0f0f0f), two = Vector::all(0x33333333),
-               one = Vector::all(0x55555555);
-    for (size_t i = 0; i < 4; ++i) swap_bits<Vector, 4>(v[i], v[i + 4], four);
-    for (size_t i = 0; i < 4; ++i) swap_bits<Vector, 2>(v[i + (i & 2)], v[i + (i & 2) + 2], two);
-    for (size_t i = 0; i < 8; i += 2) swap_bits<Vector, 1>(v[i], v[i + 1], one);
-}
-
-// Transposes the kColumns x kColumns bytes of every lane.
-template <class Vector>
-EMBITS_INLINE void transpose_bytes(typename Vector::Type (&v)[Vector::kColumns]) {
-    constexpr size_t half = Vector::kColumns / 2;
-    for (size_t step = 1; step < Vector::kColumns; step *= 2) {
-        typename Vector::Type zipped[Vector::kColumns];
-        for (size_t i = 0; i < half; ++i) {
-            zipped[2 * i] = Vector::zip_low(v[i], v[i + half]);
-            zipped[2 * i + 1] = Vector::zip_high(v[i], v[i + half]);
-        }
-        for (size_t i = 0; i < Vector::kColumns; ++i) v[i] = zipped[i];
-    }
-}
-
-// kColumns bytes of every row, `stride` bytes apart, into 8 * kColumns planes.
-template <class Vector>
-void transpose_columns(const uint8_t* codes, size_t stride, uint8_t* planes) {
-    using V = typename Vector::Type;
-    constexpr size_t columns = Vector::kColumns;
-    V bits[8][columns];
-    for (size_t set = 0; set < columns; ++set) {
-        V v[8];
-        for (size_t i = 0; i < 8; ++i)
-            v[i] = Vector::gather(codes + (8 * set + i) * stride, 8 * columns * stride);
-        transpose_bits<Vector>(v);
-        for (size_t i = 0; i < 8; ++i) bits[i][set] = v[i];
-    }
-    for (size_t i = 0; i < 8; ++i) {
-        transpose_bytes<Vector>(bits[i]);
-        for (size_t column = 0; column < columns; ++column)
-            Vector::store(planes + (8 * column + i) * Vector::kBytes, bits[i][column]);
-    }
-}
 
 // ---- The tree of adders
 
@@ -111,7 +49,7 @@ struct Adders<Vector, 1, At, Start> {
 };
 
 inline const uint32_t* start_of_record(const uint8_t* record, const PlaneShape& shape) {
-    return reinterpret_cast<const uint32_t*>(record + shape.planes / 2);
+    return reinterpret_cast<const uint32_t*>(record + shape.start);
 }
 
 // 2^Levels planes: one tree without loops.
@@ -127,28 +65,81 @@ struct TreeScan {
 };
 
 // Any number of planes: a tree for each unit, whose carries are added one by one.
-template <class Vector>
+template <class Vector, class Unit>
 struct LoopScan {
     using V = typename Vector::Type;
-    static EMBITS_INLINE V at_limit(const uint8_t* table, const PlaneShape& shape,
+    static EMBITS_INLINE V at_limit(const uint8_t* vectors, const PlaneShape& shape,
                                     const uint8_t* record) {
-        constexpr unsigned kUnitLevels = 6, kMaxLevels = 16;
+        constexpr unsigned kMaxAbove = 8;
         const uint32_t* start = start_of_record(record, shape);
-        V sums[kMaxLevels];
-        for (unsigned level = 1; level < shape.levels; ++level)
+        const unsigned n_above = shape.levels - Unit::kLevels;
+        V sums[Unit::kLevels], above[kMaxAbove];  // `sums` stay in registers
+        for (unsigned level = 0; level < Unit::kLevels; ++level)
             sums[level] = Vector::all(start[level]);
+        for (unsigned i = 0; i < n_above; ++i) above[i] = Vector::all(start[Unit::kLevels + i]);
         V out = Vector::all(0);
-        for (size_t unit = 0; unit < shape.planes; unit += kUnit) {
-            V carry = Adders<Vector, kUnitLevels, 0, false>::carry(
-                table + 4 * unit * Vector::kBytes, record + unit / 2, start, sums);
-            for (unsigned level = kUnitLevels; level < shape.levels; ++level) {
-                const V next = Vector::bit_and(sums[level], carry);
-                sums[level] = Vector::bit_xor(sums[level], carry);
+        for (size_t unit = 0; unit < shape.planes / kUnit; ++unit) {
+            V carry = Unit::carry(vectors, record, unit, sums);
+            for (unsigned i = 0; i < n_above; ++i) {
+                const V next = Vector::bit_and(above[i], carry);
+                above[i] = Vector::bit_xor(above[i], carry);
                 carry = next;
             }
             out = Vector::bit_xor(out, carry);  // a row has at most one
         }
         return out;
+    }
+};
+
+template <class Vector>
+struct HammingUnit {
+    static constexpr unsigned kLevels = 6;
+    static EMBITS_INLINE typename Vector::Type carry(const uint8_t* table, const uint8_t* record,
+                                                     size_t unit, typename Vector::Type* sums) {
+        return Adders<Vector, kLevels, 0, false>::carry(
+            table + 4 * unit * kUnit * Vector::kBytes, record + unit * kUnit / 2, nullptr, sums);
+    }
+};
+
+// ---- Weighted distances
+
+// Which of a unit's weights have each bit.
+struct WeightInputs {
+    size_t count[kWeightLevels] = {};
+    uint8_t rank[kWeightLevels][kWeighted] = {};
+
+    constexpr WeightInputs() {
+        for (size_t r = 0; r < kWeighted; ++r)
+            for (unsigned level = 0; level < kWeightLevels; ++level)
+                if (kRankWeights[r] >> level & 1)
+                    rank[level][count[level]++] = static_cast<uint8_t>(r);
+    }
+};
+constexpr WeightInputs kWeightInputs;
+
+// Input number I of the adders of a level: the planes of that weight come first, then the carries
+// from the level below.
+template <class Vector, unsigned Level, size_t I>
+EMBITS_INLINE typename Vector::Type weighted_input(const uint8_t* pairs, const uint16_t* places,
+                                                   typename Vector::Type* sums) {
+    constexpr size_t count = Level < kWeightLevels ? kWeightInputs.count[Level % kWeightLevels] : 0;
+    if constexpr (I < count) {
+        return Vector::load(pairs + 8 * size_t{places[kWeightInputs.rank[Level][I]]});
+    } else {
+        constexpr size_t first = 2 * (I - count);
+        const auto x = weighted_input<Vector, Level - 1, first>(pairs, places, sums);
+        const auto y = weighted_input<Vector, Level - 1, first + 1>(pairs, places, sums);
+        return Vector::full_add(sums[Level - 1], x, y);
+    }
+}
+
+template <class Vector>
+struct WeightedUnit {
+    static constexpr unsigned kLevels = kWeightLevels;
+    static EMBITS_INLINE typename Vector::Type carry(const uint8_t* pairs, const uint8_t* record,
+                                                     size_t unit, typename Vector::Type* sums) {
+        const uint16_t* places = reinterpret_cast<const uint16_t*>(record) + unit * kWeighted;
+        return weighted_input<Vector, kLevels, 0>(pairs, places, sums);
     }
 };
 
@@ -166,36 +157,10 @@ size_t next_below(const uint8_t* table, const PlaneShape& shape, const uint8_t* 
 
 // ---- The functions of a PlaneKernel
 
-// Up to 16 bytes. A call to memcpy with a length the compiler does not know takes longer.
-inline void copy_columns(const uint8_t* from, size_t count, uint8_t* to) {
-    for (size_t i = 0; i < count; i += 8) {
-        const uint64_t word = word_at(from + i, count - i);
-        std::memcpy(to + i, &word, 8);
-    }
-}
-
 template <class Vector>
 struct PlaneFunctions {
     using V = typename Vector::Type;
     static constexpr size_t kRows = 8 * Vector::kBytes;
-
-    static void transpose(const uint8_t* codes, const PlaneShape& shape, uint8_t* planes) {
-        constexpr size_t columns = Vector::kColumns;
-        for (size_t at = 0; at < shape.planes / 8; at += columns) {
-            uint8_t* to = planes + 8 * at * Vector::kBytes;
-            const size_t left = at < shape.width ? shape.width - at : 0;
-            if (left >= columns) {
-                transpose_columns<Vector>(codes + at, shape.width, to);
-            } else if (left) {
-                uint8_t padded[kRows * columns] = {};
-                for (size_t row = 0; row < kRows; ++row)
-                    copy_columns(codes + row * shape.width + at, left, padded + row * columns);
-                transpose_columns<Vector>(padded, columns, to);
-            } else {
-                std::memset(to, 0, 8 * columns * Vector::kBytes);
-            }
-        }
-    }
 
     static void tabulate(const uint8_t* planes, const PlaneShape& shape, uint8_t* table) {
         V parity = Vector::load(planes);
@@ -224,19 +189,55 @@ struct PlaneFunctions {
         const auto with = [&](auto scan) {
             return next_below<Vector, decltype(scan)>(table, shape, records, first, count, mask);
         };
-        if constexpr (Vector::kUnrolled) {
-            switch (shape.planes) {
-                case 64: return with(TreeScan<Vector, 6>{});
-                case 128: return with(TreeScan<Vector, 7>{});
-                case 256: return with(TreeScan<Vector, 8>{});
-                case 512: return with(TreeScan<Vector, 9>{});
-            }
+        if constexpr (Vector::kMaxTree >= 64)
+            if (shape.planes == 64) return with(TreeScan<Vector, 6>{});
+        if constexpr (Vector::kMaxTree >= 128)
+            if (shape.planes == 128) return with(TreeScan<Vector, 7>{});
+        if constexpr (Vector::kMaxTree >= 256)
+            if (shape.planes == 256) return with(TreeScan<Vector, 8>{});
+        if constexpr (Vector::kMaxTree >= 512)
+            if (shape.planes == 512) return with(TreeScan<Vector, 9>{});
+        return with(LoopScan<Vector, HammingUnit<Vector>>{});
+    }
+
+    static void pair(const uint8_t* planes, const PlaneShape& shape, uint8_t* pairs) {
+        for (size_t i = 0; i < shape.planes; ++i, pairs += 2 * Vector::kBytes) {
+            const V plane = Vector::load(planes + i * Vector::kBytes);
+            Vector::store(pairs, plane);
+            Vector::store(pairs + Vector::kBytes, Vector::invert(plane));
         }
-        return with(LoopScan<Vector>{});
+        Vector::store(pairs, Vector::all(0));
+    }
+
+    static size_t next_weighted(const WeightedBlock& block, const PlaneShape& shape, size_t first,
+                                size_t count, Hit* hits, size_t* found) {
+        using Scan = LoopScan<Vector, WeightedUnit<Vector>>;
+        for (size_t q = first; q < count; ++q) {
+            const V at_limit = Scan::at_limit(block.pairs, shape, block.records + q * shape.record);
+            if (Vector::full(at_limit)) continue;
+            *found = weigh_rows(at_limit, block.codes, shape.width, block.queries[q], hits);
+            if (*found) return q;
+        }
+        return count;
+    }
+
+    static size_t weigh_rows(V at_limit, const uint8_t* codes, size_t width,
+                             const FineQuery& query, Hit* hits) {
+        uint64_t mask[kRows / 64];
+        Vector::store(reinterpret_cast<uint8_t*>(mask), Vector::invert(at_limit));
+        const typename Vector::FineDistance distance_of{query.query, width};
+        size_t found = 0;
+        for (size_t word = 0; word < kRows / 64; ++word)
+            for (uint64_t left = mask[word]; left; left &= left - 1) {
+                const size_t row = 64 * word + lowest_bit(left);
+                const uint32_t distance = distance_of(codes + row * width);
+                if (distance < query.limit) hits[found++] = {static_cast<uint32_t>(row), distance};
+            }
+        return found;
     }
 
     static constexpr PlaneKernel kernel() {
-        return {kRows, Vector::kMinQueries, transpose, tabulate, next};
+        return {kRows, Vector::kMinQueries, transpose<Vector>, tabulate, next, pair, next_weighted};
     }
 };
 

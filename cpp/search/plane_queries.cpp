@@ -2,10 +2,6 @@
 
 #include <algorithm>
 
-#if defined(_MSC_VER)
-#include <intrin.h>
-#endif
-
 namespace embits {
 namespace {
 
@@ -21,72 +17,94 @@ void prefetch(const uint8_t* address) {
 #endif
 }
 
-}  // namespace
-
-PlaneShape plane_shape(size_t width) {
-    PlaneShape shape{width, rounded_up(std::max<size_t>(8 * width, 1), kUnit), 0, 0};
-    while (size_t{1} << shape.levels < shape.planes) ++shape.levels;
-    shape.record = rounded_up(shape.planes / 2 + 4 * shape.levels, 32);
+PlaneShape plane_shape(size_t width, unsigned levels_of_unit, size_t bytes_of_unit) {
+    const size_t units = rounded_up(std::max<size_t>(8 * width, 1), kUnit) / kUnit;
+    PlaneShape shape{width, units * kUnit, levels_of_unit, 0, units * bytes_of_unit};
+    while (size_t{1} << (shape.levels - levels_of_unit) < units) ++shape.levels;
+    shape.record = rounded_up(shape.start + 4 * shape.levels, 32);
     return shape;
 }
 
-PlaneQueries::PlaneQueries(const PlaneKernel& kernel, size_t width, const uint8_t* codes,
-                           size_t count)
-    : kernel_(kernel), shape_(plane_shape(width)), count_(count) {
-    const size_t vector = kernel.rows / 8;
+}  // namespace
+
+PlaneBatch::PlaneBatch(const PlaneKernel& kernel, size_t width, size_t count,
+                       unsigned levels_of_unit, size_t bytes_of_unit, size_t vectors)
+    : kernel_(kernel), shape_(plane_shape(width, levels_of_unit, bytes_of_unit)), count_(count) {
     const size_t records = rounded_up(count * shape_.record, kAlign);
-    const size_t planes = rounded_up(shape_.planes, 128) * vector;
-    memory_.resize(kAlign + records + planes + 4 * shape_.planes * vector);
+    const size_t planes = rounded_up(shape_.planes, 128) * vector();
+    memory_.resize(kAlign + records + planes + vectors * vector());
     records_ = memory_.data() + (kAlign - reinterpret_cast<uintptr_t>(memory_.data()) % kAlign);
     planes_ = records_ + records;
-    table_ = planes_ + planes;
-    for (size_t q = 0; q < count; ++q) set_code(q, codes + q * width);
+    vectors_ = planes_ + planes;
 }
 
-void PlaneQueries::set_code(size_t q, const uint8_t* code) {
-    uint8_t* look_ups = records_ + q * shape_.record;
-    const auto bit = [&](size_t i) -> unsigned {
-        return i < 8 * shape_.width ? code[i / 8] >> (i % 8) & 1u : 0u;
-    };
-    unsigned parity = bit(0);
-    for (size_t i = 1; i < shape_.planes; i += 2) {
-        const unsigned b = bit(i), c = bit(i + 1);
-        look_ups[i / 2] =
-            static_cast<uint8_t>((parity | b << 1 | c << 2) * (kernel_.rows / 64));
-        parity ^= b ^ c;
-    }
-}
-
-void PlaneQueries::set_limit(size_t q, uint32_t limit) {
-    uint8_t* record = records_ + q * shape_.record;
-    const uint32_t bits = static_cast<uint32_t>(shape_.planes);
-    const uint32_t start = (1u << shape_.levels) - std::clamp<uint32_t>(limit, 1, bits);
-    // Bit 0 is the third input of the last triple: the last plane has no partner.
-    uint8_t& last = record[shape_.planes / 2 - 1];
-    const uint8_t third = static_cast<uint8_t>(4 * (kernel_.rows / 64));
-    last = static_cast<uint8_t>(last % third + (start & 1 ? third : 0));
-    uint32_t* levels = reinterpret_cast<uint32_t*>(record + shape_.planes / 2);
-    for (unsigned level = 1; level < shape_.levels; ++level)
+void PlaneBatch::set_limit(size_t q, uint32_t limit) {
+    const uint32_t end = 1u << shape_.levels;
+    const uint32_t start = end - std::clamp<uint32_t>(limit, 1, end);
+    uint32_t* levels = reinterpret_cast<uint32_t*>(record(q) + shape_.start);
+    for (unsigned level = 0; level < shape_.levels; ++level)
         levels[level] = start >> level & 1 ? ~uint32_t{0} : 0;
 }
 
-void PlaneQueries::build(const uint8_t* codes, size_t n) {
+void PlaneBatch::transpose(const uint8_t* codes, size_t n) {
     kernel_.transpose(codes, shape_, planes_);
-    kernel_.tabulate(planes_, shape_, table_);
     // The next block is fetched while the queries search this one.
     const size_t block = kernel_.rows * shape_.width;
     const size_t end = std::min(2 * block, n * shape_.width);
     for (size_t at = block; at < end; at += kAlign) prefetch(codes + at);
 }
 
-size_t PlaneQueries::lowest_bit(uint64_t x) {
-#if defined(_MSC_VER)
-    unsigned long at;
-    _BitScanForward64(&at, x);
-    return at;
-#else
-    return static_cast<size_t>(__builtin_ctzll(x));
-#endif
+// ---- Hamming distance
+
+PlaneQueries::PlaneQueries(const PlaneKernel& kernel, size_t width, const uint8_t* codes,
+                           size_t count)
+    : PlaneBatch(kernel, width, count, 6, kUnit / 2, 4 * rounded_up(8 * width, kUnit)) {
+    for (size_t q = 0; q < count; ++q) set_code(q, codes + q * width);
+}
+
+void PlaneQueries::set_code(size_t q, const uint8_t* code) {
+    const auto bit = [&](size_t i) -> unsigned {
+        return i < 8 * shape_.width ? code[i / 8] >> (i % 8) & 1u : 0u;
+    };
+    unsigned parity = bit(0);
+    for (size_t i = 1; i < shape_.planes; i += 2) {
+        const unsigned b = bit(i), c = bit(i + 1);
+        record(q)[i / 2] = static_cast<uint8_t>((parity | b << 1 | c << 2) * (vector() / 8));
+        parity ^= b ^ c;
+    }
+}
+
+void PlaneQueries::set_limit(size_t q, uint32_t limit) {
+    limit = std::clamp<uint32_t>(limit, 1, static_cast<uint32_t>(shape_.planes));
+    PlaneBatch::set_limit(q, limit);
+    // The lowest bit of the start value is that of -limit.
+    uint8_t& last = record(q)[shape_.planes / 2 - 1];
+    const uint8_t third = static_cast<uint8_t>(4 * (vector() / 8));
+    last = static_cast<uint8_t>(last % third + (limit & 1 ? third : 0));
+}
+
+void PlaneQueries::build(const uint8_t* codes, size_t n) {
+    transpose(codes, n);
+    kernel_.tabulate(planes_, shape_, vectors_);
+}
+
+// ---- Weighted distance
+
+WeightedPlaneQueries::WeightedPlaneQueries(const PlaneKernel& kernel, size_t width, size_t count)
+    : PlaneBatch(kernel, width, count, kWeightLevels, 2 * kWeighted,
+                 2 * rounded_up(8 * width, kUnit) + 1),
+      queries_(count), hits_(kernel.rows) {}
+
+void WeightedPlaneQueries::set_query(size_t q, const RankedBits& bits, WeightedQuery fine) {
+    queries_[q].query = fine;
+    uint16_t* places = reinterpret_cast<uint16_t*>(record(q));
+    for (uint16_t place : bits.places) *places++ = static_cast<uint16_t>(place * (vector() / 8));
+}
+
+void WeightedPlaneQueries::build(const uint8_t* codes, size_t n) {
+    transpose(codes, n);
+    kernel_.pair(planes_, shape_, vectors_);
+    codes_ = codes;
 }
 
 }  // namespace embits

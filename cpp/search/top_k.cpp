@@ -11,7 +11,6 @@ namespace {
 
 struct HammingSearch {
     using Kept = Nearest;
-    static constexpr bool kHasPlanes = true;
 
     const uint8_t* codes;
     size_t width;
@@ -31,8 +30,8 @@ struct HammingSearch {
             nearest.offer(static_cast<int64_t>(row + hits[i].row), hits[i].distance);
     }
 
-    PlaneQueries batch(size_t first, size_t count) const {
-        return PlaneQueries(kernels.planes, width, queries + first * width, count);
+    PlaneQueries batch(size_t first, const std::vector<Nearest>& nearest) const {
+        return PlaneQueries(kernels.planes, width, queries + first * width, nearest.size());
     }
 
     void offer_row(size_t row, size_t q, Nearest& nearest) const {

@@ -8,7 +8,11 @@
 #include <cstdint>
 #include <cstring>
 
-#include "search/kernels.h"
+#include "search/planes.h"
+
+#if defined(_MSC_VER)
+#include <intrin.h>
+#endif
 
 namespace embits {
 namespace {
@@ -24,6 +28,17 @@ inline uint64_t word_at(const uint8_t* bytes, size_t left = 8) {
     return word;
 }
 
+// The place of the lowest bit of x, which is not zero.
+inline size_t lowest_bit(uint64_t x) {
+#if defined(_MSC_VER)
+    unsigned long at;
+    _BitScanForward64(&at, x);
+    return at;
+#else
+    return static_cast<size_t>(__builtin_ctzll(x));
+#endif
+}
+
 // The Hamming distance of two codes; `count` is the population count of a 64-bit word.
 template <class Count>
 uint32_t hamming_words(const uint8_t* a, const uint8_t* b, size_t width, Count count) {
@@ -34,7 +49,7 @@ uint32_t hamming_words(const uint8_t* a, const uint8_t* b, size_t width, Count c
 }
 
 // The weight of the differing bits in bytes [begin, width) of a code.
-template <class Count>
+template <size_t Bits, class Count>
 uint32_t weigh_words(const uint8_t* code, WeightedQuery query, size_t begin, size_t width,
                      Count count) {
     uint32_t distance = 0;
@@ -42,8 +57,8 @@ uint32_t weigh_words(const uint8_t* code, WeightedQuery query, size_t begin, siz
         const size_t left = width - i;
         const uint64_t differing = word_at(code + i, left) ^ word_at(query.code + i, left);
         uint32_t sum = 0;
-        for (size_t p = 0; p < kWeightBits; ++p)
-            sum = 2 * sum + count(differing & word_at(query.planes + p * width + i, left));
+        for (size_t p = 0; p < Bits; ++p)
+            sum = 2 * sum + count(differing & word_at(query.weights + p * width + i, left));
         distance += sum;
     }
     return distance;

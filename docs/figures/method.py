@@ -85,7 +85,7 @@ def agreement(floats: NDArray[Any], words: list[str], codes: embits.BinaryVector
     shares = 1 - np.bitwise_count(codes.codes[left] ^ codes.codes[right]).sum(axis=1) / 256
     figure, axes = plt.subplots(figsize=(7, 3.8))
     shades = ListedColormap([to_rgba(LIGHT.grey, alpha) for alpha in (0.25, 0.45, 0.65, 0.9)])
-    axes.hexbin(100 * shares, cosines, gridsize=(44, 24), bins="log", mincnt=1, cmap=shades, lw=0)
+    axes.hexbin(100 * shares, cosines, gridsize=(30, 17), bins="log", mincnt=1, cmap=shades, lw=0)
     own = words.index(WORD)
     for friend in FRIENDS:
         row = words.index(friend)

@@ -56,6 +56,7 @@ def take_over(run: Path, name: str) -> None:
     page = re.sub(rf"!\[(?!{PICTURE})[^\]]*\]\(figures/bits-.*\)\n\n.*\n*", "", page)
     page = page.replace(f"figures/bits-{PICTURE}.png", f"{name}-bits.png")
     page = re.sub(r"\(figures/(similarity|neighbors)\.png\)", rf"({name}-\1.svg)", page)
+    page = page.replace("&nbsp;", "\u00a0")  # a third of the length
     (RESULTS / f"{name}.md").write_text(page.rstrip() + "\n", encoding="utf-8")
     shutil.copy(run / "figures" / f"bits-{PICTURE}.png", RESULTS / f"{name}-bits.png")
     scores = json.loads(SCORES.read_text()) if SCORES.exists() else {}

@@ -91,8 +91,8 @@ def save(figure: Figure, name: str, folder: Path = IMAGES) -> None:
     sheet.text = _style_sheet(_classes(root))
     root.insert(0, sheet)
     ElementTree.indent(root, "")
-    text = re.sub(r"\s*\n([A-Z])", r" \1", ElementTree.tostring(root, encoding="unicode"))
-    (folder / f"{name}.svg").write_text(_rounded(text) + "\n", encoding="utf-8")
+    text = compact(ElementTree.tostring(root, encoding="unicode"))
+    (folder / f"{name}.svg").write_text(text + "\n", encoding="utf-8")
 
 
 def _flatten(parent: ElementTree.Element, in_tick: bool = False) -> None:
@@ -131,9 +131,14 @@ def _style_sheet(classes: dict[str, str]) -> str:
     return "\n".join(["", *plain, "@media (prefers-color-scheme: dark) {", *replaced, "}", ""])
 
 
-def _rounded(svg: str) -> str:
+def compact(svg: str) -> str:
+    """Shorten numbers, paths and ids."""
     number = r"(?<=[ \"(,])-?\d+\.\d{2,}(?=[ \",)\n])"
-    return re.sub(number, lambda found: f"{float(found[0]):.1f}", svg)
+    svg = re.sub(number, lambda found: f"{float(found[0]):.1f}", svg)
+    svg = re.sub(r' d="[^"]*"', lambda path: re.sub(r"\s*([MLCQz])\s*", r"\1", path[0]), svg)
+    for place, name in enumerate(dict.fromkeys(re.findall(r'\bid="(\w{8,})"', svg))):
+        svg = svg.replace(f'"{name}"', f'"i{place}"').replace(f'"#{name}"', f'"#i{place}"')
+    return svg.replace(" />", "/>")
 
 
 def bytes_axis(axes: Axes, ticks: tuple[int, ...]) -> None:

@@ -22,6 +22,24 @@ def pack_signs(
     codes: NDArray[np.uint8],
     doubtful: NDArray[np.uint8],
 ) -> int: ...
+def product(
+    a: NDArray[np.float32], b: NDArray[np.float32], threads: int, out: NDArray[np.float32]
+) -> None: ...
+def solve_positive(matrix: NDArray[np.float64], sides: NDArray[np.float64]) -> bool: ...
+def encode_searched(
+    vectors: NDArray[np.float32],
+    weights: NDArray[np.int16],
+    thresholds: NDArray[np.int32],
+    gram: NDArray[np.int16],
+    centre: NDArray[np.int32],
+    shift: int,
+    offset: int,
+    length: int,
+    pull: float,
+    sweeps: int,
+    threads: int,
+    codes: NDArray[np.uint8],
+) -> None: ...
 def train_paper(
     X: NDArray[np.float32],
     order: NDArray[np.int64],

@@ -86,7 +86,8 @@ class Pretrained:
             private: Whether a new model is private; None uses the account's default.
             revision: The branch; None uses `main`.
             message: The commit's message.
-            figures, card: As in `save_pretrained`; a model card of your own is not replaced.
+            figures: As in `save_pretrained`.
+            card: As in `save_pretrained`; a model card of your own is not replaced.
             token: Instead of the one stored by `hf auth login`.
             endpoint: Instead of the environment variable HF_ENDPOINT.
 

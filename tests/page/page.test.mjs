@@ -157,7 +157,7 @@ test("every state is a link; back and forward work", async () => {
   const next = expected.closest.queen[0][0];
   await page.waitForFunction((word) => document.title.startsWith(word), next);
   await page.getByRole("link", { name: "Size" }).click();
-  await page.getByText("What is in the file").waitFor();
+  await page.getByText("Contents of the file").waitFor();
   await page.goBack();
   await page.waitForFunction((word) => document.title.startsWith(word), next);
   assert.equal(await page.getByRole("combobox").inputValue(), next);
@@ -240,7 +240,7 @@ test("a visitor's own file is opened from the button and by dropping it; a damag
   );
   await page.getByText("60 rows × 256 bits").waitFor();
   await page.getByRole("button", { name: "Check every byte" }).click();
-  await page.getByText("Every byte is as it was written").waitFor();
+  await page.getByText("All checksums match").waitFor();
   await context.close();
 });
 
@@ -290,7 +290,7 @@ test("while the vectors are on their way there is progress", async () => {
 test("it works with the server gone, once it was there; it can be installed", async () => {
   const passing = await serve(folder);
   const { page, context } = await visitReady("#word=queen", {}, passing.address);
-  await page.getByText("works without a network").waitFor();
+  await page.getByText("works offline").waitFor();
   await page.evaluate(() => navigator.serviceWorker.ready);
   const session = await context.newCDPSession(page);
   const { installabilityErrors } = await session.send("Page.getInstallabilityErrors");

@@ -126,6 +126,92 @@ test("two swapped letters are one edit", () => {
   assert.equal(nearSpellings(words, "quene")[0], "queen");
 });
 
+// -- arguments ------------------------------------------------------------------------------------
+
+test("keys that are neither words, rows nor codes are refused", () => {
+  const bits = open(read("lsh-100-bits.safetensors"));
+  const rows = bits.length;
+  const wrong = [
+    [() => bits.mostSimilar(1.5), RangeError, `row 1.5 of ${rows} rows`],
+    [() => bits.mostSimilar(-1), RangeError, `row -1 of ${rows} rows`],
+    [() => bits.mostSimilar(rows), RangeError, `from 0 to ${rows - 1}`],
+    [() => bits.mostSimilar(NaN), RangeError, "row NaN"],
+    [() => bits.mostSimilar(null), TypeError, "positive has null, expected a word"],
+    [() => bits.mostSimilar(undefined), TypeError, "positive has undefined"],
+    [() => bits.mostSimilar([]), TypeError, "positive is empty"],
+    [() => bits.mostSimilar(["queen", null]), TypeError, "positive has null"],
+    [() => bits.mostSimilar([["queen"]]), TypeError, "positive has an array"],
+    [() => bits.mostSimilar(new Float32Array(16)), TypeError, "positive has a Float32Array"],
+    [() => bits.mostSimilar(new Uint8Array(5)), RangeError, "a code of 5 bytes, expected 13"],
+    [() => bits.mostSimilar(new Uint8Array(13).fill(255)), RangeError, "bits set after its 100 bits"],
+    [() => bits.mostSimilar("queen", { negative: null }), TypeError, "negative has null"],
+    [() => bits.mostSimilar("queen", { negative: [2.5] }), RangeError, "row 2.5"],
+    [() => bits.similarity("queen", null), TypeError, "the word is null, expected a string"],
+    [() => bits.similarity("queen"), TypeError, "the word is undefined"],
+    [() => bits.code(0.5), RangeError, "row 0.5"],
+    [() => bits.code(7n), TypeError, "the word is 7"],
+    [() => bits.combine(["queen"], "nowhere"), UnknownWordError, "the word 'nowhere'"],
+    [() => bits.nearest("queen"), TypeError, "the code is 'queen', expected a Uint8Array"],
+  ];
+  for (const [call, kind, message] of wrong) {
+    assert.throws(call, (error) => error instanceof kind && error.message.includes(message), message);
+  }
+});
+
+test("counts and options are checked, and unknown options are refused", () => {
+  const bits = open(read("lsh-100-bits.safetensors"));
+  const code = bits.code("queen");
+  const wrong = [
+    [() => bits.mostSimilar("queen", { topn: 3 }), TypeError, "mostSimilar has no option 'topn'"],
+    [() => bits.mostSimilar("queen", 3), TypeError, "the options of mostSimilar are 3"],
+    [() => bits.mostSimilar("queen", null), TypeError, "the options of mostSimilar are null"],
+    [() => bits.mostSimilar("queen", ["man"]), TypeError, "are an array, expected an object"],
+    [() => bits.mostSimilar("queen", { k: -1 }), RangeError, "k is -1, expected a whole number"],
+    [() => bits.mostSimilar("queen", { k: 1.5 }), RangeError, "k is 1.5"],
+    [() => bits.mostSimilar("queen", { k: "3" }), RangeError, "k is '3'"],
+    [() => bits.mostSimilar("queen", { furthest: 1 }), TypeError, "furthest is 1, expected true or false"],
+    [() => bits.nearest(code, 1.5), RangeError, "k is 1.5"],
+    [() => bits.nearest(code, 3, { k: 3 }), TypeError, "nearest has no option 'k'"],
+    [() => bits.words.startingWith("q", -1), RangeError, "most is -1"],
+  ];
+  for (const [call, kind, message] of wrong) {
+    assert.throws(call, (error) => error instanceof kind && error.message.includes(message), message);
+  }
+  assert.deepEqual(bits.mostSimilar("queen", { k: 0 }), []);
+  assert.deepEqual(bits.words.startingWith("q", 0), []);
+});
+
+test("one key stands for a list of one, for positive and negative alike", () => {
+  const bits = open(read("lsh-100-bits.safetensors"));
+  assert.deepEqual(bits.mostSimilar(["queen"]), bits.mostSimilar("queen"));
+  assert.deepEqual(
+    bits.mostSimilar("queen", { negative: "king" }),
+    bits.mostSimilar(["queen"], { negative: ["king"] }),
+  );
+  const row = bits.words.find("queen");
+  assert.deepEqual(bits.mostSimilar(row), bits.mostSimilar("queen"));
+  assert.equal(bits.mostSimilar(bits.code("queen"), { k: 1 })[0].similarity, 1);
+});
+
+test("words take rows of the file and strings only", () => {
+  for (const name of ["lsh-100-bits.safetensors", "lsh-256-bits-rows.safetensors"]) {
+    const { words } = open(read(name));
+    for (const row of [-1, words.length, 0.5, NaN]) assert.throws(() => words.at(row), RangeError, `${row}`);
+    for (const row of ["0", null, undefined]) assert.throws(() => words.at(row), TypeError, `${row}`);
+    for (const word of [null, undefined, 7]) {
+      assert.throws(() => words.find(word), TypeError, `${word}`);
+      assert.throws(() => words.startingWith(word), TypeError, `${word}`);
+    }
+  }
+});
+
+test("open takes bytes, and says so", () => {
+  for (const bytes of ["glove.safetensors", null, undefined, [1, 2], new Float32Array(9)]) {
+    assert.throws(() => open(bytes), /open takes the bytes of a file/);
+  }
+  assert.throws(() => open(read("lsh-100-bits.safetensors"), "simd"), TypeError);
+});
+
 // -- damage ---------------------------------------------------------------------------------------
 
 test("every truncation is refused", () => {

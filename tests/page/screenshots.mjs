@@ -9,9 +9,7 @@ const DESKTOP = [1280, 860];
 const PHONE = [390, 844];
 const SHOTS = [
   { name: "page-closest", hash: "#word=queen", size: DESKTOP, scheme: "light" },
-  { name: "page-picture", hash: "#picture=queen", size: [1280, 960], scheme: "light" },
   { name: "page-phone", hash: "#word=jupiter", size: PHONE, scheme: "light" },
-  { name: "page-phone-dark", hash: "#compare=coffee&with=tea", size: PHONE, scheme: "dark" },
 ];
 
 const server = await serve(written);

@@ -6,6 +6,7 @@ import warnings
 import zipfile
 
 import numpy as np
+import pytest
 
 import embits
 from embits.errors import ReadWarning

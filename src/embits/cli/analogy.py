@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from embits.binary_vectors import load
-from embits.cli.options import file_argument, json_option
+from embits.binary_vectors.words import Metric
+from embits.cli.options import file_argument, json_option, metric_option
 from embits.cli.output import neighbor_dicts, neighbor_table, print_json
 from embits.cli.suggestions import words_of_file
 
@@ -18,16 +19,18 @@ from embits.cli.suggestions import words_of_file
 @click.argument("b", shell_complete=words_of_file)
 @click.argument("c", shell_complete=words_of_file)
 @click.option("-k", type=click.IntRange(min=1), default=5, help="Number of answers.")
+@metric_option("decoded")
 @json_option
-def command(file: Path, a: str, b: str, c: str, k: int, as_json: bool) -> None:
+def command(file: Path, a: str, b: str, c: str, k: int, metric: Metric, as_json: bool) -> None:
     """A is to B as C is to what?
 
-    Prints the words closest to (B AND NOT A) OR C.
+    Prints the words closest to B - A + C: of the vectors rebuilt from the codes, or, with --metric
+    hamming, of the codes themselves, as (B AND NOT A) OR C.
 
     \b
     embits analogy glove.safetensors man king woman
     """
-    answers = load(file).most_similar(positive=[b, c], negative=[a], topn=k)
+    answers = load(file).most_similar(positive=[b, c], negative=[a], topn=k, metric=metric)
     if as_json:
         print_json({"a": a, "b": b, "c": c, "answers": neighbor_dicts(answers)})
     else:

@@ -11,7 +11,6 @@ import click
 from embits.cli.file_facts import describe, row_noun
 from embits.cli.options import (
     check_writable,
-    force_option,
     json_option,
     output_option,
     params_option,
@@ -29,7 +28,6 @@ from embits.jobs import binarize_to_file
 @click.command()
 @click.argument("vectors", type=ADDRESS)
 @output_option(ADDRESS, help=OUTPUT_HELP)
-@force_option
 @click.option("--bits", type=click.IntRange(1, MAX_BITS), help="Bits per code [default: 256].")
 @click.option(
     "--method", type=click.Choice(list(METHODS)), default=DEFAULT_METHOD, help="The coder."

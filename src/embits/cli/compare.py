@@ -25,7 +25,7 @@ from embits.evaluation.report.document import Picture
 from embits.evaluation.report.picture import bit_picture
 from embits.evaluation.report.results import at
 from embits.evaluation.report.tables import percent
-from embits.evaluation.report.write import write_report
+from embits.evaluation.report.write import check_report_folder, write_report
 from embits.evaluation.spaces import BitSpace, FloatSpace
 from embits.evaluation.tasks.moved_pairs import MovedPair, moved_pairs
 
@@ -79,6 +79,7 @@ def command(
     embits compare glove.txt --bits 256 --methods paper,lsh,sign --report glove-report
     """
     start = time.perf_counter()
+    check_report_folder(report)
     folder = data_folder(data, tasks)
     floats = read(vectors, limit, words_file, skip_bad, quiet=as_json)
     with status_line(quiet=as_json) as status:

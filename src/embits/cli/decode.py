@@ -23,7 +23,7 @@ from embits.writers import write_vectors
 @click.command()
 @file_argument
 @output_option()
-@force_option
+@force_option()
 @click.option(
     "--word",
     "--words",

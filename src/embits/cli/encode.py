@@ -11,7 +11,6 @@ from embits.cli.file_facts import describe, row_noun
 from embits.cli.options import (
     check_writable,
     file_argument,
-    force_option,
     json_option,
     output_option,
     reading_options,
@@ -26,7 +25,6 @@ from embits.jobs import encode_to_file
 @file_argument
 @click.argument("vectors", type=ADDRESS)
 @output_option(ADDRESS, help=OUTPUT_HELP)
-@force_option
 @reading_options
 @ray_options
 @json_option

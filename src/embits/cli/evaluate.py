@@ -16,7 +16,7 @@ from embits.cli.progress import status_line
 from embits.errors import InputError
 from embits.evaluation.evaluator import Evaluator
 from embits.evaluation.report.results import at, has_score, jsonable, score_lines
-from embits.evaluation.report.write import write_report
+from embits.evaluation.report.write import check_report_folder, write_report
 
 
 @click.command()
@@ -51,6 +51,8 @@ def command(
     embits evaluate glove.*.safetensors --raw glove.txt --tasks similarity,analogy --json
     """
     check_raw(ctx, tasks, raw_file)
+    if report is not None:
+        check_report_folder(report)
     folder = data_folder(data, tasks)
     floats = read(raw_file, limit, words_file, skip_bad, quiet=as_json) if raw_file else None
     entries = []

@@ -8,7 +8,7 @@ import click
 
 from embits.binary_vectors import load
 from embits.cli.options import (
-    check_output,
+    check_not_input,
     file_argument,
     force_option,
     json_option,
@@ -19,17 +19,12 @@ from embits.cli.output import print_json, printable
 from embits.cli.progress import progress_bar
 from embits.integrations import EXPORTERS, export
 
-# Exporters into databases check their targets themselves; the others write a new file.
-DATABASES = ("pgvector", "sqlite")
-# Exporters that also write the words into a file with the suffix .words.
-WITH_WORDS = ("faiss", "npy")
-
 
 @click.command()
 @file_argument
 @click.option("--to", type=click.Choice(list(EXPORTERS)), required=True, help="Format or tool.")
 @output_option(click.STRING, metavar="TARGET", help="File, folder or database address to write to.")
-@force_option
+@force_option()
 @params_option("Parameter of the export.")
 @json_option
 def command(
@@ -44,13 +39,11 @@ def command(
     embits export glove.safetensors --to sqlite -o glove.db
     embits export glove.safetensors --to pgvector -o postgresql:///db --param table=words
     """
-    if to not in DATABASES:
-        check_output(Path(output), file, force)
-    if to in WITH_WORDS:
-        check_output(Path(output).with_suffix(".words"), file, force)
+    if "://" not in output:
+        check_not_input(Path(output), file)
     bits = load(file)
     with progress_bar("exporting", quiet=as_json) as progress:
-        facts = export(bits, to, output, progress=progress, **params)
+        facts = export(bits, to, output, progress=progress, overwrite=force, **params)
     facts = {"to": to, "target": output, "rows": len(bits), "bits": bits.n_bits} | facts
     if as_json:
         print_json(facts)

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from embits.binary_vectors import load
-from embits.cli.options import file_argument, json_option, words_argument
+from embits.binary_vectors.words import Metric
+from embits.cli.options import file_argument, json_option, metric_option, words_argument
 from embits.cli.output import neighbor_dicts, neighbor_table, print_json
 
 
@@ -16,11 +17,13 @@ from embits.cli.output import neighbor_dicts, neighbor_table, print_json
 @file_argument
 @words_argument
 @click.option("-k", type=click.IntRange(min=1), default=10, help="Number of neighbors.")
+@metric_option("hamming")
 @json_option
-def command(file: Path, words: tuple[str, ...], k: int, as_json: bool) -> None:
+def command(file: Path, words: tuple[str, ...], k: int, metric: Metric, as_json: bool) -> None:
     """Print the words closest to each WORD.
 
-    Closeness is the share of bits that are equal, from 0 to 1.
+    Closeness is the share of bits that are equal, from 0 to 1, or, with --metric decoded, an
+    estimate of the cosine.
 
     \b
     embits neighbors glove.safetensors queen
@@ -30,7 +33,7 @@ def command(file: Path, words: tuple[str, ...], k: int, as_json: bool) -> None:
     answers = []
     for word in words:
         start = time.perf_counter()
-        neighbors = bits.most_similar(word, topn=k)
+        neighbors = bits.most_similar(word, topn=k, metric=metric)
         answers.append((word, 1e3 * (time.perf_counter() - start), neighbors))
     if as_json:
         queries = [

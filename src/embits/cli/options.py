@@ -28,6 +28,17 @@ words_argument = click.argument(
 )
 
 
+def metric_option(default: str) -> Callable[[Command], Command]:
+    """How words are compared: by the bits that differ, or by rebuilt vectors."""
+    return click.option(
+        "--metric",
+        type=click.Choice(["hamming", "decoded"]),
+        default=default,
+        show_default=True,
+        help="Compare bits, or the vectors rebuilt from them.",
+    )
+
+
 def output_option(
     kind: click.ParamType[Any] = FILE, *, help: str = "File to write.", **settings: Any
 ) -> Callable[[Command], Command]:
@@ -36,9 +47,11 @@ def output_option(
     return click.option("-o", "--output", type=kind, help=help, **settings)
 
 
-force_option = click.option(
-    "--force", is_flag=True, help="Replace an existing file that embits did not write."
-)
+def force_option(
+    *other_names: str, help: str = "Replace an existing file that embits did not write."
+) -> Callable[[Command], Command]:
+    """The option --force."""
+    return click.option("--force", *other_names, "force", is_flag=True, help=help)
 
 
 def check_writable(path: Path) -> None:
@@ -52,6 +65,17 @@ def check_writable(path: Path) -> None:
         raise FileNotFoundError(errno.ENOENT, "no such folder", str(path.parent))
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "is a folder, expected a file", str(path))
+
+
+def check_not_input(path: Path, file: Path) -> None:
+    """Refuse a target that is the input `file`.
+
+    Raises:
+        InputError: They are the same file.
+    """
+    from embits.file.overwrite import check_target
+
+    check_target(path, [file], overwrite=True)
 
 
 def check_output(path: Path, file: Path, force: bool) -> None:

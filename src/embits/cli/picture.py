@@ -24,7 +24,7 @@ from embits.file.atomic import atomic_write
 @file_argument
 @words_argument
 @output_option(help="File to write: .png, .svg or .pdf.")
-@force_option
+@force_option()
 @click.option(
     "-n",
     type=click.IntRange(min=1),

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from embits.cli.options import Command
+from embits.cli.options import Command, force_option
 from embits.cli.output import megabytes, print_json, printable
 from embits.cli.progress import progress_bar
 from embits.coders import Coder
@@ -118,12 +118,11 @@ def ray_options(command: Command) -> Command:
         ids: str | None,
         keep: str | None,
         workers: int | None,
-        overwrite: bool,
         **others: Any,
     ) -> Any:
-        if not ray and (ray_address or column or ids or keep is not None or workers or overwrite):
+        if not ray and (ray_address or column or ids or keep is not None or workers):
             raise click.UsageError(
-                "--ray-address, --column, --ids, --keep, --workers and --overwrite need --ray"
+                "--ray-address, --column, --ids, --keep and --workers need --ray"
             )
         if not ray and isinstance(others["output"], str):
             raise click.UsageError(f"{others['output']} is not a local path: add --ray")
@@ -131,11 +130,14 @@ def ray_options(command: Command) -> Command:
             raise click.UsageError("--limit and --words cannot be used with --ray")
         names = None if keep is None else [name for name in keep.split(",") if name]
         address = ray_address or LOCAL
-        cluster = Cluster(address, column, ids, names, workers, overwrite) if ray else None
+        cluster = Cluster(address, column, ids, names, workers, others["force"]) if ray else None
         return command(cluster=cluster, **others)
 
     for option in (
-        click.option("--overwrite", is_flag=True, help="With --ray: replace the folder."),
+        force_option(
+            "--overwrite",
+            help="Replace an existing file that embits did not write; with --ray, the folder.",
+        ),
         click.option(
             "--workers", type=click.IntRange(min=1), metavar="N", help="With --ray: parallel tasks."
         ),

@@ -40,6 +40,8 @@ class Coder(Estimator, Pretrained, ABC):
             numbers; array `W` is the attribute `W_`.
         state_defaults: Learned arrays that files of earlier versions lack, and the number that
             fills them; an array of this number alone is not stored.
+        shuffles_rows: The fit reads all rows several times, in random order: it is much faster
+            with the rows in memory.
         n_features_in_: Dimensions of the vectors it was fitted on.
         n_bits_: Bits of its codes.
         feature_names_in_: Column names of the data frame it was fitted on, if it was one.
@@ -48,6 +50,7 @@ class Coder(Estimator, Pretrained, ABC):
     method: ClassVar[str]
     state_shapes: ClassVar[Shapes]
     state_defaults: ClassVar[Mapping[str, float]] = MappingProxyType({})
+    shuffles_rows: ClassVar[bool] = False
     n_bits_: int
     _unread: Mapping[str, NDArray[Any]] = MappingProxyType({})  # arrays of a file, by attribute
 
@@ -63,6 +66,27 @@ class Coder(Estimator, Pretrained, ABC):
     @abstractmethod
     def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """Scores of shape (n, n_bits): a bit is 1 where its score is 0 or more."""
+
+    def query_weights(
+        self, X: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """What bits weigh for float queries, so that scores estimate cosines.
+
+        The score of a row with bits b is weights · (2b - 1) + offset. Unless a coder knows better
+        it is the cosine of the query's scores and the row's bits.
+
+        Returns:
+            Weights of shape (n, n_bits) and offsets of shape (n,).
+        """
+        scores = self.project(X)
+        norms = np.sqrt(np.einsum("ij,ij->i", scores, scores) * np.float32(self.n_bits_))
+        weights = scores / np.maximum(norms, np.finfo(np.float32).tiny)[:, None]
+        return weights, np.zeros(len(X), dtype=np.float32)
+
+    @property
+    def is_threshold(self) -> bool:
+        """Whether a bit is 1 exactly where its score of `project` is 0 or more."""
+        return True
 
     @abstractmethod
     def inverse_transform(self, codes: Any) -> NDArray[np.float32]:

@@ -31,6 +31,8 @@ def encode_on(coder: Coder, X: Any, device: str) -> NDArray[np.uint8]:
         device: A PyTorch device.
     """
     on = backend(device, "encoding")
+    if not coder.is_threshold:  # a search in integers, which only the CPU has
+        return coder.encode(_host(X))
     weights_there = _moved(coder, on)
     if not is_tensor(X):
         X = np.asarray(X)

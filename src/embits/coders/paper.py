@@ -30,6 +30,7 @@ from embits.arrays import Progress, as_float32, blocks, namespace
 from embits.bits import unpack
 from embits.coders.checks import check_n_bits
 from embits.coders.collapse import warn_if_collapsed
+from embits.coders.lazy import LazyRows
 from embits.coders.linear_encoder import LinearlyEncoded
 from embits.coders.stored import Shapes
 from embits.errors import FormatError, InputError, TrainingError
@@ -37,6 +38,7 @@ from embits.errors import FormatError, InputError, TrainingError
 USUAL_SIZE = 0.4  # root mean square of the values of GloVe
 MAX_SCALE_LOG2 = 30  # of equal rows, only rounding errors are left by the centering
 SAMPLE_ROWS = 10_000  # rows that the mean and the scale are taken from
+MAX_HELD_BYTES = 1 << 28  # of the rows of a file that a fit holds in memory
 STEPS_AT_ONCE = 1_024  # between two of them, a fit can be interrupted
 
 
@@ -83,6 +85,7 @@ class PaperAutoencoder(LinearlyEncoded):
         "scale": (1,),
     }
     state_defaults: ClassVar[Mapping[str, float]] = {"mean": 0, "scale": 1}
+    shuffles_rows: ClassVar[bool] = True
     W_: NDArray[np.float32]
     c_: NDArray[np.float32]
     mean_: NDArray[np.float32]
@@ -120,7 +123,7 @@ class PaperAutoencoder(LinearlyEncoded):
             InputError: Bad vectors or parameters.
             TrainingError: The descent diverged.
         """
-        X = self.check_vectors(X, fitting=True)
+        X = _in_memory(self.check_vectors(X, fitting=True))
         rng = self._start(X)
         for epoch in range(self.epochs):
             self._epoch(X, rng.permutation(len(X)))
@@ -234,6 +237,13 @@ class PaperAutoencoder(LinearlyEncoded):
             clip=bool(self.clip),
             threads=0,
         )
+
+
+def _in_memory(X: NDArray[Any]) -> NDArray[Any]:
+    """Rows of a file, read at once if they are not too many: one by one, reading them is slow."""
+    if isinstance(X, LazyRows) and 4 * len(X) * X.dims <= MAX_HELD_BYTES:
+        return np.asarray(X)
+    return X
 
 
 def mean_and_scale(X: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -4,7 +4,7 @@ An exporter is a module with a function
 `export(bits, target, *, progress=None, option=default, …)`. It writes the codes of a
 BinaryVectors to `target` and returns what the command line prints. It never replaces what embits
 did not write, unless its option `overwrite` is true. An entry in `EXPORTERS` makes
-it available as `embits export --to NAME`; the function's options become `--option NAME=VALUE`.
+it available as `embits export --to NAME`; the function's options become `--param NAME=VALUE`.
 
 Whatever reads codes back returns BinaryVectors.
 """
@@ -39,6 +39,7 @@ def export(
     target: str,
     *,
     progress: Progress | None = None,
+    overwrite: bool = False,
     **options: Any,
 ) -> Facts:
     """Write codes for another tool.
@@ -48,17 +49,24 @@ def export(
         to: The exporter, a key of `EXPORTERS`.
         target: A file, or the address of a database.
         progress: Called with (done, total) as rows are written.
-        options: The exporter's own options; exporters to files have `overwrite`.
+        overwrite: Replace existing files. Exports to databases never replace one.
+        options: The exporter's own options.
 
     Raises:
-        InputError: There is no such exporter, or it has no such option.
+        InputError: There is no such exporter, it has no such option, or the target may not be
+            replaced.
         MissingExtraError: The other tool's package is not installed.
     """
     if to not in EXPORTERS:
         raise InputError(f"there is no export to {to!r}; the exports are {', '.join(EXPORTERS)}")
     exporter = importlib.import_module(EXPORTERS[to]).export
     known = list(inspect.signature(exporter).parameters)[3:]  # after bits, target, progress
-    if unknown := sorted(set(options) - set(known)):
+    if "overwrite" in known:
+        known.remove("overwrite")
+        options["overwrite"] = overwrite
+    elif overwrite:
+        raise InputError(f"export to {to!r} adds to a database and cannot overwrite it")
+    if unknown := sorted(set(options) - {*known, "overwrite"}):
         has = f"takes {', '.join(known)}" if known else "takes no options"
         raise InputError(f"export to {to!r} {has}, not {', '.join(unknown)}")
     facts: Facts = exporter(bits, target, progress=progress, **options)

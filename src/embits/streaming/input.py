@@ -19,6 +19,7 @@ from embits.vectors import WordVectors
 
 STREAM_FROM = 64 << 20  # bytes of a file; a smaller one is read whole, for the same result
 STREAM_PACKED_FROM = 16 << 20
+SHUFFLED = 8  # times larger, if the fit shuffles rows: it needs them in memory to be fast
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,14 @@ class Input:
         is_file = isinstance(self.words, str | os.PathLike)
         return [self.path, *([Path(self.words)] if is_file else [])]  # type: ignore[arg-type]
 
-    def open_blocks(self, progress: Progress) -> Blocks | None:
-        """The file to be read in blocks; None where it is small, or its format is read whole."""
-        if not self._is_large():
+    def open_blocks(self, progress: Progress, fits: Coder | None = None) -> Blocks | None:
+        """The file to be read in blocks; None where it is small, or its format is read whole.
+
+        Args:
+            progress: Called with (done, total) as the file is read.
+            fits: The coder that is to be fitted on it, if one is.
+        """
+        if not self._is_large(SHUFFLED if fits is not None and fits.shuffles_rows else 1):
             return None
         return open_blocks(self.path, self.limit, self.words, self.on_bad, progress)
 
@@ -60,11 +66,11 @@ class Input:
                 f"{coder.n_features_in_}"
             )
 
-    def _is_large(self) -> bool:
+    def _is_large(self, times: int) -> bool:
         try:
             with self.path.open("rb") as file:
                 is_packed = is_compressed(file.read(MAX_BYTES))
                 size = os.fstat(file.fileno()).st_size
         except OSError:
             return False  # the reader raises the error
-        return size > (STREAM_PACKED_FROM if is_packed else STREAM_FROM)
+        return size > times * (STREAM_PACKED_FROM if is_packed else STREAM_FROM)

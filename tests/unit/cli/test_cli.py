@@ -60,7 +60,7 @@ def test_similarity_analogy_info_and_verify_json(folder):
     got = answer("analogy", file, "word1", "word2", "word3", "-k", 2)
     assert (got["a"], got["b"], got["c"]) == ("word1", "word2", "word3")
     assert [a["word"] for a in got["answers"]] == [
-        w for w, _ in bits.most_similar(["word2", "word3"], ["word1"], topn=2)
+        w for w, _ in bits.most_similar(["word2", "word3"], ["word1"], 2, metric="decoded")
     ]
     info = answer("info", file)
     size = file.stat().st_size

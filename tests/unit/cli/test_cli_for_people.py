@@ -45,7 +45,7 @@ def test_answers_are_short_tables(folder, bits):
         folder, "analogy", "b.safetensors", "word1", "word2", "word3"
     ).splitlines()
     assert first == "word1 : word2 = word3 : ?"
-    answers = bits.most_similar(["word2", "word3"], ["word1"], topn=5)
+    answers = bits.most_similar(["word2", "word3"], ["word1"], topn=5, metric="decoded")
     assert [line.split() for line in lines] == [[w, f"{s:.3f}"] for w, s in answers]
     assert "whole (600 words × 100 bits)" in shown(folder, "verify", "b.safetensors")
     encoded = shown(folder, "encode", "b.safetensors", "v.vec", "-o", "again.safetensors")

@@ -153,3 +153,47 @@ def test_an_empty_result_is_an_error(folder):
     done = run(*command, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)[0]["similarity"]["MEN"]["pairs"] == 2
+
+
+@pytest.mark.parametrize("name", ["report.md", "results.json", "figures"])
+def test_a_report_does_not_replace_the_files_of_others(folder, name):
+    (folder / "mine").mkdir()
+    if name == "figures":
+        (folder / "mine" / name).mkdir()
+    else:
+        (folder / "mine" / name).write_text('{"settings": 1}')
+    for command in (
+        ["compare", "v.npy", "--methods", "lsh", "--bits", "32"],
+        ["evaluate", "b.safetensors", "--raw", "v.npy"],
+    ):
+        done = run(*command, "--tasks", "neighbors", "--report", "mine", cwd=folder)
+        assert done.returncode == 1
+        assert f"{name} exists, and embits did not write it" in done.stderr
+    assert [path.name for path in (folder / "mine").iterdir()] == [name]
+
+
+def test_a_report_replaces_a_report(folder):
+    command = ["evaluate", "b.safetensors", "--raw", "v.npy", "--tasks", "neighbors"]
+    for _ in range(2):
+        done = run(*command, "--report", "report", cwd=folder)
+        assert done.returncode == 0, done.stderr
+    assert (folder / "report/report.html").exists()
+
+
+# -- info ------------------------------------------------------------------------------------------
+
+
+def test_info_shows_how_many_bytes_each_part_takes(folder, bits):
+    facts = json.loads(run("info", "b.safetensors", "--json", cwd=folder).stdout)
+    parts = facts["parts"]
+    assert list(parts) == ["codes", "words", "order", "coder", "subwords", "header"]
+    assert sum(parts.values()) == facts["bytes"]
+    assert (parts["codes"], parts["subwords"]) == (bits.codes.nbytes, 0)
+    assert parts["order"] == 4 * len(bits)
+    assert parts["words"] > len("".join(bits.words))
+    lines = run("info", "b.safetensors", cwd=folder).stdout.splitlines()
+    shown = [line.split() for line in lines if line.startswith("  ") and "%" in line]
+    assert [name for name, *_ in shown] == ["codes", "words", "order", "coder", "header"]
+    assert [int(size.replace(",", "")) for _, size, *_ in shown] == [
+        size for size in parts.values() if size
+    ]

@@ -399,7 +399,7 @@ def test_wrong_parameters_are_refused_at_fit(params):
 
 
 def test_a_gpu_is_given_a_longer_search_unless_told_otherwise():
-    assert NearLossless()._budget() == (1000, 1024)
+    assert NearLossless()._budget() == (400, 1024)
     assert NearLossless(device="cuda")._budget() == (3000, 2048)
     assert NearLossless(device="cuda", steps=7, batch_size=9)._budget() == (7, 9)
 

@@ -88,17 +88,6 @@ def test_training_is_the_same_for_any_number_of_threads(simd, shape):
             assert np.array_equal(array, same)
 
 
-@pytest.mark.skipif("avx512" not in _core.available_simd(), reason="needs AVX-512")
-@pytest.mark.parametrize("shape", SHAPES)
-def test_training_is_the_same_with_avx2_and_avx512(shape):
-    before, results = _core.simd(), []
-    for name in ("avx2", "avx512"):
-        _core.use_simd(name)
-        results.append(train(*shape))
-    _core.use_simd(before)
-    assert all(np.array_equal(a, b) for a, b in zip(*results, strict=True))
-
-
 def test_a_fit_depends_neither_on_the_layout_nor_on_the_blocks_of_the_input(monkeypatch):
     X = np.random.default_rng(0).normal(0, 0.4, (700, 20)).astype("f4")
     fitted = PaperAutoencoder(40, epochs=2).fit(X)

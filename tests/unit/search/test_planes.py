@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from embits import _core
 from embits.errors import InputError
-from embits.search import kernel, top_k
+from embits.search import asymmetric_top_k, kernel, top_k
 from tests.support.search_oracle import hamming_top_k, random_codes
 from tests.unit.search.test_kernels import WIDTHS, run_python
 
@@ -28,6 +28,27 @@ def assert_paths_agree(path, codes, queries, k, threads=1):
     np.testing.assert_array_equal(found_rows, rows)
 
 
+def assert_scores_agree(path, codes, projections, k, threads=1):
+    path("rows")
+    scores, rows = asymmetric_top_k(codes, projections, k)
+    path("planes")
+    found, found_rows = asymmetric_top_k(codes, projections, k, threads)
+    np.testing.assert_array_equal(found, scores)
+    np.testing.assert_array_equal(found_rows, rows)
+
+
+def float_queries(rng, codes, n_bits, count):
+    """Near codes that are there, with weights of many kinds: equal, zero, one large."""
+    z = rng.standard_normal((count, n_bits)).astype(np.float32)
+    z[0] = np.sign(z[0])
+    z[1] = 0
+    z[2, 0] = 1e6
+    z[3] = np.round(z[3])
+    near = np.unpackbits(codes[:count], axis=1)[:, :n_bits]
+    z[4:] = np.where(near == 1, np.abs(z), -np.abs(z))[4:]
+    return z * np.float32(10.0 ** rng.uniform(-30, 30))
+
+
 def mixed_queries(rng, codes, count):
     """Codes that are there, their complements, and others."""
     near = codes[rng.integers(0, len(codes), count)]
@@ -41,6 +62,31 @@ def test_planes_answer_as_rows_do_at_every_width(simd, path, width):
     codes = random_codes(rng, n, width)
     for k in (1, 10, int(rng.integers(1, n)), n):
         assert_paths_agree(path, codes, mixed_queries(rng, codes, 4), k)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_float_queries_score_by_planes_as_by_rows_at_every_width(simd, path, width):
+    rng = np.random.default_rng(width)
+    n, n_bits = int(rng.integers(1100, 2600)), 8 * width - int(rng.integers(0, 8))
+    codes = random_codes(rng, n, width)
+    for k in (1, 10, int(rng.integers(1, n))):
+        assert_scores_agree(path, codes, float_queries(rng, codes, n_bits, 8), k)
+
+
+@pytest.mark.parametrize("q", [16, 40])
+def test_threads_change_no_score(simd, path, q):
+    rng = np.random.default_rng(q)
+    codes = rng.integers(0, 256, (60_000, 32), dtype=np.uint8)
+    codes[40_000:] = codes[:20_000]
+    for threads in (2, 3, 8):
+        assert_scores_agree(path, codes, float_queries(rng, codes, 250, q), 10, threads)
+
+
+def test_rows_of_the_lowest_score_come_in_row_order(simd, path):
+    codes = np.full((40_000, 64), 255, np.uint8)
+    path("planes")
+    rows = asymmetric_top_k(codes, np.full((20, 512), -1.0), 600, threads=3)[1]
+    assert (rows == np.arange(600)).all()
 
 
 @settings(max_examples=60, deadline=None)
@@ -107,7 +153,7 @@ def test_codes_of_any_width_are_searched_in_batches():
 def test_embits_path_forces_a_path():
     program = """
 import numpy as np
-from embits.search import kernel, top_k
+from embits.search import asymmetric_top_k, kernel, top_k
 codes = np.zeros((1000, 8), np.uint8)
 top_k(codes, codes[:{queries}], 1)
 print(kernel().path)

@@ -1,18 +1,19 @@
-"""Better bits than the paper at equal width: codes that know who is near whom.
+"""The default coder: trained thresholds, then bits chosen by search.
 
-The paper asks a code to rebuild its vector. Here a code is asked, first of all, to have the
-neighbors its vector has: see loss.py for the loss, whitening.py for what is done to the
-vectors before, and docs/near-lossless.md for what each part adds. Encoding stays what it is
-in the paper, one matrix product and a threshold:
+A short training finds thresholds whose codes have the neighbors of their vectors: see loss.py for
+the loss and whitening.py for what is done to the vectors before. Bits are then flipped while the
+code rebuilds its vector better: encoder.py has the error that falls, and search.py how far to go.
+docs/near-lossless.md says what each part adds. Where bits are not searched, a code is the paper's,
+one matrix product and a threshold:
 
     b = h(W x - t ‖x‖)
 
-The threshold grows with the norm, so that a code depends on the direction of x alone.
+A code depends on the direction of x alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -25,13 +26,26 @@ from embits.coders.checks import check_n_bits
 from embits.coders.linear_decoder import LinearlyDecoded, decoder_step
 from embits.coders.linear_encoder import LinearlyEncoded
 from embits.coders.near_lossless import sampling
+from embits.coders.near_lossless.encoder import Encoder
+from embits.coders.near_lossless.held_out import HeldOut
+from embits.coders.near_lossless.rebuilding import Decoder, norm_decoder
+from embits.coders.near_lossless.search import (
+    MAX_ROWS,
+    PULL,
+    ROUNDS,
+    Searched,
+    Thresholds,
+    search,
+)
 from embits.coders.near_lossless.training import Start, descend
 from embits.coders.near_lossless.whitening import Shaping
 from embits.coders.stored import Shapes
-from embits.errors import InputError
+from embits.errors import FormatError, InputError
 
 TINY = 1e-30  # the norm of a row of zeros
 CHECK_BLOCKS, CHECK_ROWS = 16, 1024  # rows that the length of decoded vectors is fitted on
+MIN_SEARCH_ROWS = 200  # fewer leave no held-out rows to choose a search by
+HELD_OUT_AMONG = 4096  # rows that held-out queries are looked up among
 
 
 class Target(NamedTuple):
@@ -49,7 +63,7 @@ class Budget(NamedTuple):
 
 
 TARGETS = {"neighbors": Target(0.25, 0), "similarity": Target(0.5, 1)}
-CPU_BUDGET, GPU_BUDGET = Budget(1000, 1024), Budget(3000, 2048)
+CPU_BUDGET, GPU_BUDGET = Budget(400, 1024), Budget(3000, 2048)
 
 
 class NearLossless(LinearlyEncoded, LinearlyDecoded):
@@ -61,15 +75,18 @@ class NearLossless(LinearlyEncoded, LinearlyDecoded):
             vectors share away first: judgements of how alike two words are come closer to
             people's, and neighbors differ more from those of the raw cosine.
         steps: Steps of training, at most: the last part begins early when the held-out recall
-            stops rising. None takes 1,000 on the CPU and 3,000 on a GPU.
+            stops rising. None takes 400 on the CPU and 3,000 on a GPU.
         batch_size: Rows compared with each other in a step. None takes 1,024 on the CPU and
             2,048 on a GPU.
         random_state: Seed of the sample, the first weights and the batches.
         device: "cpu", or a GPU for PyTorch such as "cuda" (the extra `gpu`).
 
     Attributes:
-        W_: Shape (n_bits, dims), float32.
+        W_: Shape (n_bits, dims), float32. The first code is 1 where W x - t is 0 or more.
         t_: Thresholds for vectors of norm 1, shape (n_bits,), float32.
+        search_: Empty where bits are not searched. Else the squared length that rebuilt
+            directions are drawn to, how strongly, and the shares of the decoder and of W in the
+            weights of a float query.
         decoder_: Shape (n_bits, dims + 1), float32: the direction, and the norm.
         offset_: Shape (dims + 1,), float32.
         loss_curve_: Shape (checks, 3): steps done, the mean loss since the check before, and the
@@ -93,10 +110,12 @@ class NearLossless(LinearlyEncoded, LinearlyDecoded):
         "t": ("bits",),
         "decoder": ("bits", "dims+1"),
         "offset": ("dims+1",),
+        "search": ("any",),
         "loss_curve": ("any", 3),
     }
     W_: NDArray[np.float32]
     t_: NDArray[np.float32]
+    search_: NDArray[np.float64]
     loss_curve_: NDArray[np.float64]
 
     def __init__(
@@ -132,12 +151,13 @@ class NearLossless(LinearlyEncoded, LinearlyDecoded):
         self._check_params()
         vars(self).pop("_seen", None)  # a fit starts anew
         rng = np.random.default_rng(self.random_state)
-        sample = _unit(as_float32(X[sampling.sample_rows(len(X), X.shape[1], rng)]))
-        shaping = Shaping.fit(sample, *TARGETS[self.target])
+        rows = as_float32(X[sampling.sample_rows(len(X), X.shape[1], rng)])
+        unit = _unit(rows)
+        shaping = Shaping.fit(unit, *TARGETS[self.target])
         start = shaping.start(self.n_bits_, rng), np.zeros(self.n_bits_)
         self.loss_curve_ = np.empty((0, 3))
-        self._learn(sample, shaping, start, self._budget().steps, 1.0, rng, progress)
-        self._fit_decoder(X)
+        self._learn(unit, shaping, start, self._budget().steps, 1.0, rng, progress)
+        self._search_bits(unit, _norms(rows), X, rng)
         return self
 
     def rows_for_fit(self, n: int, dims: int) -> NDArray[np.int64] | None:
@@ -171,7 +191,7 @@ class NearLossless(LinearlyEncoded, LinearlyDecoded):
         shaping = Shaping.fit(sample, *TARGETS[self.target])
         start = shaping.unfold(self.W_, self.t_)
         self._learn(sample, shaping, start, -(-self._budget().steps // 10), 0.3, rng, None)
-        self._fit_decoder(self._reservoir)
+        self._search_bits(sample, _norms(self._reservoir), self._reservoir, rng)
         return self
 
     def factors(self, X: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -181,6 +201,52 @@ class NearLossless(LinearlyEncoded, LinearlyDecoded):
         xp = namespace(X)
         rows = xp.concat([X, _norms(X)[:, None]], axis=1)
         return rows, xp.concat([self.W_, -self.t_[:, None]], axis=1)
+
+    @property
+    def is_threshold(self) -> bool:
+        """Whether a code is the sign of `project`: bits are not searched."""
+        return self.search_.size == 0
+
+    def encode_rows(self, X: NDArray[np.float32]) -> NDArray[np.uint8]:
+        """Packed codes: thresholds, then the flips that lower the error of the rebuilt vector."""
+        if self.is_threshold:
+            return super().encode_rows(X)
+        _norms(X)  # names values that are too large
+        return self._encoder().encode(X)
+
+    def _encoder(self) -> Encoder:
+        if "_rounded" not in vars(self):
+            if self.search_.shape != (4,) or not 0 < self.search_[0] < 1e6 > self.search_[1] >= 0:
+                raise FormatError("damaged: the coder's search_ holds numbers that no fit gives")
+            direction = self.decoder_[:, :-1], self.offset_[:-1]
+            self._rounded = Encoder.of(self.W_, self.t_, *direction, *self.search_[:2].tolist())
+        return self._rounded
+
+    def query_weights(
+        self, X: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Weights of bits for float queries: x · (D b + o), with a share of W x · b."""
+        if self.is_threshold:
+            return super().query_weights(X)
+        unit = X / _norms(X)[:, None]
+        D = self.decoder_[:, :-1] / 2
+        of_decoder, of_scores = (np.float32(share) for share in self.search_[2:])
+        weights = unit @ (of_decoder * D + of_scores * self.W_).T
+        return weights, of_decoder * (unit @ (self.offset_[:-1] + D.sum(axis=0)))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The learned arrays by name; without `search` where bits are not searched."""
+        state = super().state()
+        if self.is_threshold:
+            del state["search"]
+        return state
+
+    @classmethod
+    def from_state(
+        cls, params: Mapping[str, Any], state: Mapping[str, NDArray[Any]], dims: int, n_bits: int
+    ) -> Self:
+        """The fitted coder; files of version 0.1 have no `search`, and bits by thresholds."""
+        return super().from_state(params, {"search": np.zeros(0), **state}, dims, n_bits)
 
     def inverse_transform(self, codes: Any) -> NDArray[np.float32]:
         """The direction D b + o at the length that errs least, shape (n, dims)."""
@@ -252,20 +318,67 @@ class NearLossless(LinearlyEncoded, LinearlyDecoded):
         norms = _norms(x)[:, None]
         return np.concatenate([x / norms, norms], axis=1)
 
-    def _fit_decoder(self, X: NDArray[Any]) -> None:
-        """Solve for direction and norm; then shorten all to where the squared error is least.
+    def _search_bits(
+        self,
+        unit: NDArray[np.float32],
+        norms: NDArray[np.float32],
+        X: NDArray[Any],
+        rng: np.random.Generator,
+    ) -> None:
+        """Choose how far to search, and solve for the decoder; the thresholds must be there."""
+        self._threshold_codes()
+        found = self._searched(unit, rng) if self._may_search(len(unit)) else None
+        if found is None:
+            self._fit_decoder(X)
+        else:
+            searched, shares = found
+            D, o, length = searched.decoder
+            self.W_, self.t_ = searched.W, searched.t
+            codes = searched.encode(unit[:MAX_ROWS])
+            self._set_decoder(D, o, norm_decoder(codes, norms[:MAX_ROWS], self.n_bits_))
+            self.search_ = np.array([length, PULL, *shares])
+        self._shorten(X)
+
+    def _threshold_codes(self) -> None:
+        """Back to codes by thresholds alone."""
+        self.search_ = np.zeros(0)
+        vars(self).pop("_rounded", None)
+
+    def _may_search(self, n: int) -> bool:
+        # "similarity" drops a direction that a rebuilt vector would have again.
+        return self.target == "neighbors" and n >= MIN_SEARCH_ROWS
+
+    def _searched(
+        self, unit: NDArray[np.float32], rng: np.random.Generator
+    ) -> tuple[Searched, tuple[float, float]] | None:
+        order = rng.permutation(len(unit))
+        queries = min(sampling.HELD_OUT, len(unit) // 10)
+        held_out = HeldOut(unit[order[: queries + HELD_OUT_AMONG]], queries)
+        train = unit[order[queries : queries + MAX_ROWS]]
+        thresholds = Thresholds.scaled(self.W_, self.t_, train)
+        codes = self.encode_rows(train[: ROUNDS[0]]), self.encode_rows(held_out.unit)
+        return search(train, held_out, thresholds, *codes)
+
+    def _set_decoder(self, D: NDArray[np.float64], o: NDArray[np.float64], norms: Decoder) -> None:
+        """The decoder for bits in {0, 1}: of the direction, and of the norm."""
+        columns = np.concatenate([D, norms.D], axis=1)
+        self.decoder_ = (2 * columns).astype(np.float32)
+        offset = np.concatenate([o, norms.o]) - columns.sum(axis=0)
+        self.offset_ = offset.astype(np.float32)
+
+    def _shorten(self, X: NDArray[Any]) -> None:
+        """Shorten all rebuilt vectors to where the squared error is least.
 
         A rebuilt direction is off by some angle: at full length, most of the error would be
         length spent in the wrong direction.
         """
-        super()._fit_decoder(X)
         along = squared = 0.0
         for rows in check_blocks(len(X)):
             x = as_float32(X[rows][:CHECK_ROWS])
-            rebuilt = self.inverse_transform(self.encode_rows(x))
-            along += float(np.vdot(x, rebuilt))
-            squared += float(np.vdot(rebuilt, rebuilt))
-        shorten = np.float32(along / squared if squared > 0 and along > 0 else 1)
+            rebuilt = self.inverse_transform(self.encode_rows(x)).astype(np.float64)
+            along += float((x * rebuilt).sum())
+            squared += float((rebuilt * rebuilt).sum())
+        shorten = np.float32(round(along / squared, 4) if squared > 0 and along > 0 else 1)
         self.decoder_[:, -1] *= shorten
         self.offset_[-1] *= shorten
 

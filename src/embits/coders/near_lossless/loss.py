@@ -1,12 +1,14 @@
 """The loss of NearLossless, its gradient, and the descent: array-API code without autograd.
 
-For a batch of n shaped rows x, of directions x̂ = x/‖x‖, and codes of m bits:
+For a batch of shaped rows x, of directions x̂ = x/‖x‖, and codes of m bits:
 
     z = W x + t,   b = sign(z) ∈ {-1, 1}ᵐ,   ẑ = z/‖z‖
     P_ij = softmax_j(x̂_i·x̂_j / τ)                    who is near whom among the floats
     Q_ij = softmax_j(α b_i·b_j / m)                   ... among the codes (Hamming distance)
     R_ij = softmax_j(β ẑ_i·b_j / √m)                  ... between float queries and codes
-    L = 1/n Σ_i KL(P_i ‖ Q_i) + KL(P_i ‖ R_i)         j = i left out; W, t, α, β are learned
+    L = 1/q Σ_i KL(P_i ‖ Q_i) + KL(P_i ‖ R_i)         j = i left out; W, t, α, β are learned
+
+The first q rows ask (i), and all rows are asked for (j).
 
 A step function has no slope, so sign passes the slope of tanh(z/s) back instead (the
 straight-through estimator); s is a fixed share of the standard deviation of the bit's scores.
@@ -15,6 +17,8 @@ straight-through estimator); s is a fixed share of the standard deviation of the
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+
+from embits.coders.products import product
 
 TEMPERATURE = 0.05  # τ: the nearest few dozen of a batch of unit vectors share most of P
 SURROGATE_WIDTH = 0.6  # s over the standard deviation of a bit's scores: see docs/near-lossless.md
@@ -53,38 +57,43 @@ def loss_and_gradient(
         xp: The namespace of the arrays.
         weights: W, t, log α, log β.
         x: Shaped rows, (n, dims).
-        not_self: Zero, and `-FAR_BELOW` on the diagonal, (n, n).
+        not_self: Zero, and `-FAR_BELOW` on the diagonal, (q, n).
         temperature: τ.
         smooth_width: Take tanh(z / smooth_width) for b, so that the gradient is exact and can be
             checked against differences. None takes the sign.
     """
-    n_bits = weights.W.shape[0]
-    z = x @ weights.W.T
+    n_bits, asking = weights.W.shape[0], not_self.shape[0]
+    z = product(x, weights.W.T)
     z += weights.t
     width = _spread(xp, z) if smooth_width is None else smooth_width
     soft = xp.tanh(z / width)
     b = _signs(xp, z) if smooth_width is None else soft
-    z_norm = _row_norms(xp, z)
-    z_unit = z / z_norm
+    z_norm = _row_norms(xp, z[:asking, :])
+    z_unit, b_asking = z[:asking, :] / z_norm, b[:asking, :]
     x_unit = x / _row_norms(xp, x)
 
-    P = _softmax(xp, _logits(x_unit @ x_unit.T, 1 / temperature, not_self))[0]
+    cosines = product(x_unit[:asking, :], x_unit.T)
+    P = _softmax(xp, _logits(cosines, 1 / temperature, not_self))[0]
     by_code = xp.exp(weights.log_alpha) / n_bits
     by_query = xp.exp(weights.log_beta) / n_bits**0.5
-    hamming, G, grad_log_alpha = _cross_entropy(xp, _logits(b @ b.T, by_code, not_self), P)
-    asymmetric, H, grad_log_beta = _cross_entropy(xp, _logits(z_unit @ b.T, by_query, not_self), P)
+    of_codes = _logits(product(b_asking, b.T), by_code, not_self)
+    of_queries = _logits(product(z_unit, b.T), by_query, not_self)
+    hamming, G, grad_log_alpha = _cross_entropy(xp, of_codes, P)
+    asymmetric, H, grad_log_beta = _cross_entropy(xp, of_queries, P)
 
-    # ∂L/∂b = α/m (G + Gᵀ) b + β/√m Hᵀ ẑ,   ∂L/∂ẑ = β/√m H b
-    grad_b = (G + G.T) @ b
-    grad_b *= by_code
-    grad_b += (H.T @ z_unit) * by_query
-    grad_z_unit = H @ b
-    grad_z_unit *= by_query
+    # ∂L/∂b = α/m (G b for rows that ask, + Gᵀ b of those) + β/√m Hᵀ ẑ,   ∂L/∂ẑ = β/√m H b
+    G *= by_code
+    H *= by_query
+    grad_b = product(G.T, b_asking)
+    grad_b += product(H.T, z_unit)
+    grad_b[:asking, :] += product(G, b)
+    grad_z_unit = product(H, b)
     # through tanh(z/s), and through ẑ = z/‖z‖: (g - ẑ ⟨ẑ, g⟩) / ‖z‖
     grad_z = grad_b * (1 - soft * soft) / width
     along = xp.sum(grad_z_unit * z_unit, axis=1, keepdims=True)
-    grad_z += (grad_z_unit - z_unit * along) / z_norm
-    gradient = Weights(grad_z.T @ x, xp.sum(grad_z, axis=0), grad_log_alpha, grad_log_beta)
+    grad_z[:asking, :] += (grad_z_unit - z_unit * along) / z_norm
+    grad_W = product(grad_z.T, x)
+    gradient = Weights(grad_W, xp.sum(grad_z, axis=0), grad_log_alpha, grad_log_beta)
     return hamming + asymmetric, gradient
 
 
@@ -114,7 +123,7 @@ def _cross_entropy(xp: Any, logits: Any, P: Any) -> tuple[Any, Any, Any]:
 
 
 def _dot(xp: Any, a: Any, b: Any) -> Any:
-    return xp.reshape(a, (-1,)) @ xp.reshape(b, (-1,))
+    return xp.sum(a * b)
 
 
 def _signs(xp: Any, z: Any) -> Any:

@@ -8,13 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import blocks, unit_rows
+from embits.coders.products import product
 
 SAMPLE_ROWS = 50_000  # rows a fit is based on, whatever the vocabulary ...
 SAMPLE_BYTES = 128 << 20  # ... and bytes of their floats: a fit holds three times as much
-ANCHORS = 2048  # rows whose neighborhoods are looked up
+ANCHORS = 1024  # rows whose neighborhoods are looked up ...
+ANCHORS_AMONG = 16_384  # ... and the rows they are looked up among
 NEIGHBORS = 16  # rows of a neighborhood, the anchor among them
 HELD_OUT = 512  # queries of the held-out check ...
-HELD_OUT_AMONG = 8192  # ... and the rows they are looked up among
+HELD_OUT_AMONG = 4096  # ... and the rows they are looked up among
 
 
 def sample_rows(n: int, dims: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -40,22 +42,23 @@ class Batches:
     def __init__(self, x: NDArray[np.float32], rng: np.random.Generator) -> None:
         self._rng = rng
         self._n = len(x)
-        unit = unit_rows(x)
-        anchors = rng.permutation(self._n)[:ANCHORS]
-        size = min(NEIGHBORS, self._n)
-        self._neighborhoods = np.empty((len(anchors), size), dtype=np.int64)
-        for rows in blocks(len(anchors), 128):
-            similarities = unit[anchors[rows]] @ unit.T
-            self._neighborhoods[rows] = np.argpartition(similarities, -size, axis=1)[:, -size:]
+        among = rng.permutation(self._n)[:ANCHORS_AMONG]
+        unit = unit_rows(x[among])
+        anchors, size = min(ANCHORS, len(among)), min(NEIGHBORS, len(among))
+        self._neighborhoods = np.empty((anchors, size), dtype=np.int64)
+        for rows in blocks(anchors, 128):
+            similarities = product(unit[rows], unit.T)
+            nearest = np.argpartition(similarities, -size, axis=1)[:, -size:]
+            self._neighborhoods[rows] = among[nearest]
 
     def draw(self, size: int) -> NDArray[np.int64]:
-        """Numbers of about `size` rows, each once, in order."""
+        """Numbers of about `size` rows, each once, in random order."""
         if size >= self._n:
-            return np.arange(self._n)
+            return self._rng.permutation(self._n)
         count = -(-size // (2 * NEIGHBORS))
         near = self._neighborhoods[self._rng.integers(len(self._neighborhoods), size=count)]
         others = self._rng.integers(self._n, size=size - min(near.size, size))
-        return np.unique(np.concatenate([near.ravel()[:size], others]))
+        return self._rng.permutation(np.unique(np.concatenate([near.ravel()[:size], others])))
 
 
 class HeldOut:
@@ -71,13 +74,13 @@ class HeldOut:
         self._k = max(1, min(10, (len(x) - 1) // 2))
         unit = unit_rows(x)
         self._is_near = np.zeros((queries, len(x)), dtype=bool)
-        np.put_along_axis(self._is_near, self._top(unit[:queries] @ unit.T), True, axis=1)
+        np.put_along_axis(self._is_near, self._top(product(unit[:queries], unit.T)), True, axis=1)
 
     def recall(self, W: NDArray[Any], t: NDArray[Any]) -> float:
         """Mean of the recall by Hamming distance and by float query."""
-        z = self.x @ W.T.astype(np.float32) + t.astype(np.float32)
+        z = product(self.x, W.T.astype(np.float32)) + t.astype(np.float32)
         b = np.where(z >= 0, np.float32(1), np.float32(-1))
-        found = [self._top(q @ b.T) for q in (b[: self._queries], z[: self._queries])]
+        found = [self._top(product(q, b.T)) for q in (b[: self._queries], z[: self._queries])]
         hits = [np.take_along_axis(self._is_near, rows, axis=1).mean() for rows in found]
         return float(np.mean(hits))
 

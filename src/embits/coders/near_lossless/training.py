@@ -17,10 +17,11 @@ from embits.errors import TrainingError
 Start = tuple[NDArray[np.float64], NDArray[np.float64]]  # weights and bias on shaped rows
 
 LEARNING_RATES = objective.Weights(3e-3, 3e-3, 0.02, 0.02)
+ASKING = 4  # one row of so many asks for its neighbors among all rows of a batch
 WARM_UP = 30  # steps in which the learning rate rises
-CHECKS = 20  # looks at the held-out recall in a fit
-PATIENCE = 4  # looks without a rise that end the search at the full rate
-COOLING = 0.3  # share of the steps in which the rate falls to zero, and recall rises once more
+CHECKS = 10  # looks at the held-out recall in a fit
+PATIENCE = 3  # looks without a rise that end the search at the full rate
+COOLING = 0.5  # share of the steps in which the rate falls to zero, and recall rises once more
 
 
 def descend(
@@ -86,7 +87,8 @@ class Descent:
         scale = np.full(1, math.log(objective.FIRST_SCALE), np.float32)
         W, t = (part.astype(np.float32) for part in start)
         self._x = on.put(x)
-        self._not_self = on.put(-objective.FAR_BELOW * np.eye(self._size, dtype=np.float32))
+        asking = -(-self._size // ASKING)
+        self._not_self = on.put(-objective.FAR_BELOW * np.eye(asking, self._size, dtype=np.float32))
         self._weights = objective.Weights(*map(on.put, (W, t, scale, scale.copy())))
         self._adam = objective.Adam(on.xp, self._weights, LEARNING_RATES)
 

@@ -17,6 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import blocks
+from embits.coders.products import product
+
 SMALLEST = 1e-3  # of the mean variance: directions under it are noise, not to be blown up further
 SPREADLESS = 1e-10  # mean variance of unit rows under which they are one point up to rounding
 
@@ -47,7 +50,7 @@ class Shaping:
         dims = unit.shape[1]
         mean = unit.mean(axis=0, dtype=np.float64)
         centred = unit - mean.astype(np.float32)
-        variances, axes = np.linalg.eigh((centred.T @ centred).astype(np.float64) / len(unit))
+        variances, axes = np.linalg.eigh(_gram(centred) / len(unit))
         variances, axes = variances[::-1], axes[:, ::-1]
         average = float(variances.mean())
         if average * dims < SPREADLESS:
@@ -56,16 +59,15 @@ class Shaping:
         gains = np.maximum(variances, SMALLEST * average) ** (-flatten / 2)
         gains[: min(drop, dims - 1)] = 0
         matrix = (axes * gains) @ axes.T
-        lengths = np.linalg.norm(centred @ matrix.astype(np.float32), axis=1)
-        matrix *= dims**0.5 / max(float(lengths.mean()), 1e-12)
+        matrix *= (dims / max(float((variances * gains**2).sum()), 1e-12)) ** 0.5
         order = np.argsort(-variances * gains**2, kind="stable")
-        return cls(mean, matrix, axes[:, order])
+        return cls(mean, _rounded(matrix), axes[:, order])
 
     def apply(self, unit: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """The given rows of unit norm, shaped: (len(rows), dims)."""
         centred = unit[rows]
         centred -= self.mean.astype(np.float32)  # in the copy: a sample may be a hundred megabytes
-        shaped: NDArray[np.float32] = centred @ self.matrix.astype(np.float32)
+        shaped: NDArray[np.float32] = product(centred, self.matrix.astype(np.float32))
         return shaped
 
     def start(self, n_bits: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -79,18 +81,36 @@ class Shaping:
             kept = self.axes if rows else self.axes[:, :left]
             rotation = np.linalg.qr(rng.normal(size=(kept.shape[1],) * 2))[0]
             rows.append((kept @ rotation).T[:left])
-        return np.concatenate(rows)
+        return _rounded(np.concatenate(rows))
 
     def fold(
         self, weights: NDArray[np.float64], bias: NDArray[np.float64]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """(W, t) on raw vectors, so that W x - t ‖x‖ has the sign of weights x̃ + bias."""
-        W = weights @ self.matrix
-        return W.astype(np.float32), (W @ self.mean - bias).astype(np.float32)
+        W = _rounded(weights) @ self.matrix  # few enough bits for sums to be exact
+        return W.astype(np.float32), ((W * self.mean).sum(axis=1) - bias).astype(np.float32)
 
     def unfold(
         self, W: NDArray[np.float32], t: NDArray[np.float32]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The (weights, bias) on shaped rows that fold to (W, t)."""
         wide = W.astype(np.float64)
-        return wide @ np.linalg.pinv(self.matrix, hermitian=True), wide @ self.mean - t
+        return wide @ np.linalg.pinv(self.matrix, rcond=1e-4, hermitian=True), wide @ self.mean - t
+
+
+def _gram(rows: NDArray[np.float32]) -> NDArray[np.float64]:
+    """rowsᵀ rows."""
+    gram = np.zeros((rows.shape[1],) * 2)
+    for part in blocks(len(rows)):
+        gram += product(rows[part].T, rows[part])
+    return gram
+
+
+def _rounded(matrix: NDArray[np.float64], bits: int = 20) -> NDArray[np.float64]:
+    """Round to `bits` bits of the largest element.
+
+    LAPACK's last digits depend on the threads of its matrix library; these are beyond them.
+    """
+    places = bits - int(np.frexp(np.abs(matrix).max(initial=0))[1])
+    rounded: NDArray[np.float64] = np.ldexp(np.rint(np.ldexp(matrix, places)), -places)
+    return rounded

@@ -12,6 +12,7 @@ from typing import Any
 
 from embits.errors import MissingExtraError
 from embits.evaluation.report.document import Picture
+from embits.evaluation.report.labels import Line, Points, label_lines, write
 from embits.evaluation.report.results import at
 
 STYLES = {
@@ -31,8 +32,8 @@ def figures_of(entries: Sequence[dict[str, Any]], notes: list[str]) -> list[Pict
         (
             "similarity.png",
             (
-                ("bits, Sokal-Michener similarity", ("similarity", "fisher_mean")),
-                ("floats rebuilt from the bits, cosine",
+                ("codes, Sokal-Michener similarity", ("similarity", "fisher_mean")),
+                ("floats rebuilt from the codes, cosine",
                  ("reconstruction", "similarity", "fisher_mean")),
             ),
             "Fisher mean of Spearman × 100",
@@ -43,8 +44,8 @@ def figures_of(entries: Sequence[dict[str, Any]], notes: list[str]) -> list[Pict
         (
             "neighbors.png",
             (
-                ("bits against bits (Hamming)", ("neighbors", "recall_at_10")),
-                ("float query against bits", ("neighbors", "asymmetric_recall_at_10")),
+                ("codes against codes (Hamming)", ("neighbors", "recall_at_10")),
+                ("float queries against codes", ("neighbors", "asymmetric_recall_at_10")),
             ),
             "recall@10 of raw-cosine neighbors, %",
             None,
@@ -82,51 +83,26 @@ def score_by_bits(
         entries: Results of an `Evaluator`.
         panels: Title and path of the score of each panel; the panels share the y axis.
         label: Label of the y axis.
-        raw_path: Path of the raw vectors' score, drawn as a horizontal line; None draws none.
+        raw_path: Path of the raw vectors' score, drawn as a horizontal line; None draws none, and
+            the y axis shows 0 to 100.
     """
     pyplot = _pyplot()
     figure, axes = pyplot.subplots(
         1, len(panels), figsize=(4.6 * len(panels) + 0.6, 3.9), sharey=True, squeeze=False
     )
     coded = [entry for entry in entries if entry["method"] != "raw"]
-    widths = sorted({entry["bits"] for entry in coded})
-    methods = list(dict.fromkeys(entry["method"] for entry in coded))
-    ticks = _shared_widths(coded) or widths
     raw = next((at(e, *raw_path) for e in entries if raw_path and e["method"] == "raw"), None)
-    for axis, (title, path) in zip(axes[0], panels, strict=True):
-        ends = []
-        for method in methods:
-            points = sorted(
-                (entry["bits"], 100 * score)
-                for entry in coded
-                if entry["method"] == method and (score := at(entry, *path)) is not None
-            )
-            if points:
-                _draw(axis, method, points)
-                own = len(points) == 1 and points[0][0] not in ticks
-                ends.append((points[-1], method, f"{method} {points[0][0]}" if own else method))
-        if raw is not None:  # behind the lines, over the same range
-            axis.plot(
-                [widths[0], widths[-1]],
-                [100 * raw] * 2,
-                color="black",
-                linewidth=1,
-                dashes=(6, 3),
-                zorder=1,
-            )
-            _write(axis, f"raw floats {100 * raw:.1f}", (widths[0], 100 * raw), (0, 4), "black")
-        _name_ends(axis, ends)
-        axis.set_title(title, fontsize=10.5, loc="left")
-        axis.set_xscale("log", base=2)
-        axis.set_xlim(widths[0] / 1.15, widths[-1] * (widths[-1] / widths[0]) ** 0.22 * 1.2)
-        axis.set_xticks(ticks, [str(width) for width in ticks])
-        axis.minorticks_off()
-        axis.set_xlabel("bits of a code")
-        axis.grid(axis="y", color="#dddddd", linewidth=0.6)
-        axis.set_axisbelow(True)
-        axis.spines[["top", "right"]].set_visible(False)
+    lines = [_lines(coded, path) for _, path in panels]
+    for axis, (title, _), drawn in zip(axes[0], panels, lines, strict=True):
+        _draw_panel(axis, title, drawn, coded)
+        if raw is not None:
+            _draw_raw(axis, 100 * raw, coded)
+    if raw_path is None:
+        axes[0][0].set_ylim(0, 100)
     axes[0][0].set_ylabel(label)
     figure.tight_layout()
+    for axis, drawn in zip(axes[0], lines, strict=True):
+        label_lines(axis, list(drawn.values()))
     file = io.BytesIO()
     # Without the Software entry, the same numbers give the same bytes.
     figure.savefig(file, format="png", dpi=150, metadata={"Software": None})
@@ -134,10 +110,53 @@ def score_by_bits(
     return file.getvalue()
 
 
-def _draw(axis: Any, method: str, points: list[tuple[int, float]]) -> None:
-    colour, marker, line = STYLES.get(method, _OTHER)
+def _lines(coded: Sequence[dict[str, Any]], path: tuple[str, ...]) -> dict[str, Line]:
+    """The line of each method that has the score."""
+    lines = {}
+    ticks = _shared_widths(coded)
+    for method in dict.fromkeys(entry["method"] for entry in coded):
+        points = sorted(
+            (entry["bits"], 100 * score)
+            for entry in coded
+            if entry["method"] == method and (score := at(entry, *path)) is not None
+        )
+        if points:
+            has_tick = len(points) > 1 or not ticks or points[0][0] in ticks
+            label = method if has_tick else f"{method} {points[0][0]}"
+            lines[method] = Line(label, STYLES.get(method, _OTHER)[0], points)
+    return lines
+
+
+def _draw_panel(
+    axis: Any, title: str, lines: dict[str, Line], coded: Sequence[dict[str, Any]]
+) -> None:
+    widths = sorted({entry["bits"] for entry in coded})
+    ticks = _shared_widths(coded) or widths
+    for method, line in lines.items():
+        _draw(axis, method, line.points)
+    axis.set_title(title, fontsize=10.5, loc="left")
+    axis.set_xscale("log", base=2)
+    axis.set_xlim(widths[0] / 1.15, widths[-1] * (widths[-1] / widths[0]) ** 0.22 * 1.35)
+    axis.set_xticks(ticks, [str(width) for width in ticks])
+    axis.minorticks_off()
+    axis.set_xlabel("bits per code")
+    axis.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axis.set_axisbelow(True)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_raw(axis: Any, score: float, coded: Sequence[dict[str, Any]]) -> None:
+    """A dashed line behind the others, over the same range."""
+    widths = [entry["bits"] for entry in coded]
+    ends = [min(widths), max(widths)]
+    axis.plot(ends, [score] * 2, color="black", linewidth=1, dashes=(6, 3), zorder=1)
+    write(axis, f"raw floats {score:.1f}", (ends[0], score), (0, 4), "black")
+
+
+def _draw(axis: Any, method: str, points: Points) -> None:
+    color, marker, line = STYLES.get(method, _OTHER)
     axis.plot(
-        *zip(*points, strict=True), color=colour, marker=marker, linestyle=line, linewidth=1.6,
+        *zip(*points, strict=True), color=color, marker=marker, linestyle=line, linewidth=1.6,
         markersize=5.5, markeredgecolor="white", markeredgewidth=0.6,
     )  # fmt: skip
 
@@ -148,33 +167,6 @@ def _shared_widths(coded: Sequence[dict[str, Any]]) -> list[int]:
     for entry in coded:
         methods.setdefault(entry["bits"], set()).add(entry["method"])
     return sorted(width for width, having in methods.items() if len(having) > 1)
-
-
-def _name_ends(axis: Any, ends: list[tuple[tuple[int, float], str, str]]) -> None:
-    """Write each method's name at the right end of its line, without overlaps."""
-    low, high = axis.get_ylim()
-    apart = 0.055 * (high - low)
-    height = -float("inf")
-    widest = max((point[0] for point, _, _ in ends), default=0)
-    for (bits, score), method, name in sorted(ends, key=lambda end: end[0][1]):
-        colour = STYLES.get(method, _OTHER)[0]
-        if bits < widest:  # a line that ends early is labelled below its end
-            _write(axis, name, (bits, score), (3, -13), colour)
-        else:
-            height = max(score, height + apart)
-            _write(axis, name, (bits, height), (7, -3), colour)
-
-
-def _write(
-    axis: Any, text: str, place: tuple[float, float], offset: tuple[int, int], colour: str
-) -> None:
-    """Text next to a point, with a white outline to stay readable over lines."""
-    from matplotlib.patheffects import withStroke
-
-    axis.annotate(
-        text, place, offset, textcoords="offset points", fontsize=8.5, color=colour,
-        path_effects=[withStroke(linewidth=2.5, foreground="white")], zorder=5,
-    )  # fmt: skip
 
 
 def _pyplot() -> Any:

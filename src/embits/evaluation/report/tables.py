@@ -152,14 +152,19 @@ def _as_text(shown: Callable[[float | None], str]) -> Callable[[float | None], s
     return lambda value: "" if value is None else shown(value)
 
 
-def _score_row(label: str, line: Sequence[float | None], best: str) -> list[str]:
+def _score_row(label: str, line: Sequence[float | None], best: Sequence[str]) -> list[str]:
     cells = ["" if score is None else percent(score) for score in line]
-    return [label, "", *(f"*{cell}*" if cell and cell == best else cell for cell in cells)]
+    marked = (f"*{c}*" if c and c == top else c for c, top in zip(cells, best, strict=True))
+    return [label, "", *marked]
 
 
-def _best(lines: dict[str, list[float | None]]) -> str:
-    scores = [s for line in lines.values() for s in line if s is not None and not math.isnan(s)]
-    return percent(max(scores)) if scores else ""
+def _best(lines: dict[str, list[float | None]]) -> list[str]:
+    """The best score of each width as text; "" for a width that only one method has."""
+    best = []
+    for column in zip(*lines.values(), strict=True):
+        scores = [score for score in column if score is not None and not math.isnan(score)]
+        best.append(percent(max(scores)) if len(scores) > 1 else "")
+    return best
 
 
 def _spread(grid: Grid, path: Sequence[str]) -> str:

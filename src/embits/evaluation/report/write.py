@@ -15,6 +15,7 @@ import numpy as np
 
 from embits import _core
 from embits._version import __version__
+from embits.errors import InputError
 from embits.evaluation.report import tables
 from embits.evaluation.report.document import (
     Block,
@@ -30,6 +31,7 @@ from embits.evaluation.report.results import at, flat_rows, jsonable
 from embits.evaluation.tasks.moved_pairs import MovedPair
 from embits.file.atomic import atomic_write
 
+FILES = ("results.json", "report.md", "report.html", "results.csv")
 FIGURES = "figures"
 
 
@@ -55,7 +57,11 @@ def write_report(
 
     Returns:
         The files written.
+
+    Raises:
+        InputError: The folder has such files already, and embits did not write them.
     """
+    check_report_folder(folder)
     notes = list(notes)
     grid = tables.Grid(entries)
     figures = figures_of(entries, notes)
@@ -68,21 +74,44 @@ def write_report(
         blocks += [Heading("Skipped"), *(Text(note) for note in notes)]
     blocks += [Heading("Settings"), _settings_table(settings), *_training_table(grid)]
     files: dict[str, bytes] = {
-        "report.md": to_markdown(blocks, FIGURES).encode(),
-        "report.html": to_html(title, blocks).encode(),
         "results.json": json.dumps(
             {"settings": jsonable(settings), "results": jsonable(list(entries))},
             ensure_ascii=False,
             indent=1,
         ).encode(),
+        "report.md": to_markdown(blocks, FIGURES).encode(),
+        "report.html": to_html(title, blocks).encode(),
         "results.csv": _csv(entries),
     }
     files |= {f"{FIGURES}/{picture.name}": picture.png for picture in (*figures, *pictures)}
-    (folder / FIGURES).mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
         with atomic_write(folder / name) as file:
             file.write(content)
     return [folder / name for name in files]
+
+
+def check_report_folder(folder: Path) -> None:
+    """Refuse a folder with files of a report that embits did not write.
+
+    Raises:
+        InputError: There are such files.
+    """
+    found = [name for name in (*FILES, FIGURES) if (folder / name).exists()]
+    if found and not _has_report(folder):
+        raise InputError(
+            f"{folder / found[0]} exists, and embits did not write it: choose another folder for "
+            "the report"
+        )
+
+
+def _has_report(folder: Path) -> bool:
+    try:
+        results = json.loads((folder / "results.json").read_bytes())
+        return "embits" in results["settings"] and "results" in results
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def versions() -> dict[str, str]:
@@ -115,7 +144,7 @@ def _sections(grid: tables.Grid, figures: Sequence[Picture]) -> list[Block]:
         caption = (
             "Table 1. Spearman's rank correlation with human scores, and accuracy on analogies, "
             "× 100, for codes (bin), floats rebuilt from them (rec) and raw floats. Bold: the best "
-            "code and the best rebuilt floats."
+            "codes, and the best rebuilt floats, of each width."
         )
         blocks += [
             Heading("Semantic similarity and analogy"),
@@ -142,7 +171,7 @@ def _sections(grid: tables.Grid, figures: Sequence[Picture]) -> list[Block]:
     if "neighbors" in has:
         caption = (
             "Table 4. Recall of the nearest neighbors by raw cosine, × 100: codes against codes "
-            "(Hamming), and float queries against codes. Bold: the best."
+            "(Hamming), and float queries against codes. Bold: the best of each width."
         )
         blocks += [Heading("Neighbors"), tables.neighbors_table(grid, caption)]
     if "neighbors.png" in by_name:

@@ -1,6 +1,6 @@
 /**
- * The page: opens the file, shows the view that the link names, keeps the link in step.
- * A state is what stands behind the # of the address, as a query string: `word=queen`.
+ * The page: opens the file, shows the view that the link names, and updates the link.
+ * The state is the query string after the # of the address: `word=queen`.
  */
 import { scriptURL, startWorker } from "./ask.js";
 import { byId, count, h, link, megabytes, time, wordText } from "./dom.js";
@@ -10,7 +10,7 @@ import { compareView } from "./views/compare.js";
 import { pictureView } from "./views/picture.js";
 import { sizeView } from "./views/size.js";
 
-// The parameter that names a view comes first; the others must be there too.
+// The first parameter of `needs` names the view; the others are required too.
 const VIEWS = {
   word: { label: "Closest", make: closestView, needs: ["word"] },
   compare: { label: "Compare", make: compareView, needs: ["compare", "with"] },
@@ -37,13 +37,13 @@ let starts = {};
 const ask = startWorker({
   onProgress({ done, total }) {
     byId("progress").value = done / total;
-    if (done === total) performance.mark("embits-there"); // all bytes are in memory; "embits-ready" follows
+    if (done === total) performance.mark("embits-there"); // all bytes are loaded; "embits-ready" follows
     byId("amount").textContent = `${megabytes(done)} of ${megabytes(total)}`;
   },
   onKept(kept) {
     byId("kept").textContent = kept
-      ? "Kept on this device: works without a network. No request leaves this tab."
-      : "Everything runs in this tab: no request leaves it.";
+      ? "Stored on this device: works offline. Nothing you type is sent anywhere."
+      : "Everything runs in this tab. Nothing you type is sent anywhere.";
   },
 });
 
@@ -52,8 +52,8 @@ const context = {
   say: (...parts) => byId("status").replaceChildren(...parts),
   facts: () => facts,
   /**
-   * Show another state. While somebody types, all they type is one step of the history, written
-   * when they pause (browsers allow 100 writes in 30 seconds); `committed` ends it.
+   * Show another state. Typing adds one history entry, which is written at a pause because
+   * browsers allow 100 writes in 30 seconds; `committed` ends the entry.
    */
   go(state, { committed }) {
     const address = link(state);
@@ -67,8 +67,8 @@ const context = {
     show(address);
   },
   /**
-   * An answer, or { error } with near spellings for an unknown word. It never settles once a newer
-   * question was asked, and an unknown word waits a little: somebody may be in the middle of it.
+   * Resolve to an answer, or to { error } with suggestions for an unknown word. The promise never
+   * settles after a newer request. An unknown word waits a little: the visitor may be typing.
    */
   latest(promise) {
     const mine = ++asked;
@@ -102,7 +102,7 @@ function show(address = location.hash) {
   if (!facts) return;
   const { name, state } = stateOf(address);
   if (facts.words === 0 && name !== "size") {
-    byId("view").replaceChildren(h("p", { class: "problem" }, "This file holds no words."));
+    byId("view").replaceChildren(h("p", { class: "problem" }, "This file contains no words."));
     shown = { name: null, view: null };
     return;
   }
@@ -134,7 +134,7 @@ function showTabs(name, state) {
   tabs.hidden = false;
 }
 
-/** Words to start with: the examples where the file has them, its own first words where not. */
+/** Words to start with: the examples if the file has them, otherwise its first words. */
 async function findStarts() {
   const own = facts.first.filter((word) => word !== "");
   const has = (word) =>
@@ -181,7 +181,7 @@ async function load(details, name) {
 function refuse(error, name = "The file") {
   byId("welcome").hidden = false;
   byId("loading").hidden = true;
-  byId("headline").textContent = facts ? "That file was not opened" : "No vectors are open";
+  byId("headline").textContent = facts ? "The file could not be opened" : "No file is open";
   byId("explain").hidden = Boolean(facts);
   byId("problem").hidden = false;
   byId("problem").replaceChildren(wordText(name), `: ${error.message}.`);
@@ -189,12 +189,12 @@ function refuse(error, name = "The file") {
 }
 
 async function start() {
-  const plain = new URLSearchParams(location.search).has("plain"); // the JavaScript kernel, to compare
+  const plain = new URLSearchParams(location.search).has("plain"); // use the JavaScript kernel, for comparison
   const page = await fetch("page.json")
     .then((response) => response.json())
     .catch(() => ({}));
   if (!page.file) {
-    byId("headline").textContent = "Open a file of bits";
+    byId("headline").textContent = "Open an embits file";
     byId("loading").hidden = true;
     byId("drop").hidden = false;
     return;
@@ -210,7 +210,7 @@ function openOwn(file) {
   if (file) load({ file }, file.name);
 }
 
-// -- what the visitor does ------------------------------------------------------------------------
+// -- events ---------------------------------------------------------------------------------------
 
 byId("choose").onclick = byId("drop").onclick = () => byId("file").click();
 byId("file").onchange = ({ target }) => {
@@ -224,7 +224,7 @@ byId("skip").onclick = (event) => {
 byId("verify").onclick = async () => {
   context.say("Checking every byte …");
   try {
-    context.say(`Every byte is as it was written (${time((await ask("verify")).ms)})`);
+    context.say(`All checksums match (${time((await ask("verify")).ms)})`);
   } catch (error) {
     refuse(error);
   }
@@ -240,7 +240,7 @@ byId("copy").onclick = async () => {
 addEventListener("hashchange", () => {
   clearTimeout(writing);
   typing = false;
-  // The link that was followed is about to go, and what it leads to begins at the top.
+  // The followed link is about to be removed; its target starts at the top.
   if (document.activeElement?.closest(".answer")) {
     byId("main").focus({ preventScroll: true });
     if (stateOf(location.hash).state.k === undefined) scrollTo({ top: 0 });

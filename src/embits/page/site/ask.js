@@ -1,6 +1,6 @@
-/** The page's side of worker.js: questions go out, promises come back. */
+/** The page's side of worker.js: sends requests and returns promises. */
 
-// Trusted Types: of all scripts, only these two may be started from code.
+// Trusted Types: code may start only these two scripts.
 const policy = globalThis.trustedTypes?.createPolicy("embits", {
   createScriptURL(name) {
     if (name !== "worker.js" && name !== "sw.js") throw new TypeError(`no script ${name}`);
@@ -9,7 +9,7 @@ const policy = globalThis.trustedTypes?.createPolicy("embits", {
 });
 export const scriptURL = (name) => policy?.createScriptURL(name) ?? name;
 
-/** What the worker threw; `word` is the one that was unknown, if one was. */
+/** An error of the worker; `word` is the unknown word, if any. */
 export class Refusal extends Error {
   constructor({ name, message, word }) {
     super(message);

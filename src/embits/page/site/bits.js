@@ -1,10 +1,10 @@
-/** Codes drawn as pictures: red is a 1, white a 0, as in the paper's figure. */
+/** Draws codes: red is a 1, white a 0, as in the paper's figure. */
 import { h } from "./dom.js";
 
 /** Bit i of a packed code, first bit highest. */
 export const bit = (code, i) => (code[i >> 3] >> (7 - (i & 7))) & 1;
 
-/** The page's colours, as they are now: light or dark. */
+/** The current colours of the page, light or dark. */
 export function colours() {
   const style = getComputedStyle(document.documentElement);
   return Object.fromEntries(
@@ -15,7 +15,7 @@ export function colours() {
   );
 }
 
-/** Run `draw` now, and again when the colours or the element's size change. */
+/** Call `draw` now, and again when the colours or the element's size change. */
 export function drawn(canvas, draw) {
   let frame = 0;
   const again = () => {
@@ -29,7 +29,7 @@ export function drawn(canvas, draw) {
   return again;
 }
 
-/** Give a canvas as many pixels as the screen has for it; returns its context, in CSS pixels. */
+/** Match a canvas to the pixels of the screen; returns its context, in CSS pixels. */
 export function sharp(canvas, height = canvas.clientHeight) {
   const ratio = devicePixelRatio || 1;
   const width = canvas.clientWidth;
@@ -40,9 +40,9 @@ export function sharp(canvas, height = canvas.clientHeight) {
   return { context, width, height };
 }
 
-/** A code as one line of cells. It says nothing a screen reader needs: the share beside it does. */
+/** A code as one line of cells, hidden from screen readers: the percentage next to it is read. */
 export function strip(code, nBits) {
-  // One pixel a bit, scaled by the style sheet: cheap, and always as wide as its column.
+  // One pixel per bit; the style sheet scales it to the width of its column.
   const canvas = h("canvas", { class: "strip", width: nBits, height: 1, "aria-hidden": "true" });
   const draw = () => paintRows(canvas, [code], nBits, colours());
   draw();

@@ -1,6 +1,6 @@
 /**
- * A text field that suggests words of the vocabulary: the combobox of the ARIA practices, with the
- * list below, arrow keys, Enter, Escape and pointer.
+ * A text field that suggests words of the vocabulary: the combobox of the ARIA practices, with a
+ * list, arrow keys, Enter, Escape and pointer.
  */
 import { h, wordText } from "./dom.js";
 
@@ -9,9 +9,9 @@ let made = 0;
 
 /**
  * @param {object} options
- * @param {string} options.label what the field asks for
+ * @param {string} options.label the label of the field
  * @param {(prefix: string, most: number) => Promise<string[]>} options.suggest
- * @param {(word: string, committed: boolean) => void} options.onWord called as one types, and with
+ * @param {(word: string, committed: boolean) => void} options.onWord called while typing, and with
  *   `committed` when a word is chosen
  */
 export function combobox({ label, suggest, onWord, large = false }) {
@@ -52,7 +52,7 @@ export function combobox({ label, suggest, onWord, large = false }) {
   const close = () => {
     list.hidden = true;
     active = -1;
-    asked++; // an answer that is still on its way is too late
+    asked++; // a reply that is still pending is ignored
     input.setAttribute("aria-expanded", "false");
     input.removeAttribute("aria-activedescendant");
   };
@@ -69,7 +69,7 @@ export function combobox({ label, suggest, onWord, large = false }) {
     else input.setAttribute("aria-activedescendant", `${id}-${active}`);
   };
   const show = (words) => {
-    const marked = offered[active]; // stays marked where the longer prefix still has it
+    const marked = offered[active]; // stays marked if it is still in the list
     offered = words;
     const option = (word, i) =>
       h(
@@ -101,7 +101,7 @@ export function combobox({ label, suggest, onWord, large = false }) {
   input.addEventListener("focus", () => input.select());
   input.addEventListener("blur", close);
   input.addEventListener("keydown", (event) => {
-    if (event.isComposing) return; // an input method is still writing the word
+    if (event.isComposing) return; // an input method is composing the word
     const open = !list.hidden;
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();

@@ -1,4 +1,4 @@
-/** Elements made from code. Words of a file only ever become text nodes: nothing in them can run. */
+/** Creates elements. Words of a file only become text nodes: nothing in them can run. */
 
 /** An element with attributes (functions become listeners) and children (strings become text). */
 export function h(tag, attributes = {}, ...children) {
@@ -14,7 +14,7 @@ export function h(tag, attributes = {}, ...children) {
 
 export const byId = (id) => document.getElementById(id);
 
-/** A word of the file, in its own direction, kept apart from the text around it. */
+/** A word of the file, with its own text direction, isolated from the surrounding text. */
 export function wordText(word, attributes = {}) {
   const blank = word.trim() === "";
   return h(
@@ -30,7 +30,7 @@ export const link = (state) => "#" + new URLSearchParams(state);
 export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)} %`;
 export const count = (number) => number.toLocaleString("en");
 
-/** A size for people, in units of 1000, as the command line has it. */
+/** A readable size in units of 1000, as on the command line. */
 export function megabytes(size) {
   for (const unit of ["B", "kB", "MB"]) {
     if (size < 1000) return unit === "B" ? `${size} B` : `${size.toFixed(1)} ${unit}`;
@@ -39,6 +39,6 @@ export function megabytes(size) {
   return `${size.toFixed(1)} GB`;
 }
 
-/** Milliseconds for people. */
+/** A readable time. */
 export const time = (ms) =>
   ms < 10 ? `${ms.toFixed(1)} ms` : ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;

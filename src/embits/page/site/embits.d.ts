@@ -9,22 +9,22 @@ export class UnknownWordError extends Error {
   word: string;
 }
 
-/** Counts the bits in which each code differs from the query, into `out`, one number a row. */
+/** Writes the Hamming distance of each code to the query into `out`, one number per row. */
 export interface Kernel {
   (codes: Uint8Array, width: number, query: Uint8Array, out: Uint32Array): void;
-  /** Its name, for people. */
+  /** The name of the kernel. */
   kernel: string;
 }
 
 export interface Words {
   readonly length: number;
-  /** The word of a row. */
+  /** The word of a row; throws RangeError if there is no such row. */
   at(row: number): string;
   /** The row of a word, or null. */
   find(word: string): number | null;
-  /** The rows of the first words, in row order, that start with a prefix. */
+  /** The first rows, in row order, whose words start with a prefix. */
   startingWith(prefix: string, most?: number): number[];
-  /** Read everything and check it, or throw FormatError. */
+  /** Check all words, or throw FormatError. */
   verify(): void;
 }
 
@@ -32,7 +32,7 @@ export interface Tensor {
   name: string;
   dtype: "U8" | "F16" | "U32" | "F32" | "U64" | "F64";
   shape: number[];
-  /** The numbers, as a view of the file; F16 as its 16 bits. */
+  /** The numbers, as a view of the file; F16 numbers as 16 bits each. */
   data: Uint8Array | Uint16Array | Uint32Array | Float32Array | BigUint64Array | Float64Array;
   bytes: Uint8Array;
 }
@@ -40,14 +40,19 @@ export interface Tensor {
 export interface Neighbor {
   word: string;
   row: number;
-  /** Sokal-Michener: the share of bits that agree, in [0, 1]. */
+  /** Sokal-Michener similarity: the share of equal bits, in [0, 1]. */
   similarity: number;
 }
 
-/** A word, a row or a packed code. */
+/** A word (string), a row (number) or a packed code. */
 export type Key = string | number | Uint8Array;
 
-/** Packed codes that go by words, or by row numbers where there are none. */
+/**
+ * Packed codes with words; without words, the row numbers are the words.
+ *
+ * An unknown word throws UnknownWordError, an argument of a wrong type TypeError, and a row, code or
+ * count out of range RangeError.
+ */
 export class BinaryVectors {
   private constructor();
   readonly length: number;
@@ -61,30 +66,30 @@ export class BinaryVectors {
   readonly writer: string;
   /** Bytes of the file. */
   readonly size: number;
-  /** All codes, one after the other: a view of the file. */
+  /** All codes in row order: a view of the file. */
   readonly codes: Uint8Array;
   readonly words: Words;
   readonly tensors: Map<string, Tensor>;
-  /** The name of the kernel that searches. */
+  /** The name of the search kernel. */
   readonly kernel: string;
-  /** The packed code of a word or row: a view of the file, not to be written to. */
+  /** The packed code of a word or row: a view of the file, do not write to it. */
   code(key: Key): Uint8Array;
-  /** The share of bits that agree. */
+  /** The share of equal bits. */
   similarity(a: Key, b: Key): number;
   /** (b AND NOT a) OR c: the first positive without the negatives, with the other positives. */
-  combine(positive: Key[], negative?: Key[]): Uint8Array;
+  combine(positive: Key | Key[], negative?: Key | Key[]): Uint8Array;
   /** The k nearest rows of a code (or the furthest, furthest first), ties in row order. */
   nearest(
     code: Uint8Array,
     k?: number,
     options?: { furthest?: boolean },
   ): { row: number; distance: number }[];
-  /** The closest words, those asked about left out. */
+  /** The closest words, without the words of the query. */
   mostSimilar(
     positive: Key | Key[],
-    options?: { negative?: Key[]; k?: number; furthest?: boolean },
+    options?: { negative?: Key | Key[]; k?: number; furthest?: boolean },
   ): Neighbor[];
-  /** Read every byte and check it, or reject with FormatError. */
+  /** Check every byte, or reject with FormatError. */
   verify(): Promise<void>;
 }
 

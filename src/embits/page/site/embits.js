@@ -1,18 +1,19 @@
 /**
- * embits files in JavaScript: open, look up words, search, verify. For browsers and Node, with no
- * dependency and nothing built at open: codes and words are used where they lie in the bytes.
+ * embits files in JavaScript: open, look up words, search, verify. For browsers and Node, without
+ * dependencies. Opening a file builds nothing: codes and words are views of its bytes.
  *
  *     import { open } from "./embits.js";
  *     const bits = open(await (await fetch("glove.safetensors")).arrayBuffer());
  *     bits.mostSimilar("queen", { k: 3 });      // [{ word: "princess", row, similarity: 0.80 }, …]
  *     bits.mostSimilar(["paris", "japan"], { negative: ["france"] });   // (b AND NOT a) OR c
- *     bits.similarity("car", "automobile");     // the share of bits that agree
- *     await bits.verify();                      // every byte against its checksum
+ *     bits.similarity("car", "automobile");     // the share of equal bits
+ *     await bits.verify();                      // checks every byte
  *
- * In Node, `open(readFileSync("glove.safetensors"))`. Types are in embits.d.ts. simd.js makes the
- * search about ten times faster. Damage throws FormatError, a word that is not there
- * UnknownWordError.
+ * In Node, use `open(readFileSync("glove.safetensors"))`. Types are in embits.d.ts. simd.js makes the
+ * search about ten times faster. A damaged file throws FormatError, an unknown word
+ * UnknownWordError, and a wrong argument TypeError or RangeError.
  */
+import { checkCode, checkCount, checkOptions, checkRow, checkString, keyList } from "./arguments.js";
 import { FormatError, hex, parseJSON, readLayout, sha256 } from "./format.js";
 import { countDifferences, select } from "./search.js";
 import { RowNumbers, Vocabulary } from "./vocabulary.js";
@@ -30,16 +31,20 @@ export class UnknownWordError extends Error {
 
 /** Check the header of a file's bytes and return its BinaryVectors. */
 export function open(bytes, kernel = countDifferences) {
-  // Node's Buffer slices without copying, unlike any other array of bytes: take a plain view.
+  if (!(bytes instanceof ArrayBuffer || bytes instanceof Uint8Array)) {
+    throw new TypeError("open takes the bytes of a file: an ArrayBuffer or a Uint8Array");
+  }
+  if (typeof kernel !== "function") throw new TypeError("the kernel is not a function");
+  // `slice` of Node's Buffer does not copy, unlike that of other arrays: take a plain view.
   const plain =
     bytes instanceof ArrayBuffer
       ? new Uint8Array(bytes)
       : new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
-  // Views of numbers need aligned bytes, which a part of another buffer may not be.
+  // Views of numbers need aligned bytes; a part of another buffer may not be aligned.
   return new BinaryVectors(plain.byteOffset % 8 ? plain.slice() : plain, kernel);
 }
 
-/** Packed codes that go by words, or by row numbers where there are none. */
+/** Packed codes with words; without words, the row numbers are the words. */
 export class BinaryVectors {
   #kernel;
   #distances;
@@ -61,21 +66,26 @@ export class BinaryVectors {
     this.#distances = new Uint32Array(this.length);
   }
 
-  /** What counts the differing bits: "JavaScript" or "WebAssembly SIMD". */
+  /** The name of the search kernel: "JavaScript" or "WebAssembly SIMD". */
   get kernel() {
     return this.#kernel.kernel;
   }
 
-  /** The packed code of a word or a row: a view of the file, not to be written to. */
+  /** The packed code of a word or a row: a view of the file, do not write to it. */
   code(key) {
-    if (key instanceof Uint8Array) return key;
-    const row = typeof key === "number" ? key : this.words.find(key);
-    if (row === null) throw new UnknownWordError(key);
-    if (!(row >= 0 && row < this.length)) throw new RangeError(`row ${row} of ${this.length} codes`);
+    if (key instanceof Uint8Array) return checkCode(key, this.nBits);
+    const row = this.#row(key);
     return this.codes.subarray(row * this.width, (row + 1) * this.width);
   }
 
-  /** Sokal-Michener similarity, (n11 + n00) / n: the share of bits that agree. */
+  #row(key) {
+    if (typeof key === "number") return checkRow(key, this.length);
+    const row = this.words.find(checkString(key, "the word"));
+    if (row === null) throw new UnknownWordError(key);
+    return row;
+  }
+
+  /** Sokal-Michener similarity, (n11 + n00) / n: the share of equal bits. */
   similarity(a, b) {
     const distance = new Uint32Array(1);
     countDifferences(this.code(a).slice(), this.width, this.code(b), distance);
@@ -83,37 +93,46 @@ export class BinaryVectors {
   }
 
   /**
-   * Words joined as the paper joins them for analogies, b - a + c as (b AND NOT a) OR c: the first
+   * Combine words as the paper does for analogies, b - a + c as (b AND NOT a) OR c: the first
    * positive, without the bits of the negatives, with the bits of the other positives.
    */
   combine(positive, negative = []) {
-    const code = this.code(positive[0]).slice();
-    for (const key of negative) this.code(key).forEach((byte, i) => (code[i] &= ~byte));
-    for (const key of positive.slice(1)) this.code(key).forEach((byte, i) => (code[i] |= byte));
+    const [first, ...others] = keyList(positive, "positive");
+    if (first === undefined) throw new TypeError("positive is empty, expected at least one key");
+    const code = this.code(first).slice();
+    for (const key of keyList(negative, "negative")) this.code(key).forEach((byte, i) => (code[i] &= ~byte));
+    for (const key of others) this.code(key).forEach((byte, i) => (code[i] |= byte));
     return code;
   }
 
   /** The k nearest rows of a code (or the furthest), ties in row order: [{ row, distance }]. */
-  nearest(code, k = 10, { furthest = false } = {}) {
-    if (code.length !== this.width)
-      throw new RangeError(`a code of ${code.length} bytes, expected ${this.width}`);
+  nearest(code, k = 10, options = {}) {
+    checkCode(code, this.nBits);
+    checkCount(k, "k");
+    checkOptions(options, ["furthest"], "nearest");
+    return this.#search(code, k, options.furthest);
+  }
+
+  #search(code, k, furthest) {
     this.#kernel(this.codes, this.width, code, this.#distances);
     return select(this.#distances, k, 8 * this.width, furthest);
   }
 
-  /** The closest words, those asked about left out: [{ word, row, similarity }]. */
-  mostSimilar(positive, { negative = [], k = 10, furthest = false } = {}) {
-    const wanted = Array.isArray(positive) ? positive : [positive];
-    const asked = new Set(
-      [...wanted, ...negative].map((key) => (typeof key === "string" ? this.words.find(key) : key)),
-    );
-    return this.nearest(this.combine(wanted, negative), k + asked.size, { furthest })
-      .filter(({ row }) => !asked.has(row))
+  /** The closest words, without the words of the query: [{ word, row, similarity }]. */
+  mostSimilar(positive, options = {}) {
+    checkOptions(options, ["negative", "k", "furthest"], "mostSimilar");
+    const { negative = [], k = 10, furthest = false } = options;
+    checkCount(k, "k");
+    const code = this.combine(positive, negative);
+    const keys = [...keyList(positive, "positive"), ...keyList(negative, "negative")];
+    const query = new Set(keys.filter((key) => typeof key !== "object").map((key) => this.#row(key)));
+    return this.#search(code, k + query.size, furthest)
+      .filter(({ row }) => !query.has(row))
       .slice(0, k)
       .map(({ row, distance }) => ({ word: this.words.at(row), row, similarity: 1 - distance / this.nBits }));
   }
 
-  /** Read every byte and check it, or throw FormatError. */
+  /** Check every byte, or throw FormatError. */
   async verify() {
     const checksums = parsed(this.checksums);
     for (const { name, dtype, data, bytes } of this.tensors.values()) {
@@ -158,8 +177,7 @@ function vocabularyOf(tensors, rows) {
   return new Vocabulary(...parts, rows);
 }
 
-// What each coder of the format must have learned. A method this reader has not heard of may
-// carry anything: the codes are searched without it.
+// The arrays of each coder. Other methods may have any arrays: searching does not need them.
 const CODERS = {
   paper: { W: ["bits", "dims"], c: ["dims"], loss_curve: ["any", 2] },
   lsh: { planes: ["bits", "dims"], decoder: ["bits", "dims"], offset: ["dims"] },
@@ -187,7 +205,7 @@ async function digest(bytes) {
 }
 
 function allFinite(numbers) {
-  // F16 comes as its 16 bits: NaN and infinity have all bits of the exponent set.
+  // F16 numbers are read as 16 bits: NaN and infinity have all exponent bits set.
   const finite = numbers instanceof Uint16Array ? (x) => (x & 0x7c00) !== 0x7c00 : Number.isFinite;
   return numbers.every(finite);
 }

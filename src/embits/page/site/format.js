@@ -1,7 +1,7 @@
 /**
- * The layout of an embits file (docs/file-format.md), read and refused: a second reader of the
- * format, written from its text and not from the Python one. Nothing is copied; every tensor is
- * a view of the bytes that were handed in.
+ * Reads and checks the layout of an embits file (docs/file-format.md). This reader was written from
+ * the specification, independently of the Python one. Nothing is copied: every tensor is a view of
+ * the given bytes.
  */
 
 /** The file is damaged, or is not one that embits wrote. */
@@ -45,11 +45,11 @@ function parseHeader(header) {
     metadata = Object.fromEntries(entries.get("__metadata__"));
     entries.delete("__metadata__");
   } catch {
-    fail("not an embits file: its header is not the JSON of one");
+    fail("not an embits file: its header is not JSON");
   }
   const strings = Object.values(metadata).every((value) => typeof value === "string");
   if (!strings || metadata.format !== "embits") {
-    fail("a safetensors file, but not one that embits wrote (no format 'embits' in it)");
+    fail("a safetensors file that embits did not write (its format is not 'embits')");
   }
   if (metadata.format_version !== "1") {
     fail(`written in format version ${metadata.format_version}; this page reads version 1`);
@@ -60,13 +60,13 @@ function parseHeader(header) {
 
 function checkHeaderSum(header, checksum) {
   const zeroed = header.slice();
-  // windows-1252 maps each byte to one character: places in the text are places in the bytes
+  // windows-1252 maps each byte to one character: positions in the text are positions in the bytes
   const at = new TextDecoder("windows-1252").decode(header).indexOf(checksum);
   if (/^[0-9a-f]{64}$/.test(checksum) && at >= 0) zeroed.fill(48, at, at + 64);
   if (hex(sha256(zeroed)) !== checksum) fail("damaged: the header does not match its checksum");
 }
 
-/** Tensors must fill the data exactly, in order, each as long as its shape says. */
+/** Tensors must fill the data exactly and in order, each with the length of its shape. */
 function views(entries, bytes, dataStart) {
   const tensors = new Map();
   let end = 0;
@@ -105,8 +105,8 @@ function views(entries, bytes, dataStart) {
 }
 
 /**
- * JSON as the format wants it: objects become Maps that keep their order, and a name that appears
- * twice is an error (`JSON.parse` keeps the last, and moves names like "1" to the front).
+ * Parse JSON as the format requires: objects become Maps in the order of the text, and a repeated
+ * name is an error (`JSON.parse` keeps the last one, and moves names like "1" to the front).
  */
 export function parseJSON(text, number = Number) {
   const token =
@@ -124,7 +124,7 @@ export function parseJSON(text, number = Number) {
       if (named) {
         if (!found[2] || next()[1] !== ":") fail("not JSON");
         const key = JSON.parse(found[2]);
-        if (items.has(key)) fail("a name appears twice");
+        if (items.has(key)) fail("a name is repeated");
         items.set(key, value(next(), depth + 1));
       } else {
         items.push(value(found, depth + 1));
@@ -144,8 +144,8 @@ export function parseJSON(text, number = Number) {
 export const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /**
- * SHA-256 in plain JavaScript. `crypto.subtle` only answers later, and not at all on a page that
- * came over plain http from another machine: the header is checked with this one everywhere.
+ * SHA-256 in plain JavaScript. `crypto.subtle` is asynchronous, and not available on pages over
+ * plain http from another machine, so the header is always checked with this function.
  */
 export function sha256(bytes) {
   const padded = new Uint8Array(Math.ceil((bytes.length + 9) / 64) * 64);

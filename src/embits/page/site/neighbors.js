@@ -1,8 +1,8 @@
-/** A query and its closest words, each with its bits and the share of bits that agree. */
+/** A query and its closest words, each with its bits and the share of equal bits. */
 import { strip } from "./bits.js";
 import { h, link, percent, wordText } from "./dom.js";
 
-/** The table: the query's own bits on top, so that the stripes of the others line up with them. */
+/** The table; the query's own bits are on top, aligned with the bits of the others. */
 export function neighborTable({ caption, queryLabel, code, neighbors, nBits }) {
   return h(
     "table",
@@ -40,7 +40,7 @@ function row({ word, similarity, code }, nBits) {
   );
 }
 
-/** What to say of a word that is not there. */
+/** The message for an unknown word. */
 export function unknownWord({ word, near }, linkTo) {
   const hints = near.flatMap((each, i) => [
     i ? ", " : " Did you mean ",

@@ -1,7 +1,7 @@
 /**
- * Exact top-k over packed codes: a kernel counts the bits that differ, row by row; a counting
- * select picks the nearest. This kernel is plain JavaScript: it runs everywhere, and it is what
- * the WebAssembly kernel (simd.js) is tested against.
+ * Exact top-k search over packed codes. A kernel computes the Hamming distance of each row, and a
+ * counting select finds the nearest rows. This kernel is plain JavaScript: it runs everywhere, and
+ * the WebAssembly kernel (simd.js) is tested against it.
  */
 
 const BITS_OF_BYTE = Uint8Array.from({ length: 256 }, (_, byte) => {
@@ -10,7 +10,7 @@ const BITS_OF_BYTE = Uint8Array.from({ length: 256 }, (_, byte) => {
   return bits;
 });
 
-/** Hamming distances of all codes to a query, into `out` (Uint32Array, one a row). */
+/** Write the Hamming distances of all codes to a query into `out` (Uint32Array, one per row). */
 export function countDifferences(codes, width, query, out) {
   if (width % 4 === 0 && codes.byteOffset % 4 === 0) {
     countByWords(codes, width / 4, query, out);
@@ -37,7 +37,7 @@ function countByWords(codes, words, query, out) {
   for (; word < words; word++) addOne(all, words, wanted, word, out);
 }
 
-// 256 bits a pass, the query in local variables: 3 times the speed of a loop over the words.
+// 256 bits per pass, with the query in local variables: 3 times as fast as a loop over the words.
 function addEight(all, words, wanted, word, out) {
   const rows = out.length;
   const [a, b, c, d, e, f, g, h] = wanted.subarray(word, word + 8);
@@ -76,8 +76,8 @@ function sumOfBytes(x) {
 }
 
 /**
- * The k rows of smallest distance, nearest first; with `furthest`, of greatest distance, furthest
- * first. Ties are in row order. Two passes over the distances, no sorting of the many.
+ * The k rows with the smallest distances, nearest first; with `furthest`, with the largest,
+ * furthest first. Ties are in row order. Two passes over the distances; only the result is sorted.
  */
 export function select(distances, k, mostBits, furthest = false) {
   const rank = furthest ? (distance) => mostBits - distance : (distance) => distance;

@@ -1,11 +1,11 @@
 import type { Kernel } from "./embits.js";
 
-/** Room for a file in the memory of the WebAssembly kernel, and the kernel. */
+/** Memory for a file, and the WebAssembly kernel that searches it. */
 export interface Room {
-  /** Where the file's bytes go. */
+  /** Copy the bytes of the file here. */
   bytes: Uint8Array;
   countDifferences: Kernel;
 }
 
-/** Room for `size` bytes; null where this engine has no SIMD or not that much memory. */
+/** Memory for `size` bytes; null if this engine has no SIMD or not that much memory. */
 export function simdRoom(kernelBytes: Uint8Array, size: number): Promise<Room | null>;

@@ -1,23 +1,22 @@
 /**
- * The WebAssembly SIMD kernel, and the room in its memory where a file is kept: read into it once,
- * used where it lies.
+ * The WebAssembly SIMD kernel, and memory for a file that the kernel searches in place.
  *
- *     const room = await simdRoom(kernelBytes, file.size);   // null where there is no SIMD
+ *     const room = await simdRoom(kernelBytes, file.size);   // null without SIMD
  *     room.bytes.set(fileBytes);
  *     const bits = open(room.bytes, room.countDifferences);
  */
 import { countDifferences as plain } from "./search.js";
 
 const PAGE = 65_536;
-const QUERY_AT = 0; // the first page of the memory holds the query and its mask,
-const OUT_AT = PAGE; // the second the distances of one stretch of rows,
-const FILE_AT = 2 * PAGE; // then comes the file, and two pages that reading may run into
+const QUERY_AT = 0; // the first page of the memory holds the query and its mask
+const OUT_AT = PAGE; // the second holds the distances of one stretch of rows
+const FILE_AT = 2 * PAGE; // then the file, and two pages because the kernel reads past its end
 const STRETCH = PAGE / 4;
-const MAX_WIDTH = PAGE / 4; // bytes of a code that surely fit with their mask, and their sums in 16 bits
+const MAX_WIDTH = PAGE / 4; // bytes of a code: it fits with its mask, and its sums fit in 16 bits
 
 /**
- * Memory for a file of `size` bytes, with the kernel over it; null where this engine has no SIMD
- * or cannot give that much memory.
+ * Memory for a file of `size` bytes, and the kernel that searches it; null if this engine has no
+ * SIMD or not that much memory.
  */
 export async function simdRoom(kernelBytes, size) {
   const pages = Math.ceil((FILE_AT + size) / PAGE) + 2;

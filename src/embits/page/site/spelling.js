@@ -1,9 +1,9 @@
-/** Words spelled like one that is not there. */
+/** Suggestions for a word that is not in the vocabulary. */
 
 const encoder = new TextEncoder();
 const EDITS = 2;
 
-/** Up to `most` words: other letter case first, then by edits of their bytes, then by row. */
+/** Up to `most` words: other letter cases first, then by edit distance in bytes, then by row. */
 export function nearSpellings(words, word, most = 3) {
   const cases = [
     word.toLowerCase(),
@@ -19,7 +19,7 @@ export function nearSpellings(words, word, most = 3) {
       if (Math.abs(words.byteLength(row) - wanted.length) > within) continue;
       const edits = distance(words.bytes(row), wanted, within);
       if (edits <= within && found[edits].length < most) found[edits].push(row);
-      if (found[1].length === most && found[0].length === 0) break; // rows come in order: none is better
+      if (found[1].length === most && found[0].length === 0) break; // later rows cannot be better
     }
     near.push(...found.flat());
   }
@@ -27,8 +27,8 @@ export function nearSpellings(words, word, most = 3) {
 }
 
 /**
- * Edits between two byte strings, a swap of neighbors being one, or anything above `within` once
- * it is above.
+ * The edit distance of two byte strings, with a swap of neighbors as one edit; any number above
+ * `within` if the distance is larger than that.
  */
 function distance(a, b, within) {
   let row = Uint8Array.from({ length: b.length + 1 }, (_, j) => j);

@@ -1,7 +1,7 @@
-// Keeps the page for use without a network. The writer puts the page's checksum and files here.
+// Caches the page for offline use. `embits page` writes the version and the files here.
 const PAGE = { version: "", files: [] };
 
-// Pages in other folders of the same host have caches of their own.
+// Pages in other folders of the same host have their own caches.
 const PREFIX = `embits ${self.registration.scope} `;
 const CACHE = PREFIX + PAGE.version;
 const PATIENCE_MS = 3000;
@@ -25,7 +25,7 @@ self.addEventListener("activate", (event) => {
 self.addEventListener("fetch", (event) => {
   const { request } = event;
   if (request.method !== "GET" || !request.url.startsWith(self.registration.scope)) return;
-  // The vectors' name has their checksum in it: what is kept under it never goes stale.
+  // The name of the vectors contains their checksum: a cached copy is always current.
   event.respondWith(request.url.endsWith(".safetensors") ? keptFirst(request) : networkFirst(request));
 });
 
@@ -33,7 +33,7 @@ async function keptFirst(request) {
   return (await kept(request)) ?? fetch(request);
 }
 
-// The rest is a few kilobytes: fresh where the network answers, kept where it does not.
+// The other files are small: from the network if it responds, otherwise from the cache.
 async function networkFirst(request) {
   const answer = fetch(request);
   const late = new Promise((resolve) => setTimeout(resolve, PATIENCE_MS));

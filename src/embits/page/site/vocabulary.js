@@ -1,14 +1,15 @@
 /**
- * Words and their rows, looked up in the file as it lies: `text` is all words in row order as one
- * run of UTF-8, `ends` where each ends in it, `order` the rows sorted by the words' bytes.
+ * Words and their rows, read directly from the file: `text` holds all words in row order as UTF-8,
+ * `ends` the end of each word, `order` the rows sorted by the bytes of their words.
  */
+import { checkCount, checkRow, checkString } from "./arguments.js";
 import { FormatError } from "./format.js";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
-/** An immutable list of different words that knows the row of each. */
+/** An immutable list of distinct words with an index. */
 export class Vocabulary {
   #text;
   #ends;
@@ -17,7 +18,7 @@ export class Vocabulary {
   constructor(text, ends, order, rows) {
     const whole = (part) => ["U32", "U64"].includes(part.dtype) && part.shape.length === 1;
     if (text.dtype !== "U8" || text.shape.length !== 1 || !whole(ends) || !whole(order)) {
-      throw new FormatError("damaged: the vocabulary's arrays do not fit");
+      throw new FormatError("damaged: the vocabulary's arrays have wrong types");
     }
     if (ends.shape[0] !== rows || order.shape[0] !== rows) {
       throw new FormatError(`damaged: ${ends.shape[0]} words for ${rows} codes`);
@@ -28,6 +29,7 @@ export class Vocabulary {
 
   /** The word of a row. */
   at(row) {
+    checkRow(row, this.length);
     try {
       return decoder.decode(this.bytes(row));
     } catch (error) {
@@ -38,23 +40,26 @@ export class Vocabulary {
 
   /** The row of a word, or null. */
   find(word) {
-    if (LONE_SURROGATE.test(word)) return null; // no UTF-8 for it
+    checkString(word, "the word");
+    if (LONE_SURROGATE.test(word)) return null; // it has no UTF-8 form
     const wanted = encoder.encode(word);
     const place = this.#firstPlace((bytes) => compare(bytes, wanted) >= 0);
     const row = place < this.length ? this.#rowAt(place) : null;
     return row !== null && compare(this.bytes(row), wanted) === 0 ? row : null;
   }
 
-  /** The rows of the first `most` words, in row order, that start with `prefix`. */
+  /** The first `most` rows, in row order, whose words start with `prefix`. */
   startingWith(prefix, most = 8) {
+    checkString(prefix, "the prefix");
+    checkCount(most, "most");
     if (LONE_SURROGATE.test(prefix)) return [];
     const wanted = encoder.encode(prefix);
     const start = this.#firstPlace((bytes) => compare(bytes, wanted) >= 0);
     const stop = this.#firstPlace((bytes) => compare(bytes.subarray(0, wanted.length), wanted) > 0);
-    const first = []; // kept sorted; rows stand in falling frequency in most files
+    const first = []; // sorted; in most files the first rows are the frequent words
     for (let place = start; place < stop; place++) {
       const row = this.#rowAt(place);
-      if (first.length === most && row > first[most - 1]) continue;
+      if (first.length === most && !(row < first[most - 1])) continue;
       const at = first.findIndex((other) => other > row);
       first.splice(at < 0 ? first.length : at, 0, row);
       first.length = Math.min(first.length, most);
@@ -62,27 +67,27 @@ export class Vocabulary {
     return first;
   }
 
-  /** The length of a word's bytes, unchecked: a cheap way to pass over most words. */
+  /** The length of a word in bytes, not checked: a fast way to skip most words. */
   byteLength(row) {
     return Number(this.#ends[row]) - (row ? Number(this.#ends[row - 1]) : 0);
   }
 
-  /** A word's bytes, as a view. */
+  /** The bytes of a word, as a view. */
   bytes(row) {
     const start = row ? Number(this.#ends[row - 1]) : 0;
     const end = Number(this.#ends[row]);
     if (!(start <= end && end <= this.#text.length)) {
-      throw new FormatError(`damaged: word ${row} lies at bytes ${start} to ${end}`);
+      throw new FormatError(`damaged: word ${row} is at bytes ${start} to ${end}`);
     }
     return this.#text.subarray(start, end);
   }
 
-  /** Read everything and check it. */
+  /** Check all words. */
   verify() {
     const last = this.length ? Number(this.#ends[this.length - 1]) : 0;
-    if (last !== this.#text.length) throw new FormatError("damaged: the words' ends do not fit their text");
+    if (last !== this.#text.length) throw new FormatError("damaged: the words' ends do not match their text");
     for (let row = 0; row < this.length; row++) this.at(row);
-    // Strictly rising words are all different, so their rows are a permutation.
+    // Strictly increasing words are distinct, so their rows are a permutation.
     for (let place = 1; place < this.length; place++) {
       const [before, after] = [this.#rowAt(place - 1), this.#rowAt(place)];
       if (compare(this.bytes(before), this.bytes(after)) >= 0) {
@@ -99,7 +104,7 @@ export class Vocabulary {
     return row;
   }
 
-  /** Binary search: the first place in the order whose word's bytes satisfy `reached`. */
+  /** Binary search: the first position in the order whose word satisfies `reached`. */
   #firstPlace(reached) {
     let [low, high] = [0, this.length];
     while (low < high) {
@@ -111,26 +116,28 @@ export class Vocabulary {
   }
 }
 
-/** The words of a matrix that came without any: each row goes by its number. */
+/** The words of a file without words: row numbers. */
 export class RowNumbers {
   constructor(rows) {
     this.length = rows;
   }
 
   at(row) {
-    return String(row);
+    return String(checkRow(row, this.length));
   }
 
   find(word) {
+    checkString(word, "the word");
     const row = /^(0|[1-9]\d{0,14})$/.test(word) ? Number(word) : -1;
     return row >= 0 && row < this.length ? row : null;
   }
 
   startingWith(prefix, most = 8) {
+    checkCount(most, "most");
     const rows = [];
     const first = this.find(prefix);
     if (first === null && prefix !== "") return rows;
-    // 7, then 70 to 79, then 700 to 799, …: already in row order
+    // 7, then 70 to 79, then 700 to 799, …: in row order
     for (let low = first ?? 0, span = first === null ? most : 1; low < this.length; low *= 10, span *= 10) {
       for (let row = low; row < Math.min(low + span, this.length) && rows.length < most; row++)
         rows.push(row);

@@ -1,6 +1,6 @@
 /**
- * The worker holds the file and answers questions about it, so that typing never waits for a
- * search. A question is { id, question, details }, an answer { id, answer } or { id, error }.
+ * The worker holds the file and searches it, so that typing never waits for a search.
+ * A request is { id, question, details }, a reply { id, answer } or { id, error }.
  */
 import { open, UnknownWordError } from "./embits.js";
 import { simdRoom } from "./simd.js";
@@ -8,7 +8,7 @@ import { nearSpellings } from "./spelling.js";
 
 const PROGRESS_EVERY_MS = 60;
 const PART = 1 << 18;
-const WARM_UP = 10; // searches before the first question: engines compile what they see running
+const WARM_UP = 10; // searches before the first request: engines compile code that runs often
 const WARM_UP_MS = 150;
 let bits = null;
 
@@ -23,7 +23,7 @@ const questions = {
     self.postMessage({ progress: { done: length, total } });
     const start = performance.now();
     const opened = open(bytes.subarray(0, length), room?.countDifferences);
-    const first = opened.words.startingWith("", 8).map((row) => opened.words.at(row)); // reads all of the order
+    const first = opened.words.startingWith("", 8).map((row) => opened.words.at(row)); // reads the whole word order
     for (let i = 0; i < WARM_UP && opened.length && performance.now() - start < WARM_UP_MS; i++) {
       opened.nearest(opened.code(0), 10);
     }
@@ -33,7 +33,7 @@ const questions = {
     return { ...describe(), first, ms };
   },
 
-  /** Words that start with what was typed; in lower case too, where nothing else does. */
+  /** Words that start with the typed text; also in lower case if there are too few. */
   suggest({ prefix, most }) {
     const rows = bits.words.startingWith(prefix, most);
     const lower = prefix.toLowerCase();
@@ -65,7 +65,7 @@ const questions = {
     };
   },
 
-  /** The paper's figure: the closest words of a word, and the furthest. */
+  /** The paper's figure: the closest and the furthest words. */
   picture({ word, most }) {
     const found = existing(word);
     const half = Math.min(most, Math.floor((bits.length - 1) / 2));
@@ -119,7 +119,7 @@ function describe() {
 
 async function download(url) {
   const response = await fetch(url);
-  if (!response.ok) throw new Error(`the server answered ${response.status} for the vectors`);
+  if (!response.ok) throw new Error(`the server returned status ${response.status} for the vectors`);
   return response.body;
 }
 
@@ -128,8 +128,8 @@ async function kernel() {
 }
 
 /**
- * Read a stream into its place, through one small buffer where the stream can fill ours: else all
- * its parts would be garbage as large as the file. A file longer than was said is an error.
+ * Read a stream into `bytes`, through one small buffer if the stream supports it: otherwise its
+ * parts create as much garbage as the file is large. A file longer than expected is an error.
  */
 async function fill(bytes, stream) {
   const { read, cancel } = reader(stream);
@@ -138,7 +138,7 @@ async function fill(bytes, stream) {
   for (let part = await read(); part; part = await read()) {
     if (done + part.length > bytes.length) {
       cancel();
-      throw new Error(`the file is longer than the ${bytes.length} bytes it should have`);
+      throw new Error(`the file is longer than the expected ${bytes.length} bytes`);
     }
     bytes.set(part, done);
     done += part.length;
@@ -157,7 +157,7 @@ function reader(stream) {
     const read = async () => {
       const { value, done } = await byob.read(new Uint8Array(buffer));
       if (done) return null;
-      buffer = value.buffer; // it went there and came back
+      buffer = value.buffer; // the stream returns the same memory
       return value;
     };
     return { read, cancel: () => byob.cancel() };
@@ -167,16 +167,16 @@ function reader(stream) {
   }
 }
 
-/** Keep the vectors for use without a network, from memory and not from the network again. */
+/** Cache the vectors for offline use; they are taken from memory, not downloaded again. */
 async function keep(bytes, url, cacheName) {
   if (!self.caches) return;
-  await new Promise((done) => setTimeout(done, 500)); // the first answers go first
+  await new Promise((done) => setTimeout(done, 500)); // after the first searches
   const cache = await caches.open(cacheName);
   if (!(await cache.match(url))) await cache.put(url, new Response(inParts(bytes)));
   self.postMessage({ kept: true });
 }
 
-/** Bytes as a stream: a part at a time is copied, and not the whole file. */
+/** A stream of the bytes; it copies one part at a time. */
 function inParts(bytes) {
   let at = 0;
   return new ReadableStream({

@@ -1,4 +1,4 @@
-/** Closest words, as one types. */
+/** The closest words, updated while typing. */
 import { combobox } from "../combobox.js";
 import { h, link, megabytes, time, wordText } from "../dom.js";
 import { neighborTable, unknownWord } from "../neighbors.js";

@@ -1,4 +1,4 @@
-/** Two words and their bits, one beside the other. */
+/** Two words and their bits, side by side. */
 import { bit, colours, drawn, sharp } from "../bits.js";
 import { combobox } from "../combobox.js";
 import { count, h, link, percent, wordText } from "../dom.js";
@@ -86,7 +86,7 @@ function legend({ a, b }, counts) {
   );
 }
 
-/** A cell a bit: full where both have a 1, empty where neither has, half where one has. */
+/** One cell per bit: full if both are 1, empty if both are 0, half if one is 1. */
 function paint(canvas, [a, b], nBits) {
   // About four times as wide as high: 32 × 8 cells for 256 bits, or 16 × 16 on a phone.
   let across = 2 ** Math.ceil(Math.log2(Math.sqrt(4 * nBits)));

@@ -6,7 +6,7 @@ import { unknownWord } from "../neighbors.js";
 
 const EACH = 50;
 const GAP = 3; // empty rows between the halves
-const MOST_ZOOM = 24;
+const MAX_ZOOM = 24;
 const LABEL = 18; // characters of a word beside its row
 
 export function pictureView({ ask, go, say, facts, latest }) {
@@ -104,7 +104,7 @@ function wordList(title, words) {
   );
 }
 
-/** Wheel, pinch, drag, double click and keys over a picture of one pixel a bit. */
+/** Zoom and move a picture with wheel, pinch, drag, double click and keys; one pixel per bit. */
 function zoomable(canvas, rows, nBits, readOut) {
   const pixels = document.createElement("canvas");
   const view = { scale: 1, x: 0, y: 0 }; // x and y in shares of the picture
@@ -112,7 +112,7 @@ function zoomable(canvas, rows, nBits, readOut) {
 
   const draw = () => {
     const palette = colours();
-    // Read again each time: light may have become dark.
+    // Painted again each time: the colour scheme may have changed.
     paintRows(
       pixels,
       rows.map((row) => row?.code ?? null),
@@ -153,7 +153,7 @@ function zoomable(canvas, rows, nBits, readOut) {
     return { x: (event.clientX - box.left) / box.width, y: (event.clientY - box.top) / box.height };
   };
   const zoom = (factor, at = { x: 0.5, y: 0.5 }) => {
-    const scale = Math.min(Math.max(view.scale * factor, 1), MOST_ZOOM);
+    const scale = Math.min(Math.max(view.scale * factor, 1), MAX_ZOOM);
     view.x += at.x / view.scale - at.x / scale;
     view.y += at.y / view.scale - at.y / scale;
     view.scale = scale;
@@ -178,7 +178,7 @@ function zoomable(canvas, rows, nBits, readOut) {
   canvas.addEventListener(
     "wheel",
     (event) => {
-      // A wheel over a picture nobody has touched yet scrolls the page.
+      // The wheel scrolls the page until the picture is zoomed or focused.
       if (!event.ctrlKey && view.scale === 1 && document.activeElement !== canvas) return;
       event.preventDefault();
       zoom(Math.exp(-event.deltaY / 300), place(event));

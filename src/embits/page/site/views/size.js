@@ -1,11 +1,12 @@
-/** The floats and the file, drawn to scale. */
+/** The size of the floats and of the file, drawn to scale. */
 import { count, h, megabytes } from "../dom.js";
 
 const KINDS = [
-  ["codes", "the bits", (name) => name === "codes" || name === "padding"],
-  ["text", "the words", (name) => name === "words"],
-  ["order", "finding a word", (name) => name === "word_ends" || name === "word_order"],
-  ["coder", "the way back to floats", () => true],
+  ["codes", "codes", (name) => name === "codes" || name === "padding"],
+  ["text", "words", (name) => name === "words"],
+  ["order", "word index", (name) => name === "word_ends" || name === "word_order"],
+  ["subwords", "subwords", (name) => name.startsWith("subwords.")],
+  ["coder", "coder and header", () => true],
 ];
 
 export function sizeView({ facts, say }) {
@@ -54,11 +55,11 @@ export function sizeView({ facts, say }) {
             "figcaption",
             {},
             h("strong", {}, megabytes(size)),
-            ` as this file: ${count(nBits)} bits a word, and all that a search needs`,
+            ` as this file: ${count(nBits)} bits per word, with words, index and coder`,
           ),
         ),
       ),
-      h("h2", {}, "What is in the file"),
+      h("h2", {}, "Contents of the file"),
       h(
         "table",
         { class: "parts" },
@@ -71,7 +72,7 @@ export function sizeView({ facts, say }) {
             {},
             h("th", { scope: "col" }, "part"),
             h("th", { scope: "col" }, "size"),
-            h("th", { scope: "col" }, "bytes a word"),
+            h("th", { scope: "col" }, "bytes per word"),
           ),
         ),
         h(
@@ -91,11 +92,11 @@ export function sizeView({ facts, say }) {
       h(
         "p",
         { class: "small" },
-        "Areas are to scale. A phone on 10 Mbit/s waits ",
-        `${seconds(floats)} for the floats, ${seconds(size)} for the file.`,
+        "Areas are to scale. At 10 Mbit/s, the floats download in ",
+        `${seconds(floats)} and the file in ${seconds(size)}.`,
       ),
     );
-    say(`${megabytes(floats)} of floats, ${megabytes(size)} as a file of bits`);
+    say(`${megabytes(floats)} as floats, ${megabytes(size)} as this file`);
   }
 
   return { title: () => "Size", element, update };

@@ -1,0 +1,7 @@
+#include "coders/searched_kernels.inc"
+
+namespace embits {
+
+const SearchKernel kSearchPortable = {"portable", encode};
+
+}  // namespace embits

@@ -1,0 +1,137 @@
+"""Encoding by search, in exact integers: threshold, then flip bits while an error falls.
+
+With y = D b + o, b in {-1, 1}ᵐ, the code of a vector x of norm 1 makes
+
+    |y|² - 2 (W x - t + D o) · b + μ (|y|² - c)²
+
+small. W x - t = κ D x - D o alone would make |κ x - y|² small; W also holds a share of the
+trained thresholds, which keeps codes of near vectors alike. The last term keeps the rebuilt
+vectors of one length, so that q · y orders rows as cosines do. The first code is the sign of
+W x - t. Bits are then visited in order, and flipped when that lowers the error.
+
+Vectors, W and D Dᵀ are rounded to 16-bit integers and summed in 32 bits. Nothing depends on the
+order of a sum: a vector has one code, on every processor, in any block, on any number of threads.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits import _core
+
+UNIT_BITS = 14  # a vector of norm 1 is 2¹⁴ integers long
+MAX_NORM = 32000  # of a row of W in integers: its entries fit 16 bits, its sums 32
+MAX_GRAM = 1 << 14  # of |D|² of a bit in integers
+MAX_LENGTH = 1 << 27  # of |y|² in integers
+LANE = 32  # rows of int16 are padded with zeros to a multiple of it
+SWEEPS = 4  # passes over the bits: a fifth changes one bit in a thousand
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Integer weights of a search, made of the floats of a coder.
+
+    Attributes:
+        weights: W in units of 2^-(shift + unit bits), int16 (bits, padded dims).
+        thresholds: t, int32 (bits,), in the units of `gram`.
+        gram: D Dᵀ, int16 (bits, padded bits).
+        centre: D o, int32 (bits,).
+        shift: A score is W x, shifted to the right by so many bits.
+        offset: |o|².
+        length: c.
+        pull: μ over four times the unit.
+    """
+
+    weights: NDArray[np.int16]
+    thresholds: NDArray[np.int32]
+    gram: NDArray[np.int16]
+    centre: NDArray[np.int32]
+    shift: int
+    offset: int
+    length: int
+    pull: np.float32
+
+    @classmethod
+    def of(
+        cls,
+        W: NDArray[np.floating],
+        t: NDArray[np.floating],
+        decoder: NDArray[np.floating],
+        offset: NDArray[np.floating],
+        length: float,
+        pull: float,
+    ) -> Encoder:
+        """Round the weights of a coder.
+
+        Args:
+            W: Shape (bits, dims).
+            t: Shape (bits,).
+            decoder: What a bit of 1 adds to the rebuilt direction, shape (bits, dims): 2 D.
+            offset: The direction rebuilt from bits of 0, shape (dims,): o - Σ D.
+            length: c.
+            pull: μ.
+        """
+        # Integers in float64: their products are exact, in whatever order they are summed.
+        w, weight_places = _integers(W)
+        d, places = _integers(decoder)
+        o = 2 * np.rint(np.ldexp(offset.astype(np.float64), places)) + d.sum(axis=0)
+        gram, centre, places = d @ d.T, d @ o, 2 * places + 2  # 2 D and 2 o: four times as much
+        largest = float(np.ldexp(gram.diagonal().max(initial=0), -places))
+        norm = float(np.ldexp(np.sqrt((w * w).sum(axis=1).max(initial=0)), -weight_places))
+        weight_bits = _places(MAX_NORM, norm)
+        gram_bits = min(
+            _places(MAX_GRAM, largest),
+            _places(MAX_LENGTH, length + len(d) * largest),
+            weight_bits + UNIT_BITS,
+        )
+        return cls(
+            _padded(np.rint(np.ldexp(w, weight_bits - weight_places))),
+            np.rint(np.ldexp(t.astype(np.float64), gram_bits)).astype(np.int32),
+            _padded(np.rint(np.ldexp(gram, gram_bits - places))),
+            np.rint(np.ldexp(centre, gram_bits - places)).astype(np.int32),
+            weight_bits + UNIT_BITS - gram_bits,
+            round(float(np.ldexp(o @ o, gram_bits - places))),
+            round(float(np.ldexp(length, gram_bits))),
+            np.float32(pull / 4 / 2.0**gram_bits),
+        )
+
+    def encode(self, X: NDArray[np.float32], threads: int = 0) -> NDArray[np.uint8]:
+        """Packed codes of vectors of shape (n, dims); 0 threads: all cores."""
+        codes = np.empty((len(X), -(-len(self.thresholds) // 8)), dtype=np.uint8)
+        _core.encode_searched(
+            X,
+            self.weights,
+            self.thresholds,
+            self.gram,
+            self.centre,
+            self.shift,
+            self.offset,
+            self.length,
+            float(self.pull),
+            SWEEPS,
+            threads,
+            codes,
+        )
+        return codes
+
+
+def _integers(weights: NDArray[np.floating]) -> tuple[NDArray[np.float64], int]:
+    """Weights as whole numbers of at most 20 bits, and their binary places."""
+    places = _places(1 << 20, float(np.abs(weights).max(initial=0)))
+    return np.rint(np.ldexp(weights.astype(np.float64), places)), places
+
+
+def _places(largest: int, value: float) -> int:
+    """Binary places at which `value`, as a whole number, is no more than `largest`."""
+    return math.frexp(largest)[1] - 1 - math.frexp(value)[1] if value > 0 else 0
+
+
+def _padded(integers: NDArray[np.float64]) -> NDArray[np.int16]:
+    rows, columns = integers.shape
+    padded = np.zeros((rows, -(-columns // LANE) * LANE), dtype=np.int16)
+    padded[:, :columns] = integers
+    return padded

@@ -1,0 +1,70 @@
+/** Argument checks of the reader: wrong types throw TypeError, wrong values RangeError. */
+
+/** A whole number of 0 or more, such as k. */
+export function checkCount(value, name) {
+  if (!Number.isSafeInteger(value) || value < 0) {
+    throw new RangeError(`${name} is ${shown(value)}, expected a whole number of 0 or more`);
+  }
+  return value;
+}
+
+/** A row number. */
+export function checkRow(row, length) {
+  if (typeof row !== "number") throw new TypeError(`the row is ${shown(row)}, expected a number`);
+  if (!Number.isInteger(row) || row < 0 || row >= length) {
+    throw new RangeError(`row ${row} of ${length} rows, expected a whole number from 0 to ${length - 1}`);
+  }
+  return row;
+}
+
+/** A string, such as a word. */
+export function checkString(value, name) {
+  if (typeof value !== "string") throw new TypeError(`${name} is ${shown(value)}, expected a string`);
+  return value;
+}
+
+/** Options of a function: an object with known names only. */
+export function checkOptions(options, known, name) {
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+    throw new TypeError(`the options of ${name} are ${shown(options)}, expected an object`);
+  }
+  const unknown = Object.keys(options).find((option) => !known.includes(option));
+  if (unknown !== undefined) {
+    throw new TypeError(`${name} has no option '${unknown}'; its options are ${known.join(", ")}`);
+  }
+  if (!["boolean", "undefined"].includes(typeof options.furthest)) {
+    throw new TypeError(`furthest is ${shown(options.furthest)}, expected true or false`);
+  }
+}
+
+/** A packed code of `nBits` bits. */
+export function checkCode(code, nBits) {
+  const width = Math.ceil(nBits / 8);
+  if (!(code instanceof Uint8Array)) {
+    throw new TypeError(`the code is ${shown(code)}, expected a Uint8Array`);
+  }
+  if (code.length !== width) throw new RangeError(`a code of ${code.length} bytes, expected ${width}`);
+  if (code[width - 1] & ((1 << (8 * width - nBits)) - 1)) {
+    throw new RangeError(`a code with bits set after its ${nBits} bits`);
+  }
+  return code;
+}
+
+/** One key or several: always an array of words, rows and codes. */
+export function keyList(keys, name) {
+  const list = Array.isArray(keys) ? keys : [keys];
+  for (const key of list) {
+    if (typeof key === "string" || typeof key === "number" || key instanceof Uint8Array) continue;
+    throw new TypeError(
+      `${name} has ${shown(key)}, expected a word (string), a row (number) or a code (Uint8Array)`,
+    );
+  }
+  return list;
+}
+
+function shown(value) {
+  if (typeof value === "string") return `'${value}'`;
+  if (typeof value === "function") return "a function";
+  if (typeof value !== "object" || value === null) return String(value);
+  return Array.isArray(value) ? "an array" : `a ${value.constructor?.name ?? "object"}`;
+}
