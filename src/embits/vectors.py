@@ -1,9 +1,10 @@
-"""WordVectors: words and their float matrix, as a reader hands them over."""
+"""WordVectors: words, or other ids, and their float vectors."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from reprlib import repr as shortened
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,14 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class WordVectors:
-    """Words and one float32 row for each.
+    """Words, or other ids, and one float32 row for each.
 
     Args:
-        words: The words, or other ids, row by row; whole numbers are kept as their digits. None
-            when rows have no names and go by their number.
-        matrix: Floats of shape (n, dims); kept as it is when it is float32, maybe mapped. Tensors,
-            nested lists and columns of a data frame are taken too.
-        subwords: What fastText needs to make vectors of words it has never seen, or None.
+        words: The words, or other ids, of the rows: strings or whole numbers, each once. Whole
+            numbers become strings. None if rows have no ids: row numbers are used.
+        matrix: Floats of shape (n, dims). float32 is not copied, and may be mapped. Tensors, nested
+            lists and columns of a data frame are converted.
+        subwords: The subwords of a fastText model, for words that it does not have; or None.
+
+    Raises:
+        InputError: The matrix has another shape or type, or the ids do not fit it.
 
     Example:
         >>> import numpy as np
@@ -34,22 +38,18 @@ class WordVectors:
         (2, 2, dtype('float32'))
     """
 
-    words: Sequence[str] | None  # once made; what is given may be any ids
+    words: Sequence[str] | None  # after construction; any ids before it
     matrix: NDArray[np.float32]
     subwords: Subwords | None = None
 
     def __post_init__(self) -> None:
-        matrix: Any = to_numpy(self.matrix)
-        if matrix.ndim != 2:
-            raise InputError(
-                f"the matrix has {matrix.ndim} dimension(s), expected 2: (words, dims)"
-            )
-        if matrix.dtype.kind not in "fiu":
-            raise InputError(f"the matrix is {matrix.dtype}, expected numbers")
+        matrix = _checked_matrix(self.matrix)
         if self.words is not None:
-            object.__setattr__(self, "words", as_words(self.words))
-            if len(self.words) != len(matrix):
-                raise InputError(f"{len(self.words)} words for {len(matrix)} rows of vectors")
+            words = as_words(self.words)
+            if len(words) != len(matrix):
+                raise InputError(f"{len(words)} words for {len(matrix)} rows of vectors")
+            _check_unique(words)
+            object.__setattr__(self, "words", words)
         object.__setattr__(self, "matrix", matrix.astype(np.float32, copy=False))
 
     def __len__(self) -> int:
@@ -61,21 +61,65 @@ class WordVectors:
         return int(self.matrix.shape[1])
 
 
+def _checked_matrix(matrix: Any) -> NDArray[Any]:
+    """A matrix of numbers, of any library, as a NumPy array."""
+    if isinstance(matrix, Mapping):
+        raise InputError(
+            "the vectors are a dict, expected a matrix; of {id: vector} make "
+            "WordVectors(list(vectors), list(vectors.values()))"
+        )
+    found = to_numpy(matrix)
+    if found.ndim != 2:
+        raise InputError(f"the matrix has {found.ndim} dimension(s), expected 2: (words, dims)")
+    if found.dtype.kind not in "fiu":
+        raise InputError(f"the matrix is {found.dtype}, expected numbers")
+    return found
+
+
 def as_words(ids: Any) -> Sequence[str]:
     """Ids as words: strings as they are, whole numbers as their digits.
 
     Args:
-        ids: A sequence, or an array or column of another library.
+        ids: A list, tuple or other sequence, or an array or column of another library.
+
+    Raises:
+        InputError: They are not a sequence, or one is neither a string nor a whole number.
 
     Example:
         >>> as_words(np.array([7, 11]))
         ['7', '11']
     """
-    words: Sequence[Any] = ids.tolist() if hasattr(ids, "tolist") else ids
-    if len(words) and isinstance(words[0], int | np.integer):
-        return [str(int(each)) if _is_whole(each) else each for each in words]
-    return words
+    if isinstance(ids, str | bytes | Mapping | Set) or not isinstance(ids, Iterable):
+        raise InputError(f"ids is {shortened(ids)}, expected one id for each row")
+    words = ids.tolist() if hasattr(ids, "tolist") else ids
+    if not isinstance(words, Sequence):
+        words = list(words)
+    if set(map(type, words)) <= {str}:
+        return words
+    return [_as_word(each, row) for row, each in enumerate(words)]
 
 
-def _is_whole(number: Any) -> bool:
-    return isinstance(number, int | np.integer) and not isinstance(number, bool)
+def _as_word(each: Any, row: int) -> str:
+    if isinstance(each, str):
+        return str(each)
+    if isinstance(each, int | np.integer) and not isinstance(each, bool):
+        return str(int(each))
+    raise InputError(
+        f"ids must be strings or whole numbers: that of row {row} is {shortened(each)}"
+    )
+
+
+def _check_unique(words: Sequence[str]) -> None:
+    """Refuse ids that repeat.
+
+    Raises:
+        InputError: One does.
+    """
+    # Sorted hashes take a quarter of the memory of a set; only ids with equal ones are compared.
+    hashes = np.sort(np.fromiter(map(hash, words), np.int64, len(words)))
+    if not (hashes[1:] == hashes[:-1]).any():
+        return
+    first: dict[str, int] = {}
+    for row, word in enumerate(words):
+        if first.setdefault(word, row) != row:
+            raise InputError(f"the id {word!r} appears twice: in rows {first[word]} and {row}")

@@ -47,8 +47,9 @@ def folder(tmp_path, monkeypatch):
     vectors = embits.WordVectors(words, rng.normal(0, 0.4, (len(words), 100)).astype("f4"))
     embits.write_vectors(tmp_path / "glove.6B.100d.txt", vectors)
     bits = embits.binarize(vectors, n_bits=64, method="lsh")
-    for name in ("glove.safetensors", "words.safetensors"):
-        bits.save(tmp_path / name)
+    bits.save(tmp_path / "glove.safetensors")
+    sample = embits.binarize(embits.sample_vectors(), n_bits=64, method="lsh")
+    sample.save(tmp_path / "words.safetensors")
     (tmp_path / "embits-demo").mkdir()
     bits.save(tmp_path / "embits-demo/glove.256.safetensors")
     for name in ("sentences.npy", "texts.npy"):

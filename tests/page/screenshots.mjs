@@ -6,10 +6,8 @@ import { serve } from "./server.mjs";
 
 const [written, folder, ...only] = process.argv.slice(2);
 const DESKTOP = [1280, 860];
-const PHONE = [390, 844];
 const SHOTS = [
   { name: "page-closest", hash: "#word=queen", size: DESKTOP, scheme: "light" },
-  { name: "page-phone", hash: "#word=jupiter", size: PHONE, scheme: "light" },
 ];
 
 const server = await serve(written);

@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+WIDTHS = range(1, 139)  # bytes: 1 to 1,100 bits
+
 
 def hamming_top_k(
     codes: NDArray[np.uint8], queries: NDArray[np.uint8], k: int

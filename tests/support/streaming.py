@@ -41,7 +41,8 @@ def words_of(n):
 def write(folder, name, words, matrix):
     """The vectors in the format of a name."""
     path = folder / name
-    vectors = embits.WordVectors(words, matrix)
+    vectors = embits.WordVectors(None, matrix)
+    object.__setattr__(vectors, "words", words)  # the words of a file may repeat
     plain = folder / "plain.vec"
     if name.endswith((".gz", ".xz", ".zip")):
         embits.write_vectors(plain, vectors)

@@ -186,8 +186,6 @@ def _as_ids(ids: Any, n: int) -> Ids:
     """
     if ids is None:
         return RowNumbers(n)
-    if isinstance(ids, str):
-        raise InputError(f"ids is {shortened(ids)}, expected one id for each row")
     known = isinstance(ids, Vocabulary | RowNumbers)
     index: Ids = ids if known else Vocabulary.from_words(as_words(ids))
     if len(index) != n:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,6 +23,9 @@ from embits.cli.suggestions import params_of_method
 from embits.coders import DEFAULT_METHOD, METHODS, coder_class, new_coder
 from embits.coders.checks import MAX_BITS
 from embits.jobs import binarize_to_file
+
+if TYPE_CHECKING:
+    from embits.readers.source import Repeats
 
 
 @click.command()
@@ -57,6 +60,7 @@ def command(
     limit: int | None,
     words_file: Path | None,
     skip_bad: bool,
+    repeats: Repeats | None,
     sample: int | None,
     subwords: bool,
     as_json: bool,
@@ -92,7 +96,7 @@ def command(
         return
     check_writable(output)
     start = time.perf_counter()
-    title = f"binarize {vectors} to {output}: {method}, {bits or 256} bits"
+    title = f"binarize {vectors} to {output}: {method}" + (f", {bits} bits" if bits else "")
     with steps_progress(title, quiet=as_json) as progress:
         binary = binarize_to_file(
             vectors,
@@ -102,6 +106,7 @@ def command(
             limit=limit,
             words=words_file,
             on_bad="skip" if skip_bad else "raise",
+            repeats=repeats,
             sample=sample,
             subwords=subwords,
             overwrite=force,
@@ -114,13 +119,15 @@ def command(
     if as_json:
         print_json(facts)
         return
-    click.echo(
-        f"{facts['words']:,} {row_noun(binary)} × {facts['bits']} bits in {output}: "
-        f"{megabytes(facts['bytes'])} instead of {megabytes(facts['float_bytes'])}, "
-        f"{_change(facts['ratio'])} ({time.perf_counter() - start:.1f} s)"
-    )
+    rows = f"{facts['words']:,} {row_noun(binary)} × {facts['bits']} bits"
+    click.echo(f"{rows} in {output}: {_sizes(facts)} ({time.perf_counter() - start:.1f} s)")
     if sample is not None and sample < len(binary):
         click.echo(f"trained on {sample:,} random rows")
+
+
+def _sizes(facts: dict[str, Any]) -> str:
+    sizes = f"{megabytes(facts['bytes'])} instead of {megabytes(facts['float_bytes'])}"
+    return f"{sizes}, {_change(facts['ratio'])}"
 
 
 def _change(ratio: float) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -30,6 +31,9 @@ from embits.evaluation.spaces import BitSpace, FloatSpace
 from embits.evaluation.tasks.moved_pairs import MovedPair, moved_pairs
 
 PICTURED = ("queen", "automobile", "jupiter", "man")  # the paper's words
+
+if TYPE_CHECKING:
+    from embits.readers.source import Repeats
 
 
 def _methods(_: click.Context, __: click.Parameter, value: str | None) -> list[str]:
@@ -66,6 +70,7 @@ def command(
     limit: int | None,
     words_file: Path | None,
     skip_bad: bool,
+    repeats: Repeats | None,
     as_json: bool,
 ) -> None:
     """Train and score several methods and widths on VECTORS.
@@ -81,7 +86,7 @@ def command(
     start = time.perf_counter()
     check_report_folder(report)
     folder = data_folder(data, tasks)
-    floats = read(vectors, limit, words_file, skip_bad, quiet=as_json)
+    floats = read(vectors, limit, words_file, skip_bad, repeats, quiet=as_json)
     with status_line(quiet=as_json) as status:
 
         def say(text: str) -> None:
@@ -96,15 +101,16 @@ def command(
             click.echo("embits: interrupted; run the same command again to resume", err=True)
             sys.exit(130)
         pictures, moved = _examples(comparison)
+    options: dict[str, Sequence[object]] = {
+        "bits": bits, "methods": methods, "tasks": tasks, "seed": [seed],
+    }  # fmt: skip
+    options |= {"limit": [limit]} if limit else {}
     settings = {
         "vectors": vectors.name,
         "words": f"{len(floats):,}",
         "dimensions": floats.dims,
         "seed": seed,
-        "command": f"embits compare {vectors.name} --bits {','.join(map(str, bits))} "
-        f"--methods {','.join(methods)} --tasks {','.join(tasks)} --seed {seed} "
-        + (f"--limit {limit} " if limit else "")
-        + "--report DIR",
+        "command": _command_line(vectors, options),
     }
     notes = comparison.evaluator.notes
     shown = [note.replace(f"{folder.path}{os.sep}", "") if folder else note for note in notes]
@@ -116,6 +122,12 @@ def command(
         return
     _summary(entries)
     click.echo(f"\n{report / 'report.html'} ({time.perf_counter() - start:.0f} s)")
+
+
+def _command_line(vectors: Path, options: Mapping[str, Sequence[object]]) -> str:
+    """The command that makes the report again, without local folders."""
+    given = (f"--{name} {','.join(map(str, values))}" for name, values in options.items())
+    return f"embits compare {vectors.name} {' '.join(given)} --report DIR"
 
 
 def _summary(entries: list[dict[str, Any]]) -> None:

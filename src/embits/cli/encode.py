@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,6 +21,9 @@ from embits.cli.progress import steps_progress
 from embits.cli.ray_options import ADDRESS, OUTPUT_HELP, Cluster, ray_options
 from embits.jobs import encode_to_file
 
+if TYPE_CHECKING:
+    from embits.readers.source import Repeats
+
 
 @click.command()
 @file_argument
@@ -36,6 +40,7 @@ def command(
     limit: int | None,
     words_file: Path | None,
     skip_bad: bool,
+    repeats: Repeats | None,
     as_json: bool,
     cluster: Cluster | None,
 ) -> None:
@@ -62,6 +67,7 @@ def command(
             limit=limit,
             words=words_file,
             on_bad="skip" if skip_bad else "raise",
+            repeats=repeats,
             overwrite=force,
             progress=progress,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,9 @@ from embits.errors import InputError
 from embits.evaluation.evaluator import Evaluator
 from embits.evaluation.report.results import at, has_score, jsonable, score_lines
 from embits.evaluation.report.write import check_report_folder, write_report
+
+if TYPE_CHECKING:
+    from embits.readers.source import Repeats
 
 
 @click.command()
@@ -38,6 +41,7 @@ def command(
     limit: int | None,
     words_file: Path | None,
     skip_bad: bool,
+    repeats: Repeats | None,
     as_json: bool,
 ) -> None:
     """Score the codes of each FILE, and the float vectors of --raw.
@@ -54,7 +58,9 @@ def command(
     if report is not None:
         check_report_folder(report)
     folder = data_folder(data, tasks)
-    floats = read(raw_file, limit, words_file, skip_bad, quiet=as_json) if raw_file else None
+    floats = (
+        read(raw_file, limit, words_file, skip_bad, repeats, quiet=as_json) if raw_file else None
+    )
     entries = []
     with status_line(quiet=as_json) as status:
         current = ""

@@ -13,6 +13,7 @@ from embits.cli.progress import progress_bar
 from embits.cli.suggestions import words_of_file
 
 if TYPE_CHECKING:
+    from embits.readers.source import Repeats
     from embits.vectors import WordVectors
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -102,6 +103,12 @@ def reading_options(command: Command) -> Command:
         click.option(
             "--skip-bad", is_flag=True, help="Skip bad rows instead of stopping at the first."
         ),
+        click.option(
+            "--repeats",
+            type=click.Choice(["first", "refuse"]),
+            help="Keep the first row of a repeated word, or refuse the file [default: refuse if the"
+            " words are in another file].",
+        ),
         words_file_option("File with the words of a matrix: one per line, or Parquet."),
         click.option(
             "--limit", type=click.IntRange(min=1), metavar="N", help="Read only the first N rows."
@@ -112,14 +119,20 @@ def reading_options(command: Command) -> Command:
 
 
 def read(
-    path: Path, limit: int | None, words_file: Path | None, skip_bad: bool, *, quiet: bool
+    path: Path,
+    limit: int | None,
+    words_file: Path | None,
+    skip_bad: bool,
+    repeats: Repeats | None,
+    *,
+    quiet: bool,
 ) -> WordVectors:
     """Read float vectors with a progress bar."""
     from embits.readers import read_vectors
 
     with progress_bar("reading", quiet=quiet) as progress:
         return read_vectors(
-            path, limit, words_file, "skip" if skip_bad else "raise", progress=progress
+            path, limit, words_file, "skip" if skip_bad else "raise", progress, repeats
         )
 
 

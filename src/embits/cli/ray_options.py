@@ -126,8 +126,8 @@ def ray_options(command: Command) -> Command:
             )
         if not ray and isinstance(others["output"], str):
             raise click.UsageError(f"{others['output']} is not a local path: add --ray")
-        if ray and (others.get("limit") or others.get("words_file")):
-            raise click.UsageError("--limit and --words cannot be used with --ray")
+        if ray and any(others.get(name) for name in ("limit", "words_file", "repeats")):
+            raise click.UsageError("--limit, --words and --repeats cannot be used with --ray")
         names = None if keep is None else [name for name in keep.split(",") if name]
         address = ray_address or LOCAL
         cluster = Cluster(address, column, ids, names, workers, others["force"]) if ray else None

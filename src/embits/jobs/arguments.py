@@ -14,7 +14,7 @@ from embits.file.contents import read_coder
 from embits.vectors import WordVectors
 
 if TYPE_CHECKING:
-    from embits.readers.source import OnBad, Words
+    from embits.readers.source import OnBad, Repeats, Words
     from embits.streaming.input import Input
 
 
@@ -49,13 +49,14 @@ def input_file(
     limit: int | None = None,
     words: Words | None = None,
     on_bad: OnBad = "raise",
+    repeats: Repeats | None = None,
 ) -> Input:
     from embits.readers import located
     from embits.streaming.input import Input
 
     if not isinstance(vectors, str | os.PathLike):
         raise InputError(f"vectors is {type(vectors).__name__}, expected the path of a file")
-    return Input(located(vectors), limit, words, on_bad)
+    return Input(located(vectors), limit, words, on_bad, repeats)
 
 
 def word_vectors(vectors: Any) -> WordVectors:

@@ -13,7 +13,7 @@ from embits.jobs.arguments import fitted_coder, input_file
 from embits.jobs.in_memory import binarize_in_memory
 
 if TYPE_CHECKING:
-    from embits.readers.source import OnBad, Words
+    from embits.readers.source import OnBad, Repeats, Words
     from embits.streaming.steps import StepProgress
 
 
@@ -26,6 +26,7 @@ def binarize_to_file(
     limit: int | None = None,
     words: Words | None = None,
     on_bad: OnBad = "raise",
+    repeats: Repeats | None = None,
     sample: int | None = None,
     subwords: bool = True,
     overwrite: bool = False,
@@ -36,8 +37,8 @@ def binarize_to_file(
 
     The result is that of `binarize(read_vectors(vectors)).save(target)`, byte for byte. A file
     over 64 MiB is read in blocks, several times, and progress is kept in a folder `.NAME.partial`
-    beside the target: after an interrupt or a kill, the same call resumes. JSON, `.npz` and
-    fastText's `.bin` are read whole.
+    beside the target: after an interrupt or a kill, the same call resumes. `.npz` and
+    fastText `.bin` are read whole.
 
     Args:
         vectors: The file to read.
@@ -47,6 +48,8 @@ def binarize_to_file(
         limit: Read only this many rows from the start.
         words: The words of a file that holds only a matrix: a sequence, or the path of a file.
         on_bad: "raise" refuses a file with a bad row; "skip" leaves bad rows out and warns.
+        repeats: "first" keeps the first row of a word that repeats, "refuse" refuses the file; None
+            refuses it only if the words are not in the file itself.
         sample: As for `binarize`.
         subwords: Keep fastText's subwords.
         overwrite: Replace a target that embits did not write as well; never an input.
@@ -76,7 +79,8 @@ def binarize_to_file(
     from embits.streaming.steps import Steps, checkpoint_beside, fit_once, write_file
 
     coder = new_coder(method, n_bits, params)
-    source, path, steps = input_file(vectors, limit, words, on_bad), Path(target), Steps(progress)
+    source = input_file(vectors, limit, words, on_bad, repeats)
+    path, steps = Path(target), Steps(progress)
     check_target(path, source.paths(), overwrite)
     blocks = source.open_blocks(steps, coder)
     if blocks is None:
@@ -102,6 +106,7 @@ def encode_to_file(
     limit: int | None = None,
     words: Words | None = None,
     on_bad: OnBad = "raise",
+    repeats: Repeats | None = None,
     overwrite: bool = False,
     progress: StepProgress | None = None,
 ) -> BinaryVectors:
@@ -114,6 +119,8 @@ def encode_to_file(
         limit: Read the first rows only, this many.
         words: The words of a file that holds only a matrix: a sequence, or the path of a file.
         on_bad: "raise" refuses a file with a bad row; "skip" leaves bad rows out and warns.
+        repeats: "first" keeps the first row of a word that repeats, "refuse" refuses the file; None
+            refuses it only if the words are not in the file itself.
         overwrite: Replace a target that embits did not write as well; never an input.
         progress: Called as progress(step, done, total).
 
@@ -129,7 +136,8 @@ def encode_to_file(
     from embits.streaming.passes import scan_words
     from embits.streaming.steps import Steps, checkpoint_beside, write_file
 
-    source, path, steps = input_file(vectors, limit, words, on_bad), Path(target), Steps(progress)
+    source = input_file(vectors, limit, words, on_bad, repeats)
+    path, steps = Path(target), Steps(progress)
     fitted, name, read = fitted_coder(coder)
     check_target(path, [*source.paths(), *read], overwrite)
     blocks = source.open_blocks(steps)

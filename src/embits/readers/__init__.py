@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+
 from embits.arrays import Progress
 from embits.errors import InputError, ReadError
 from embits.readers.blocks import Blocks
 from embits.readers.formats import recognize
 from embits.readers.gensim_models import downloaded, model_name
-from embits.readers.source import OnBad, Source, Words
-from embits.vectors import WordVectors
+from embits.readers.source import OnBad, Repeats, Source, Words
+from embits.vectors import WordVectors, as_words
 
 __all__ = ["open_blocks", "read_vectors"]
 
@@ -24,6 +26,7 @@ def read_vectors(
     words: Words | None = None,
     on_bad: OnBad = "raise",
     progress: Progress | None = None,
+    repeats: Repeats | None = None,
 ) -> WordVectors:
     """Read word vectors, or a plain matrix of embeddings, in any common format.
 
@@ -39,6 +42,9 @@ def read_vectors(
         words: The words of a file that holds only a matrix: a sequence, or the path of a file.
         on_bad: "raise" refuses a file with a bad row; "skip" leaves bad rows out and warns.
         progress: Called as progress(done, total) from time to time, in bytes (Parquet: rows).
+        repeats: "first" keeps the first row of a word that repeats and warns; "refuse" refuses the
+            file. None is "first" for words in the file itself, and "refuse" for words given by
+            `words` or in a file beside it, because the other rows would change their numbers.
 
     Returns:
         WordVectors of n words and a float32 matrix of shape (n, dims); a float32 `.npy` or
@@ -64,7 +70,7 @@ def read_vectors(
         (['king', 'queen'], (2, 3))
         >>> folder.cleanup()
     """
-    source = _source(path, limit, words, on_bad, progress)
+    source = _source(path, limit, words, on_bad, progress, repeats)
     with _os_errors(path):
         vectors = recognize(source).open(source).whole()
         source.report(source.size, source.size)
@@ -77,13 +83,14 @@ def open_blocks(
     words: Words | None = None,
     on_bad: OnBad = "raise",
     progress: Progress | None = None,
+    repeats: Repeats | None = None,
 ) -> Blocks | None:
     """Open a file of vectors to read it in blocks; None if its format can only be read whole.
 
     All formats but fastText `.bin` and `.npz` are read in blocks. The arguments and errors are
     those of `read_vectors`. Rows that repeat a word are not left out.
     """
-    source = _source(path, limit, words, on_bad, progress)
+    source = _source(path, limit, words, on_bad, progress, repeats)
     with _os_errors(path):
         form = recognize(source)
         return form.open(source) if form.is_streamed else None
@@ -104,15 +111,23 @@ def _source(
     words: Words | None,
     on_bad: OnBad,
     progress: Progress | None,
+    repeats: Repeats | None,
 ) -> Source:
-    if limit is not None and limit < 1:
+    is_whole = isinstance(limit, int | np.integer) and not isinstance(limit, bool)
+    if limit is not None and not (is_whole and limit >= 1):
         raise InputError(f"limit is {limit!r}, expected 1 or more, or None for all rows")
     if on_bad not in ("raise", "skip"):
         raise InputError(f'on_bad is {on_bad!r}, expected "raise" or "skip"')
-    return Source(located(path), limit, on_bad, progress, words)
+    if repeats not in (None, "first", "refuse"):
+        raise InputError(f'repeats is {repeats!r}, expected "first", "refuse" or None')
+    if words is not None and not isinstance(words, str | os.PathLike):
+        words = as_words(words)
+    return Source(located(path), limit, on_bad, progress, words, repeats)
 
 
 def located(path: str | os.PathLike[str]) -> Path:
     """The path itself, or the file of a gensim model that is given by name."""
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"{type(path).__name__} is not a path, expected the path of a file")
     name = model_name(path)
     return Path(path) if name is None else Path(downloaded(name))

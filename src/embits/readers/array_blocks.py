@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.readers.blocks import Block, CountedBlocks, Position, rows_at_once
-from embits.readers.rows import finite_rows, unique
+from embits.readers.rows import finite_rows
 from embits.readers.source import Source
 from embits.vectors import WordVectors
 
@@ -33,7 +33,7 @@ class ArrayBlocks(CountedBlocks):
         widen: Callable[[NDArray[Any]], NDArray[Any]] = np.asanyarray,
     ) -> None:
         n_rows = source.rows_wanted(len(array))
-        super().__init__(source, array.shape[1], n_rows, words, words is not None)
+        super().__init__(source, array.shape[1], n_rows, words)
         self._array, self._widen = array, widen
 
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
@@ -56,7 +56,9 @@ class ArrayBlocks(CountedBlocks):
         with np.errstate(over="ignore", invalid="ignore"):
             matrix = np.asanyarray(values, dtype=np.float32, order="C")
         words, matrix = finite_rows(self.source, self.words_at(0, self._n_rows), matrix)
-        return WordVectors(None, matrix) if words is None else unique(self.source, words, matrix)
+        if words is None:
+            return WordVectors(None, matrix)
+        return self.unique(words, matrix, lambda row: f"row {row + 1}")
 
 
 def check_matrix(source: Source, array: NDArray[Any]) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
+from embits.errors import InputError
 from embits.readers.rows import (
     as_text,
     decode_run,
-    unique,
+    keep_rows,
     warn_of_bad,
     warn_of_escapes,
+    warn_of_repeats,
 )
 from embits.readers.source import Source
 from embits.vectors import WordVectors
@@ -104,6 +106,7 @@ class Blocks(ABC):
         dims: Dimensions of a vector.
         n_rows: How many good rows there are, if that is known before they are read.
         named: Whether rows have words.
+        words_apart: Whether the words are not in the file itself, but were given or lie beside it.
         unit: What `Position.place` counts: "line", "byte", "entry" or "row".
         findings: What reading the file has found so far.
     """
@@ -112,6 +115,7 @@ class Blocks(ABC):
     dims: int
     n_rows: int | None = None
     named: bool = True
+    words_apart: bool = False
     unit: str = "row"
 
     def __init__(self, source: Source, dims: int) -> None:
@@ -148,9 +152,40 @@ class Blocks(ABC):
         if not self.named:
             return WordVectors(None, matrix.take(self.dims))
         place = np.concatenate(places)
-        return unique(
-            self.source, words, matrix.take(self.dims), lambda row: f"{self.unit} {place[row]}"
-        )
+        return self.unique(words, matrix.take(self.dims), lambda row: f"{self.unit} {place[row]}")
+
+    def unique(
+        self, words: Sequence[str], matrix: NDArray[np.float32], where: Callable[[int], str]
+    ) -> WordVectors:
+        """WordVectors of the first row of each word; `where(row)` is its place in a message.
+
+        Raises:
+            ReadError: A word repeats and repeats are refused.
+        """
+        try:
+            return WordVectors(words, matrix)
+        except InputError:
+            first: dict[str, int] = {}
+            repeats = [row for row, word in enumerate(words) if first.setdefault(word, row) != row]
+            if not repeats:
+                raise
+        self.report_repeats(len(repeats), where(repeats[0]), words[repeats[0]])
+        kept = np.fromiter(first.values(), np.int64, len(first))
+        return WordVectors(list(first), keep_rows(matrix, kept))
+
+    def report_repeats(self, n_repeats: int, where: str, word: str) -> None:
+        """Warn of rows that are left out because their word repeats, or refuse them.
+
+        Words of another file or of the caller are refused by default: without the repeats, rows
+        would no longer have the numbers that they have in the matrix.
+
+        Raises:
+            ReadError: They are refused.
+        """
+        if self.source.repeats == "refuse" or (self.source.repeats is None and self.words_apart):
+            hint = 'repeats="first", or --repeats first, keeps the first row of each'
+            raise self.source.read_error(f"the word {word!r} again", f"each once ({hint})", where)
+        warn_of_repeats(self.source, n_repeats, where, word)
 
 
 class _FullMatrix:
@@ -212,13 +247,11 @@ def rows_at_once(dims: int) -> int:
 class CountedBlocks(Blocks):
     """Blocks of a file whose number of rows is known, and which can be read from any row on."""
 
-    def __init__(
-        self, source: Source, dims: int, n_rows: int, words: Sequence[str] | None, named: bool
-    ) -> None:
+    def __init__(self, source: Source, dims: int, n_rows: int, words: Sequence[str] | None) -> None:
         super().__init__(source, dims)
         self._n_rows = n_rows
         self._words = words
-        self.named = named
+        self.named = self.words_apart = words is not None
         if n_rows == 0 or dims == 0:
             raise source.read_error(f"a matrix of shape {(n_rows, dims)}", "at least one row")
         if words is not None:

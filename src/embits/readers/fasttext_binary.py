@@ -68,6 +68,7 @@ class FastTextBlocks(ArrayBlocks):
         decoded = decode_words(source, b"\n".join(words), len(words), lambda row: f"word {row + 1}")
         matrix = _word_vectors(words, table, n_words, arguments, n_buckets)
         super().__init__(source, matrix, decoded)
+        self.words_apart = False
         self._subwords: Subwords | None = None
         if n_buckets:
             buckets = table.view("<f4").reshape(-1, arguments.dims)[n_words:]

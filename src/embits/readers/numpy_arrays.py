@@ -52,7 +52,9 @@ def open_npz(source: Source) -> ArrayBlocks:
         found = ", ".join(f"{name} {a.dtype}{list(a.shape)}" for name, a in arrays.items())
         raise source.read_error(found or "nothing", "one matrix, and at most one list of words")
     if names and source.words is None:
-        return ArrayBlocks(source, matrices[0], names[0].astype(np.str_).tolist())
+        blocks = ArrayBlocks(source, matrices[0], names[0].astype(np.str_).tolist())
+        blocks.words_apart = False
+        return blocks
     return ArrayBlocks(source, matrices[0], words_for(source, len(matrices[0])))
 
 

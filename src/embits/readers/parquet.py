@@ -27,11 +27,11 @@ class ParquetBlocks(CountedBlocks):
             self._name_column = None
         n_rows = source.rows_wanted(table.metadata.num_rows)
         given = None if source.words is None else words_for(source, n_rows)
-        named = given is not None or self._name_column is not None
         if n_rows == 0:
             raise source.read_error("0 rows", "at least one row")
         dims = self._find_dims(source, table.schema_arrow)
-        super().__init__(source, dims, n_rows, given, named)
+        super().__init__(source, dims, n_rows, given)
+        self.named = given is not None or self._name_column is not None
 
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
         """The blocks from `start` on: row groups before it are not touched."""

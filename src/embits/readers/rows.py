@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
 from embits.readers.source import Source
-from embits.vectors import WordVectors
 
 Where = Callable[[int], str]  # row -> its line, byte or entry, as in "line 7"
 
 _WORD_BYTES_AT_ONCE = 1 << 16
 # Rows that are moved or checked at a time, so that the matrix is never copied as a whole.
 _ROWS_AT_ONCE = 1 << 14
-
-
-def _by_row(row: int) -> str:
-    return f"row {row + 1}"
 
 
 def new_rows(source: Source, dims: int, first_place: int, n_read: int = 0) -> _core.Rows:
@@ -84,23 +79,6 @@ def decode_run(source: Source, run: bytes, n_words: int) -> tuple[list[str], lis
     if len(words) != n_words:
         raise source.read_error("a newline within a word", "words without line ends")
     return words, escaped
-
-
-def unique(
-    source: Source, words: Sequence[str], matrix: NDArray[np.float32], where: Where = _by_row
-) -> WordVectors:
-    """WordVectors of the first row of each word."""
-    # Sorted hashes take a quarter of the memory of a set; words with equal ones are compared below.
-    hashes = np.sort(np.fromiter(map(hash, words), np.int64, len(words)))
-    if not (hashes[1:] == hashes[:-1]).any():
-        return WordVectors(words, matrix)
-    first: dict[str, int] = {}
-    repeats = [row for row, word in enumerate(words) if first.setdefault(word, row) != row]
-    if not repeats:
-        return WordVectors(words, matrix)
-    warn_of_repeats(source, len(repeats), where(repeats[0]), words[repeats[0]])
-    kept = np.fromiter(first.values(), np.int64, len(first))
-    return WordVectors(list(first), keep_rows(matrix, kept))
 
 
 def keep_rows(matrix: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -23,6 +23,7 @@ from embits.errors import ReadError, ReadWarning
 from embits.readers import magic
 
 OnBad = Literal["raise", "skip"]
+Repeats = Literal["first", "refuse"]
 Words = Sequence[str] | str | os.PathLike[str]
 
 # Large enough to keep every thread busy, and small next to the matrix of a large file.
@@ -61,6 +62,7 @@ class Source:
     on_bad: OnBad = "raise"
     progress: Progress | None = None
     words: Words | None = None
+    repeats: Repeats | None = None
 
     def read_error(self, found: str, expected: str, where: str = "") -> ReadError:
         """The error to raise: one line, `FILE, WHERE: found X, expected Y`."""

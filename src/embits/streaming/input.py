@@ -13,7 +13,7 @@ from embits.errors import InputError
 from embits.readers import open_blocks, read_vectors
 from embits.readers.blocks import Blocks
 from embits.readers.magic import MAX_BYTES, is_compressed
-from embits.readers.source import OnBad, Words
+from embits.readers.source import OnBad, Repeats, Words
 from embits.streaming.identity import file_identity, words_identity
 from embits.vectors import WordVectors
 
@@ -30,12 +30,13 @@ class Input:
     limit: int | None = None
     words: Words | None = None
     on_bad: OnBad = "raise"
+    repeats: Repeats | None = None
 
     def identity(self) -> dict[str, Any]:
         """What makes it the same input as one before."""
         words = words_identity(self.words)
         return file_identity(self.path) | {
-            "limit": self.limit, "on_bad": self.on_bad, "words": words,
+            "limit": self.limit, "on_bad": self.on_bad, "words": words, "repeats": self.repeats,
         }  # fmt: skip
 
     def paths(self) -> list[Path]:
@@ -52,11 +53,11 @@ class Input:
         """
         if not self._is_large(SHUFFLED if fits is not None and fits.shuffles_rows else 1):
             return None
-        return open_blocks(self.path, self.limit, self.words, self.on_bad, progress)
+        return open_blocks(self.path, self.limit, self.words, self.on_bad, progress, self.repeats)
 
     def read(self, progress: Progress | None = None) -> WordVectors:
         """The file, read whole."""
-        return read_vectors(self.path, self.limit, self.words, self.on_bad, progress)
+        return read_vectors(self.path, self.limit, self.words, self.on_bad, progress, self.repeats)
 
     def check_dims(self, dims: int, coder: Coder, name: str) -> None:
         """Refuse vectors of other dimensions than a coder takes."""

@@ -15,7 +15,6 @@ from embits.coders import Coder
 from embits.coders.lazy import LazyRows
 from embits.errors import ReadError, TrainingError
 from embits.readers.blocks import Blocks, Findings, Position
-from embits.readers.rows import warn_of_repeats
 from embits.streaming.checkpoint import Checkpoint, Stage, append
 from embits.words.vocabulary import RowNumbers, Vocabulary
 
@@ -53,7 +52,7 @@ def scan_words(checkpoint: Checkpoint, blocks: Blocks) -> Scan:
     facts = checkpoint.stage("index")["facts"]
     _findings(checkpoint.stage("scan")["facts"]).warn(blocks.source)
     if facts["repeats"]:
-        warn_of_repeats(blocks.source, *facts["repeats"])
+        blocks.report_repeats(*facts["repeats"])
     dropped = np.load(checkpoint.folder / "dropped.npy", allow_pickle=False)
     return Scan(facts["n_rows"], dropped)
 

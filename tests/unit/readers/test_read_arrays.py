@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embits.errors import ReadError, ReadWarning
+from embits.errors import InputError, ReadError, ReadWarning
 from embits.readers import read_vectors
 
 MATRIX = np.array([[1, 2], [3, 4], [5, 6]], dtype=np.float32)
@@ -91,10 +91,53 @@ class TestNpy:
         assert vectors.words == ["a", "c"]
         np.testing.assert_array_equal(vectors.matrix, [[1, 2], [5, 6]])
 
-    def test_repeated_words_are_left_out(self, npy: Path) -> None:
+    def test_repeated_words_are_left_out_on_request(self, npy: Path) -> None:
         with pytest.warns(ReadWarning, match="1 repeated word left out, the first at row 2"):
-            vectors = read_vectors(npy, words=["a", "a", "c"])
+            vectors = read_vectors(npy, words=["a", "a", "c"], repeats="first")
         np.testing.assert_array_equal(vectors.matrix, MATRIX[[0, 2]])
+
+    def test_repeated_words_that_are_given_or_beside_are_refused(self, npy: Path) -> None:
+        again = r"row 2: found the word 'a' again, expected each once \(repeats="
+        with pytest.raises(ReadError, match=again):
+            read_vectors(npy, words=["a", "a", "c"])
+        npy.with_suffix(".words").write_text("a\na\nc\n")
+        with pytest.raises(ReadError, match=again):
+            read_vectors(npy)
+        with pytest.raises(ReadError, match=again):
+            read_vectors(npy, words=npy.with_suffix(".words"))
+
+    @pytest.mark.parametrize(
+        "words", [np.array(WORDS), tuple(WORDS), [1, "b", np.int64(3)], np.array([7, 8, 9])]
+    )
+    def test_words_are_any_sequence_of_ids(self, npy: Path, words: Any) -> None:
+        assert read_vectors(npy, words=words).words == [str(word) for word in words]
+
+    @pytest.mark.parametrize(
+        ("options", "says"),
+        [
+            ({"limit": "10"}, "limit is '10', expected 1 or more"),
+            ({"limit": 2.0}, "limit is 2.0, expected 1 or more"),
+            ({"limit": True}, "limit is True, expected 1 or more"),
+            ({"repeats": "last"}, 'repeats is \'last\', expected "first", "refuse" or None'),
+            (
+                {"words": {"a": 0, "b": 1, "c": 2}},
+                "ids is .*, expected one id for each row",
+            ),
+            ({"words": {"a", "b", "c"}}, "ids is .*, expected one id for each row"),
+            ({"words": 3}, "ids is .*, expected one id for each row"),
+            ({"words": ["a", None, "c"]}, "strings or whole numbers: that of row 1 is None"),
+            ({"words": ["a", 1.5, "c"]}, "strings or whole numbers: that of row 1 is 1.5"),
+        ],
+    )
+    def test_wrong_arguments_are_refused_in_one_line(
+        self, npy: Path, options: dict[str, Any], says: str
+    ) -> None:
+        with pytest.raises(InputError, match=says):
+            read_vectors(npy, **options)
+
+    def test_what_is_no_path_is_refused_in_one_line(self) -> None:
+        with pytest.raises(InputError, match="int is not a path"):
+            read_vectors(5)  # type: ignore[arg-type]
 
 
 class TestWordsBeside:

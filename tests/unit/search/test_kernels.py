@@ -1,17 +1,12 @@
 """Every instruction set gives the answer of plain NumPy, to the bit."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 from embits import _core
 from embits.search import asymmetric_top_k, top_k
-from tests.support.search_oracle import hamming_top_k, random_codes, scores
-
-WIDTHS = range(1, 139)  # bytes: 1 to 1,100 bits
+from tests.support.program import run_python
+from tests.support.search_oracle import WIDTHS, hamming_top_k, random_codes, scores
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -75,14 +70,3 @@ for search in (lambda: top_k(codes, codes, 1), simd):
 def test_an_unknown_kernel_cannot_be_used():
     with pytest.raises(ValueError, match="this processor runs: portable"):
         _core.use_simd("mmx")
-
-
-def run_python(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )

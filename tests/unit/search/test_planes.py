@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from embits import _core
 from embits.errors import InputError
 from embits.search import asymmetric_top_k, kernel, top_k
-from tests.support.search_oracle import hamming_top_k, random_codes
-from tests.unit.search.test_kernels import WIDTHS, run_python
+from tests.support.program import run_python
+from tests.support.search_oracle import WIDTHS, hamming_top_k, random_codes
 
 
 @pytest.fixture

@@ -28,12 +28,16 @@ QUICK = {
 
 FORMATS = ["v.vec", "v.txt.gz", "v.txt.xz", "v.zip", "v.bin", "v.npy", "rows.npy", "columns.npy",
            "matrix.safetensors", "v.parquet", "groups.parquet"]  # fmt: skip
+WORDS_BESIDE = ["v.npy", "matrix.safetensors"]
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_file_read_in_blocks_gives_the_bytes_of_one_read_whole(tmp_path, monkeypatch, name):
     matrix = clustered(5000, dims=10)
-    path = write(tmp_path, name, words_of(len(matrix)), matrix)
+    words = words_of(len(matrix))
+    if name in WORDS_BESIDE:  # they are refused if they repeat
+        words[5000 // 3] = "other"
+    path = write(tmp_path, name, words, matrix)
     _, whole_notes = noted(embits.binarize_to_file, path, tmp_path / "whole", 20, "lsh")
     other = embits.binarize(matrix[:50], 12, "lsh")
     noted(embits.encode_to_file, other, path, tmp_path / "whole-encoded")
@@ -45,10 +49,37 @@ def test_a_file_read_in_blocks_gives_the_bytes_of_one_read_whole(tmp_path, monke
     whole = (tmp_path / "whole").read_bytes()
     assert (tmp_path / "blocks").read_bytes() == whole == (tmp_path / "memory").read_bytes()
     assert notes == whole_notes
-    assert len(bits) == (5000 if name in ("rows.npy", "columns.npy") else 4999)
+    assert len(bits) == (5000 if name in ("rows.npy", "columns.npy", *WORDS_BESIDE) else 4999)
     encoded = (tmp_path / "blocks-encoded").read_bytes()
     assert encoded == (tmp_path / "whole-encoded").read_bytes()
     assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("name", WORDS_BESIDE)
+@pytest.mark.parametrize("blocks", [False, True])
+def test_repeats_of_words_beside_a_matrix_are_refused_or_left_out(
+    tmp_path, monkeypatch, name, blocks
+):
+    matrix = clustered(300, dims=10)
+    path = write(tmp_path, name, words_of(len(matrix)), matrix)
+    before = sorted(tmp_path.iterdir())
+    if blocks:
+        in_blocks(monkeypatch)
+    coder = embits.RandomHyperplanes(8).fit(matrix)
+    for call in (
+        lambda **options: embits.binarize_to_file(path, tmp_path / "out", 20, "lsh", **options),
+        lambda **options: embits.encode_to_file(coder, path, tmp_path / "out", **options),
+    ):
+        for repeats in ({}, {"repeats": "refuse"}):
+            with pytest.raises(
+                ReadError, match=r"row 101: found the word 'w1' again, .* --repeats"
+            ):
+                call(**repeats)
+            assert sorted(tmp_path.iterdir()) == before
+        bits, notes = noted(call, repeats="first")
+        assert len(bits) == 299
+        assert "1 repeated word left out, the first at row 101: 'w1'" in notes[0]
+        (tmp_path / "out").unlink()
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -23,6 +23,7 @@ from embits.arrays import Progress, as_float32, blocks, namespace
 from embits.bits import unpack
 from embits.coders.backend import backend
 from embits.coders.checks import check_n_bits
+from embits.coders.collapse import warn_if_collapsed
 from embits.coders.linear_decoder import LinearlyDecoded, decoder_step
 from embits.coders.linear_encoder import LinearlyEncoded
 from embits.coders.near_lossless import sampling
@@ -158,6 +159,7 @@ class NearLossless(LinearlyEncoded, LinearlyDecoded):
         self.loss_curve_ = np.empty((0, 3))
         self._learn(unit, shaping, start, self._budget().steps, 1.0, rng, progress)
         self._search_bits(unit, _norms(rows), X, rng)
+        warn_if_collapsed(self, X)
         return self
 
     def rows_for_fit(self, n: int, dims: int) -> NDArray[np.int64] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from embits.errors import MissingExtraError
@@ -26,48 +27,64 @@ STYLES = {
 _OTHER = ("#000000", "x", "-")
 
 
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the report: the arguments of `score_by_bits`, its file name and its caption."""
+
+    name: str
+    panels: Sequence[tuple[str, tuple[str, ...]]]
+    label: str
+    raw_path: tuple[str, ...] | None
+    caption: str
+
+
+FIGURES = (
+    Figure(
+        "similarity.png",
+        (
+            ("codes, Sokal-Michener similarity", ("similarity", "fisher_mean")),
+            (
+                "floats rebuilt from the codes, cosine",
+                ("reconstruction", "similarity", "fisher_mean"),
+            ),
+        ),
+        "Fisher mean of Spearman × 100",
+        ("similarity", "fisher_mean"),
+        "Figure 1. Fisher mean of the similarity scores by width. The dashed line shows the raw "
+        "floats.",
+    ),
+    Figure(
+        "neighbors.png",
+        (
+            ("codes against codes (Hamming)", ("neighbors", "recall_at_10")),
+            ("float queries against codes", ("neighbors", "asymmetric_recall_at_10")),
+        ),
+        "recall@10 of raw-cosine neighbors, %",
+        None,
+        "Figure 2. Recall@10 by width: the share of a word's ten nearest by raw cosine that are "
+        "among the ten nearest codes.",
+    ),
+)
+
+
 def figures_of(entries: Sequence[dict[str, Any]], notes: list[str]) -> list[Picture]:
     """The figures for which there are results; without Matplotlib, a note in `notes` instead."""
-    wanted = (
-        (
-            "similarity.png",
-            (
-                ("codes, Sokal-Michener similarity", ("similarity", "fisher_mean")),
-                ("floats rebuilt from the codes, cosine",
-                 ("reconstruction", "similarity", "fisher_mean")),
-            ),
-            "Fisher mean of Spearman × 100",
-            ("similarity", "fisher_mean"),
-            "Figure 1. Fisher mean of the similarity scores by width. The dashed line shows the "
-            "raw floats.",
-        ),
-        (
-            "neighbors.png",
-            (
-                ("codes against codes (Hamming)", ("neighbors", "recall_at_10")),
-                ("float queries against codes", ("neighbors", "asymmetric_recall_at_10")),
-            ),
-            "recall@10 of raw-cosine neighbors, %",
-            None,
-            "Figure 2. Recall@10 by width: the share of a word's ten nearest by raw cosine "
-            "that are among the ten nearest codes.",
-        ),
-    )  # fmt: skip
     pictures = []
-    for name, panels, label, raw_path, caption in wanted:
-        drawn = [
-            (t, p)
-            for t, p in panels
-            if any(at(e, *p) is not None for e in entries if e["method"] != "raw")
+    coded = [entry for entry in entries if entry["method"] != "raw"]
+    for figure in FIGURES:
+        panels = [
+            (title, path)
+            for title, path in figure.panels
+            if any(at(entry, *path) is not None for entry in coded)
         ]
-        if not drawn:
+        if not panels:
             continue
         try:
-            png = score_by_bits(entries, drawn, label, raw_path)
+            png = score_by_bits(entries, panels, figure.label, figure.raw_path)
         except MissingExtraError as error:
-            notes.append(f"{name}: {error}")
+            notes.append(f"{figure.name}: {error}")
         else:
-            pictures.append(Picture(name, png, caption))
+            pictures.append(Picture(figure.name, png, figure.caption))
     return pictures
 
 
