@@ -50,7 +50,7 @@ Decimal first_19_digits(const char* p, const char* end) {
         } else {
             decimal.digits = decimal.digits * 10 + static_cast<uint64_t>(*p - '0');
             decimal.power -= fraction ? 1 : 0;
-            kept += decimal.digits > 0 ? 1 : 0;  // leading zeros are free
+            kept += decimal.digits > 0 ? 1 : 0;  // leading zeros do not count
         }
     }
     return decimal;
@@ -65,11 +65,11 @@ const char* take_exponent(const char* p, const char* end, long& power) {
     for (; q < end && is_digit(*q); ++q)
         if (exponent < 1000000) exponent = exponent * 10 + (*q - '0');
     power += negative ? -exponent : exponent;
-    return q == first ? p : q;  // "1e" is no number: leave the e where it is found
+    return q == first ? p : q;  // "1e" has no exponent: the e is not consumed
 }
 
-// The library's own conversion, in the "C" locale whatever the program's is. Takes about a
-// microsecond, and is needed about once in ten million numbers.
+// The conversion of the standard library, in the "C" locale. It takes about a microsecond and is
+// needed about once in ten million numbers.
 Number convert_slowly(const char* begin, const char* end, float& value) {
     std::istringstream stream(std::string(begin, end));
     stream.imbue(std::locale::classic());

@@ -1,4 +1,4 @@
-// Rows as a reader gathers them: one float matrix that grows, the words, and where each row stood.
+// The rows that a parser makes: a growing matrix of floats, the words, and the place of each row.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace embits {
 
-// Floats in one run that grows by realloc: a large one is moved by the page table, not copied,
-// and is handed to NumPy as it is.
+// A growing array of floats. realloc moves a large one by its page table, without a copy, and NumPy
+// takes it over as it is.
 class FloatRun {
    public:
     FloatRun() = default;
@@ -31,7 +31,7 @@ class FloatRun {
     }
     size_t size() const { return size_; }
 
-    // Gives the run away, cut to what it holds; the caller frees it.
+    // Returns the array, cut to its size. The caller frees it.
     float* release() {
         resize(size_ ? size_ : 1);
         float* data = data_;
@@ -52,7 +52,7 @@ class FloatRun {
     size_t size_ = 0, capacity_ = 0;
 };
 
-// The first thing in the input that is not as it should be.
+// What is wrong with a row, and where.
 struct Fault {
     int64_t place = -1;  // a line number or a byte offset; -1: there is no fault
     std::string found, expected;
@@ -64,7 +64,7 @@ struct Rows {
         : dims(dims), limit(limit), skip_bad(skip_bad), next_place(place) {}
 
     const size_t dims, limit;
-    const bool skip_bad;   // leave bad rows out and count them, instead of stopping at the first
+    const bool skip_bad;   // leave bad rows out and count them, or stop at the first
     int64_t next_place;    // the line or byte offset at which the next block starts
     FloatRun matrix;
     std::string words;            // each followed by a newline, which no word holds
@@ -74,7 +74,7 @@ struct Rows {
     Fault first_bad;
     bool lost = false;
 
-    // Bad beyond skipping: there is no telling where the next row starts.
+    // For a row that cannot be skipped: it is not known where the next one starts.
     void refuse(Fault fault) {
         first_bad = std::move(fault);
         ++n_bad;

@@ -9,7 +9,7 @@
 namespace embits {
 namespace {
 
-// A run of whole lines, and what one thread made of it. Lines count from 0 within the part.
+// Whole lines, and what one thread parsed of them. Lines are counted from 0 within the part.
 struct Part {
     const char *begin, *end;
     std::vector<float> matrix;
@@ -58,8 +58,8 @@ bool parse_plain(Line line, size_t dims, float* row, const char*& word_end) {
     return p == line.end;
 }
 
-// Any other line, read from the right: either the word holds spaces (". . ."), or it is bad and
-// the fault says how.
+// Any other line, parsed from the right: either its word has spaces (". . ."), or it is bad, and a
+// fault is returned.
 Fault parse_from_right(Line line, size_t dims, float* row, const char*& word_end) {
     std::vector<Line> fields;
     for (const char* p = line.begin; p < line.end; p = next_field(p, line.end)) {
@@ -143,7 +143,7 @@ std::vector<Part> split_at_lines(const char* text, size_t size, unsigned threads
     return parts;
 }
 
-// Bad lines after the last row that the limit lets in were never asked for.
+// Bad lines after the last row within the limit are not counted.
 void append(const Part& part, Rows& rows) {
     size_t n = std::min(part.lines.size(), rows.limit - rows.size());
     rows.matrix.append(part.matrix.data(), n * rows.dims);

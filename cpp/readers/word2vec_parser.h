@@ -5,9 +5,9 @@
 
 namespace embits {
 
-// Adds rows in word2vec's binary layout to `rows`: a word, a space, `rows.dims` little-endian
-// float32, and maybe a newline. Returns how many bytes it used; the rest is the start of a row
-// whose end is in the next block.
+// Adds rows of word2vec's binary format to `rows`: a word, a space, `rows.dims` little-endian
+// float32, and an optional newline. Returns how many bytes it used; the rest is the start of a row
+// that continues in the next block.
 size_t parse_word2vec(const char* bytes, size_t size, Rows& rows);
 
 }  // namespace embits

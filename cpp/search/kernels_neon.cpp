@@ -1,7 +1,8 @@
 // For 64-bit ARM, where NEON is always there.
 //
-// CNT counts the bits of sixteen bytes; the byte counts of up to 31 vectors fit a byte lane, so
-// they are added as bytes and summed across the lanes (ADDLV, 4 to 6 cycles) once a code.
+// CNT counts the bits of sixteen bytes. The byte counts of up to 31 vectors fit a byte lane, so
+// they are added as bytes. At the usual widths, pairwise additions (ADDP) sum the lanes of four or
+// eight codes together; at others a sum across the lanes (ADDLV, 4 to 6 cycles) ends each code.
 #include <arm_neon.h>
 
 #include "search/kernels.h"
@@ -32,11 +33,48 @@ uint32_t hamming(const uint8_t* a, const uint8_t* b, size_t width) {
     return sum + hamming_words(a + i, b + i, width - i, popcount);
 }
 
-// Width known to the compiler (0: not known), so that the loop over vectors unrolls.
+// The byte counts of four codes, or of eight codes of 8 bytes, into their distances: pairwise
+// sums keep the order of the codes.
 template <size_t Width>
+uint32x4_t distances_of(const uint8_t* codes, const uint8x16_t* query) {
+    constexpr size_t kLong = Width / kVector;
+    uint8x16_t counts[4];
+    for (size_t c = 0; c < 4; ++c, codes += Width) {
+        counts[c] = vcntq_u8(veorq_u8(vld1q_u8(codes), query[0]));
+        for (size_t i = 1; i < kLong; ++i)
+            counts[c] = vaddq_u8(counts[c],
+                                 vcntq_u8(veorq_u8(vld1q_u8(codes + kVector * i), query[i])));
+    }
+    const uint8x16_t fours = vpaddq_u8(vpaddq_u8(counts[0], counts[1]),  //
+                                       vpaddq_u8(counts[2], counts[3]));
+    return vpaddlq_u16(vpaddlq_u8(fours));
+}
+
+// Codes of whole vectors, four at a time.
+template <size_t Width>
+size_t scan_fours(const uint8_t* codes, size_t n, const uint8_t* query, uint32_t limit,
+                  Hit* hits) {
+    uint8x16_t wanted[Width / kVector];
+    for (size_t i = 0; i < Width / kVector; ++i) wanted[i] = vld1q_u8(query + kVector * i);
+    const uint32x4_t limits = vdupq_n_u32(limit);
+    size_t found = 0, row = 0;
+    for (; row + 4 <= n; row += 4) {
+        const uint32x4_t distances = distances_of<Width>(codes + row * Width, wanted);
+        if (!vmaxvq_u32(vcltq_u32(distances, limits))) continue;
+        uint32_t distance[4];
+        vst1q_u32(distance, distances);
+        for (size_t i = 0; i < 4; ++i)
+            if (distance[i] < limit) hits[found++] = {static_cast<uint32_t>(row + i), distance[i]};
+    }
+    for (; row < n; ++row) {
+        const uint32_t distance = hamming(codes + row * Width, query, Width);
+        if (distance < limit) hits[found++] = {static_cast<uint32_t>(row), distance};
+    }
+    return found;
+}
+
 size_t scan(const uint8_t* codes, size_t n, size_t width, const uint8_t* query, uint32_t limit,
             Hit* hits) {
-    if (Width) width = Width;
     size_t found = 0;
     for (size_t row = 0; row < n; ++row) {
         const uint32_t distance = hamming(codes + row * width, query, width);
@@ -45,14 +83,37 @@ size_t scan(const uint8_t* codes, size_t n, size_t width, const uint8_t* query, 
     return found;
 }
 
+// Codes of 8 bytes: the pairwise sums of two rounds leave two bytes of each of eight codes.
+size_t scan_short(const uint8_t* codes, size_t n, const uint8_t* query, uint32_t limit,
+                  Hit* hits) {
+    const uint8x16_t wanted = vcombine_u8(vld1_u8(query), vld1_u8(query));
+    const uint16x8_t limits = vdupq_n_u16(static_cast<uint16_t>(limit < 65 ? limit : 65));
+    size_t found = 0, row = 0;
+    for (; row + 8 <= n; row += 8) {
+        uint8x16_t counts[4];
+        for (size_t v = 0; v < 4; ++v)
+            counts[v] = vcntq_u8(veorq_u8(vld1q_u8(codes + 8 * row + kVector * v), wanted));
+        const uint16x8_t distances = vpaddlq_u8(vpaddq_u8(vpaddq_u8(counts[0], counts[1]),  //
+                                                          vpaddq_u8(counts[2], counts[3])));
+        if (!vmaxvq_u16(vcltq_u16(distances, limits))) continue;
+        uint16_t distance[8];
+        vst1q_u16(distance, distances);
+        for (size_t i = 0; i < 8; ++i)
+            if (distance[i] < limit) hits[found++] = {static_cast<uint32_t>(row + i), distance[i]};
+    }
+    const size_t rest = scan(codes + 8 * row, n - row, 8, query, limit, hits + found);
+    for (size_t i = 0; i < rest; ++i) hits[found + i].row += static_cast<uint32_t>(row);
+    return found + rest;
+}
+
 size_t below(const uint8_t* codes, size_t n, size_t width, const uint8_t* query, uint32_t limit,
              Hit* hits) {
     switch (width) {
-        case 8: return scan<8>(codes, n, width, query, limit, hits);
-        case 16: return scan<16>(codes, n, width, query, limit, hits);
-        case 32: return scan<32>(codes, n, width, query, limit, hits);
-        case 64: return scan<64>(codes, n, width, query, limit, hits);
-        default: return scan<0>(codes, n, width, query, limit, hits);
+        case 8: return scan_short(codes, n, query, limit, hits);
+        case 16: return scan_fours<16>(codes, n, query, limit, hits);
+        case 32: return scan_fours<32>(codes, n, query, limit, hits);
+        case 64: return scan_fours<64>(codes, n, query, limit, hits);
+        default: return scan(codes, n, width, query, limit, hits);
     }
 }
 

@@ -26,7 +26,7 @@ uint32_t sum_of_bytes(uint64_t counts) {
 
 uint32_t popcount(uint64_t x) { return sum_of_bytes(byte_counts(x)); }
 
-uint32_t hamming(const uint8_t* a, const uint8_t* b, size_t width) {
+EMBITS_INLINE uint32_t hamming(const uint8_t* a, const uint8_t* b, size_t width) {
     const size_t words = width / 8;
     uint32_t sum = 0;
     for (size_t first = 0; first < words; first += kMaxWords) {
@@ -83,6 +83,10 @@ size_t weighted_below(const uint8_t* codes, size_t n, size_t width, WeightedQuer
     return found;
 }
 
+uint32_t distance(const uint8_t* a, const uint8_t* b, size_t width) {
+    return hamming(a, b, width);
+}
+
 // Planes of 64 rows in a word; the bytes of a code come in order of weight on every processor.
 struct Vector {
     using Type = uint64_t;
@@ -136,7 +140,7 @@ struct Vector {
 
 }  // namespace
 
-const Kernels kPortable = {"portable", below, weighted_below, hamming,
+const Kernels kPortable = {"portable", below, weighted_below, distance,
                            PlaneFunctions<Vector>::kernel()};
 
 }  // namespace embits

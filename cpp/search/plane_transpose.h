@@ -7,12 +7,6 @@
 #include "search/planes.h"
 #include "search/words.h"
 
-#if defined(_MSC_VER)
-#define EMBITS_INLINE __forceinline
-#else
-#define EMBITS_INLINE inline __attribute__((always_inline))
-#endif
-
 namespace embits {
 namespace {
 

@@ -12,6 +12,9 @@
 
 #if defined(_MSC_VER)
 #include <intrin.h>
+#define EMBITS_INLINE __forceinline
+#else
+#define EMBITS_INLINE inline __attribute__((always_inline))
 #endif
 
 namespace embits {

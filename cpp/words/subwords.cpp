@@ -9,8 +9,8 @@
 namespace embits {
 namespace {
 
-// FNV-1a, but over signed chars: bytes from 0x80 on are sign-extended before the xor. It is a
-// slip in fastText that every trained model depends on.
+// FNV-1a over signed chars: bytes from 0x80 on are sign-extended before the xor. This is a bug in
+// fastText that every trained model depends on.
 constexpr uint32_t kHashOfNothing = 2166136261u;
 
 uint32_t hash_on(uint32_t h, const char* begin, const char* end) {
@@ -28,7 +28,7 @@ bool is_end_of_sentence(const char* word, size_t size) {
     return size == 4 && std::memcmp(word, "</s>", 4) == 0;
 }
 
-// Rows of a mapped file start at any byte, so they are copied before they are used as floats.
+// Rows of a mapped file may not be aligned, so they are copied before use.
 void add_row(const char* input, size_t row, size_t dims, float* scratch, float* sum) {
     std::memcpy(scratch, input + row * dims * sizeof(float), dims * sizeof(float));
     for (size_t d = 0; d < dims; ++d) sum[d] += scratch[d];

@@ -7,7 +7,7 @@ from typing import Any
 
 FOLDER = Path(__file__).parents[2] / "src" / "embits" / "integrations"
 MARK = "<!-- every integration -->"
-HELPERS = {"beside"}  # used by several of them, of no use to others
+HELPERS = {"codes", "words_sidecar"}  # shared by several integrations, not public
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

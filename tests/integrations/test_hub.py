@@ -133,6 +133,16 @@ def test_a_folder_with_other_things_in_it_is_a_format_error(name, becomes, bits,
         embits.BinaryVectors.from_pretrained(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_the_folder_of_another_model_is_refused_and_left_alone(name, bits, tmp_path):
+    (tmp_path / name).write_text('{"model_type": "bert"}')
+    for kept in (bits, bits.coder):
+        with pytest.raises(embits.InputError, match="embits did not write it"):
+            kept.save_pretrained(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == '{"model_type": "bert"}'
+
+
 def test_a_card_of_ones_own_stays_and_ours_is_written_anew(bits, tmp_path):
     bits.save_pretrained(tmp_path)
     bits.save_pretrained(tmp_path, figures={"recall@10": 0.61234})

@@ -292,6 +292,25 @@ def test_a_folder_that_holds_something_is_replaced_only_when_asked(folder, coder
     assert leftovers(tmp_path) == ["out"]
 
 
+def test_the_vectors_are_never_overwritten(matrix, coder, tmp_path):
+    source = write_folder(tmp_path / "in", matrix[:900], files=2)
+    before = {path: path.read_bytes() for path in source.iterdir()}
+    (tmp_path / "link").symlink_to(source)
+    single = source / "000.parquet"
+    dataset = ray.data.read_parquet(str(source))
+    for vectors, target in [
+        (source, source),
+        (source, tmp_path / "link"),
+        (source, tmp_path),
+        (single, source),
+        (dataset, source),
+        (str(source) + "/", source),
+    ]:
+        with pytest.raises(embits.InputError, match="may hold the vectors to encode"):
+            on_ray.encode(vectors, coder, target, overwrite=True)
+    assert {path: path.read_bytes() for path in source.iterdir()} == before
+
+
 def test_load_opens_what_a_job_wrote(folder, coder, matrix, tmp_path):
     on_ray.encode(folder, coder, tmp_path / "out", ids="word", keep=[])
     bits = embits.load(tmp_path / "out", verify=True)

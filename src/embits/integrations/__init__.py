@@ -49,7 +49,8 @@ def export(
         to: The exporter, a key of `EXPORTERS`.
         target: A file, or the address of a database.
         progress: Called with (done, total) as rows are written.
-        overwrite: Replace existing files. Exports to databases never replace one.
+        overwrite: Replace existing files. Databases have no such option: what embits did not
+            write there is never replaced.
         options: The exporter's own options.
 
     Raises:
@@ -65,7 +66,7 @@ def export(
         known.remove("overwrite")
         options["overwrite"] = overwrite
     elif overwrite:
-        raise InputError(f"export to {to!r} adds to a database and cannot overwrite it")
+        raise InputError(f"export to {to!r} replaces only what embits wrote: it has no overwrite")
     if unknown := sorted(set(options) - {*known, "overwrite"}):
         has = f"takes {', '.join(known)}" if known else "takes no options"
         raise InputError(f"export to {to!r} {has}, not {', '.join(unknown)}")

@@ -22,6 +22,7 @@ from embits.readers.rows import (
 )
 from embits.readers.source import Source
 from embits.vectors import WordVectors
+from embits.words.subwords import Subwords
 
 BLOCK_BYTES = 4 << 20  # of the floats of a block
 
@@ -109,6 +110,7 @@ class Blocks(ABC):
         words_apart: Whether the words are not in the file itself, but were given or lie beside it.
         unit: What `Position.place` counts: "line", "byte", "entry" or "row".
         findings: What reading the file has found so far.
+        subwords: Those of a fastText model, which `whole` passes on.
     """
 
     source: Source
@@ -117,6 +119,7 @@ class Blocks(ABC):
     named: bool = True
     words_apart: bool = False
     unit: str = "row"
+    subwords: Subwords | None = None
 
     def __init__(self, source: Source, dims: int) -> None:
         self.source = source
@@ -163,7 +166,7 @@ class Blocks(ABC):
             ReadError: A word repeats and repeats are refused.
         """
         try:
-            return WordVectors(words, matrix)
+            return WordVectors(words, matrix, self.subwords)
         except InputError:
             first: dict[str, int] = {}
             repeats = [row for row, word in enumerate(words) if first.setdefault(word, row) != row]
@@ -171,7 +174,7 @@ class Blocks(ABC):
                 raise
         self.report_repeats(len(repeats), where(repeats[0]), words[repeats[0]])
         kept = np.fromiter(first.values(), np.int64, len(first))
-        return WordVectors(list(first), keep_rows(matrix, kept))
+        return WordVectors(list(first), keep_rows(matrix, kept), self.subwords)
 
     def report_repeats(self, n_repeats: int, where: str, word: str) -> None:
         """Warn of rows that are left out because their word repeats, or refuse them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,6 @@ from embits import _core
 from embits.readers.array_blocks import ArrayBlocks
 from embits.readers.rows import decode_words
 from embits.readers.source import Source, cores
-from embits.vectors import WordVectors
 from embits.words.subwords import MAX_NGRAM, Subwords
 
 _VERSIONS = (11, 12)
@@ -69,14 +68,9 @@ class FastTextBlocks(ArrayBlocks):
         matrix = _word_vectors(words, table, n_words, arguments, n_buckets)
         super().__init__(source, matrix, decoded)
         self.words_apart = False
-        self._subwords: Subwords | None = None
         if n_buckets:
             buckets = table.view("<f4").reshape(-1, arguments.dims)[n_words:]
-            self._subwords = Subwords(buckets, arguments.minn, arguments.maxn)
-
-    def whole(self) -> WordVectors:
-        """The words' vectors, and the subwords for words that the model does not have."""
-        return replace(super().whole(), subwords=self._subwords)
+            self.subwords = Subwords(buckets, arguments.minn, arguments.maxn)
 
 
 def _take_arguments(cursor: _Cursor) -> _Arguments:
@@ -85,7 +79,7 @@ def _take_arguments(cursor: _Cursor) -> _Arguments:
         raise cursor.read_error(f"fastText version {version}", "version 11 or 12")
     dims, _, _, _, _, _, _, model, n_buckets, minn, maxn, _, _ = cursor.take(_ARGS, "arguments")
     if version == 11 and model == _SUPERVISED:
-        maxn = 0  # as fastText itself does: such models were trained without n-grams
+        maxn = 0  # as in fastText: such models were trained without n-grams
     if not 1 <= dims <= 1 << 20:
         raise cursor.read_error(f"{dims} dims", "1 to 1048576")
     lengths_fit = 0 <= minn <= MAX_NGRAM and 0 <= maxn <= MAX_NGRAM

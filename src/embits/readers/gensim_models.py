@@ -1,8 +1,8 @@
-"""gensim's vectors: objects in memory, and the models that its downloader knows by name.
+"""gensim's vectors: objects in memory, and the models of its downloader by name.
 
-`gensim:NAME` is looked up by `gensim.downloader`, which keeps what it has fetched in
-$GENSIM_DATA_DIR. Only its file of vectors is used, read like any other: the program that comes
-with each model, which `gensim.downloader.load` would run, is not run.
+`gensim.downloader` finds `gensim:NAME` and stores downloads in $GENSIM_DATA_DIR. Only the file of
+vectors is read. The Python module that comes with each model is not run, as
+`gensim.downloader.load` would do.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ PREFIX = "gensim:"
 
 
 class KeyedVectors(Protocol):
-    """What is taken for gensim's `KeyedVectors`, which is not imported to find out."""
+    """The attributes of gensim's `KeyedVectors` that are used; gensim is not imported."""
 
     index_to_key: Sequence[Any]
     vectors: NDArray[Any]
 
 
 def from_keyed_vectors(keyed: KeyedVectors) -> WordVectors:
-    """The words and vectors of a `KeyedVectors`; those of fastText bring their subwords along.
+    """The words and vectors of a `KeyedVectors`, and the subwords of a fastText model.
 
-    Keys that are numbers, as those of documents are, become words; where they are just the
-    numbers of the rows, rows go by them. Rows that were allocated and never filled are left out.
+    Keys that are numbers become words, unless they are the row numbers. Rows without a key, which
+    were allocated and never filled, are left out.
     """
     keys = list(keyed.index_to_key)
     filled = [row for row, key in enumerate(keys) if key is not None]
@@ -55,17 +55,17 @@ def _subwords(keyed: Any) -> Subwords | None:
 
 
 def model_name(path: str | os.PathLike[str]) -> str | None:
-    """The NAME of `gensim:NAME`, or None for a path; a file that is called so comes first."""
+    """The NAME of `gensim:NAME`; None for a path, also for a file of exactly that name."""
     text = os.fspath(path)
     is_name = text.startswith(PREFIX) and not Path(text).exists()
     return text.removeprefix(PREFIX) if is_name else None
 
 
 def downloaded(name: str) -> Path:
-    """The file of vectors of a model, fetched by gensim where it is not there yet.
+    """The file of vectors of a model, downloaded by gensim if necessary.
 
     Raises:
-        ReadError: gensim knows no such model, or could not fetch it.
+        ReadError: gensim has no such model, or could not download it.
         MissingExtraError: gensim is not installed.
     """
     try:
@@ -99,7 +99,7 @@ def _read_error(name: str, reason: str) -> ReadError:
 
 @contextlib.contextmanager
 def _hushed() -> Iterator[None]:
-    """gensim's progress on standard error, and none of its tracebacks for lack of a network."""
+    """Send gensim's progress to standard error, and drop its tracebacks without a network."""
     logger = logging.getLogger("gensim.downloader")
     before, logger.disabled = logger.disabled, True
     try:

@@ -1,4 +1,4 @@
-"""Subwords: vectors of words a fastText model has never seen, from their n-grams."""
+"""Subwords: vectors of words that a fastText model does not have, from their n-grams."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Subwords:
 
     Args:
         buckets: One row for each hash bucket, float32 or float16 of shape (n_buckets, dims),
-            maybe mapped.
-        minn: Shortest n-gram in characters, the marks `<` and `>` around a word included.
+            may be mapped.
+        minn: Shortest n-gram in characters, including the marks `<` and `>` around a word.
         maxn: Longest n-gram in characters.
 
     Example:
@@ -58,13 +58,13 @@ class Subwords:
         return 2 * self.buckets.size
 
     def to_tensors(self) -> dict[str, NDArray[Any]]:
-        """The arrays a file stores. float16: a mean over n-grams keeps cosine within 1e-6."""
+        """The arrays of a file, in float16: the cosine of a mean of n-grams changes by under 1e-6."""
         lengths = np.array([self.minn, self.maxn], dtype=np.uint32)
         return {"buckets": self.buckets.astype(np.float16, copy=False), "lengths": lengths}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, NDArray[Any]], dims: int) -> Subwords:
-        """The object behind the arrays of `to_tensors`.
+        """The subwords of the arrays of `to_tensors`.
 
         Raises:
             InputError: They do not fit.

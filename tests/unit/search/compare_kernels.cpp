@@ -1,9 +1,11 @@
 // Compares a processor's own kernels with the portable ones: every width from 1 to 1,100 bits,
 // unaligned starts, limits that let all, some or no rows by. Ends with 0 when all are equal.
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <vector>
 
+#include "search/float_query.h"
 #include "search/kernels.h"
 #include "search/plane_queries.h"
 
@@ -71,6 +73,29 @@ bool planes_equal_at(const Kernels& kernels, size_t width, uint32_t limit) {
     return true;
 }
 
+// Every row whose fine distance is below the fine limit is a hit: the coarse weights lose none.
+bool weighted_planes_equal_at(const Kernels& kernels, size_t width, double share) {
+    const size_t n = kernels.planes.rows, n_bits = 8 * width - random_word() % 8;
+    const std::vector<uint8_t> codes = random_bytes(n * width);
+    std::vector<float> z(n_bits);
+    double norm = 0;
+    for (float& value : z) {
+        value = static_cast<float>(static_cast<int>(random_word() % 2001) - 1000);
+        norm += std::fabs(value);
+    }
+    const FloatQuery query(z.data(), n_bits, width, true);
+    WeightedPlaneQueries batch(kernels.planes, width, 1);
+    batch.set_query(0, query.ranked(), query.fine());
+    const double score = norm * share;
+    batch.set_limit(0, query.plane_limits(score));
+    batch.build(codes.data(), n);
+    std::vector<bool> found(n);
+    if (batch.next(0) == 0) batch.for_each_row([&](size_t row) { found[row] = true; });
+    for (size_t row = 0; row < n; ++row)
+        if (!found[row] && query.score(codes.data() + row * width) >= score) return false;
+    return true;
+}
+
 }  // namespace
 
 int main() {
@@ -81,6 +106,16 @@ int main() {
                 if (!planes_equal_at(**table, width, static_cast<uint32_t>(limit))) {
                     std::printf("%s planes differ: width %zu, limit %zu\n", (*table)->name, width,
                                 limit);
+                    return 1;
+                }
+                ++compared;
+            }
+    for (auto table = available_kernels(); *table; ++table)
+        for (size_t width = 1; width <= 138; ++width)
+            for (double share : {-0.5, 0.0, 0.2}) {
+                if (!weighted_planes_equal_at(**table, width, share)) {
+                    std::printf("%s weighted planes lose a row: width %zu\n", (*table)->name,
+                                width);
                     return 1;
                 }
                 ++compared;

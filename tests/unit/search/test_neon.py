@@ -10,7 +10,7 @@ import pytest
 CPP = Path(__file__).parents[3] / "cpp"
 SOURCES = [
     *("search/kernels_portable.cpp", "search/kernels_neon.cpp", "search/dispatch.cpp"),
-    "search/plane_queries.cpp",
+    *("search/plane_queries.cpp", "search/ranked_bits.cpp", "search/float_query.cpp"),
 ]
 COMPILER, EMULATOR = "aarch64-linux-gnu-g++", "qemu-aarch64"
 

@@ -17,7 +17,7 @@ from reprlib import repr as shortened
 from typing import Any
 
 from embits.binary_vectors import BinaryVectors, load
-from embits.errors import FormatError
+from embits.errors import FormatError, InputError
 from embits.file import store
 from embits.file.atomic import atomic_write
 from embits.file.header import VERSION
@@ -42,10 +42,16 @@ def write_folder(
         name: The name for `from_pretrained` in the card's example.
         figures: Measured figures for the card.
         card: More front matter for the card.
+
+    Raises:
+        InputError: The folder holds the model of another library, or the card's front matter is
+            wrong.
+        OSError: A file could not be written.
     """
     text = model_card.write(
         bits, name, figures or {}, card or {}
     )  # raises before a file is written
+    _check_config_is_ours(folder / CONFIG)
     folder.mkdir(parents=True, exist_ok=True)
     bits.save(folder / MODEL)
     config = _config(store.open_file(folder / MODEL))
@@ -88,6 +94,17 @@ def _config(contents: store.Contents) -> dict[str, Any]:
         "rows": len(contents.codes),
         "params": dict(contents.params),
     }
+
+
+def _check_config_is_ours(path: Path) -> None:
+    if not path.exists():
+        return
+    try:
+        ours = _read_config(path).get("library_name") == "embits"
+    except FormatError:
+        ours = False
+    if not ours:
+        raise InputError(f"{path} exists, and embits did not write it: choose another folder")
 
 
 def _read_config(path: Path) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from embits.arrays import Progress
 from embits.coders import Coder
 from embits.errors import InputError, MissingExtraError, ReadError
 from embits.file.contents import read_coder
+from embits.file.parquet_codes import locate
 from embits.integrations import Facts
 
 try:
@@ -73,7 +74,7 @@ def encode(
 
     Raises:
         ReadError: There are no vectors, or one is bad: names the file, the column and the row.
-        InputError: An argument is wrong, or the target is not empty.
+        InputError: An argument is wrong, or the target is not empty or holds the vectors.
         ClusterError: The job failed for another reason.
     """
     coder = _loaded(coder)
@@ -81,6 +82,8 @@ def encode(
     with plain_errors():
         source = Input.of(vectors, column, kept, _encoding(coder, on_bad))
         source.check_ids(ids)
+        if overwrite:
+            source.check_target(*locate(target))
         output = Target(target, overwrite=overwrite)
         try:
             writer = PartWriter(output.staging, code_facts(coder))

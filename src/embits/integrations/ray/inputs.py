@@ -11,10 +11,11 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import ray
 import ray.data
+from pyarrow import fs
 
 from embits.arrays import Progress
 from embits.errors import InputError, ReadError
-from embits.file.parquet_codes import CODE
+from embits.file.parquet_codes import CODE, MANIFEST, locate
 from embits.integrations.ray.columns import check_id_column, vector_column
 from embits.integrations.ray.pieces import ROWS_AT_ONCE, ParquetFiles, PieceReader, Run, Step
 from embits.integrations.ray.target import CodeSink, Part, PartWriter, write_piece
@@ -57,6 +58,19 @@ class Input(ABC):
         if ids is not None:
             check_id_column(self.schema, ids, self.name)
 
+    def check_target(self, files: Any, path: str) -> None:
+        """Check that writing the folder `path` does not replace the vectors.
+
+        Raises:
+            InputError: The vectors may be in this folder.
+        """
+        if self.may_be_in(files, path):
+            raise InputError(f"{path} may hold the vectors to encode: choose another output")
+
+    @abstractmethod
+    def may_be_in(self, files: Any, path: str) -> bool:
+        """Return whether a file of the vectors may be in a folder."""
+
     @abstractmethod
     def mapped(self, workers: int | None) -> ray.data.Dataset:
         """Return the dataset that the step makes of the vectors."""
@@ -77,6 +91,11 @@ class _DatasetInput(Input):
         self.dataset = dataset
         self.schema = schema
         self.step = step
+
+    def may_be_in(self, files: Any, path: str) -> bool:
+        # Ray does not always know a dataset's files: any folder that is not ours may hold them.
+        found = files.get_file_info(fs.FileSelector(path, allow_not_found=True))
+        return bool(found) and all(info.base_name != MANIFEST for info in found)
 
     def mapped(self, workers: int | None) -> ray.data.Dataset:
         return self.dataset.map_batches(
@@ -101,6 +120,10 @@ class _ParquetInput(Input):
         self.reader = reader
         self.name = files.address
         self.schema = files.schema
+
+    def may_be_in(self, files: Any, path: str) -> bool:
+        same = files.equals(locate(self.files.address)[0])
+        return bool(same) and any(_is_inside(name, path) for name in self.files.groups)
 
     def mapped(self, workers: int | None) -> ray.data.Dataset:
         pieces = [pa.Table.from_pylist(piece) for piece in self._pieces(workers)[0]]
@@ -140,6 +163,10 @@ class _ParquetInput(Input):
             ray.init()
         cpus = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
         return self.files.pieces(cpus), cpus
+
+
+def _is_inside(name: str, folder: str) -> bool:
+    return name == folder or name.startswith(f"{folder}/")
 
 
 def _finish_one(
