@@ -18,6 +18,7 @@ from embits.coders import (
 from embits.coders.backend import backend
 from embits.coders.near_lossless import loss as objective
 from embits.coders.near_lossless import sampling
+from embits.coders.near_lossless.budget import budget
 from embits.coders.near_lossless.whitening import Shaping
 from embits.errors import InputError, MissingExtraError, NotFittedError
 
@@ -399,9 +400,17 @@ def test_wrong_parameters_are_refused_at_fit(params):
 
 
 def test_a_gpu_is_given_a_longer_search_unless_told_otherwise():
-    assert NearLossless()._budget() == (400, 1024)
-    assert NearLossless(device="cuda")._budget() == (3000, 2048)
-    assert NearLossless(device="cuda", steps=7, batch_size=9)._budget() == (7, 9)
+    assert budget(256, 384, 50_000, "cpu") == (425, 1024)
+    assert budget(256, 384, 50_000, "cuda") == (3000, 2048)
+    coder = NearLossless(device="cuda", steps=7, batch_size=9)
+    coder.n_bits_, coder.n_features_in_ = 64, 16
+    assert coder._budget(1000) == (7, 9)
+
+
+def test_a_training_is_shorter_for_wide_codes_and_few_rows():
+    assert budget(64, 384, 50_000, "cpu").steps == 1000
+    assert budget(1024, 1536, 50_000, "cpu").steps == 150
+    assert budget(256, 384, 5000, "cpu").steps == 212
 
 
 def test_it_must_be_fitted_first():

@@ -13,8 +13,9 @@ A code depends on the direction of x alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,20 +25,17 @@ from embits.bits import unpack
 from embits.coders.backend import backend
 from embits.coders.checks import check_n_bits
 from embits.coders.collapse import warn_if_collapsed
-from embits.coders.linear_decoder import LinearlyDecoded, decoder_step
 from embits.coders.linear_encoder import LinearlyEncoded
 from embits.coders.near_lossless import sampling
+from embits.coders.near_lossless.budget import TARGETS, Budget, budget
 from embits.coders.near_lossless.encoder import Encoder
-from embits.coders.near_lossless.held_out import HeldOut
-from embits.coders.near_lossless.rebuilding import Decoder, norm_decoder
-from embits.coders.near_lossless.search import (
-    MAX_ROWS,
-    PULL,
-    ROUNDS,
-    Searched,
-    Thresholds,
-    search,
+from embits.coders.near_lossless.rebuilding import (
+    Decoder,
+    least_squares,
+    norm_decoder,
+    whole_numbers,
 )
+from embits.coders.near_lossless.search import MAX_ROWS, PULL, search
 from embits.coders.near_lossless.training import Start, descend
 from embits.coders.near_lossless.whitening import Shaping
 from embits.coders.stored import Shapes
@@ -45,29 +43,10 @@ from embits.errors import FormatError, InputError
 
 TINY = 1e-30  # the norm of a row of zeros
 CHECK_BLOCKS, CHECK_ROWS = 16, 1024  # rows that the length of decoded vectors is fitted on
-MIN_SEARCH_ROWS = 200  # fewer leave no held-out rows to choose a search by
-HELD_OUT_AMONG = 4096  # rows that held-out queries are looked up among
+LATER_RATE = 0.3  # of the learning rates, when more rows come
 
 
-class Target(NamedTuple):
-    """What codes are asked to keep: γ and `drop` of shaping.py."""
-
-    flatten: float
-    drop: int
-
-
-class Budget(NamedTuple):
-    """How long to search: what a minute on two CPU cores, or ten seconds on a GPU, allow."""
-
-    steps: int
-    batch_size: int
-
-
-TARGETS = {"neighbors": Target(0.25, 0), "similarity": Target(0.5, 1)}
-CPU_BUDGET, GPU_BUDGET = Budget(400, 1024), Budget(3000, 2048)
-
-
-class NearLossless(LinearlyEncoded, LinearlyDecoded):
+class NearLossless(LinearlyEncoded):
     """Codes that keep the neighbors of their vectors, at any width.
 
     Args:
@@ -76,7 +55,8 @@ class NearLossless(LinearlyEncoded, LinearlyDecoded):
             vectors share away first: judgements of how alike two words are come closer to
             people's, and neighbors differ more from those of the raw cosine.
         steps: Steps of training, at most: the last part begins early when the held-out recall
-            stops rising. None takes 400 on the CPU and 3,000 on a GPU.
+            stops rising. None takes as many as two CPU cores do in about five seconds, 150 to
+            1,000, and 3,000 on a GPU.
         batch_size: Rows compared with each other in a step. None takes 1,024 on the CPU and
             2,048 on a GPU.
         random_state: Seed of the sample, the first weights and the batches.
@@ -116,6 +96,8 @@ class NearLossless(LinearlyEncoded, LinearlyDecoded):
     }
     W_: NDArray[np.float32]
     t_: NDArray[np.float32]
+    decoder_: NDArray[np.float32]
+    offset_: NDArray[np.float32]
     search_: NDArray[np.float64]
     loss_curve_: NDArray[np.float64]
 
@@ -157,13 +139,13 @@ class NearLossless(LinearlyEncoded, LinearlyDecoded):
         shaping = Shaping.fit(unit, *TARGETS[self.target])
         start = shaping.start(self.n_bits_, rng), np.zeros(self.n_bits_)
         self.loss_curve_ = np.empty((0, 3))
-        self._learn(unit, shaping, start, self._budget().steps, 1.0, rng, progress)
-        self._search_bits(unit, _norms(rows), X, rng)
+        self._learn(unit, shaping, start, 1.0, rng, progress)
+        self._search_bits(rows, X, rng)
         warn_if_collapsed(self, X)
         return self
 
     def rows_for_fit(self, n: int, dims: int) -> NDArray[np.int64] | None:
-        """Those of the sample, of the decoder, and of the check of its lengths."""
+        """Those of the sample, and of the check of rebuilt lengths."""
         if self.random_state is None:
             return None  # another sample with each draw
         rng = np.random.default_rng(self.random_state)
@@ -172,8 +154,7 @@ class NearLossless(LinearlyEncoded, LinearlyDecoded):
             np.arange(rows.start, min(rows.stop, rows.start + CHECK_ROWS))
             for rows in check_blocks(n)
         ]
-        decoder = np.arange(0, n, decoder_step(n))
-        return np.unique(np.concatenate([sample, decoder, *check]))
+        return np.unique(np.concatenate([sample, *check]))
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn on from more rows: a tenth of the steps, on a sample of all rows given so far.
@@ -192,8 +173,8 @@ class NearLossless(LinearlyEncoded, LinearlyDecoded):
         sample = _unit(self._reservoir)
         shaping = Shaping.fit(sample, *TARGETS[self.target])
         start = shaping.unfold(self.W_, self.t_)
-        self._learn(sample, shaping, start, -(-self._budget().steps // 10), 0.3, rng, None)
-        self._search_bits(sample, _norms(self._reservoir), self._reservoir, rng)
+        self._learn(sample, shaping, start, 0.1, rng, None)
+        self._search_bits(self._reservoir, self._reservoir, rng)
         return self
 
     def factors(self, X: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -273,42 +254,37 @@ class NearLossless(LinearlyEncoded, LinearlyDecoded):
             if value is not None and (not isinstance(value, int | np.integer) or value < least):
                 raise InputError(f"{name} is {value!r}, expected a whole number from {least}")
 
-    def _budget(self) -> Budget:
-        usual = CPU_BUDGET if self.device == "cpu" else GPU_BUDGET
+    def _budget(self, n: int) -> Budget:
+        usual = budget(self.n_bits_, self.n_features_in_, n, self.device)
         asked = self.steps, self.batch_size
         return Budget(*(u if a is None else int(a) for u, a in zip(usual, asked, strict=True)))
 
     def _remember(self, X: NDArray[Any]) -> None:
-        """Keep a uniform sample of all rows given to partial_fit (reservoir sampling)."""
+        """Keep a uniform sample of all rows given to partial_fit."""
         if not hasattr(self, "_seen"):
             self._seen, self._reservoir = 0, np.empty((0, self.n_features_in_), np.float32)
         rng = np.random.default_rng([self._seen, self.random_state or 0])
-        room = sampling.SAMPLE_ROWS - len(self._reservoir)
-        self._reservoir = np.concatenate([self._reservoir, as_float32(X[: max(room, 0)])])
-        numbers = np.arange(max(room, 0), len(X))
-        places = rng.integers(self._seen + numbers + 1)
-        kept = places < sampling.SAMPLE_ROWS
-        self._reservoir[places[kept]] = X[numbers[kept]]
+        self._reservoir = sampling.extended(self._reservoir, self._seen, X, rng)
         self._seen += len(X)
 
     def _learn(
         self,
-        sample: NDArray[np.float32],
+        unit: NDArray[np.float32],
         shaping: Shaping,
         start: Start,
-        steps: int,
-        rate: float,
+        share: float,
         rng: np.random.Generator,
         progress: Progress | None,
     ) -> None:
-        """Descend from `start`, and fold what is found into W and t."""
+        """Descend from `start` for a share of the steps, and fold what is found into W and t."""
+        steps, batch_size = self._budget(len(unit))
         best, curve = descend(
-            sample,
+            unit,
             shaping,
             start,
-            steps,
-            batch_size=self._budget().batch_size,
-            rate=rate,
+            math.ceil(share * steps),
+            batch_size=batch_size,
+            rate=1.0 if share == 1 else LATER_RATE,
             on=backend(self.device),
             rng=rng,
             progress=progress,
@@ -316,50 +292,26 @@ class NearLossless(LinearlyEncoded, LinearlyDecoded):
         self.loss_curve_ = np.vstack([self.loss_curve_, curve])
         self.W_, self.t_ = shaping.fold(*best)
 
-    def _decoder_targets(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
-        norms = _norms(x)[:, None]
-        return np.concatenate([x / norms, norms], axis=1)
-
     def _search_bits(
-        self,
-        unit: NDArray[np.float32],
-        norms: NDArray[np.float32],
-        X: NDArray[Any],
-        rng: np.random.Generator,
+        self, rows: NDArray[np.float32], X: NDArray[Any], rng: np.random.Generator
     ) -> None:
         """Choose how far to search, and solve for the decoder; the thresholds must be there."""
-        self._threshold_codes()
-        found = self._searched(unit, rng) if self._may_search(len(unit)) else None
-        if found is None:
-            self._fit_decoder(X)
-        else:
-            searched, shares = found
-            D, o, length = searched.decoder
-            self.W_, self.t_ = searched.W, searched.t
-            codes = searched.encode(unit[:MAX_ROWS])
-            self._set_decoder(D, o, norm_decoder(codes, norms[:MAX_ROWS], self.n_bits_))
-            self.search_ = np.array([length, PULL, *shares])
-        self._shorten(X)
-
-    def _threshold_codes(self) -> None:
-        """Back to codes by thresholds alone."""
         self.search_ = np.zeros(0)
         vars(self).pop("_rounded", None)
-
-    def _may_search(self, n: int) -> bool:
+        unit = _unit(rows)
         # "similarity" drops a direction that a rebuilt vector would have again.
-        return self.target == "neighbors" and n >= MIN_SEARCH_ROWS
-
-    def _searched(
-        self, unit: NDArray[np.float32], rng: np.random.Generator
-    ) -> tuple[Searched, tuple[float, float]] | None:
-        order = rng.permutation(len(unit))
-        queries = min(sampling.HELD_OUT, len(unit) // 10)
-        held_out = HeldOut(unit[order[: queries + HELD_OUT_AMONG]], queries)
-        train = unit[order[queries : queries + MAX_ROWS]]
-        thresholds = Thresholds.scaled(self.W_, self.t_, train)
-        codes = self.encode_rows(train[: ROUNDS[0]]), self.encode_rows(held_out.unit)
-        return search(train, held_out, thresholds, *codes)
+        found = search(unit, self.W_, self.t_, rng) if self.target == "neighbors" else None
+        spread = slice(None, None, -(-len(unit) // MAX_ROWS))
+        if found is None:
+            codes = self.encode_rows(unit[spread])
+            decoder = least_squares(codes, whole_numbers(unit[spread]), self.n_bits_)
+        else:
+            codes, decoder = found.searched.encode(unit[spread]), found.searched.decoder
+            self.W_, self.t_ = found.searched.W, found.searched.t
+            self.search_ = np.array([decoder.length, PULL, *found.shares])
+        norms = norm_decoder(codes, _norms(rows[spread]), self.n_bits_)
+        self._set_decoder(decoder.D, decoder.o, norms)
+        self._shorten(X)
 
     def _set_decoder(self, D: NDArray[np.float64], o: NDArray[np.float64], norms: Decoder) -> None:
         """The decoder for bits in {0, 1}: of the direction, and of the norm."""

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.coders.linear_encoder import pack_signs
 from embits.coders.near_lossless.encoder import Encoder
 from embits.coders.near_lossless.held_out import HeldOut
 from embits.coders.near_lossless.rebuilding import (
@@ -27,6 +28,7 @@ from embits.coders.near_lossless.rebuilding import (
     signs,
     whole_numbers,
 )
+from embits.coders.near_lossless.sampling import HELD_OUT
 
 Floats = NDArray[np.float64]
 
@@ -50,6 +52,9 @@ SETTINGS = (
     Setting(1.0, 10.0),
 )
 PULL = 2.0  # μ
+TOLERANCE = 0.004  # of the Hamming recall: half of its standard error on the held-out queries
+MIN_ROWS = 200  # fewer leave no held-out rows to choose a search by
+HELD_OUT_AMONG = 4096  # rows that held-out queries are looked up among
 ROUNDS = (8192, 8192, 32_768, 32_768, 32_768)  # rows of each round of search and least squares
 MAX_ROWS = max(ROUNDS)
 SPREAD_ROWS = 2048  # rows that σ is taken from
@@ -72,6 +77,11 @@ class Thresholds:
         scores = np.einsum("ij,kj->ik", unit[:SPREAD_ROWS].astype(np.float64), W.astype(np.float64))
         spread = scores.std(axis=0) + 1e-12
         return cls(W / spread[:, None], t / spread)
+
+    def encode(self, unit: NDArray[np.float32]) -> NDArray[np.uint8]:
+        """Packed codes of unit rows."""
+        rows = np.concatenate([unit, np.ones((len(unit), 1), np.float32)], axis=1)
+        return pack_signs(rows, np.c_[self.W, -self.t].astype(np.float32))
 
 
 @dataclass(frozen=True)
@@ -117,11 +127,10 @@ class Searched:
         return encoder.encode(unit)
 
 
-def alternate(
-    unit: NDArray[np.float32], thresholds: Thresholds, codes: NDArray[np.uint8]
-) -> Decoder:
-    """Search codes and solve for their decoder in turns, from codes of the first rows."""
+def alternate(unit: NDArray[np.float32], thresholds: Thresholds) -> Decoder:
+    """Search codes and solve for their decoder in turns."""
     whole = whole_numbers(unit)
+    codes = thresholds.encode(unit[: ROUNDS[0]])
     decoder = least_squares(codes, whole[: len(codes)], len(thresholds.t))
     for rows in ROUNDS:
         codes = Searched.at(FIRST, decoder, thresholds).encode(unit[:rows])
@@ -129,34 +138,45 @@ def alternate(
     return decoder
 
 
+class Found(NamedTuple):
+    """A search, and the shares of D and W in the weights of a float query."""
+
+    searched: Searched
+    shares: tuple[float, float]
+
+
 def search(
     unit: NDArray[np.float32],
-    held_out: HeldOut,
-    thresholds: Thresholds,
-    codes: NDArray[np.uint8],
-    held_out_codes: NDArray[np.uint8],
-) -> tuple[Searched, tuple[float, float]] | None:
-    """The best setting, and the shares of D and W in the weights of a float query.
-
-    Args:
-        unit: Rows of norm 1 to learn from.
-        held_out: Rows to choose by.
-        thresholds: Trained thresholds.
-        codes: Codes of the first rows of `unit`, by thresholds alone.
-        held_out_codes: The same of the held-out rows.
+    W: NDArray[np.float32],
+    t: NDArray[np.float32],
+    rng: np.random.Generator,
+) -> Found | None:
+    """The best setting for rows of norm 1 and trained thresholds W x - t.
 
     Returns:
-        None where no search keeps the Hamming recall of the thresholds.
+        None where no search keeps the Hamming recall of the thresholds, or rows are too few.
     """
-    decoder = alternate(unit, thresholds, codes)
-    least = held_out.ask(held_out_codes, decoder, thresholds.W).hamming
-    best, best_recall = None, 0.0
+    if len(unit) < MIN_ROWS:
+        return None
+    order = rng.permutation(len(unit))
+    queries = min(HELD_OUT, len(unit) // 10)
+    held_out = HeldOut(unit[order[: queries + HELD_OUT_AMONG]], queries)
+    train = unit[order[queries : queries + MAX_ROWS]]
+    thresholds = Thresholds.scaled(W, t, train)
+    decoder = alternate(train, thresholds)
+    best = _best(held_out, decoder, thresholds)
+    return None if best is None else Found(best, _query_shares(best, held_out, thresholds))
+
+
+def _best(held_out: HeldOut, decoder: Decoder, thresholds: Thresholds) -> Searched | None:
+    asked = held_out.ask(thresholds.encode(held_out.unit), decoder, thresholds.W)
+    least, best, best_recall = asked.hamming - TOLERANCE, None, 0.0
     for setting in SETTINGS:
         tried = Searched.at(setting, decoder, thresholds)
         asked = held_out.ask(tried.encode(held_out.unit), decoder, decoder.D)
         if asked.hamming >= least and asked.mean > best_recall:
             best, best_recall = tried, asked.mean
-    return None if best is None else (best, _query_shares(best, held_out, thresholds))
+    return best
 
 
 def _query_shares(
