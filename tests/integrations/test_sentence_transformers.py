@@ -169,8 +169,8 @@ def test_ids_that_cannot_be_are_refused():
     for ids, message in (
         ([1.5, 2.5], "strings or whole numbers: that of row 0 is 1.5"),
         ([1, 1], "'1' appears twice"),
-        ([True, False], "strings, or ids"),
-        (["a"], "1 words for 2 rows"),
+        ([True, False], "strings or whole numbers: that of row 0 is True"),
+        (["a"], "1 ids for 2 rows"),
     ):
         with pytest.raises(embits.InputError, match=message):
             embits.binarize(X[:2], 64, "lsh", ids=ids)
