@@ -101,8 +101,8 @@ def to_numpy(array: Any) -> NDArray[Any]:
         array = _from_tensor(array)
     try:
         found = np.asarray(array)
-    except ValueError as error:
-        raise InputError(f"rows of different lengths: {error}") from None
+    except ValueError:
+        raise InputError("rows of different lengths, expected a matrix of (n, dims)") from None
     if found.dtype.kind == "O" and found.ndim == 1 and _holds_vectors(found):
         return _stacked(found)
     return found.astype(np.float32) if _is_small_float(found.dtype) else found

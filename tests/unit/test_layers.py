@@ -1,10 +1,12 @@
 """Dependencies point one way: what `make lint` cannot see of it."""
 
 import ast
+import subprocess
 import sys
 from pathlib import Path
 
 import embits
+from embits import errors
 
 SOURCES = Path(embits.__file__).parent
 # Steps further on: what stands before them may import them when called, and not before.
@@ -54,3 +56,28 @@ def test_extras_are_imported_when_called_or_behind_a_module_that_is():
             wraps = outside == path.stem  # psycopg.py: the one place that knows the package
             assert outside in allowed or wraps, f"{path} imports {outside} when it is imported"
             assert outside != "click" or "cli" in path.parts, f"{path} imports click"
+
+
+def test_verbs_of_the_command_line_do_not_import_each_other():
+    folder = SOURCES / "cli"
+    verbs = {path.stem for path in folder.glob("*.py") if "def command(" in path.read_text()}
+    assert "binarize" in verbs
+    for path in folder.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("embits.cli"):
+                taken = {str(node.module).rpartition(".")[2], *(each.name for each in node.names)}
+                assert not taken & verbs, f"{path.stem} imports {taken & verbs}"
+
+
+def test_the_parts_of_the_package_are_reachable_without_a_separate_import():
+    code = "import embits; embits.evaluation.Evaluator, embits.integrations.export, embits.search"
+    heavy = "import sys, embits; assert not {'click', 'rich', 'pyarrow'} & set(sys.modules)"
+    for each in (code, heavy):
+        subprocess.run([sys.executable, "-c", each], check=True)
+
+
+def test_every_error_and_warning_is_exported():
+    for name, value in vars(errors).items():
+        if isinstance(value, type) and issubclass(value, Exception):
+            assert getattr(embits, name) is value
+            assert name in embits.__all__

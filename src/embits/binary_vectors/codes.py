@@ -31,6 +31,8 @@ class Codes:
         coder: Coder,
         subwords: Subwords | None = None,
     ) -> None:
+        if not isinstance(coder, Coder):
+            raise InputError(f"coder is {shortened(coder)}, expected a fitted coder")
         self.codes = coder.check_codes(codes)
         self.words = _as_ids(words, len(self.codes))
         self.coder = coder
@@ -117,13 +119,8 @@ class Codes:
             isinstance(key, np.ndarray) and key.ndim == 1 and key.dtype == np.uint8
         ):
             return self._code(key)
-        if not isinstance(key, Sequence | np.ndarray) or (
-            isinstance(key, np.ndarray) and not key.ndim
-        ):
-            raise InputError(
-                f"the key is {shortened(key)}, expected an id, a row number, a packed code, "
-                "or several of them"
-            )
+        if not isinstance(key, Sequence | np.ndarray) or getattr(key, "ndim", 1) == 0:
+            raise _wrong_key(key)
         return np.stack([self._code(each) for each in key]) if len(key) else self.codes[:0]
 
     def _slice(self, rows: slice) -> NDArray[np.uint8]:
@@ -142,8 +139,10 @@ class Codes:
             row = int(key)
             if not 0 <= row < len(self):
                 raise InputError(f"row {row} of {len(self)} codes")
+        elif isinstance(key, np.ndarray) and key.dtype == np.uint8:
+            return single(self.coder.check_codes(key[np.newaxis]))
         else:
-            return single(self.coder.check_codes(np.asarray(key)[np.newaxis]))
+            raise _wrong_key(key)
         return single(self.codes[row : row + 1])
 
     def _unknown(self, word: str) -> NDArray[np.uint8]:
@@ -192,6 +191,13 @@ def _as_ids(ids: Any, n: int) -> Ids:
     if len(index) != n:
         raise InputError(f"{len(index)} ids for {n} codes")
     return index
+
+
+def _wrong_key(key: Any) -> InputError:
+    return InputError(
+        f"the key is {shortened(key)}, expected an id, a row number, a packed code (uint8), or "
+        "several of them"
+    )
 
 
 def single(rows: NDArray[Scalar]) -> NDArray[Scalar]:

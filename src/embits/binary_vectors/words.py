@@ -71,6 +71,8 @@ class WordQueries(SearchableCodes):
         wanted, unwanted = _as_list(positive), _as_list(negative)
         if not wanted:
             raise InputError("most_similar needs at least one positive word or id")
+        if isinstance(topn, bool) or not isinstance(topn, int | np.integer) or topn < 0:
+            raise InputError(f"topn is {topn!r}, expected a whole number of 0 or more")
         check_metric(metric, METRICS)
         asked = {row for key in (*wanted, *unwanted) if (row := self._row(key)) is not None}
         values, rows = self._closest(wanted, unwanted, topn + len(asked), threads, metric)
@@ -108,8 +110,8 @@ class WordQueries(SearchableCodes):
 
     def doesnt_match(self, words: Sequence[str]) -> str:
         """The word whose bits differ most from the majority of all the words."""
-        if len(words) == 0:
-            raise InputError("doesnt_match needs at least one word or id")
+        if isinstance(words, str) or len(words) == 0:
+            raise InputError("doesnt_match needs a list of at least one word or id")
         bits = np.unpackbits(self[list(words)], axis=1, count=self.n_bits)
         majority = 2 * bits.sum(axis=0) >= len(words)
         return words[int((bits != majority).sum(axis=1).argmax())]
@@ -140,6 +142,6 @@ class WordQueries(SearchableCodes):
 def _as_list(keys: Key | Iterable[Key]) -> list[Any]:
     if isinstance(keys, str | int | np.integer):
         return [keys]
-    if isinstance(keys, np.ndarray) and keys.ndim == 1:
+    if isinstance(keys, np.ndarray) and keys.ndim == 1 and keys.dtype == np.uint8:
         return [keys]
-    return list(keys)
+    return list(keys) if isinstance(keys, Iterable) else [keys]

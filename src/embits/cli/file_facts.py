@@ -30,7 +30,8 @@ def describe(path: Path, bits: BinaryVectors) -> dict[str, Any]:
 
 def _parts(bits: BinaryVectors, size: int) -> dict[str, int]:
     """Bytes of each part of a file of `size` bytes; "header" is the rest."""
-    return bits.nbytes._asdict() | {"header": max(0, size - bits.nbytes.total)}
+    counts = bits.nbytes
+    return counts._asdict() | {"header": max(0, size - counts.total)}
 
 
 def row_noun(bits: BinaryVectors) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reprlib import repr as shortened
 from typing import Any, cast
 
 import numpy as np
@@ -18,7 +19,7 @@ MAX_WEIGHT = 1e18  # sums of squares of larger weights over a vector overflow fl
 def check_n_bits(n_bits: Any) -> int:
     """`n_bits` as an int from 1 to MAX_BITS, or InputError."""
     if isinstance(n_bits, bool) or not isinstance(n_bits, int | np.integer) or n_bits < 1:
-        raise InputError(f"n_bits is {n_bits!r}, expected a whole number of 1 or more")
+        raise InputError(f"n_bits is {shortened(n_bits)}, expected a whole number of 1 or more")
     if n_bits > MAX_BITS:
         raise InputError(f"n_bits is {n_bits:,}, expected {MAX_BITS:,} at most")
     return int(n_bits)
@@ -40,6 +41,8 @@ def _as_numbers(X: Any) -> NDArray[Any]:
         return cast("NDArray[Any]", X)
     if hasattr(X, "toarray"):  # scipy.sparse, recognised without importing it
         raise TypeError("Sparse data was passed, but dense data is required: use X.toarray()")
+    if hasattr(X, "words") and hasattr(X, "matrix"):
+        raise InputError(f"X is {type(X).__name__}, expected a matrix: pass its `matrix`")
     array = to_numpy(X)
     if array.dtype.kind == "c":
         raise InputError("Complex data not supported: vectors are real numbers")

@@ -36,7 +36,8 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno and error.filename in (None, str(temporary)):
-            error.filename, error.filename2 = str(path), None
+            error.filename = str(path)
+            del error.filename2  # set to None, it would be printed as " -> None"
         raise
     if os.name == "posix":  # the rename itself must reach the disk
         directory = os.open(path.parent, os.O_RDONLY)

@@ -17,6 +17,8 @@ from embits.file.store import Contents, open_file, write
 from embits.words.subwords import Subwords
 from embits.words.vocabulary import RowNumbers, Vocabulary
 
+_LENGTHS_BYTES = 8  # of `subwords.lengths`
+
 Parts: TypeAlias = tuple[Vocabulary | RowNumbers, NDArray[np.uint8], Coder, Subwords | None]
 
 
@@ -58,7 +60,7 @@ def byte_counts(
         words=text,
         order=order,
         coder=sum(array.nbytes for array in coder.state().values()),
-        subwords=0 if subwords is None else subwords.nbytes,
+        subwords=0 if subwords is None else subwords.nbytes + _LENGTHS_BYTES,
     )
 
 

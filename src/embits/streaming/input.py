@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from embits.arrays import Progress
 from embits.coders import Coder
@@ -17,8 +16,6 @@ from embits.readers.magic import MAX_BYTES, is_compressed
 from embits.readers.source import OnBad, Repeats, Words
 from embits.streaming.identity import file_identity, words_identity
 from embits.vectors import WordVectors
-
-StepProgress: TypeAlias = Callable[[str, int, int], None]  # the step's name, done, total
 
 STREAM_FROM = 64 << 20  # bytes of a file; a smaller one is read whole, for the same result
 STREAM_PACKED_FROM = 16 << 20
@@ -78,21 +75,3 @@ class Input:
         except OSError:
             return False  # the reader raises the error
         return size > times * (STREAM_PACKED_FROM if is_packed else STREAM_FROM)
-
-
-class Steps:
-    """A caller's progress callback, and the name of the step that is under way."""
-
-    def __init__(self, progress: StepProgress | None) -> None:
-        self._progress = progress
-        self.name = "checking"
-
-    def __call__(self, done: int, total: int) -> None:
-        if self._progress is not None:
-            self._progress(self.name, done, total)
-
-    def start(self, name: str) -> Steps:
-        """Begin another step; the object itself is its callback."""
-        self.name = name
-        self(0, 1)  # the total is not known yet
-        return self

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from embits.file.contents import read_coder, to_contents, write_coder
 from embits.file.header import WRITER
 from embits.readers.blocks import Blocks
 from embits.streaming.checkpoint import Checkpoint, Stage
-from embits.streaming.input import Input, Steps
+from embits.streaming.input import Input
 from embits.streaming.passes import (
     Scan,
     copy_sample,
@@ -26,6 +26,26 @@ from embits.streaming.passes import (
     open_sample,
     read_vocabulary,
 )
+
+StepProgress: TypeAlias = Callable[[str, int, int], None]  # the step's name, done, total
+
+
+class Steps:
+    """A caller's progress callback, and the name of the step that is under way."""
+
+    def __init__(self, progress: StepProgress | None) -> None:
+        self._progress = progress
+        self.name = "checking"
+
+    def __call__(self, done: int, total: int) -> None:
+        if self._progress is not None:
+            self._progress(self.name, done, total)
+
+    def start(self, name: str) -> Steps:
+        """Begin another step; the object itself is its callback."""
+        self.name = name
+        self(0, 1)  # the total is not known yet
+        return self
 
 
 @contextmanager

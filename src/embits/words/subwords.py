@@ -58,7 +58,7 @@ class Subwords:
         return 2 * self.buckets.size
 
     def to_tensors(self) -> dict[str, NDArray[Any]]:
-        """The arrays of a file, in float16: the cosine of a mean of n-grams changes by under 1e-6."""
+        """The arrays of a file, in float16, which changes a cosine by less than 1e-6."""
         lengths = np.array([self.minn, self.maxn], dtype=np.uint32)
         return {"buckets": self.buckets.astype(np.float16, copy=False), "lengths": lengths}
 

@@ -1,0 +1,127 @@
+"""Jobs on large files: what they refuse, and the memory they take."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import embits
+from embits.errors import InputError, ReadError
+from tests.support.streaming import in_blocks, noted
+from tests.support.vectors import clustered
+
+# -- a coder that breaks its contract ----------------------------------------------------
+
+
+class Forgetful(embits.RandomHyperplanes):
+    """Fits its decoder on all rows, and leaves some out of `rows_for_fit`."""
+
+    def rows_for_fit(self, n, dims):
+        return np.delete(np.arange(n), [7, 1000])
+
+
+class Unordered(embits.RandomHyperplanes):
+    def rows_for_fit(self, n, dims):
+        return np.arange(n)[::-1]
+
+
+@pytest.mark.parametrize(
+    ("coder", "message"),
+    [(Forgetful(16), "reads row 7, which its rows_for_fit leaves out"),
+     (Unordered(16), "rows_for_fit of Unordered must return row numbers from 0 to 2999")],
+)  # fmt: skip
+def test_a_row_that_rows_for_fit_leaves_out_is_never_replaced_by_another(
+    tmp_path, monkeypatch, coder, message
+):
+    in_blocks(monkeypatch)
+    np.save(tmp_path / "m.npy", clustered(3000, dims=6))
+    with pytest.raises(embits.TrainingError, match=message):
+        embits.binarize(tmp_path / "m.npy", coder=coder)
+
+
+# -- what may be replaced ----------------------------------------------------
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_an_input_or_a_foreign_file_is_not_replaced(tmp_path, monkeypatch, large):
+    if large:
+        in_blocks(monkeypatch)
+    matrix, notes = tmp_path / "self.npy", tmp_path / "notes.md"
+    words, fitted = tmp_path / "words.txt", tmp_path / "fitted"
+    np.save(matrix, clustered(30, dims=6))
+    notes.write_text("mine")
+    words.write_text("\n".join(f"w{i}" for i in range(30)))
+    embits.binarize_to_file(matrix, fitted, 16, "lsh")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    for target in (matrix, words):
+        with pytest.raises(InputError, match="is an input"):
+            embits.binarize_to_file(matrix, target, 16, "lsh", words=words, overwrite=True)
+    for target in (matrix, fitted):
+        with pytest.raises(InputError, match="is an input"):
+            embits.encode_to_file(fitted, matrix, target, overwrite=True)
+    for job, coder in ((embits.binarize_to_file, ()), (embits.encode_to_file, (fitted,))):
+        with pytest.raises(InputError, match=r"notes\.md exists, and embits did not write it"):
+            job(*coder, matrix, notes)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert len(embits.encode_to_file(fitted, matrix, notes, overwrite=True)) == 30
+
+
+# -- bad input ----------------------------------------------------
+
+
+def test_a_bad_row_is_named_by_its_line_and_nothing_is_left(tmp_path, monkeypatch):
+    in_blocks(monkeypatch, block=64)
+    lines = [f"w{i} 1 {i}" for i in range(300)]
+    lines[200] = "w200 1 oops"
+    (tmp_path / "v.txt").write_text("\n".join(lines))
+    with pytest.raises(ReadError, match=r"v\.txt, line 201: found 'oops', expected 2 numbers"):
+        embits.binarize_to_file(tmp_path / "v.txt", tmp_path / "out", 8, "lsh")
+    matrix = clustered(300, dims=4)
+    matrix[250, 1] = np.nan
+    np.save(tmp_path / "m.npy", matrix)
+    with pytest.raises(ReadError, match="row 251: found nan or inf"):
+        embits.binarize_to_file(tmp_path / "m.npy", tmp_path / "out", 8, "lsh")
+    assert {path.name for path in tmp_path.iterdir()} == {"v.txt", "m.npy"}
+    bits, notes = noted(
+        embits.binarize_to_file, tmp_path / "m.npy", tmp_path / "out", 8, "lsh", on_bad="skip"
+    )
+    assert len(bits) == 299
+    assert "1 row left out, the first at row 251" in notes[0]
+
+
+def test_vectors_of_other_dimensions_are_refused_before_anything_is_written(tmp_path, monkeypatch):
+    in_blocks(monkeypatch)
+    np.save(tmp_path / "m.npy", clustered(300, dims=4))
+    coder = embits.RandomHyperplanes(8).fit(clustered(50, dims=5))
+    with pytest.raises(InputError, match="vectors of 4 dimensions, but the coder takes 5"):
+        embits.encode_to_file(coder, tmp_path / "m.npy", tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["m.npy"]
+
+
+_PEAK = """
+import sys
+import embits
+from embits.streaming import input
+input.STREAM_FROM = 0
+embits.binarize_to_file(sys.argv[1], sys.argv[2], 64, "lsh")
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's peak memory")
+def test_memory_does_not_grow_with_the_file(tmp_path):
+    """Four times the rows: 130 MB more of floats, of which next to none is held."""
+    peaks = []
+    for n in (40_000, 160_000):
+        matrix = np.zeros((n, 256), np.float32)
+        matrix[:, 0] = np.arange(n)
+        np.save(tmp_path / "m.npy", matrix)
+        done = subprocess.run(
+            [sys.executable, "-c", _PEAK, tmp_path / "m.npy", tmp_path / "out"],
+            capture_output=True, text=True, check=True,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        )  # fmt: skip
+        peaks.append(int(done.stdout) / 1024)
+    assert peaks[1] - peaks[0] < 30

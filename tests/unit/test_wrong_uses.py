@@ -1,0 +1,186 @@
+"""Ids, keys and arguments: what is taken, and what is refused in one clear line."""
+
+import numpy as np
+import pytest
+
+import embits
+from embits.words.subwords import Subwords
+
+# -- arguments that contradict each other ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ignored"),
+    [({"n_bits": 64}, "n_bits"), ({"method": "itq"}, "method"),
+     ({"n_bits": 64, "random_state": 1}, "n_bits, random_state")],
+)  # fmt: skip
+def test_binarize_refuses_arguments_that_a_given_coder_replaces(arguments, ignored):
+    with pytest.raises(embits.InputError, match=f"so {ignored} would be ignored"):
+        embits.binarize(np.eye(40), coder=embits.ITQ(n_bits=32), **arguments)
+    assert embits.binarize(np.eye(40), coder=embits.ITQ(n_bits=32)).n_bits == 32
+
+
+@pytest.mark.parametrize("coder", ["itq", embits.ITQ, 64])
+def test_a_coder_that_is_none_is_refused_in_one_line(coder):
+    with pytest.raises(embits.InputError, match="expected a coder such as") as refused:
+        embits.binarize(np.eye(40), coder=coder)
+    assert "\n" not in str(refused.value)
+
+
+# -- ids ----------------------------------------------------
+
+
+@pytest.fixture
+def documents():
+    X = np.random.default_rng(0).normal(size=(6, 12))
+    coder = embits.RandomHyperplanes(n_bits=40).fit(X)
+    return X, coder
+
+
+@pytest.mark.parametrize(
+    "ids", [[f"doc-{i}" for i in range(6)], tuple("abcdef"), np.arange(10, 16), list(range(6))]
+)
+def test_plain_lists_of_ids_survive_saving(documents, tmp_path, ids):
+    X, coder = documents
+    bits = embits.BinaryVectors(ids, coder.encode(X), coder)
+    bits.save(tmp_path / "bits")
+    again = embits.load(tmp_path / "bits", verify=True)
+    assert list(again.words) == [str(each) for each in ids]
+    assert again.words.find(str(ids[4])) == 4
+
+
+def test_rows_without_ids_go_by_their_number(documents):
+    X, coder = documents
+    bits = embits.BinaryVectors(None, coder.encode(X), coder)
+    assert list(bits.words) == list("012345")
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [(["a", "b", "a", "c", "d", "e"], "the id 'a' appears twice: in rows 0 and 2"),
+     (["a", "b"], "2 ids for 6 codes"), ("abcdef", "ids is 'abcdef', expected one id for each row"),
+     ([1.5] * 6, "ids must be strings or whole numbers"), ([b"a"] * 6, "ids must be strings")],
+)  # fmt: skip
+def test_wrong_ids_are_refused_at_once(documents, ids, message):
+    X, coder = documents
+    with pytest.raises(embits.InputError, match=message):
+        embits.BinaryVectors(ids, coder.encode(X), coder)
+
+
+def test_search_takes_ids(documents):
+    X, coder = documents
+    bits = embits.BinaryVectors([f"doc-{i}" for i in range(6)], coder.encode(X), coder)
+    for one in ("doc-5", np.str_("doc-5")):
+        assert bits.search(one, k=3).rows.tolist() == bits.search(bits.codes[5], k=3).rows.tolist()
+    for several in (["doc-5", "doc-0"], np.array(["doc-5", "doc-0"], object)):
+        found = bits.search(several, k=2)
+        assert found.rows.shape == (2, 2)
+        assert found.rows[:, 0].tolist() == [5, 0]
+    with pytest.raises(embits.UnknownWordError, match="there is no word or id 'doc-9'"):
+        bits.search("doc-9")
+    for needs_floats in ({"metric": "asymmetric"}, {"floats": X}):
+        with pytest.raises(embits.InputError, match="needs the float vectors"):
+            bits.search("doc-5", **needs_floats)
+    with pytest.raises(embits.InputError, match="the query is 5, expected a float vector"):
+        bits.search(5)
+
+
+def test_slices_give_codes_and_other_keys_one_clear_line(documents):
+    X, coder = documents
+    bits = embits.BinaryVectors([f"doc-{i}" for i in range(6)], coder.encode(X), coder)
+    assert np.array_equal(bits[0:3], bits.codes[:3])
+    assert np.array_equal(bits.decode(slice(0, 3)), coder.inverse_transform(bits.codes[:3]))
+    for key in (None, 1.5, {"doc-1"}, slice("doc-1", "doc-3"), np.array(3.5), object()):
+        with pytest.raises(embits.InputError, match="the key is") as refused:
+            bits[key]
+        assert "\n" not in str(refused.value)
+
+
+def test_search_results_name_what_they_hold(documents):
+    X, coder = documents
+    bits = embits.BinaryVectors(None, coder.encode(X), coder)
+    for field, options in (
+        ("distances", {}),
+        ("scores", {"metric": "asymmetric"}),
+        ("scores", {"metric": "asymmetric", "oversample": 2}),
+        ("cosines", {"floats": X}),
+    ):
+        found = bits.search(X, k=2, **options)
+        values, rows = found
+        assert found._fields == (field, "rows")
+        assert getattr(found, field) is values
+        assert found.rows is rows
+        best_first = np.diff(values.astype(float)) * (1 if field == "distances" else -1)
+        assert (best_first >= 0).all()
+
+
+def test_a_mapping_of_words_to_vectors_can_be_binarized():
+    bits = embits.binarize({"up": [1.0, 0.5], "down": [-1.0, 0.5]}, n_bits=16, method="lsh")
+    assert list(bits.words) == ["up", "down"]
+
+
+# -- where the bytes are ----------------------------------------------------
+
+
+def test_nbytes_are_those_of_the_file(documents, tmp_path):
+    X, coder = documents
+    bits = embits.BinaryVectors([f"doc-{i}" for i in range(6)], coder.encode(X), coder)
+    bits.save(tmp_path / "bits")
+    counts = bits.nbytes
+    assert counts.codes == 6 * 5
+    assert counts.words == 6 * len("doc-0") + 6 * 4
+    assert counts.order == 6 * 4
+    assert counts.subwords == 0
+    assert counts.total == sum(counts)
+    header = 8 + int.from_bytes((tmp_path / "bits").read_bytes()[:8], "little")
+    padding = -counts.codes % 8
+    assert header + counts.total + padding == (tmp_path / "bits").stat().st_size
+    assert embits.load(tmp_path / "bits").nbytes == counts
+
+
+def test_a_file_that_is_mostly_subwords_says_so(documents, tmp_path):
+    X, coder = documents
+    subwords = Subwords(np.zeros((500, 12), np.float32), minn=3, maxn=5)
+    bits = embits.BinaryVectors(None, coder.encode(X), coder, subwords)
+    with pytest.warns(embits.SizeWarning, match="subwords take 75% of the file"):
+        bits.save(tmp_path / "bits")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda bits, X: bits.most_similar("doc-1", topn="3"), "topn is '3'"),
+        (lambda bits, X: bits.most_similar(1.5), "the key is 1.5"),
+        (lambda bits, X: bits.similarity("doc-1", None), "the key is None"),
+        (lambda bits, X: bits.doesnt_match("doc-1"), "needs a list"),
+        (lambda bits, X: embits.BinaryVectors(None, bits.codes, "lsh"), "coder is 'lsh'"),
+        (lambda bits, X: embits.binarize(X, 8, "lsh", ids=["a"]), "1 ids for 6 rows"),
+        (lambda bits, X: embits.binarize({"a": [1.0], "b": [1.0, 2.0]}), "different lengths"),
+        (lambda bits, X: embits.ITQ(8).fit(embits.WordVectors(None, X)), "pass its `matrix`"),
+        (lambda bits, X: embits.binarize_to_file(X, "out"), "expected the path of a file"),
+        (lambda bits, X: embits.encode_to_file(embits.ITQ(8), "m.npy", "out"), "not fitted"),
+    ],
+)
+def test_wrong_uses_give_one_clear_line(documents, call, message):
+    X, coder = documents
+    bits = embits.BinaryVectors([f"doc-{i}" for i in range(6)], coder.encode(X), coder)
+    with pytest.raises(embits.EmbitsError, match=message) as refused:
+        call(bits, X)
+    assert "\n" not in str(refused.value)
+
+
+def test_codes_with_padding_bits_are_not_saved(documents, tmp_path):
+    X, _ = documents
+    coder = embits.RandomHyperplanes(n_bits=9).fit(X)
+    bits = embits.BinaryVectors(None, np.full((6, 2), 255, np.uint8), coder)
+    with pytest.raises(embits.InputError, match="bits set past the coder's 9 bits"):
+        bits.save(tmp_path / "bits")
+
+
+def test_a_file_that_cannot_be_written_is_named(documents, tmp_path):
+    X, coder = documents
+    bits = embits.BinaryVectors(None, coder.encode(X), coder)
+    for target in (tmp_path, tmp_path / "no" / "bits"):
+        with pytest.raises(OSError, match=r"or directory|Is a directory") as refused:
+            bits.save(target)
+        assert str(refused.value).endswith(f"'{target}'")
