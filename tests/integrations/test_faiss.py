@@ -142,7 +142,7 @@ def test_what_is_no_index_of_ours_is_refused_in_one_line(bits, tmp_path):
         from_faiss(to_faiss(bits.codes[:, :5]), bits.coder)
     with pytest.raises(embits.InputError, match="past the coder's 100 bits"):
         from_faiss(to_faiss(np.full((2, 13), 255, np.uint8)), bits.coder)
-    with pytest.raises(embits.InputError, match="2 words for 3000 codes"):
+    with pytest.raises(embits.InputError, match="2 ids for 3000 codes"):
         from_faiss(to_faiss(bits), bits.coder, ids=["a", "b"])
 
 

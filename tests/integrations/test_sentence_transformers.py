@@ -99,9 +99,10 @@ def test_the_asymmetric_search_ranks_as_their_rescoring_does():
     best = np.take_along_axis(shortlist, np.argsort(-dots, axis=1, kind="stable")[:, :5], 1)
     scores, rows = bits.search(queries, k=5, metric="asymmetric", oversample=4)
     np.testing.assert_array_equal(rows, best)
-    np.testing.assert_allclose(
-        scores, 2 * np.sort(dots, axis=1)[:, ::-1][:, :5] - queries.sum(axis=1)[:, None], rtol=1e-4
-    )
+    # Ours is the cosine of the floats and the signs, theirs the dot product with 0 and 1.
+    signed = 2 * np.sort(dots, axis=1)[:, ::-1][:, :5] - queries.sum(axis=1)[:, None]
+    lengths = np.linalg.norm(queries, axis=1)[:, None] * np.sqrt(bits.n_bits)
+    np.testing.assert_allclose(scores, signed / lengths, rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -166,10 +167,10 @@ def test_rows_without_ids_are_their_own():
 
 def test_ids_that_cannot_be_are_refused():
     for ids, message in (
-        ([1.5, 2.5], "strings, or ids that are whole numbers"),
+        ([1.5, 2.5], "strings or whole numbers: that of row 0 is 1.5"),
         ([1, 1], "'1' appears twice"),
-        ([True, False], "strings, or ids"),
-        (["a"], "1 words for 2 rows"),
+        ([True, False], "strings or whole numbers: that of row 0 is True"),
+        (["a"], "1 ids for 2 rows"),
     ):
         with pytest.raises(embits.InputError, match=message):
             embits.binarize(X[:2], 64, "lsh", ids=ids)
