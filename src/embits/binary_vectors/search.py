@@ -104,16 +104,18 @@ class SearchableCodes(Codes):
         if oversample is None:
             if device != "cpu":
                 raise InputError(f"metric={metric!r} on a GPU needs a shortlist: give oversample")
-            return self._score(_floats(queries), k, threads)
+            return self._score(_floats(queries), k, threads, rebuilt=metric == "decoded")
         size = shortlist_size(k, oversample, len(self))
         _, shortlist = self._top_k(self.encode(_floats(queries)), size, threads, device)
-        weights, offsets = self._query_weights(queries)
+        weights, offsets = self._query_weights(queries, metric == "decoded")
         scores, rows = rescore_bits(self.codes, weights, shortlist, k)
         return ScoreResult(scores + offsets, rows)
 
-    def _score(self, queries: NDArray[Any], k: int, threads: int | None) -> ScoreResult:
-        """The k rows with the highest score for each float query."""
-        weights, offsets = self._query_weights(queries)
+    def _score(
+        self, queries: NDArray[Any], k: int, threads: int | None, *, rebuilt: bool
+    ) -> ScoreResult:
+        """The k rows with the highest score for each query, a float vector or a rebuilt one."""
+        weights, offsets = self._query_weights(queries, rebuilt)
         scores, rows = asymmetric_top_k(self.codes, weights, k, threads)
         return ScoreResult(scores + offsets, rows)
 
@@ -141,11 +143,11 @@ class SearchableCodes(Codes):
         return self._on_device[device].top_k(codes, k)
 
     def _query_weights(
-        self, queries: NDArray[Any]
+        self, queries: NDArray[Any], rebuilt: bool
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Weights of the bits, and what is added to the scores, for one query or several."""
         vectors = as_float32(self.coder.check_vectors(np.atleast_2d(queries)))
-        weights, offsets = self.coder.query_weights(vectors)
+        weights, offsets = self.coder.query_weights(vectors, rebuilt=rebuilt)
         return (single(weights), offsets) if queries.ndim == 1 else (weights, offsets[:, None])
 
     def _originals(self, floats: NDArray[Any] | str | os.PathLike[str]) -> NDArray[Any]:

@@ -88,7 +88,8 @@ class WordQueries(SearchableCodes):
     ) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
         """Similarities and rows of the k codes closest to a combination of others."""
         if metric == "decoded":
-            return self._score(self._sum(wanted) - self._sum(unwanted), k, threads)
+            query = self._sum(wanted) - self._sum(unwanted)
+            return self._score(query, k, threads, rebuilt=True)
         code = self._code(wanted[0]).copy()
         for key in unwanted:
             code &= invert(self._code(key), self.n_bits)

@@ -68,12 +68,16 @@ class Coder(Estimator, Pretrained, ABC):
         """Scores of shape (n, n_bits): a bit is 1 where its score is 0 or more."""
 
     def query_weights(
-        self, X: NDArray[np.float32]
+        self, X: NDArray[np.float32], *, rebuilt: bool = False
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """What bits weigh for float queries, so that scores estimate cosines.
 
         The score of a row with bits b is weights · (2b - 1) + offset. Unless a coder knows better
         it is the cosine of the query's scores and the row's bits.
+
+        Args:
+            X: Queries of shape (n, dims).
+            rebuilt: Whether they are vectors rebuilt from codes.
 
         Returns:
             Weights of shape (n, n_bits) and offsets of shape (n,).

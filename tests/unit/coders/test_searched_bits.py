@@ -91,6 +91,13 @@ def test_a_code_does_not_depend_on_its_block_its_length_or_the_threads():
         np.concatenate([encoder.encode(x[i : i + 7]) for i in range(0, 300, 7)]), codes
     )
     assert np.array_equal(encoder.encode(np.ldexp(x, 5)), codes)
+    assert np.array_equal(encoder.encode(x[::3]), codes[::3])
+
+
+def test_a_fit_on_more_rows_than_a_round_takes(monkeypatch):
+    monkeypatch.setattr("embits.coders.near_lossless.coder.MAX_ROWS", 700)
+    coder = NearLossless(n_bits=64, steps=5).fit(unit(2000, 16))
+    assert coder.encode(unit(3, 16)).shape == (3, 8)
 
 
 def test_a_search_lowers_the_error_of_rebuilt_vectors():
@@ -122,7 +129,7 @@ def test_the_score_of_a_vector_against_its_own_code_is_about_its_rebuilt_cosine(
 def test_a_damaged_search_is_refused():
     coder = NearLossless(n_bits=64, steps=5).fit(unit(600, 16))
     assert not coder.is_threshold
-    for search in (np.zeros(3), np.array([-1.0, 2, 1, 0]), np.array([1, 1e9, 1, 0])):
+    for search in (np.zeros(3), np.array([-1.0, 2, 1, 0, 1, 0]), np.array([1, 1e9, 1, 0, 1, 0])):
         copy = NearLossless.from_state(
             coder.get_params(), {**coder.state(), "search": search}, 16, 64
         )

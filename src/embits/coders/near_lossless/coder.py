@@ -67,7 +67,7 @@ class NearLossless(LinearlyEncoded):
         t_: Thresholds for vectors of norm 1, shape (n_bits,), float32.
         search_: Empty where bits are not searched. Else the squared length that rebuilt
             directions are drawn to, how strongly, and the shares of the decoder and of W in the
-            weights of a float query.
+            weights of a float query and of a decoded one.
         decoder_: Shape (n_bits, dims + 1), float32: the direction, and the norm.
         offset_: Shape (dims + 1,), float32.
         loss_curve_: Shape (checks, 3): steps done, the mean loss since the check before, and the
@@ -199,21 +199,25 @@ class NearLossless(LinearlyEncoded):
 
     def _encoder(self) -> Encoder:
         if "_rounded" not in vars(self):
-            if self.search_.shape != (4,) or not 0 < self.search_[0] < 1e6 > self.search_[1] >= 0:
+            if self.search_.shape != (6,) or not 0 < self.search_[0] < 1e6 > self.search_[1] >= 0:
                 raise FormatError("damaged: the coder's search_ holds numbers that no fit gives")
             direction = self.decoder_[:, :-1], self.offset_[:-1]
             self._rounded = Encoder.of(self.W_, self.t_, *direction, *self.search_[:2].tolist())
         return self._rounded
 
     def query_weights(
-        self, X: NDArray[np.float32]
+        self, X: NDArray[np.float32], *, rebuilt: bool = False
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Weights of bits for float queries: x · (D b + o), with a share of W x · b."""
+        """Weights of bits for float queries: x · (D b + o), with a share of W x · b.
+
+        Rebuilt vectors have a share of their own.
+        """
         if self.is_threshold:
             return super().query_weights(X)
         unit = X / _norms(X)[:, None]
         D = self.decoder_[:, :-1] / 2
-        of_decoder, of_scores = (np.float32(share) for share in self.search_[2:])
+        shares = self.search_[4:] if rebuilt else self.search_[2:4]
+        of_decoder, of_scores = (np.float32(share) for share in shares)
         weights = unit @ (of_decoder * D + of_scores * self.W_).T
         return weights, of_decoder * (unit @ (self.offset_[:-1] + D.sum(axis=0)))
 

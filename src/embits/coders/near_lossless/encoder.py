@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
+from embits.arrays import as_float32
 
 UNIT_BITS = 14  # a vector of norm 1 is 2¹⁴ integers long
 MAX_NORM = 32000  # of a row of W in integers: its entries fit 16 bits, its sums 32
@@ -103,7 +104,7 @@ class Encoder:
         """Packed codes of vectors of shape (n, dims); 0 threads: all cores."""
         codes = np.empty((len(X), -(-len(self.thresholds) // 8)), dtype=np.uint8)
         _core.encode_searched(
-            X,
+            as_float32(X),
             self.weights,
             self.thresholds,
             self.gram,

@@ -54,18 +54,22 @@ class HeldOut:
             weights: What a float query is multiplied by, shape (bits, dims).
         """
         b = signs(codes, len(decoder.D))
-        D, o = _fine(decoder.D, decoder.D), _fine(decoder.o[None], decoder.D)[0]
-        rebuilt = b[: self._queries].astype(np.float64) @ D + o
         return Asked(
             self._recall(b[: self._queries], b),
             self.query_recall(b, weights),
-            self._recall(_rounded(rebuilt @ D.T), b),
+            self.decoded_recall(b, decoder, decoder.D),
         )
 
     def query_recall(self, b: NDArray[np.float32], weights: Floats) -> float:
         """Recall by float query, for bits in {-1, 1}."""
         scores = self._whole[: self._queries] @ _fine(weights, weights).T
         return self._recall(_rounded(scores), b)
+
+    def decoded_recall(self, b: NDArray[np.float32], decoder: Decoder, weights: Floats) -> float:
+        """Recall by queries rebuilt from their bits."""
+        D, o = _fine(decoder.D, decoder.D), _fine(decoder.o[None], decoder.D)[0]
+        rebuilt = b[: self._queries].astype(np.float64) @ D + o
+        return self._recall(_rounded(rebuilt @ _fine(weights, weights).T), b)
 
     def _recall(self, queries: NDArray[np.float32], b: NDArray[np.float32]) -> float:
         found = np.take_along_axis(self._is_near, self._top(queries @ b.T), axis=1)

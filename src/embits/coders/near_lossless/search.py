@@ -7,8 +7,9 @@ encoder.py gives the error that a search makes small. Its linear term is
 where z are the scores of the trained thresholds and σ their standard deviation. A small κ and ρ
 rebuild vectors best, which serves float queries and decoded queries. A large one keeps the codes
 of near vectors alike, which serves the Hamming distance. SETTINGS are tried on held-out rows. The
-best mean recall of the three ways to ask wins among the settings whose Hamming recall is not
-below that of the thresholds; where there is none, bits are not searched.
+best mean recall of the three ways to ask wins among the settings whose Hamming recall is a point
+above that of the thresholds. Where there is none, the best Hamming recall wins; where that is
+below the thresholds', bits are not searched.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import unit_rows
 from embits.coders.linear_encoder import pack_signs
 from embits.coders.near_lossless.encoder import Encoder
 from embits.coders.near_lossless.held_out import HeldOut
@@ -52,7 +54,7 @@ SETTINGS = (
     Setting(1.0, 10.0),
 )
 PULL = 2.0  # μ
-TOLERANCE = 0.004  # of the Hamming recall: half of its standard error on the held-out queries
+MARGIN = 0.01  # of the Hamming recall: about its standard error on the held-out queries
 MIN_ROWS = 200  # fewer leave no held-out rows to choose a search by
 HELD_OUT_AMONG = 4096  # rows that held-out queries are looked up among
 ROUNDS = (8192, 8192, 32_768, 32_768, 32_768)  # rows of each round of search and least squares
@@ -139,10 +141,10 @@ def alternate(unit: NDArray[np.float32], thresholds: Thresholds) -> Decoder:
 
 
 class Found(NamedTuple):
-    """A search, and the shares of D and W in the weights of a float query."""
+    """A search, and the shares of D and W in the weights of float queries and decoded ones."""
 
     searched: Searched
-    shares: tuple[float, float]
+    shares: tuple[float, ...]
 
 
 def search(
@@ -169,36 +171,48 @@ def search(
 
 
 def _best(held_out: HeldOut, decoder: Decoder, thresholds: Thresholds) -> Searched | None:
-    asked = held_out.ask(thresholds.encode(held_out.unit), decoder, thresholds.W)
-    least, best, best_recall = asked.hamming - TOLERANCE, None, 0.0
-    for setting in SETTINGS:
-        tried = Searched.at(setting, decoder, thresholds)
-        asked = held_out.ask(tried.encode(held_out.unit), decoder, decoder.D)
-        if asked.hamming >= least and asked.mean > best_recall:
-            best, best_recall = tried, asked.mean
-    return best
+    """The setting with the best mean recall, among those that gain by Hamming distance."""
+    least = held_out.ask(thresholds.encode(held_out.unit), decoder, thresholds.W).hamming
+    tried = [Searched.at(setting, decoder, thresholds) for setting in SETTINGS]
+    asked = [held_out.ask(each.encode(held_out.unit), decoder, decoder.D) for each in tried]
+    gaining = [i for i, recall in enumerate(asked) if recall.hamming >= least + MARGIN]
+    if gaining:
+        return tried[max(gaining, key=lambda i: asked[i].mean)]
+    nearest = max(range(len(tried)), key=lambda i: asked[i].hamming)
+    return tried[nearest] if asked[nearest].hamming >= least else None
 
 
 def _query_shares(
     searched: Searched, held_out: HeldOut, thresholds: Thresholds
-) -> tuple[float, float]:
-    """Weights of a float query with the best held-out recall, at the scale of cosines."""
-    D, o, _ = searched.decoder
-    b = signs(searched.encode(held_out.unit), len(D))
-    weights = [searched.weights(thresholds, mix) for mix in MIXES]
-    recalls = [held_out.query_recall(b, x * D + y * searched.W) for x, y in weights]
-    of_decoder, of_scores = weights[int(np.argmax(recalls))]
-    # A vector against its own code scores what the rebuilt vector has as its cosine.
+) -> tuple[float, ...]:
+    """Shares of D and W, for float queries and for decoded ones, at the scale of cosines.
+
+    Those with the best held-out recall: a vector against its own code scores the cosine of its
+    rebuilt vector, and a rebuilt vector scores 1.
+    """
+    decoder = searched.decoder
+    b = signs(searched.encode(held_out.unit), len(decoder.D))
+    shares = [searched.weights(thresholds, mix) for mix in MIXES]
+    weights = [x * decoder.D + y * searched.W for x, y in shares]
+    by_query = [held_out.query_recall(b, each) for each in weights]
+    by_code = [held_out.decoded_recall(b, decoder, each) for each in weights]
     unit, bits = held_out.unit[:SPREAD_ROWS].astype(np.float64), b[:SPREAD_ROWS].astype(np.float64)
-    rebuilt = np.einsum("ij,jk->ik", bits, D) + o
-    along = np.einsum("ij,ij->i", unit, rebuilt)
-    cosines = along / np.maximum(np.sqrt((rebuilt * rebuilt).sum(axis=1)), 1e-12)
-    scores = np.einsum(
-        "ij,ij->i", unit, np.einsum("ij,jk->ik", bits, searched.W.astype(np.float64))
-    )
-    own = float((of_decoder * along + of_scores * scores).mean())
-    scale = float(cosines.mean()) / own if own > 0 else 1.0
-    return of_decoder * scale, of_scores * scale
+    rebuilt = unit_rows(np.einsum("ij,jk->ik", bits, decoder.D) + decoder.o)
+    query, code = shares[int(np.argmax(by_query))], shares[int(np.argmax(by_code))]
+    cosine = float((unit * rebuilt).sum(axis=1).mean())
+    of_query = cosine / _own_score(searched, query, unit, bits)
+    of_code = 1 / _own_score(searched, code, rebuilt, bits)
+    return query[0] * of_query, query[1] * of_query, code[0] * of_code, code[1] * of_code
+
+
+def _own_score(
+    searched: Searched, shares: tuple[float, float], unit: Floats, bits: Floats
+) -> float:
+    """The mean score of vectors against their own bits."""
+    D, o, _ = searched.decoder
+    weights = shares[0] * D + shares[1] * searched.W
+    scores = (unit * (np.einsum("ij,jk->ik", bits, weights) + shares[0] * o)).sum(axis=1)
+    return max(float(scores.mean()), 1e-6)
 
 
 def _size(weights: Floats) -> float:

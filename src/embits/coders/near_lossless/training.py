@@ -19,8 +19,8 @@ Start = tuple[NDArray[np.float64], NDArray[np.float64]]  # weights and bias on s
 LEARNING_RATES = objective.Weights(3e-3, 3e-3, 0.02, 0.02)
 ASKING = 4  # one row of so many asks for its neighbors among all rows of a batch
 WARM_UP = 30  # steps in which the learning rate rises
-CHECKS = 10  # looks at the held-out recall in a fit
-PATIENCE = 3  # looks without a rise that end the search at the full rate
+CHECKS = 6  # looks at the held-out recall in a fit
+PATIENCE = 2  # looks without a rise that end the search at the full rate
 COOLING = 0.5  # share of the steps in which the rate falls to zero, and recall rises once more
 
 
