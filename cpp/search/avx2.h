@@ -62,7 +62,7 @@ struct Vector {
     using Type = __m256i;
     static constexpr size_t kBytes = 32, kColumns = 16, kLanes = 2;
     static constexpr size_t kMinQueries = 12;
-    static constexpr size_t kMaxTree = 512;
+    static constexpr bool kUnrolled = true;
 
     static __m128i load_lane(const uint8_t* from) {
         return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));

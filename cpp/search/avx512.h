@@ -122,7 +122,7 @@ struct Vector {
     using Type = __m512i;
     static constexpr size_t kBytes = 64, kColumns = 16, kLanes = 4;
     static constexpr size_t kMinQueries = 32;
-    static constexpr size_t kMaxTree = 256;
+    static constexpr bool kUnrolled = true;
 
     static __m128i load_lane(const uint8_t* from) {
         return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));

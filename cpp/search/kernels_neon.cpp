@@ -158,7 +158,7 @@ struct Vector {
     using Type = uint8x16_t;
     static constexpr size_t kBytes = 16, kColumns = 16, kLanes = 1;
     static constexpr size_t kMinQueries = 12;
-    static constexpr size_t kMaxTree = 512;
+    static constexpr bool kUnrolled = true;
 
     static Type gather(const uint8_t* at, size_t) { return vld1q_u8(at); }
     static Type load(const uint8_t* from) { return vld1q_u8(from); }

@@ -92,7 +92,7 @@ struct Vector {
     using Type = uint64_t;
     static constexpr size_t kBytes = 8, kColumns = 8, kLanes = 1;
     static constexpr size_t kMinQueries = 12;
-    static constexpr size_t kMaxTree = 0;
+    static constexpr bool kUnrolled = false;
 
     static Type gather(const uint8_t* at, size_t) {
         Type word = 0;

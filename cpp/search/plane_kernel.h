@@ -4,7 +4,7 @@
 //   Type, kBytes              the vector, its size
 //   kColumns, kLanes          bytes of a lane that zip_low and zip_high work in, lanes of a vector
 //   kMinQueries               see PlaneKernel
-//   kMaxTree                  the most planes that are added without a loop: 20 bytes of code each
+//   kUnrolled                 whether the usual widths have longer trees of their own
 //   gather(at, stride)        kColumns bytes from each of kLanes addresses, stride bytes apart
 //   load, store, all(bits)    `all` repeats 32 bits
 //   shift_left<S>, shift_right<S>   by S < 8 bits; what crosses a byte is masked afterwards
@@ -78,7 +78,7 @@ struct LoopScan {
             sums[level] = Vector::all(start[level]);
         for (unsigned i = 0; i < n_above; ++i) above[i] = Vector::all(start[Unit::kLevels + i]);
         V out = Vector::all(0);
-        for (size_t unit = 0; unit < shape.planes / kUnit; ++unit) {
+        for (size_t unit = 0; unit < shape.planes / Unit::kPlanes; ++unit) {
             V carry = Unit::carry(vectors, record, unit, sums);
             for (unsigned i = 0; i < n_above; ++i) {
                 const V next = Vector::bit_and(above[i], carry);
@@ -91,13 +91,14 @@ struct LoopScan {
     }
 };
 
-template <class Vector>
+template <class Vector, unsigned Levels>
 struct HammingUnit {
-    static constexpr unsigned kLevels = 6;
+    static constexpr unsigned kLevels = Levels;
+    static constexpr size_t kPlanes = size_t{1} << Levels;
     static EMBITS_INLINE typename Vector::Type carry(const uint8_t* table, const uint8_t* record,
                                                      size_t unit, typename Vector::Type* sums) {
         return Adders<Vector, kLevels, 0, false>::carry(
-            table + 4 * unit * kUnit * Vector::kBytes, record + unit * kUnit / 2, nullptr, sums);
+            table + 4 * unit * kPlanes * Vector::kBytes, record + unit * kPlanes / 2, nullptr, sums);
     }
 };
 
@@ -136,6 +137,7 @@ EMBITS_INLINE typename Vector::Type weighted_input(const uint8_t* pairs, const u
 template <class Vector>
 struct WeightedUnit {
     static constexpr unsigned kLevels = kWeightLevels;
+    static constexpr size_t kPlanes = kUnit;
     static EMBITS_INLINE typename Vector::Type carry(const uint8_t* pairs, const uint8_t* record,
                                                      size_t unit, typename Vector::Type* sums) {
         const uint16_t* places = reinterpret_cast<const uint16_t*>(record) + unit * kWeighted;
@@ -189,15 +191,12 @@ struct PlaneFunctions {
         const auto with = [&](auto scan) {
             return next_below<Vector, decltype(scan)>(table, shape, records, first, count, mask);
         };
-        if constexpr (Vector::kMaxTree >= 64)
+        if constexpr (Vector::kUnrolled) {
             if (shape.planes == 64) return with(TreeScan<Vector, 6>{});
-        if constexpr (Vector::kMaxTree >= 128)
             if (shape.planes == 128) return with(TreeScan<Vector, 7>{});
-        if constexpr (Vector::kMaxTree >= 256)
-            if (shape.planes == 256) return with(TreeScan<Vector, 8>{});
-        if constexpr (Vector::kMaxTree >= 512)
-            if (shape.planes == 512) return with(TreeScan<Vector, 9>{});
-        return with(LoopScan<Vector, HammingUnit<Vector>>{});
+            if (shape.planes % 256 == 0) return with(LoopScan<Vector, HammingUnit<Vector, 8>>{});
+        }
+        return with(LoopScan<Vector, HammingUnit<Vector, 6>>{});
     }
 
     static void pair(const uint8_t* planes, const PlaneShape& shape, uint8_t* pairs) {

@@ -12,6 +12,7 @@ import pytest
 
 import embits
 from embits.readers.gensim_models import from_keyed_vectors
+from tests.support.program import messages
 from tests.support.vectors import clustered
 
 pytest.importorskip("gensim")
@@ -148,8 +149,7 @@ def test_a_model_is_read_by_its_name_and_its_program_is_not_run(downloads, tmp_p
 def test_a_name_without_vectors_is_refused_in_one_line(downloads, tmp_path, name, says):
     done = run(downloads, "binarize", f"gensim:{name}", "-o", tmp_path / "x")
     assert done.returncode == 1
-    started, error = done.stderr.splitlines()
-    assert started.startswith(f"embits: binarize gensim:{name}")
+    (error,) = messages(done.stderr).splitlines()
     assert error.startswith(f"embits: error: gensim:{name}: {says}")
     assert list(tmp_path.iterdir()) == []
 
@@ -157,7 +157,7 @@ def test_a_name_without_vectors_is_refused_in_one_line(downloads, tmp_path, name
 def test_without_network_and_list_the_error_is_one_line(tmp_path):
     done = run(tmp_path / "empty", "binarize", "gensim:glove-twitter-25", "-o", tmp_path / "x")
     assert done.returncode == 1
-    _, error = done.stderr.splitlines()
+    (error,) = messages(done.stderr).splitlines()
     assert "gensim's list of models cannot be had" in error
 
 

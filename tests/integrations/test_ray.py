@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import embits
+from tests.support.program import messages
 from tests.support.vectors import clustered
 
 ray = pytest.importorskip("ray")
@@ -506,4 +507,4 @@ def test_the_command_line_fails_in_one_line(matrix, coder, tmp_path):
     assert done.returncode == 1
     assert done.stderr.startswith("embits: error: ")
     assert "row 1235: found nan" in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert messages(done.stderr).count("\n") == 1

@@ -13,7 +13,7 @@ import pytest
 import embits
 import embits.cli
 from embits.cli import GROUPS, VERBS
-from tests.support.program import run
+from tests.support.program import messages, run
 
 
 def answer(*args):
@@ -151,8 +151,9 @@ def test_errors_are_one_line_with_the_right_exit_code(folder, args, code, says):
     assert says.lower() in done.stderr.lower()
     assert "Traceback" not in done.stderr
     if code == 1:
-        assert len(done.stderr.splitlines()) == 1
-        assert done.stderr.startswith("embits: error: ")
+        said = messages(done.stderr)
+        assert len(said.splitlines()) == 1
+        assert said.startswith("embits: error: ")
     assert done.stdout == ""
     assert not (folder / "x").exists()
 
