@@ -5,7 +5,7 @@ import pytest
 
 import embits
 from embits import _core
-from embits.coders import PaperAutoencoder, search_lambda
+from embits.coders import PaperAutoencoder, paper, search_lambda
 
 RATE, MOMENTUM, LAMBDA = 0.001, 0.95, 1.5
 SHAPES = [  # bits, dims, rows, rows of a batch
