@@ -90,6 +90,7 @@ struct WeightedBlock {
 struct PlaneKernel {
     size_t rows;         // of a block: the bits of a vector
     size_t min_queries;  // from this many on, planes are faster than the row-major kernel
+    size_t min_weighted;  // the same for weighted distances
 
     // Transposes `rows` codes into planes[0 .. planes), vectors of rows / 8 bytes. Writes whole
     // groups of 128 planes.
