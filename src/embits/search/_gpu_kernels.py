@@ -23,9 +23,7 @@ INTERPRETED = bool(triton.knobs.runtime.interpret)  # TRITON_INTERPRET=1: on the
 NATIVE = not INTERPRETED and torch.version.hip is None  # the kernels may hold PTX
 _PART = 32  # bytes of a code that are counted at a time, where it is longer
 _NO_ROW = (1 << 63) - 1
-# The fastest of what was tried on an H200, as are the conditions in `least_distances`.
-_COUNTED_BYTES = 768  # of queries together: up to so many, XOR and popcount are faster
-_MAX_COUNTED = 48  # queries
+# The fastest of what was tried on an H200, as are the bounds in `least_distances` and below it.
 _BLOCK = 64  # queries at a time
 _SMALL_BLOCK = 16
 _WARPS = 4
@@ -48,7 +46,7 @@ def least_distances(codes: Any, queries: Any, first: int, stride: int, least: An
         least: Where to write.
     """
     n, width = queries.shape
-    if n <= min(_MAX_COUNTED, _COUNTED_BYTES // width):
+    if n <= _max_counted(width):
         _count(codes, queries, first, stride, least)
     elif width <= 32 or (width == 64 and n > 2 * _BLOCK):
         _multiply(_least_by_product, 3, codes, queries, first, stride, least, width, _BLOCK)
@@ -58,12 +56,21 @@ def least_distances(codes: Any, queries: Any, first: int, stride: int, least: An
         _multiply(_least_by_planes, 2, codes, queries, first, stride, least, chunk, block)
 
 
+def _max_counted(width: int) -> int:
+    """Up to so many queries, XOR and popcount are faster than unpacking for a product."""
+    if width <= 8:
+        return 40
+    if width <= 32:
+        return 30
+    return 12 if width < 128 else 4
+
+
 def _count(codes: Any, queries: Any, first: int, stride: int, least: Any) -> None:
     width = codes.shape[1]
     _least_by_counting[(len(least),)](
         codes.view(torch.int32), queries.view(torch.int32), least, first, len(queries), stride,
         WORDS=width // 4, PART=min(width, _PART) // 4, TILE=TILE, NATIVE=NATIVE,
-        num_warps=TILE // 128,
+        num_warps=1 if width <= 8 else 2,
     )  # fmt: skip
 
 
