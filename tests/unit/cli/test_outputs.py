@@ -73,8 +73,7 @@ def test_a_file_that_embits_did_not_write_is_replaced_only_with_force(folder, co
     before = contents(folder)
     done = run(*command, cwd=folder)
     assert done.returncode == 1
-    assert f"{target} exists, and embits did not write it" in done.stderr
-    assert "--force" in done.stderr
+    assert f"{target} exists: choose another output, or pass --force\n" in done.stderr
     assert contents(folder) == before
     done = run(*command, "--force", cwd=folder)
     assert done.returncode == 0, done.stderr
@@ -86,6 +85,25 @@ def test_a_file_that_embits_wrote_is_replaced(folder):
         done = run(*command, "-o", "x.safetensors", cwd=folder)
         assert done.returncode == 0, done.stderr
     assert embits.load(folder / "x.safetensors").n_bits == 100
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["decode", "b.safetensors", "-o", "c.safetensors"],
+        ["export", "b.safetensors", "--to", "npy", "-o", "c.safetensors"],
+        ["export", "b.safetensors", "--to", "sqlite", "-o", "c.safetensors"],
+        ["picture", "b.safetensors", "word1", "-o", "c.png"],
+    ],
+)
+def test_an_output_without_codes_does_not_replace_a_file_of_codes(folder, command):
+    for name in ("c.safetensors", "c.png"):
+        shutil.copy(folder / "b.safetensors", folder / name)
+    before = contents(folder)
+    done = run(*command, cwd=folder)
+    assert done.returncode == 1
+    assert f"{command[-1]} exists" in done.stderr
+    assert contents(folder) == before
 
 
 def test_a_picture_has_the_format_of_its_suffix(folder):
