@@ -21,7 +21,7 @@ import embits
 from embits.coders.near_lossless.encoder import Encoder
 from embits.readers import read_vectors
 
-DATA = Path(os.environ.get("EMBITS_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("EMBITS_DATA", "../shared/data"))
 WAYS = ("hamming", "asymmetric", "decoded")
 
 

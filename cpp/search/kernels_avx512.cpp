@@ -84,7 +84,14 @@ struct Distances<8> {
     }
 };
 
-// ---- Scans
+// ---- Scans. The last rows, fewer than a turn of the loop, are read from a padded copy.
+
+template <size_t Size>
+const uint8_t* pad(const uint8_t* from, size_t count, uint8_t (&to)[Size]) {
+    std::memset(to, 0, Size);
+    std::memcpy(to, from, count);
+    return to;
+}
 
 template <size_t Words, class Load>
 size_t scan(const uint8_t* codes, size_t n, size_t width, const Load& load, __m512i query,
@@ -101,18 +108,14 @@ size_t scan(const uint8_t* codes, size_t n, size_t width, const Load& load, __m5
             counts[v] = _mm512_popcnt_epi64(_mm512_xor_si512(load(from + v * step), query));
         return Sum::sum(_mm512_permutexvar_epi8(order, pack(counts)));
     };
-    size_t row = 0;
-    for (; row + group <= n; row += group) {
-        const __m512i distances = distances_of(codes + row * width);
+    uint8_t last[kVectors * kVector];
+    for (size_t row = 0; row < n; row += group) {
+        const uint8_t* from = codes + row * width;
+        if (n - row < group) from = pad(from, (n - row) * width, last);
+        const __m512i distances = distances_of(from);
         const uint64_t mask = Sum::below(distances, limit);
-        if (mask) hit = write_hits<typename Sum::Lane>(distances, mask, row, hit);
-    }
-    if (row < n) {
-        uint8_t last[kVectors * kVector] = {};
-        std::memcpy(last, codes + row * width, (n - row) * width);
-        const __m512i distances = distances_of(last);
-        const uint64_t mask = Sum::below(distances, limit) & lowest_bits(n - row);
-        hit = write_hits<typename Sum::Lane>(distances, mask, row, hit);
+        if (mask)
+            hit = write_hits<typename Sum::Lane>(distances, mask & lowest_bits(n - row), row, hit);
     }
     return static_cast<size_t>(hit - hits);
 }
@@ -204,18 +207,13 @@ size_t scan_weighted(const uint8_t* codes, size_t n, size_t width, const Load& l
                                      _mm512_slli_epi64(weigh(load(from + v * step)), 16 * v));
         return add_words<Words>(_mm512_permutexvar_epi16(order, packed));
     };
-    size_t row = 0;
-    for (; row + group <= n; row += group) {
-        const __m512i distances = distances_of(codes + row * width);
+    uint8_t last[vectors * kVector];
+    for (size_t row = 0; row < n; row += group) {
+        const uint8_t* from = codes + row * width;
+        if (n - row < group) from = pad(from, (n - row) * width, last);
+        const __m512i distances = distances_of(from);
         const uint64_t mask = _mm512_cmplt_epu16_mask(distances, limits) & lowest_bits(group);
-        if (mask) hit = write_hits<uint16_t>(distances, mask, row, hit);
-    }
-    if (row < n) {
-        uint8_t last[vectors * kVector] = {};
-        std::memcpy(last, codes + row * width, (n - row) * width);
-        const __m512i distances = distances_of(last);
-        const uint64_t mask = _mm512_cmplt_epu16_mask(distances, limits) & lowest_bits(n - row);
-        hit = write_hits<uint16_t>(distances, mask, row, hit);
+        if (mask) hit = write_hits<uint16_t>(distances, mask & lowest_bits(n - row), row, hit);
     }
     return static_cast<size_t>(hit - hits);
 }

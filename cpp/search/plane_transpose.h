@@ -63,10 +63,11 @@ void transpose_columns(const uint8_t* codes, size_t stride, uint8_t* planes) {
     }
 }
 
-// Up to 16 bytes. A call to memcpy with a length the compiler does not know takes longer.
-inline void copy_columns(const uint8_t* from, size_t count, uint8_t* to) {
-    for (size_t i = 0; i < count; i += 8) {
-        const uint64_t word = word_at(from + i, count - i);
+// `count` bytes, then zeros up to `columns`. A call to memcpy with a length the compiler does not
+// know takes longer.
+inline void copy_columns(const uint8_t* from, size_t count, size_t columns, uint8_t* to) {
+    for (size_t i = 0; i < columns; i += 8) {
+        const uint64_t word = i < count ? word_at(from + i, count - i) : 0;
         std::memcpy(to + i, &word, 8);
     }
 }
@@ -74,19 +75,23 @@ inline void copy_columns(const uint8_t* from, size_t count, uint8_t* to) {
 template <class Vector>
 void transpose(const uint8_t* codes, const PlaneShape& shape, uint8_t* planes) {
     constexpr size_t columns = Vector::kColumns, rows = 8 * Vector::kBytes;
+    uint8_t padded[rows * columns];  // the last columns of a code, filled up with zeros
     for (size_t at = 0; at < shape.planes / 8; at += columns) {
         uint8_t* to = planes + 8 * at * Vector::kBytes;
-        const size_t left = at < shape.width ? shape.width - at : 0;
-        if (left >= columns) {
-            transpose_columns<Vector>(codes + at, shape.width, to);
-        } else if (left) {
-            uint8_t padded[rows * columns] = {};
-            for (size_t row = 0; row < rows; ++row)
-                copy_columns(codes + row * shape.width + at, left, padded + row * columns);
-            transpose_columns<Vector>(padded, columns, to);
-        } else {
+        if (at >= shape.width) {
             std::memset(to, 0, 8 * columns * Vector::kBytes);
+            continue;
         }
+        const size_t left = shape.width - at;
+        const uint8_t* from = codes + at;
+        size_t stride = shape.width;
+        if (left < columns) {
+            for (size_t row = 0; row < rows; ++row)
+                copy_columns(from + row * stride, left, columns, padded + row * columns);
+            from = padded;
+            stride = columns;
+        }
+        transpose_columns<Vector>(from, stride, to);
     }
 }
 

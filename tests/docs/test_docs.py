@@ -64,7 +64,7 @@ def folder(tmp_path, monkeypatch):
     pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "embeddings/0.parquet")
     monkeypatch.chdir(tmp_path)
     # These tests check that the examples run; test_near_lossless.py checks a full training.
-    monkeypatch.setattr(near_lossless, "CPU_BUDGET", near_lossless.Budget(100, 256))
+    monkeypatch.setattr(near_lossless, "budget", lambda *_: near_lossless.Budget(100, 256))
     return tmp_path
 
 

@@ -18,8 +18,7 @@ mean in common, most of them get the same code.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,14 +29,12 @@ from embits.arrays import Progress, as_float32, blocks, namespace
 from embits.bits import unpack
 from embits.coders.checks import check_n_bits
 from embits.coders.collapse import warn_if_collapsed
+from embits.coders.input_scale import mean_and_scale
 from embits.coders.lazy import LazyRows
 from embits.coders.linear_encoder import LinearlyEncoded
 from embits.coders.stored import Shapes
 from embits.errors import FormatError, InputError, TrainingError
 
-USUAL_SIZE = 0.4  # root mean square of the values of GloVe
-MAX_SCALE_LOG2 = 30  # of equal rows, only rounding errors are left by the centering
-SAMPLE_ROWS = 10_000  # rows that the mean and the scale are taken from
 MAX_HELD_BYTES = 1 << 28  # of the rows of a file that a fit holds in memory
 STEPS_AT_ONCE = 1_024  # between two of them, a fit can be interrupted
 
@@ -244,76 +241,3 @@ def _in_memory(X: NDArray[Any]) -> NDArray[Any]:
     if isinstance(X, LazyRows) and 4 * len(X) * X.dims <= MAX_HELD_BYTES:
         return np.asarray(X)
     return X
-
-
-def mean_and_scale(X: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """What to subtract from rows, shape (dims,), and to multiply them by, shape (1,).
-
-    Zero and one, unless the values are less than about two thirds of the size of GloVe's. The
-    scale is a power of two: it multiplies floats without rounding.
-
-    Example:
-        >>> unit = np.eye(1536)[:500]
-        >>> mean_and_scale(unit)[1], mean_and_scale(20 * unit)[1]
-        (array([16.], dtype=float32), array([1.], dtype=float32))
-    """
-    sample = np.asarray(X[np.arange(0, len(X), -(-len(X) // SAMPLE_ROWS))], dtype=np.float64)
-    mean = np.zeros(sample.shape[1], dtype=np.float32)
-    scale = _scale_to_usual(sample)
-    if scale > 1:
-        mean = sample.mean(axis=0).astype(np.float32)
-        scale = _scale_to_usual(sample - mean)
-    return mean, np.array([scale], dtype=np.float32)
-
-
-def _scale_to_usual(values: NDArray[np.float64]) -> float:
-    """The power of two, 1 or more, that brings the values closest to the usual size."""
-    size = math.sqrt(np.mean(values * values))
-    if not size > 0:
-        return 1.0
-    return 2.0 ** min(max(0, round(math.log2(USUAL_SIZE / size))), MAX_SCALE_LOG2)
-
-
-def search_lambda(
-    X: Any,
-    n_bits: int = 256,
-    lambdas: Sequence[float] = (1.0, 2.0, 3.0, 4.0),
-    *,
-    sample: int = 50_000,
-    **params: Any,
-) -> tuple[float, dict[float, float]]:
-    """The paper's grid search: the λ with the smallest reconstruction + regularization loss.
-
-    The two losses are compared without the weight λ. With it, the smallest λ would always win.
-
-    Args:
-        X: Vectors of shape (n, dims).
-        n_bits: Bits of a code.
-        lambdas: The weights to try: one or more.
-        sample: Fit on this many rows, spread evenly.
-        params: Other parameters of `PaperAutoencoder`.
-
-    Returns:
-        The best λ, and the final loss of each.
-
-    Raises:
-        InputError: Bad vectors or parameters, or no λ to try.
-
-    Example:
-        >>> import numpy as np
-        >>> X = np.random.default_rng(0).normal(0, 0.4, (300, 20))
-        >>> best, losses = search_lambda(X, n_bits=32, lambdas=(1, 4), epochs=2)
-        >>> best in losses
-        True
-    """
-    if hasattr(X, "matrix"):
-        raise InputError("X is an object with words, expected a matrix: pass X.matrix")
-    if len(lambdas) == 0:
-        raise InputError("lambdas is empty, expected one weight or more")
-    X = PaperAutoencoder().check_vectors(X, fitting=True)
-    rows = X[:: max(1, -(-len(X) // sample))]
-    losses = {}
-    for lambda_reg in lambdas:
-        coder = PaperAutoencoder(n_bits, lambda_reg=lambda_reg, **params).fit(rows)
-        losses[lambda_reg] = float(coder.loss_curve_[-1].sum())
-    return min(losses, key=losses.__getitem__), losses

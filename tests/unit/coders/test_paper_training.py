@@ -5,7 +5,7 @@ import pytest
 
 import embits
 from embits import _core
-from embits.coders import PaperAutoencoder, paper
+from embits.coders import PaperAutoencoder, paper, search_lambda
 
 RATE, MOMENTUM, LAMBDA = 0.001, 0.95, 1.5
 SHAPES = [  # bits, dims, rows, rows of a batch
@@ -140,10 +140,11 @@ def test_a_scale_below_one_is_damage():
     ("X", "lambdas", "says"),
     [
         (embits.WordVectors(["a", "b"], np.eye(2)), (1,), "expected a matrix: pass X.matrix"),
-        (np.eye(3), (), "lambdas is empty"),
+        (np.eye(3), (), "expected a list of one weight or more"),
+        (np.eye(3), "12", "expected a list of one weight or more"),
         (np.eye(3)[0], (1,), "Expected 2D array"),
     ],
 )
 def test_search_lambda_refuses_what_it_cannot_fit_on(X, lambdas, says):
     with pytest.raises(embits.InputError, match=says):
-        paper.search_lambda(X, 8, lambdas)
+        search_lambda(X, 8, lambdas)

@@ -7,9 +7,8 @@ encoder.py gives the error that a search makes small. Its linear term is
 where z are the scores of the trained thresholds and σ their standard deviation. A small κ and ρ
 rebuild vectors best, which serves float queries and decoded queries. A large one keeps the codes
 of near vectors alike, which serves the Hamming distance. SETTINGS are tried on held-out rows. The
-best mean recall of the three ways to ask wins among the settings whose Hamming recall is a point
-above that of the thresholds. Where there is none, the best Hamming recall wins; where that is
-below the thresholds', bits are not searched.
+best mean recall of the three ways to ask wins among the settings whose Hamming recall is not
+below that of the thresholds; where there is none, bits are not searched.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ SETTINGS = (
     Setting(1.0, 10.0),
 )
 PULL = 2.0  # μ
-MARGIN = 0.01  # of the Hamming recall: about its standard error on the held-out queries
+TOLERANCE = 0.004  # of the Hamming recall: half of its standard error on the held-out queries
 MIN_ROWS = 200  # fewer leave no held-out rows to choose a search by
 HELD_OUT_AMONG = 4096  # rows that held-out queries are looked up among
 ROUNDS = (8192, 8192, 32_768, 32_768, 32_768)  # rows of each round of search and least squares
@@ -171,15 +170,12 @@ def search(
 
 
 def _best(held_out: HeldOut, decoder: Decoder, thresholds: Thresholds) -> Searched | None:
-    """The setting with the best mean recall, among those that gain by Hamming distance."""
+    """The setting with the best mean recall, among those that do not lose by Hamming distance."""
     least = held_out.ask(thresholds.encode(held_out.unit), decoder, thresholds.W).hamming
     tried = [Searched.at(setting, decoder, thresholds) for setting in SETTINGS]
     asked = [held_out.ask(each.encode(held_out.unit), decoder, decoder.D) for each in tried]
-    gaining = [i for i, recall in enumerate(asked) if recall.hamming >= least + MARGIN]
-    if gaining:
-        return tried[max(gaining, key=lambda i: asked[i].mean)]
-    nearest = max(range(len(tried)), key=lambda i: asked[i].hamming)
-    return tried[nearest] if asked[nearest].hamming >= least else None
+    kept = [i for i, recall in enumerate(asked) if recall.hamming >= least - TOLERANCE]
+    return tried[max(kept, key=lambda i: asked[i].mean)] if kept else None
 
 
 def _query_shares(
