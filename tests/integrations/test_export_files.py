@@ -61,7 +61,7 @@ def test_a_file_that_embits_did_not_write_is_replaced_only_when_asked(bits, tmp_
     pytest.importorskip("faiss")
     target = {"npy": "x.npy", "faiss": "x", "word2vec": "x.bin", "paper": "x.txt"}[to]
     (tmp_path / name).write_text("mine")
-    with pytest.raises(embits.InputError, match="exists, and embits did not write it"):
+    with pytest.raises(embits.InputError, match="exists: choose another output"):
         export(bits, to, str(tmp_path / target))
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "mine")]
     export(bits, to, str(tmp_path / target), overwrite=True)

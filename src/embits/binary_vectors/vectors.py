@@ -83,18 +83,18 @@ class BinaryVectors(WordQueries, Pretrained):
         """Write one safetensors file, atomically.
 
         Args:
-            path: The file. One that embits wrote is replaced.
-            overwrite: Replace a file that embits did not write as well.
+            path: The file. A file of codes is replaced.
+            overwrite: Replace any other existing file as well.
 
         Raises:
-            InputError: There is a file at `path` that embits did not write; or the coder is not
-                registered, so that the file could not be loaded.
+            InputError: There is another file at `path`; or the coder is not registered, so that the
+                file could not be loaded.
             OSError: The file could not be written; a file that was there is unchanged.
 
         Warns:
             SizeWarning: Subwords are more than half of the file.
         """
-        check_target(path, overwrite=overwrite)
+        check_target(path, overwrite=overwrite, codes=True)
         store.write(Path(path), to_contents(self.words, self.codes, self.coder, self.subwords))
         if self.subwords is not None and 2 * self.nbytes.subwords > self.nbytes.total:
             warnings.warn(

@@ -49,7 +49,7 @@ def output_option(
 
 
 def force_option(
-    *other_names: str, help: str = "Replace an existing file that embits did not write."
+    *other_names: str, help: str = "Replace an existing file."
 ) -> Callable[[Command], Command]:
     """The option --force."""
     return click.option("--force", *other_names, "force", is_flag=True, help=help)
@@ -84,7 +84,7 @@ def check_output(path: Path, file: Path, force: bool) -> None:
 
     Raises:
         OSError: As for `check_writable`.
-        InputError: It is the input `file`, or embits did not write it and `force` is false.
+        InputError: It is the input `file`, or it exists and `force` is false.
     """
     from embits.file.overwrite import check_target
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from embits.file.overwrite import PYTHON_ADVICE
+
 # Control characters, and those that change the direction of writing.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -67,7 +69,14 @@ def one_line(error: BaseException) -> str:
     'a.txt: no such file or directory'
     """
     if isinstance(error, MemoryError):
-        return f"not enough memory {error}".rstrip()
+        return _out_of_memory(error)
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror.lower()}"
-    return " ".join(str(error).split("\n"))
+    # Messages give the advice for Python; here it is the option of the command line.
+    return " ".join(str(error).split("\n")).replace(PYTHON_ADVICE, "pass --force")
+
+
+def _out_of_memory(error: MemoryError) -> str:
+    """NumPy's message names the size and the array; Python's own has no text."""
+    reason = f" ({error})" if str(error) else ""
+    return f"not enough memory{reason}: use fewer --bits, or fewer rows with --limit"

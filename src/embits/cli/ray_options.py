@@ -136,7 +136,7 @@ def ray_options(command: Command) -> Command:
     for option in (
         force_option(
             "--overwrite",
-            help="Replace an existing file that embits did not write; with --ray, the folder.",
+            help="Replace an existing file that does not hold codes; with --ray, the folder.",
         ),
         click.option(
             "--workers", type=click.IntRange(min=1), metavar="N", help="With --ray: parallel tasks."

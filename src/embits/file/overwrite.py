@@ -1,6 +1,6 @@
-"""The rule for what a new file may replace: never an input, no foreign file unless it is asked for.
+"""What a new file may replace: never an input, and no other file without `overwrite`.
 
-A file that embits wrote can be made again from its input; any other may be a user's only copy.
+There is one exception: a job that writes codes replaces an earlier file of codes.
 """
 
 from __future__ import annotations
@@ -13,19 +13,25 @@ from pathlib import Path
 from embits.errors import InputError
 from embits.file.header import FORMAT, MAX_HEADER
 
+PYTHON_ADVICE = "pass overwrite=True"  # the command line prints the name of its own option
+
 
 def check_target(
     target: str | os.PathLike[str],
     inputs: Iterable[str | os.PathLike[str]] = (),
     overwrite: bool = False,
+    *,
+    codes: bool = False,
 ) -> None:
-    """Refuse to write a file over an input, or over a file that embits did not write.
+    """Refuse to write a file over an input, or over an existing file.
 
     Args:
-        target: The file to be written. An empty file, or one that embits wrote, may be replaced.
+        target: The file to be written. An empty file may be replaced.
         inputs: The files that are read. Names that are not files, such as "gensim:NAME", are
             ignored.
         overwrite: Allow any regular file that is not an input to be replaced.
+        codes: The new file holds codes: it may replace a file of codes. Any other output may not,
+            because training the codes again can take hours.
 
     Raises:
         InputError: The target may not be replaced.
@@ -38,11 +44,9 @@ def check_target(
             raise InputError(f"{target} is an input of this job: choose another output")
     if not target.is_file():
         raise InputError(f"{target} is not a regular file: choose another output")
-    if not overwrite and target.stat().st_size and not is_embits_file(target):
-        raise InputError(
-            f"{target} exists, and embits did not write it: choose another output, or allow it to "
-            "be replaced with overwrite=True (--force on the command line)"
-        )
+    if overwrite or target.stat().st_size == 0 or (codes and is_embits_file(target)):
+        return
+    raise InputError(f"{target} exists: choose another output, or {PYTHON_ADVICE}")
 
 
 def is_same_file(a: str | os.PathLike[str], b: str | os.PathLike[str]) -> bool:

@@ -2,8 +2,8 @@
 
 An exporter is a module with a function
 `export(bits, target, *, progress=None, option=default, …)`. It writes the codes of a
-BinaryVectors to `target` and returns what the command line prints. It never replaces what embits
-did not write, unless its option `overwrite` is true. An entry in `EXPORTERS` makes
+BinaryVectors to `target` and returns what the command line prints. It never replaces a file
+unless its option `overwrite` is true. An entry in `EXPORTERS` makes
 it available as `embits export --to NAME`; the function's options become `--param NAME=VALUE`.
 
 Whatever reads codes back returns BinaryVectors.

@@ -42,7 +42,7 @@ def binarize_to_file(
 
     Args:
         vectors: The file to read.
-        target: The file to write, atomically. A file that embits wrote is replaced.
+        target: The file to write, atomically. A file of codes is replaced.
         n_bits: As for `binarize`.
         method: As for `binarize`.
         limit: Read only this many rows from the start.
@@ -52,7 +52,7 @@ def binarize_to_file(
             refuses it only if the words are not in the file itself.
         sample: As for `binarize`.
         subwords: Keep fastText's subwords.
-        overwrite: Replace a target that embits did not write as well; never an input.
+        overwrite: Replace any other existing file as well; never an input.
         progress: Called as progress(step, done, total), where step is a word.
         params: Parameters of the coder, such as `random_state`.
 
@@ -81,7 +81,7 @@ def binarize_to_file(
     coder = new_coder(method, n_bits, params)
     source = input_file(vectors, limit, words, on_bad, repeats)
     path, steps = Path(target), Steps(progress)
-    check_target(path, source.paths(), overwrite)
+    check_target(path, source.paths(), overwrite, codes=True)
     blocks = source.open_blocks(steps, coder)
     if blocks is None:
         floats = source.read(steps.start("reading"))
@@ -121,7 +121,7 @@ def encode_to_file(
         on_bad: "raise" refuses a file with a bad row; "skip" leaves bad rows out and warns.
         repeats: "first" keeps the first row of a word that repeats, "refuse" refuses the file; None
             refuses it only if the words are not in the file itself.
-        overwrite: Replace a target that embits did not write as well; never an input.
+        overwrite: Replace any other existing file as well; never an input.
         progress: Called as progress(step, done, total).
 
     Returns:
@@ -139,7 +139,7 @@ def encode_to_file(
     source = input_file(vectors, limit, words, on_bad, repeats)
     path, steps = Path(target), Steps(progress)
     fitted, name, read = fitted_coder(coder)
-    check_target(path, [*source.paths(), *read], overwrite)
+    check_target(path, [*source.paths(), *read], overwrite, codes=True)
     blocks = source.open_blocks(steps)
     if blocks is None:
         floats = source.read(steps.start("reading"))

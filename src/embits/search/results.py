@@ -45,3 +45,4 @@ class CosineResult(NamedTuple):
 
 
 SearchResult: TypeAlias = DistanceResult | ScoreResult | CosineResult
+"""What `BinaryVectors.search` returns: the metric, or rescoring by floats, decides which."""

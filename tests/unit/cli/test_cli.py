@@ -127,7 +127,7 @@ def test_decode_of_some_words(folder):
         (
             ["export", "{f}/b.safetensors", "--to", "npy", "-o", "{f}/o.npy", "--option", "a=1"],
             1,
-            "'npy' takes overwrite, not a",
+            "export to 'npy' takes no options, not a",
         ),
         (["export", "{f}/b.safetensors", "--to", "tape", "-o", "{f}/o"], 2, "'tape'"),
         (["binarize", "{f}/absent", "-o", "{f}/x"], 1, "absent"),

@@ -14,11 +14,19 @@ def saved(tmp_path):
     return path
 
 
-def test_a_file_that_embits_wrote_or_an_empty_one_may_be_replaced(saved, tmp_path):
+def test_codes_may_replace_a_file_of_codes_or_an_empty_one(saved, tmp_path):
     (tmp_path / "empty").touch()
     assert is_embits_file(saved)
     for target in (saved, tmp_path / "empty", tmp_path / "new"):
-        check_target(target)
+        check_target(target, codes=True)
+
+
+def test_another_output_does_not_replace_a_file_of_codes(saved):
+    with pytest.raises(
+        embits.InputError, match=r"exists: choose another output, or pass over\w+=True$"
+    ):
+        check_target(saved)
+    check_target(saved, overwrite=True)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +36,7 @@ def test_a_file_that_embits_wrote_or_an_empty_one_may_be_replaced(saved, tmp_pat
 def test_a_foreign_file_needs_overwrite(content, tmp_path):
     path = tmp_path / "notes.md"
     path.write_bytes(content)
-    with pytest.raises(embits.InputError, match="embits did not write it") as refused:
+    with pytest.raises(embits.InputError, match="exists: choose another output") as refused:
         check_target(path)
     assert "\n" not in str(refused.value)
     check_target(path, overwrite=True)

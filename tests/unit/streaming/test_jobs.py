@@ -62,7 +62,7 @@ def test_an_input_or_a_foreign_file_is_not_replaced(tmp_path, monkeypatch, large
         with pytest.raises(InputError, match="is an input"):
             embits.encode_to_file(fitted, matrix, target, overwrite=True)
     for job, coder in ((embits.binarize_to_file, ()), (embits.encode_to_file, (fitted,))):
-        with pytest.raises(InputError, match=r"notes\.md exists, and embits did not write it"):
+        with pytest.raises(InputError, match=r"notes\.md exists: choose another"):
             job(*coder, matrix, notes)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
     assert len(embits.encode_to_file(fitted, matrix, notes, overwrite=True)) == 30

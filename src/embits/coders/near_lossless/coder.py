@@ -14,21 +14,19 @@ A code depends on the direction of x alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import Progress, as_float32, blocks, namespace
-from embits.bits import unpack
+from embits.arrays import Progress, as_float32, blocks
 from embits.coders.backend import backend
 from embits.coders.checks import check_n_bits
 from embits.coders.collapse import warn_if_collapsed
-from embits.coders.linear_encoder import LinearlyEncoded
 from embits.coders.near_lossless import sampling
 from embits.coders.near_lossless.budget import TARGETS, Budget, budget
-from embits.coders.near_lossless.encoder import Encoder
+from embits.coders.near_lossless.codes import SearchedCodes, norms_of, unit_of
 from embits.coders.near_lossless.rebuilding import (
     Decoder,
     least_squares,
@@ -39,14 +37,13 @@ from embits.coders.near_lossless.search import MAX_ROWS, PULL, search
 from embits.coders.near_lossless.training import Start, descend
 from embits.coders.near_lossless.whitening import Shaping
 from embits.coders.stored import Shapes
-from embits.errors import FormatError, InputError
+from embits.errors import InputError
 
-TINY = 1e-30  # the norm of a row of zeros
 CHECK_BLOCKS, CHECK_ROWS = 16, 1024  # rows that the length of decoded vectors is fitted on
 LATER_RATE = 0.3  # of the learning rates, when more rows come
 
 
-class NearLossless(LinearlyEncoded):
+class NearLossless(SearchedCodes):
     """Codes that keep the neighbors of their vectors, at any width.
 
     Args:
@@ -94,11 +91,6 @@ class NearLossless(LinearlyEncoded):
         "search": ("any",),
         "loss_curve": ("any", 3),
     }
-    W_: NDArray[np.float32]
-    t_: NDArray[np.float32]
-    decoder_: NDArray[np.float32]
-    offset_: NDArray[np.float32]
-    search_: NDArray[np.float64]
     loss_curve_: NDArray[np.float64]
 
     def __init__(
@@ -135,7 +127,7 @@ class NearLossless(LinearlyEncoded):
         vars(self).pop("_seen", None)  # a fit starts anew
         rng = np.random.default_rng(self.random_state)
         rows = as_float32(X[sampling.sample_rows(len(X), X.shape[1], rng)])
-        unit = _unit(rows)
+        unit = unit_of(rows)
         shaping = Shaping.fit(unit, *TARGETS[self.target])
         start = shaping.start(self.n_bits_, rng), np.zeros(self.n_bits_)
         self.loss_curve_ = np.empty((0, 3))
@@ -170,82 +162,12 @@ class NearLossless(LinearlyEncoded):
         self._check_params()
         self._remember(X)
         rng = np.random.default_rng(self.random_state)
-        sample = _unit(self._reservoir)
+        sample = unit_of(self._reservoir)
         shaping = Shaping.fit(sample, *TARGETS[self.target])
         start = shaping.unfold(self.W_, self.t_)
         self._learn(sample, shaping, start, 0.1, rng, None)
         self._search_bits(self._reservoir, self._reservoir, rng)
         return self
-
-    def factors(self, X: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The vectors with their norms, and W with -t: scores are W x - t ‖x‖."""
-        # The norm rides along as one more dimension: a pass over the scores costs as much as
-        # an eighth of the product at 300 dimensions.
-        xp = namespace(X)
-        rows = xp.concat([X, _norms(X)[:, None]], axis=1)
-        return rows, xp.concat([self.W_, -self.t_[:, None]], axis=1)
-
-    @property
-    def is_threshold(self) -> bool:
-        """Whether a code is the sign of `project`: bits are not searched."""
-        return self.search_.size == 0
-
-    def encode_rows(self, X: NDArray[np.float32]) -> NDArray[np.uint8]:
-        """Packed codes: thresholds, then the flips that lower the error of the rebuilt vector."""
-        if self.is_threshold:
-            return super().encode_rows(X)
-        _norms(X)  # names values that are too large
-        return self._encoder().encode(X)
-
-    def _encoder(self) -> Encoder:
-        if "_rounded" not in vars(self):
-            if self.search_.shape != (6,) or not 0 < self.search_[0] < 1e6 > self.search_[1] >= 0:
-                raise FormatError("damaged: the coder's search_ holds numbers that no fit gives")
-            direction = self.decoder_[:, :-1], self.offset_[:-1]
-            self._rounded = Encoder.of(self.W_, self.t_, *direction, *self.search_[:2].tolist())
-        return self._rounded
-
-    def query_weights(
-        self, X: NDArray[np.float32], *, rebuilt: bool = False
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Weights of bits for float queries: x · (D b + o), with a share of W x · b.
-
-        Rebuilt vectors have a share of their own.
-        """
-        if self.is_threshold:
-            return super().query_weights(X)
-        unit = X / _norms(X)[:, None]
-        D = self.decoder_[:, :-1] / 2
-        shares = self.search_[4:] if rebuilt else self.search_[2:4]
-        of_decoder, of_scores = (np.float32(share) for share in shares)
-        weights = unit @ (of_decoder * D + of_scores * self.W_).T
-        return weights, of_decoder * (unit @ (self.offset_[:-1] + D.sum(axis=0)))
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """The learned arrays by name; without `search` where bits are not searched."""
-        state = super().state()
-        if self.is_threshold:
-            del state["search"]
-        return state
-
-    @classmethod
-    def from_state(
-        cls, params: Mapping[str, Any], state: Mapping[str, NDArray[Any]], dims: int, n_bits: int
-    ) -> Self:
-        """The fitted coder; files of version 0.1 have no `search`, and bits by thresholds."""
-        return super().from_state(params, {"search": np.zeros(0), **state}, dims, n_bits)
-
-    def inverse_transform(self, codes: Any) -> NDArray[np.float32]:
-        """The direction D b + o at the length that errs least, shape (n, dims)."""
-        codes = self.check_codes(codes)
-        vectors = np.empty((len(codes), self.n_features_in_), dtype=np.float32)
-        for rows in blocks(len(codes)):
-            decoded = unpack(codes[rows], self.n_bits_) @ self.decoder_ + self.offset_
-            # In float64: weights of a file may be large enough for their squares to leave float32.
-            norms = np.linalg.norm(decoded[:, :-1].astype(np.float64), axis=1, keepdims=True)
-            lengths = np.maximum(decoded[:, -1:], 0) / np.maximum(norms, 1e-30)
-            np.multiply(decoded[:, :-1], lengths, out=vectors[rows], casting="same_kind")
-        return vectors
 
     # -- training ------------------------------------------------------------------------------
 
@@ -302,7 +224,7 @@ class NearLossless(LinearlyEncoded):
         """Choose how far to search, and solve for the decoder; the thresholds must be there."""
         self.search_ = np.zeros(0)
         vars(self).pop("_rounded", None)
-        unit = _unit(rows)
+        unit = unit_of(rows)
         # "similarity" drops a direction that a rebuilt vector would have again.
         found = search(unit, self.W_, self.t_, rng) if self.target == "neighbors" else None
         spread = slice(None, None, -(-len(unit) // MAX_ROWS))
@@ -313,7 +235,7 @@ class NearLossless(LinearlyEncoded):
             codes, decoder = found.searched.encode(unit[spread]), found.searched.decoder
             self.W_, self.t_ = found.searched.W, found.searched.t
             self.search_ = np.array([decoder.length, PULL, *found.shares])
-        norms = norm_decoder(codes, _norms(rows[spread]), self.n_bits_)
+        norms = norm_decoder(codes, norms_of(rows[spread]), self.n_bits_)
         self._set_decoder(decoder.D, decoder.o, norms)
         self._shorten(X)
 
@@ -344,18 +266,3 @@ class NearLossless(LinearlyEncoded):
 def check_blocks(n: int) -> Iterator[slice]:
     """Blocks of n rows; the length of decoded vectors is fitted on the first rows of each."""
     return blocks(n, max(1, n // CHECK_BLOCKS))
-
-
-def _norms(x: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Norms of rows; a row of zeros has a tiny one, so that it has a direction to be coded by."""
-    xp = namespace(x)
-    # NumPy's vector_norm makes a copy of all the squares first.
-    norms = xp.sqrt(np.einsum("ij,ij->i", x, x)) if xp is np else xp.linalg.vector_norm(x, axis=1)
-    if not xp.all(xp.isfinite(norms)):
-        raise InputError("vectors have values beyond 1e18: scale them down")
-    floored: NDArray[np.float32] = xp.where(norms > TINY, norms, xp.full_like(norms, TINY))
-    return floored
-
-
-def _unit(x: NDArray[np.float32]) -> NDArray[np.float32]:
-    return x / _norms(x)[:, None]
