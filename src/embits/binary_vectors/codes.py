@@ -138,7 +138,7 @@ class Codes:
         elif isinstance(key, int | np.integer):
             row = int(key)
             if not 0 <= row < len(self):
-                raise InputError(f"row {row} of {len(self)} codes")
+                raise InputError(f"there is no row {row}: there are {len(self):,} rows")
         elif isinstance(key, np.ndarray) and key.dtype == np.uint8:
             return single(self.coder.check_codes(key[np.newaxis]))
         else:
