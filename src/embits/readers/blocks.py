@@ -194,7 +194,7 @@ class Blocks(ABC):
             found = f"the word {word!r} again"
             if self.words_file is not None:
                 found += f" in {self.words_file}"
-            raise self.source.read_error(found, f"each once ({hint})", where)
+            raise self.source.read_error(found, f"each word once ({hint})", where)
         warn_of_repeats(self.source, n_repeats, where, word)
 
 
