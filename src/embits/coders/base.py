@@ -83,8 +83,11 @@ class Coder(Estimator, Pretrained, ABC):
             Weights of shape (n, n_bits) and offsets of shape (n,).
         """
         scores = self.project(X)
+        # Divided by the largest first: squares of very small or large scores leave float32.
+        largest = np.abs(scores).max(axis=1, keepdims=True)
+        scores = scores / np.where(largest > 0, largest, np.float32(1))
         norms = np.sqrt(np.einsum("ij,ij->i", scores, scores) * np.float32(self.n_bits_))
-        weights = scores / np.maximum(norms, np.finfo(np.float32).tiny)[:, None]
+        weights = scores / np.where(norms > 0, norms, np.float32(1))[:, None]
         return weights, np.zeros(len(X), dtype=np.float32)
 
     @property
