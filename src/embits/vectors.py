@@ -55,6 +55,10 @@ class WordVectors:
     def __len__(self) -> int:
         return len(self.matrix)
 
+    def __repr__(self) -> str:
+        # That of a dataclass would print every word.
+        return f"<{type(self).__name__}: {len(self):,} × {self.dims} floats>"
+
     @property
     def dims(self) -> int:
         """Dimensions of a vector."""

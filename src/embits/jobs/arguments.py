@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from embits.binary_vectors import BinaryVectors
 from embits.coders import DEFAULT_METHOD, Coder, new_coder
+from embits.coders.contract import check_fit
 from embits.errors import InputError
 from embits.file.contents import read_coder
 from embits.vectors import WordVectors
@@ -32,6 +33,7 @@ def chosen_coder(
     given = {"n_bits": n_bits, "method": method, **params}
     if names := [name for name, value in given.items() if value is not None]:
         raise InputError(f"coder is given, so {', '.join(names)} would be ignored: leave it out")
+    check_fit(type(coder))
     return coder
 
 

@@ -187,7 +187,9 @@ class Blocks(ABC):
         """
         if self.source.repeats == "refuse" or (self.source.repeats is None and self.words_apart):
             hint = 'repeats="first", or --repeats first, keeps the first row of each'
-            raise self.source.read_error(f"the word {word!r} again", f"each once ({hint})", where)
+            raise self.source.read_error(
+                f"the word {word!r} again", f"each word once ({hint})", where
+            )
         warn_of_repeats(self.source, n_repeats, where, word)
 
 

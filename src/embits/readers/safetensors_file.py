@@ -38,7 +38,7 @@ def _matrix(source: Source) -> tuple[NDArray[Any], Callable[[NDArray[Any]], NDAr
     header, start = _header(source)
     metadata = header.pop("__metadata__", {})
     if isinstance(metadata, dict) and str(metadata.get("format", "")).startswith("embits"):
-        raise source.read_error("bits that embits wrote", "float vectors; open it with embits.load")
+        raise source.read_error("binary codes", "float vectors; embits.load opens files of codes")
     name = _matrix_name(source, header)
     widen = _from_bfloat16 if header[name]["dtype"] == "BF16" else np.asanyarray
     return _mapped(source, header[name], start, name), widen

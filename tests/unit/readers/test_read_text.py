@@ -145,7 +145,9 @@ class TestUglyButReadable:
         assert len(caught) == 1
 
     def test_repeated_words_are_refused_on_request(self, write: Write) -> None:
-        with pytest.raises(ReadError, match="line 2: found the word 'a' again, expected each once"):
+        with pytest.raises(
+            ReadError, match="line 2: found the word 'a' again, expected each word once"
+        ):
             read_vectors(write("a 1 2\na 3 4\n"), repeats="refuse")
 
     def test_of_repeated_words_the_first_is_kept(self, write: Write) -> None:
