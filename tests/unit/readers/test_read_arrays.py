@@ -97,7 +97,9 @@ class TestNpy:
         np.testing.assert_array_equal(vectors.matrix, MATRIX[[0, 2]])
 
     def test_repeated_words_that_are_given_or_beside_are_refused(self, npy: Path) -> None:
-        again = r"row 2: found the word 'a' again( in .*glove\.words)?, expected each word once \(repeats="
+        again = (
+            r"row 2: found the word .a. again( in .*glove\.words)?, expected each word once \(rep"
+        )
         with pytest.raises(ReadError, match=again):
             read_vectors(npy, words=["a", "a", "c"])
         npy.with_suffix(".words").write_text("a\na\nc\n")
