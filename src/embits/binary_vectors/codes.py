@@ -82,7 +82,8 @@ class Codes:
         if rows.dtype.kind not in "iu" and rows.size:
             raise InputError(f"rows are {rows.dtype}, expected row numbers")
         if rows.size and not 0 <= rows.min() <= rows.max() < len(self):
-            raise InputError(f"rows {rows.min()} to {rows.max()} of {len(self)} codes")
+            wrong = rows.min() if rows.min() < 0 else rows.max()
+            raise InputError(f"there is no row {wrong}: there are {len(self):,} rows")
         names = self.words.names(rows.astype(np.int64))
         if dtype is None:
             return names

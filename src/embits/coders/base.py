@@ -83,9 +83,10 @@ class Coder(Estimator, Pretrained, ABC):
             Weights of shape (n, n_bits) and offsets of shape (n,).
         """
         scores = self._scores(X)
+        # Divided by the largest first: squares of very small or large scores leave float32.
+        scores = scores / _or_one(np.abs(scores).max(axis=1))[:, None]
         norms = np.sqrt(np.einsum("ij,ij->i", scores, scores) * np.float32(self.n_bits_))
-        weights = scores / np.maximum(norms, np.finfo(np.float32).tiny)[:, None]
-        return weights, np.zeros(len(X), dtype=np.float32)
+        return scores / _or_one(norms)[:, None], np.zeros(len(X), dtype=np.float32)
 
     @property
     def is_threshold(self) -> bool:
@@ -236,3 +237,8 @@ class Coder(Estimator, Pretrained, ABC):
                 f"uint8 of shape (n, {self.n_bytes_})"
             )
         return cast("NDArray[np.uint8]", codes)
+
+
+def _or_one(divisors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Divisors with 1 in place of 0."""
+    return np.where(divisors > 0, divisors, np.float32(1)).astype(np.float32)
