@@ -42,7 +42,7 @@ def size() -> list[tuple[str, str, str]]:
         (
             "bytes of a 300-dimensional vector at 64 / 128 / 256 / 512 bits",
             joined(f"{width // 8}" for width in WIDTHS),
-            f"float32: {4 * 300:,}, {joined(f'{32 * 300 / w:.3g}' for w in WIDTHS)} times as many",
+            f"float32: {4 * 300:,} ({joined(f'{32 * 300 / w:.3g}' for w in WIDTHS)} times larger)",
         )
     ]
 
@@ -84,14 +84,14 @@ def search() -> list[tuple[str, str, str]]:
     index = found["10 million × 64 bits, top 10", "multi-index", "scan"]
     return [
         ("one exact top-10 query over 341,479 codes, one core, µs", one[0],
-         f"FAISS `IndexBinaryFlat`: {one[1]} times as long"),
+         f"FAISS `IndexBinaryFlat` is {one[1]} times slower"),
         ("the same in batches of 1,000 queries, µs per query", batch[0],
-         f"FAISS: {batch[1]} times as long"),
+         f"FAISS is {batch[1]} times slower"),
         ("one query over 256 bits, or over 300 floats, of the same words",
          f"{floats['subject_us'] / 1e3:.2f} ms",
-         f"FAISS `IndexFlatIP` on the floats: {floats['ratio']:.0f} times as long"),
+         f"FAISS `IndexFlatIP` on the floats is {floats['ratio']:.0f} times slower"),
         ("10 million codes of 64 bits, top 10, multi-index", f"{index['subject_us'] / 1e3:.2f} ms",
-         f"our full scan: {index['ratio']:.0f} times as long"),
+         f"a full scan is {index['ratio']:.0f} times slower"),
     ]  # fmt: skip
 
 
@@ -103,7 +103,7 @@ def opening() -> list[tuple[str, str, str]]:
          "and answer the first query",
          f"{start['first_answer_ms']:.1f} ms", "the paper: 310 ms"),
         (f"reading word2vec text, {text['words']:,} × {text['dims']}", f"{text['embits_s']:.2f} s",
-         f"gensim: {text['ratio']:.0f} times as long"),
+         f"gensim is {text['ratio']:.0f} times slower"),
     ]  # fmt: skip
 
 

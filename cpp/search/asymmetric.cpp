@@ -144,7 +144,7 @@ void asymmetric_top_k(const uint8_t* codes, size_t n, size_t width, const float*
                       size_t n_queries, size_t n_bits, size_t k, unsigned threads, float* scores,
                       int64_t* rows) {
     if (k == 0 || n_queries == 0) return;
-    const bool by_planes = choose_planes(n, width, n_queries, k);
+    const bool by_planes = choose_planes(n, width, n_queries, k, kernels().planes.min_weighted);
     run_search(AsymmetricSearch{codes, width, queries, n_bits, k, scores, rows, by_planes}, n,
                n_queries, threads);
 }

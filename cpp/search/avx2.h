@@ -61,7 +61,7 @@ uint32_t weighted_distance(const uint8_t* code, size_t width, WeightedQuery quer
 struct Vector {
     using Type = __m256i;
     static constexpr size_t kBytes = 32, kColumns = 16, kLanes = 2;
-    static constexpr size_t kMinQueries = 12;
+    static constexpr size_t kMinQueries = 12, kMinWeighted = 2;
     static constexpr bool kUnrolled = true;
 
     static __m128i load_lane(const uint8_t* from) {

@@ -121,7 +121,7 @@ struct FineDistance {
 struct Vector {
     using Type = __m512i;
     static constexpr size_t kBytes = 64, kColumns = 16, kLanes = 4;
-    static constexpr size_t kMinQueries = 32;
+    static constexpr size_t kMinQueries = 24, kMinWeighted = 4;
     static constexpr bool kUnrolled = true;
 
     static __m128i load_lane(const uint8_t* from) {

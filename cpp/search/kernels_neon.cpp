@@ -157,7 +157,7 @@ size_t weighted_below(const uint8_t* codes, size_t n, size_t width, WeightedQuer
 struct Vector {
     using Type = uint8x16_t;
     static constexpr size_t kBytes = 16, kColumns = 16, kLanes = 1;
-    static constexpr size_t kMinQueries = 12;
+    static constexpr size_t kMinQueries = 12, kMinWeighted = 3;
     static constexpr bool kUnrolled = true;
 
     static Type gather(const uint8_t* at, size_t) { return vld1q_u8(at); }

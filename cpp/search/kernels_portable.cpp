@@ -91,7 +91,7 @@ uint32_t distance(const uint8_t* a, const uint8_t* b, size_t width) {
 struct Vector {
     using Type = uint64_t;
     static constexpr size_t kBytes = 8, kColumns = 8, kLanes = 1;
-    static constexpr size_t kMinQueries = 12;
+    static constexpr size_t kMinQueries = 12, kMinWeighted = 2;
     static constexpr bool kUnrolled = false;
 
     static Type gather(const uint8_t* at, size_t) {

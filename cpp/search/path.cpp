@@ -5,7 +5,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "search/kernels.h"
 #include "search/plane_queries.h"
 
 namespace embits {
@@ -37,18 +36,18 @@ int forced_path() {
     return path;
 }
 
-bool planes_pay(size_t n, size_t width, size_t n_queries, size_t k) {
+bool planes_pay(size_t n, size_t width, size_t n_queries, size_t k, size_t min_queries) {
     // The row-major kernels are fastest, and planes relatively slow to build, for short codes.
-    const size_t min_queries = kernels().planes.min_queries * (width <= 8 ? 2 : 1);
+    if (width <= 8) min_queries *= 2;
     return n_queries >= min_queries && n >= kMinRows && n / kMinRowsPerResult >= k;
 }
 
 }  // namespace
 
-bool choose_planes(size_t n, size_t width, size_t n_queries, size_t k) {
+bool choose_planes(size_t n, size_t width, size_t n_queries, size_t k, size_t min_queries) {
     const int path = forced_path();
     const bool planes = 8 * width <= kMaxPlanes && path != kRows &&
-                        (path == kPlanes || planes_pay(n, width, n_queries, k));
+                        (path == kPlanes || planes_pay(n, width, n_queries, k, min_queries));
     last.store(planes ? kPlanes : kRows, std::memory_order_relaxed);
     return planes;
 }

@@ -4,9 +4,11 @@
 
 namespace embits {
 
-// Chooses the way for a search and remembers it for last_path(). Throws std::invalid_argument when
+// Chooses the way for a search and remembers it for last_path(). Planes pay from `min_queries` of
+// the kernel on; see PlaneKernel. Throws std::invalid_argument when
 // EMBITS_PATH is neither "rows" nor "planes".
-bool choose_planes(size_t n, size_t width, size_t n_queries, size_t k);
+bool choose_planes(size_t n, size_t width, size_t n_queries, size_t k,
+                   size_t min_queries);
 
 // "rows" or "planes": the way of the last search of this process; "" before the first.
 const char* last_path();

@@ -3,7 +3,7 @@
 // A kernel file defines its vector as a struct `Vector` with
 //   Type, kBytes              the vector, its size
 //   kColumns, kLanes          bytes of a lane that zip_low and zip_high work in, lanes of a vector
-//   kMinQueries               see PlaneKernel
+//   kMinQueries, kMinWeighted see PlaneKernel
 //   kUnrolled                 whether the usual widths have longer trees of their own
 //   gather(at, stride)        kColumns bytes from each of kLanes addresses, stride bytes apart
 //   load, store, all(bits)    `all` repeats 32 bits
@@ -236,7 +236,8 @@ struct PlaneFunctions {
     }
 
     static constexpr PlaneKernel kernel() {
-        return {kRows, Vector::kMinQueries, transpose<Vector>, tabulate, next, pair, next_weighted};
+        return {kRows,    Vector::kMinQueries, Vector::kMinWeighted, transpose<Vector>,
+                tabulate, next,                pair,                 next_weighted};
     }
 };
 

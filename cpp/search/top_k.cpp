@@ -49,7 +49,7 @@ struct HammingSearch {
 void top_k(const uint8_t* codes, size_t n, size_t width, const uint8_t* queries, size_t n_queries,
            size_t k, unsigned threads, int32_t* distances, int64_t* rows) {
     if (k == 0 || n_queries == 0) return;
-    const bool by_planes = choose_planes(n, width, n_queries, k);
+    const bool by_planes = choose_planes(n, width, n_queries, k, kernels().planes.min_queries);
     run_search(HammingSearch{codes, width, queries, k, distances, rows, by_planes}, n, n_queries,
                threads);
 }

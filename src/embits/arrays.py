@@ -16,6 +16,7 @@ from embits.errors import InputError, MissingExtraError
 
 Progress: TypeAlias = Callable[[int, int], None]  # called with (done, total)
 
+_DEVICES = ("cpu", "cuda", "mps", "xpu")  # types of PyTorch devices that compute
 BLOCK_ROWS = 2048  # rows at a time: what is computed of them stays in the processor's cache
 
 
@@ -86,7 +87,7 @@ def to_numpy(array: Any) -> NDArray[Any]:
             cells are vectors; anything else with `__array__`.
 
     Raises:
-        InputError: Rows are of different lengths, or one is missing.
+        InputError: Rows are of different lengths, one is missing, or values are masked.
 
     Example:
         >>> column = np.empty(2, dtype=object)  # a pandas column of vectors
@@ -99,6 +100,8 @@ def to_numpy(array: Any) -> NDArray[Any]:
         array = [_from_tensor(each) if _is_tensor(each) else each for each in array]
     elif _is_tensor(array):
         array = _from_tensor(array)
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        raise InputError("the array has masked values: fill them first by array.filled(value)")
     try:
         found = np.asarray(array)
     except ValueError:
@@ -149,7 +152,7 @@ def torch_device(device: Any, purpose: str) -> tuple[Any, Any]:
         InputError: There is no such device here.
         MissingExtraError: The extra `gpu` is not installed.
     """
-    if not isinstance(device, str) or not device:
+    if not isinstance(device, str) or device.partition(":")[0] not in _DEVICES:
         raise InputError(f'device is {device!r}, expected "cpu" or a GPU such as "cuda"')
     try:
         torch = import_module("torch")

@@ -53,21 +53,23 @@ class UnknownWordError(EmbitsError, KeyError):
     Attributes:
         word: The word or id that was asked for.
         suggestions: Those that are spelled alike, best first.
+        hint: What to ask for instead, if there are no suggestions.
     """
 
-    def __init__(self, word: str, suggestions: list[str]) -> None:
+    def __init__(self, word: str, suggestions: list[str], hint: str = "") -> None:
         super().__init__(word)
         self.word = word
         self.suggestions = suggestions
+        self.hint = hint
 
     def __str__(self) -> str:
-        hint = (
-            f"; did you mean {', '.join(map(repr, self.suggestions))}?" if self.suggestions else ""
-        )
-        return f"there is no word or id {self.word!r}{hint}"
+        hint = self.hint
+        if self.suggestions:
+            hint = f"did you mean {', '.join(map(repr, self.suggestions))}?"
+        return f"there is no word or id {self.word!r}" + (f"; {hint}" if hint else "")
 
-    def __reduce__(self) -> tuple[type[UnknownWordError], tuple[str, list[str]]]:
-        return type(self), (self.word, self.suggestions)
+    def __reduce__(self) -> tuple[type[UnknownWordError], tuple[str, list[str], str]]:
+        return type(self), (self.word, self.suggestions, self.hint)
 
 
 class HubError(EmbitsError, OSError):

@@ -48,12 +48,16 @@ class WordVectors:
             words = as_words(self.words)
             if len(words) != len(matrix):
                 raise InputError(f"{len(words)} words for {len(matrix)} rows of vectors")
-            _check_unique(words)
+            check_unique(words)
             object.__setattr__(self, "words", words)
         object.__setattr__(self, "matrix", matrix.astype(np.float32, copy=False))
 
     def __len__(self) -> int:
         return len(self.matrix)
+
+    def __repr__(self) -> str:
+        # That of a dataclass would print every word.
+        return f"<{type(self).__name__}: {len(self):,} × {self.dims} floats>"
 
     @property
     def dims(self) -> int:
@@ -109,7 +113,7 @@ def _as_word(each: Any, row: int) -> str:
     )
 
 
-def _check_unique(words: Sequence[str]) -> None:
+def check_unique(words: Sequence[str]) -> None:
     """Refuse ids that repeat.
 
     Raises:

@@ -47,7 +47,7 @@ def test_word2vec_is_written_without_the_whole_matrix_in_memory(tmp_path):
 
 
 def test_word2vec_has_two_formats(bits, tmp_path):
-    with pytest.raises(embits.InputError, match=r"take one of \.txt, \.vec, .*\.bin$"):
+    with pytest.raises(embits.InputError, match=r"use one of \.txt, \.vec, .*\.bin$"):
         export(bits, "word2vec", str(tmp_path / "floats.npy"))
     assert list(tmp_path.iterdir()) == []
 

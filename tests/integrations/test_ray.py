@@ -361,7 +361,7 @@ def test_an_unfinished_or_damaged_folder_is_refused(folder, coder, tmp_path):
     with pytest.raises(embits.ReadError, match="expected one named 'id'"):
         read_column(tmp_path / "out", "id")
     (tmp_path / "out/_embits.json").unlink()
-    with pytest.raises(embits.FormatError, match="not finished"):
+    with pytest.raises(embits.FormatError, match="has not finished"):
         read_codes(tmp_path / "out")
 
 
@@ -400,7 +400,7 @@ def test_an_object_store_is_read_and_written(bucket, matrix, folder, coder):
     parts = {f"part-{number:05d}.parquet" for number in range(facts["parts"])}
     assert names == {"_embits.json", "_coder.safetensors", *parts}
     files.delete_file("bucket/out/_embits.json")
-    with pytest.raises(embits.FormatError, match="not finished"):
+    with pytest.raises(embits.FormatError, match="has not finished"):
         read_codes(address("out"))
 
 

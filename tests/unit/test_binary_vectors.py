@@ -182,7 +182,7 @@ def test_a_matrix_without_words_goes_by_row_numbers(vectors, tmp_path):
     assert opened.most_similar(3, topn=2) == opened.most_similar("3", topn=2)
     with pytest.raises(embits.UnknownWordError):
         opened["six hundred"]
-    with pytest.raises(embits.InputError, match="row 600 of 600"):
+    with pytest.raises(embits.InputError, match="there is no row 600: there are 600 rows"):
         opened[600]
 
 
@@ -200,7 +200,7 @@ def test_wrong_questions_are_refused(bits):
 
 
 def test_wrong_parameters_name_the_right_ones(vectors):
-    with pytest.raises(embits.InputError, match="takes n_bits, random_state, not epochs"):
+    with pytest.raises(embits.InputError, match=r"no parameter 'epochs' \(it has n_bits, r"):
         embits.binarize(vectors, method="lsh", epochs=3)
     with pytest.raises(embits.InputError, match="there is no method 'x'"):
         embits.binarize(vectors, method="x")
@@ -236,3 +236,28 @@ def test_subwords_answer_for_unknown_words_also_after_a_file(tmp_path):
     opened.subwords = None
     with pytest.raises(embits.UnknownWordError):
         opened["unseen"]
+
+
+@pytest.mark.parametrize("method", ["lsh", "itq", "sparse", "paper", "near-lossless"])
+@pytest.mark.parametrize("seed", ["x", -1, 1.5])
+def test_a_wrong_seed_is_refused(vectors, method, seed):
+    with pytest.raises(embits.InputError, match=r"^random_state is .*, expected a whole number"):
+        embits.binarize(vectors, 8, method, random_state=seed)
+
+
+def test_most_similar_names_the_right_argument_and_method(bits, vectors):
+    with pytest.raises(embits.InputError, match="has no argument k: pass topn=3"):
+        bits.most_similar("word1", k=3)
+    vector = vectors.matrix[0]
+    for floats in (vector, vectors.matrix[:2], [vector], vector.tolist()):
+        with pytest.raises(embits.InputError, match=r"use bits\.search\(vector\)"):
+            bits.most_similar(floats)
+
+
+def test_a_row_that_does_not_exist_is_named(bits):
+    with pytest.raises(embits.InputError, match=r"there is no row 5000: there are 600 rows"):
+        bits[5000]
+
+
+def test_the_repr_of_word_vectors_is_short(vectors):
+    assert repr(vectors) == f"<WordVectors: {len(vectors):,} × {vectors.dims} floats>"

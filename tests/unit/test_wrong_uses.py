@@ -1,5 +1,7 @@
 """Ids, keys and arguments: what is taken, and what is refused in one clear line."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -151,6 +153,14 @@ def test_a_file_that_is_mostly_subwords_says_so(documents, tmp_path):
     [
         (lambda bits, X: bits.most_similar("doc-1", topn="3"), "topn is '3'"),
         (lambda bits, X: bits.most_similar(1.5), "the key is 1.5"),
+        (lambda bits, X: bits.search("doc-1", metric="asymmetric"), 'or metric="decoded"'),
+        (lambda bits, X: bits.ids([1, 24000]), "there is no row 24000: there are 6 rows"),
+        (lambda bits, X: bits.ids([-1, 2]), "there is no row -1: there are 6 rows"),
+        (lambda bits, X: bits.search([7, 8]), "neither ids .strings. nor vectors of 12 dim"),
+        (lambda bits, X: bits.search(X[0].astype(str)), "numbers as text"),
+        (lambda bits, X: bits.search(X[0], device="tpu"), "device is 'tpu', expected"),
+        (lambda bits, X: bits.search(np.ma.masked_greater(X[0], 0)), "has masked values"),
+        (lambda bits, X: bits.encode(np.ma.masked_greater(X, 0)), "has masked values"),
         (lambda bits, X: bits.similarity("doc-1", None), "the key is None"),
         (lambda bits, X: bits.doesnt_match("doc-1"), "needs a list"),
         (lambda bits, X: embits.BinaryVectors(None, bits.codes, "lsh"), "coder is 'lsh'"),
@@ -184,3 +194,20 @@ def test_a_file_that_cannot_be_written_is_named(documents, tmp_path):
         with pytest.raises(OSError, match=r"or directory|Is a directory") as refused:
             bits.save(target)
         assert str(refused.value).endswith(f"'{target}'")
+
+
+def test_ids_given_replace_those_beside_and_in_a_file(tmp_path: Path) -> None:
+    matrix = np.random.default_rng(0).normal(size=(3, 8))
+    np.save(tmp_path / "m.npy", matrix)
+    (tmp_path / "m.txt").write_text("only one line\n")
+    bits = embits.binarize(tmp_path / "m.npy", 8, "lsh", ids=["x 1", "y 2", "z 3"])
+    assert list(bits.words) == ["x 1", "y 2", "z 3"]
+    (tmp_path / "own.vec").write_text("a 1 2\nb 2 3\n")
+    assert list(embits.binarize(tmp_path / "own.vec", 8, "lsh", ids=[7, 8]).words) == ["7", "8"]
+    with pytest.raises(embits.InputError, match="the id 'a' appears twice: in rows 0 and 2"):
+        embits.binarize(tmp_path / "m.npy", 8, "lsh", ids=["a", "b", "a"])
+
+
+def test_nothing_to_binarize_is_refused() -> None:
+    with pytest.raises(embits.InputError, match="vectors is None, expected a matrix"):
+        embits.binarize(None)  # type: ignore[arg-type]

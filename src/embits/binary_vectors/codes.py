@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from embits.arrays import to_numpy
 from embits.coders import Coder
-from embits.errors import InputError, UnknownWordError
+from embits.errors import InputError
 from embits.vectors import WordVectors, as_words
 from embits.words.subwords import Subwords
 from embits.words.vocabulary import RowNumbers, Vocabulary, WordRows
@@ -82,7 +82,8 @@ class Codes:
         if rows.dtype.kind not in "iu" and rows.size:
             raise InputError(f"rows are {rows.dtype}, expected row numbers")
         if rows.size and not 0 <= rows.min() <= rows.max() < len(self):
-            raise InputError(f"rows {rows.min()} to {rows.max()} of {len(self)} codes")
+            wrong = rows.min() if rows.min() < 0 else rows.max()
+            raise InputError(f"there is no row {wrong}: there are {len(self):,} rows")
         names = self.words.names(rows.astype(np.int64))
         if dtype is None:
             return names
@@ -138,7 +139,7 @@ class Codes:
         elif isinstance(key, int | np.integer):
             row = int(key)
             if not 0 <= row < len(self):
-                raise InputError(f"row {row} of {len(self)} codes")
+                raise InputError(f"there is no row {row}: there are {len(self):,} rows")
         elif isinstance(key, np.ndarray) and key.dtype == np.uint8:
             return single(self.coder.check_codes(key[np.newaxis]))
         else:
@@ -148,7 +149,7 @@ class Codes:
     def _unknown(self, word: str) -> NDArray[np.uint8]:
         if self.subwords is not None and self.subwords.rows(word):
             return self.encode(self.subwords.vector(word))
-        raise UnknownWordError(word, self.words.suggest(word))
+        raise self.words.unknown(word)
 
     def encode(self, vectors: Any, *, device: str = "cpu") -> NDArray[np.uint8]:
         """Codes of new vectors: (width,) for one vector, (n, width) for several.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from embits.arrays import as_float32, to_numpy
 from embits.binary_vectors.codes import Codes, single
-from embits.errors import InputError
+from embits.errors import InputError, UnknownWordError
 from embits.search import (
     DeviceIndex,
     DistanceResult,
@@ -52,7 +52,7 @@ class SearchableCodes(Codes):
             queries: Floats of shape (dims,) or (q, dims), which are encoded first; packed codes
                 (uint8) of shape (width,) or (q, width); or an id, or several, of rows whose codes
                 are searched for.
-            k: How many; more than there are gives all.
+            k: Number of rows to return; if it exceeds the number of rows, all are returned.
             metric: "hamming" counts the bits that differ. "asymmetric" weighs the bits by a float
                 query and finds more true neighbors. "decoded" weighs them by the vector rebuilt
                 from the query's code, so queries may be codes or ids. The scores of the last two
@@ -100,7 +100,7 @@ class SearchableCodes(Codes):
             codes = queries if queries.dtype == np.uint8 else self.encode(queries)
             return self._top_k(codes, k, threads, device)
         if metric == "decoded":
-            queries = self.decode(queries if queries.dtype == np.uint8 else self.encode(queries))
+            queries = self._rebuilt(queries)
         if oversample is None:
             if device != "cpu":
                 raise InputError(f"metric={metric!r} on a GPU needs a shortlist: give oversample")
@@ -130,8 +130,23 @@ class SearchableCodes(Codes):
                 "id; bits[row] is the code of a row"
             )
         if array.dtype.kind in "UT" or (array.dtype.kind == "O" and _are_strings(array)):
-            return self[array.ravel().tolist()]
+            return self._codes_of_ids(array)
+        if array.dtype.kind in "iu" and array.dtype != np.uint8 and array.shape[-1] != self.dims:
+            raise InputError(
+                f"the queries are whole numbers of shape {array.shape}: neither ids (strings) nor "
+                f"vectors of {self.dims} dimensions; bits[rows] are the codes of rows"
+            )
         return array
+
+    def _codes_of_ids(self, ids: NDArray[Any]) -> NDArray[np.uint8]:
+        try:
+            return self[ids.ravel().tolist()]
+        except UnknownWordError:
+            if ids.shape[-1] == self.dims and _are_numbers(ids):
+                raise InputError(
+                    "the queries are numbers as text: convert them by queries.astype(np.float32)"
+                ) from None
+            raise
 
     def _top_k(
         self, codes: NDArray[np.uint8], k: int, threads: int | None, device: str
@@ -142,12 +157,22 @@ class SearchableCodes(Codes):
             self._on_device[device] = DeviceIndex(self.codes, device)
         return self._on_device[device].top_k(codes, k)
 
+    def _rebuilt(self, queries: NDArray[Any]) -> NDArray[np.float32]:
+        """The vectors that the codes of queries decode to; those of zeros stay zeros."""
+        if queries.dtype == np.uint8:
+            return self.decode(queries)
+        rebuilt = self.decode(self.encode(queries))
+        rebuilt[~as_float32(queries).any(axis=-1)] = 0
+        return rebuilt
+
     def _query_weights(
         self, queries: NDArray[Any], rebuilt: bool
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Weights of the bits, and what is added to the scores, for one query or several."""
         vectors = as_float32(self.coder.check_vectors(np.atleast_2d(queries)))
         weights, offsets = self.coder.query_weights(vectors, rebuilt=rebuilt)
+        is_zero = ~vectors.any(axis=1)  # the cosine with a vector of zeros is 0
+        weights[is_zero], offsets[is_zero] = 0, 0
         return (single(weights), offsets) if queries.ndim == 1 else (weights, offsets[:, None])
 
     def _originals(self, floats: NDArray[Any] | str | os.PathLike[str]) -> NDArray[Any]:
@@ -175,9 +200,20 @@ def check_metric(metric: str, known: tuple[str, ...]) -> None:
 
 def _floats(queries: NDArray[Any]) -> NDArray[Any]:
     if queries.dtype == np.uint8:
-        raise InputError("the queries are codes or ids; this search needs the float vectors")
+        raise InputError(
+            "the queries are codes or ids; this search needs the float vectors, or "
+            'metric="decoded" without floats'
+        )
     return queries
 
 
 def _are_strings(array: NDArray[Any]) -> bool:
     return array.size > 0 and all(isinstance(each, str) for each in array.flat)
+
+
+def _are_numbers(texts: NDArray[Any]) -> bool:
+    try:
+        texts.astype(np.float64)
+    except ValueError:
+        return False
+    return True

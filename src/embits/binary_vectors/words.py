@@ -51,6 +51,7 @@ class WordQueries(SearchableCodes):
         threads: int | None = None,
         *,
         metric: Metric = "hamming",
+        k: None = None,
     ) -> list[tuple[str, float]]:
         """The closest words and their Sokal-Michener similarity, without those asked about.
 
@@ -64,10 +65,14 @@ class WordQueries(SearchableCodes):
                 by the other positives. "decoded" adds and subtracts the vectors rebuilt from the
                 codes, and gives estimates of the cosine. It answers two to three times as many
                 analogies.
+            k: The name that `search` has for `topn`; refused here.
 
         Raises:
+            InputError: An argument is wrong.
             UnknownWordError: There is no such id, and no subwords to make it from.
         """
+        if k is not None:
+            raise InputError(f"most_similar has no argument k: pass topn={k!r}")
         wanted, unwanted = _as_list(positive), _as_list(negative)
         if not wanted:
             raise InputError("most_similar needs at least one positive word or id")
@@ -144,4 +149,20 @@ def _as_list(keys: Key | Iterable[Key]) -> list[Any]:
         return [keys]
     if isinstance(keys, np.ndarray) and keys.ndim == 1 and keys.dtype == np.uint8:
         return [keys]
+    if _holds_floats(keys):
+        raise InputError(
+            "most_similar takes words, ids, rows or codes, not float vectors: use "
+            "bits.search(vector)"
+        )
     return list(keys) if isinstance(keys, Iterable) else [keys]
+
+
+def _holds_floats(keys: Any) -> bool:
+    """Whether it is a float vector, several of them, or a list of floats."""
+    kind = getattr(keys, "dtype", None)
+    if kind is not None:
+        return "float" in str(kind)  # NumPy's and PyTorch's
+    return isinstance(keys, list | tuple) and any(
+        isinstance(key, float | np.floating) or "float" in str(getattr(key, "dtype", ""))
+        for key in keys
+    )

@@ -103,7 +103,7 @@ class Verbs(click.Group):
 
 @click.group(
     cls=Verbs,
-    epilog="Run embits VERB --help for details and examples. " + EXIT_CODES,
+    epilog="Run embits COMMAND --help for details and examples. " + EXIT_CODES,
     context_settings={
         "help_option_names": ["-h", "--help"],
         "show_default": True,

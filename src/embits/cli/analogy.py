@@ -18,7 +18,7 @@ from embits.cli.suggestions import words_of_file
 @click.argument("a", shell_complete=words_of_file)
 @click.argument("b", shell_complete=words_of_file)
 @click.argument("c", shell_complete=words_of_file)
-@click.option("-k", type=click.IntRange(min=1), default=5, help="Number of answers.")
+@click.option("-k", "--topn", "k", type=click.IntRange(min=1), default=5, help="Number of answers.")
 @metric_option("decoded")
 @json_option
 def command(file: Path, a: str, b: str, c: str, k: int, metric: Metric, as_json: bool) -> None:

@@ -10,6 +10,7 @@ import click
 
 from embits.arrays import unit_rows
 from embits.binary_vectors import BinaryVectors, load
+from embits.cli.file_facts import counted_rows
 from embits.cli.options import (
     FILE,
     files_argument,
@@ -50,9 +51,9 @@ def command(
     """Time searching and loading, as in the paper's Table 3.
 
     Times top-1, top-10 and top-50 searches of embits, NumPy and, if it is installed, FAISS. Each
-    FILE is the column of its width. For a width without a file, the same words are encoded with
-    random hyperplanes; search time does not depend on the method. NumPy's matrix product uses as
-    many threads as its BLAS is configured for.
+    FILE fills the column of its number of bits. For the other columns, the same words are encoded
+    with random hyperplanes; search time does not depend on the method. NumPy's matrix product uses
+    as many threads as its BLAS is configured for.
 
     \b
     embits bench glove.safetensors --raw glove.6B.300d.txt
@@ -75,12 +76,12 @@ def command(
     if as_json:
         print_json(facts)
         return
-    what = f"of {raw.name}" if raw else "rebuilt from the bits"
+    what = f"from {raw.name}" if raw else "rebuilt from the bits"
     click.echo(
-        f"{len(first):,} words; threads: {threads}; "
+        f"{counted_rows(first)}; threads: {threads}; "
         f"instruction set: {simd()}, path: {kernel().path}"
     )
-    click.echo(printable(f"Median milliseconds of one query; the column of floats is {what}"))
+    click.echo(printable(f"Median milliseconds of one query; floats {what}"))
     _show(contenders, unit.nbytes)
 
 
@@ -90,7 +91,7 @@ def _columns(
     columns = {bits.n_bits: (path, bits) for path, bits in opened.items()}
     n = len(floats)
     if any(len(bits) != n for bits in opened.values()):
-        raise InputError("the files have different numbers of words; time them one at a time")
+        raise InputError("the files have different numbers of rows; time them one at a time")
     for width in widths:
         if width not in columns:
             path = folder / f"{width}.safetensors"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from embits.cli.file_facts import describe, row_noun
+from embits.cli.file_facts import counted_rows, describe
 from embits.cli.options import (
     check_writable,
     json_option,
@@ -69,9 +69,13 @@ def command(
     """Turn the float VECTORS of a file into a file of binary codes.
 
     VECTORS is word2vec, GloVe or fastText text (also .gz, .zip, .xz), word2vec or fastText
-    .bin, .npy with a .words file of the same name, .npz, safetensors, Parquet or JSON. gensim:NAME
-    is a model of gensim's downloader. VECTORS may be larger than memory. A job on a file over
-    64 MB can be resumed: run the same command again after it was stopped.
+    .bin, .npy, .npz, safetensors, Parquet or JSON. gensim:NAME is a model of gensim's downloader.
+    VECTORS may be larger than memory. A job on a file over 64 MB can be resumed: run the same
+    command again after it was stopped.
+
+    The ids of a matrix are read from --words FILE; else from a file of the same name that ends in
+    .words, .txt, .vocab, .tsv, .json or .parquet; else from words.*, vocab.*, vocabulary.*,
+    tokenizer.* or the only .parquet file in its folder, if it has one id for each row.
 
     \b
     embits binarize glove.6B.300d.txt -o glove.safetensors --bits 256
@@ -119,7 +123,7 @@ def command(
     if as_json:
         print_json(facts)
         return
-    rows = f"{facts['words']:,} {row_noun(binary)} × {facts['bits']} bits"
+    rows = f"{counted_rows(binary)} × {facts['bits']} bits"
     click.echo(f"{rows} in {output}: {_sizes(facts)} ({time.perf_counter() - start:.1f} s)")
     if sample is not None and sample < len(binary):
         click.echo(f"trained on {sample:,} random rows")
@@ -127,10 +131,14 @@ def command(
 
 def _sizes(facts: dict[str, Any]) -> str:
     sizes = f"{megabytes(facts['bytes'])} instead of {megabytes(facts['float_bytes'])}"
-    return f"{sizes}, {_change(facts['ratio'])}"
+    return f"{sizes}, {_change(facts['bytes'], facts['float_bytes'])}"
 
 
-def _change(ratio: float) -> str:
-    if ratio >= 1:
-        return f"{ratio:.1f} times smaller"
-    return f"{1 / ratio:.1f} times larger: the words and the coder need more bytes than the floats"
+def _change(size: int, float_size: int) -> str:
+    if size <= float_size:
+        return f"{float_size / size:.1f} times smaller"
+    if not float_size:
+        return "without rows"
+    return (
+        f"{size / float_size:.1f} times larger: the words and the coder need more than the floats"
+    )

@@ -13,20 +13,31 @@ import click
 
 from embits.cli.evaluation_options import (
     DEFAULT_TASKS,
+    FORCE_HELP,
+    check_scored,
     data_folder,
     data_option,
     tasks_option,
 )
-from embits.cli.options import FILE, FOLDER, json_option, read, reading_options, widths_option
+from embits.cli.options import (
+    FILE,
+    FOLDER,
+    force_option,
+    json_option,
+    read,
+    reading_options,
+    widths_option,
+)
 from embits.cli.output import print_json, table
 from embits.cli.progress import status_line
 from embits.coders import DEFAULT_METHOD, METHODS
 from embits.evaluation.compare import BITS, Comparison
 from embits.evaluation.report.document import Picture
+from embits.evaluation.report.folder import check_report_folder
 from embits.evaluation.report.picture import bit_picture
 from embits.evaluation.report.results import at
 from embits.evaluation.report.tables import percent
-from embits.evaluation.report.write import check_report_folder, write_report
+from embits.evaluation.report.write import write_report
 from embits.evaluation.spaces import BitSpace, FloatSpace
 from embits.evaluation.tasks.moved_pairs import MovedPair, moved_pairs
 
@@ -57,6 +68,7 @@ def _methods(_: click.Context, __: click.Parameter, value: str | None) -> list[s
 @tasks_option(f"{DEFAULT_TASKS},speed")
 @click.option("--seed", type=int, default=0, help="Random seed of the training.")
 @click.option("--report", type=FOLDER, required=True, metavar="DIR", help="Folder of the report.")
+@force_option(help=FORCE_HELP)
 @reading_options
 @json_option
 def command(
@@ -67,6 +79,7 @@ def command(
     tasks: tuple[str, ...],
     seed: int,
     report: Path,
+    force: bool,
     limit: int | None,
     words_file: Path | None,
     skip_bad: bool,
@@ -76,34 +89,42 @@ def command(
     """Train and score several methods and widths on VECTORS.
 
     Writes a report with the tables and figures of the paper: report.md, report.html,
-    results.json, results.csv and figures/. Trained codes and their scores are kept in codes/:
-    run the same command again to resume, or with more methods to add them.
+    results.json, results.csv and figures/. Trained codes and their scores are kept in codes/.
+    Run the same command again to resume. Run it with other methods or widths to add them: the
+    report shows every code in the folder. A folder with results of other vectors, rows, tasks or
+    another seed is refused, unless --force is given.
 
     \b
     embits compare glove.txt --data ~/data --report glove-report
     embits compare glove.txt --bits 256 --methods paper,lsh,sign --report glove-report
     """
     start = time.perf_counter()
-    check_report_folder(report)
+    check_report_folder(report, force)
     folder = data_folder(data, tasks)
     floats = read(vectors, limit, words_file, skip_bad, repeats, quiet=as_json)
     with status_line(quiet=as_json) as status:
 
         def say(text: str) -> None:
-            if ": done in" in text or "is left out" in text:
+            if ": done in" in text or "is skipped" in text:
                 click.echo(f"embits: {text}", err=True)
             status(text)
 
         comparison = Comparison(floats, report, folder, bits, methods, tasks, seed, vectors, say)
+        if not force:
+            comparison.check_folder()
         try:
             entries = comparison.run()
         except KeyboardInterrupt:
             click.echo("embits: interrupted; run the same command again to resume", err=True)
             sys.exit(130)
+        check_scored([entry for entry in entries if entry["method"] != "raw"], comparison.notes)
         pictures, moved = _examples(comparison)
     options: dict[str, Sequence[object]] = {
-        "bits": bits, "methods": methods, "tasks": tasks, "seed": [seed],
-    }  # fmt: skip
+        "bits": sorted({width for method, width in comparison.plan if method != "sign"} or bits),
+        "methods": list(dict.fromkeys(method for method, _ in comparison.plan)),
+        "tasks": tasks,
+        "seed": [seed],
+    }
     options |= {"limit": [limit]} if limit else {}
     settings = {
         "vectors": vectors.name,
@@ -112,9 +133,11 @@ def command(
         "seed": seed,
         "command": _command_line(vectors, options),
     }
-    notes = comparison.evaluator.notes
+    notes = comparison.notes
     shown = [note.replace(f"{folder.path}{os.sep}", "") if folder else note for note in notes]
-    write_report(report, f"Bits of {vectors.name}", entries, settings, pictures, moved, shown)
+    write_report(
+        report, f"Bits of {vectors.name}", entries, settings, pictures, moved, shown, force
+    )
     for note in notes:
         click.echo(f"embits: note: {note}", err=True)
     if as_json:
@@ -156,7 +179,7 @@ def _examples(
     methods = [method for method, _ in comparison.plan]
     method = DEFAULT_METHOD if DEFAULT_METHOD in methods else methods[0]
     widths = [width for name, width in comparison.plan if name == method]
-    widest = comparison.codes(method, widths[-1])
+    widest = comparison.codes(method, max(widths))
     pictures = []
     for word in PICTURED:
         if word in widest:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from embits.binary_vectors import load
-from embits.cli.file_facts import describe, row_noun
+from embits.cli.file_facts import counted_rows, describe
 from embits.cli.options import (
     check_writable,
     file_argument,
@@ -76,6 +76,6 @@ def command(
         print_json(facts)
     else:
         click.echo(
-            f"{facts['words']:,} {row_noun(binary)} × {facts['bits']} bits in {output}: "
+            f"{counted_rows(binary)} × {facts['bits']} bits in {output}: "
             f"{megabytes(facts['bytes'])}"
         )

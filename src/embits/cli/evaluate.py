@@ -9,14 +9,29 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from embits.binary_vectors import load
-from embits.cli.evaluation_options import check_raw, data_folder, data_option, tasks_option
-from embits.cli.options import FILE, FOLDER, files_argument, json_option, read, reading_options
+from embits.cli.evaluation_options import (
+    FORCE_HELP,
+    check_raw,
+    check_scored,
+    data_folder,
+    data_option,
+    tasks_option,
+)
+from embits.cli.options import (
+    FILE,
+    FOLDER,
+    files_argument,
+    force_option,
+    json_option,
+    read,
+    reading_options,
+)
 from embits.cli.output import print_json, table
 from embits.cli.progress import status_line
-from embits.errors import InputError
 from embits.evaluation.evaluator import Evaluator
-from embits.evaluation.report.results import at, has_score, jsonable, score_lines
-from embits.evaluation.report.write import check_report_folder, write_report
+from embits.evaluation.report.folder import check_report_folder
+from embits.evaluation.report.results import at, jsonable, score_lines
+from embits.evaluation.report.write import write_report
 
 if TYPE_CHECKING:
     from embits.readers.source import Repeats
@@ -28,6 +43,7 @@ if TYPE_CHECKING:
 @data_option
 @tasks_option()
 @click.option("--report", type=FOLDER, metavar="DIR", help="Write a report into this folder.")
+@force_option(help=FORCE_HELP)
 @reading_options
 @json_option
 @click.pass_context
@@ -38,6 +54,7 @@ def command(
     data: Path | None,
     tasks: tuple[str, ...],
     report: Path | None,
+    force: bool,
     limit: int | None,
     words_file: Path | None,
     skip_bad: bool,
@@ -56,7 +73,7 @@ def command(
     """
     check_raw(ctx, tasks, raw_file)
     if report is not None:
-        check_report_folder(report)
+        check_report_folder(report, force)
     folder = data_folder(data, tasks)
     floats = (
         read(raw_file, limit, words_file, skip_bad, repeats, quiet=as_json) if raw_file else None
@@ -75,12 +92,12 @@ def command(
         for file in files:
             current = file.name
             entries.append(evaluator.evaluate_bits(load(file), file))
-    if not any(has_score(entry) for entry in entries):
-        reasons = evaluator.notes or ["no word of the data sets is in the vocabulary"]
-        raise InputError(f"nothing could be scored: {'; '.join(reasons)}")
+    check_scored(entries, evaluator.notes)
     if report is not None:
         facts = {"raw": raw_file.name if raw_file else "-", "tasks": ", ".join(tasks)}
-        write_report(report, "Scores of binary codes", entries, facts, notes=evaluator.notes)
+        write_report(
+            report, "Scores of binary codes", entries, facts, notes=evaluator.notes, overwrite=force
+        )
     for note in evaluator.notes:
         click.echo(f"embits: note: {note}", err=True)
     if as_json:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from embits.binary_vectors import load
+from embits.cli.file_facts import counted_rows
 from embits.cli.options import (
     check_not_input,
     file_argument,
@@ -15,7 +16,7 @@ from embits.cli.options import (
     output_option,
     params_option,
 )
-from embits.cli.output import print_json, printable
+from embits.cli.output import megabytes, print_json, printable
 from embits.cli.progress import progress_bar
 from embits.integrations import EXPORTERS, export
 
@@ -48,6 +49,12 @@ def command(
     if as_json:
         print_json(facts)
         return
-    rest = [f"{name.replace('_', ' ')} {value}" for name, value in list(facts.items())[4:]]
-    line = f"{len(bits):,} × {bits.n_bits} bits to {facts['target']}"
+    rest = [_shown(name, value) for name, value in list(facts.items())[4:]]
+    line = f"{counted_rows(bits)} × {bits.n_bits} bits in {facts['target']}"
     click.echo(printable(line + (f" ({', '.join(rest)})" if rest else "")))
+
+
+def _shown(name: str, value: object) -> str:
+    if name == "bytes" and isinstance(value, int):
+        return megabytes(value)
+    return f"{name.replace('_', ' ')} {value}"

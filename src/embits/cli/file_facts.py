@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from embits.binary_vectors import BinaryVectors
+from embits.file.store import Contents
 from embits.words.vocabulary import RowNumbers
 
 
@@ -28,15 +29,33 @@ def describe(path: Path, bits: BinaryVectors) -> dict[str, Any]:
     }
 
 
+def describe_contents(path: Path, contents: Contents) -> dict[str, Any]:
+    """The facts of `info --json` that do not need the coder's class."""
+    size, rows = size_on_disk(path), len(contents.codes)
+    float_bytes = rows * contents.dims * 4
+    return {
+        "words": rows,
+        "bits": contents.n_bits,
+        "dims": contents.dims,
+        "method": contents.method,
+        "bytes": size,
+        "bytes_per_word": round(size / rows, 2) if rows else 0.0,
+        "float_bytes": float_bytes,
+        "ratio": round(float_bytes / size, 2),
+        "params": dict(contents.params),
+    }
+
+
 def _parts(bits: BinaryVectors, size: int) -> dict[str, int]:
     """Bytes of each part of a file of `size` bytes; "header" is the rest."""
     counts = bits.nbytes
     return counts._asdict() | {"header": max(0, size - counts.total)}
 
 
-def row_noun(bits: BinaryVectors) -> str:
-    """What its rows are called: "words", or "rows" when they have no words."""
-    return "rows" if isinstance(bits.words, RowNumbers) else "words"
+def counted_rows(bits: BinaryVectors) -> str:
+    """The number of rows with their noun: "1 word", "2,000 words", or "rows" without words."""
+    noun = "row" if isinstance(bits.words, RowNumbers) else "word"
+    return f"{len(bits):,} {noun}" + ("" if len(bits) == 1 else "s")
 
 
 def size_on_disk(path: Path) -> int:

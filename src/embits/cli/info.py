@@ -10,11 +10,14 @@ import click
 
 from embits import _core
 from embits.binary_vectors import load
-from embits.cli.file_facts import describe
+from embits.cli.file_facts import describe, describe_contents
 from embits.cli.options import FILE, json_option
 from embits.cli.output import megabytes, print_json, printable
+from embits.coders import METHODS
+from embits.file.store import open_file
 
 _COLUMNS = 80
+_COUNTS = ("words", "bytes_per_word")  # called rows if the rows have no words
 
 
 @click.command()
@@ -29,8 +32,8 @@ def command(file: Path | None, cpu: bool, as_json: bool) -> None:
     embits info --cpu
     """
     if file is None and not cpu:
-        raise click.UsageError("give a FILE or --cpu")
-    facts = describe(file, load(file)) if file else {}
+        raise click.UsageError("a FILE is missing (or give --cpu for the instruction set)")
+    facts = _facts(file) if file else {}
     if cpu:
         facts["simd"] = _core.simd()
     if as_json:
@@ -39,8 +42,24 @@ def command(file: Path | None, cpu: bool, as_json: bool) -> None:
     _show(facts)
 
 
+def _facts(file: Path) -> dict[str, Any]:
+    """What the file contains; without the parts if its coder is not registered here."""
+    if file.is_dir() or (method := open_file(file).method) in METHODS:
+        return describe(file, load(file))
+    click.echo(
+        f"embits: note: {printable(repr(method))} is a coder that embits does not include. To use "
+        "the file, import the module that registers the coder in Python",
+        err=True,
+    )
+    return describe_contents(file, open_file(file))
+
+
 def _show(facts: dict[str, Any]) -> None:
     """Print names on the left and values on the right; long values are wrapped."""
+    has_words = facts.get("parts", {}).get("words", 1)
+    if not has_words:
+        facts = {name.replace("word", "row") if name in _COUNTS else name: value
+                 for name, value in facts.items()}  # fmt: skip
     width = max(map(len, facts)) + 2
     for name, value in facts.items():
         if name == "parts":

@@ -16,7 +16,9 @@ from embits.cli.output import neighbor_dicts, neighbor_table, print_json
 @click.command()
 @file_argument
 @words_argument
-@click.option("-k", type=click.IntRange(min=1), default=10, help="Number of neighbors.")
+@click.option(
+    "-k", "--topn", "k", type=click.IntRange(min=1), default=10, help="Number of neighbors."
+)
 @metric_option("hamming")
 @json_option
 def command(file: Path, words: tuple[str, ...], k: int, metric: Metric, as_json: bool) -> None:

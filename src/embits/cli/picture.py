@@ -52,4 +52,4 @@ def command(
     if as_json:
         print_json({"file": str(output), "words": list(words), "bytes": len(picture)})
     else:
-        click.echo(f"{output}: from the top, {', '.join(words)}")
+        click.echo(f"{output}: the bits of {', '.join(words)}")

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from embits.binary_vectors import load
-from embits.cli.file_facts import row_noun
+from embits.cli.file_facts import counted_rows
 from embits.cli.options import file_argument, json_option
 from embits.cli.output import one_line, print_json
 from embits.errors import EmbitsError
@@ -31,4 +31,4 @@ def command(file: Path, as_json: bool) -> None:
     if as_json:
         print_json({"file": str(file), "words": len(bits), "bits": bits.n_bits, "ok": True})
     else:
-        click.echo(f"{file}: whole ({len(bits):,} {row_noun(bits)} × {bits.n_bits} bits)")
+        click.echo(f"{file}: intact ({counted_rows(bits)} × {bits.n_bits} bits)")

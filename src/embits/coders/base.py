@@ -21,7 +21,7 @@ from embits.coders.checks import (
 )
 from embits.coders.columns import column_names, in_container
 from embits.coders.estimator import Estimator
-from embits.coders.stored import Shapes, check_params, checked_arrays
+from embits.coders.stored import Shapes, check_params, checked_arrays, learned_arrays
 from embits.errors import FormatError, InputError
 from embits.pretrained import Pretrained
 
@@ -82,10 +82,11 @@ class Coder(Estimator, Pretrained, ABC):
         Returns:
             Weights of shape (n, n_bits) and offsets of shape (n,).
         """
-        scores = self.project(X)
+        scores = self._scores(X)
+        # Divided by the largest first: squares of very small or large scores leave float32.
+        scores = scores / _or_one(np.abs(scores).max(axis=1))[:, None]
         norms = np.sqrt(np.einsum("ij,ij->i", scores, scores) * np.float32(self.n_bits_))
-        weights = scores / np.maximum(norms, np.finfo(np.float32).tiny)[:, None]
-        return weights, np.zeros(len(X), dtype=np.float32)
+        return scores / _or_one(norms)[:, None], np.zeros(len(X), dtype=np.float32)
 
     @property
     def is_threshold(self) -> bool:
@@ -140,7 +141,18 @@ class Coder(Estimator, Pretrained, ABC):
 
     def encode_rows(self, X: NDArray[np.float32]) -> NDArray[np.uint8]:
         """Packed codes of a block of rows, each the same in any block and on any machine."""
-        return np.packbits(self.project(X) >= 0, axis=1)
+        return np.packbits(self._scores(X) >= 0, axis=1)
+
+    def _scores(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The scores of `project`, checked: a coder may be a user's own."""
+        scores = np.asarray(self.project(X))
+        if scores.shape != (len(X), self.n_bits_):
+            raise InputError(
+                f"project returned {scores.shape}, expected {(len(X), self.n_bits_)}: (n, n_bits)"
+            )
+        if np.isnan(scores).any():
+            raise InputError("project returned NaN, expected numbers")
+        return scores
 
     def fit_transform(self, X: Any, y: Any = None) -> NDArray[np.uint8]:
         """`fit(X)`, then `transform(X)`."""
@@ -150,12 +162,13 @@ class Coder(Estimator, Pretrained, ABC):
         """The learned arrays by name, as the file stores them.
 
         Raises:
-            InputError: They do not belong together, or hold what no file may hold.
+            InputError: One is missing, its shape or type is not that of `state_shapes`, or it holds
+                NaN or numbers that are too large.
         """
         self.check_fitted()
         if getattr(self, "n_bits", None) not in (None, self.n_bits_):
             raise InputError(f"n_bits was changed since the fit to {self.n_bits_} bits: fit again")
-        state = {name: np.asarray(getattr(self, name + "_")) for name in self.state_shapes}
+        state = learned_arrays(self)
         for name, array in state.items():
             if not is_usual(array):
                 raise InputError(f"the coder's {name}_ has weights beyond {MAX_WEIGHT:g}, or NaN")
@@ -224,3 +237,8 @@ class Coder(Estimator, Pretrained, ABC):
                 f"uint8 of shape (n, {self.n_bytes_})"
             )
         return cast("NDArray[np.uint8]", codes)
+
+
+def _or_one(divisors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Divisors with 1 in place of 0."""
+    return np.where(divisors > 0, divisors, np.float32(1)).astype(np.float32)

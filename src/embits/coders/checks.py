@@ -25,6 +25,21 @@ def check_n_bits(n_bits: Any) -> int:
     return int(n_bits)
 
 
+def random_generator(random_state: Any) -> np.random.Generator:
+    """The generator of a seed.
+
+    Raises:
+        InputError: It is not a seed.
+    """
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"random_state is {shortened(random_state)}, expected a whole number of 0 or more, or "
+            "None"
+        ) from None
+
+
 def matrix_of_numbers(X: Any) -> NDArray[Any]:
     """`X` as a 2-d array of numbers; LazyRows as they are."""
     array = _as_numbers(X)

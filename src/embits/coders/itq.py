@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress, as_float32, blocks
-from embits.coders.checks import check_n_bits
+from embits.coders.checks import check_n_bits, random_generator
 from embits.coders.collapse import warn_if_collapsed
 from embits.coders.linear_decoder import LinearlyDecoded
 from embits.coders.linear_encoder import LinearlyEncoded
@@ -80,7 +80,7 @@ class ITQ(LinearlyEncoded, LinearlyDecoded):
         self.mean_ = mean.astype(np.float32)
         sample = as_float32(X[:: -(-len(X) // SAMPLE_ROWS)])
         Z = ((sample - self.mean_) @ directions).astype(np.float32)
-        rng = np.random.default_rng(self.random_state)
+        rng = random_generator(self.random_state)
         parts = list(blocks(self.n_bits_, self.n_features_in_))
         total = max(1, len(parts) * self.iterations)
         W: list[NDArray[np.float64]] = []

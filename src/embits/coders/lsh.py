@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress
-from embits.coders.checks import check_n_bits
+from embits.coders.checks import check_n_bits, random_generator
 from embits.coders.collapse import warn_if_collapsed
 from embits.coders.linear_decoder import LinearlyDecoded
 from embits.coders.linear_encoder import LinearlyEncoded
@@ -53,7 +53,7 @@ class RandomHyperplanes(LinearlyEncoded, LinearlyDecoded):
         """Draw the hyperplanes and learn the decoder."""
         X = self.check_vectors(X, fitting=True)
         self.n_bits_ = check_n_bits(self.n_bits)
-        rng = np.random.default_rng(self.random_state)
+        rng = random_generator(self.random_state)
         self.planes_ = rng.normal(size=(self.n_bits_, self.n_features_in_)).astype(np.float32)
         self._fit_decoder(X)
         warn_if_collapsed(self, X)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from embits import _core
 from embits.arrays import Progress, as_float32, blocks, namespace
 from embits.bits import unpack
-from embits.coders.checks import check_n_bits
+from embits.coders.checks import check_n_bits, random_generator
 from embits.coders.collapse import warn_if_collapsed
 from embits.coders.input_scale import mean_and_scale
 from embits.coders.lazy import LazyRows
@@ -174,7 +174,7 @@ class PaperAutoencoder(LinearlyEncoded):
                 f"learning_rate={self.learning_rate!r}, lambda_reg={self.lambda_reg!r}, "
                 f"momentum={self.momentum!r}: expected > 0, >= 0 and in [0, 1)"
             )
-        rng = np.random.default_rng(self.random_state)
+        rng = random_generator(self.random_state)
         shape = (self.n_bits_, self.n_features_in_)
         # 0.05 up to 400 bits or dimensions. Beyond, WᵀW would start so far from I that the first
         # steps on ℓ_reg would overshoot.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -11,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.coders.base import Coder
-from embits.coders.checks import check_n_bits
+from embits.coders.checks import check_n_bits, random_generator
+from embits.coders.contract import check_class
 from embits.coders.itq import ITQ
 from embits.coders.lsh import RandomHyperplanes
 from embits.coders.near_lossless import NearLossless
@@ -23,8 +22,6 @@ from embits.errors import InputError
 BUILT_IN = (NearLossless, PaperAutoencoder, RandomHyperplanes, SignBits, ITQ, SparseBits)
 METHODS: dict[str, type[Coder]] = {coder.method: coder for coder in BUILT_IN}
 DEFAULT_METHOD = NearLossless.method
-
-_NAME = re.compile(r"\w[\w.-]*")
 
 CoderClass = TypeVar("CoderClass", bound=type[Coder])
 
@@ -46,22 +43,8 @@ def register_coder(coder: CoderClass) -> CoderClass:
     Raises:
         InputError: The class is incomplete, or its name belongs to another coder.
     """
-    if not (isinstance(coder, type) and issubclass(coder, Coder)):
-        raise InputError(f"{coder!r} cannot be registered: expected a subclass of embits.Coder")
-    if inspect.isabstract(coder):
-        missing = ", ".join(sorted(coder.__abstractmethods__))
-        raise InputError(f"{coder.__name__} cannot be registered: it does not define {missing}")
-    name = getattr(coder, "method", None)
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise InputError(
-            f"{coder.__name__} cannot be registered: its `method` is {name!r}, expected a name of "
-            "letters, digits, '-', '_' and '.'"
-        )
-    if not hasattr(coder, "state_shapes"):
-        raise InputError(
-            f"{coder.__name__} cannot be registered: it needs the shapes of its learned arrays in "
-            "`state_shapes`"
-        )
+    check_class(coder)
+    name = coder.method
     taken = METHODS.get(name, coder)
     # A notebook cell that is run again defines the same class anew.
     if (taken.__module__, taken.__qualname__) != (coder.__module__, coder.__qualname__):
@@ -101,10 +84,13 @@ def new_coder(method: str, n_bits: int | None, params: Mapping[str, Any]) -> Cod
     settings = dict(params) if n_bits is None else {**params, "n_bits": check_n_bits(n_bits)}
     try:
         return maker(**settings)
-    except TypeError:
+    except TypeError as error:
+        known = maker.param_names()
+        if not (unknown := sorted(set(settings) - set(known))):
+            raise InputError(f"method {method!r}: {error}") from None
         raise InputError(
-            f"method {method!r} takes {', '.join(maker.param_names())}, not "
-            f"{', '.join(sorted(set(settings) - set(maker.param_names())))}"
+            f"method {method!r} has no parameter {', '.join(map(repr, unknown))} "
+            f"(it has {', '.join(known) or 'none'})"
         ) from None
 
 
@@ -120,5 +106,5 @@ def draw_rows(n: int, sample: int | None, coder: Coder) -> NDArray[np.int64] | N
         raise InputError(f"sample is {sample!r}, expected a number of rows from 1, or None")
     if sample >= n:
         return None
-    rng = np.random.default_rng(getattr(coder, "random_state", 0))
+    rng = random_generator(getattr(coder, "random_state", 0))
     return np.sort(rng.choice(n, sample, replace=False, shuffle=False))

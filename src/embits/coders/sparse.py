@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress, as_float32, namespace, unit_rows
-from embits.coders.checks import check_n_bits
+from embits.coders.checks import check_n_bits, random_generator
 from embits.coders.collapse import warn_if_collapsed
 from embits.coders.linear_decoder import LinearlyDecoded
 from embits.coders.rounding import ITERATED_ERROR, doubtful_rows
@@ -94,7 +94,7 @@ class SparseBits(LinearlyDecoded):
         sample = as_float32(X[self.rows_for_fit(*X.shape)])
         self.mean_ = sample.mean(axis=0)
         centered = unit_rows(sample - self.mean_)
-        rng = np.random.default_rng(self.random_state)
+        rng = random_generator(self.random_state)
         self.atoms_ = unit_rows(rng.normal(size=(self.n_bits_, X.shape[1]))).astype(np.float32)
         scores = centered @ self.atoms_.T
         self.threshold_ = np.array([np.quantile(scores, 1 - self.density)], dtype=np.float32)

@@ -1,4 +1,4 @@
-"""What a file says of a coder, checked: its parameters, and the shapes of its learned arrays."""
+"""Checks of what a file stores of a coder: its parameters and its learned arrays."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from embits.coders.base import Coder
 
 Shapes: TypeAlias = Mapping[str, tuple[str | int, ...]]
+
+SYMBOLS = ("bits", "dims", "dims+1", "any")  # sizes of `state_shapes` that are not numbers
+FLOATS = tuple(map(np.dtype, ("<f2", "<f4", "<f8")))  # of learned arrays in a file
 
 
 def check_params(coder: type[Coder], params: Mapping[str, Any]) -> None:
@@ -62,20 +65,45 @@ def checked_arrays(
     Raises:
         InputError: An array is missing, or its shape or type is not what the coder needs.
     """
-    sizes = {"bits": n_bits, "dims": dims, "dims+1": dims + 1}
     arrays: dict[str, NDArray[Any]] = {}
-    for name, shape in coder.state_shapes.items():
+    for name, wanted in _wanted_shapes(coder, dims, n_bits).items():
         array = state.get(name)
-        wanted: tuple[Any, ...] = tuple(sizes.get(str(size), size) for size in shape)
         if array is None and name in coder.state_defaults:
             array = np.full(wanted, coder.state_defaults[name], dtype=np.float32)
-        if (
-            array is None
-            or array.dtype.kind != "f"
-            or array.ndim != len(wanted)
-            or any(w not in ("any", got) for w, got in zip(wanted, array.shape, strict=True))
-        ):
-            found = "nothing" if array is None else f"{array.dtype} {array.shape}"
-            raise InputError(f"the coder's {name} is {found}, expected floats {wanted}")
-        arrays[name + "_"] = array
+        arrays[name + "_"] = _checked(name, array, wanted)
     return arrays
+
+
+def learned_arrays(coder: Coder) -> dict[str, NDArray[Any]]:
+    """The learned arrays of a fitted coder by name, in the shapes that a file needs.
+
+    Raises:
+        InputError: An array is missing, or its shape or type is not that of `state_shapes`.
+    """
+    shapes = _wanted_shapes(type(coder), coder.n_features_in_, coder.n_bits_)
+    return {
+        name: _checked(f"{name}_", getattr(coder, f"{name}_", None), wanted)
+        for name, wanted in shapes.items()
+    }
+
+
+def _wanted_shapes(coder: type[Coder], dims: int, n_bits: int) -> dict[str, tuple[Any, ...]]:
+    sizes = {"bits": n_bits, "dims": dims, "dims+1": dims + 1}
+    return {
+        name: tuple(sizes.get(str(size), size) for size in shape)
+        for name, shape in coder.state_shapes.items()
+    }
+
+
+def _checked(name: str, value: Any, wanted: tuple[Any, ...]) -> NDArray[Any]:
+    """A learned array of the coder, if it is one of floats and has the shape."""
+    array = None if value is None else np.asarray(value)
+    if (
+        array is None
+        or array.dtype not in FLOATS
+        or array.ndim != len(wanted)
+        or any(w not in ("any", got) for w, got in zip(wanted, array.shape, strict=True))
+    ):
+        found = "missing" if array is None else f"{array.dtype} {array.shape}"
+        raise InputError(f"the coder's {name} is {found}, expected floats {wanted}")
+    return array

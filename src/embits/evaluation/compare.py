@@ -1,7 +1,7 @@
 """Train and score several methods and widths on one set of vectors.
 
 Each finished step is saved in the folder. An interrupted run can be resumed, and a run with more
-methods or widths computes only the new ones.
+methods or widths computes only the new ones and returns all codes in the folder.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from embits.arrays import blocks
 from embits.binary_vectors import BinaryVectors, load
 from embits.coders import METHODS, coder_class
 from embits.errors import EmbitsError, FormatError, InputError
-from embits.evaluation.data.folder import DataFolder
+from embits.evaluation.data.folder import PAIR_SUFFIXES, DataFolder
 from embits.evaluation.evaluator import TASKS, Evaluator
 from embits.evaluation.report.results import jsonable
 from embits.file.atomic import atomic_write
@@ -44,6 +44,10 @@ class Comparison:
         seed: Seed of every coder that takes one.
         vectors_file: Where the vectors were read from.
         say: Called with a line of text at each step.
+
+    Attributes:
+        plan: The (method, width) pairs: those asked for, then others in the folder that were
+            trained on the same vectors with the same seed.
     """
 
     def __init__(
@@ -61,7 +65,7 @@ class Comparison:
         self.vectors = vectors
         self.folder = folder
         self.seed = seed
-        self.plan = plan(vectors.dims, bits, METHODS if methods is None else methods)
+        self._problems: list[str] = []
         self._say = say or (lambda text: None)
         self._current = ""
         self.evaluator = Evaluator(
@@ -74,7 +78,33 @@ class Comparison:
             "tasks": list(tasks),
             "seed": seed,
         }
+        asked = plan(vectors.dims, bits, METHODS if methods is None else methods)
+        self.plan = list(dict.fromkeys([*asked, *self._saved_codes()]))
         (folder / "codes").mkdir(parents=True, exist_ok=True)
+
+    def check_folder(self) -> None:
+        """Refuse a folder with the scores of other vectors, tasks or another seed.
+
+        Raises:
+            InputError: The folder has such scores.
+        """
+        saved = _read_json(self.folder / "codes" / "raw.scores.json").get("settings") or {}
+        for name in ("vectors", "tasks", "seed"):
+            if saved and saved.get(name) != self.settings[name]:
+                raise InputError(
+                    f"{self.folder} has results of {_setting(name, saved.get(name))}, expected "
+                    f"{_setting(name, self.settings[name])}: choose another folder for the report, "
+                    "or replace it with --force"
+                )
+
+    def _saved_codes(self) -> Iterator[tuple[str, int]]:
+        """Codes in the folder that were scored on the same vectors with the same seed."""
+        for path in sorted((self.folder / "codes").glob("*.scores.json")):
+            kept = _read_json(path)
+            entry, settings = kept.get("entry") or {}, kept.get("settings") or {}
+            same = all(settings.get(name) == self.settings[name] for name in ("vectors", "seed"))
+            if same and entry.get("method") in METHODS:
+                yield entry["method"], entry["bits"]
 
     def run(self) -> list[dict[str, Any]]:
         """Train and score what is missing.
@@ -88,8 +118,14 @@ class Comparison:
             try:
                 entries.append(self._kept(name, lambda m=method, n=n_bits: self._entry(m, n)))  # type: ignore[misc]
             except EmbitsError as error:  # a method that fails does not stop the others
-                self._say(f"{name} is left out: {error}")
+                self._problems.append(f"{name} is skipped: {error}")
+                self._say(self._problems[-1])
         return entries
+
+    @property
+    def notes(self) -> list[str]:
+        """One line for each code or score that is missing after `run`, with the reason."""
+        return list(dict.fromkeys([*self._problems, *self.evaluator.notes]))
 
     def codes(self, method: str, n_bits: int) -> BinaryVectors:
         """The codes of a method: loaded from the folder, or trained and saved."""
@@ -132,13 +168,15 @@ class Comparison:
         path = self.folder / "codes" / f"{name}.scores.json"
         kept = _read_json(path)
         if kept.get("settings") == self.settings:
+            self._problems += kept.get("notes", [])
             return dict(kept["entry"])
         start = time.perf_counter()
         entry = make()
         if entry["file"] is not None:
             entry["file"] = Path(entry["file"]).name  # reports must not show local folders
         entry = jsonable(entry)
-        _write_json(path, {"settings": self.settings, "entry": entry})
+        notes = self.evaluator.notes
+        _write_json(path, {"settings": self.settings, "entry": entry, "notes": notes})
         self._say(f"{name}: done in {time.perf_counter() - start:.1f} s")
         return dict(entry)
 
@@ -174,12 +212,18 @@ def fingerprint(vectors: WordVectors) -> str:
     return f"{len(vectors)}x{vectors.dims}-{crc:08x}"
 
 
+def _setting(name: str, value: Any) -> str:
+    """A setting for a message, such as "tasks similarity,speed"."""
+    shown = ",".join(value) if isinstance(value, list) else value
+    return f"{name} {shown}"
+
+
 def _data_fingerprint(data: DataFolder | None) -> str:
     files = sorted(data.path.rglob("*")) if data else []
     listing = "\n".join(
         f"{path.relative_to(data.path)} {path.stat().st_size}"
         for path in files
-        if data and path.suffix in (".txt", ".csv")
+        if data and path.suffix.lower() in PAIR_SUFFIXES
     )
     return f"{zlib.crc32(listing.encode()):08x}"
 

@@ -173,7 +173,7 @@ class Evaluator:
             return self._aligned
         aligned = _aligned(self.raw, space)
         if isinstance(aligned, str):
-            self._note(f"{file or 'a file'}: neighbors and reconstruction are left out: {aligned}")
+            self._note(f"{file or 'a file'}: neighbors and reconstruction are skipped: {aligned}")
             return None
         self._aligned, self._truth = aligned, None
         return aligned

@@ -82,7 +82,10 @@ def _plain(value: Any) -> Any:
     """NumPy's numbers as Python's, for JSON."""
     if isinstance(value, np.generic):
         return value.item()
-    raise InputError(f"the coder's parameter {value!r} cannot be stored: take a plain number")
+    raise InputError(
+        f"the coder's parameter {value!r} cannot be stored: use a number, a string, True, False "
+        "or None"
+    )
 
 
 # -- parse -----------------------------------------------------------------------------------------
@@ -95,7 +98,7 @@ def parse_header(header: bytes, fail: Any) -> tuple[dict[str, Any], dict[str, st
         metadata = entries.pop("__metadata__")
         strings = all(isinstance(value, str) for value in metadata.values())
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-        fail("not an embits file: its header is not the JSON of one")
+        fail("not an embits file: its header is not valid JSON")
     if not strings or metadata.get("format") != FORMAT:
         fail("a safetensors file, but not one that embits wrote (no format 'embits' in it)")
     version = metadata.get("format_version", "")

@@ -179,7 +179,10 @@ def locate(address: str | os.PathLike[str]) -> tuple[Any, str]:
 
 
 def _not_finished(folder: str | os.PathLike[str]) -> FormatError:
-    return FormatError(f"{folder}: it has no {MANIFEST}: not finished, or not a folder of codes")
+    return FormatError(
+        f"{folder} has no {MANIFEST}: it is not a folder of codes, or the job that writes it has "
+        "not finished"
+    )
 
 
 def _check_manifest(folder: Any, manifest: Any) -> None:

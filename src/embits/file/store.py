@@ -202,7 +202,7 @@ def _hint(head: bytes) -> str:
     from embits.readers.magic import may_be_vectors  # only here: opening a file needs no readers
 
     if may_be_vectors(head):
-        return ": if it holds float vectors, `embits binarize` makes one of it"
+        return ": if it holds float vectors, `embits binarize` converts it"
     return ", or damaged"
 
 

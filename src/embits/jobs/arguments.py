@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from embits.binary_vectors import BinaryVectors
 from embits.coders import DEFAULT_METHOD, Coder, new_coder
+from embits.coders.contract import check_fit
 from embits.errors import InputError
 from embits.file.contents import read_coder
 from embits.vectors import WordVectors
@@ -32,6 +33,7 @@ def chosen_coder(
     given = {"n_bits": n_bits, "method": method, **params}
     if names := [name for name, value in given.items() if value is not None]:
         raise InputError(f"coder is given, so {', '.join(names)} would be ignored: leave it out")
+    check_fit(type(coder))
     return coder
 
 
@@ -59,10 +61,19 @@ def input_file(
     return Input(located(vectors), limit, words, on_bad, repeats)
 
 
+def holds_words(vectors: str | os.PathLike[str]) -> bool:
+    """Whether a file is of a format that always has words in it."""
+    from embits.readers import holds_words
+
+    return holds_words(vectors)
+
+
 def word_vectors(vectors: Any) -> WordVectors:
     """What `binarize` takes, other than a file, as one type."""
     if isinstance(vectors, WordVectors):
         return vectors
+    if vectors is None:
+        raise InputError("vectors is None, expected a matrix, WordVectors or the path of a file")
     if isinstance(vectors, str | os.PathLike):
         return input_file(vectors).read()
     if isinstance(vectors, Mapping):

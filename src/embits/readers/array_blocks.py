@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from embits.readers.blocks import Block, CountedBlocks, Position, rows_at_once
 from embits.readers.rows import finite_rows
 from embits.readers.source import Source
+from embits.readers.words_sidecar import FoundWords
 from embits.vectors import WordVectors
 
 
@@ -21,7 +22,7 @@ class ArrayBlocks(CountedBlocks):
     Args:
         source: The file.
         array: Numbers of shape (n, dims).
-        words: The word of each row, or None.
+        found: The word of each row, or None, and their file.
         widen: Makes floats of rows, where they are stored as another type.
     """
 
@@ -29,11 +30,11 @@ class ArrayBlocks(CountedBlocks):
         self,
         source: Source,
         array: NDArray[Any],
-        words: Sequence[str] | None,
+        found: FoundWords,
         widen: Callable[[NDArray[Any]], NDArray[Any]] = np.asanyarray,
     ) -> None:
         n_rows = source.rows_wanted(len(array))
-        super().__init__(source, array.shape[1], n_rows, words)
+        super().__init__(source, array.shape[1], n_rows, found)
         self._array, self._widen = array, widen
 
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from embits.readers.rows import (
     warn_of_repeats,
 )
 from embits.readers.source import Source
+from embits.readers.words_sidecar import FoundWords
 from embits.vectors import WordVectors
 from embits.words.subwords import Subwords
 
@@ -108,6 +110,7 @@ class Blocks(ABC):
         n_rows: How many good rows there are, if that is known before they are read.
         named: Whether rows have words.
         words_apart: Whether the words are not in the file itself, but were given or lie beside it.
+        words_file: The file of such words, if they came from one.
         unit: What `Position.place` counts: "line", "byte", "entry" or "row".
         findings: What reading the file has found so far.
         subwords: Those of a fastText model, which `whole` passes on.
@@ -118,6 +121,7 @@ class Blocks(ABC):
     n_rows: int | None = None
     named: bool = True
     words_apart: bool = False
+    words_file: Path | None = None
     unit: str = "row"
     subwords: Subwords | None = None
 
@@ -187,7 +191,10 @@ class Blocks(ABC):
         """
         if self.source.repeats == "refuse" or (self.source.repeats is None and self.words_apart):
             hint = 'repeats="first", or --repeats first, keeps the first row of each'
-            raise self.source.read_error(f"the word {word!r} again", f"each once ({hint})", where)
+            found = f"the word {word!r} again"
+            if self.words_file is not None:
+                found += f" in {self.words_file}"
+            raise self.source.read_error(found, f"each word once ({hint})", where)
         warn_of_repeats(self.source, n_repeats, where, word)
 
 
@@ -250,10 +257,10 @@ def rows_at_once(dims: int) -> int:
 class CountedBlocks(Blocks):
     """Blocks of a file whose number of rows is known, and which can be read from any row on."""
 
-    def __init__(self, source: Source, dims: int, n_rows: int, words: Sequence[str] | None) -> None:
+    def __init__(self, source: Source, dims: int, n_rows: int, found: FoundWords) -> None:
         super().__init__(source, dims)
         self._n_rows = n_rows
-        self._words = words
+        self._words, self.words_file = words, _ = found
         self.named = self.words_apart = words is not None
         if n_rows == 0 or dims == 0:
             raise source.read_error(f"a matrix of shape {(n_rows, dims)}", "at least one row")

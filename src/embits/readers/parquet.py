@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from embits.errors import MissingExtraError
 from embits.readers.blocks import Block, CountedBlocks, Position, rows_at_once
 from embits.readers.source import Source
-from embits.readers.words_sidecar import words_for
+from embits.readers.words_sidecar import FoundWords, words_for
 
 _ROWS_AT_ONCE = 1 << 14
 _BUFFER_BYTES = 32 << 20  # for all columns together
@@ -26,12 +26,12 @@ class ParquetBlocks(CountedBlocks):
         if source.words is not None:
             self._name_column = None
         n_rows = source.rows_wanted(table.metadata.num_rows)
-        given = None if source.words is None else words_for(source, n_rows)
         if n_rows == 0:
             raise source.read_error("0 rows", "at least one row")
         dims = self._find_dims(source, table.schema_arrow)
+        given = FoundWords(None) if source.words is None else words_for(source, n_rows, dims)
         super().__init__(source, dims, n_rows, given)
-        self.named = given is not None or self._name_column is not None
+        self.named = self.named or self._name_column is not None
 
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
         """The blocks from `start` on: row groups before it are not touched."""

@@ -30,7 +30,7 @@ def is_safetensors(head: bytes, size: int) -> bool:
 def open_safetensors(source: Source) -> ArrayBlocks:
     """The matrix of floats in a safetensors file, mapped."""
     array, widen = _matrix(source)
-    return ArrayBlocks(source, array, words_for(source, len(array)), widen)
+    return ArrayBlocks(source, array, words_for(source, *array.shape), widen)
 
 
 def _matrix(source: Source) -> tuple[NDArray[Any], Callable[[NDArray[Any]], NDArray[Any]]]:
@@ -38,7 +38,7 @@ def _matrix(source: Source) -> tuple[NDArray[Any], Callable[[NDArray[Any]], NDAr
     header, start = _header(source)
     metadata = header.pop("__metadata__", {})
     if isinstance(metadata, dict) and str(metadata.get("format", "")).startswith("embits"):
-        raise source.read_error("bits that embits wrote", "float vectors; open it with embits.load")
+        raise source.read_error("binary codes", "float vectors; embits.load opens files of codes")
     name = _matrix_name(source, header)
     widen = _from_bfloat16 if header[name]["dtype"] == "BF16" else np.asanyarray
     return _mapped(source, header[name], start, name), widen

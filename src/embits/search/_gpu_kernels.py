@@ -1,57 +1,32 @@
-"""The GPU's part of gpu_search.py, in Triton, which comes with PyTorch.
+"""The GPU's part of gpu.py, in Triton, which comes with PyTorch.
 
-Codes are uint8 (tiles * tile, width), the width one of `padded_width`; bits beyond a code's own
+Codes are uint8 (tiles * TILE, width), the width one of `padded_width`; bits beyond a code's own
 are zero in codes and queries alike, and cost no distance.
+
+The matrix units multiply int8, so bits are unpacked to a byte each, four at a time: `(x >> shift) &
+mask` leaves one bit of every byte of a 32-bit register. The bit keeps its place in the lower or
+upper half of its byte and is 1, 2, 4 or 8; the query's ±1 is scaled by 8, 4, 2 or 1, so that every
+product is ±8.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 
-FEW = 48  # up to so many queries, XOR and popcount are faster than unpacking for a product
+TILE = 256  # rows whose least distance is kept
 ROW_BITS = 40  # a key is a distance above a row of at most 2^40
 INTERPRETED = bool(triton.knobs.runtime.interpret)  # TRITON_INTERPRET=1: on the CPU, for tests
-NATIVE = not INTERPRETED and torch.version.hip is None  # there is an instruction for popcounts
+NATIVE = not INTERPRETED and torch.version.hip is None  # the kernels may hold PTX
 _PART = 32  # bytes of a code that are counted at a time, where it is longer
 _NO_ROW = (1 << 63) - 1
-
-
-class Shape(NamedTuple):
-    """How the product of codes and queries is cut up.
-
-    Attributes:
-        tile: Rows whose least distance is kept.
-        chunk: Bytes of a code that are unpacked at a time.
-        block: Queries at a time.
-        warps: Groups of 32 threads that share the work on a tile.
-        stages: Loads under way at once.
-    """
-
-    tile: int
-    chunk: int
-    block: int
-    warps: int
-    stages: int
-
-
-# By width in bytes, the fastest of what was tried on an H200 (benchmarks/gpu_search.py).
-_SHAPES = {
-    4: Shape(256, 4, 64, 4, 3),
-    8: Shape(256, 8, 64, 4, 3),
-    16: Shape(256, 16, 64, 4, 3),
-    32: Shape(128, 32, 128, 4, 2),
-    64: Shape(256, 64, 64, 8, 3),
-}
-_WIDE = Shape(128, 32, 128, 8, 2)
-
-
-def shape_for(width: int) -> Shape:
-    """The shape for codes of a padded width."""
-    return _SHAPES.get(width, _WIDE)
+# The fastest of what was tried on an H200, as are the bounds in `least_distances` and below it.
+_BLOCK = 64  # queries at a time
+_SMALL_BLOCK = 16
+_WARPS = 4
 
 
 def padded_width(width: int) -> int:
@@ -70,23 +45,45 @@ def least_distances(codes: Any, queries: Any, first: int, stride: int, least: An
             `distance * stride + tile`, so that its order is that of the distance, then the tile.
         least: Where to write.
     """
-    tiles, n = least.shape
+    n, width = queries.shape
+    if n <= _max_counted(width):
+        _count(codes, queries, first, stride, least)
+    elif width <= 32 or (width == 64 and n > 2 * _BLOCK):
+        _multiply(_least_by_product, 3, codes, queries, first, stride, least, width, _BLOCK)
+    else:
+        chunk = 64 if width > 64 and width % 64 == 0 else 32
+        block = _SMALL_BLOCK if n <= _SMALL_BLOCK else _BLOCK
+        _multiply(_least_by_planes, 2, codes, queries, first, stride, least, chunk, block)
+
+
+def _max_counted(width: int) -> int:
+    """Up to so many queries, XOR and popcount are faster than unpacking for a product."""
+    if width <= 8:
+        return 40
+    if width <= 32:
+        return 30
+    return 12 if width < 128 else 4
+
+
+def _count(codes: Any, queries: Any, first: int, stride: int, least: Any) -> None:
     width = codes.shape[1]
-    shape = shape_for(width)
-    if n <= FEW:
-        _least_by_counting[(tiles,)](
-            codes.view(torch.int32), queries.view(torch.int32), least, first, n, stride,
-            WORDS=width // 4, PART=min(width, _PART) // 4, TILE=shape.tile, NATIVE=NATIVE,
-            num_warps=max(1, shape.tile // 128),
-        )  # fmt: skip
-        return
-    if n <= 64:  # a wider block would be half empty
-        shape = shape._replace(block=64)
-    signs, ones = _signs(queries, shape)
-    _least_by_product[(tiles,)](
-        codes, signs, ones, least, first, n, stride,
-        WIDTH=width, CHUNK=shape.chunk, TILE=shape.tile, BLOCK=shape.block,
-        num_warps=shape.warps, num_stages=shape.stages,
+    _least_by_counting[(len(least),)](
+        codes.view(torch.int32), queries.view(torch.int32), least, first, len(queries), stride,
+        WORDS=width // 4, PART=min(width, _PART) // 4, TILE=TILE, NATIVE=NATIVE,
+        num_warps=1 if width <= 8 else 2,
+    )  # fmt: skip
+
+
+def _multiply(
+    kernel: Any, stages: int, codes: Any, queries: Any, first: int, stride: int, least: Any,
+    chunk: int, block: int,
+) -> None:  # fmt: skip
+    """Run a kernel of products; `stages` loads are under way at once."""
+    signs, ones = _signs(queries, chunk, block)
+    kernel[(len(least),)](
+        codes.view(torch.int8), signs, ones, least, first, len(queries), stride,
+        WIDTH=codes.shape[1], CHUNK=chunk, TILE=TILE, BLOCK=block, NATIVE=NATIVE,
+        num_warps=_WARPS, num_stages=stages,
     )  # fmt: skip
 
 
@@ -100,56 +97,115 @@ def row_keys(codes: Any, queries: Any, tiles: Any, n_rows: int) -> Any:
         n_rows: Codes there are; the rows that fill up the last tile have the largest key.
 
     Returns:
-        int64 (q, m * tile).
+        int64 (q, m * TILE).
     """
     m, n = tiles.shape
     width = codes.shape[1]
-    tile = shape_for(width).tile
-    keys = torch.empty((n, m * tile), dtype=torch.int64, device=codes.device)
+    keys = torch.empty((n, m * TILE), dtype=torch.int64, device=codes.device)
     _row_keys[(n, m)](
         codes.view(torch.int32), queries.view(torch.int32), tiles, keys, n_rows, _NO_ROW,
-        WORDS=width // 4, PART=min(width, _PART) // 4, TILE=tile, SHIFT=ROW_BITS, NATIVE=NATIVE,
+        WORDS=width // 4, PART=min(width, _PART) // 4, TILE=TILE, SHIFT=ROW_BITS, NATIVE=NATIVE,
         num_warps=4,
     )  # fmt: skip
     return keys
 
 
-def _signs(queries: Any, shape: Shape) -> tuple[Any, Any]:
-    """1 - 2q for every bit q of the queries, in the kernel's order, and the count of their ones."""
+def _signs(queries: Any, chunk: int, block: int) -> tuple[Any, Any]:
+    """What the codes are multiplied by, and the count of ones of each query.
+
+    Args:
+        queries: uint8 (q, width).
+        chunk: Bytes of a code that are unpacked at a time.
+        block: Queries at a time; the kernels read whole blocks.
+
+    Returns:
+        1 - 2q for every bit q, times 8, 4, 2 or 1, int8 (blocks * block, 8 * width), by chunk, then
+        by bit of a byte, then by byte; and the counts, int32 (q,).
+    """
     n, width = queries.shape
     shifts = torch.arange(8, dtype=torch.uint8, device=queries.device)[:, None]
-    by_chunk = queries.reshape(n, width // shape.chunk, 1, shape.chunk)
-    bits = ((by_chunk >> shifts) & 1).reshape(n, 8 * width).to(torch.int8)
-    missing = -n % shape.block  # the kernel reads whole blocks of queries
-    signs = torch.nn.functional.pad(1 - 2 * bits, (0, 0, 0, missing)).contiguous()
-    return signs, bits.sum(dim=1, dtype=torch.int32)
+    bits = ((queries.reshape(n, width // chunk, 1, chunk) >> shifts) & 1).to(torch.int8)
+    signs = (1 - 2 * bits) * (8 >> (shifts % 4)).to(torch.int8)
+    padded = torch.nn.functional.pad(signs.reshape(n, 8 * width), (0, 0, 0, -n % block))
+    return padded.contiguous(), bits.reshape(n, 8 * width).sum(dim=1, dtype=torch.int32)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first", "n_queries", "stride"])
 def _least_by_product(
     codes, signs, ones, least, first, n_queries, stride,
     WIDTH: tl.constexpr, CHUNK: tl.constexpr, TILE: tl.constexpr, BLOCK: tl.constexpr,
+    NATIVE: tl.constexpr,
 ):  # fmt: skip
-    """Hamming distance as |q| + <c, 1 - 2q>: one product on the matrix units a tile and block."""
+    """Hamming distance as |q| + <c, 1 - 2q>, of codes that are unpacked once; CHUNK is WIDTH.
+
+    The rows of a tile are columns of the product: most of the minimum is within a thread.
+    """
     tile = tl.program_id(0)
     rows = (first + tile).to(tl.int64) * TILE + tl.arange(0, TILE)
-    place = tl.arange(0, 8 * CHUNK)  # bit `place // CHUNK` of byte `place % CHUNK`
-    bytes_of = codes + rows[:, None] * WIDTH + (place % CHUNK)[None, :]
-    shift = (place // CHUNK).to(tl.uint8)[None, :]
-    if WIDTH == CHUNK:
-        bits = ((tl.load(bytes_of) >> shift) & 1).to(tl.int8)
+    place = tl.arange(0, 8 * WIDTH)  # bit `place // WIDTH` of byte `place % WIDTH`
+    packed = tl.load(codes + rows[:, None] * WIDTH + (place % WIDTH)[None, :])
+    bits = _bits(packed, (place // WIDTH)[None, :], NATIVE)
     for start in range(0, n_queries, BLOCK):
         query = start + tl.arange(0, BLOCK)
-        signs_of = signs + query[:, None] * (8 * WIDTH) + place[None, :]
+        part = tl.load(signs + query[:, None] * (8 * WIDTH) + place[None, :])
+        total = tl.dot(part, tl.trans(bits), out_dtype=tl.int32)
+        inside = query < n_queries
+        distance = (tl.min(total, axis=1) >> 3) + tl.load(ones + query, mask=inside, other=0)
+        tl.store(least + tile * n_queries + query, distance * stride + tile, mask=inside)
+
+
+@triton.jit(do_not_specialize=["first", "n_queries", "stride"])
+def _least_by_planes(
+    codes, signs, ones, least, first, n_queries, stride,
+    WIDTH: tl.constexpr, CHUNK: tl.constexpr, TILE: tl.constexpr, BLOCK: tl.constexpr,
+    NATIVE: tl.constexpr,
+):  # fmt: skip
+    """The same for wide codes: they are unpacked in registers, one bit of every byte at a time."""
+    tile = tl.program_id(0)
+    rows = (first + tile).to(tl.int64) * TILE + tl.arange(0, TILE)
+    byte = tl.arange(0, CHUNK)
+    bytes_of = codes + rows[:, None] * WIDTH + byte[None, :]
+    for start in range(0, n_queries, BLOCK):
+        query = start + tl.arange(0, BLOCK)
+        signs_of = signs + query[:, None] * (8 * WIDTH) + byte[None, :]
         total = tl.zeros((TILE, BLOCK), dtype=tl.int32)
         for chunk in range(WIDTH // CHUNK):
-            if WIDTH > CHUNK:
-                bits = ((tl.load(bytes_of + chunk * CHUNK) >> shift) & 1).to(tl.int8)
-            part = tl.load(signs_of + chunk * (8 * CHUNK))
-            total = tl.dot(bits, tl.trans(part), total, out_dtype=tl.int32)
+            packed = tl.load(bytes_of + chunk * CHUNK)
+            for bit in tl.static_range(8):
+                part = tl.load(signs_of + chunk * (8 * CHUNK) + bit * CHUNK)
+                plane = _plane(packed, bit // 4 * 4, 1 << bit % 4, NATIVE)
+                total = tl.dot(plane, tl.trans(part), total, out_dtype=tl.int32)
         inside = query < n_queries
-        distance = tl.min(total, axis=0) + tl.load(ones + query, mask=inside, other=0)
+        distance = (tl.min(total, axis=0) >> 3) + tl.load(ones + query, mask=inside, other=0)
         tl.store(least + tile * n_queries + query, distance * stride + tile, mask=inside)
+
+
+@triton.jit
+def _bits(packed, bit, NATIVE: tl.constexpr):
+    """Bit `bit` of every byte, as 1, 2, 4 or 8."""
+    low = tl.where(bit < 4, 1 << bit, 0).to(tl.int8)
+    high = tl.where(bit < 4, 0, 1 << (bit + 4) % 8).to(tl.int8)
+    if NATIVE:
+        low, high = tl.broadcast_to(low, packed.shape), tl.broadcast_to(high, packed.shape)
+        return tl.inline_asm_elementwise(  # 0xEA: (a & b) | c
+            "{ .reg .b32 s, t; shr.b32 s, $1, 4; and.b32 t, $1, $2; lop3.b32 $0, s, $3, t, 0xEA; }",
+            "=r,r,r,r", [packed, low, high], dtype=tl.int8, is_pure=True, pack=4,
+        )  # fmt: skip
+    else:  # noqa: RET505 - the compiler must see one branch only
+        return (packed & low) | ((packed >> 4) & high)
+
+
+@triton.jit
+def _plane(packed, SHIFT: tl.constexpr, MASK: tl.constexpr, NATIVE: tl.constexpr):
+    """The same where the bit is known to the compiler, which then keeps codes in registers."""
+    if NATIVE:
+        MASKS: tl.constexpr = MASK * 0x01010101
+        return tl.inline_asm_elementwise(
+            f"{{ .reg .b32 s; shr.b32 s, $1, {SHIFT}; and.b32 $0, s, {MASKS}; }}",
+            "=r,r", [packed], dtype=tl.int8, is_pure=True, pack=4,
+        )  # fmt: skip
+    else:  # noqa: RET505 - the compiler must see one branch only
+        return ((packed >> SHIFT) & MASK).to(tl.int8)
 
 
 @triton.jit

@@ -3,7 +3,7 @@
 Distances of a batch are a matrix product: with bits c of a code and q of a query,
 `hamming = |q| + <c, 1 - 2q>`, which the GPU's integer matrix units compute hundreds of bits at a
 time. Writing all n × q distances would cost more than computing them, so only the smallest distance
-of each tile of 128 or 256 rows is written. The k nearest rows, ties in row order, are in the k
+of each tile of 256 rows is written. The k nearest rows, ties in row order, are in the k
 tiles with the smallest distances: any other row has k rows before it. Those tiles are then read row
 by row.
 """
@@ -58,7 +58,7 @@ class DeviceIndex:
             raise InputError(f"device is {device!r}: embits.search.top_k searches on the CPU")
         self._n, self._width = map(int, codes.shape)
         width = self._kernels.padded_width(self._width)
-        self._tile = self._kernels.shape_for(width).tile
+        self._tile = self._kernels.TILE
         n_rows = max(1, -(-self._n // self._tile)) * self._tile
         self._codes = self._torch.zeros((n_rows, width), dtype=self._torch.uint8, device=place)
         for start in range(0, self._n, _UPLOAD_ROWS):

@@ -51,8 +51,12 @@ class Keys(Sequence[str], ABC):
         """
         row = self.find(word)
         if row is None:
-            raise UnknownWordError(word, self.suggest(word))
+            raise self.unknown(word)
         return row
+
+    def unknown(self, word: str) -> UnknownWordError:
+        """The error for a word that is not there, with near spellings."""
+        return UnknownWordError(word, self.suggest(word))
 
     def __contains__(self, word: object) -> bool:
         return isinstance(word, str) and self.find(word) is not None
@@ -258,6 +262,11 @@ class RowNumbers(Keys):
     def suggest(self, word: str) -> list[str]:
         """Nothing: numbers have no near spellings."""
         return []
+
+    def unknown(self, word: str) -> UnknownWordError:
+        """The error for a number that is not there, or for a word."""
+        numbers = f"a row number from 0 to {self._n - 1}" if self._n else "a file with rows"
+        return UnknownWordError(word, [], f"the rows have no words: give {numbers}")
 
     def starting_with(self, prefix: str, most: int) -> list[str]:
         """The first `most` numbers that start with `prefix`."""

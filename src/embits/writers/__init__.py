@@ -70,6 +70,5 @@ def _format_of(path: Path, formats: Sequence[Format]) -> Format:
         if suffix.lower() in form.suffixes:
             return form
     known = ", ".join(each for form in formats for each in form.suffixes)
-    raise InputError(
-        f"{path}: cannot tell the format from {suffix or 'no suffix'!r}; take one of {known}"
-    )
+    reason = f"from {suffix!r}" if suffix else "without a suffix"
+    raise InputError(f"{path}: cannot tell the format {reason}: use one of {known}")

@@ -1,6 +1,7 @@
 """What people see: the text of every verb, bars on a terminal, the page served, the demo."""
 
 import importlib.util
+import json
 import os
 import re
 import select
@@ -47,11 +48,11 @@ def test_answers_are_short_tables(folder, bits):
     assert first == "word1 : word2 = word3 : ?"
     answers = bits.most_similar(["word2", "word3"], ["word1"], topn=5, metric="decoded")
     assert [line.split() for line in lines] == [[w, f"{s:.3f}"] for w, s in answers]
-    assert "whole (600 words × 100 bits)" in shown(folder, "verify", "b.safetensors")
+    assert "intact (600 words × 100 bits)" in shown(folder, "verify", "b.safetensors")
     encoded = shown(folder, "encode", "b.safetensors", "v.vec", "-o", "again.safetensors")
     assert encoded.startswith("600 words × 100 bits in again.safetensors: ")
     drawn = shown(folder, "picture", "b.safetensors", "word1", "word2", "-o", "p.png", "-n", "3")
-    assert drawn == "p.png: from the top, word1, word2\n"
+    assert drawn == "p.png: the bits of word1, word2\n"
 
 
 def test_scores_stand_in_one_table_with_a_column_for_each_file(folder):
@@ -79,7 +80,7 @@ def test_compare_sums_up_what_its_report_holds(folder):
 def test_bench_has_a_line_for_each_top_k_and_a_column_for_each_width(folder):
     first, units, head, *rows = shown(folder, "bench", "b.safetensors", "--bits", "32").splitlines()
     assert first.startswith("600 words; threads: 1")
-    assert units.endswith("floats is rebuilt from the bits")
+    assert units.endswith("floats rebuilt from the bits")
     assert head.split() == ["32-bit", "100-bit", "floats"]
     assert {row[:6].strip() for row in rows} >= {"Top 1", "Top 10", "Top 50"}
 
@@ -207,3 +208,43 @@ def test_log_lines_of_the_first_seconds_are_held_back(capsys):
     assert [line.split(" (")[0] for line in shown] == [
         r"embits: binarize \x1b[31m", "embits: reading", "embits: fitting",
     ]  # fmt: skip
+
+
+def test_a_file_without_words_is_asked_by_row_number(tmp_path):
+    np.save(tmp_path / "m.npy", np.random.default_rng(0).normal(size=(50, 8)).astype("f4"))
+    command = ["binarize", "m.npy", "-o", "m.safetensors", "--bits", "16", "--method", "lsh"]
+    assert run(*command, cwd=tmp_path).stdout.startswith("50 rows × 16 bits")
+    done = run("neighbors", "m.safetensors", "3", "--topn", "2", "--json", cwd=tmp_path)
+    found = json.loads(done.stdout)["queries"][0]["neighbors"]
+    expected = embits.load(tmp_path / "m.safetensors").most_similar(3, topn=2)
+    assert [one["word"] for one in found] == [word for word, _ in expected]
+    done = run("neighbors", "m.safetensors", "queen", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "the rows have no words: give a row number from 0 to 49" in done.stderr
+    assert "bytes per row" in run("info", "m.safetensors", cwd=tmp_path).stdout
+
+
+def test_the_size_of_a_tiny_file_is_computed_from_its_bytes(tmp_path):
+    (tmp_path / "v.txt").write_text("one 1 2 3 4\n")
+    command = ["binarize", "v.txt", "-o", "b.safetensors", "--bits", "16", "--method", "lsh"]
+    done = run(*command, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    ratio = (tmp_path / "b.safetensors").stat().st_size / 16
+    assert f"{ratio:.1f} times larger" in done.stdout
+    assert done.stdout.startswith("1 word × 16 bits")
+
+
+class OwnCoder(embits.SignBits):
+    method = "own-coder"
+
+
+def test_info_describes_a_file_of_a_coder_that_is_not_registered(tmp_path, monkeypatch):
+    from embits.coders import METHODS
+
+    monkeypatch.setitem(METHODS, "own-coder", OwnCoder)
+    embits.binarize(np.eye(8, dtype="f4"), method="own-coder").save(tmp_path / "own.safetensors")
+    done = run("info", "own.safetensors", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert (facts["words"], facts["dims"], facts["method"]) == (8, 8, "own-coder")
+    assert "import the module that registers the coder" in done.stderr

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import embits
+from embits.cli.output import one_line
 from embits.evaluation.report.image_files import FORMATS
 from tests.support.program import messages, run
 
@@ -163,7 +164,7 @@ def test_an_empty_result_is_an_error(folder):
     (folder / "similarity").mkdir()
     done = run("evaluate", "b.safetensors", "--tasks", "similarity", "--data", ".", cwd=folder)
     assert done.returncode == 1
-    assert done.stderr.startswith("embits: error: nothing could be scored: MEN is left out")
+    assert done.stderr.startswith("embits: error: nothing could be scored: similarity is skipped")
     (folder / "similarity/MEN.txt").write_text("no such 1\nwords here 2\n")
     command = ["evaluate", "b.safetensors", "--tasks", "similarity", "--data", ".", "--json"]
     assert run(*command, cwd=folder).returncode == 1
@@ -188,6 +189,67 @@ def test_a_report_does_not_replace_the_files_of_others(folder, name):
         assert done.returncode == 1
         assert f"{name} exists, and embits did not write it" in done.stderr
     assert [path.name for path in (folder / "mine").iterdir()] == [name]
+
+
+COMPARE = ["compare", "v.npy", "--tasks", "neighbors", "--report", "kept", "--methods"]
+
+
+@pytest.mark.parametrize("name", ["report.md", "results.json"])
+def test_a_report_that_the_user_changed_is_kept_until_force(folder, name):
+    command = [*COMPARE, "lsh", "--bits", "32"]
+    assert run(*command, cwd=folder).returncode == 0
+    path = folder / "kept" / name
+    path.write_text(path.read_text().replace("lsh", "mine"))
+    done = run(*command, cwd=folder)
+    assert done.returncode == 1
+    assert f"{name} was changed since embits wrote it" in done.stderr
+    assert "mine" in path.read_text()
+    done = run(*command, "--force", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "mine" not in path.read_text()
+
+
+def test_an_interrupted_report_can_be_written_again(folder, monkeypatch):
+    command = [*COMPARE, "lsh", "--bits"]
+    assert run(*command, "32", cwd=folder).returncode == 0
+    before = (folder / "kept/report.md").read_bytes()
+    assert run(*command, "64", cwd=folder).returncode == 0
+    (folder / "kept/report.md").write_bytes(before)  # as if it had not been replaced yet
+    done = run(*command, "64", cwd=folder)
+    assert done.returncode == 0, done.stderr
+
+
+def test_compare_adds_methods_and_widths_to_a_report(folder):
+    assert run(*COMPARE, "lsh", "--bits", "32", cwd=folder).returncode == 0
+    done = run(*COMPARE, "itq", "--bits", "16", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    found = [(entry["method"], entry["bits"]) for entry in json.loads(done.stdout)]
+    assert found[1:] == [("itq", 16), ("lsh", 32)]
+    assert "lsh" in (folder / "kept/report.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "other", [["--limit", "300"], ["--seed", "1"], ["--tasks", "neighbors,speed"]]
+)
+def test_compare_refuses_a_report_of_other_vectors_tasks_or_seed(folder, other):
+    command = [*COMPARE, "lsh", "--bits", "32"]
+    assert run(*command, cwd=folder).returncode == 0
+    before = (folder / "kept/results.json").read_bytes()
+    done = run(*command, *other, cwd=folder)
+    assert done.returncode == 1
+    assert "choose another folder for the report" in done.stderr
+    assert (folder / "kept/results.json").read_bytes() == before
+    assert run(*command, *other, "--force", cwd=folder).returncode == 0
+
+
+def test_a_comparison_without_scores_is_an_error_each_time(folder):
+    (folder / "similarity").mkdir()
+    command = ["compare", "v.npy", "--methods", "lsh", "--bits", "32", "--tasks", "similarity"]
+    for _ in range(2):
+        done = run(*command, "--data", ".", "--report", "none", cwd=folder)
+        assert done.returncode == 1
+        assert "nothing could be scored: similarity is skipped: no data sets" in done.stderr
+    assert not (folder / "none/report.md").exists()
 
 
 def test_a_report_replaces_a_report(folder):
@@ -215,3 +277,11 @@ def test_info_shows_how_many_bytes_each_part_takes(folder, bits):
     assert [int(size.replace(",", "")) for _, size, *_ in shown] == [
         size for size in parts.values() if size
     ]
+
+
+def test_a_lack_of_memory_is_one_line_with_advice():
+    error = MemoryError("Unable to allocate 32.0 GiB")
+    assert one_line(error) == (
+        "not enough memory (Unable to allocate 32.0 GiB): use fewer bits or fewer rows"
+    )
+    assert one_line(MemoryError()) == "not enough memory: use fewer bits or fewer rows"

@@ -95,13 +95,87 @@ def test_incomplete_classes_and_taken_names_are_refused(registered):
     class Taken(Own):
         method = "itq"
 
+    class Unnamed(Own):
+        method = ""
+
+    class NoProgress(Own):
+        method = "no-progress"
+
+        def fit(self, X, y=None):
+            return self
+
     for wrong, message in (
         (Nameless, "its `method` is 'no/name'"),
         (Abstract, "does not define fit, inverse_transform, project"),
         (Taken, "the method 'itq' belongs to ITQ"),
+        (Unnamed, "its `method` is ''"),
+        (NoProgress, r"NoProgress.fit has no argument `progress`: define it as fit\("),
         ("own", "expected a subclass of embits.Coder"),
         (Own(), "expected a subclass of embits.Coder"),
     ):
         with pytest.raises(embits.InputError, match=message):
             embits.register_coder(wrong)
     assert embits.register_coder(Own) is Own  # a notebook cell that is run again
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        (["mean"], "`state_shapes` is \\['mean'\\], expected a dict"),
+        ({"mean": "dims"}, "has 'dims' for 'mean', expected a tuple"),
+        ({"mean": ("dim",)}, r"has \('dim',\) for 'mean', expected a tuple"),
+        ({"mean": (0,)}, "positive numbers"),
+        ({"mean": ("any", "any", 2)}, "at most 2"),
+        ({"a b": ("dims",)}, "has the name 'a b'"),
+    ],
+)
+def test_wrong_state_shapes_are_refused(shapes, message):
+    wrong = type("Wrong", (Own,), {"method": "wrong", "state_shapes": shapes})
+    with pytest.raises(embits.InputError, match=message):
+        embits.register_coder(wrong)
+    assert "wrong" not in METHODS
+
+
+@pytest.mark.parametrize(
+    ("mean", "found"),
+    [
+        (None, "missing"),
+        (np.zeros(3, np.float32), r"float32 \(3,\)"),
+        (np.zeros((1, 16)), r"float64 \(1, 16\)"),
+        (np.zeros(16, int), r"int64 \(16,\)"),
+        (["x"] * 16, r"<U1 \(16,\)"),
+    ],
+)
+def test_save_refuses_learned_arrays_that_could_not_be_loaded(registered, tmp_path, mean, found):
+    bits = embits.binarize(clustered(50, dims=16), method="own")
+    bits.coder.mean_ = mean
+    expected = rf"^the coder's mean_ is {found}, expected floats \(16,\)$"
+    with pytest.raises(embits.InputError, match=expected):
+        bits.save(tmp_path / "own")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        (lambda n: np.zeros((n, 3)), r"project returned \(50, 3\), expected \(50, 16\)"),
+        (lambda n: None, r"project returned \(\), expected"),
+        (lambda n: np.full((n, 16), np.nan), "project returned NaN"),
+    ],
+)
+def test_wrong_scores_of_a_coder_are_refused(scores, message):
+    class Wrong(Own):
+        def project(self, X):
+            return scores(len(X))
+
+    with pytest.raises(embits.InputError, match=message):
+        embits.binarize(clustered(50, dims=16), coder=Wrong())
+
+
+def test_a_fit_without_progress_is_refused():
+    class NoProgress(Own):
+        def fit(self, X, y=None):
+            return super().fit(X)
+
+    with pytest.raises(embits.InputError, match=r"NoProgress\.fit has no argument `progress`"):
+        embits.binarize(clustered(50, dims=16), coder=NoProgress())

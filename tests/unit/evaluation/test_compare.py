@@ -261,7 +261,7 @@ def test_evaluate_prints_the_shape_that_the_design_promises(tmp_path, vectors, s
         assert set(bits["analogy"][kind]) == {"accuracy", "questions", "oov"}
     assert {"recall_at_10", "asymmetric_recall_at_10"} <= set(bits["neighbors"])
     assert {"cosine", "mse"} <= set(bits["reconstruction"])
-    assert "note: SimLex is left out: looked for" in done.stderr
+    assert "note: similarity: RW, SimLex, SimVerb, WS353 not found in" in done.stderr
 
 
 def test_evaluate_holds_only_the_tasks_asked_for(saved, small_data):

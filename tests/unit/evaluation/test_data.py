@@ -24,6 +24,16 @@ def test_malformed_questions_name_the_line(tmp_path):
         read_questions(path)
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("label,text\n1,a\n", "header is not allowed"), ('"0","a"\n', "classes that start at 1")],
+)
+def test_a_header_and_the_class_0_have_their_own_messages(tmp_path, text, says):
+    (tmp_path / "train.csv").write_text(text)
+    with pytest.raises(embits.ReadError, match=f"line 1: found .*{says}"):
+        read_labelled(tmp_path / "train.csv")
+
+
 @pytest.mark.parametrize("text", ['"x","a"\n', '"1"\n', '"0","a"\n', ""])
 def test_malformed_texts_are_refused(tmp_path, text):
     path = tmp_path / "train.csv"
@@ -52,10 +62,10 @@ def test_missing_and_malformed_sets_leave_the_others_scored(tmp_path, vectors, b
     assert entry["similarity"]["MEN"]["oov"] == 1
     assert "RW" not in entry["similarity"]
     notes = "\n".join(evaluator.notes)
-    assert "RW is left out" in notes
+    assert notes.startswith("RW is skipped")
     assert "line 1: found 'damaged'" in notes
-    assert "analogy/questions-words.txt; get it from https://" in notes
-    assert "SimLex is left out: looked for" in notes
+    assert "analogy/questions-words.txt does not exist" in notes
+    assert "similarity: SimLex, SimVerb, WS353 not found in" in notes
 
 
 PAIRS = [("car", "auto", 8.5), ("New York", "city", 7.0), ("cup", "mug", 6.25)]

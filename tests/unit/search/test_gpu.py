@@ -45,23 +45,36 @@ def test_device_index_answers_as_top_k_does(n, width, q, k, values, seed):
         assert np.array_equal(mine, theirs)
 
 
+@pytest.mark.parametrize("q", [5, 17, 70, 130])
+@pytest.mark.parametrize("width", [3, 8, 32, 64, 96, 128])
+def test_batches_of_every_size_and_width_answer_as_top_k_does(width, q):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 256, (700, width), dtype=np.uint8)
+    codes[300:] = codes[:400]  # ties
+    queries = rng.integers(0, 256, (q, width), dtype=np.uint8)
+    queries[0], queries[1], queries[2] = 0, 255, codes[9]
+    got = embits.search.DeviceIndex(codes, SEARCHES).top_k(queries, 11)
+    expected = embits.search.top_k(codes, queries, 11)
+    assert all(np.array_equal(mine, theirs) for mine, theirs in zip(got, expected, strict=True))
+
+
 def test_device_index_searches_in_chunks(monkeypatch):
-    from embits import gpu_search
+    from embits.search import gpu
 
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 4, (1100, 4), dtype=np.uint8)
     expected = embits.search.top_k(codes, codes[:40], 3)
-    monkeypatch.setattr(gpu_search, "SCRATCH_BYTES", 2 * 4 * 40)  # two tiles, one query
-    monkeypatch.setattr(gpu_search, "GROUP", 2)
+    monkeypatch.setattr(gpu, "SCRATCH_BYTES", 2 * 4 * 40)  # two tiles, one query
+    monkeypatch.setattr(gpu, "GROUP", 2)
     got = embits.search.DeviceIndex(codes, SEARCHES).top_k(codes[:40], 3)
     assert all(np.array_equal(mine, theirs) for mine, theirs in zip(got, expected, strict=True))
 
 
 def test_device_index_finds_tiles_by_groups(monkeypatch):
-    from embits import gpu_search
+    from embits.search import gpu
 
     codes = np.random.default_rng(0).integers(0, 2, (9000, 4), dtype=np.uint8)
-    monkeypatch.setattr(gpu_search, "GROUP", 3)  # 36 tiles: 12 groups, and the last one is short
+    monkeypatch.setattr(gpu, "GROUP", 3)  # 36 tiles: 12 groups, and the last one is short
     got = embits.search.DeviceIndex(codes[:8700], SEARCHES).top_k(codes[:50], 4)
     expected = embits.search.top_k(codes[:8700], codes[:50], 4)
     assert all(np.array_equal(mine, theirs) for mine, theirs in zip(got, expected, strict=True))

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from embits.arrays import Progress, as_float32, blocks
 from embits.coders.backend import backend
-from embits.coders.checks import check_n_bits
+from embits.coders.checks import check_n_bits, random_generator
 from embits.coders.collapse import warn_if_collapsed
 from embits.coders.near_lossless import sampling
 from embits.coders.near_lossless.budget import TARGETS, Budget, budget
@@ -125,7 +125,7 @@ class NearLossless(SearchedCodes):
         X = self.check_vectors(X, fitting=True)
         self._check_params()
         vars(self).pop("_seen", None)  # a fit starts anew
-        rng = np.random.default_rng(self.random_state)
+        rng = random_generator(self.random_state)
         rows = as_float32(X[sampling.sample_rows(len(X), X.shape[1], rng)])
         unit = unit_of(rows)
         shaping = Shaping.fit(unit, *TARGETS[self.target])
@@ -140,7 +140,7 @@ class NearLossless(SearchedCodes):
         """Those of the sample, and of the check of rebuilt lengths."""
         if self.random_state is None:
             return None  # another sample with each draw
-        rng = np.random.default_rng(self.random_state)
+        rng = random_generator(self.random_state)
         sample = sampling.sample_rows(n, dims, rng)
         check = [
             np.arange(rows.start, min(rows.stop, rows.start + CHECK_ROWS))
@@ -161,7 +161,7 @@ class NearLossless(SearchedCodes):
         X = self.check_vectors(X)
         self._check_params()
         self._remember(X)
-        rng = np.random.default_rng(self.random_state)
+        rng = random_generator(self.random_state)
         sample = unit_of(self._reservoir)
         shaping = Shaping.fit(sample, *TARGETS[self.target])
         start = shaping.unfold(self.W_, self.t_)

@@ -15,6 +15,8 @@ from embits.coders.near_lossless.encoder import Encoder
 from embits.errors import FormatError, InputError
 
 TINY = 1e-30  # the norm of a row of zeros
+SHORT = 1e-12  # squares of the values of shorter rows may underflow
+SCALE = 2.0**100  # brings short rows to where their squares do not
 
 
 class SearchedCodes(LinearlyEncoded):
@@ -31,7 +33,8 @@ class SearchedCodes(LinearlyEncoded):
         # The norm rides along as one more dimension: a pass over the scores costs as much as
         # an eighth of the product at 300 dimensions.
         xp = namespace(X)
-        rows = xp.concat([X, norms_of(X)[:, None]], axis=1)
+        X, norms = scaled_rows(X)
+        rows = xp.concat([X, norms[:, None]], axis=1)
         return rows, xp.concat([self.W_, -self.t_[:, None]], axis=1)
 
     @property
@@ -43,8 +46,7 @@ class SearchedCodes(LinearlyEncoded):
         """Packed codes: thresholds, then the flips that lower the error of the rebuilt vector."""
         if self.is_threshold:
             return super().encode_rows(X)
-        norms_of(X)  # names values that are too large
-        return self._encoder().encode(X)
+        return self._encoder().encode(scaled_rows(X)[0])
 
     def _encoder(self) -> Encoder:
         if "_rounded" not in vars(self):
@@ -63,7 +65,7 @@ class SearchedCodes(LinearlyEncoded):
         """
         if self.is_threshold:
             return super().query_weights(X)
-        unit = X / norms_of(X)[:, None]
+        unit = unit_of(X)
         D = self.decoder_[:, :-1] / 2
         shares = self.search_[4:] if rebuilt else self.search_[2:4]
         of_decoder, of_scores = (np.float32(share) for share in shares)
@@ -98,15 +100,42 @@ class SearchedCodes(LinearlyEncoded):
 
 
 def norms_of(x: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Norms of rows; a row of zeros has a tiny one, so that it has a direction to be coded by."""
+    """Norms of rows; a row of zeros has a tiny one."""
+    rows, norms = scaled_rows(x)
+    return norms if rows is x else _not_zero(np.where(_lengths(x) < SHORT, norms / SCALE, norms))
+
+
+def scaled_rows(x: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Rows of the same directions whose squares do not underflow, and their norms.
+
+    Short rows are multiplied by a power of two, which rounds nothing; the others stay as they are.
+    A row of zeros has a tiny norm, so that it has a direction to be coded by.
+    """
+    xp = namespace(x)
+    norms = _lengths(x)
+    is_short = norms < SHORT
+    if xp.any(is_short):
+        ones = xp.ones_like(norms)
+        x = x * xp.where(is_short, SCALE * ones, ones)[:, None]
+        norms = _lengths(x)
+    return x, _not_zero(norms)
+
+
+def unit_of(x: NDArray[np.float32]) -> NDArray[np.float32]:
+    rows, norms = scaled_rows(x)
+    return rows / norms[:, None]
+
+
+def _lengths(x: NDArray[np.float32]) -> NDArray[np.float32]:
     xp = namespace(x)
     # NumPy's vector_norm makes a copy of all the squares first.
     norms = xp.sqrt(np.einsum("ij,ij->i", x, x)) if xp is np else xp.linalg.vector_norm(x, axis=1)
     if not xp.all(xp.isfinite(norms)):
         raise InputError("vectors have values beyond 1e18: scale them down")
-    floored: NDArray[np.float32] = xp.where(norms > TINY, norms, xp.full_like(norms, TINY))
+    return norms  # type: ignore[no-any-return]
+
+
+def _not_zero(norms: NDArray[np.float32]) -> NDArray[np.float32]:
+    xp = namespace(norms)
+    floored: NDArray[np.float32] = xp.where(norms > 0, norms, xp.full_like(norms, TINY))
     return floored
-
-
-def unit_of(x: NDArray[np.float32]) -> NDArray[np.float32]:
-    return x / norms_of(x)[:, None]

@@ -20,6 +20,8 @@ Questions: TypeAlias = list[tuple[str, str, str, str]]
 
 MAX_ROWS = 100_000  # per classification file: the full Amazon training set has 3.6 million
 
+_LABELLED = 'rows of a class number and texts, such as "1","A title","The text"'
+
 
 @dataclass(frozen=True)
 class Pairs:
@@ -126,11 +128,14 @@ def read_questions(path: str | os.PathLike[str]) -> dict[str, Questions]:
             continue
         fields = line.split()
         if len(fields) != 4 or section is None:
-            raise _malformed(path, number, line, "four words below a line of `: section`")
+            raise _malformed(path, number, line, "four words, after a line such as `: family`")
         a, b, c, d = fields
         section.append((a, b, c, d))
     if not any(sections.values()):
-        raise ReadError(f"{path}: found no questions, expected `: section` and lines of four words")
+        raise ReadError(
+            f"{path}: found no questions, expected a line such as `: family`, then lines of four "
+            "words"
+        )
     return sections
 
 
@@ -143,7 +148,7 @@ def read_split(folder: Path, most_rows: int = MAX_ROWS) -> Split:
 
 
 def read_labelled(path: str | os.PathLike[str], most_rows: int = MAX_ROWS) -> Labelled:
-    """Read rows of "class","text" or "class","title","text" and so on; classes start at 1.
+    """Read rows such as "1","A title","The text", without a header; classes start at 1.
 
     Args:
         path: A CSV file of quoted fields, as published by Zhang et al. 2015.
@@ -159,12 +164,15 @@ def read_labelled(path: str | os.PathLike[str], most_rows: int = MAX_ROWS) -> La
         if row % step:
             continue
         if len(fields) < 2 or not fields[0].isascii() or not fields[0].isdigit():
-            raise _malformed(path, number, ",".join(fields), '"class","title","text"')
+            header = " (a header is not allowed)" if row == 0 else ""
+            raise _malformed(path, number, ",".join(fields), f"{_LABELLED}{header}")
+        if int(fields[0]) < 1:
+            raise _malformed(path, number, ",".join(fields), "classes that start at 1, not at 0")
         classes.append(int(fields[0]) - 1)
         # Zhang et al. escape line breaks inside a text as \n and some characters with a backslash.
         texts.append(" ".join(fields[1:]).replace("\\n", " ").replace("\\", " "))
-    if not texts or min(classes) < 0:
-        raise ReadError(f"{path}: found {len(texts)} rows, expected rows with classes from 1")
+    if not texts:
+        raise ReadError(f"{path}: found no rows, expected {_LABELLED}")
     return Labelled(texts, np.array(classes, dtype=np.int64))
 
 

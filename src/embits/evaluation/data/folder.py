@@ -2,17 +2,17 @@
 
     similarity/NAME.txt              word word score; also NAME.csv and NAME.tsv
     analogy/questions-words.txt      : section, then lines of four words
-    classification/NAME/train.csv    "class","title","text" (any number of text columns), test.csv
+    classification/NAME/train.csv    "1","A title","The text" (any number of text columns), test.csv
 
 Other similarity files and classification folders in the same places are used as well. A data set
 that is missing or malformed is skipped, with a line in `problems`; the others are still read. Files
-that belong to no data set are named there too.
+that are not recognized are listed there too.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -29,26 +29,18 @@ from embits.evaluation.data.files import (
 
 Found = TypeVar("Found")
 
-_ZHANG = "the data of Zhang et al. 2015, https://course.fast.ai/datasets#nlp"
-SIMILARITY = {
-    "MEN": "https://staff.fnwi.uva.nl/e.bruni/MEN",
-    "RW": "https://nlp.stanford.edu/~lmthang/morphoNLM",
-    "SimLex": "https://fh295.github.io/simlex.html",
-    "SimVerb": "https://people.ds.cam.ac.uk/dsg40/simverb.html",
-    "WS353": "http://alfonseca.org/eng/research/wordsim353.html",
-}
+# In the order of the paper's tables; other data sets follow.
+SIMILARITY = ("MEN", "RW", "SimLex", "SimVerb", "WS353")
+CLASSIFICATION = (
+    "ag_news",
+    "dbpedia",
+    "yahoo_answers",
+    "amazon_full",
+    "amazon_polarity",
+    "yelp_full",
+    "yelp_polarity",
+)
 PAIR_SUFFIXES = (".txt", ".csv", ".tsv")
-ANALOGY = "https://github.com/tmikolov/word2vec/blob/master/questions-words.txt"
-# In the order of the paper's Table 2; other data sets follow.
-CLASSIFICATION = {
-    "ag_news": _ZHANG,
-    "dbpedia": _ZHANG,
-    "yahoo_answers": _ZHANG,
-    "amazon_full": _ZHANG,
-    "amazon_polarity": _ZHANG,
-    "yelp_full": _ZHANG,
-    "yelp_polarity": _ZHANG,
-}
 
 
 @dataclass
@@ -57,13 +49,20 @@ class DataFolder:
 
     Args:
         path: The folder.
-
-    Attributes:
-        problems: One line for each data set that could not be read, and for each other file.
     """
 
     path: Path
-    problems: list[str] = field(default_factory=list)
+    _malformed: list[str] = field(default_factory=list)
+    _missing: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def problems(self) -> list[str]:
+        """What could not be read so far, in one line each.
+
+        Malformed data sets and files that were not recognized come first, then the public data
+        sets that are missing, one line for each task.
+        """
+        return [*self._malformed, *self._missing.values()]
 
     @classmethod
     def at(cls, path: str | os.PathLike[str] | None = None) -> DataFolder:
@@ -91,10 +90,10 @@ class DataFolder:
                 self._unused(path, f"{found[path.stem].name} has the same name")
             else:
                 found[path.stem] = path
-        read = {}
-        for name in _in_order(SIMILARITY, found):
-            path = found.get(name, folder / f"{name}.txt")
-            read[name] = self._read(name, read_pairs, path, SIMILARITY.get(name))
+        self._note_missing("similarity", SIMILARITY, found)
+        read = {
+            name: self._read(name, read_pairs, found[name]) for name in _in_order(SIMILARITY, found)
+        }
         return {name: pairs for name, pairs in read.items() if pairs is not None}
 
     def analogy(self) -> dict[str, Questions]:
@@ -103,7 +102,10 @@ class DataFolder:
         for other in _visible(path.parent):
             if other.name != path.name:
                 self._unused(other, f"expected {path.name}")
-        return self._read("analogy", read_questions, path, ANALOGY) or {}
+        if not path.exists():
+            self._missing["analogy"] = f"analogy is skipped: {path} does not exist"
+            return {}
+        return self._read("analogy", read_questions, path) or {}
 
     def classification(self) -> Iterator[tuple[str, Split]]:
         """The data sets, read one at a time because they may be large; the paper's come first."""
@@ -114,30 +116,35 @@ class DataFolder:
                 found[_short_name(path.name)] = path
             else:
                 self._unused(path, "expected a folder with train.csv and test.csv")
+        self._note_missing("classification", CLASSIFICATION, found)
         for name in _in_order(CLASSIFICATION, found):
-            path = found.get(name, folder / name)
-            split = self._read(name, read_split, path, CLASSIFICATION.get(name))
+            split = self._read(name, read_split, found[name])
             if split is not None:
                 yield name, split
 
-    def _read(
-        self, name: str, read: Callable[[Path], Found], path: Path, source: str | None
-    ) -> Found | None:
+    def _read(self, name: str, read: Callable[[Path], Found], path: Path) -> Found | None:
         try:
             return read(path)
         except FileNotFoundError as error:
-            where = f"; get it from {source}" if source else ""
-            self._note(f"{name} is left out: looked for {error.filename}{where}")
+            self._note(f"{name} is skipped: {error.filename} does not exist")
         except (ReadError, OSError) as error:
-            self._note(f"{name} is left out: {error}")
+            self._note(f"{name} is skipped: {error}")
         return None
+
+    def _note_missing(self, task: str, known: Sequence[str], found: Collection[str]) -> None:
+        """Note the public data sets of a task that are not in the folder."""
+        missing = [name for name in known if name not in found]
+        if not found:
+            self._missing[task] = f"{task} is skipped: no data sets in {self.path / task}"
+        elif missing:
+            self._missing[task] = f"{task}: {', '.join(missing)} not found in {self.path / task}"
 
     def _unused(self, path: Path, reason: str) -> None:
         self._note(f"{path} is not used: {reason}")
 
     def _note(self, line: str) -> None:
-        if line not in self.problems:
-            self.problems.append(line)
+        if line not in self._malformed:
+            self._malformed.append(line)
 
 
 def _visible(folder: Path) -> list[Path]:
@@ -151,8 +158,9 @@ def _pair_rank(path: Path) -> int:
     return PAIR_SUFFIXES.index(suffix) if suffix in PAIR_SUFFIXES else len(PAIR_SUFFIXES)
 
 
-def _in_order(known: Iterable[str], found: Iterable[str]) -> list[str]:
-    return [*known, *sorted(set(found) - set(known))]
+def _in_order(known: Sequence[str], found: Collection[str]) -> list[str]:
+    """The names found: known ones in their order, then the others by name."""
+    return [*(name for name in known if name in found), *sorted(set(found) - set(known))]
 
 
 def _short_name(folder: str) -> str:

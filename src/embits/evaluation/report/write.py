@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import platform
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,6 @@ import numpy as np
 
 from embits import _core
 from embits._version import __version__
-from embits.errors import InputError
 from embits.evaluation.report import tables
 from embits.evaluation.report.document import (
     Block,
@@ -26,13 +24,10 @@ from embits.evaluation.report.document import (
     to_html,
     to_markdown,
 )
+from embits.evaluation.report.folder import FIGURES, check_report_folder, write_files
 from embits.evaluation.report.plots import figures_of
-from embits.evaluation.report.results import at, flat_rows, jsonable
+from embits.evaluation.report.results import at, flat_rows
 from embits.evaluation.tasks.moved_pairs import MovedPair
-from embits.file.atomic import atomic_write
-
-FILES = ("results.json", "report.md", "report.html", "results.csv")
-FIGURES = "figures"
 
 
 def write_report(
@@ -43,6 +38,7 @@ def write_report(
     pictures: Sequence[Picture] = (),
     moved: tuple[Sequence[MovedPair], Sequence[MovedPair]] | None = None,
     notes: Sequence[str] = (),
+    overwrite: bool = False,
 ) -> list[Path]:
     """Write report.md, report.html, results.json, results.csv and figures/ into a folder.
 
@@ -54,14 +50,16 @@ def write_report(
         pictures: Pictures of bits.
         moved: Result of `moved_pairs`.
         notes: What could not be measured. The report adds figures that could not be drawn.
+        overwrite: Replace files that embits did not write, or that were changed.
 
     Returns:
         The files written.
 
     Raises:
-        InputError: The folder has such files already, and embits did not write them.
+        InputError: The folder has such files already, embits did not write them or they were
+            changed, and `overwrite` is false.
     """
-    check_report_folder(folder)
+    check_report_folder(folder, overwrite)
     notes = list(notes)
     grid = tables.Grid(entries)
     figures = figures_of(entries, notes)
@@ -74,44 +72,12 @@ def write_report(
         blocks += [Heading("Skipped"), *(Text(note) for note in notes)]
     blocks += [Heading("Settings"), _settings_table(settings), *_training_table(grid)]
     files: dict[str, bytes] = {
-        "results.json": json.dumps(
-            {"settings": jsonable(settings), "results": jsonable(list(entries))},
-            ensure_ascii=False,
-            indent=1,
-        ).encode(),
         "report.md": to_markdown(blocks, FIGURES).encode(),
         "report.html": to_html(title, blocks).encode(),
         "results.csv": _csv(entries),
     }
     files |= {f"{FIGURES}/{picture.name}": picture.png for picture in (*figures, *pictures)}
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        with atomic_write(folder / name) as file:
-            file.write(content)
-    return [folder / name for name in files]
-
-
-def check_report_folder(folder: Path) -> None:
-    """Refuse a folder with files of a report that embits did not write.
-
-    Raises:
-        InputError: There are such files.
-    """
-    found = [name for name in (*FILES, FIGURES) if (folder / name).exists()]
-    if found and not _has_report(folder):
-        raise InputError(
-            f"{folder / found[0]} exists, and embits did not write it: choose another folder for "
-            "the report"
-        )
-
-
-def _has_report(folder: Path) -> bool:
-    try:
-        results = json.loads((folder / "results.json").read_bytes())
-        return "embits" in results["settings"] and "results" in results
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+    return write_files(folder, settings, list(entries), files, overwrite)
 
 
 def versions() -> dict[str, str]:

@@ -113,7 +113,7 @@ def _query_row_and_code(
     row = _row(connection, facts, query)
     found = connection.execute("select code from codes where id = ?", (row,)).fetchone()
     if found is None:
-        raise InputError(f"row {row} of {facts['rows']} codes")
+        raise InputError(f"there is no row {row}: there are {facts['rows']:,} rows")
     return row, bytes(found[0])
 
 
