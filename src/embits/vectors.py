@@ -48,7 +48,7 @@ class WordVectors:
             words = as_words(self.words)
             if len(words) != len(matrix):
                 raise InputError(f"{len(words)} words for {len(matrix)} rows of vectors")
-            _check_unique(words)
+            check_unique(words)
             object.__setattr__(self, "words", words)
         object.__setattr__(self, "matrix", matrix.astype(np.float32, copy=False))
 
@@ -113,7 +113,7 @@ def _as_word(each: Any, row: int) -> str:
     )
 
 
-def _check_unique(words: Sequence[str]) -> None:
+def check_unique(words: Sequence[str]) -> None:
     """Refuse ids that repeat.
 
     Raises:

@@ -178,6 +178,20 @@ def test_files_beside_our_page_stay_and_our_changed_files_are_not_replaced(saved
     assert contents(site) == written
 
 
+def test_changed_files_of_our_page_are_replaced_with_force(saved, tmp_path):
+    site = tmp_path / "site"
+    write_page(saved, site)
+    written = contents(site)
+    (site / "mine.txt").write_text("mine")
+    vectors = next(site.glob("vectors-*.safetensors"))
+    vectors.write_bytes(b"changed")
+    (site / "style.css").write_text("my own colors")
+    write_page(saved, site, overwrite=True)
+    assert (site / "mine.txt").read_text() == "mine"
+    (site / "mine.txt").unlink()
+    assert contents(site) == written
+
+
 def test_a_page_whose_writing_was_interrupted_is_written_again(saved, tmp_path, monkeypatch):
     for stop_at in range(0, 30, 3):
         site = tmp_path / f"site{stop_at}"

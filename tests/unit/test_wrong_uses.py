@@ -1,5 +1,7 @@
 """Ids, keys and arguments: what is taken, and what is refused in one clear line."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -192,3 +194,20 @@ def test_a_file_that_cannot_be_written_is_named(documents, tmp_path):
         with pytest.raises(OSError, match=r"or directory|Is a directory") as refused:
             bits.save(target)
         assert str(refused.value).endswith(f"'{target}'")
+
+
+def test_ids_given_replace_those_beside_and_in_a_file(tmp_path: Path) -> None:
+    matrix = np.random.default_rng(0).normal(size=(3, 8))
+    np.save(tmp_path / "m.npy", matrix)
+    (tmp_path / "m.txt").write_text("only one line\n")
+    bits = embits.binarize(tmp_path / "m.npy", 8, "lsh", ids=["x 1", "y 2", "z 3"])
+    assert list(bits.words) == ["x 1", "y 2", "z 3"]
+    (tmp_path / "own.vec").write_text("a 1 2\nb 2 3\n")
+    assert list(embits.binarize(tmp_path / "own.vec", 8, "lsh", ids=[7, 8]).words) == ["7", "8"]
+    with pytest.raises(embits.InputError, match="the id 'a' appears twice: in rows 0 and 2"):
+        embits.binarize(tmp_path / "m.npy", 8, "lsh", ids=["a", "b", "a"])
+
+
+def test_nothing_to_binarize_is_refused() -> None:
+    with pytest.raises(embits.InputError, match="vectors is None, expected a matrix"):
+        embits.binarize(None)  # type: ignore[arg-type]

@@ -69,9 +69,13 @@ def command(
     """Turn the float VECTORS of a file into a file of binary codes.
 
     VECTORS is word2vec, GloVe or fastText text (also .gz, .zip, .xz), word2vec or fastText
-    .bin, .npy with a .words file of the same name, .npz, safetensors, Parquet or JSON. gensim:NAME
-    is a model of gensim's downloader. VECTORS may be larger than memory. A job on a file over
-    64 MB can be resumed: run the same command again after it was stopped.
+    .bin, .npy, .npz, safetensors, Parquet or JSON. gensim:NAME is a model of gensim's downloader.
+    VECTORS may be larger than memory. A job on a file over 64 MB can be resumed: run the same
+    command again after it was stopped.
+
+    The ids of a matrix are read from --words FILE; else from a file of the same name that ends in
+    .words, .txt, .vocab, .tsv, .json or .parquet; else from words.*, vocab.*, vocabulary.*,
+    tokenizer.* or the only .parquet file in its folder, if it has one id for each row.
 
     \b
     embits binarize glove.6B.300d.txt -o glove.safetensors --bits 256

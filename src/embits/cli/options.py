@@ -109,7 +109,7 @@ def reading_options(command: Command) -> Command:
             help="Keep the first row of a repeated word, or refuse the file [default: refuse if the"
             " words are in another file].",
         ),
-        words_file_option("File with the words of a matrix: one per line, or Parquet."),
+        words_file_option("File with the words (ids) of a matrix: one per line, or Parquet."),
         click.option(
             "--limit", type=click.IntRange(min=1), metavar="N", help="Read only the first N rows."
         ),

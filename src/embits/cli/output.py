@@ -79,4 +79,4 @@ def one_line(error: BaseException) -> str:
 def _out_of_memory(error: MemoryError) -> str:
     """NumPy's message names the size and the array; Python's own has no text."""
     reason = f" ({error})" if str(error) else ""
-    return f"not enough memory{reason}: use fewer --bits, or fewer rows with --limit"
+    return f"not enough memory{reason}: use fewer bits or fewer rows"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from embits.cli.options import FOLDER, file_argument, json_option, output_option
+from embits.cli.options import FOLDER, file_argument, force_option, json_option, output_option
 from embits.cli.output import megabytes, print_json
 from embits.page import write_page
 
@@ -16,6 +16,7 @@ from embits.page import write_page
 @click.command()
 @file_argument
 @output_option(FOLDER, metavar="DIR", required=False, help="Folder to write the page into.")
+@force_option(help="Replace files of the page that you changed.")
 @click.option(
     "--open", "show", is_flag=True, help="Serve the page on this machine and open a browser."
 )
@@ -26,7 +27,9 @@ from embits.page import write_page
     help="Port for --open; 0 takes a free one.",
 )
 @json_option
-def command(file: Path, output: Path | None, show: bool, port: int, as_json: bool) -> None:
+def command(
+    file: Path, output: Path | None, force: bool, show: bool, port: int, as_json: bool
+) -> None:
     """Write a static web page that searches FILE in the browser.
 
     The page runs entirely on the visitor's device and works offline. Any static web server can
@@ -40,7 +43,7 @@ def command(file: Path, output: Path | None, show: bool, port: int, as_json: boo
         raise click.UsageError("give a folder with -o DIR, or open the page with --open")
     with tempfile.TemporaryDirectory(prefix="embits-page-") as temporary:
         folder = output or Path(temporary)
-        written = write_page(file, folder)
+        written = write_page(file, folder, overwrite=force)
         size = sum(path.stat().st_size for path in written)
         if as_json:
             print_json({"folder": str(folder), "files": len(written), "bytes": size})

@@ -20,7 +20,7 @@ from embits.arrays import blocks
 from embits.binary_vectors import BinaryVectors, load
 from embits.coders import METHODS, coder_class
 from embits.errors import EmbitsError, FormatError, InputError
-from embits.evaluation.data.folder import DataFolder
+from embits.evaluation.data.folder import PAIR_SUFFIXES, DataFolder
 from embits.evaluation.evaluator import TASKS, Evaluator
 from embits.evaluation.report.results import jsonable
 from embits.file.atomic import atomic_write
@@ -223,7 +223,7 @@ def _data_fingerprint(data: DataFolder | None) -> str:
     listing = "\n".join(
         f"{path.relative_to(data.path)} {path.stat().st_size}"
         for path in files
-        if data and path.suffix in (".txt", ".csv")
+        if data and path.suffix.lower() in PAIR_SUFFIXES
     )
     return f"{zlib.crc32(listing.encode()):08x}"
 

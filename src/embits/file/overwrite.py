@@ -59,6 +59,8 @@ def is_same_file(a: str | os.PathLike[str], b: str | os.PathLike[str]) -> bool:
 
 def is_embits_file(path: str | os.PathLike[str]) -> bool:
     """Whether a file's header says that embits wrote it. The rest of the file is not read."""
+    if not Path(path).is_file():  # opening a pipe would block
+        return False
     try:
         with Path(path).open("rb") as file:
             length = int.from_bytes(file.read(8), "little")

@@ -61,10 +61,19 @@ def input_file(
     return Input(located(vectors), limit, words, on_bad, repeats)
 
 
+def holds_words(vectors: str | os.PathLike[str]) -> bool:
+    """Whether a file is of a format that always has words in it."""
+    from embits.readers import holds_words
+
+    return holds_words(vectors)
+
+
 def word_vectors(vectors: Any) -> WordVectors:
     """What `binarize` takes, other than a file, as one type."""
     if isinstance(vectors, WordVectors):
         return vectors
+    if vectors is None:
+        raise InputError("vectors is None, expected a matrix, WordVectors or the path of a file")
     if isinstance(vectors, str | os.PathLike):
         return input_file(vectors).read()
     if isinstance(vectors, Mapping):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,8 @@ from embits.arrays import Progress
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder, draw_rows
 from embits.errors import InputError
-from embits.jobs.arguments import chosen_coder, input_file, word_vectors
-from embits.vectors import WordVectors, as_words
+from embits.jobs.arguments import chosen_coder, holds_words, input_file, word_vectors
+from embits.vectors import WordVectors, as_words, check_unique
 
 if TYPE_CHECKING:
     from embits.readers.gensim_models import KeyedVectors
@@ -44,8 +45,9 @@ def binarize(
         n_bits: Bits of a code; None is 256, or for "sign" the dimensions of the input.
         method: The coder: "near-lossless" (None), "paper", "lsh", "sign", "itq", "sparse", or the
             name of a coder that `register_coder` has registered.
-        ids: The ids of a matrix's rows, strings or whole numbers, each once; None uses row
-            numbers. `bits.ids(rows)` gives the ids of rows that a search found.
+        ids: The ids of the rows, strings or whole numbers, each once; they replace those in or
+            beside a file. None uses those, or row numbers if there are none. `bits.ids(rows)`
+            gives the ids of rows that a search found.
         sample: Fit on this many rows drawn at random; None uses all, of which most coders look at
             a sample of their own.
         coder: A coder to fit, in place of `n_bits`, `method` and `params`.
@@ -67,11 +69,13 @@ def binarize(
         (64, 2, 'down')
     """
     coder = chosen_coder(coder, n_bits, method, params)
-    if isinstance(vectors, str | os.PathLike) and ids is None:
-        return _binarize_file(vectors, coder, sample, progress)
+    if ids is not None:
+        check_unique(ids := as_words(ids))
+    if isinstance(vectors, str | os.PathLike) and (ids is None or not holds_words(vectors)):
+        return _binarize_file(vectors, ids, coder, sample, progress)
     vectors = word_vectors(vectors)
     if ids is not None:
-        if len(ids := as_words(ids)) != len(vectors):
+        if len(ids) != len(vectors):
             raise InputError(f"{len(ids)} ids for {len(vectors)} rows of vectors")
         vectors = replace(vectors, words=ids)
     return binarize_in_memory(vectors, coder, sample, progress)
@@ -87,14 +91,18 @@ def binarize_in_memory(
 
 
 def _binarize_file(
-    vectors: str | os.PathLike[str], coder: Coder, sample: int | None, progress: Progress | None
+    vectors: str | os.PathLike[str],
+    ids: Sequence[str] | None,
+    coder: Coder,
+    sample: int | None,
+    progress: Progress | None,
 ) -> BinaryVectors:
     """A file: read whole if it is small, in blocks otherwise, with the codes alone in memory."""
     from embits.streaming.checkpoint import Checkpoint
     from embits.streaming.passes import encode_file, read_vocabulary, scan_words
     from embits.streaming.steps import Steps, fit
 
-    source = input_file(vectors)
+    source = input_file(vectors, words=ids)
     steps = Steps(lambda step, *done: progress(*done) if progress and step == "fitting" else None)
     blocks = source.open_blocks(steps, coder)
     if blocks is None:

@@ -25,7 +25,7 @@ _NO_VERSION = b'const PAGE = { version: "", files: [] };'  # in sw.js
 MAX_BYTES = 2**32 - 2**20  # a WebAssembly module has 32-bit addresses
 
 
-def write_page(file: Path, folder: Path) -> list[Path]:
+def write_page(file: Path, folder: Path, *, overwrite: bool = False) -> list[Path]:
     """Write the page that searches `file` into `folder`, and return the files of the page.
 
     A page that embits wrote is replaced, and other files in its folder are left alone. The
@@ -34,11 +34,12 @@ def write_page(file: Path, folder: Path) -> list[Path]:
     Args:
         file: An embits file, or the folder of a Ray job.
         folder: The folder to write; created if it does not exist.
+        overwrite: Replace files of the page that were changed since embits wrote them.
 
     Raises:
         FormatError: `file` is not an embits file, or is damaged: every byte is checked.
-        InputError: The folder holds files that embits did not write, or that were changed since,
-            or the file is too large for a browser.
+        InputError: The folder holds files that embits did not write, or that were changed since
+            and `overwrite` is false, or the file is too large for a browser.
         OSError: A file could not be written.
     """
     with _single_file(file) as source:
@@ -50,7 +51,7 @@ def write_page(file: Path, folder: Path) -> list[Path]:
         vectors = f"vectors-{checksum[:12]}.safetensors"
         shell = _shell({"file": vectors, "name": file.name, "bytes": size})
         checksums = {name: hashlib.sha256(content).hexdigest() for name, content in shell.items()}
-        page = PageFolder(folder, checksums | {vectors: checksum})
+        page = PageFolder(folder, checksums | {vectors: checksum}, overwrite)
         page.begin()
         page.copy(source, vectors)
         for name in (*(shell.keys() - set(_LAST)), *_LAST):

@@ -27,17 +27,20 @@ class PageFolder:
     Args:
         folder: Where to write.
         checksums: SHA-256 of every file of the new page, by name.
+        overwrite: Replace files of the old page that were changed since.
 
     Raises:
-        InputError: The folder holds files that embits did not write, or that were changed since.
+        InputError: The folder holds files that embits did not write, or that were changed since
+            and `overwrite` is false.
     """
 
-    def __init__(self, folder: Path, checksums: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, checksums: Mapping[str, str], overwrite: bool = False) -> None:
         self.folder = folder
         self.new = dict(checksums)
         self.old = _listed(folder)
         for name in self.old.keys() | self.new.keys():
-            self._check(name)
+            if not (overwrite and name in self.old):
+                self._check(name)
 
     def begin(self) -> None:
         """Create the folder and list the files that are about to change."""
@@ -53,13 +56,13 @@ class PageFolder:
             file.write(content)
 
     def copy(self, source: Path, name: str) -> None:
-        """Copy the vectors; a copy that is there already has the right checksum.
+        """Copy the vectors, unless the copy is there already.
 
         Raises:
             InputError: The source changed in the meantime.
         """
         path = self.folder / name
-        if path.exists():
+        if path.is_file() and _sha256(path) == self.new[name]:
             return
         with source.open("rb") as original, atomic_write(path) as copy:
             _clone(original, copy)
@@ -82,7 +85,7 @@ class PageFolder:
         if not path.is_file() or _sha256(path) not in known:
             raise InputError(
                 f"{path}: embits did not write this file, or it was changed since; "
-                "move it away or choose another folder"
+                "move it away, choose another folder, or replace a changed page with --force"
             )
 
     def _write_marker(self, files: Mapping[str, list[str]]) -> None:

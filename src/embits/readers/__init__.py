@@ -96,6 +96,13 @@ def open_blocks(
         return form.open(source) if form.is_streamed else None
 
 
+def holds_words(path: str | os.PathLike[str]) -> bool:
+    """Whether the format of a file always has words in it, so that `words` is refused."""
+    source = Source(located(path))
+    with _os_errors(path):
+        return recognize(source).has_words
+
+
 @contextmanager
 def _os_errors(path: str | os.PathLike[str]) -> Iterator[None]:
     """Turn errors of the operating system into ReadError."""

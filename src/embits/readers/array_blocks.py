@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits.readers.blocks import Block, CountedBlocks, Position, rows_at_once
-from embits.readers.rows import finite_rows
+from embits.readers.rows import as_float32, finite_rows
 from embits.readers.source import Source
+from embits.readers.words_sidecar import FoundWords
 from embits.vectors import WordVectors
 
 
@@ -21,7 +22,7 @@ class ArrayBlocks(CountedBlocks):
     Args:
         source: The file.
         array: Numbers of shape (n, dims).
-        words: The word of each row, or None.
+        found: The word of each row, or None, and their file.
         widen: Makes floats of rows, where they are stored as another type.
     """
 
@@ -29,11 +30,11 @@ class ArrayBlocks(CountedBlocks):
         self,
         source: Source,
         array: NDArray[Any],
-        words: Sequence[str] | None,
+        found: FoundWords,
         widen: Callable[[NDArray[Any]], NDArray[Any]] = np.asanyarray,
     ) -> None:
         n_rows = source.rows_wanted(len(array))
-        super().__init__(source, array.shape[1], n_rows, words)
+        super().__init__(source, array.shape[1], n_rows, found)
         self._array, self._widen = array, widen
 
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
@@ -41,24 +42,21 @@ class ArrayBlocks(CountedBlocks):
         while start.offset < self._n_rows:
             stop = min(start.offset + rows_at_once(self.dims), self._n_rows)
             part = self._widen(self._array[start.offset : stop])
-            with np.errstate(over="ignore", invalid="ignore"):  # refused as not finite
-                matrix = np.array(part, dtype=np.float32, order="C")
-            drop_pages(self._array)
             named = self.words_at(start.offset, stop) if words else None
-            block = self.block(start, matrix, named)
+            block = self.block(start, part, named)
+            drop_pages(self._array)
             yield block
             start = block.end
 
     def whole(self) -> WordVectors:
         """The matrix itself where it is float32, which stays mapped; else its float32 values."""
         values = self._widen(self._array[: self._n_rows])
-        # A float64 too large becomes inf and is refused as such; a signalling NaN as NaN.
-        with np.errstate(over="ignore", invalid="ignore"):
-            matrix = np.asanyarray(values, dtype=np.float32, order="C")
-        words, matrix = finite_rows(self.source, self.words_at(0, self._n_rows), matrix)
+        words, matrix = finite_rows(
+            self.source, self.words_at(0, self._n_rows), as_float32(values), values
+        )
         if words is None:
             return WordVectors(None, matrix)
-        return self.unique(words, matrix, lambda row: f"row {row + 1}")
+        return self.unique(words, matrix, lambda row: f"row {row}")
 
 
 def check_matrix(source: Source, array: NDArray[Any]) -> NDArray[Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +14,17 @@ from numpy.typing import NDArray
 from embits import _core
 from embits.errors import InputError
 from embits.readers.rows import (
+    as_float32,
     as_text,
     decode_run,
     keep_rows,
     warn_of_bad,
     warn_of_escapes,
     warn_of_repeats,
+    what_is_not_finite,
 )
 from embits.readers.source import Source
+from embits.readers.words_sidecar import FoundWords
 from embits.vectors import WordVectors
 from embits.words.subwords import Subwords
 
@@ -50,7 +54,7 @@ class Block(NamedTuple):
         start: Where it begins.
         end: Where the next one begins.
         matrix: Finite float32 of shape (n, dims).
-        words: Their words, if requested.
+        words: Their words, if requested and the rows have any.
         places: Line, byte or number of each row, int64.
     """
 
@@ -68,6 +72,7 @@ class Findings:
     Attributes:
         n_bad: Rows left out, and `bad` (where, what) the first of them.
         n_escaped: Words that are not UTF-8, and `escaped` (where, word) the first of them.
+        is_numbered: Whether the rows have no words: the others keep their numbers as ids.
         notes: Other warnings.
     """
 
@@ -75,6 +80,7 @@ class Findings:
     bad: tuple[str, str] = ("", "")
     n_escaped: int = 0
     escaped: tuple[str, str] = ("", "")
+    is_numbered: bool = False
     notes: list[str] = field(default_factory=list)
 
     def add_bad(self, n: int, where: str, found: str) -> None:
@@ -94,7 +100,7 @@ class Findings:
         for note in self.notes:
             source.warn(note)
         if self.n_bad:
-            warn_of_bad(source, self.n_bad, *self.bad)
+            warn_of_bad(source, self.n_bad, *self.bad, is_numbered=self.is_numbered)
         if self.n_escaped:
             warn_of_escapes(source, self.n_escaped, *self.escaped)
 
@@ -108,6 +114,7 @@ class Blocks(ABC):
         n_rows: How many good rows there are, if that is known before they are read.
         named: Whether rows have words.
         words_apart: Whether the words are not in the file itself, but were given or lie beside it.
+        words_file: The file of such words, if they came from one.
         unit: What `Position.place` counts: "line", "byte", "entry" or "row".
         findings: What reading the file has found so far.
         subwords: Those of a fastText model, which `whole` passes on.
@@ -118,6 +125,7 @@ class Blocks(ABC):
     n_rows: int | None = None
     named: bool = True
     words_apart: bool = False
+    words_file: Path | None = None
     unit: str = "row"
     subwords: Subwords | None = None
 
@@ -152,9 +160,10 @@ class Blocks(ABC):
             words += block.words or ()
             places.append(block.places)
         self.findings.warn(self.source)
-        if not self.named:
-            return WordVectors(None, matrix.take(self.dims))
         place = np.concatenate(places)
+        if not self.named:
+            numbers = list(map(str, place.tolist())) if self.findings.n_bad else None
+            return WordVectors(numbers, matrix.take(self.dims))
         return self.unique(words, matrix.take(self.dims), lambda row: f"{self.unit} {place[row]}")
 
     def unique(
@@ -187,9 +196,10 @@ class Blocks(ABC):
         """
         if self.source.repeats == "refuse" or (self.source.repeats is None and self.words_apart):
             hint = 'repeats="first", or --repeats first, keeps the first row of each'
-            raise self.source.read_error(
-                f"the word {word!r} again", f"each word once ({hint})", where
-            )
+            found = f"the word {word!r} again"
+            if self.words_file is not None:
+                found += f" in {self.words_file}"
+            raise self.source.read_error(found, f"each word once ({hint})", where)
         warn_of_repeats(self.source, n_repeats, where, word)
 
 
@@ -252,10 +262,10 @@ def rows_at_once(dims: int) -> int:
 class CountedBlocks(Blocks):
     """Blocks of a file whose number of rows is known, and which can be read from any row on."""
 
-    def __init__(self, source: Source, dims: int, n_rows: int, words: Sequence[str] | None) -> None:
+    def __init__(self, source: Source, dims: int, n_rows: int, found: FoundWords) -> None:
         super().__init__(source, dims)
         self._n_rows = n_rows
-        self._words = words
+        self._words, self.words_file = words, _ = found
         self.named = self.words_apart = words is not None
         if n_rows == 0 or dims == 0:
             raise source.read_error(f"a matrix of shape {(n_rows, dims)}", "at least one row")
@@ -267,26 +277,29 @@ class CountedBlocks(Blocks):
             self.n_rows = n_rows
 
     def start(self) -> Position:
-        """The first row."""
-        return Position()
+        """The first row: row 0."""
+        return Position(place=0)
 
-    def block(self, start: Position, matrix: NDArray[np.float32], words: list[str] | None) -> Block:
-        """A block of the rows that are finite."""
+    def block(self, start: Position, values: NDArray[Any], words: list[str] | None) -> Block:
+        """A block of the rows that are finite, as float32 in memory of its own."""
+        matrix = as_float32(values, np.array)
         finite = np.isfinite(matrix).all(axis=1)
         places = start.place + np.arange(len(matrix), dtype=np.int64)
         n_passed = start.offset + len(matrix)
         if not finite.all():
             first = f"row {places[int(finite.argmin())]}"
+            found = what_is_not_finite(values[int(finite.argmin())])
             if self.source.on_bad == "raise":
-                raise self.source.read_error("nan or inf", "finite float32 values", first)
-            self.findings.add_bad(int((~finite).sum()), first, "nan or inf")
+                raise self.source.read_error(found, "finite float32 values", first)
+            self.findings.add_bad(int((~finite).sum()), first, found)
+            self.findings.is_numbered = not self.named
             matrix, places = matrix[finite], places[finite]
             words = None if words is None else [words[i] for i in np.flatnonzero(finite)]
         n_good = start.rows + len(matrix)
         if n_passed == self._n_rows and n_good == 0:
             raise self.source.read_error("no finite row", "at least one")
         self.source.report(n_passed, self._n_rows)
-        end = Position(n_passed, n_passed + 1, n_good, n_passed - n_good)
+        end = Position(n_passed, n_passed, n_good, n_passed - n_good)
         return Block(start, end, matrix, words, places)
 
     def words_at(self, start: int, stop: int) -> list[str] | None:

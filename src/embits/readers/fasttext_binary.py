@@ -13,6 +13,7 @@ from embits import _core
 from embits.readers.array_blocks import ArrayBlocks
 from embits.readers.rows import decode_words
 from embits.readers.source import Source, cores
+from embits.readers.words_sidecar import FoundWords
 from embits.words.subwords import MAX_NGRAM, Subwords
 
 _VERSIONS = (11, 12)
@@ -66,7 +67,7 @@ class FastTextBlocks(ArrayBlocks):
         _check_work(cursor, words, table, arguments, n_buckets)
         decoded = decode_words(source, b"\n".join(words), len(words), lambda row: f"word {row + 1}")
         matrix = _word_vectors(words, table, n_words, arguments, n_buckets)
-        super().__init__(source, matrix, decoded)
+        super().__init__(source, matrix, FoundWords(decoded))
         self.words_apart = False
         if n_buckets:
             buckets = table.view("<f4").reshape(-1, arguments.dims)[n_words:]

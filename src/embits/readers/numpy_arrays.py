@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from embits.readers.array_blocks import ArrayBlocks, check_matrix
 from embits.readers.source import DAMAGED_ARCHIVE, Source, largest_inside
-from embits.readers.words_sidecar import words_for
+from embits.readers.words_sidecar import FoundWords, words_for
 
 _MAX_HEADER = 2000  # bytes; the header of a matrix has 118
 _DAMAGED = (*DAMAGED_ARCHIVE, ValueError, TypeError, SyntaxError, TokenError, OSError, LookupError)
@@ -22,7 +22,7 @@ _DAMAGED = (*DAMAGED_ARCHIVE, ValueError, TypeError, SyntaxError, TokenError, OS
 def open_npy(source: Source) -> ArrayBlocks:
     """The matrix of a .npy, mapped."""
     array = check_matrix(source, map_npy(source))
-    return ArrayBlocks(source, array, words_for(source, len(array)))
+    return ArrayBlocks(source, array, words_for(source, *array.shape))
 
 
 def map_npy(source: Source) -> NDArray[Any]:
@@ -52,10 +52,10 @@ def open_npz(source: Source) -> ArrayBlocks:
         found = ", ".join(f"{name} {a.dtype}{list(a.shape)}" for name, a in arrays.items())
         raise source.read_error(found or "nothing", "one matrix, and at most one list of words")
     if names and source.words is None:
-        blocks = ArrayBlocks(source, matrices[0], names[0].astype(np.str_).tolist())
+        blocks = ArrayBlocks(source, matrices[0], FoundWords(names[0].astype(np.str_).tolist()))
         blocks.words_apart = False
         return blocks
-    return ArrayBlocks(source, matrices[0], words_for(source, len(matrices[0])))
+    return ArrayBlocks(source, matrices[0], words_for(source, *matrices[0].shape))
 
 
 def _check_sizes(source: Source) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from embits.errors import MissingExtraError
 from embits.readers.blocks import Block, CountedBlocks, Position, rows_at_once
 from embits.readers.source import Source
-from embits.readers.words_sidecar import words_for
+from embits.readers.words_sidecar import FoundWords, words_for
 
 _ROWS_AT_ONCE = 1 << 14
 _BUFFER_BYTES = 32 << 20  # for all columns together
@@ -26,12 +26,12 @@ class ParquetBlocks(CountedBlocks):
         if source.words is not None:
             self._name_column = None
         n_rows = source.rows_wanted(table.metadata.num_rows)
-        given = None if source.words is None else words_for(source, n_rows)
         if n_rows == 0:
             raise source.read_error("0 rows", "at least one row")
         dims = self._find_dims(source, table.schema_arrow)
+        given = FoundWords(None) if source.words is None else words_for(source, n_rows, dims)
         super().__init__(source, dims, n_rows, given)
-        self.named = given is not None or self._name_column is not None
+        self.named = self.named or self._name_column is not None
 
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
         """The blocks from `start` on: row groups before it are not touched."""
@@ -50,15 +50,13 @@ class ParquetBlocks(CountedBlocks):
             values = _matrix(self.source, part, self._columns, done)
             if values.shape[1] != self.dims:
                 raise _ragged(self.source, done, values.shape[1], self.dims)
-            with np.errstate(over="ignore", invalid="ignore"):  # refused as not finite
-                matrix = np.asarray(values, dtype=np.float32, order="C")
             named = None
             if name_column is not None:
                 named = _strings(self.source, part.column(name_column), done)
             elif words:
                 named = self.words_at(done, done + len(part))
             done += len(part)
-            block = self.block(start, matrix, named)
+            block = self.block(start, values, named)
             yield block
             start = block.end
             if done == self._n_rows:
@@ -184,12 +182,12 @@ def _matrix(source: Source, batch: Any, columns: list[str], done: int) -> NDArra
     for name in columns:
         if batch.column(name).null_count:
             row = batch.column(name).is_null().index(True).as_py()
-            raise source.read_error("a null", "a vector", f"row {done + row + 1}")
+            raise source.read_error("a null", "a vector", f"row {done + row}")
     if kinds.is_floating(first.type):
         return np.stack([batch.column(name).to_numpy(False) for name in columns], axis=1)
     values = first.flatten()
     if values.null_count:
-        raise source.read_error("a null in a vector", "numbers", f"after row {done}")
+        raise source.read_error("a null in a vector", "numbers", f"row {done} or after")
     lengths = np.asarray(first.value_lengths().to_numpy(False)) if len(first) else np.zeros(0)
     different = np.flatnonzero(lengths != lengths[0])
     if len(different):
@@ -202,13 +200,15 @@ def _matrix(source: Source, batch: Any, columns: list[str], done: int) -> NDArra
 def _strings(source: Source, column: Any, done: int) -> list[str]:
     if column.null_count:
         row = column.is_null().index(True).as_py()
-        raise source.read_error("a null", "a word", f"row {done + row + 1}")
+        raise source.read_error("a null", "a word", f"row {done + row}")
     try:
         strings: list[str] = column.to_pylist()
     except UnicodeDecodeError as error:
-        raise source.read_error("a word that is not UTF-8", "UTF-8", f"after row {done}") from error
+        raise source.read_error(
+            "a word that is not UTF-8", "UTF-8", f"row {done} or after"
+        ) from error
     return strings
 
 
 def _ragged(source: Source, row: int, found: int, expected: int) -> Exception:
-    return source.read_error(f"{found} numbers", f"{expected}", f"row {row + 1}")
+    return source.read_error(f"{found} numbers", f"{expected}", f"row {row}")

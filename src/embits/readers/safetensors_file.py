@@ -30,7 +30,7 @@ def is_safetensors(head: bytes, size: int) -> bool:
 def open_safetensors(source: Source) -> ArrayBlocks:
     """The matrix of floats in a safetensors file, mapped."""
     array, widen = _matrix(source)
-    return ArrayBlocks(source, array, words_for(source, len(array)), widen)
+    return ArrayBlocks(source, array, words_for(source, *array.shape), widen)
 
 
 def _matrix(source: Source) -> tuple[NDArray[Any], Callable[[NDArray[Any]], NDArray[Any]]]:

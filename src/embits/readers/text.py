@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 from embits import _core
 from embits.readers import magic
@@ -19,6 +20,11 @@ _AT_THE_END = " (the file ends in this line)"
 _LINES_TO_COUNT = 100
 _SEPARATORS = re.compile(rb"[ \t]+")
 _WHOLE_NUMBERS = re.compile(rb"[ \t]*(\d{1,18})[ \t]+(\d{1,18})[ \t\r]*")
+_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_NO_WORDS = (
+    "the first column was read as the words, but it holds numbers; if the file has no words, save "
+    "its matrix as .npy"
+)
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,8 @@ class TextBlocks(ParsedBlocks):
         self._skipped = len(head) - len(text)
         self._layout = find_layout(source, text[:_HEAD_BYTES])
         super().__init__(source, self._layout.dims)
+        if self._layout.header_rows is None and _has_no_words(text[:_HEAD_BYTES]):
+            self.findings.notes.append(_NO_WORDS)
 
     def start(self) -> Position:
         """The first line, or the one after the header."""
@@ -137,7 +145,14 @@ def find_layout(source: Source, head: bytes) -> Layout:
             )
     if first := _fields(lines[0]):
         counts.insert(0, len(first) - 1)
-    dims = _mode(counts) if counts else 0
+    if first and all(map(_is_comma_separated, filter(None, map(_fields, lines[:2])))):
+        raise source.read_error(
+            "comma-separated values",
+            "a word and its numbers with spaces between them: replace the commas by spaces, or "
+            "save the table as Parquet, or a matrix as .npy",
+            "line 1",
+        )
+    dims = _mode(counts, _numbers_at_the_end(first)) if counts else 0
     if dims < 1:
         raise source.read_error("no numbers", "a word and its numbers", "line 1")
     return Layout(dims)
@@ -148,7 +163,36 @@ def _fields(line: bytes) -> list[bytes]:
     return _SEPARATORS.split(stripped) if stripped else []
 
 
-def _mode(counts: list[int]) -> int:
-    """The most common count; the smallest of ties, because spaces in words only add fields."""
+def _mode(counts: list[int], preferred: int | None = None) -> int:
+    """The most common count.
+
+    Of ties it is `preferred`, or else the smallest, because spaces in words only add fields.
+    """
     times = Counter(counts)
-    return min(times, key=lambda count: (-times[count], count))
+    return min(times, key=lambda count: (-times[count], count != preferred, count))
+
+
+def _numbers_at_the_end(fields: list[bytes]) -> int:
+    """How many numbers follow the word in the fields of a line."""
+    numbers = takewhile(_NUMBER.fullmatch, reversed(fields[1:]))
+    return sum(1 for _ in numbers)
+
+
+def _is_comma_separated(fields: list[bytes]) -> bool:
+    """Whether a line is one of a CSV file, with or without spaces after the commas."""
+    if len(fields) == 1:
+        return fields[0].count(b",") > 1 or fields[0].count(b";") > 1
+    return len(fields) > 2 and all(field[-1:] in (b",", b";") for field in fields[:-1])
+
+
+def _has_no_words(head: bytes) -> bool:
+    """Whether the first hundred lines start with numbers that are not all whole.
+
+    Whole numbers may be ids; numbers with decimals are a matrix without words.
+    """
+    words = [
+        fields[0]
+        for line in head.split(b"\n", _LINES_TO_COUNT)[:_LINES_TO_COUNT]
+        if (fields := _fields(line))
+    ]
+    return all(map(_NUMBER.fullmatch, words)) and not all(word.isdigit() for word in words)

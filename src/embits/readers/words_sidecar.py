@@ -8,41 +8,62 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from embits.readers import magic
 from embits.readers.source import Source
+from embits.readers.words_columns import column_of_words
 from embits.words.run import WordRun
 
 _SUFFIXES = (".words", ".txt", ".vocab", ".tsv", ".json", ".parquet")
 _USUAL_STEMS = ("words", "vocab", "vocabulary", "tokenizer")
 _JSON = re.compile(rb'\s*[\[{]\s*"')
-_NUMBER = re.compile(r"[-+]?[\d.]+(?:[eE][-+]?\d+)?")
-_LINES_TO_LOOK_AT = 100
 _BYTES_AT_ONCE = 1 << 20
 
 
-def words_for(source: Source, n_rows: int) -> Sequence[str] | None:
-    """The words of a matrix with `n_rows` rows, or None if there are none."""
+class FoundWords(NamedTuple):
+    """The words of a matrix, or None, and the file that they were read from, if any."""
+
+    words: Sequence[str] | None
+    file: Path | None = None
+
+
+def words_for(source: Source, n_rows: int, dims: int) -> FoundWords:
+    """The words of a matrix of shape (n_rows, dims).
+
+    Raises:
+        ReadError: The file of words cannot be read, or has another number of words.
+    """
     if isinstance(source.words, str | os.PathLike):
-        return read_words(Source(Path(source.words)))
+        given = Path(source.words)
+        return _fitting(source, read_words(Source(given)), given, n_rows)
     if source.words is not None:
-        return source.words
+        return FoundWords(source.words)
     path = source.path
     for suffix in _SUFFIXES:
         if path.suffix != suffix and (beside := path.with_suffix(suffix)).is_file():
-            return read_words(Source(beside))
+            return _fitting(source, _read_beside(Source(beside), dims), beside, n_rows)
     # A file with a common name may belong to something else: it is used only if it fits.
     for beside in _usual_files(path):
-        found = read_words(Source(beside))
+        found = _read_beside(Source(beside), dims)
         if len(found) == n_rows:
-            return found
+            return FoundWords(found, beside)
         source.warn(f"{beside.name} beside it has {len(found)} words for {n_rows} rows: not used")
-    return None
+    return FoundWords(None)
+
+
+def _fitting(source: Source, words: Sequence[str], file: Path, n_rows: int) -> FoundWords:
+    """The words of a file, if there is one for each row that is read."""
+    wanted = source.rows_wanted(n_rows)
+    if len(words) < wanted or (len(words) > wanted and source.limit is None):
+        raise Source(file).read_error(
+            f"{len(words)} words for {wanted} rows of {source.path}", "one word a row"
+        )
+    return FoundWords(words, file)
 
 
 def read_words(source: Source) -> Sequence[str]:
-    """The words in a file: one a line, a JSON list or `{word: row}`, or a Parquet column."""
+    """The words in a file: whole lines, a JSON list or `{word: row}`, or a Parquet column."""
     try:
         with source.path.open("rb") as file:
             content = file.read(len(magic.PARQUET))
@@ -63,10 +84,22 @@ def read_words(source: Source) -> Sequence[str]:
     content = content.removeprefix(magic.BYTE_ORDER_MARK)
     if _JSON.match(content):
         return _words_in_json(source, content.decode())
-    lines: Sequence[str] = WordRun.from_lines(content) if content.removesuffix(b"\n") else [""]
-    if b"\t" in content:
-        lines = _column_of_names(list(lines))
-    return _without_numbers(lines)
+    return WordRun.from_lines(content) if content.removesuffix(b"\n") else [""]
+
+
+def _read_beside(source: Source, dims: int) -> Sequence[str]:
+    """The words in a file that was found beside a matrix with `dims` columns.
+
+    Lines are words as a whole. Only where a line clearly holds more, a part of it is left out.
+    """
+    words = read_words(source)
+    if not isinstance(words, WordRun) or source.path.suffix == ".words":
+        return words
+    part, what = column_of_words(source.path, words, dims)
+    if part is None:
+        return words
+    source.warn(f"{what} (--words FILE, or words=, reads whole lines)")
+    return part
 
 
 def _check_utf8(content: bytes) -> None:
@@ -92,31 +125,6 @@ def _usual_files(path: Path) -> Iterator[Path]:
 
         if has_word_column(Source(tables[0])):
             yield tables[0]
-
-
-def _column_of_names(lines: list[str]) -> list[str]:
-    """The first tab-separated column without repeats: the text of `label<TAB>text`."""
-    rows = [line.split("\t") for line in lines]
-    for column in range(min(map(len, rows))):
-        names = [row[column] for row in rows]
-        if len(set(names)) == len(names):
-            return names
-    return lines
-
-
-def _without_numbers(lines: Sequence[str]) -> Sequence[str]:
-    """The words alone, if each is followed by its count or by its vector."""
-    counts = {_numbers_at_end(line) for line in lines[:_LINES_TO_LOOK_AT]}
-    n = counts.pop()
-    return lines if counts or n == 0 else [line.rsplit(maxsplit=n)[0] for line in lines]
-
-
-def _numbers_at_end(line: str) -> int:
-    fields = re.split(r"[ \t]+", line)
-    count = 0
-    while count < len(fields) - 1 and _NUMBER.fullmatch(fields[-1 - count]):
-        count += 1
-    return count
 
 
 def _words_in_json(source: Source, text: str) -> list[str]:

@@ -109,6 +109,19 @@ def test_decode_writes_what_read_vectors_reads(folder, suffix):
     assert np.array_equal(read.matrix, bits.decode())
 
 
+def test_ids_that_end_in_numbers_survive_decode_and_binarize(folder):
+    ids = [f"doc {row}" for row in range(600)]
+    bits = embits.load(folder / "b.safetensors")
+    embits.BinaryVectors(ids, np.array(bits.codes), bits.coder).save(folder / "ids.safetensors")
+    done = run("decode", folder / "ids.safetensors", "-o", folder / "dec.npy")
+    assert done.returncode == 0, done.stderr
+    done = run(
+        "binarize", folder / "dec.npy", "-o", folder / "again", "--bits", 8, "--method", "lsh"
+    )
+    assert done.returncode == 0, done.stderr
+    assert list(embits.load(folder / "again").words) == ids
+
+
 def test_decode_of_some_words(folder):
     out = folder / "few.vec"
     done = run(

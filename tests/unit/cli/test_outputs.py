@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import embits
+from embits.cli.output import one_line
 from embits.evaluation.report.image_files import FORMATS
 from tests.support.program import messages, run
 
@@ -276,3 +277,11 @@ def test_info_shows_how_many_bytes_each_part_takes(folder, bits):
     assert [int(size.replace(",", "")) for _, size, *_ in shown] == [
         size for size in parts.values() if size
     ]
+
+
+def test_a_lack_of_memory_is_one_line_with_advice():
+    error = MemoryError("Unable to allocate 32.0 GiB")
+    assert one_line(error) == (
+        "not enough memory (Unable to allocate 32.0 GiB): use fewer bits or fewer rows"
+    )
+    assert one_line(MemoryError()) == "not enough memory: use fewer bits or fewer rows"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -76,12 +77,12 @@ class TestNpy:
 
     def test_nan_is_refused_with_its_row(self, npy: Path) -> None:
         np.save(npy, np.array([[1, 2], [np.inf, 4]], dtype=np.float32))
-        with pytest.raises(ReadError, match="row 2: found nan or inf"):
+        with pytest.raises(ReadError, match="row 1: found nan or inf"):
             read_vectors(npy)
 
     def test_a_float64_too_large_is_refused(self, npy: Path) -> None:
         np.save(npy, np.array([[1e300, 2]]))
-        with pytest.raises(ReadError, match="row 1: found nan or inf"):
+        with pytest.raises(ReadError, match=r"row 0: found 1e\+300, too large for float32"):
             read_vectors(npy)
 
     def test_nan_rows_may_be_skipped_with_their_words(self, npy: Path) -> None:
@@ -91,13 +92,23 @@ class TestNpy:
         assert vectors.words == ["a", "c"]
         np.testing.assert_array_equal(vectors.matrix, [[1, 2], [5, 6]])
 
+    def test_rows_keep_their_numbers_as_ids_if_others_are_skipped(self, npy: Path) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert read_vectors(npy, on_bad="skip").words is None
+        np.save(npy, np.array([[1, 2], [np.nan, 4], [5, 6]], dtype=np.float32))
+        with pytest.warns(ReadWarning, match="row 1: .*; the other rows have their numbers"):
+            assert read_vectors(npy, on_bad="skip").words == ["0", "2"]
+
     def test_repeated_words_are_left_out_on_request(self, npy: Path) -> None:
-        with pytest.warns(ReadWarning, match="1 repeated word left out, the first at row 2"):
+        with pytest.warns(ReadWarning, match="1 repeated word left out, the first at row 1"):
             vectors = read_vectors(npy, words=["a", "a", "c"], repeats="first")
         np.testing.assert_array_equal(vectors.matrix, MATRIX[[0, 2]])
 
     def test_repeated_words_that_are_given_or_beside_are_refused(self, npy: Path) -> None:
-        again = r"row 2: found the word 'a' again, expected each word once \(repeats="
+        again = (
+            r"row 1: found the word .a. again( in .*glove\.words)?, expected each word once \(rep"
+        )
         with pytest.raises(ReadError, match=again):
             read_vectors(npy, words=["a", "a", "c"])
         npy.with_suffix(".words").write_text("a\na\nc\n")
@@ -146,9 +157,6 @@ class TestWordsBeside:
         [
             ("glove.words", "a\nb\nc\n"),
             ("glove.txt", "a\r\nb\r\nc"),
-            ("glove.vocab", "a 1061396\nb 593677\nc 416629\n"),
-            ("glove.tsv", "1\ta\n1\tb\n2\tc\n"),
-            ("glove.txt", "a 1.0 2.0\nb 3.0 4.0\nc 5.0 6.0\n"),
             ("glove.json", '["a", "b", "c"]'),
             ("glove.json", '{"b": 1, "a": 0, "c": 2}'),
             ("words.txt", "a\nb\nc\n"),
@@ -160,6 +168,46 @@ class TestWordsBeside:
     def test_a_file_of_words_is_found(self, npy: Path, name: str, content: str) -> None:
         npy.with_name(name).write_text(content, newline="")
         assert read_vectors(npy).words == WORDS
+
+    @pytest.mark.parametrize(
+        ("name", "content", "left_out"),
+        [
+            ("glove.vocab", "a 1061396\nb 593677\nc 416629\n", "counts"),
+            ("vocab.txt", "a 9\nb 7\nc 7\n", "counts"),
+            ("glove.tsv", "1\ta\n1\tb\n2\tc\n", "column without repeats"),
+            ("glove.txt", "a 1.0 2.0\nb 3.0 4.0\nc 5.0 6.0\n", "vectors"),
+        ],
+    )
+    def test_what_clearly_is_no_word_is_left_out_with_a_warning(
+        self, npy: Path, name: str, content: str, left_out: str
+    ) -> None:
+        npy.with_name(name).write_text(content)
+        with pytest.warns(ReadWarning, match=rf"{name}: the {left_out}.*--words FILE"):
+            assert read_vectors(npy).words == WORDS
+
+    @pytest.mark.parametrize(
+        "lines",
+        [
+            ["Alpha 1", "Beta 2", "Gamma 2024"],
+            ["doc 0", "doc 1", "doc 2"],
+            ["doc 2", "doc 1", "doc 0"],
+            ["a\tb 5", "b\tb 5", "c\tb 5"],
+            ["x 3", "y 2", "z 1"],
+            ["v 1.0 2.0", "w 3.0 4.0", "x 5.0 6.0"],
+        ],
+    )
+    def test_a_line_of_a_words_file_is_one_id(self, npy: Path, lines: list[str]) -> None:
+        beside = npy.with_suffix(".words")
+        beside.write_text("\n".join(lines) + "\n")
+        assert read_vectors(npy).words == lines
+        given = beside.rename(npy.with_name("vocab.tsv"))
+        assert read_vectors(npy, words=given).words == lines
+
+    @pytest.mark.parametrize("name", ["glove.txt", "glove.vocab", "glove.tsv", "words.txt"])
+    @pytest.mark.parametrize("content", ["Alpha 1\nBeta 2\nGamma 24\n", "d 2\nd 1\nd 0\n"])
+    def test_ids_that_end_in_numbers_stay_whole(self, npy: Path, name: str, content: str) -> None:
+        npy.with_name(name).write_text(content)
+        assert read_vectors(npy).words == content.splitlines()
 
     def test_the_only_parquet_beside_it_is_taken_when_it_fits(self, npy: Path) -> None:
         pa = pytest.importorskip("pyarrow")
@@ -177,7 +225,9 @@ class TestWordsBeside:
 
     def test_words_of_the_same_stem_have_to_fit(self, npy: Path) -> None:
         npy.with_suffix(".words").write_text("a\nb\n")
-        with pytest.raises(ReadError, match="2 words for 3 rows"):
+        with pytest.raises(
+            ReadError, match=r"glove\.words: found 2 words for 3 rows of .*glove\.npy"
+        ):
             read_vectors(npy)
 
     def test_a_file_by_a_usual_name_that_does_not_fit_is_not_used(self, npy: Path) -> None:

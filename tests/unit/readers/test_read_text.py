@@ -226,6 +226,50 @@ class TestRefused:
             == ", line 1: found no numbers, expected a word and its numbers"
         )
 
+    @pytest.mark.parametrize(
+        "text",
+        ["cat,1,2,3\ndog,2,1,3\n", "cat, 1, 2, 3\ndog, 2, 1, 3\n", "word;x;y\ncat;1;2\n"],
+    )
+    def test_comma_separated_values(self, write: Write, text: str) -> None:
+        message = refusal(write(text))
+        assert message.startswith(", line 1: found comma-separated values, expected a word and")
+        assert "replace the commas by spaces" in message
+
+    def test_commas_as_words(self, write: Write) -> None:
+        assert list(rows(read_vectors(write(", 1 2\na,b,c 3 4\n\n")))) == [",", "a,b,c"]
+        assert list(rows(read_vectors(write("\n\na, 3\nb, 4\n")))) == ["a,", "b,"]
+
+    @pytest.mark.parametrize(
+        ("text", "line"),
+        [
+            ("cat 1 2 3\ndog 2 1\n", 2),
+            ("dog 2 1\ncat 1 2 3\n", 2),
+            ("cat 1 2\ndog 2 1\nemu 1 2 3\nfox 1 2 3\n", 3),
+            ("cat 1 2 3\ndog 2 1\nemu 1 2\n", 1),
+        ],
+    )
+    def test_rows_of_two_lengths(self, write: Write, text: str, line: int) -> None:
+        assert refusal(write(text)).startswith(f", line {line}: ")
+
+    def test_spaces_in_the_first_word_are_not_counted_as_numbers(self, write: Write) -> None:
+        assert rows(read_vectors(write("New York 1 2\ncat 3 4\n"))) == {
+            "New York": [1, 2],
+            "cat": [3, 4],
+        }
+
+    @pytest.mark.parametrize("limit", [None, 2])
+    def test_numbers_in_place_of_words(self, write: Write, limit: int | None) -> None:
+        path = write("1.5e+00 2.5 3\n-1 2 3\n4 5 6\n")
+        with pytest.warns(ReadWarning, match=r"first column was read .* as \.npy$") as caught:
+            read_vectors(path, limit)
+        assert len(caught) == 1
+
+    @pytest.mark.parametrize(
+        "text", ["1 2.5 3\n2 2 3\n", "2 2\n1.5 2 3\n2.5 2 3\n", "1.5 2 3\ncat 2 3\n"]
+    )
+    def test_numbers_that_may_be_words(self, write: Write, text: str) -> None:
+        assert len(read_vectors(write(text))) == 2
+
     def test_blank_lines_alone(self, write: Write) -> None:
         refusal(write("\n\n\n"))
 

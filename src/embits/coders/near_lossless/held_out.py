@@ -45,18 +45,19 @@ class HeldOut:
         nearest = self._top(self._whole[:queries] @ self._whole.T)
         np.put_along_axis(self._is_near, nearest, True, axis=1)
 
-    def ask(self, codes: NDArray[np.uint8], decoder: Decoder, weights: Floats) -> Asked:
+    def ask(self, codes: NDArray[np.uint8], decoder: Decoder, weights: list[Floats]) -> Asked:
         """Ask for codes of all rows.
 
         Args:
             codes: Packed codes.
             decoder: D and o.
-            weights: What a float query is multiplied by, shape (bits, dims).
+            weights: What a float query may be multiplied by, each of shape (bits, dims); the best
+                counts.
         """
         b = signs(codes, len(decoder.D))
         return Asked(
             self._recall(b[: self._queries], b),
-            self.query_recall(b, weights),
+            max(self.query_recall(b, each) for each in weights),
             self.decoded_recall(b, decoder, decoder.D),
         )
 

@@ -7,8 +7,8 @@ encoder.py gives the error that a search makes small. Its linear term is
 where z are the scores of the trained thresholds and σ their standard deviation. A small κ and ρ
 rebuild vectors best, which serves float queries and decoded queries. A large one keeps the codes
 of near vectors alike, which serves the Hamming distance. SETTINGS are tried on held-out rows. The
-best mean recall of the three ways to ask wins among the settings whose Hamming recall is not
-below that of the thresholds; where there is none, bits are not searched.
+best mean recall of the three ways to ask wins, among the settings that lose to the thresholds by
+none of the three; where there is none, bits are not searched.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ SETTINGS = (
     Setting(1.0, 10.0),
 )
 PULL = 2.0  # μ
-TOLERANCE = 0.004  # of the Hamming recall: half of its standard error on the held-out queries
+TOLERANCE = 0.008  # of a recall: about its standard error on the held-out queries
 MIN_ROWS = 200  # fewer leave no held-out rows to choose a search by
 HELD_OUT_AMONG = 4096  # rows that held-out queries are looked up among
 ROUNDS = (8192, 8192, 32_768, 32_768, 32_768)  # rows of each round of search and least squares
@@ -121,6 +121,11 @@ class Searched:
         of_thresholds = mix / _size(thresholds.W) * 2 * len(D) / self.setting.hold
         return of_decoder - of_thresholds * self.setting.along, of_thresholds
 
+    def mixes(self, thresholds: Thresholds) -> list[Floats]:
+        """Weights of float queries to choose from: D with shares of the thresholds."""
+        shares = [self.weights(thresholds, mix) for mix in MIXES]
+        return [x * self.decoder.D + y * self.W for x, y in shares]
+
     def encode(self, unit: NDArray[np.float32]) -> NDArray[np.uint8]:
         """Packed codes of unit rows."""
         D, o, length = self.decoder
@@ -170,11 +175,15 @@ def search(
 
 
 def _best(held_out: HeldOut, decoder: Decoder, thresholds: Thresholds) -> Searched | None:
-    """The setting with the best mean recall, among those that do not lose by Hamming distance."""
-    least = held_out.ask(thresholds.encode(held_out.unit), decoder, thresholds.W).hamming
+    """The setting with the best mean recall, among those that lose by no way to ask."""
+    least = held_out.ask(thresholds.encode(held_out.unit), decoder, [thresholds.W])
     tried = [Searched.at(setting, decoder, thresholds) for setting in SETTINGS]
-    asked = [held_out.ask(each.encode(held_out.unit), decoder, decoder.D) for each in tried]
-    kept = [i for i, recall in enumerate(asked) if recall.hamming >= least - TOLERANCE]
+    asked = [held_out.ask(s.encode(held_out.unit), decoder, s.mixes(thresholds)) for s in tried]
+    kept = [
+        i
+        for i, recalls in enumerate(asked)
+        if all(recall >= low - TOLERANCE for recall, low in zip(recalls, least, strict=True))
+    ]
     return tried[max(kept, key=lambda i: asked[i].mean)] if kept else None
 
 
@@ -189,7 +198,7 @@ def _query_shares(
     decoder = searched.decoder
     b = signs(searched.encode(held_out.unit), len(decoder.D))
     shares = [searched.weights(thresholds, mix) for mix in MIXES]
-    weights = [x * decoder.D + y * searched.W for x, y in shares]
+    weights = searched.mixes(thresholds)
     by_query = [held_out.query_recall(b, each) for each in weights]
     by_code = [held_out.decoded_recall(b, decoder, each) for each in weights]
     unit, bits = held_out.unit[:SPREAD_ROWS].astype(np.float64), b[:SPREAD_ROWS].astype(np.float64)

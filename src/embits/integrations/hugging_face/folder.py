@@ -21,6 +21,7 @@ from embits.errors import FormatError, InputError
 from embits.file import store
 from embits.file.atomic import atomic_write
 from embits.file.header import VERSION
+from embits.file.overwrite import is_embits_file
 from embits.integrations.hugging_face import card as model_card
 
 MODEL, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
@@ -51,7 +52,7 @@ def write_folder(
     text = model_card.write(
         bits, name, figures or {}, card or {}
     )  # raises before a file is written
-    _check_config_is_ours(folder / CONFIG)
+    _check_files_are_ours(folder)
     folder.mkdir(parents=True, exist_ok=True)
     bits.save(folder / MODEL)
     config = _config(store.open_file(folder / MODEL))
@@ -96,15 +97,18 @@ def _config(contents: store.Contents) -> dict[str, Any]:
     }
 
 
-def _check_config_is_ours(path: Path) -> None:
-    if not path.exists():
-        return
+def _check_files_are_ours(folder: Path) -> None:
+    for name, is_ours in ((CONFIG, _is_our_config), (MODEL, is_embits_file)):
+        path = folder / name
+        if path.exists() and not is_ours(path):
+            raise InputError(f"{path} exists, and embits did not write it: choose another folder")
+
+
+def _is_our_config(path: Path) -> bool:
     try:
-        ours = _read_config(path).get("library_name") == "embits"
+        return bool(_read_config(path).get("library_name") == "embits")
     except FormatError:
-        ours = False
-    if not ours:
-        raise InputError(f"{path} exists, and embits did not write it: choose another folder")
+        return False
 
 
 def _read_config(path: Path) -> dict[str, Any]:
