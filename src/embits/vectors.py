@@ -50,7 +50,7 @@ class WordVectors:
                 raise InputError(f"{len(words)} words for {len(matrix)} rows of vectors")
             check_unique(words)
             object.__setattr__(self, "words", words)
-        object.__setattr__(self, "matrix", matrix.astype(np.float32, copy=False))
+        object.__setattr__(self, "matrix", _as_float32(matrix))
 
     def __len__(self) -> int:
         return len(self.matrix)
@@ -63,6 +63,23 @@ class WordVectors:
     def dims(self) -> int:
         """Dimensions of a vector."""
         return int(self.matrix.shape[1])
+
+
+def _as_float32(matrix: NDArray[Any]) -> NDArray[np.float32]:
+    """The matrix as float32.
+
+    Raises:
+        InputError: A value is too large for float32.
+    """
+    try:
+        with np.errstate(over="raise"):
+            return matrix.astype(np.float32, copy=False)
+    except FloatingPointError:
+        largest = np.where(np.isfinite(matrix), np.abs(matrix), 0).max(axis=1)
+        row = int((largest > np.finfo(np.float32).max).argmax())
+        raise InputError(
+            f"row {row} of the vectors contains {largest[row]:g}, too large for float32"
+        ) from None
 
 
 def _checked_matrix(matrix: Any) -> NDArray[Any]:

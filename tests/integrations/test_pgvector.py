@@ -381,3 +381,23 @@ def test_pgvector_may_lie_in_a_schema_of_its_own(connection, postgres, bits):
     export(bits, "pgvector", postgres)
     assert len(pgvector.nearest(connection, "word7", 3)) == 3
     connection.execute("drop schema extensions cascade")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ["update embits set word = 'mine' where id = 7"],
+        ["update embits set code = ~code where id = 7"],
+        ["delete from embits where id = 7", "update embits set id = 7 where id = 8",
+         "insert into embits (id, code, word) select 8, ~code, 'mine' from embits where id = 7"],
+    ],
+)  # fmt: skip
+def test_a_second_export_does_not_drop_rows_that_people_changed(
+    connection, postgres, bits, changes
+):
+    export(bits, "pgvector", postgres, index=False)
+    export(bits, "pgvector", postgres, index=False)
+    for change in changes:
+        connection.execute(change)
+    with pytest.raises(InputError, match=r"rows of .* were changed .* drop the table embits"):
+        export(bits, "pgvector", postgres, index=False)

@@ -241,7 +241,7 @@ def test_bad_rows_are_refused_by_name_or_left_out(how, found, matrix, coder, tmp
     with pytest.raises(embits.ReadError) as caught:
         on_ray.encode(path.parent, coder, tmp_path / "out")
     assert str(caught.value).startswith(
-        f"{path}, column 'vector', row 1235: found {found}, expected"
+        f"{path}, column 'vector', row 1234: found {found}, expected"
     )
     assert "\n" not in str(caught.value)
     assert leftovers(tmp_path) == ["in"]
@@ -506,5 +506,5 @@ def test_the_command_line_fails_in_one_line(matrix, coder, tmp_path):
     done = run("encode", tmp_path / "c", tmp_path / "bad.parquet", "-o", tmp_path / "out", "--ray")
     assert done.returncode == 1
     assert done.stderr.startswith("embits: error: ")
-    assert "row 1235: found nan" in done.stderr
+    assert "row 1234: found nan" in done.stderr
     assert messages(done.stderr).count("\n") == 1

@@ -100,6 +100,7 @@ def test_what_the_codes_are_is_in_the_file(tmp_path, bits):
     connection = sqlite.connect(tmp_path / "codes.db")
     facts = dict(connection.execute("select name, value from embits").fetchall())
     connection.close()
+    assert len(facts.pop("digest")) == 32
     assert facts == {"version": embits.__version__, "rows": 600, "bits": 100, "dims": 24,
                      "method": "paper", "words": 1}  # fmt: skip
 
@@ -124,6 +125,7 @@ def test_a_second_export_replaces_the_first(tmp_path, bits):
         ("alter table words add column title text", "columns in 'words'"),
         ("insert into words values (10000, 'mine')", "rows in 'words'"),
         ("insert into embits values ('mine', 1)", "a row in 'embits'"),
+        ("update words set word = 'mine' where id = 7", "changed rows"),
     ],
 )
 def test_a_second_export_does_not_drop_what_people_added(tmp_path, bits, change, added):
@@ -236,3 +238,8 @@ def test_the_command_writes_it_beside_odd_names(tmp_path, saved):
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["bytes"] == target.stat().st_size
     assert sqlite.nearest(target, "word7", 3)
+
+
+def test_what_is_no_binary_vectors_is_refused(tmp_path):
+    with pytest.raises(InputError, match="bits is ndarray, expected BinaryVectors"):
+        sqlite.export(np.zeros((3, 8)), str(tmp_path / "codes.db"))

@@ -211,3 +211,20 @@ def test_ids_given_replace_those_beside_and_in_a_file(tmp_path: Path) -> None:
 def test_nothing_to_binarize_is_refused() -> None:
     with pytest.raises(embits.InputError, match="vectors is None, expected a matrix"):
         embits.binarize(None)  # type: ignore[arg-type]
+
+
+def test_values_too_large_for_float32_are_refused_with_their_row() -> None:
+    matrix = np.random.default_rng(0).normal(size=(5, 8))
+    matrix[3, 2] = -1e300
+    with pytest.raises(
+        embits.InputError, match=r"row 3 .* contains 1e\+300, too large for float32"
+    ):
+        embits.binarize(matrix, 8, "lsh")
+
+
+def test_floats_of_another_format_are_refused(tmp_path: Path) -> None:
+    matrix = np.random.default_rng(0).normal(size=(5, 8))
+    bits = embits.binarize(matrix, 8, "lsh")
+    bits.save(tmp_path / "docs.safetensors")
+    with pytest.raises(embits.ReadError, match=r"found a file of another format, expected a \.npy"):
+        bits.search(matrix[:1], k=2, floats=tmp_path / "docs.safetensors")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from embits.arrays import as_float32, to_numpy
 from embits.binary_vectors.codes import Codes, single
+from embits.bits import unpack
 from embits.errors import InputError, UnknownWordError
 from embits.search import (
     DeviceIndex,
@@ -56,7 +57,9 @@ class SearchableCodes(Codes):
             metric: "hamming" counts the bits that differ. "asymmetric" weighs the bits by a float
                 query and finds more true neighbors. "decoded" weighs them by the vector rebuilt
                 from the query's code, so queries may be codes or ids. The scores of the last two
-                estimate the cosine.
+                estimate the cosine and may be slightly above 1. Against its own code, a float
+                query scores about the cosine of the vector and its rebuilt version; with searched
+                codes of NearLossless, a decoded query scores 1. A query of zeros scores 0.
             oversample: Find this many times k rows by the cheaper score, and order those by the
                 finer one: by `floats` if they are given (4 by default), else by the score of
                 "asymmetric" or "decoded" after a search by Hamming distance.
@@ -97,25 +100,28 @@ class SearchableCodes(Codes):
             )
             return rescore_floats(self._originals(floats), queries, shortlist, k)
         if metric == "hamming":
-            codes = queries if queries.dtype == np.uint8 else self.encode(queries)
-            return self._top_k(codes, k, threads, device)
+            return self._top_k(self._codes_of(queries), k, threads, device)
         if metric == "decoded":
-            queries = self._rebuilt(queries)
+            weights, offsets = self._decoded_weights(queries)
+        else:
+            weights, offsets = self._query_weights(_floats(queries))
         if oversample is None:
             if device != "cpu":
                 raise InputError(f"metric={metric!r} on a GPU needs a shortlist: give oversample")
-            return self._score(_floats(queries), k, threads, rebuilt=metric == "decoded")
+            return self._score(weights, offsets, k, threads)
         size = shortlist_size(k, oversample, len(self))
-        _, shortlist = self._top_k(self.encode(_floats(queries)), size, threads, device)
-        weights, offsets = self._query_weights(queries, metric == "decoded")
+        _, shortlist = self._top_k(self._codes_of(queries), size, threads, device)
         scores, rows = rescore_bits(self.codes, weights, shortlist, k)
         return ScoreResult(scores + offsets, rows)
 
     def _score(
-        self, queries: NDArray[Any], k: int, threads: int | None, *, rebuilt: bool
+        self,
+        weights: NDArray[np.float32],
+        offsets: NDArray[np.float32],
+        k: int,
+        threads: int | None,
     ) -> ScoreResult:
-        """The k rows with the highest score for each query, a float vector or a rebuilt one."""
-        weights, offsets = self._query_weights(queries, rebuilt)
+        """The k rows with the highest score for each query."""
         scores, rows = asymmetric_top_k(self.codes, weights, k, threads)
         return ScoreResult(scores + offsets, rows)
 
@@ -157,16 +163,28 @@ class SearchableCodes(Codes):
             self._on_device[device] = DeviceIndex(self.codes, device)
         return self._on_device[device].top_k(codes, k)
 
-    def _rebuilt(self, queries: NDArray[Any]) -> NDArray[np.float32]:
-        """The vectors that the codes of queries decode to; those of zeros stay zeros."""
-        if queries.dtype == np.uint8:
-            return self.decode(queries)
-        rebuilt = self.decode(self.encode(queries))
-        rebuilt[~as_float32(queries).any(axis=-1)] = 0
-        return rebuilt
+    def _codes_of(self, queries: NDArray[Any]) -> NDArray[np.uint8]:
+        return queries if queries.dtype == np.uint8 else self.encode(queries)
+
+    def _decoded_weights(
+        self, queries: NDArray[Any]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Weights and offsets of the vectors that the codes of queries decode to."""
+        codes = self._codes_of(queries)
+        rebuilt = self.decode(codes)
+        if queries.dtype != np.uint8:
+            rebuilt[~as_float32(queries).any(axis=-1)] = 0
+        weights, offsets = self._query_weights(rebuilt, rebuilt=True)
+        if self.coder.is_threshold:  # its scores are cosines, of 1 at most
+            return weights, offsets
+        signs = 2 * unpack(np.atleast_2d(codes), self.n_bits) - 1
+        own = (weights * signs).sum(axis=1) + offsets.ravel()  # scores of codes against themselves
+        own = np.where(own > 0, own, np.float32(1)).astype(np.float32)
+        scaled = weights / own[:, None]
+        return scaled.reshape(weights.shape), offsets / own.reshape(offsets.shape)
 
     def _query_weights(
-        self, queries: NDArray[Any], rebuilt: bool
+        self, queries: NDArray[Any], *, rebuilt: bool = False
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Weights of the bits, and what is added to the scores, for one query or several."""
         vectors = as_float32(self.coder.check_vectors(np.atleast_2d(queries)))

@@ -93,8 +93,10 @@ class WordQueries(SearchableCodes):
     ) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
         """Similarities and rows of the k codes closest to a combination of others."""
         if metric == "decoded":
+            if len(wanted) == 1 and not unwanted:
+                return self._score(*self._decoded_weights(self._code(wanted[0])), k, threads)
             query = self._sum(wanted) - self._sum(unwanted)
-            return self._score(query, k, threads, rebuilt=True)
+            return self._score(*self._query_weights(query, rebuilt=True), k, threads)
         code = self._code(wanted[0]).copy()
         for key in unwanted:
             code &= invert(self._code(key), self.n_bits)

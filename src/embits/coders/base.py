@@ -60,6 +60,9 @@ class Coder(Estimator, Pretrained, ABC):
     def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:
         """Learn from vectors `X` of shape (n, dims); `y` is ignored.
 
+        Useful codes need hundreds of rows or more. Coders that subtract the mean, such as
+        ITQ and SparseBits, learn nothing from a single row: it is the mean itself.
+
         `progress` is called with (done, total) as the fit goes on.
         """
 

@@ -48,8 +48,8 @@ def binarize(
         ids: The ids of the rows, strings or whole numbers, each once; they replace those in or
             beside a file. None uses those, or row numbers if there are none. `bits.ids(rows)`
             gives the ids of rows that a search found.
-        sample: Fit on this many rows drawn at random; None uses all, of which most coders look at
-            a sample of their own.
+        sample: Number of rows, drawn at random, to fit on. None passes all rows to the coder;
+            most coders then choose a sample themselves.
         coder: A coder to fit, in place of `n_bits`, `method` and `params`.
         progress: Called with (done, total) during the fit.
         params: Parameters of the coder, such as `random_state`.

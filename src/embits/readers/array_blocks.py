@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.readers.blocks import Block, CountedBlocks, Position, rows_at_once
-from embits.readers.rows import finite_rows
+from embits.readers.rows import as_float32, finite_rows
 from embits.readers.source import Source
 from embits.readers.words_sidecar import FoundWords
 from embits.vectors import WordVectors
@@ -42,24 +42,21 @@ class ArrayBlocks(CountedBlocks):
         while start.offset < self._n_rows:
             stop = min(start.offset + rows_at_once(self.dims), self._n_rows)
             part = self._widen(self._array[start.offset : stop])
-            with np.errstate(over="ignore", invalid="ignore"):  # refused as not finite
-                matrix = np.array(part, dtype=np.float32, order="C")
-            drop_pages(self._array)
             named = self.words_at(start.offset, stop) if words else None
-            block = self.block(start, matrix, named)
+            block = self.block(start, part, named)
+            drop_pages(self._array)
             yield block
             start = block.end
 
     def whole(self) -> WordVectors:
         """The matrix itself where it is float32, which stays mapped; else its float32 values."""
         values = self._widen(self._array[: self._n_rows])
-        # A float64 too large becomes inf and is refused as such; a signalling NaN as NaN.
-        with np.errstate(over="ignore", invalid="ignore"):
-            matrix = np.asanyarray(values, dtype=np.float32, order="C")
-        words, matrix = finite_rows(self.source, self.words_at(0, self._n_rows), matrix)
+        words, matrix = finite_rows(
+            self.source, self.words_at(0, self._n_rows), as_float32(values), values
+        )
         if words is None:
             return WordVectors(None, matrix)
-        return self.unique(words, matrix, lambda row: f"row {row + 1}")
+        return self.unique(words, matrix, lambda row: f"row {row}")
 
 
 def check_matrix(source: Source, array: NDArray[Any]) -> NDArray[Any]:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from embits import _core
 from embits.errors import InputError
 from embits.readers.rows import (
+    as_float32,
     as_text,
     decode_run,
     keep_rows,
     warn_of_bad,
     warn_of_escapes,
     warn_of_repeats,
+    what_is_not_finite,
 )
 from embits.readers.source import Source
 from embits.readers.words_sidecar import FoundWords
@@ -52,7 +54,7 @@ class Block(NamedTuple):
         start: Where it begins.
         end: Where the next one begins.
         matrix: Finite float32 of shape (n, dims).
-        words: Their words, if requested.
+        words: Their words, if requested and the rows have any.
         places: Line, byte or number of each row, int64.
     """
 
@@ -70,6 +72,7 @@ class Findings:
     Attributes:
         n_bad: Rows left out, and `bad` (where, what) the first of them.
         n_escaped: Words that are not UTF-8, and `escaped` (where, word) the first of them.
+        is_numbered: Whether the rows have no words: the others keep their numbers as ids.
         notes: Other warnings.
     """
 
@@ -77,6 +80,7 @@ class Findings:
     bad: tuple[str, str] = ("", "")
     n_escaped: int = 0
     escaped: tuple[str, str] = ("", "")
+    is_numbered: bool = False
     notes: list[str] = field(default_factory=list)
 
     def add_bad(self, n: int, where: str, found: str) -> None:
@@ -96,7 +100,7 @@ class Findings:
         for note in self.notes:
             source.warn(note)
         if self.n_bad:
-            warn_of_bad(source, self.n_bad, *self.bad)
+            warn_of_bad(source, self.n_bad, *self.bad, is_numbered=self.is_numbered)
         if self.n_escaped:
             warn_of_escapes(source, self.n_escaped, *self.escaped)
 
@@ -156,9 +160,10 @@ class Blocks(ABC):
             words += block.words or ()
             places.append(block.places)
         self.findings.warn(self.source)
-        if not self.named:
-            return WordVectors(None, matrix.take(self.dims))
         place = np.concatenate(places)
+        if not self.named:
+            numbers = list(map(str, place.tolist())) if self.findings.n_bad else None
+            return WordVectors(numbers, matrix.take(self.dims))
         return self.unique(words, matrix.take(self.dims), lambda row: f"{self.unit} {place[row]}")
 
     def unique(
@@ -272,26 +277,29 @@ class CountedBlocks(Blocks):
             self.n_rows = n_rows
 
     def start(self) -> Position:
-        """The first row."""
-        return Position()
+        """The first row: row 0."""
+        return Position(place=0)
 
-    def block(self, start: Position, matrix: NDArray[np.float32], words: list[str] | None) -> Block:
-        """A block of the rows that are finite."""
+    def block(self, start: Position, values: NDArray[Any], words: list[str] | None) -> Block:
+        """A block of the rows that are finite, as float32 in memory of its own."""
+        matrix = as_float32(values, np.array)
         finite = np.isfinite(matrix).all(axis=1)
         places = start.place + np.arange(len(matrix), dtype=np.int64)
         n_passed = start.offset + len(matrix)
         if not finite.all():
             first = f"row {places[int(finite.argmin())]}"
+            found = what_is_not_finite(values[int(finite.argmin())])
             if self.source.on_bad == "raise":
-                raise self.source.read_error("nan or inf", "finite float32 values", first)
-            self.findings.add_bad(int((~finite).sum()), first, "nan or inf")
+                raise self.source.read_error(found, "finite float32 values", first)
+            self.findings.add_bad(int((~finite).sum()), first, found)
+            self.findings.is_numbered = not self.named
             matrix, places = matrix[finite], places[finite]
             words = None if words is None else [words[i] for i in np.flatnonzero(finite)]
         n_good = start.rows + len(matrix)
         if n_passed == self._n_rows and n_good == 0:
             raise self.source.read_error("no finite row", "at least one")
         self.source.report(n_passed, self._n_rows)
-        end = Position(n_passed, n_passed + 1, n_good, n_passed - n_good)
+        end = Position(n_passed, n_passed, n_good, n_passed - n_good)
         return Block(start, end, matrix, words, places)
 
     def words_at(self, start: int, stop: int) -> list[str] | None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
+from embits.readers import magic
 from embits.readers.array_blocks import ArrayBlocks, check_matrix
 from embits.readers.source import DAMAGED_ARCHIVE, Source, largest_inside
 from embits.readers.words_sidecar import FoundWords, words_for
@@ -29,6 +30,9 @@ def map_npy(source: Source) -> NDArray[Any]:
     """The array of a .npy, mapped."""
     try:
         with source.path.open("rb") as file:
+            if file.read(len(magic.NPY)) != magic.NPY:
+                raise source.read_error("a file of another format", "a .npy of numbers")
+            file.seek(0)
             _check_header(file, source.size)
         array: NDArray[Any] = np.load(source.path, mmap_mode="r", allow_pickle=False)
     except _DAMAGED as error:

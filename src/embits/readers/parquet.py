@@ -50,15 +50,13 @@ class ParquetBlocks(CountedBlocks):
             values = _matrix(self.source, part, self._columns, done)
             if values.shape[1] != self.dims:
                 raise _ragged(self.source, done, values.shape[1], self.dims)
-            with np.errstate(over="ignore", invalid="ignore"):  # refused as not finite
-                matrix = np.asarray(values, dtype=np.float32, order="C")
             named = None
             if name_column is not None:
                 named = _strings(self.source, part.column(name_column), done)
             elif words:
                 named = self.words_at(done, done + len(part))
             done += len(part)
-            block = self.block(start, matrix, named)
+            block = self.block(start, values, named)
             yield block
             start = block.end
             if done == self._n_rows:
@@ -184,12 +182,12 @@ def _matrix(source: Source, batch: Any, columns: list[str], done: int) -> NDArra
     for name in columns:
         if batch.column(name).null_count:
             row = batch.column(name).is_null().index(True).as_py()
-            raise source.read_error("a null", "a vector", f"row {done + row + 1}")
+            raise source.read_error("a null", "a vector", f"row {done + row}")
     if kinds.is_floating(first.type):
         return np.stack([batch.column(name).to_numpy(False) for name in columns], axis=1)
     values = first.flatten()
     if values.null_count:
-        raise source.read_error("a null in a vector", "numbers", f"after row {done}")
+        raise source.read_error("a null in a vector", "numbers", f"row {done} or after")
     lengths = np.asarray(first.value_lengths().to_numpy(False)) if len(first) else np.zeros(0)
     different = np.flatnonzero(lengths != lengths[0])
     if len(different):
@@ -202,13 +200,15 @@ def _matrix(source: Source, batch: Any, columns: list[str], done: int) -> NDArra
 def _strings(source: Source, column: Any, done: int) -> list[str]:
     if column.null_count:
         row = column.is_null().index(True).as_py()
-        raise source.read_error("a null", "a word", f"row {done + row + 1}")
+        raise source.read_error("a null", "a word", f"row {done + row}")
     try:
         strings: list[str] = column.to_pylist()
     except UnicodeDecodeError as error:
-        raise source.read_error("a word that is not UTF-8", "UTF-8", f"after row {done}") from error
+        raise source.read_error(
+            "a word that is not UTF-8", "UTF-8", f"row {done} or after"
+        ) from error
     return strings
 
 
 def _ragged(source: Source, row: int, found: int, expected: int) -> Exception:
-    return source.read_error(f"{found} numbers", f"{expected}", f"row {row + 1}")
+    return source.read_error(f"{found} numbers", f"{expected}", f"row {row}")

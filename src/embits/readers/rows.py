@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +32,27 @@ def raise_first_bad(source: Source, rows: _core.Rows, unit: str, hint: str = "")
         raise source.read_error(as_text(found), as_text(expected) + hint, f"{unit} {place}")
 
 
-def warn_of_bad(source: Source, n_bad: int, where: str, found: str) -> None:
+def warn_of_bad(
+    source: Source, n_bad: int, where: str, found: str, *, is_numbered: bool = False
+) -> None:
     """Warn of the rows that `on_bad="skip"` left out."""
-    source.warn(f"{_counted(n_bad, 'row')} left out, the first at {where}: found {found}")
+    ids = "; the other rows have their numbers in the file as ids" if is_numbered else ""
+    source.warn(f"{_counted(n_bad, 'row')} left out, the first at {where}: found {found}{ids}")
+
+
+def as_float32(
+    values: NDArray[Any], convert: Callable[..., NDArray[Any]] = np.asanyarray
+) -> NDArray[np.float32]:
+    """Rows as float32; too large values become infinite, to be refused with their row."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return convert(values, dtype=np.float32, order="C")
+
+
+def what_is_not_finite(row: NDArray[Any]) -> str:
+    """What a row holds, as it was before it became float32, that is not finite as float32."""
+    if not np.isfinite(row).all():
+        return "nan or inf"
+    return f"{row[np.abs(row).argmax()]:g}, too large for float32"
 
 
 def warn_of_escapes(source: Source, n_escaped: int, where: str, word: str) -> None:
@@ -93,9 +112,12 @@ def keep_rows(matrix: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[n
 
 
 def finite_rows(
-    source: Source, words: list[str] | None, matrix: NDArray[np.float32]
+    source: Source, words: list[str] | None, matrix: NDArray[np.float32], values: NDArray[Any]
 ) -> tuple[list[str] | None, NDArray[np.float32]]:
     """The finite rows of a matrix that is in memory or mapped, and their words.
+
+    Without words, the rows that remain have their numbers as ids if others are left out.
+    `values` is the matrix as it was before it became float32.
 
     Raises:
         ReadError: A row is not finite and bad rows are not skipped, or none is finite.
@@ -103,13 +125,14 @@ def finite_rows(
     bad = _rows_not_finite(matrix)
     if not len(bad):
         return words, matrix
+    found = what_is_not_finite(values[bad[0]])
     if source.on_bad == "raise":
-        raise source.read_error("nan or inf", "finite float32 values", f"row {bad[0] + 1}")
-    warn_of_bad(source, len(bad), f"row {bad[0] + 1}", "nan or inf")
+        raise source.read_error(found, "finite float32 values", f"row {bad[0]}")
+    warn_of_bad(source, len(bad), f"row {bad[0]}", found, is_numbered=words is None)
     good = np.setdiff1d(np.arange(len(matrix)), bad)
     if len(good) == 0:
         raise source.read_error("no finite row", "at least one")
-    kept = None if words is None else [words[row] for row in good]
+    kept = [str(row) if words is None else words[row] for row in good.tolist()]
     return kept, keep_rows(matrix, good)
 
 

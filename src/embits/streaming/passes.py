@@ -63,8 +63,11 @@ def _collect(stage: Stage, blocks: Blocks) -> None:
         blocks.findings = _findings(stage.facts)
     text, ends, places = (stage.files[name] for name in ("words", "ends", "places"))
     for block in blocks.read(end, words=blocks.named):
-        if block.words is not None:
-            encoded = [word.encode() for word in block.words]
+        words = block.words
+        if not blocks.named:  # ids, if bad rows are left out: the rows after them move up
+            words = list(map(str, block.places.tolist()))
+        if words is not None:
+            encoded = [word.encode() for word in words]
             sizes = np.fromiter(map(len, encoded), np.uint64, len(encoded))
             append(ends, np.uint64(text.tell()) + np.cumsum(sizes, dtype=np.uint64))
             text.write(b"".join(encoded))
@@ -83,7 +86,7 @@ def _index_words(checkpoint: Checkpoint, blocks: Blocks) -> None:
         n_rows = Position(*checkpoint.stage("scan")["mark"]).rows
         repeated: list[int] = []
         facts: dict[str, Any] = {"n_rows": n_rows, "repeats": None}
-        if blocks.named:
+        if blocks.named or checkpoint.stage("scan")["facts"]["n_bad"]:
             text = np.fromfile(folder / "words", np.uint8)
             ends = np.fromfile(folder / "ends", np.uint64)
             words, repeated = Vocabulary.from_run(text, ends)

@@ -27,12 +27,12 @@ def test_repeats_in_the_file_of_words_are_refused_unless_the_first_is_asked_for(
     assert done.returncode != 0
     assert not out.exists()
     assert len(messages(done.stderr).splitlines()) == 1
-    assert "row 8: found the word 'text d3' again in " in done.stderr
-    with pytest.raises(embits.ReadError, match="row 8: found the word 'text d3' again"):
+    assert "row 7: found the word 'text d3' again in " in done.stderr
+    with pytest.raises(embits.ReadError, match="row 7: found the word 'text d3' again"):
         embits.read_vectors(folder / "news.npy", words=folder / "texts.lst")
     done = run(*command, "--repeats", "first")
     assert done.returncode == 0, done.stderr
-    assert "1 repeated word left out, the first at row 8" in done.stderr
+    assert "1 repeated word left out, the first at row 7" in done.stderr
     assert len(embits.load(out)) == 39
 
 

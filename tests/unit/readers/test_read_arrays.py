@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -76,12 +77,12 @@ class TestNpy:
 
     def test_nan_is_refused_with_its_row(self, npy: Path) -> None:
         np.save(npy, np.array([[1, 2], [np.inf, 4]], dtype=np.float32))
-        with pytest.raises(ReadError, match="row 2: found nan or inf"):
+        with pytest.raises(ReadError, match="row 1: found nan or inf"):
             read_vectors(npy)
 
     def test_a_float64_too_large_is_refused(self, npy: Path) -> None:
         np.save(npy, np.array([[1e300, 2]]))
-        with pytest.raises(ReadError, match="row 1: found nan or inf"):
+        with pytest.raises(ReadError, match=r"row 0: found 1e\+300, too large for float32"):
             read_vectors(npy)
 
     def test_nan_rows_may_be_skipped_with_their_words(self, npy: Path) -> None:
@@ -91,14 +92,22 @@ class TestNpy:
         assert vectors.words == ["a", "c"]
         np.testing.assert_array_equal(vectors.matrix, [[1, 2], [5, 6]])
 
+    def test_rows_keep_their_numbers_as_ids_if_others_are_skipped(self, npy: Path) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert read_vectors(npy, on_bad="skip").words is None
+        np.save(npy, np.array([[1, 2], [np.nan, 4], [5, 6]], dtype=np.float32))
+        with pytest.warns(ReadWarning, match="row 1: .*; the other rows have their numbers"):
+            assert read_vectors(npy, on_bad="skip").words == ["0", "2"]
+
     def test_repeated_words_are_left_out_on_request(self, npy: Path) -> None:
-        with pytest.warns(ReadWarning, match="1 repeated word left out, the first at row 2"):
+        with pytest.warns(ReadWarning, match="1 repeated word left out, the first at row 1"):
             vectors = read_vectors(npy, words=["a", "a", "c"], repeats="first")
         np.testing.assert_array_equal(vectors.matrix, MATRIX[[0, 2]])
 
     def test_repeated_words_that_are_given_or_beside_are_refused(self, npy: Path) -> None:
         again = (
-            r"row 2: found the word .a. again( in .*glove\.words)?, expected each word once \(rep"
+            r"row 1: found the word .a. again( in .*glove\.words)?, expected each word once \(rep"
         )
         with pytest.raises(ReadError, match=again):
             read_vectors(npy, words=["a", "a", "c"])

@@ -77,14 +77,14 @@ def test_many_batches_fill_one_matrix(path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"w": WORDS, "v": [[1.0, 2.0], None, [3.0, 4.0]]}, "row 2: found a null"),
-        ({"w": WORDS, "v": [[1.0, 2.0], [1.0], [3.0, 4.0]]}, "row 2: found 1 numbers, expected 2"),
+        ({"w": WORDS, "v": [[1.0, 2.0], None, [3.0, 4.0]]}, "row 1: found a null"),
+        ({"w": WORDS, "v": [[1.0, 2.0], [1.0], [3.0, 4.0]]}, "row 1: found 1 numbers, expected 2"),
         ({"w": WORDS, "v": [[1.0, 2.0], [1.0, None], [3.0, 4.0]]}, "found a null in a vector"),
         (
             {"w": ["a", None, "c"], "v": [[1.0], [2.0], [3.0]]},
-            "row 2: found a null, expected a word",
+            "row 1: found a null, expected a word",
         ),
-        ({"w": WORDS, "v": [[1.0], [float("nan")], [3.0]]}, "row 2: found nan or inf"),
+        ({"w": WORDS, "v": [[1.0], [float("nan")], [3.0]]}, "row 1: found nan or inf"),
         ({"w": WORDS, "n": [1, 2, 3]}, "found columns w, n"),
         ({"w": WORDS, "v": [[1.0]] * 3, "u": [[1.0]] * 3}, "found columns w, v, u"),
         (
@@ -101,7 +101,7 @@ def test_what_is_no_matrix_is_refused(path: Path, columns: dict[str, Any], messa
 
 def test_repeated_words_are_left_out(path: Path) -> None:
     pq.write_table(pa.table({"w": ["a", "b", "a"], "v": lists(pa.list_(pa.float32()))}), path)
-    with pytest.warns(ReadWarning, match="1 repeated word left out, the first at row 3"):
+    with pytest.warns(ReadWarning, match="1 repeated word left out, the first at row 2"):
         assert read_vectors(path).words == ["a", "b"]
 
 

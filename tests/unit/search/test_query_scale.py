@@ -57,3 +57,14 @@ def test_a_fit_on_very_small_vectors_gives_the_same_codes(vectors):
     small = np.ldexp(vectors, -80)
     expected = embits.NearLossless(32, steps=2).fit(vectors).encode(vectors)
     assert np.array_equal(embits.NearLossless(32, steps=2).fit(small).encode(small), expected)
+
+
+@pytest.mark.parametrize("oversample", [None, 3])
+def test_a_decoded_query_of_searched_codes_scores_one_against_itself(vectors, oversample):
+    bits = binarized("searched", vectors)
+    assert not bits.coder.is_threshold
+    scores, rows = bits.search(bits.codes[:20], len(bits), metric="decoded", oversample=oversample)
+    own = scores[rows == np.arange(20)[:, None]]
+    assert np.allclose(own, 1, atol=1e-5)
+    one = bits.search(bits.codes[4], k=3, metric="decoded")
+    assert np.allclose(one.scores, scores[4, :3], atol=1e-6)

@@ -72,13 +72,13 @@ def test_repeats_of_words_beside_a_matrix_are_refused_or_left_out(
     ):
         for repeats in ({}, {"repeats": "refuse"}):
             with pytest.raises(
-                ReadError, match=r"row 101: found the word 'w1' again.*, .* --repeats"
+                ReadError, match=r"row 100: found the word 'w1' again.*, .* --repeats"
             ):
                 call(**repeats)
             assert sorted(tmp_path.iterdir()) == before
         bits, notes = noted(call, repeats="first")
         assert len(bits) == 299
-        assert "1 repeated word left out, the first at row 101: 'w1'" in notes[0]
+        assert "1 repeated word left out, the first at row 100: 'w1'" in notes[0]
         (tmp_path / "out").unlink()
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import embits
 from embits.errors import InputError, ReadError
+from embits.words.vocabulary import RowNumbers
 from tests.support.streaming import in_blocks, noted
 from tests.support.vectors import clustered
 
@@ -81,14 +82,14 @@ def test_a_bad_row_is_named_by_its_line_and_nothing_is_left(tmp_path, monkeypatc
     matrix = clustered(300, dims=4)
     matrix[250, 1] = np.nan
     np.save(tmp_path / "m.npy", matrix)
-    with pytest.raises(ReadError, match="row 251: found nan or inf"):
+    with pytest.raises(ReadError, match="row 250: found nan or inf"):
         embits.binarize_to_file(tmp_path / "m.npy", tmp_path / "out", 8, "lsh")
     assert {path.name for path in tmp_path.iterdir()} == {"v.txt", "m.npy"}
     bits, notes = noted(
         embits.binarize_to_file, tmp_path / "m.npy", tmp_path / "out", 8, "lsh", on_bad="skip"
     )
     assert len(bits) == 299
-    assert "1 row left out, the first at row 251" in notes[0]
+    assert "1 row left out, the first at row 250" in notes[0]
 
 
 def test_vectors_of_other_dimensions_are_refused_before_anything_is_written(tmp_path, monkeypatch):
@@ -125,3 +126,20 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
         )  # fmt: skip
         peaks.append(int(done.stdout) / 1024)
     assert peaks[1] - peaks[0] < 30
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_rows_keep_their_numbers_as_ids_if_others_are_left_out(tmp_path, monkeypatch, large):
+    if large:
+        in_blocks(monkeypatch)
+    matrix = clustered(300, dims=4)
+    np.save(tmp_path / "m.npy", matrix)
+    arguments = (embits.binarize_to_file, tmp_path / "m.npy", tmp_path / "out", 8, "lsh")
+    bits, notes = noted(*arguments, on_bad="skip")
+    assert notes == []
+    assert isinstance(bits.words, RowNumbers)
+    matrix[250, 1] = np.nan
+    np.save(tmp_path / "m.npy", matrix)
+    bits, notes = noted(*arguments, on_bad="skip")
+    assert list(bits.words) == [str(row) for row in range(300) if row != 250]
+    assert "the other rows have their numbers in the file as ids" in notes[0]

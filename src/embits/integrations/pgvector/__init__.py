@@ -18,7 +18,7 @@ from embits.arrays import Progress
 from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError
 from embits.integrations import Facts
-from embits.integrations.pgvector.additions import check_no_additions, check_row_count
+from embits.integrations.pgvector.additions import check_no_additions, check_rows, rows_digest
 from embits.integrations.pgvector.index import (
     check_index,
     index_progress,
@@ -63,7 +63,8 @@ def export(
     """Write codes to a table in one transaction: readers see the old table or the new one.
 
     A table that an earlier export wrote is replaced, and keeps its grants. Any other table of the
-    same name is refused, and so is one with columns, indexes, triggers or rows that were added.
+    same name is refused, and so is one with columns, indexes, triggers or rows that were added
+    or changed.
 
     Args:
         bits: What to write.
@@ -95,7 +96,10 @@ def export(
         old = read_description(connection, name)
         if old is not None:
             check_no_additions(connection, name, old)
-            check_row_count(connection, name, old)
+            # Until the commit, others may read the old rows but not change them.
+            lock = sql.SQL("lock table {} in share mode").format(name.identifier)
+            connection.execute(lock)
+            check_rows(connection, name, old)
         new = Table(_schema(connection, name, old), f"embits_{os.urandom(6).hex()}")
         operators = pgvector_schema(connection) if index else None
         if maintenance_work_mem is not None:
@@ -168,6 +172,7 @@ def _write_description(
         "dims": bits.dims,
         "method": bits.coder.method,
         "words": isinstance(bits.words, Vocabulary),
+        "digest": rows_digest(connection, table, words=isinstance(bits.words, Vocabulary)),
         "index": index,
     }
     comment = sql.SQL("comment on table {} is {}")

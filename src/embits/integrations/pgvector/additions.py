@@ -43,23 +43,35 @@ def check_no_additions(connection: Connection[Any], table: Table, old: Descripti
     if added is not None:
         raise InputError(
             f"the table {table} has the {added[0]} {added[1]!r} that embits did not make; "
-            "choose another table, or drop it first"
+            f"choose another table, or drop that {added[0]} first"
         )
 
 
-def check_row_count(connection: Connection[Any], table: Table, old: Description) -> None:
-    """Check that a table has as many rows as `export` wrote.
+def check_rows(connection: Connection[Any], table: Table, old: Description) -> None:
+    """Check that a table has the rows that `export` wrote.
 
     Raises:
-        InputError: Rows were added or removed.
+        InputError: Rows were added, removed or changed.
     """
+    advice = f"choose another table, or drop the table {table} first if its rows may be lost"
     count = sql.SQL("select count(*) from {}").format(table.identifier)
     found = fetch_one(connection, count)
     if found is not None and found[0] != old.facts.get("rows"):
         raise InputError(
             f"the table {table} has {found[0]} rows, and embits wrote {old.facts.get('rows')}; "
-            "choose another table, or drop it first"
+            + advice
         )
+    digest = old.facts.get("digest")  # None: written before there were digests
+    if digest is not None and rows_digest(connection, table, words=old.facts["words"]) != digest:
+        raise InputError(f"rows of the table {table} were changed since embits wrote it; {advice}")
+
+
+def rows_digest(connection: Connection[Any], table: Table, *, words: bool) -> str:
+    """A checksum of all rows, in any order: the sum of their hashes, computed by the server."""
+    row = "id || ' ' || code::text" + (" || ' ' || word" if words else "")
+    select = sql.SQL('select coalesce(sum(hashtextextended(({}) collate "C", 0)), 0)::text from {}')
+    found = fetch_one(connection, select.format(sql.SQL(row), table.identifier))
+    return str(found[0]) if found else ""
 
 
 def _added_column(connection: Connection[Any], old: Description) -> tuple[str, str] | None:

@@ -150,9 +150,7 @@ def _bad_row(
     """Name the row by its file and number, or by another column of a dataset."""
     at = int(vectors.bad[0])
     if place is not None:
-        return bad_row_error(
-            str(place), column, vectors.found, dims, f"row {place.first_row + at + 1}"
-        )
+        return bad_row_error(str(place), column, vectors.found, dims, f"row {place.first_row + at}")
     others = {name: table.column(name)[at].as_py() for name in keep if name != column}
     named = [f"{k} {v!r:.60}" for k, v in others.items() if isinstance(v, _SHOWN_TYPES)]
     row = f"the row of {named[0]}" if named else "a row"

@@ -23,6 +23,7 @@ from embits.file.atomic import atomic_write
 from embits.integrations import Facts
 from embits.integrations.sqlite.database import (
     APPLICATION,
+    DIGEST,
     FACTS,
     MAX_BITS,
     SCHEMA,
@@ -30,6 +31,7 @@ from embits.integrations.sqlite.database import (
     connect,
     engine,
     open_database,
+    rows_digest,
     to_blob,
 )
 from embits.integrations.sqlite.queries import nearest, read
@@ -46,7 +48,7 @@ def export(bits: BinaryVectors, target: str, *, progress: Progress | None = None
     Args:
         bits: What to write.
         target: The file. A database that an export wrote is replaced. Any other is refused, and so
-            is one with tables, columns or rows that were added since.
+            is one with tables, columns or rows that were added or changed since.
         progress: Called with (done, total) as rows are written.
 
     Raises:
@@ -54,6 +56,10 @@ def export(bits: BinaryVectors, target: str, *, progress: Progress | None = None
         MissingExtraError: sqlite-vec is not installed.
         OSError: The file could not be written; an older file is unchanged.
     """
+    if not isinstance(bits, BinaryVectors):
+        raise InputError(
+            f"bits is {type(bits).__name__}, expected BinaryVectors; embits.binarize makes them"
+        )
     path = Path(target)
     if bits.n_bits > MAX_BITS:
         raise InputError(
@@ -101,3 +107,5 @@ def _write(connection: Any, bits: BinaryVectors, progress: Progress | None) -> N
             progress(rows.stop, len(bits))
     if named:
         connection.execute(SCHEMA["words_by_word"])
+    digest = rows_digest(connection, words=bool(named))
+    connection.execute("insert into embits values (?, ?)", (DIGEST, digest))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ SCHEMA = {
     "words_by_word": "create unique index words_by_word on words (word)",
 }
 FACTS = ("version", "rows", "bits", "dims", "method", "words")
+DIGEST = "digest"  # the name of the fact that is the checksum of all rows
 _SHADOW_TABLE = re.compile(r"codes_(info|chunks|rowids|vector_chunks\d+)")
 
 
@@ -110,7 +112,10 @@ def check_replaceable(path: Path) -> None:
     if not path.is_file() or path.stat().st_size == 0:
         return
     if not is_ours(path):
-        raise InputError(f"{path} exists and is not a database that embits wrote")
+        raise InputError(
+            f"{path} exists and is not a database that embits wrote; "
+            "choose another file, or move it away"
+        )
     try:
         with contextlib.closing(open_database(path, "ro")) as connection:
             added = next(_additions(connection), None)
@@ -132,13 +137,27 @@ def _additions(connection: Any) -> Iterator[str]:
         elif SCHEMA[name] not in (None, sql.lower()):
             yield f"columns in {name!r}"
     for (name,) in connection.execute("select name from embits"):
-        if name not in FACTS:
+        if name not in (*FACTS, DIGEST):
             yield "a row in 'embits'"
     rows = connection.execute("select value from embits where name = 'rows'").fetchone()
     tables = {row[0] for row in connection.execute("select name from sqlite_master")}
     for table in tables & {"codes", "words"}:
         if connection.execute(f"select count(*) from {table}").fetchone() != rows:
             yield f"rows in {table!r}"
+    stored = connection.execute("select value from embits where name = ?", (DIGEST,)).fetchone()
+    if stored is not None and stored[0] != rows_digest(connection, words="words" in tables):
+        yield "changed rows"
+
+
+def rows_digest(connection: Any, *, words: bool) -> str:
+    """A checksum of all codes and words with their ids."""
+    digest = hashlib.blake2b(digest_size=16)
+    for row, code in connection.execute("select id, code from codes order by id"):
+        digest.update(b"%d %b" % (row, code))
+    if words:
+        for row, word in connection.execute("select id, word from words order by id"):
+            digest.update(f"{row} {word}\n".encode())
+    return digest.hexdigest()
 
 
 def to_blob(code: NDArray[np.uint8]) -> bytes:
