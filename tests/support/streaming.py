@@ -45,7 +45,7 @@ def write(folder, name, words, matrix):
     object.__setattr__(vectors, "words", words)  # the words of a file may repeat
     plain = folder / "plain.vec"
     if name.endswith((".gz", ".xz", ".zip")):
-        embits.write_vectors(plain, vectors)
+        embits.write_vectors(plain, vectors, overwrite=True)
         text = plain.read_bytes()
         plain.unlink()
         if name.endswith(".zip"):
@@ -66,5 +66,5 @@ def write(folder, name, words, matrix):
         table = pa.table({"word": words, "vector": pa.array(list(matrix), pa.list_(pa.float32()))})
         pq.write_table(table, path, row_group_size=700)
     else:
-        embits.write_vectors(path, vectors)
+        embits.write_vectors(path, vectors, overwrite=True)
     return path

@@ -54,7 +54,7 @@ def command(file: Path, output: Path, force: bool, words: tuple[str, ...], as_js
         if words
         else WordVectors(bits.words, bits.decode())
     )
-    write_vectors(output, vectors)
+    write_vectors(output, vectors, overwrite=True)  # checked above
     size = output.stat().st_size
     if as_json:
         print_json(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from embits.errors import InputError
 from embits.file.atomic import atomic_write
+from embits.file.overwrite import check_target
 from embits.vectors import WordVectors
 from embits.writers.formats import FORMATS, Format
 from embits.writers.words import write_words
@@ -18,7 +19,9 @@ from embits.writers.words import write_words
 __all__ = ["write_vectors", "write_word2vec", "write_words"]
 
 
-def write_vectors(path: str | os.PathLike[str], vectors: WordVectors) -> None:
+def write_vectors(
+    path: str | os.PathLike[str], vectors: WordVectors, *, overwrite: bool = False
+) -> None:
     """Write vectors in the format of the path's suffix. The file is replaced atomically.
 
     Args:
@@ -26,16 +29,23 @@ def write_vectors(path: str | os.PathLike[str], vectors: WordVectors) -> None:
             binary), `.npz` or `.parquet`. `.npy` and `.safetensors` hold only the matrix; the words
             are written to a `.words` file beside it.
         vectors: The vectors; without words, the row numbers are written in their place.
+        overwrite: Replace files that exist.
 
     Raises:
-        InputError: The suffix is unknown, or the format cannot hold a word.
+        InputError: The suffix is unknown, the format cannot hold a word, or a file exists.
         OSError: The file could not be written.
     """
     path = Path(path)
     form = _format_of(path, FORMATS)
     words = [str(row) for row in range(len(vectors))] if vectors.words is None else vectors.words
-    if form.words_beside and vectors.words is not None:
-        write_words(path.with_suffix(".words"), words)
+    sidecar = (
+        path.with_suffix(".words") if form.words_beside and vectors.words is not None else None
+    )
+    for target in (path, sidecar):
+        if target is not None:
+            check_target(target, overwrite=overwrite)
+    if sidecar is not None:
+        write_words(sidecar, words)
     with atomic_write(path) as file:
         if form.write_matrix is not None:
             form.write_matrix(file, words, vectors.matrix)

@@ -62,3 +62,16 @@ def test_save_refuses_a_foreign_file_and_leaves_it_alone(saved, tmp_path):
     assert len(embits.load(floats)) == 8
     bits.save(saved)  # its own file, which it maps
     assert len(embits.load(saved)) == 8
+
+
+def test_written_vectors_replace_a_file_only_when_asked(tmp_path):
+    vectors = embits.WordVectors(["a", "b"], np.eye(2))
+    embits.write_vectors(tmp_path / "v.npy", vectors)
+    (tmp_path / "w.words").write_text("my own\n")
+    for name in ("v.npy", "w.npy"):
+        with pytest.raises(embits.InputError, match="exists"):
+            embits.write_vectors(tmp_path / name, vectors)
+    assert not (tmp_path / "w.npy").exists()
+    assert (tmp_path / "w.words").read_text() == "my own\n"
+    embits.write_vectors(tmp_path / "w.npy", vectors, overwrite=True)
+    assert (tmp_path / "w.words").read_text() == "a\nb\n"
