@@ -10,8 +10,7 @@ import pytest
 
 import embits
 from embits.errors import ReadWarning
-from embits.readers import blocks as reader_blocks
-from embits.readers import source
+from embits.readers import counted_blocks, source
 from embits.streaming import input as job_input
 
 
@@ -20,7 +19,7 @@ def in_blocks(monkeypatch, *, block=1 << 12):
     monkeypatch.setattr(job_input, "STREAM_FROM", -1)
     monkeypatch.setattr(job_input, "STREAM_PACKED_FROM", -1)
     monkeypatch.setattr(source, "CHUNK_BYTES", block)
-    monkeypatch.setattr(reader_blocks, "BLOCK_BYTES", block)
+    monkeypatch.setattr(counted_blocks, "BLOCK_BYTES", block)
 
 
 def noted(call, *args, **kwargs):

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.readers.blocks import Block, CountedBlocks, Position, rows_at_once
+from embits.readers.blocks import Block, Position
+from embits.readers.counted_blocks import CountedBlocks, rows_at_once
 from embits.readers.rows import as_float32, finite_rows
 from embits.readers.source import Source
 from embits.readers.words_sidecar import FoundWords

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.errors import MissingExtraError
-from embits.readers.blocks import Block, CountedBlocks, Position, rows_at_once
+from embits.readers.blocks import Block, Position
+from embits.readers.counted_blocks import CountedBlocks, rows_at_once
 from embits.readers.source import Source
 from embits.readers.words_sidecar import FoundWords, words_for
 

@@ -10,7 +10,7 @@ import pytest
 
 from embits import binarize_to_file, load
 from embits.errors import ReadError
-from embits.readers import blocks, formats, open_blocks, read_vectors, source
+from embits.readers import counted_blocks, formats, open_blocks, read_vectors, source
 from embits.readers.blocks import Block, Blocks, Position
 from embits.readers.formats import FORMATS, Format, Head, recognize
 from embits.readers.source import Source
@@ -49,7 +49,7 @@ def test_reading_in_blocks_gives_the_rows_of_reading_whole(
     path.write_bytes(content)
     whole = read_vectors(path)
     monkeypatch.setattr(source, "CHUNK_BYTES", chunk)
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", chunk)
+    monkeypatch.setattr(counted_blocks, "BLOCK_BYTES", chunk)
     for limit in (None, 3):
         opened = recognize(Source(path)).open(Source(path, limit))
         parts = list(opened.read(opened.start(), words=opened.named))

@@ -17,10 +17,10 @@ from tests.support.vectors import clustered
 _JOB = """
 import os, signal, sys
 import embits, embits.cli
-from embits.readers import blocks, source
+from embits.readers import counted_blocks, source
 from embits.streaming import checkpoint, input
 input.STREAM_FROM = checkpoint.SECONDS_APART = -1
-blocks.BLOCK_BYTES = source.CHUNK_BYTES = 1 << 13
+counted_blocks.BLOCK_BYTES = source.CHUNK_BYTES = 1 << 13
 end, how, stage, left = {end!r}
 real = checkpoint.Stage.save
 def save(self, *args, **kwargs):
