@@ -64,7 +64,7 @@ check: lint
 	$(BIN)/python -m pytest -q -n auto -m "not slow" tests/unit
 
 test: lint tests/page/node_modules
-	$(BIN)/python -m pytest -q --durations=15
+	$(BIN)/python -m pytest -q -n auto --durations=15
 
 docs: $(VENV)/test
 	$(BIN)/python -m mkdocs build --strict
