@@ -176,8 +176,8 @@ def test_ids_that_cannot_be_are_refused():
             embits.binarize(X[:2], 64, "lsh", ids=ids)
     bits = embits.binarize(X[:2], 64, "lsh", ids=["a", "b"])
     for rows, dtype, message in (
-        ([2], None, "rows 2 to 2 of 2 codes"),
-        ([-1], None, "rows -1"),
+        ([2], None, "there is no row 2: there are 2 rows"),
+        ([-1], None, "there is no row -1"),
         ([0.5], None, "float64"),
         ([0], int, "cannot be made int64"),
     ):

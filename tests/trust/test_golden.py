@@ -39,7 +39,8 @@ def test_a_golden_file_saved_again_is_the_same_file(name, tmp_path):
 
 
 def test_every_method_has_golden_files():
-    assert {facts["method"] for facts in EXPECTED.values()} == set(METHODS)
+    ours = {name for name, coder in METHODS.items() if coder.__module__.startswith("embits.")}
+    assert {facts["method"] for facts in EXPECTED.values()} == ours
 
 
 @pytest.mark.parametrize("method", METHODS)
