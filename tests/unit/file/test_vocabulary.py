@@ -84,7 +84,10 @@ def test_words_that_repeat_are_found_as_a_list_finds_them(words, others):
     assert repeated == [row for row, word in enumerate(words) if word in words[:row]]
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\r\n"), max_size=4), max_size=30))
+lines = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=4)
+
+
+@given(st.lists(lines, max_size=30))
 def test_lines_are_the_words_between_line_ends(words):
     for end in ("\n", "\r\n"):
         content = "".join(word + end for word in words).encode()
