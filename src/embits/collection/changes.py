@@ -1,8 +1,8 @@
 """Changes to a collection, each whole or not at all.
 
-New files are written and flushed first; then the manifest is replaced, which makes the change; then
-files that it no longer lists are deleted. A writer that stops half-way leaves files that no manifest
-lists, and the next writer deletes them.
+New files are written and flushed first; then the manifest is replaced, which makes the change;
+then files that it no longer lists are deleted. A writer that stops half-way leaves files that no
+manifest lists, and the next writer deletes them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ def delete_unlisted(folder: Path, manifest: Manifest) -> None:
     for path in folder.iterdir():
         stale = _OURS.fullmatch(path.name) and path.name not in listed
         if stale or _TEMPORARY.fullmatch(path.name):
-            with suppress(OSError):  # on Windows a reader may have it open: the next writer deletes it
+            with suppress(
+                OSError
+            ):  # on Windows a reader may have it open: the next writer deletes it
                 path.unlink()
 
 

@@ -56,7 +56,7 @@ def _taken(handle: int) -> bool:
             import msvcrt
 
             os.lseek(handle, 1 << 30, os.SEEK_SET)  # a byte past the number, which others read
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
     except (BlockingIOError, PermissionError):  # Windows raises the latter
         return False
     return True

@@ -141,11 +141,16 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         content = (folder / MANIFEST).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
-        raise FormatError(
-            f"{folder} has no {MANIFEST}: it is not a collection, or the job that writes it has "
-            "not finished"
-        ) from None
+        raise no_manifest(folder) from None
     return parse_manifest(folder, content)
+
+
+def no_manifest(folder: Any) -> FormatError:
+    """The error for a folder without a manifest."""
+    return FormatError(
+        f"{folder} has no {MANIFEST}: it is not a collection, or the job that writes it has not "
+        "finished"
+    )
 
 
 def parse_manifest(folder: Any, content: bytes) -> Manifest:
@@ -168,7 +173,9 @@ def parse_manifest(folder: Any, content: bytes) -> Manifest:
     if form != FORMAT:
         fail(f"is of the format {shortened(form)}, expected {FORMAT!r}")
     if version != VERSION:
-        fail(f"is of version {shortened(version)}; this embits reads {VERSION}: install a newer one")
+        fail(
+            f"is of version {shortened(version)}; this embits reads {VERSION}: install a newer one"
+        )
     checksum = body.pop("sha256", None)
     if checksum != _digest(body):
         fail("does not match its checksum: restore it from a copy")

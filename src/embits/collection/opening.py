@@ -6,13 +6,12 @@ import os
 from pathlib import Path
 
 from embits.binary_vectors import BinaryVectors
+from embits.binary_vectors.concat import check_same_coder, coder_digest
 from embits.coders import Coder
 from embits.collection.changes import is_leftover
 from embits.collection.collection import Collection
 from embits.collection.lock import LOCK, writer_lock
 from embits.collection.manifest import CODER, MANIFEST, Manifest, write_manifest
-from embits.collection.pieces import coder_digest
-from embits.collection.rows import check_same_coder
 from embits.collection.snapshot import open_snapshot
 from embits.errors import InputError
 from embits.file.contents import open_parts, read_coder, write_coder
@@ -35,9 +34,9 @@ def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
         OSError: It cannot be opened.
     """
     if isinstance(path, str) and "://" in path:
-        from embits.file.parquet_codes import open_folder  # only here: a file needs no Parquet
+        from embits.collection.parquet import open_address  # only here: a file needs no Parquet
 
-        return BinaryVectors(*open_folder(path))
+        return open_address(path)
     if Path(path).is_dir():
         return Collection(Path(path), open_snapshot(Path(path), verify=verify))
     return BinaryVectors(*open_parts(Path(path), verify=verify))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,12 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.binary_vectors.concat import coder_digest
 from embits.coders import Coder
 from embits.collection.manifest import CODER, Manifest, Piece, Removed
 from embits.errors import FormatError
 from embits.file.atomic import atomic_write
 from embits.file.contents import open_piece, read_coder, write_piece
-from embits.file.header import MAX_HEADER, params_json
+from embits.file.header import MAX_HEADER
 from embits.words.pieces import PieceIds
 from embits.words.vocabulary import RowNumbers
 
@@ -45,17 +45,6 @@ class OpenPiece(NamedTuple):
 
 class MissingPieceError(FormatError):
     """A file that the manifest lists is not there; another writer may have replaced it."""
-
-
-def coder_digest(coder: Coder) -> str:
-    """What tells two coders apart: the SHA-256 of their method, parameters and learned arrays."""
-    facts = [coder.method, coder.n_bits_, coder.n_features_in_, params_json(coder.get_params())]
-    digest = hashlib.sha256(json.dumps(facts).encode())
-    for name, array in sorted(coder.state().items()):
-        plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-        digest.update(f"{name} {plain.dtype.str} {plain.shape}".encode())
-        digest.update(plain.tobytes())
-    return digest.hexdigest()
 
 
 def open_coder(folder: Path, manifest: Manifest, *, verify: bool = False) -> Coder:
@@ -97,6 +86,8 @@ def open_one(folder: Path, entry: Piece, coder: Coder, *, verify: bool = False) 
         MissingPieceError: A file is not there.
         FormatError: A file is damaged, or is not the one that the manifest lists.
     """
+    if entry.header is None:
+        return _open_parquet(folder, entry, coder)
     path = folder / entry.file
     with _named(folder, entry.file):
         if header_digest(path) != entry.header:
@@ -107,6 +98,13 @@ def open_one(folder: Path, entry: Piece, coder: Coder, *, verify: bool = False) 
     if isinstance(ids, RowNumbers):
         ids = RowNumbers(len(ids), entry.first)
     return OpenPiece(entry, Rows(ids, codes), read_removed(folder, entry))
+
+
+def _open_parquet(folder: Path, entry: Piece, coder: Coder) -> OpenPiece:
+    from embits.collection.parquet import parquet_rows  # only here: other pieces need no pyarrow
+
+    with _named(folder, entry.file):
+        return OpenPiece(entry, parquet_rows(folder, entry, coder), read_removed(folder, entry))
 
 
 def header_digest(path: Path) -> str:

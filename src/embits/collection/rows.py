@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from embits.arrays import to_numpy
 from embits.binary_vectors import BinaryVectors
+from embits.binary_vectors.concat import check_same_coder
 from embits.bits import has_padding_bits
 from embits.coders import Coder
-from embits.collection.pieces import coder_digest
 from embits.collection.snapshot import Snapshot
 from embits.errors import InputError, UnknownWordError
 from embits.vectors import WordVectors, as_words
@@ -63,28 +63,7 @@ def _codes_of(coder: Coder, bits: BinaryVectors) -> NDArray[np.uint8]:
     return np.asarray(bits.codes)
 
 
-def check_same_coder(ours: Coder, theirs: Coder) -> None:
-    """Refuse a coder that gives other codes.
-
-    Raises:
-        InputError: It has another method, size or other learned values.
-    """
-    if ours is theirs:
-        return
-    a, b = _described(ours), _described(theirs)
-    if a != b:
-        raise InputError(f"the coders differ: {b}, expected {a}")
-    if coder_digest(ours) != coder_digest(theirs):
-        raise InputError(f"the coders differ: both are {a}, but they were fitted differently")
-
-
-def _described(coder: Coder) -> str:
-    return f"{coder.method}, {coder.n_bits_} bits from {coder.n_features_in_} dimensions"
-
-
-def new_ids(
-    latest: Snapshot, ids: Sequence[str] | None, n: int
-) -> tuple[Snapshot, PieceIds]:
+def new_ids(latest: Snapshot, ids: Sequence[str] | None, n: int) -> tuple[Snapshot, PieceIds]:
     """The ids of n new rows, and the snapshot with what they change in the manifest.
 
     Raises:

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from embits.coders import Coder
 from embits.collection.manifest import Manifest, Piece, read_manifest
 from embits.collection.pieces import MissingPieceError, OpenPiece, open_coder, open_one
+from embits.errors import FormatError
 from embits.search.pieces import CodePieces
 from embits.words.pieces import PieceIds, PieceWords
-from embits.words.vocabulary import RowNumbers
+from embits.words.vocabulary import RowNumbers, Vocabulary
 
 MAX_TRIES = 100
 
@@ -95,7 +96,23 @@ def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | N
     def opened(entry: Piece) -> OpenPiece:
         return known.get(entry) or open_one(folder, entry, coder, verify=verify)
 
-    return Snapshot(manifest, coder, tuple(map(opened, manifest.pieces)))
+    pieces = tuple(map(opened, manifest.pieces))
+    if before is None:
+        _check_parquet_ids(folder, pieces)
+    return Snapshot(manifest, coder, pieces)
+
+
+def _check_parquet_ids(folder: Path, pieces: Sequence[OpenPiece]) -> None:
+    """Refuse ids that repeat between Parquet pieces: their writers do not know of each other."""
+    pieces = [piece for piece in pieces if piece.entry.column is not None]
+    if len(pieces) < 2:
+        return
+    words, repeated = Vocabulary.with_repeats(joined_words(pieces))
+    if repeated:
+        raise FormatError(
+            f"{folder}, column {pieces[0].entry.column!r}: the id {words[repeated[0]]!r} appears "
+            "twice"
+        )
 
 
 def joined_words(pieces: Sequence[OpenPiece], *, numbered: bool = False) -> PieceWords:

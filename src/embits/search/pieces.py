@@ -56,10 +56,10 @@ class CodePieces:
             codes: NDArray[np.uint8] = self[key[0]][:, *key[1:]]
             return codes
         if isinstance(key, slice):
-            rows = range(*key.indices(len(self)))
-            if rows.step == 1 and not len(self.rows.removed):
-                return self._between(rows.start, max(rows.start, rows.stop))
-            return self._gathered(np.arange(rows.start, rows.stop, rows.step))
+            start, stop, step = key.indices(len(self))
+            if step == 1 and not len(self.rows.removed):
+                return self._between(start, max(start, stop))
+            return self._gathered(np.arange(start, stop, step))
         rows = np.asarray(key)
         if rows.dtype == bool:
             rows = np.flatnonzero(rows)
