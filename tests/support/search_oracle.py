@@ -1,5 +1,7 @@
 """Slow and obvious answers that the fast searches must give."""
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,3 +34,20 @@ def random_codes(rng: np.random.Generator, n: int, width: int) -> NDArray[np.uin
     flips = rng.random((n, width)) < rng.random()
     codes[flips] ^= rng.integers(0, 256, int(flips.sum()), dtype=np.uint8)
     return codes
+
+
+def hamming_within(
+    codes: NDArray[np.uint8], queries: NDArray[np.uint8], distance: int
+) -> list[list[tuple[int, int]]]:
+    """For each query its (distance, row) pairs, in order."""
+    differing = np.unpackbits(codes[np.newaxis] ^ queries[:, np.newaxis], axis=2).sum(axis=2)
+    return [
+        sorted((int(d), row) for row, d in enumerate(of_query) if d <= distance)
+        for of_query in differing
+    ]
+
+
+def ragged(offsets, rows, values) -> list[list[tuple[float, int]]]:
+    """A ragged result as one list of (value, row) pairs for each query."""
+    pairs = list(zip(values.tolist(), rows.tolist(), strict=True))
+    return [pairs[a:b] for a, b in pairwise(offsets)]

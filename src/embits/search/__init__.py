@@ -18,7 +18,15 @@ from embits.search.arguments import (
 from embits.search.gpu import DeviceIndex
 from embits.search.kernels import Kernel, kernel, simd
 from embits.search.multi_index import MultiIndex
-from embits.search.results import CosineResult, DistanceResult, ScoreResult, SearchResult
+from embits.search.radius import within
+from embits.search.results import (
+    CosineResult,
+    DistanceResult,
+    ScoreResult,
+    SearchResult,
+    WithinResult,
+    WithinScoreResult,
+)
 
 __all__ = [
     "CosineResult",
@@ -28,10 +36,13 @@ __all__ = [
     "MultiIndex",
     "ScoreResult",
     "SearchResult",
+    "WithinResult",
+    "WithinScoreResult",
     "asymmetric_top_k",
     "kernel",
     "simd",
     "top_k",
+    "within",
 ]
 
 
