@@ -1,36 +1,18 @@
 // Python bindings, and nothing else: shapes are checked in Python, work is done in embits_core.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "bindings.h"
 #include "search/asymmetric.h"
+#include "search/filter.h"
 #include "search/kernels.h"
 #include "search/multi_index.h"
 #include "search/path.h"
 #include "readers/rows.h"
-#include "coders/least_squares.h"
-#include "coders/products.h"
-#include "coders/searched.h"
-#include "coders/paper.h"
-#include "coders/signs.h"
 #include "words/subwords.h"
 #include "readers/text_parser.h"
 #include "search/top_k.h"
 #include "readers/word2vec_parser.h"
-#include "words/words.h"
-
-namespace nb = nanobind;
-using namespace nb::literals;
-
-using Codes = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <typename T>
-using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <typename T>
-using Out2D = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-// One query and its answer have one dimension, a batch has two.
-template <typename T>
-using Batch = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 
 template <typename T>
 static size_t length(const Batch<T>& batch) {
@@ -129,112 +111,38 @@ static void bind_readers(nb::module_& m) {
         "minn"_a, "maxn"_a, "n_buckets"_a, "threads"_a, "out"_a.noconvert());
 }
 
-template <typename Number>
-static void bind_find_words(nb::module_& m) {
+// A filter reads the arrays it was made from, and keeps them alive.
+static void bind_filters(nb::module_& m) {
+    using embits::Filter;
+    nb::class_<Filter>(m, "Filter")
+        .def(
+            "__init__",
+            [](Filter* self, Out2D<const uint64_t> numbers, Array<const int64_t> starts,
+               size_t count, bool is_mask) {
+                Filter filter;
+                filter.count = count;
+                if (is_mask) {
+                    filter.mask = numbers.data();
+                    filter.stride = numbers.shape(0) == 1 ? 0 : numbers.shape(1);
+                } else {
+                    filter.rows = reinterpret_cast<const int64_t*>(numbers.data());
+                    filter.starts = starts.shape(0) == 0 ? nullptr : starts.data();
+                }
+                new (self) Filter(filter);
+            },
+            "numbers"_a.noconvert(), "starts"_a.noconvert(), "count"_a, "is_mask"_a,
+            nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>());
     m.def(
-        "find_words",
-        [](Array<const uint8_t> text, Array<const Number> ends, Array<const Number> order,
-           Array<const uint8_t> wanted, Array<const uint64_t> wanted_ends, Array<int64_t> rows) {
-            nb::gil_scoped_release release;
-            embits::find_words(text.data(), text.shape(0), ends.data(), ends.shape(0),
-                               order.data(), wanted.data(), wanted_ends.data(), rows.shape(0),
-                               rows.data());
+        "mask_rows",
+        [](Array<const uint64_t> mask, Array<int64_t> rows) {
+            embits::mask_rows(mask.data(), mask.shape(0), rows.data());
         },
-        "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert(), "wanted"_a.noconvert(),
-        "wanted_ends"_a.noconvert(), "rows"_a.noconvert());
-}
-
-// What the vocabulary uses.
-static void bind_words(nb::module_& m) {
-    m.def(
-        "word_order",
-        [](Array<const uint8_t> text, Array<const uint64_t> ends, Array<uint64_t> order) {
-            nb::gil_scoped_release release;
-            embits::word_order(text.data(), ends.data(), ends.shape(0), order.data());
-        },
-        "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert());
-    m.def(
-        "repeated_words",
-        [](Array<const uint8_t> text, Array<const uint64_t> ends, Array<const uint64_t> order) {
-            return embits::repeated_words(text.data(), ends.data(), ends.shape(0), order.data());
-        },
-        "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert());
-    bind_find_words<uint32_t>(m);
-    bind_find_words<uint64_t>(m);
-    m.def(
-        "near_spellings",
-        [](Array<const uint8_t> text, Array<const uint64_t> ends, nb::bytes word,
-           unsigned max_edits, size_t most) {
-            return embits::near_spellings(
-                text.data(), text.shape(0), ends.data(), ends.shape(0),
-                static_cast<const uint8_t*>(word.data()), word.size(), max_edits, most);
-        },
-        "text"_a.noconvert(), "ends"_a.noconvert(), "word"_a, "max_edits"_a, "most"_a);
-}
-
-// What the coders use.
-static void bind_coders(nb::module_& m) {
-    m.def(
-        "pack_signs",
-        [](Out2D<const float> scores, Array<const float> errors, Out2D<uint8_t> codes,
-           Out2D<uint8_t> doubtful) {
-            nb::gil_scoped_release release;
-            return embits::pack_signs(scores.data(), errors.data(), scores.shape(0),
-                                      scores.shape(1), codes.data(), doubtful.data());
-        },
-        "scores"_a.noconvert(), "errors"_a.noconvert(), "codes"_a.noconvert(),
-        "doubtful"_a.noconvert());
-    using Matrix = nb::ndarray<const float, nb::ndim<2>, nb::device::cpu>;
-    m.def(
-        "product",
-        [](Matrix a, Matrix b, unsigned threads, Out2D<float> out) {
-            nb::gil_scoped_release release;
-            embits::product({a.data(), a.stride(0), a.stride(1)},
-                            {b.data(), b.stride(0), b.stride(1)}, a.shape(0), a.shape(1),
-                            b.shape(1), out.data(), threads);
-        },
-        "a"_a.noconvert(), "b"_a.noconvert(), "threads"_a, "out"_a.noconvert());
-    m.def(
-        "solve_positive",
-        [](Out2D<double> matrix, Out2D<double> sides) {
-            nb::gil_scoped_release release;
-            return embits::solve_positive(matrix.data(), sides.shape(0), sides.data(),
-                                          sides.shape(1));
-        },
-        "matrix"_a.noconvert(), "sides"_a.noconvert());
-    m.def(
-        "encode_searched",
-        [](Out2D<const float> vectors, Out2D<const int16_t> weights, Array<const int32_t> thresholds,
-           Out2D<const int16_t> gram, Array<const int32_t> centre, unsigned shift, int32_t offset,
-           int32_t length, float pull, unsigned sweeps, unsigned threads, Out2D<uint8_t> codes) {
-            const embits::SearchedWeights coder = {
-                vectors.shape(1), thresholds.shape(0), weights.data(), thresholds.data(),
-                gram.data(), centre.data(), shift, offset, length, pull, sweeps};
-            nb::gil_scoped_release release;
-            embits::encode_searched(coder, vectors.data(), vectors.shape(0), threads, codes.data());
-        },
-        "vectors"_a.noconvert(), "weights"_a.noconvert(), "thresholds"_a.noconvert(),
-        "gram"_a.noconvert(), "centre"_a.noconvert(), "shift"_a, "offset"_a, "length"_a, "pull"_a,
-        "sweeps"_a, "threads"_a, "codes"_a.noconvert());
-    m.def(
-        "train_paper",
-        [](Out2D<const float> X, Array<const int64_t> order, Out2D<float> W, Array<float> c,
-           Out2D<float> velocity_W, Array<float> velocity_c, size_t batch_size, float learning_rate,
-           float momentum, float lambda, Array<const float> mean, float scale, bool clip,
-           unsigned threads) {
-            nb::gil_scoped_release release;
-            return embits::train_paper(
-                {W.shape(0), W.shape(1), W.data(), c.data(), velocity_W.data(), velocity_c.data()},
-                X.data(), order.data(), order.shape(0),
-                {batch_size, learning_rate, momentum, lambda, mean.data(), scale, clip, threads});
-        },
-        "X"_a.noconvert(), "order"_a.noconvert(), "W"_a.noconvert(), "c"_a.noconvert(),
-        "velocity_W"_a.noconvert(), "velocity_c"_a.noconvert(), "batch_size"_a, "learning_rate"_a,
-        "momentum"_a, "lambda_reg"_a, "mean"_a.noconvert(), "scale"_a, "clip"_a, "threads"_a);
+        "mask"_a.noconvert(), "rows"_a.noconvert());
 }
 
 // What the search uses. .noconvert(): an output array must never be a silent copy.
 static void bind_search(nb::module_& m) {
+    using embits::Filter;
     m.def("simd", [] { return embits::kernels().name; });
     m.def("use_simd", [](const char* name) { embits::use_kernels(name); }, "name"_a);
     m.def("path", [] { return embits::last_path(); });
@@ -247,24 +155,25 @@ static void bind_search(nb::module_& m) {
     m.def(
         "top_k",
         [](Codes codes, Batch<const uint8_t> queries, size_t k, unsigned threads,
-           Batch<int32_t> distances, Batch<int64_t> rows) {
+           Batch<int32_t> distances, Batch<int64_t> rows, const Filter* filter) {
             nb::gil_scoped_release release;
             embits::top_k(codes.data(), codes.shape(0), codes.shape(1), queries.data(),
-                          length(queries), k, threads, distances.data(), rows.data());
+                          length(queries), k, threads, distances.data(), rows.data(),
+                          filter ? *filter : Filter{});
         },
         "codes"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "threads"_a,
-        "distances"_a.noconvert(), "rows"_a.noconvert());
+        "distances"_a.noconvert(), "rows"_a.noconvert(), "filter"_a = nb::none());
     m.def(
         "asymmetric_top_k",
         [](Codes codes, Batch<const float> queries, size_t k, unsigned threads,
-           Batch<float> scores, Batch<int64_t> rows) {
+           Batch<float> scores, Batch<int64_t> rows, const Filter* filter) {
             nb::gil_scoped_release release;
             embits::asymmetric_top_k(codes.data(), codes.shape(0), codes.shape(1), queries.data(),
                                      length(queries), queries.shape(queries.ndim() - 1), k, threads,
-                                     scores.data(), rows.data());
+                                     scores.data(), rows.data(), filter ? *filter : Filter{});
         },
         "codes"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "threads"_a, "scores"_a.noconvert(),
-        "rows"_a.noconvert());
+        "rows"_a.noconvert(), "filter"_a = nb::none());
     // The index reads the codes it was made from: the object keeps their array alive.
     nb::class_<embits::MultiIndex>(m, "MultiIndex")
         .def(
@@ -292,5 +201,6 @@ NB_MODULE(_core, m) {
     bind_readers(m);
     bind_words(m);
     bind_coders(m);
+    bind_filters(m);
     bind_search(m);
 }

@@ -19,6 +19,8 @@ class Nearest {
     // A row at this distance or beyond cannot enter: an equal one in an earlier row goes first.
     uint32_t limit() const { return std::min(kth_, outside_); }
     uint32_t plane_limit() const { return limit(); }
+    // Whether some distance is too far.
+    bool has_limit() const { return limit() + 1 < at_.size(); }
 
     // The smallest k-th distance of any thread that searches for the same query.
     struct Shared {
@@ -52,7 +54,7 @@ class Nearest {
         for (const Row& kept : other.kept_) offer(kept.row, kept.distance);
     }
 
-    // Writes k rows, nearest first, ties in row order; wants k of them to have been offered.
+    // Writes k rows, nearest first, ties in row order, or all that were offered if they are fewer.
     void write(int32_t* distances, int64_t* rows) const {
         std::vector<size_t> place(kth_ + 1);
         for (uint32_t d = 0; d < kth_; ++d) place[d + 1] = place[d] + at_[d];
