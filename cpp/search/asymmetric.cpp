@@ -127,6 +127,8 @@ struct AsymmetricSearch {
                 offer_row(block + hits[i].row * width, row + hits[i].row, q, best);
     }
 
+    bool is_limited(const Best& best) const { return best.has_limit(); }
+
     WeightedPlaneQueries batch(size_t, const std::vector<Best>& best) const {
         WeightedPlaneQueries batch(kernels.planes, width, best.size());
         for (size_t q = 0; q < best.size(); ++q) batch.set_query(q, best[q].query().ranked(), best[q].query().fine());

@@ -36,6 +36,7 @@ inline size_t start_of(unsigned part, unsigned parts, size_t all) {
 //   Kept                                       what a query has found; see Nearest
 //   Kept nothing(q)                            what query q has found before any row
 //   offer_block(codes, row, size, q, kept, hits)   offers rows [row, row + size) to query q
+//   is_limited(kept)                           whether planes can hold its limit
 //   Batch batch(first, kept)                   the queries as plane kernels read them
 //   offer_row(code, row, q, kept)              offers one row that the planes let through
 //   write(q, kept)                             writes the answer of query q
@@ -134,7 +135,7 @@ class BatchScan {
     void find_waiting() {
         waits_.assign(kept_.size(), 0);
         for (size_t q = 0; q < kept_.size(); ++q)
-            if (!kept_[q].has_limit()) waits_[q] = 1, ++n_waiting_;
+            if (!search_.is_limited(kept_[q])) waits_[q] = 1, ++n_waiting_;
     }
 
     template <class Batch>
@@ -142,7 +143,7 @@ class BatchScan {
         for (size_t q = 0; q < kept_.size(); ++q) {
             if (!waits_[q]) continue;
             offer_block(codes, row, batch.rows(), q);
-            if (!kept_[q].has_limit()) continue;
+            if (!search_.is_limited(kept_[q])) continue;
             waits_[q] = 0, --n_waiting_;
             batch.set_limit(q, kept_[q].plane_limit());
         }

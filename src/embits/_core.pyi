@@ -17,6 +17,13 @@ def top_k(
     rows: NDArray[np.int64],
     filter: Filter | None = None,
 ) -> None: ...
+def within(
+    codes: NDArray[np.uint8],
+    queries: NDArray[np.uint8],
+    distance: int,
+    max_found: int,
+    threads: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
 def pack_signs(
     scores: NDArray[np.float32],
     errors: NDArray[np.float32],

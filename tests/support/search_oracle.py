@@ -1,5 +1,7 @@
 """Slow and obvious answers that the fast searches must give."""
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -54,3 +56,20 @@ def _filtered(values, k, mask, no_value):
     best, rows = smallest(values, min(k, most))
     passed = np.take_along_axis(mask, rows, axis=1)
     return best, np.where(passed, rows, -1)
+
+
+def hamming_within(
+    codes: NDArray[np.uint8], queries: NDArray[np.uint8], distance: int
+) -> list[list[tuple[int, int]]]:
+    """For each query its (distance, row) pairs, in order."""
+    differing = np.unpackbits(codes[np.newaxis] ^ queries[:, np.newaxis], axis=2).sum(axis=2)
+    return [
+        sorted((int(d), row) for row, d in enumerate(of_query) if d <= distance)
+        for of_query in differing
+    ]
+
+
+def ragged(offsets, rows, values) -> list[list[tuple[float, int]]]:
+    """A ragged result as one list of (value, row) pairs for each query."""
+    pairs = list(zip(values.tolist(), rows.tolist(), strict=True))
+    return [pairs[a:b] for a, b in pairwise(offsets)]

@@ -96,7 +96,7 @@ class SearchableCodes(Codes):
             oversample = 4 if oversample is None else oversample
             size = shortlist_size(k, oversample, len(self))
             _, shortlist = self.search(
-                _floats(queries), size, metric=metric, threads=threads, device=device
+                float_vectors(queries), size, metric=metric, threads=threads, device=device
             )
             return rescore_floats(self._originals(floats), queries, shortlist, k)
         if metric == "hamming":
@@ -104,7 +104,7 @@ class SearchableCodes(Codes):
         if metric == "decoded":
             weights, offsets = self._decoded_weights(queries)
         else:
-            weights, offsets = self._query_weights(_floats(queries))
+            weights, offsets = self._query_weights(float_vectors(queries))
         if oversample is None:
             if device != "cpu":
                 raise InputError(f"metric={metric!r} on a GPU needs a shortlist: give oversample")
@@ -216,7 +216,8 @@ def check_metric(metric: str, known: tuple[str, ...]) -> None:
         raise InputError(f"metric is {metric!r}, expected {expected}")
 
 
-def _floats(queries: NDArray[Any]) -> NDArray[Any]:
+def float_vectors(queries: NDArray[Any]) -> NDArray[Any]:
+    """The queries, or an InputError where they are codes."""
     if queries.dtype == np.uint8:
         raise InputError(
             "the queries are codes or ids; this search needs the float vectors, or "

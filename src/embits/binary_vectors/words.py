@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from embits.arrays import unit_rows
 from embits.binary_vectors.codes import Key
-from embits.binary_vectors.search import SearchableCodes, check_metric
+from embits.binary_vectors.radius import RadiusQueries
+from embits.binary_vectors.search import check_metric
 from embits.bits import invert
 from embits.errors import InputError
 from embits.search import top_k
@@ -20,7 +21,7 @@ Metric: TypeAlias = Literal["hamming", "decoded"]
 METRICS = ("hamming", "decoded")
 
 
-class WordQueries(SearchableCodes):
+class WordQueries(RadiusQueries):
     """Questions about words, or other ids, by the similarity of their codes."""
 
     def similarity(self, a: Key, b: Key, *, metric: Metric = "hamming") -> float:

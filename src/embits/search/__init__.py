@@ -20,6 +20,7 @@ from embits.search.filters import parse_filters, run_filtered
 from embits.search.gpu import DeviceIndex
 from embits.search.kernels import Kernel, kernel, simd
 from embits.search.multi_index import MultiIndex
+from embits.search.radius import within
 from embits.search.results import (
     NO_DISTANCE,
     NO_SCORE,
@@ -27,6 +28,8 @@ from embits.search.results import (
     DistanceResult,
     ScoreResult,
     SearchResult,
+    WithinResult,
+    WithinScoreResult,
 )
 from embits.search.selection import Selection, select
 
@@ -39,11 +42,14 @@ __all__ = [
     "ScoreResult",
     "SearchResult",
     "Selection",
+    "WithinResult",
+    "WithinScoreResult",
     "asymmetric_top_k",
     "kernel",
     "select",
     "simd",
     "top_k",
+    "within",
 ]
 
 

@@ -1,4 +1,4 @@
-"""What a search returns: named pairs, whose first field says what the values are."""
+"""What a search returns: named tuples, whose fields say what the values are."""
 
 from __future__ import annotations
 
@@ -46,6 +46,38 @@ class CosineResult(NamedTuple):
 
     cosines: NDArray[np.float32]
     rows: NDArray[np.int64]
+
+
+class WithinResult(NamedTuple):
+    """All rows within a Hamming distance of each query, as many as there are.
+
+    The rows of query i are `rows[offsets[i] : offsets[i + 1]]`, nearest first, ties in row order.
+
+    Attributes:
+        offsets: int64 of shape (q + 1,); (2,) for a single query.
+        rows: Row numbers of all queries, one after the other, int64 of shape (offsets[-1],).
+        distances: Bits that differ, int32 of the same shape.
+    """
+
+    offsets: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    distances: NDArray[np.int32]
+
+
+class WithinScoreResult(NamedTuple):
+    """All rows that score at least a similarity against each query, as many as there are.
+
+    The rows of query i are `rows[offsets[i] : offsets[i + 1]]`, best first, ties in row order.
+
+    Attributes:
+        offsets: int64 of shape (q + 1,); (2,) for a single query.
+        rows: Row numbers of all queries, one after the other, int64 of shape (offsets[-1],).
+        scores: float32 of the same shape.
+    """
+
+    offsets: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    scores: NDArray[np.float32]
 
 
 SearchResult: TypeAlias = DistanceResult | ScoreResult | CosineResult
