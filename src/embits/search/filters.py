@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from embits import _core
 from embits.errors import InputError
 from embits.search.arguments import wanted_rows
+from embits.search.results import NO_ROW
 from embits.search.selection import RowsOfIds, Selection, all_rows, parsed
 
 Filters: TypeAlias = Selection | list[Selection] | None
@@ -22,7 +23,6 @@ Search: TypeAlias = Callable[
 ]
 """Fills values and rows of queries, with a filter."""
 
-NO_ROW = -1
 # Copying the code of a row takes as long as comparing so many with a query (measured).
 GATHER_COST = 4.0
 _NO_STARTS = np.empty(0, np.int64)

@@ -7,7 +7,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-# Beside row -1, where a query with its own filter has fewer rows than others of the batch.
+# Where a query with its own filter has fewer rows than others of the batch.
+NO_ROW = -1
 NO_DISTANCE = np.int32(2**31 - 1)
 NO_SCORE = np.float32(-np.inf)
 

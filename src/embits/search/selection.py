@@ -106,7 +106,9 @@ class Selection:
         return has
 
 
-def select(n: int, where: Any = None, exclude: Any = None) -> Selection:
+def select(
+    n: int, where: Any = None, exclude: Any = None, rows_of_ids: RowsOfIds | None = None
+) -> Selection:
     """Parse a filter once, for many searches.
 
     Args:
@@ -114,6 +116,7 @@ def select(n: int, where: Any = None, exclude: Any = None) -> Selection:
         where: The rows that may be found: a boolean mask of shape (n,), row numbers in any order,
             or a selection. None is all rows.
         exclude: The rows that may not, in the same forms. None is no row.
+        rows_of_ids: What finds ids; see `BinaryVectors.select`.
 
     Raises:
         InputError: A mask of another length, a row that does not exist, or another type.
@@ -123,8 +126,10 @@ def select(n: int, where: Any = None, exclude: Any = None) -> Selection:
         >>> few, few.rows.tolist()
         (<Selection: 2 of 1,000 rows>, [5, 7])
     """
-    allowed = all_rows(n) if where is None else parsed("where", where, n)
-    return allowed if exclude is None else allowed.without(parsed("exclude", exclude, n))
+    allowed = all_rows(n) if where is None else parsed("where", where, n, rows_of_ids)
+    if exclude is None:
+        return allowed
+    return allowed.without(parsed("exclude", exclude, n, rows_of_ids))
 
 
 def all_rows(n: int) -> Selection:

@@ -28,6 +28,11 @@ class Keys(Sequence[str], ABC):
     def find(self, word: str) -> int | None:
         """The row of a word, or None."""
 
+    def find_many(self, words: Iterable[str]) -> NDArray[np.int64]:
+        """The row of each word; -1 if it is not there."""
+        found = (self.find(word) for word in words)
+        return np.fromiter((-1 if row is None else row for row in found), np.int64)
+
     @abstractmethod
     def suggest(self, word: str) -> list[str]:
         """Words spelled alike."""
