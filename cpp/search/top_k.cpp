@@ -29,7 +29,7 @@ struct Ragged {
 struct HammingSearch {
     using Kept = Nearest;
 
-    const uint8_t* codes;
+    CodeRows codes;
     size_t width;
     const Filter& filter;
     const uint8_t* queries;
@@ -91,7 +91,7 @@ size_t expected_rows(const uint8_t* codes, size_t n, size_t width, const uint8_t
 
 }  // namespace
 
-void top_k(const uint8_t* codes, size_t n, size_t width, const uint8_t* queries, size_t n_queries,
+void top_k(CodeRows codes, size_t n, size_t width, const uint8_t* queries, size_t n_queries,
            size_t k, unsigned threads, int32_t* distances, int64_t* rows, const Filter& filter) {
     if (k == 0 || n_queries == 0) return;
     if (filter.starts)
