@@ -9,6 +9,7 @@
 #include "search/asymmetric.h"
 #include "search/kernels.h"
 #include "search/multi_index.h"
+#include "search/pairs.h"
 #include "search/path.h"
 #include "search/top_k.h"
 
@@ -109,6 +110,21 @@ static void bind_search(nb::module_& m) {
                                   released(std::move(found.keys)));
         },
         "codes"_a.noconvert(), "queries"_a.noconvert(), "distance"_a, "max_found"_a, "threads"_a);
+    m.def(
+        "pairs_in_buckets",
+        [](Codes codes, Array<const int64_t> buckets, uint32_t distance, Codes masks,
+           unsigned threads) {
+            std::vector<int64_t> found;
+            {
+                nb::gil_scoped_release release;
+                found = embits::pairs_in_buckets(codes.data(), codes.shape(1), buckets.data(),
+                                                 buckets.shape(0) / 2, distance, masks.data(),
+                                                 masks.shape(0), threads);
+            }
+            return released(std::move(found));
+        },
+        "codes"_a.noconvert(), "buckets"_a.noconvert(), "distance"_a, "masks"_a.noconvert(),
+        "threads"_a);
     m.def(
         "asymmetric_top_k",
         [](Codes codes, Batch<const float> queries, size_t k, unsigned threads,

@@ -23,6 +23,13 @@ def within(
     max_found: int,
     threads: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
+def pairs_in_buckets(
+    codes: NDArray[np.uint8],
+    buckets: NDArray[np.int64],
+    distance: int,
+    masks: NDArray[np.uint8],
+    threads: int,
+) -> NDArray[np.int64]: ...
 def pack_signs(
     scores: NDArray[np.float32],
     errors: NDArray[np.float32],

@@ -49,7 +49,8 @@ class RadiusQueries(SearchableCodes):
 
         Raises:
             InputError: Shapes or types do not fit; not exactly one of `distance` and `similarity`
-                is given, or it is out of range; more rows than `max_results`.
+                is given, or it is out of range.
+            TooManyResultsError: There are more rows than `max_results`.
             UnknownWordError: There is no such id.
 
         Example:

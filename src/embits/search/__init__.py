@@ -16,12 +16,16 @@ from embits.search.arguments import (
     wanted_threads,
 )
 from embits.search.gpu import DeviceIndex
+from embits.search.groups import duplicates
 from embits.search.kernels import Kernel, kernel, simd
 from embits.search.multi_index import MultiIndex
+from embits.search.pairs import iter_pairs_within, pairs_within
 from embits.search.radius import within
 from embits.search.results import (
     CosineResult,
     DistanceResult,
+    GroupsResult,
+    PairsResult,
     ScoreResult,
     SearchResult,
     WithinResult,
@@ -32,14 +36,19 @@ __all__ = [
     "CosineResult",
     "DeviceIndex",
     "DistanceResult",
+    "GroupsResult",
     "Kernel",
     "MultiIndex",
+    "PairsResult",
     "ScoreResult",
     "SearchResult",
     "WithinResult",
     "WithinScoreResult",
     "asymmetric_top_k",
+    "duplicates",
+    "iter_pairs_within",
     "kernel",
+    "pairs_within",
     "simd",
     "top_k",
     "within",

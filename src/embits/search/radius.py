@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
-from embits.errors import InputError
+from embits.errors import InputError, TooManyResultsError
 from embits.search.arguments import packed_codes, packed_queries, wanted_threads
 from embits.search.results import WithinResult, WithinScoreResult
 
@@ -47,8 +47,8 @@ def within(
         depend on the number of threads.
 
     Raises:
-        InputError: A wrong dtype, width, number of dimensions, distance, max_results or threads;
-            or more rows than `max_results`.
+        InputError: A wrong dtype, width, number of dimensions, distance, max_results or threads.
+        TooManyResultsError: There are more rows than `max_results`.
 
     Example:
         >>> import numpy as np
@@ -67,9 +67,14 @@ def within(
         raise too_many(most, f"distance {distance}") from None
     except ValueError as error:  # EMBITS_SIMD or EMBITS_PATH is wrong
         raise InputError(str(error)) from None
+    return WithinResult(offsets, *split_keys(keys))
+
+
+def split_keys(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Rows and distances of the keys of the native search; the keys are changed."""
     distances = (keys >> _ROW_BITS).astype(np.int32)
     keys &= (1 << _ROW_BITS) - 1
-    return WithinResult(offsets, keys, distances)
+    return keys, distances
 
 
 def scores_from(
@@ -154,9 +159,9 @@ def wanted_results(max_results: Any) -> int:
     return min(int(max_results), 2**62)
 
 
-def too_many(most: int, bound: str) -> InputError:
+def too_many(most: int, bound: str) -> TooManyResultsError:
     """The error for more results than `most`."""
-    return InputError(
+    return TooManyResultsError(
         f"more than {most:,} rows are within {bound}: choose a narrower bound, search fewer "
         "queries at a time, or pass a larger max_results"
     )
