@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from embits.errors import TooManyResultsError
 from embits.search.results import PairsResult
@@ -23,8 +22,9 @@ class PairCollector:
         self._is_packed = 2 * self._row_bits + self._distance_bits <= 64
         self._distance, self._most = distance, max_results
         self._n_expected = 0
-        self._packed: list[NDArray[np.uint64]] = [np.empty(0, np.uint64)]
-        self._blocks: list[PairsResult] = []
+        none = np.empty(0, np.int64)
+        self._packed = [none.astype(np.uint64)]
+        self._blocks = [PairsResult(none, none, none.astype(np.int32))]
 
     def expect(self, n_pairs: int) -> None:
         """Raise TooManyResultsError if so many more pairs are too many."""
