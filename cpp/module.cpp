@@ -7,6 +7,7 @@
 #include "coders/signs.h"
 #include "module_readers.h"
 #include "search/asymmetric.h"
+#include "search/filter.h"
 #include "search/kernels.h"
 #include "search/multi_index.h"
 #include "search/pairs.h"
@@ -74,8 +75,38 @@ static void bind_coders(nb::module_& m) {
         "momentum"_a, "lambda_reg"_a, "mean"_a.noconvert(), "scale"_a, "clip"_a, "threads"_a);
 }
 
+// A filter reads the arrays it was made from, and keeps them alive.
+static void bind_filters(nb::module_& m) {
+    using embits::Filter;
+    nb::class_<Filter>(m, "Filter")
+        .def(
+            "__init__",
+            [](Filter* self, Out2D<const uint64_t> numbers, Array<const int64_t> starts,
+               size_t count, bool is_mask) {
+                Filter filter;
+                filter.count = count;
+                if (is_mask) {
+                    filter.mask = numbers.data();
+                    filter.stride = numbers.shape(0) == 1 ? 0 : numbers.shape(1);
+                } else {
+                    filter.rows = reinterpret_cast<const int64_t*>(numbers.data());
+                    filter.starts = starts.shape(0) == 0 ? nullptr : starts.data();
+                }
+                new (self) Filter(filter);
+            },
+            "numbers"_a.noconvert(), "starts"_a.noconvert(), "count"_a, "is_mask"_a,
+            nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>());
+    m.def(
+        "mask_rows",
+        [](Array<const uint64_t> mask, Array<int64_t> rows) {
+            embits::mask_rows(mask.data(), mask.shape(0), rows.data());
+        },
+        "mask"_a.noconvert(), "rows"_a.noconvert());
+}
+
 // What the search uses. .noconvert(): an output array must never be a silent copy.
 static void bind_search(nb::module_& m) {
+    using embits::Filter;
     m.def("simd", [] { return embits::kernels().name; });
     m.def("use_simd", [](const char* name) { embits::use_kernels(name); }, "name"_a);
     m.def("path", [] { return embits::last_path(); });
@@ -88,13 +119,14 @@ static void bind_search(nb::module_& m) {
     m.def(
         "top_k",
         [](Codes codes, Batch<const uint8_t> queries, size_t k, unsigned threads,
-           Batch<int32_t> distances, Batch<int64_t> rows) {
+           Batch<int32_t> distances, Batch<int64_t> rows, const Filter* filter) {
             nb::gil_scoped_release release;
             embits::top_k(codes.data(), codes.shape(0), codes.shape(1), queries.data(),
-                          length(queries), k, threads, distances.data(), rows.data());
+                          length(queries), k, threads, distances.data(), rows.data(),
+                          filter ? *filter : Filter{});
         },
         "codes"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "threads"_a,
-        "distances"_a.noconvert(), "rows"_a.noconvert());
+        "distances"_a.noconvert(), "rows"_a.noconvert(), "filter"_a = nb::none());
     m.def(
         "within",
         [](Codes codes, Batch<const uint8_t> queries, uint32_t distance, size_t max_found,
@@ -128,14 +160,14 @@ static void bind_search(nb::module_& m) {
     m.def(
         "asymmetric_top_k",
         [](Codes codes, Batch<const float> queries, size_t k, unsigned threads,
-           Batch<float> scores, Batch<int64_t> rows) {
+           Batch<float> scores, Batch<int64_t> rows, const Filter* filter) {
             nb::gil_scoped_release release;
             embits::asymmetric_top_k(codes.data(), codes.shape(0), codes.shape(1), queries.data(),
                                      length(queries), queries.shape(queries.ndim() - 1), k, threads,
-                                     scores.data(), rows.data());
+                                     scores.data(), rows.data(), filter ? *filter : Filter{});
         },
         "codes"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "threads"_a, "scores"_a.noconvert(),
-        "rows"_a.noconvert());
+        "rows"_a.noconvert(), "filter"_a = nb::none());
     // The index reads the codes it was made from: the object keeps their array alive.
     nb::class_<embits::MultiIndex>(m, "MultiIndex")
         .def(
@@ -163,5 +195,6 @@ NB_MODULE(_core, m) {
     bind_readers(m);
     bind_words(m);
     bind_coders(m);
+    bind_filters(m);
     bind_search(m);
 }

@@ -54,7 +54,7 @@ class Nearest {
         for (const Row& kept : other.kept_) offer(kept.row, kept.distance);
     }
 
-    // Writes k rows, nearest first, ties in row order; wants k of them to have been offered.
+    // Writes k rows, nearest first, ties in row order, or all that were offered if they are fewer.
     void write(int32_t* distances, int64_t* rows) const {
         place([&](size_t at, const Row& kept) {
             distances[at] = static_cast<int32_t>(kept.distance);

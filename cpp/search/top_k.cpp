@@ -31,6 +31,7 @@ struct HammingSearch {
 
     const uint8_t* codes;
     size_t width;
+    const Filter& filter;
     const uint8_t* queries;
     size_t k;  // rows that a query needs before it has a limit
     int32_t* distances;
@@ -43,27 +44,37 @@ struct HammingSearch {
         return ragged ? Nearest(~size_t{0} / 4, ragged->distance) : Nearest(k, 8 * width);
     }
 
-    void offer_block(size_t row, size_t size, size_t q, Nearest& nearest, Hit* hits) const {
-        const size_t found = kernels.below(codes + row * width, size, width, queries + q * width,
-                                           nearest.limit(), hits);
-        if (ragged) ragged->count(found);
-        for (size_t i = 0; i < found; ++i)
+    void offer_block(const uint8_t* block, size_t row, size_t size, size_t q, Nearest& nearest,
+                     Hit* hits) const {
+        const uint64_t* mask = filter.mask_of(q);
+        const size_t found =
+            kernels.below(block, size, width, queries + q * width, nearest.limit(), hits);
+        size_t passed = 0;
+        for (size_t i = 0; i < found; ++i) {
+            if (!allows(mask, row + hits[i].row)) continue;
             nearest.offer(static_cast<int64_t>(row + hits[i].row), hits[i].distance);
+            ++passed;
+        }
+        if (ragged) ragged->count(passed);
     }
+
+    // Planes hold limits up to the largest distance.
+    bool is_limited(const Nearest& nearest) const { return nearest.limit() <= 8 * width; }
 
     PlaneQueries batch(size_t first, const std::vector<Nearest>& nearest) const {
         return PlaneQueries(kernels.planes, width, queries + first * width, nearest.size());
     }
 
-    void offer_row(size_t row, size_t q, Nearest& nearest) const {
+    void offer_row(const uint8_t* code, size_t row, size_t q, Nearest& nearest) const {
         if (ragged) ragged->count(1);
         nearest.offer(static_cast<int64_t>(row),
-                      kernels.distance(codes + row * width, queries + q * width, width));
+                      kernels.distance(code, queries + q * width, width));
     }
 
     void write(size_t q, const Nearest& nearest) const {
         if (ragged) return nearest.write_keys(ragged->keys[q]);
         nearest.write(distances + q * k, rows + q * k);
+        filter.number(rows + q * k, k);
     }
 };
 
@@ -81,11 +92,17 @@ size_t expected_rows(const uint8_t* codes, size_t n, size_t width, const uint8_t
 }  // namespace
 
 void top_k(const uint8_t* codes, size_t n, size_t width, const uint8_t* queries, size_t n_queries,
-           size_t k, unsigned threads, int32_t* distances, int64_t* rows) {
+           size_t k, unsigned threads, int32_t* distances, int64_t* rows, const Filter& filter) {
     if (k == 0 || n_queries == 0) return;
-    const bool by_planes = choose_planes(n, width, n_queries, k, kernels().planes.min_queries);
-    run_search(HammingSearch{codes, width, queries, k, distances, rows, by_planes}, n, n_queries,
-               threads);
+    if (filter.starts)
+        return search_each(filter, width, n_queries, threads, [&](size_t q, const Filter& own) {
+            top_k(codes, n, width, queries + q * width, 1, std::min(k, own.count), 1,
+                  distances + q * k, rows + q * k, own);
+        });
+    const bool by_planes =
+        choose_planes(filter.allowed(n), width, n_queries, k, kernels().planes.min_queries);
+    run_search(HammingSearch{codes, width, filter, queries, k, distances, rows, by_planes},
+               filter.scanned(n), n_queries, threads);
 }
 
 RowsWithin within(const uint8_t* codes, size_t n, size_t width, const uint8_t* queries,
@@ -98,8 +115,9 @@ RowsWithin within(const uint8_t* codes, size_t n, size_t width, const uint8_t* q
             choose_planes(n, width, n_queries,
                           expected_rows(codes, n, width, queries, n_queries, distance),
                           kernels().planes.min_queries);
-        run_search(HammingSearch{codes, width, queries, 1, nullptr, nullptr, by_planes, &ragged},
-                   n, n_queries, threads);
+        run_search(
+            HammingSearch{codes, width, Filter{}, queries, 1, nullptr, nullptr, by_planes, &ragged},
+            n, n_queries, threads);
     }
     RowsWithin all;
     all.offsets.resize(n_queries + 1);

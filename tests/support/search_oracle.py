@@ -36,6 +36,28 @@ def random_codes(rng: np.random.Generator, n: int, width: int) -> NDArray[np.uin
     return codes
 
 
+def filtered_hamming_top_k(codes, queries, k, mask):
+    """As `hamming_top_k`, of the rows in a mask (n,) or in one for each query (q, n)."""
+    differing = np.bitwise_count(codes[np.newaxis] ^ queries[:, np.newaxis])
+    distances = differing.sum(axis=2, dtype=np.int32)
+    return _filtered(distances, k, mask, np.int32(2**31 - 1))
+
+
+def filtered_score_top_k(codes, projections, k, mask):
+    """The highest scores, in the same way."""
+    values, rows = _filtered(-scores(codes, projections), k, mask, np.inf)
+    return (-values).astype(np.float32), rows
+
+
+def _filtered(values, k, mask, no_value):
+    most = int(mask.sum(axis=-1).max(initial=0))
+    mask = np.broadcast_to(mask, values.shape)
+    values = np.where(mask, values, no_value).astype(values.dtype)
+    best, rows = smallest(values, min(k, most))
+    passed = np.take_along_axis(mask, rows, axis=1)
+    return best, np.where(passed, rows, -1)
+
+
 def hamming_within(
     codes: NDArray[np.uint8], queries: NDArray[np.uint8], distance: int
 ) -> list[list[tuple[int, int]]]:

@@ -7,6 +7,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+# Where a query with its own filter has fewer rows than others of the batch.
+NO_ROW = -1
+NO_DISTANCE = np.int32(2**31 - 1)
+NO_SCORE = np.float32(-np.inf)
+
 
 class DistanceResult(NamedTuple):
     """Rows by Hamming distance, nearest first. The smallest distance is the best.
