@@ -10,6 +10,7 @@
 #include "search/filter.h"
 #include "search/kernels.h"
 #include "search/multi_index.h"
+#include "search/pairs.h"
 #include "search/path.h"
 #include "search/top_k.h"
 
@@ -131,7 +132,7 @@ static size_t width_of(const CodePieces& codes) { return codes.width; }
 
 // The searches of codes in one array, or in several.
 template <class AnyCodes>
-static void bind_top_k(nb::module_& m) {
+static void bind_searches(nb::module_& m) {
     using embits::Filter;
     m.def(
         "top_k",
@@ -156,6 +157,22 @@ static void bind_top_k(nb::module_& m) {
         },
         "codes"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "threads"_a, "scores"_a.noconvert(),
         "rows"_a.noconvert(), "filter"_a = nb::none());
+    m.def(
+        "within",
+        [](AnyCodes codes, Batch<const uint8_t> queries, uint32_t distance, size_t max_found,
+           unsigned threads, const Filter* filter) {
+            embits::RowsWithin found;
+            {
+                nb::gil_scoped_release release;
+                found = embits::within(rows_of(codes), count_of(codes), width_of(codes),
+                                       queries.data(), length(queries), distance, max_found,
+                                       threads, filter ? *filter : Filter{});
+            }
+            return nb::make_tuple(released(std::move(found.offsets)),
+                                  released(std::move(found.keys)));
+        },
+        "codes"_a.noconvert(), "queries"_a.noconvert(), "distance"_a, "max_found"_a, "threads"_a,
+        "filter"_a = nb::none());
 }
 
 // What the search uses. .noconvert(): an output array must never be a silent copy.
@@ -171,23 +188,23 @@ static void bind_search(nb::module_& m) {
     });
     nb::class_<CodePieces>(m, "CodePieces")
         .def(nb::init<std::vector<Codes>>(), "arrays"_a);
-    bind_top_k<Codes>(m);
-    bind_top_k<const CodePieces&>(m);
+    bind_searches<Codes>(m);
+    bind_searches<const CodePieces&>(m);
     m.def(
-        "within",
-        [](Codes codes, Batch<const uint8_t> queries, uint32_t distance, size_t max_found,
+        "pairs_in_buckets",
+        [](Codes codes, Array<const int64_t> buckets, uint32_t distance, Codes masks,
            unsigned threads) {
-            embits::RowsWithin found;
+            std::vector<int64_t> found;
             {
                 nb::gil_scoped_release release;
-                found = embits::within(codes.data(), codes.shape(0), codes.shape(1),
-                                       queries.data(), length(queries), distance, max_found,
-                                       threads);
+                found = embits::pairs_in_buckets(codes.data(), codes.shape(1), buckets.data(),
+                                                 buckets.shape(0) / 2, distance, masks.data(),
+                                                 masks.shape(0), threads);
             }
-            return nb::make_tuple(released(std::move(found.offsets)),
-                                  released(std::move(found.keys)));
+            return released(std::move(found));
         },
-        "codes"_a.noconvert(), "queries"_a.noconvert(), "distance"_a, "max_found"_a, "threads"_a);
+        "codes"_a.noconvert(), "buckets"_a.noconvert(), "distance"_a, "masks"_a.noconvert(),
+        "threads"_a);
     // The index reads the codes it was made from: the object keeps their array alive.
     nb::class_<embits::MultiIndex>(m, "MultiIndex")
         .def(

@@ -23,8 +23,9 @@ struct RowsWithin {
 };
 
 // For each query all rows at `distance` or nearer. Throws std::overflow_error when there are more
-// than `max_found` in all.
-RowsWithin within(const uint8_t* codes, size_t n, size_t width, const uint8_t* queries,
-                  size_t n_queries, uint32_t distance, size_t max_found, unsigned threads);
+// than `max_found` in all. A filter may have one mask for all queries.
+RowsWithin within(CodeRows codes, size_t n, size_t width, const uint8_t* queries,
+                  size_t n_queries, uint32_t distance, size_t max_found, unsigned threads,
+                  const Filter& filter = {});
 
 }  // namespace embits

@@ -19,12 +19,20 @@ def top_k(
     filter: Filter | None = None,
 ) -> None: ...
 def within(
-    codes: NDArray[np.uint8],
+    codes: NDArray[np.uint8] | CodePieces,
     queries: NDArray[np.uint8],
     distance: int,
     max_found: int,
     threads: int,
+    filter: Filter | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
+def pairs_in_buckets(
+    codes: NDArray[np.uint8],
+    buckets: NDArray[np.int64],
+    distance: int,
+    masks: NDArray[np.uint8],
+    threads: int,
+) -> NDArray[np.int64]: ...
 def pack_signs(
     scores: NDArray[np.float32],
     errors: NDArray[np.float32],

@@ -17,8 +17,10 @@ from embits.search.arguments import (
 )
 from embits.search.filters import run_filtered
 from embits.search.gpu import DeviceIndex
+from embits.search.groups import duplicates
 from embits.search.kernels import Kernel, kernel, simd
 from embits.search.multi_index import MultiIndex
+from embits.search.pairs import iter_pairs_within, pairs_within
 from embits.search.pieces import CodePieces
 from embits.search.radius import within
 from embits.search.results import (
@@ -26,6 +28,8 @@ from embits.search.results import (
     NO_SCORE,
     CosineResult,
     DistanceResult,
+    GroupsResult,
+    PairsResult,
     ScoreResult,
     SearchResult,
     WithinResult,
@@ -39,15 +43,20 @@ __all__ = [
     "CosineResult",
     "DeviceIndex",
     "DistanceResult",
+    "GroupsResult",
     "Kernel",
     "MultiIndex",
+    "PairsResult",
     "ScoreResult",
     "SearchResult",
     "Selection",
     "WithinResult",
     "WithinScoreResult",
     "asymmetric_top_k",
+    "duplicates",
+    "iter_pairs_within",
     "kernel",
+    "pairs_within",
     "select",
     "simd",
     "top_k",

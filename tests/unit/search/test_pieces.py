@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embits import _core
-from embits.search import CodePieces, asymmetric_top_k, top_k
+from embits.search import CodePieces, asymmetric_top_k, pairs_within, top_k, within
 from embits.search.rescoring import rescore_bits
 
 
@@ -43,6 +43,9 @@ def test_pieces_answer_as_one_array(case, n_queries, k, filtered):
     assert all(
         map(np.array_equal, top_k(pieces, queries, k, **filters), top_k(one, queries, k, **filters))
     )
+    for distance in (0, 2 * one.shape[1]):
+        found = within(pieces, queries, distance)
+        assert all(map(np.array_equal, found, within(one, queries, distance)))
     floats = rng.normal(size=(min(n_queries, 20), 8 * one.shape[1])).astype("f4")
     expected = asymmetric_top_k(one, floats, k, **filters)
     assert all(map(np.array_equal, asymmetric_top_k(pieces, floats, k, **filters), expected))
@@ -67,6 +70,11 @@ def test_every_path_and_number_of_threads_answers_alike(path, threads):
     finally:
         _core.use_path("")
         _core.use_simd(_core.available_simd()[-1])
+
+
+def test_pairs_are_found_across_pieces():
+    one, pieces = some_pieces(np.random.default_rng(2), 3000, 2, 9, 0.3)
+    assert all(map(np.array_equal, pairs_within(pieces, 1), pairs_within(one, 1)))
 
 
 def test_filters_of_each_query_are_of_the_rows_that_are_left():
