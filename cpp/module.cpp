@@ -1,176 +1,18 @@
 // Python bindings, and nothing else: shapes are checked in Python, work is done in embits_core.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
-
-#include "search/asymmetric.h"
-#include "search/kernels.h"
-#include "search/multi_index.h"
-#include "search/path.h"
-#include "readers/rows.h"
+#include "arrays.h"
 #include "coders/least_squares.h"
+#include "coders/paper.h"
 #include "coders/products.h"
 #include "coders/searched.h"
-#include "coders/paper.h"
 #include "coders/signs.h"
-#include "words/subwords.h"
-#include "readers/text_parser.h"
+#include "module_readers.h"
+#include "search/asymmetric.h"
+#include "search/filter.h"
+#include "search/kernels.h"
+#include "search/multi_index.h"
+#include "search/pairs.h"
+#include "search/path.h"
 #include "search/top_k.h"
-#include "readers/word2vec_parser.h"
-#include "words/words.h"
-
-namespace nb = nanobind;
-using namespace nb::literals;
-
-using Codes = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <typename T>
-using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <typename T>
-using Out2D = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-// One query and its answer have one dimension, a batch has two.
-template <typename T>
-using Batch = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
-
-template <typename T>
-static size_t length(const Batch<T>& batch) {
-    return batch.ndim() == 1 ? 1 : batch.shape(0);
-}
-
-// Hands a run of floats to NumPy as a matrix, without a copy.
-static auto released(embits::FloatRun& run, size_t dims) {
-    size_t n = run.size() / dims;
-    float* data = run.release();
-    nb::capsule owner(data, [](void* p) noexcept { std::free(p); });
-    return nb::ndarray<nb::numpy, float, nb::ndim<2>>(data, {n, dims}, owner);
-}
-
-// What the readers use: rows parsed from text and from word2vec's binary format, the matrix that
-// collects them, and fastText's n-grams.
-static void bind_readers(nb::module_& m) {
-    using embits::FloatRun;
-    using embits::Rows;
-    nb::class_<FloatRun>(m, "FloatRun")
-        .def(nb::init<>())
-        .def(
-            "append",
-            [](FloatRun& run, Out2D<const float> rows) { run.append(rows.data(), rows.size()); },
-            "rows"_a.noconvert())
-        .def("take", [](FloatRun& run, size_t dims) { return released(run, dims); }, "dims"_a);
-    using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-    using Offsets = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-    nb::class_<Rows>(m, "Rows")
-        .def(nb::init<size_t, size_t, bool, int64_t>(), "dims"_a, "limit"_a, "skip_bad"_a,
-             "first_place"_a)
-        .def("__len__", &Rows::size)
-        .def_prop_ro("stopped", &Rows::stopped)
-        .def_prop_ro("full", &Rows::full)
-        .def_ro("lost", &Rows::lost)
-        .def_ro("n_bad", &Rows::n_bad)
-        .def_ro("next_place", &Rows::next_place)
-        .def_prop_ro("first_bad",
-                     [](const Rows& rows) {
-                         const embits::Fault& fault = rows.first_bad;
-                         return nb::make_tuple(
-                             fault.place, nb::bytes(fault.found.data(), fault.found.size()),
-                             nb::bytes(fault.expected.data(), fault.expected.size()));
-                     })
-        .def(
-            "parse_text",
-            [](Rows& rows, nb::bytes text, unsigned threads) {
-                const char* data = text.c_str();
-                const size_t size = text.size();
-                nb::gil_scoped_release release;
-                embits::parse_text(data, size, threads, rows);
-            },
-            "text"_a, "threads"_a)
-        .def("end_text", [](Rows& rows) { embits::end_text(rows); })
-        .def(
-            "parse_word2vec",
-            [](Rows& rows, nb::bytes block) {
-                const char* data = block.c_str();
-                const size_t size = block.size();
-                nb::gil_scoped_release release;
-                return embits::parse_word2vec(data, size, rows);
-            },
-            "block"_a)
-        .def("take_words",
-             [](Rows& rows) {
-                 nb::bytes words(rows.words.data(), rows.words.size());
-                 std::string().swap(rows.words);
-                 return words;
-             })
-        .def("take_matrix", [](Rows& rows) { return released(rows.matrix, rows.dims); })
-        .def("take_places", [](Rows& rows) {
-            auto* places = new std::vector<int64_t>(std::move(rows.places));
-            nb::capsule owner(places, [](void* p) noexcept {
-                delete static_cast<std::vector<int64_t>*>(p);
-            });
-            return nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>(places->data(), {places->size()},
-                                                                owner);
-        });
-    m.def(
-        "ngram_buckets",
-        [](nb::bytes word, int minn, int maxn, uint32_t n_buckets) {
-            return embits::ngram_buckets(word.c_str(), word.size(), {minn, maxn, n_buckets});
-        },
-        "word"_a, "minn"_a, "maxn"_a, "n_buckets"_a);
-    m.def(
-        "word_vectors",
-        [](Bytes words, Offsets offsets, Bytes input, size_t n_input_words, int minn, int maxn,
-           uint32_t n_buckets, unsigned threads, Out2D<float> out) {
-            nb::gil_scoped_release release;
-            embits::word_vectors(reinterpret_cast<const char*>(words.data()), offsets.data(),
-                                 out.shape(0), reinterpret_cast<const char*>(input.data()),
-                                 n_input_words, out.shape(1), {minn, maxn, n_buckets}, threads,
-                                 out.data());
-        },
-        "words"_a.noconvert(), "offsets"_a.noconvert(), "input"_a.noconvert(), "n_input_words"_a,
-        "minn"_a, "maxn"_a, "n_buckets"_a, "threads"_a, "out"_a.noconvert());
-}
-
-template <typename Number>
-static void bind_find_words(nb::module_& m) {
-    m.def(
-        "find_words",
-        [](Array<const uint8_t> text, Array<const Number> ends, Array<const Number> order,
-           Array<const uint8_t> wanted, Array<const uint64_t> wanted_ends, Array<int64_t> rows) {
-            nb::gil_scoped_release release;
-            embits::find_words(text.data(), text.shape(0), ends.data(), ends.shape(0),
-                               order.data(), wanted.data(), wanted_ends.data(), rows.shape(0),
-                               rows.data());
-        },
-        "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert(), "wanted"_a.noconvert(),
-        "wanted_ends"_a.noconvert(), "rows"_a.noconvert());
-}
-
-// What the vocabulary uses.
-static void bind_words(nb::module_& m) {
-    m.def(
-        "word_order",
-        [](Array<const uint8_t> text, Array<const uint64_t> ends, Array<uint64_t> order) {
-            nb::gil_scoped_release release;
-            embits::word_order(text.data(), ends.data(), ends.shape(0), order.data());
-        },
-        "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert());
-    m.def(
-        "repeated_words",
-        [](Array<const uint8_t> text, Array<const uint64_t> ends, Array<const uint64_t> order) {
-            return embits::repeated_words(text.data(), ends.data(), ends.shape(0), order.data());
-        },
-        "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert());
-    bind_find_words<uint32_t>(m);
-    bind_find_words<uint64_t>(m);
-    m.def(
-        "near_spellings",
-        [](Array<const uint8_t> text, Array<const uint64_t> ends, nb::bytes word,
-           unsigned max_edits, size_t most) {
-            return embits::near_spellings(
-                text.data(), text.shape(0), ends.data(), ends.shape(0),
-                static_cast<const uint8_t*>(word.data()), word.size(), max_edits, most);
-        },
-        "text"_a.noconvert(), "ends"_a.noconvert(), "word"_a, "max_edits"_a, "most"_a);
-}
 
 // What the coders use.
 static void bind_coders(nb::module_& m) {
@@ -233,8 +75,38 @@ static void bind_coders(nb::module_& m) {
         "momentum"_a, "lambda_reg"_a, "mean"_a.noconvert(), "scale"_a, "clip"_a, "threads"_a);
 }
 
+// A filter reads the arrays it was made from, and keeps them alive.
+static void bind_filters(nb::module_& m) {
+    using embits::Filter;
+    nb::class_<Filter>(m, "Filter")
+        .def(
+            "__init__",
+            [](Filter* self, Out2D<const uint64_t> numbers, Array<const int64_t> starts,
+               size_t count, bool is_mask) {
+                Filter filter;
+                filter.count = count;
+                if (is_mask) {
+                    filter.mask = numbers.data();
+                    filter.stride = numbers.shape(0) == 1 ? 0 : numbers.shape(1);
+                } else {
+                    filter.rows = reinterpret_cast<const int64_t*>(numbers.data());
+                    filter.starts = starts.shape(0) == 0 ? nullptr : starts.data();
+                }
+                new (self) Filter(filter);
+            },
+            "numbers"_a.noconvert(), "starts"_a.noconvert(), "count"_a, "is_mask"_a,
+            nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>());
+    m.def(
+        "mask_rows",
+        [](Array<const uint64_t> mask, Array<int64_t> rows) {
+            embits::mask_rows(mask.data(), mask.shape(0), rows.data());
+        },
+        "mask"_a.noconvert(), "rows"_a.noconvert());
+}
+
 // What the search uses. .noconvert(): an output array must never be a silent copy.
 static void bind_search(nb::module_& m) {
+    using embits::Filter;
     m.def("simd", [] { return embits::kernels().name; });
     m.def("use_simd", [](const char* name) { embits::use_kernels(name); }, "name"_a);
     m.def("path", [] { return embits::last_path(); });
@@ -247,24 +119,55 @@ static void bind_search(nb::module_& m) {
     m.def(
         "top_k",
         [](Codes codes, Batch<const uint8_t> queries, size_t k, unsigned threads,
-           Batch<int32_t> distances, Batch<int64_t> rows) {
+           Batch<int32_t> distances, Batch<int64_t> rows, const Filter* filter) {
             nb::gil_scoped_release release;
             embits::top_k(codes.data(), codes.shape(0), codes.shape(1), queries.data(),
-                          length(queries), k, threads, distances.data(), rows.data());
+                          length(queries), k, threads, distances.data(), rows.data(),
+                          filter ? *filter : Filter{});
         },
         "codes"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "threads"_a,
-        "distances"_a.noconvert(), "rows"_a.noconvert());
+        "distances"_a.noconvert(), "rows"_a.noconvert(), "filter"_a = nb::none());
+    m.def(
+        "within",
+        [](Codes codes, Batch<const uint8_t> queries, uint32_t distance, size_t max_found,
+           unsigned threads) {
+            embits::RowsWithin found;
+            {
+                nb::gil_scoped_release release;
+                found = embits::within(codes.data(), codes.shape(0), codes.shape(1),
+                                       queries.data(), length(queries), distance, max_found,
+                                       threads);
+            }
+            return nb::make_tuple(released(std::move(found.offsets)),
+                                  released(std::move(found.keys)));
+        },
+        "codes"_a.noconvert(), "queries"_a.noconvert(), "distance"_a, "max_found"_a, "threads"_a);
+    m.def(
+        "pairs_in_buckets",
+        [](Codes codes, Array<const int64_t> buckets, uint32_t distance, Codes masks,
+           unsigned threads) {
+            std::vector<int64_t> found;
+            {
+                nb::gil_scoped_release release;
+                found = embits::pairs_in_buckets(codes.data(), codes.shape(1), buckets.data(),
+                                                 buckets.shape(0) / 2, distance, masks.data(),
+                                                 masks.shape(0), threads);
+            }
+            return released(std::move(found));
+        },
+        "codes"_a.noconvert(), "buckets"_a.noconvert(), "distance"_a, "masks"_a.noconvert(),
+        "threads"_a);
     m.def(
         "asymmetric_top_k",
         [](Codes codes, Batch<const float> queries, size_t k, unsigned threads,
-           Batch<float> scores, Batch<int64_t> rows) {
+           Batch<float> scores, Batch<int64_t> rows, const Filter* filter) {
             nb::gil_scoped_release release;
             embits::asymmetric_top_k(codes.data(), codes.shape(0), codes.shape(1), queries.data(),
                                      length(queries), queries.shape(queries.ndim() - 1), k, threads,
-                                     scores.data(), rows.data());
+                                     scores.data(), rows.data(), filter ? *filter : Filter{});
         },
         "codes"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "threads"_a, "scores"_a.noconvert(),
-        "rows"_a.noconvert());
+        "rows"_a.noconvert(), "filter"_a = nb::none());
     // The index reads the codes it was made from: the object keeps their array alive.
     nb::class_<embits::MultiIndex>(m, "MultiIndex")
         .def(
@@ -292,5 +195,6 @@ NB_MODULE(_core, m) {
     bind_readers(m);
     bind_words(m);
     bind_coders(m);
+    bind_filters(m);
     bind_search(m);
 }

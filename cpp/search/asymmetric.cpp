@@ -34,6 +34,7 @@ class Best {
         const double score = kth_score();
         return std::isinf(score) ? std::numeric_limits<uint32_t>::max() : query_.limit(score);
     }
+    bool has_limit() const { return !std::isinf(kth_score()); }
     WeightedPlaneQueries::Limits plane_limit() const { return query_.plane_limits(kth_score()); }
 
     void offer(double score, int64_t row) {
@@ -103,6 +104,7 @@ struct AsymmetricSearch {
 
     const uint8_t* codes;
     size_t width;
+    const Filter& filter;
     const float* queries;
     size_t n_bits;
     size_t k;
@@ -115,15 +117,17 @@ struct AsymmetricSearch {
         return Best(k, FloatQuery(queries + q * n_bits, n_bits, width, by_planes));
     }
 
-    void offer_block(size_t row, size_t size, size_t q, Best& best, Hit* hits) const {
-        (void)q;
-        const uint8_t* block = codes + row * width;
+    void offer_block(const uint8_t* block, size_t row, size_t size, size_t q, Best& best,
+                     Hit* hits) const {
+        const uint64_t* mask = filter.mask_of(q);
         const size_t found = kernels.weighted_below(block, size, width, best.query().weighted(),
                                                     best.limit(), hits);
         for (size_t i = 0; i < found; ++i)
-            best.offer(best.query().score(block + hits[i].row * width),
-                       static_cast<int64_t>(row + hits[i].row));
+            if (allows(mask, row + hits[i].row))
+                offer_row(block + hits[i].row * width, row + hits[i].row, q, best);
     }
+
+    bool is_limited(const Best& best) const { return best.has_limit(); }
 
     WeightedPlaneQueries batch(size_t, const std::vector<Best>& best) const {
         WeightedPlaneQueries batch(kernels.planes, width, best.size());
@@ -131,22 +135,31 @@ struct AsymmetricSearch {
         return batch;
     }
 
-    void offer_row(size_t row, size_t, Best& best) const {
-        best.offer(best.query().score(codes + row * width), static_cast<int64_t>(row));
+    void offer_row(const uint8_t* code, size_t row, size_t, Best& best) const {
+        best.offer(best.query().score(code), static_cast<int64_t>(row));
     }
 
-    void write(size_t q, const Best& best) const { best.write(scores + q * k, rows + q * k); }
+    void write(size_t q, const Best& best) const {
+        best.write(scores + q * k, rows + q * k);
+        filter.number(rows + q * k, k);
+    }
 };
 
 }  // namespace
 
 void asymmetric_top_k(const uint8_t* codes, size_t n, size_t width, const float* queries,
                       size_t n_queries, size_t n_bits, size_t k, unsigned threads, float* scores,
-                      int64_t* rows) {
+                      int64_t* rows, const Filter& filter) {
     if (k == 0 || n_queries == 0) return;
-    const bool by_planes = choose_planes(n, width, n_queries, k, kernels().planes.min_weighted);
-    run_search(AsymmetricSearch{codes, width, queries, n_bits, k, scores, rows, by_planes}, n,
-               n_queries, threads);
+    if (filter.starts)
+        return search_each(filter, width, n_queries, threads, [&](size_t q, const Filter& own) {
+            asymmetric_top_k(codes, n, width, queries + q * n_bits, 1, n_bits,
+                             std::min(k, own.count), 1, scores + q * k, rows + q * k, own);
+        });
+    const bool by_planes =
+        choose_planes(filter.allowed(n), width, n_queries, k, kernels().planes.min_weighted);
+    run_search(AsymmetricSearch{codes, width, filter, queries, n_bits, k, scores, rows, by_planes},
+               filter.scanned(n), n_queries, threads);
 }
 
 }  // namespace embits

@@ -2,13 +2,16 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "search/filter.h"
+
 namespace embits {
 
 // For each query z the k rows b of highest score <z, 2b - 1>, best first, ties in row order.
 // `queries` are n_queries rows of n_bits finite floats, 8 * (width - 1) < n_bits <= 8 * width.
 // A score is added up in float64, in one order, whatever the kernel and the number of threads.
+// `filter` is as in top_k.
 void asymmetric_top_k(const uint8_t* codes, size_t n, size_t width, const float* queries,
                       size_t n_queries, size_t n_bits, size_t k, unsigned threads, float* scores,
-                      int64_t* rows);
+                      int64_t* rows, const Filter& filter = {});
 
 }  // namespace embits

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "search/filter.h"
 #include "search/kernels.h"
 #include "parallel.h"
 
@@ -21,6 +22,8 @@ constexpr unsigned kPartsPerThread = 4;
 constexpr size_t kQueriesPerThread = 8, kPlaneQueriesPerThread = 64;
 // The limits of other threads are read once in this many blocks of planes.
 constexpr size_t kBlocksPerExchange = 16;
+// The most rows of a block of planes.
+constexpr size_t kMaxPlaneRows = 512;
 
 // Queries that share a pass over the codes: what they have found stays within about 64 MB.
 inline size_t queries_per_pass(size_t k) { return std::clamp<size_t>((2 << 20) / k, 1, 1024); }
@@ -29,13 +32,15 @@ inline size_t start_of(unsigned part, unsigned parts, size_t all) {
     return all / parts * part + all % parts * part / parts;
 }
 
-// A Search has `width`, `k`, `codes`, `by_planes` and
+// A Search has `width`, `k`, `codes`, `filter`, `by_planes` and
 //   Kept                                       what a query has found; see Nearest
 //   Kept nothing(q)                            what query q has found before any row
-//   offer_block(row, size, q, kept, hits)      offers rows [row, row + size) to query q
+//   offer_block(codes, row, size, q, kept, hits)   offers rows [row, row + size) to query q
+//   is_limited(kept)                           whether planes can hold its limit
 //   Batch batch(first, kept)                   the queries as plane kernels read them
-//   offer_row(row, q, kept)                    offers one row that the planes let through
+//   offer_row(code, row, q, kept)              offers one row that the planes let through
 //   write(q, kept)                             writes the answer of query q
+// Rows are those of the scan: with a filter that has rows, the places in it.
 // BatchScan offers rows to the queries [first, first + kept.size()). `shared` has a value for each
 // of them when several threads scan different rows for the same queries, and is null otherwise.
 template <class Search>
@@ -47,7 +52,10 @@ class BatchScan {
     BatchScan(const Search& search, size_t first, std::vector<Kept>& kept, Shared* shared)
         : search_(search), first_(first), kept_(kept), shared_(shared),
           block_(std::max<size_t>(64, kBlockBytes / std::max<size_t>(search.width, 1))),
-          hits_(new Hit[block_]) {}
+          hits_(new Hit[std::max(block_, kMaxPlaneRows)]) {
+        if (search.filter.rows)
+            gathered_.reset(new uint8_t[std::max(block_, kMaxPlaneRows) * search.width]);
+    }
 
     void scan(size_t begin, size_t end) {
         if (search_.by_planes) {
@@ -68,30 +76,77 @@ class BatchScan {
         size_t size = 64;
         for (size_t row = begin; row < end; row += size) {
             size = std::min({size * (row > begin ? 2 : 1), block_, end - row});
+            const uint8_t* codes = codes_of(row, size);
             for (size_t q = 0; q < kept_.size(); ++q) {
-                search_.offer_block(row, size, first_ + q, kept_[q], hits_.get());
+                offer_block(codes, row, size, q);
                 if (shared_) kept_[q].exchange(shared_[q]);
             }
         }
+    }
+
+    void offer_block(const uint8_t* codes, size_t row, size_t size, size_t q) {
+        if (allows_any(search_.filter.mask_of(first_ + q), row, size))
+            search_.offer_block(codes, row, size, first_ + q, kept_[q], hits_.get());
+    }
+
+    // The codes of rows [row, row + size), side by side.
+    const uint8_t* codes_of(size_t row, size_t size) {
+        const Filter& filter = search_.filter;
+        if (!filter.rows) return search_.codes + row * search_.width;
+        gather(search_.codes, search_.width, filter.rows + row, size, filter.count - row,
+               gathered_.get());
+        return gathered_.get();
     }
 
     // Scans whole blocks of planes; returns the first row after them.
     size_t scan_planes(size_t begin, size_t end) {
         auto batch = search_.batch(first_, kept_);
         for (size_t q = 0; q < kept_.size(); ++q) batch.set_limit(q, kept_[q].plane_limit());
+        find_waiting();
+        const Filter& filter = search_.filter;
         size_t row = begin;
         for (size_t block = 1; row + batch.rows() <= end; row += batch.rows(), ++block) {
-            batch.build(search_.codes + row * search_.width, end - row);
-            for (size_t q = batch.next(0); q < kept_.size(); q = batch.next(q + 1)) {
-                batch.for_each_row(
-                    [&](size_t i) { search_.offer_row(row + i, first_ + q, kept_[q]); });
-                batch.set_limit(q, kept_[q].plane_limit());
-            }
+            if (filter.stride == 0 && !allows_any(filter.mask, row, batch.rows())) continue;
+            const uint8_t* codes = codes_of(row, batch.rows());
+            batch.build(codes, filter.rows ? batch.rows() : end - row);
+            for (size_t q = batch.next(0); q < kept_.size(); q = batch.next(q + 1))
+                if (!waits_[q]) offer_found(batch, codes, row, q);
+            if (n_waiting_) offer_waiting(batch, codes, row);
             if (!shared_ || block % kBlocksPerExchange) continue;
             for (size_t q = 0; q < kept_.size(); ++q)
                 if (kept_[q].exchange(shared_[q])) batch.set_limit(q, kept_[q].plane_limit());
         }
         return row;
+    }
+
+    // Offers the rows of a block that the planes let through.
+    template <class Batch>
+    void offer_found(Batch& batch, const uint8_t* codes, size_t row, size_t q) {
+        const uint64_t* mask = search_.filter.mask_of(first_ + q);
+        batch.for_each_row([&](size_t i) {
+            if (allows(mask, row + i))
+                search_.offer_row(codes + i * search_.width, row + i, first_ + q, kept_[q]);
+        });
+        batch.set_limit(q, kept_[q].plane_limit());
+    }
+
+    // A mask may leave a query without k rows, and planes need a limit: such a query is offered
+    // all rows until it has one.
+    void find_waiting() {
+        waits_.assign(kept_.size(), 0);
+        for (size_t q = 0; q < kept_.size(); ++q)
+            if (!search_.is_limited(kept_[q])) waits_[q] = 1, ++n_waiting_;
+    }
+
+    template <class Batch>
+    void offer_waiting(Batch& batch, const uint8_t* codes, size_t row) {
+        for (size_t q = 0; q < kept_.size(); ++q) {
+            if (!waits_[q]) continue;
+            offer_block(codes, row, batch.rows(), q);
+            if (!search_.is_limited(kept_[q])) continue;
+            waits_[q] = 0, --n_waiting_;
+            batch.set_limit(q, kept_[q].plane_limit());
+        }
     }
 
     const Search& search_;
@@ -100,6 +155,9 @@ class BatchScan {
     Shared* shared_;
     size_t block_;
     std::unique_ptr<Hit[]> hits_;
+    std::unique_ptr<uint8_t[]> gathered_;  // the codes of a block, where the filter has rows
+    std::vector<uint8_t> waits_;           // whether a query has no limit yet
+    size_t n_waiting_ = 0;
 };
 
 template <class Search>
@@ -147,8 +205,9 @@ void share_queries(const Search& search, size_t n, size_t n_queries, unsigned th
 // The answer does not depend on the number of threads.
 template <class Search>
 void run_search(const Search& search, size_t n, size_t n_queries, unsigned threads) {
+    const size_t passes = n_queries + (search.filter.rows ? kGatherCost : 0);
     const unsigned workers =
-        worthwhile_threads(threads, n * search.width * n_queries, kBytesPerThread);
+        worthwhile_threads(threads, n * search.width * passes, kBytesPerThread);
     const size_t enough = search.by_planes ? kPlaneQueriesPerThread : kQueriesPerThread;
     if (workers > 1 && n_queries < enough * workers)
         share_rows(search, n, n_queries, workers);

@@ -8,6 +8,8 @@
 
 namespace embits {
 
+constexpr unsigned kRowBits = 40;  // of a key, which holds a distance above a row
+
 // Distances are small whole numbers, so how many rows lie at each is counted, and the k-th
 // smallest is known at every moment without a heap: an offer costs the same for k = 1 and k = n.
 class Nearest {
@@ -52,16 +54,20 @@ class Nearest {
         for (const Row& kept : other.kept_) offer(kept.row, kept.distance);
     }
 
-    // Writes k rows, nearest first, ties in row order; wants k of them to have been offered.
+    // Writes k rows, nearest first, ties in row order, or all that were offered if they are fewer.
     void write(int32_t* distances, int64_t* rows) const {
-        std::vector<size_t> place(kth_ + 1);
-        for (uint32_t d = 0; d < kth_; ++d) place[d + 1] = place[d] + at_[d];
-        for (const Row& kept : kept_) {
-            if (kept.distance > kth_ || place[kept.distance] >= k_) continue;
-            const size_t at = place[kept.distance]++;
+        place([&](size_t at, const Row& kept) {
             distances[at] = static_cast<int32_t>(kept.distance);
             rows[at] = kept.row;
-        }
+        });
+    }
+
+    // The same for all rows of fewer than k, as distance << kRowBits | row.
+    void write_keys(std::vector<int64_t>& keys) const {
+        keys.resize(kept_.size());
+        place([&](size_t at, const Row& kept) {
+            keys[at] = static_cast<int64_t>(uint64_t{kept.distance} << kRowBits) | kept.row;
+        });
     }
 
    private:
@@ -71,6 +77,15 @@ class Nearest {
         int64_t row;
         uint32_t distance;
     };
+
+    // Calls put(place, row) for the k best.
+    template <class Put>
+    void place(const Put& put) const {
+        std::vector<size_t> next(kth_ + 1);
+        for (uint32_t d = 0; d < kth_; ++d) next[d + 1] = next[d] + at_[d];
+        for (const Row& kept : kept_)
+            if (kept.distance <= kth_ && next[kept.distance] < k_) put(next[kept.distance]++, kept);
+    }
 
     // Keeps the k best; needs k to have been offered, which a full buffer implies.
     void drop_losers() {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from embits import search
 from embits._version import __version__
-from embits.binary_vectors import BinaryVectors, load
+from embits.binary_vectors import BinaryVectors, concat
 from embits.coders import (
     ITQ,
     Coder,
@@ -21,6 +21,7 @@ from embits.coders import (
     SparseBits,
     register_coder,
 )
+from embits.collection import Collection, load, open_collection
 from embits.errors import (
     ClusterError,
     DatabaseError,
@@ -33,6 +34,7 @@ from embits.errors import (
     ReadError,
     ReadWarning,
     SizeWarning,
+    TooManyResultsError,
     TrainingError,
     TrainingWarning,
     UnknownWordError,
@@ -51,6 +53,7 @@ __all__ = [
     "BinaryVectors",
     "ClusterError",
     "Coder",
+    "Collection",
     "DatabaseError",
     "EmbitsError",
     "FormatError",
@@ -66,6 +69,7 @@ __all__ = [
     "SignBits",
     "SizeWarning",
     "SparseBits",
+    "TooManyResultsError",
     "TrainingError",
     "TrainingWarning",
     "UnknownWordError",
@@ -73,10 +77,12 @@ __all__ = [
     "__version__",
     "binarize",
     "binarize_to_file",
+    "concat",
     "encode_to_file",
     "evaluation",
     "integrations",
     "load",
+    "open_collection",
     "read_vectors",
     "register_coder",
     "sample_vectors",

@@ -15,7 +15,22 @@ def top_k(
     threads: int,
     distances: NDArray[np.int32],
     rows: NDArray[np.int64],
+    filter: Filter | None = None,
 ) -> None: ...
+def within(
+    codes: NDArray[np.uint8],
+    queries: NDArray[np.uint8],
+    distance: int,
+    max_found: int,
+    threads: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
+def pairs_in_buckets(
+    codes: NDArray[np.uint8],
+    buckets: NDArray[np.int64],
+    distance: int,
+    masks: NDArray[np.uint8],
+    threads: int,
+) -> NDArray[np.int64]: ...
 def pack_signs(
     scores: NDArray[np.float32],
     errors: NDArray[np.float32],
@@ -120,7 +135,19 @@ def asymmetric_top_k(
     threads: int,
     scores: NDArray[np.float32],
     rows: NDArray[np.int64],
+    filter: Filter | None = None,
 ) -> None: ...
+
+class Filter:
+    def __init__(
+        self,
+        numbers: NDArray[np.uint64],
+        starts: NDArray[np.int64],
+        count: int,
+        is_mask: bool,
+    ) -> None: ...
+
+def mask_rows(mask: NDArray[np.uint64], rows: NDArray[np.int64]) -> None: ...
 
 class MultiIndex:
     def __init__(self, codes: NDArray[np.uint8], n_chunks: int) -> None: ...

@@ -190,7 +190,7 @@ def test_a_worker_that_is_killed_loses_and_doubles_nothing(tmp_path, monkeypatch
     assert np.array_equal(read_codes(tmp_path / "out").codes, coder.transform(matrix))
     assert np.array_equal(read_column(tmp_path / "out", "id").to_numpy(), np.arange(len(matrix)))
     listed = {
-        part["file"] for part in json.loads((tmp_path / "out/_embits.json").read_text())["parts"]
+        part["file"] for part in json.loads((tmp_path / "out/_embits.json").read_text())["pieces"]
     }
     assert {path.name for path in (tmp_path / "out").glob("*.parquet")} == listed
 
@@ -349,7 +349,7 @@ def test_load_refuses_damage_in_a_part(folder, coder, tmp_path):
 
 def test_a_folder_of_something_else_is_refused_in_one_line(tmp_path):
     (tmp_path / "notes.txt").write_text("notes")
-    with pytest.raises(embits.FormatError, match=r"no _embits.json: .* not a folder of codes"):
+    with pytest.raises(embits.FormatError, match=r"no _embits.json: .* not a collection"):
         embits.load(tmp_path)
 
 

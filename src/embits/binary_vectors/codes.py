@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from reprlib import repr as shortened
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -12,13 +12,14 @@ from numpy.typing import DTypeLike, NDArray
 from embits.arrays import to_numpy
 from embits.coders import Coder
 from embits.errors import InputError
+from embits.search.pieces import CodePieces
 from embits.vectors import WordVectors, as_words
 from embits.words.subwords import Subwords
-from embits.words.vocabulary import RowNumbers, Vocabulary, WordRows
+from embits.words.vocabulary import Keys, RowNumbers, Vocabulary
+from embits.words.word_rows import WordRows
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Key: TypeAlias = str | int | NDArray[np.uint8]
-Ids: TypeAlias = Vocabulary | RowNumbers
 
 
 class Codes:
@@ -26,15 +27,18 @@ class Codes:
 
     def __init__(
         self,
-        words: Ids | Sequence[str] | Sequence[int] | NDArray[Any] | None,
-        codes: NDArray[np.uint8],
+        words: Keys | Sequence[str] | Sequence[int] | NDArray[Any] | None,
+        codes: NDArray[np.uint8] | CodePieces,
         coder: Coder,
         subwords: Subwords | None = None,
     ) -> None:
         if not isinstance(coder, Coder):
             raise InputError(f"coder is {shortened(coder)}, expected a fitted coder")
-        self.codes = coder.check_codes(codes)
-        self.words = _as_ids(words, len(self.codes))
+        if not isinstance(codes, CodePieces):
+            codes = coder.check_codes(codes)
+        # CodePieces and PieceWords stand in for one array and one vocabulary: they are used alike.
+        self.codes = cast("NDArray[np.uint8]", codes)
+        self.words = cast("Vocabulary | RowNumbers", _as_ids(words, len(self.codes)))
         self.coder = coder
         self.subwords = subwords
 
@@ -179,7 +183,7 @@ class Codes:
         return self.coder.inverse_transform(codes)
 
 
-def _as_ids(ids: Any, n: int) -> Ids:
+def _as_ids(ids: Any, n: int) -> Keys:
     """Ids of n rows, as an index of them.
 
     Raises:
@@ -187,8 +191,7 @@ def _as_ids(ids: Any, n: int) -> Ids:
     """
     if ids is None:
         return RowNumbers(n)
-    known = isinstance(ids, Vocabulary | RowNumbers)
-    index: Ids = ids if known else Vocabulary.from_words(as_words(ids))
+    index: Keys = ids if isinstance(ids, Keys) else Vocabulary.from_words(as_words(ids))
     if len(index) != n:
         raise InputError(f"{len(index)} ids for {n} codes")
     return index

@@ -20,10 +20,13 @@ from embits.search import (
     DistanceResult,
     ScoreResult,
     SearchResult,
+    Selection,
     asymmetric_top_k,
     top_k,
 )
+from embits.search.filters import Filters, parse_filters
 from embits.search.rescoring import rescore_bits, rescore_floats, shortlist_size
+from embits.search.selection import select
 
 METRICS = ("hamming", "asymmetric", "decoded")
 
@@ -46,6 +49,8 @@ class SearchableCodes(Codes):
         floats: NDArray[Any] | str | os.PathLike[str] | None = None,
         threads: int | None = None,
         device: str = "cpu",
+        where: Any = None,
+        exclude: Any = None,
     ) -> SearchResult:
         """The k nearest rows of each query.
 
@@ -68,12 +73,20 @@ class SearchableCodes(Codes):
             threads: None uses every core.
             device: A GPU such as "cuda" (the extra `gpu`) searches by Hamming distance there and
                 gives the same rows; the first search copies the codes to it, where they stay.
+            where: The rows that may be found: a boolean mask of shape (n,), ids (strings), row
+                numbers, or a selection that `select` made; or a filter for each query: a mask of
+                shape (q, n), or a list of q filters, where None is all rows. Whole numbers are
+                row numbers, even if the ids are digits.
+            exclude: The rows that may not be found, in the same forms.
 
         Returns:
             A named pair of arrays of shape (q, k), or (k,) for a single query, best first, ties in
             row order. It unpacks as `values, rows`. `rows` are row numbers; the field of the values
             says what they are: `distances` (int32, the smallest is the best), `scores` for
             "asymmetric" and "decoded" or `cosines` for `floats` (float32, the largest is the best).
+            If fewer than k rows pass the filter, there are fewer columns. If queries have their own
+            filters, there are as many columns as the query with the most rows needs; the others end
+            with row -1 and the worst value (2^31 - 1, or -inf).
 
         Raises:
             InputError: Shapes or types do not fit, or the search needs float queries.
@@ -89,6 +102,7 @@ class SearchableCodes(Codes):
             (7, 1.0)
         """
         queries = self._queries(queries)
+        where = self._filters(queries, where, exclude)
         check_metric(metric, METRICS)
         if floats is None and (metric == "hamming") and oversample is not None:
             raise InputError("oversample needs a finer score: metric='asymmetric', or floats")
@@ -96,23 +110,62 @@ class SearchableCodes(Codes):
             oversample = 4 if oversample is None else oversample
             size = shortlist_size(k, oversample, len(self))
             _, shortlist = self.search(
-                _floats(queries), size, metric=metric, threads=threads, device=device
+                float_vectors(queries),
+                size,
+                metric=metric,
+                threads=threads,
+                device=device,
+                where=where,
             )
-            return rescore_floats(self._originals(floats), queries, shortlist, k)
+            return rescore_floats(
+                self._originals(floats), queries, shortlist, k, padded=isinstance(where, list)
+            )
         if metric == "hamming":
-            return self._top_k(self._codes_of(queries), k, threads, device)
+            return self._top_k(self._codes_of(queries), k, threads, device, where)
         if metric == "decoded":
             weights, offsets = self._decoded_weights(queries)
         else:
-            weights, offsets = self._query_weights(_floats(queries))
+            weights, offsets = self._query_weights(float_vectors(queries))
         if oversample is None:
             if device != "cpu":
                 raise InputError(f"metric={metric!r} on a GPU needs a shortlist: give oversample")
-            return self._score(weights, offsets, k, threads)
+            return self._score(weights, offsets, k, threads, where)
         size = shortlist_size(k, oversample, len(self))
-        _, shortlist = self._top_k(self._codes_of(queries), size, threads, device)
-        scores, rows = rescore_bits(self.codes, weights, shortlist, k)
+        _, shortlist = self._top_k(self._codes_of(queries), size, threads, device, where)
+        padded = isinstance(where, list)
+        scores, rows = rescore_bits(self.codes, weights, shortlist, k, padded=padded)
         return ScoreResult(scores + offsets, rows)
+
+    def select(self, where: Any = None, exclude: Any = None) -> Selection:
+        """Parse a filter once, for many searches: it is then passed as `where` or `exclude`.
+
+        Args:
+            where: The rows that may be found: a boolean mask, ids or row numbers. None is all rows.
+            exclude: The rows that may not be found, in the same forms.
+
+        Raises:
+            InputError: A mask of another length, a row that does not exist, or another type.
+            UnknownWordError: There is no such id.
+
+        Example:
+            >>> import embits
+            >>> bits = embits.binarize(embits.sample_vectors(), n_bits=64, method="lsh")
+            >>> bits.select(exclude=["queen", "king"])
+            <Selection: 1,998 of 2,000 rows>
+        """
+        return select(len(self), where, exclude, self._rows_of_ids)
+
+    def _filters(self, queries: NDArray[Any], where: Any, exclude: Any) -> Filters:
+        return parse_filters(len(self), queries.shape[:-1], where, exclude, self._rows_of_ids)
+
+    def _rows_of_ids(self, name: str, ids: list[str]) -> NDArray[np.int64]:
+        rows = self.words.find_many(ids)
+        unknown = [ids[place] for place in np.flatnonzero(rows < 0)]
+        if unknown:
+            listed = ", ".join(map(repr, unknown[:3])) + (", …" if len(unknown) > 3 else "")
+            hint = f"{name} has {len(unknown):,} unknown ids of {len(ids):,}: {listed}"
+            raise UnknownWordError(unknown[0], [], hint)
+        return rows
 
     def _score(
         self,
@@ -120,9 +173,10 @@ class SearchableCodes(Codes):
         offsets: NDArray[np.float32],
         k: int,
         threads: int | None,
+        where: Filters,
     ) -> ScoreResult:
         """The k rows with the highest score for each query."""
-        scores, rows = asymmetric_top_k(self.codes, weights, k, threads)
+        scores, rows = asymmetric_top_k(self.codes, weights, k, threads, where=where)
         return ScoreResult(scores + offsets, rows)
 
     def _queries(self, queries: Any) -> NDArray[Any]:
@@ -155,13 +209,18 @@ class SearchableCodes(Codes):
             raise
 
     def _top_k(
-        self, codes: NDArray[np.uint8], k: int, threads: int | None, device: str
+        self,
+        codes: NDArray[np.uint8],
+        k: int,
+        threads: int | None,
+        device: str,
+        where: Filters,
     ) -> DistanceResult:
         if device == "cpu":
-            return top_k(self.codes, codes, k, threads)
+            return top_k(self.codes, codes, k, threads, where=where)
         if device not in self._on_device:
             self._on_device[device] = DeviceIndex(self.codes, device)
-        return self._on_device[device].top_k(codes, k)
+        return self._on_device[device].top_k(codes, k, where=where)
 
     def _codes_of(self, queries: NDArray[Any]) -> NDArray[np.uint8]:
         return queries if queries.dtype == np.uint8 else self.encode(queries)
@@ -216,7 +275,8 @@ def check_metric(metric: str, known: tuple[str, ...]) -> None:
         raise InputError(f"metric is {metric!r}, expected {expected}")
 
 
-def _floats(queries: NDArray[Any]) -> NDArray[Any]:
+def float_vectors(queries: NDArray[Any]) -> NDArray[Any]:
+    """The queries, or an InputError where they are codes."""
     if queries.dtype == np.uint8:
         raise InputError(
             "the queries are codes or ids; this search needs the float vectors, or "

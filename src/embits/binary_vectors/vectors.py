@@ -5,35 +5,20 @@ from __future__ import annotations
 import os
 import warnings
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from embits.binary_vectors.selecting import chosen_rows
 from embits.binary_vectors.words import WordQueries
 from embits.errors import SizeWarning
 from embits.file import store
-from embits.file.contents import ByteCounts, byte_counts, open_parts, to_contents
+from embits.file.contents import ByteCounts, byte_counts, to_contents
 from embits.file.overwrite import check_target
 from embits.pretrained import Pretrained
-
-
-def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
-    """Open a file that `BinaryVectors.save` wrote: mapped, not read.
-
-    A folder of Parquet files that a Ray job wrote (or its address, such as s3://bucket/codes) is
-    read into memory; the ids are those of the column that the job named.
-
-    Args:
-        path: The file or folder.
-        verify: Read every byte and check it against the checksums first.
-
-    Raises:
-        FormatError: It is not such a file or folder, or it is damaged.
-        MissingExtraError: It is a folder, and pyarrow is not installed.
-        OSError: It cannot be opened.
-    """
-    if (isinstance(path, str) and "://" in path) or Path(path).is_dir():
-        from embits.file.parquet_codes import open_folder  # only here: a file needs no Parquet
-
-        return BinaryVectors(*open_folder(path))
-    return BinaryVectors(*open_parts(Path(path), verify=verify))
+from embits.vectors import as_words
+from embits.words.pieces import PieceWords
+from embits.words.vocabulary import RowNumbers, Vocabulary
 
 
 class BinaryVectors(WordQueries, Pretrained):
@@ -79,6 +64,42 @@ class BinaryVectors(WordQueries, Pretrained):
         """
         return byte_counts(self.words, self.codes, self.coder, self.subwords)
 
+    def merged(self) -> BinaryVectors:
+        """The same rows with all codes in one array, and all ids in one vocabulary.
+
+        A file is returned as it is. The pieces of a collection are copied into memory.
+        """
+        words: Any = self.words
+        words = words.merged() if isinstance(words, PieceWords) else words
+        if words is self.words and isinstance(self.codes, np.ndarray):
+            return self
+        if isinstance(words, RowNumbers) and words.first:  # a file numbers its rows from 0
+            words = Vocabulary.from_words(words)
+        return BinaryVectors(words, np.asarray(self.codes), self.coder, self.subwords)
+
+    def subset(self, rows: Any) -> BinaryVectors:
+        """Some of the rows, copied into memory.
+
+        Args:
+            rows: Row numbers or ids, each once, in the order to be kept; or a mask of n flags.
+
+        Returns:
+            Rows with their ids. Rows without ids keep their numbers as ids.
+
+        Raises:
+            UnknownWordError: There is no such id.
+            InputError: There is no such row, a row is given twice, or the mask is not of n flags.
+
+        Example:
+            >>> import numpy as np, embits
+            >>> bits = embits.binarize(np.eye(3), n_bits=64, method="lsh", ids=["a", "b", "c"])
+            >>> list(bits.subset(["c", "a"]).words), list(bits.subset([1]).words)
+            (['c', 'a'], ['b'])
+        """
+        chosen = chosen_rows(self.words, rows)
+        ids = as_words(self.words.names(chosen))
+        return BinaryVectors(ids, self.codes[chosen], self.coder, self.subwords)
+
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write one safetensors file, atomically.
 
@@ -95,7 +116,8 @@ class BinaryVectors(WordQueries, Pretrained):
             SizeWarning: Subwords are more than half of the file.
         """
         check_target(path, overwrite=overwrite, codes=True)
-        store.write(Path(path), to_contents(self.words, self.codes, self.coder, self.subwords))
+        bits = self.merged()
+        store.write(Path(path), to_contents(bits.words, bits.codes, bits.coder, bits.subwords))
         if self.subwords is not None and 2 * self.nbytes.subwords > self.nbytes.total:
             warnings.warn(
                 f"{path}: subwords take {self.nbytes.subwords / self.nbytes.total:.0%} of the "

@@ -11,16 +11,18 @@ from numpy.typing import NDArray
 
 from embits.arrays import unit_rows
 from embits.binary_vectors.codes import Key
-from embits.binary_vectors.search import SearchableCodes, check_metric
+from embits.binary_vectors.radius import RadiusQueries
+from embits.binary_vectors.search import check_metric
 from embits.bits import invert
 from embits.errors import InputError
 from embits.search import top_k
+from embits.search.filters import Filters, parse_filters
 
 Metric: TypeAlias = Literal["hamming", "decoded"]
 METRICS = ("hamming", "decoded")
 
 
-class WordQueries(SearchableCodes):
+class WordQueries(RadiusQueries):
     """Questions about words, or other ids, by the similarity of their codes."""
 
     def similarity(self, a: Key, b: Key, *, metric: Metric = "hamming") -> float:
@@ -51,6 +53,8 @@ class WordQueries(SearchableCodes):
         threads: int | None = None,
         *,
         metric: Metric = "hamming",
+        where: Any = None,
+        exclude: Any = None,
         k: None = None,
     ) -> list[tuple[str, float]]:
         """The closest words and their Sokal-Michener similarity, without those asked about.
@@ -65,6 +69,9 @@ class WordQueries(SearchableCodes):
                 by the other positives. "decoded" adds and subtracts the vectors rebuilt from the
                 codes, and gives estimates of the cosine. It answers two to three times as many
                 analogies.
+            where: The words that may be found: words, rows, a boolean mask or a selection, as in
+                `search`.
+            exclude: Those that may not, in the same forms.
             k: The name that `search` has for `topn`; refused here.
 
         Raises:
@@ -80,7 +87,9 @@ class WordQueries(SearchableCodes):
             raise InputError(f"topn is {topn!r}, expected a whole number of 0 or more")
         check_metric(metric, METRICS)
         asked = {row for key in (*wanted, *unwanted) if (row := self._row(key)) is not None}
-        values, rows = self._closest(wanted, unwanted, topn + len(asked), threads, metric)
+        allowed = parse_filters(len(self), (), where, exclude, self._rows_of_ids)
+        most = topn + len(asked)
+        values, rows = self._closest(wanted, unwanted, most, threads, metric, allowed)
         neighbors = [
             (self.words[row], value)
             for row, value in zip(rows.tolist(), values.tolist(), strict=True)
@@ -89,20 +98,28 @@ class WordQueries(SearchableCodes):
         return neighbors[:topn]
 
     def _closest(
-        self, wanted: list[Any], unwanted: list[Any], k: int, threads: int | None, metric: Metric
+        self,
+        wanted: list[Any],
+        unwanted: list[Any],
+        k: int,
+        threads: int | None,
+        metric: Metric,
+        where: Filters,
     ) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
         """Similarities and rows of the k codes closest to a combination of others."""
         if metric == "decoded":
             if len(wanted) == 1 and not unwanted:
-                return self._score(*self._decoded_weights(self._code(wanted[0])), k, threads)
-            query = self._sum(wanted) - self._sum(unwanted)
-            return self._score(*self._query_weights(query, rebuilt=True), k, threads)
+                weights = self._decoded_weights(self._code(wanted[0]))
+            else:
+                query = self._sum(wanted) - self._sum(unwanted)
+                weights = self._query_weights(query, rebuilt=True)
+            return self._score(*weights, k, threads, where)
         code = self._code(wanted[0]).copy()
         for key in unwanted:
             code &= invert(self._code(key), self.n_bits)
         for key in wanted[1:]:
             code |= self._code(key)
-        distances, rows = top_k(self.codes, code, k, threads)
+        distances, rows = top_k(self.codes, code, k, threads, where=where)
         return 1 - distances / self.n_bits, rows
 
     def _sum(self, keys: list[Any]) -> NDArray[np.float32]:

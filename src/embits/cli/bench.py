@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from embits.arrays import unit_rows
-from embits.binary_vectors import BinaryVectors, load
+from embits.binary_vectors import BinaryVectors
 from embits.cli.file_facts import counted_rows
 from embits.cli.options import (
     FILE,
@@ -20,6 +20,7 @@ from embits.cli.options import (
 )
 from embits.cli.output import megabytes, print_json, printable, table
 from embits.cli.progress import progress_bar
+from embits.collection import load
 from embits.errors import InputError
 from embits.evaluation.tasks.top_k_table import (
     TOP,

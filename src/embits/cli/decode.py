@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from embits.binary_vectors import load
 from embits.cli.options import (
     check_output,
     file_argument,
@@ -16,6 +15,7 @@ from embits.cli.options import (
 )
 from embits.cli.output import megabytes, print_json
 from embits.cli.suggestions import words_of_file
+from embits.collection import load
 from embits.vectors import WordVectors
 from embits.writers import write_vectors
 

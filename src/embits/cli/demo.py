@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import unit_rows
-from embits.binary_vectors import BinaryVectors, load
+from embits.binary_vectors import BinaryVectors
 from embits.cli.options import FOLDER, json_option, output_option
 from embits.cli.output import megabytes, print_json, table
 from embits.cli.progress import progress_bar
 from embits.coders import DEFAULT_METHOD, METHODS
+from embits.collection import load
 from embits.errors import MissingExtraError
 from embits.evaluation.tasks.top_k_table import bit_contenders, float_contenders, measure
 from embits.jobs import binarize

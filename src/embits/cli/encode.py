@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embits.binary_vectors import load
 from embits.cli.file_facts import counted_rows, describe
 from embits.cli.options import (
     check_writable,
@@ -19,6 +18,7 @@ from embits.cli.options import (
 from embits.cli.output import megabytes, print_json
 from embits.cli.progress import steps_progress
 from embits.cli.ray_options import ADDRESS, OUTPUT_HELP, Cluster, ray_options
+from embits.collection import load
 from embits.jobs import encode_to_file
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from embits.binary_vectors import load
 from embits.cli.evaluation_options import (
     FORCE_HELP,
     check_raw,
@@ -28,6 +27,7 @@ from embits.cli.options import (
 )
 from embits.cli.output import print_json, table
 from embits.cli.progress import status_line
+from embits.collection import load
 from embits.evaluation.evaluator import Evaluator
 from embits.evaluation.report.folder import check_report_folder
 from embits.evaluation.report.results import at, jsonable, score_lines

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from embits.binary_vectors import load
 from embits.cli.file_facts import counted_rows
 from embits.cli.options import (
     check_not_input,
@@ -18,6 +17,7 @@ from embits.cli.options import (
 )
 from embits.cli.output import megabytes, print_json, printable
 from embits.cli.progress import progress_bar
+from embits.collection import load
 from embits.integrations import EXPORTERS, export
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from embits import _core
-from embits.binary_vectors import load
 from embits.cli.file_facts import describe, describe_contents
 from embits.cli.options import FILE, json_option
 from embits.cli.output import megabytes, print_json, printable
 from embits.coders import METHODS
+from embits.collection import load
 from embits.file.store import open_file
 
 _COLUMNS = 80

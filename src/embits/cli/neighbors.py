@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from embits.binary_vectors import load
 from embits.binary_vectors.words import Metric
 from embits.cli.options import file_argument, json_option, metric_option, words_argument
 from embits.cli.output import neighbor_dicts, neighbor_table, print_json
+from embits.collection import load
 
 
 @click.command()

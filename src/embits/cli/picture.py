@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from embits.binary_vectors import load
 from embits.cli.options import (
     check_output,
     file_argument,
@@ -16,6 +15,7 @@ from embits.cli.options import (
     words_argument,
 )
 from embits.cli.output import print_json
+from embits.collection import load
 from embits.evaluation.report.picture import N_WORDS, bit_picture
 from embits.file.atomic import atomic_write
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from embits.binary_vectors import load
 from embits.cli.options import file_argument, json_option
 from embits.cli.output import print_json
 from embits.cli.suggestions import words_of_file
+from embits.collection import load
 
 
 @click.command()

@@ -21,7 +21,7 @@ _SAFE = re.compile(r"[\w.+@%/][\w.+@%/-]*")
 
 def words_of_file(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Words of the FILE argument that start with `incomplete`, in row order."""
-    from embits.binary_vectors import load
+    from embits.collection import load
 
     if not isinstance(file := ctx.params.get("file"), Path):
         return []

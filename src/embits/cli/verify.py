@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from embits.binary_vectors import load
 from embits.cli.file_facts import counted_rows
 from embits.cli.options import file_argument, json_option
 from embits.cli.output import one_line, print_json
+from embits.collection import load
 from embits.errors import EmbitsError
 
 

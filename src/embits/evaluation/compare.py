@@ -17,8 +17,9 @@ import numpy as np
 
 from embits._version import __version__
 from embits.arrays import blocks
-from embits.binary_vectors import BinaryVectors, load
+from embits.binary_vectors import BinaryVectors
 from embits.coders import METHODS, coder_class
+from embits.collection import load
 from embits.errors import EmbitsError, FormatError, InputError
 from embits.evaluation.data.folder import PAIR_SUFFIXES, DataFolder
 from embits.evaluation.evaluator import TASKS, Evaluator

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, NamedTuple, TypeAlias
@@ -52,9 +53,7 @@ def byte_counts(
     subwords: Subwords | None,
 ) -> ByteCounts:
     """Bytes of each part in a file."""
-    text, order = 0, 0
-    if isinstance(words, Vocabulary):
-        text, order = words.text.nbytes + words.ends.nbytes, words.order.nbytes
+    text, order = words.byte_sizes
     return ByteCounts(
         codes=codes.nbytes,
         words=text,
@@ -120,6 +119,47 @@ def open_parts(path: Path, *, verify: bool = False) -> Parts:
     return parts
 
 
+def write_piece(
+    path: Path, words: Vocabulary | RowNumbers, codes: NDArray[np.uint8], coder: Coder
+) -> None:
+    """Write a piece of a collection: words and codes, without the coder that the pieces share.
+
+    Raises:
+        OSError: The file could not be written.
+    """
+    contents = to_contents(words, codes, coder, None)
+    write(path, replace(contents, tensors=_without("coder.", contents.tensors)))
+
+
+def open_piece(
+    path: Path, coder: Coder, *, verify: bool = False
+) -> tuple[Vocabulary | RowNumbers, NDArray[np.uint8]]:
+    """Open a piece of a collection: its words and codes.
+
+    Raises:
+        FormatError: It is not such a file, it is damaged, or it belongs to another coder.
+        OSError: It cannot be opened.
+    """
+    contents = open_file(path, verify=verify)
+    found = contents.method, contents.n_bits, contents.dims
+    expected = coder.method, coder.n_bits_, coder.n_features_in_
+    if found != expected:
+        raise FormatError(f"{path}: codes of {_described(*found)}, not of {_described(*expected)}")
+    try:
+        words = _words(contents)
+        if len(words) != len(contents.codes):
+            raise FormatError(f"damaged: {len(words)} ids for {len(contents.codes)} codes")
+        if verify and isinstance(words, Vocabulary):
+            words.verify()
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from None
+    return words, contents.codes
+
+
+def _described(method: str, n_bits: int, dims: int) -> str:
+    return f"{shortened(method)}, {n_bits} bits from {dims} dimensions"
+
+
 def write_coder(path: Path, coder: Coder) -> None:
     """Write a file that holds a coder and no codes.
 
@@ -161,6 +201,10 @@ def from_contents(contents: Contents) -> Parts:
             Subwords.from_tensors(subwords, contents.dims) if subwords else None,
         )
     except (InputError, TypeError) as error:
+        if not _group("coder.", contents.tensors):
+            raise FormatError(
+                "it has no coder: it is a piece of a collection; open the folder"
+            ) from None
         raise FormatError(f"damaged: {error!s:.300}") from None
 
 
@@ -172,6 +216,10 @@ def _words(contents: Contents) -> Vocabulary | RowNumbers:
     if text is None or ends is None or order is None:
         raise FormatError("damaged: of words, word_ends and word_order, one is missing")
     return Vocabulary(text, ends, order)
+
+
+def _without(prefix: str, tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {name: array for name, array in tensors.items() if not name.startswith(prefix)}
 
 
 def _group(prefix: str, tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

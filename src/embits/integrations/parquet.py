@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 
 from embits.binary_vectors import BinaryVectors
-from embits.file.parquet_codes import CODE, read_column, read_folder
+from embits.collection.parquet import read_all as read_column
+from embits.collection.parquet import read_folder
+from embits.file.parquet_codes import CODE
 
 __all__ = ["read_codes", "read_column"]
 
@@ -30,9 +32,9 @@ def read_codes(
         BinaryVectors in memory, in the row order of the input.
 
     Raises:
-        FormatError: The folder is unfinished, or its parts do not match the manifest.
+        FormatError: The folder is unfinished, or its pieces do not match the manifest.
         ReadError: There is no such column.
         InputError: An id repeats.
         MissingExtraError: pyarrow is not installed.
     """
-    return BinaryVectors(*read_folder(folder, ids, column))
+    return read_folder(folder, ids, column)

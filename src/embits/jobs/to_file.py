@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from embits.binary_vectors import BinaryVectors, load
+from embits.binary_vectors import BinaryVectors
 from embits.coders import DEFAULT_METHOD, Coder, new_coder
+from embits.collection import load
 from embits.file.overwrite import check_target
 from embits.jobs.arguments import fitted_coder, input_file
 from embits.jobs.in_memory import binarize_in_memory

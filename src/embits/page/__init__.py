@@ -14,7 +14,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
 
-from embits.binary_vectors import load
+from embits.collection import load
 from embits.errors import InputError
 from embits.page.folder import PageFolder
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -12,26 +14,51 @@ from embits.search.arguments import (
     float_queries,
     packed_codes,
     packed_queries,
-    wanted_rows,
     wanted_threads,
 )
+from embits.search.filters import parse_filters, run_filtered
 from embits.search.gpu import DeviceIndex
+from embits.search.groups import duplicates
 from embits.search.kernels import Kernel, kernel, simd
 from embits.search.multi_index import MultiIndex
-from embits.search.results import CosineResult, DistanceResult, ScoreResult, SearchResult
+from embits.search.pairs import iter_pairs_within, pairs_within
+from embits.search.radius import within
+from embits.search.results import (
+    NO_DISTANCE,
+    NO_SCORE,
+    CosineResult,
+    DistanceResult,
+    GroupsResult,
+    PairsResult,
+    ScoreResult,
+    SearchResult,
+    WithinResult,
+    WithinScoreResult,
+)
+from embits.search.selection import Selection, select
 
 __all__ = [
     "CosineResult",
     "DeviceIndex",
     "DistanceResult",
+    "GroupsResult",
     "Kernel",
     "MultiIndex",
+    "PairsResult",
     "ScoreResult",
     "SearchResult",
+    "Selection",
+    "WithinResult",
+    "WithinScoreResult",
     "asymmetric_top_k",
+    "duplicates",
+    "iter_pairs_within",
     "kernel",
+    "pairs_within",
+    "select",
     "simd",
     "top_k",
+    "within",
 ]
 
 
@@ -40,6 +67,9 @@ def top_k(
     queries: NDArray[np.uint8],
     k: int,
     threads: int | None = None,
+    *,
+    where: Any = None,
+    exclude: Any = None,
 ) -> DistanceResult:
     """The k rows of `codes` nearest to each query by Hamming distance.
 
@@ -49,15 +79,21 @@ def top_k(
         k: How many rows to return; more than n returns n.
         threads: The most threads to use; None takes every core this process may run on. Small
             searches run on the caller's thread whatever is asked for.
+        where: The rows that may be found: a boolean mask of shape (n,), row numbers in any order,
+            or a `Selection`; or a filter for each query: a mask of shape (q, n), or a list of q
+            filters, where None is all rows.
+        exclude: The rows that may not be found, in the same forms.
 
     Returns:
         A named pair that unpacks: `distances` (q, k) int32 and `rows` (q, k) int64, nearest
         first, ties in row order; both of shape (k,) for a single query. The smallest distance is
-        the best. The result does not depend on the number of threads.
+        the best. The result does not depend on the number of threads. If fewer than k rows pass the
+        filter, there are fewer columns; if the queries have their own filters, there are as many as
+        the query with the most rows needs, and the others end with row -1 at distance 2^31 - 1.
 
     Raises:
-        InputError: A wrong dtype, width, number of dimensions, k or threads; or EMBITS_SIMD names
-            instructions that this processor does not have.
+        InputError: A wrong dtype, width, number of dimensions, k or threads; a filter that does not
+            fit; or EMBITS_SIMD names instructions that this processor does not have.
 
     Example:
         >>> import numpy as np
@@ -68,14 +104,16 @@ def top_k(
     """
     codes = packed_codes(codes)
     queries = packed_queries(queries, codes.shape[1])
-    shape = (*queries.shape[:-1], wanted_rows(k, len(codes)))
-    distances = np.empty(shape, np.int32)
-    rows = np.empty(shape, np.int64)
+    filters = parse_filters(len(codes), queries.shape[:-1], where, exclude)
+    most = wanted_threads(threads)
+
+    def search(queries: Any, distances: Any, rows: Any, native: _core.Filter | None) -> None:
+        _core.top_k(codes, queries, rows.shape[-1], most, distances, rows, native)
+
     try:
-        _core.top_k(codes, queries, shape[-1], wanted_threads(threads), distances, rows)
+        return DistanceResult(*run_filtered(search, queries, k, len(codes), filters, NO_DISTANCE))
     except ValueError as error:  # EMBITS_SIMD or EMBITS_PATH is wrong
         raise InputError(str(error)) from None
-    return DistanceResult(distances, rows)
 
 
 def asymmetric_top_k(
@@ -83,6 +121,9 @@ def asymmetric_top_k(
     projections: ArrayLike,
     k: int,
     threads: int | None = None,
+    *,
+    where: Any = None,
+    exclude: Any = None,
 ) -> ScoreResult:
     """The k rows of `codes` that score highest against float queries.
 
@@ -96,14 +137,17 @@ def asymmetric_top_k(
         projections: Floats of shape (n_bits,) or (q, n_bits), with ceil(n_bits / 8) == width.
         k: How many rows to return; more than n returns n.
         threads: As in `top_k`.
+        where: As in `top_k`.
+        exclude: As in `top_k`.
 
     Returns:
         A named pair that unpacks: `scores` (q, k) float32 and `rows` (q, k) int64, best first,
         ties in row order; both of shape (k,) for a single query. The largest score is the best.
+        Filters change the shape as in `top_k`; the score beside row -1 is -inf.
 
     Raises:
-        InputError: A wrong dtype, width, number of dimensions, k or threads; or a projection is
-            not finite.
+        InputError: A wrong dtype, width, number of dimensions, k or threads; a filter that does not
+            fit; or a projection is not finite.
 
     Example:
         >>> import numpy as np
@@ -117,11 +161,13 @@ def asymmetric_top_k(
     n_bits, width = queries.shape[-1], codes.shape[1]
     if packed_width(n_bits) != width:
         raise InputError(f"projections have {n_bits} bits, the codes hold {width} bytes")
-    shape = (*queries.shape[:-1], wanted_rows(k, len(codes)))
-    scores = np.empty(shape, np.float32)
-    rows = np.empty(shape, np.int64)
+    filters = parse_filters(len(codes), queries.shape[:-1], where, exclude)
+    most = wanted_threads(threads)
+
+    def search(queries: Any, scores: Any, rows: Any, native: _core.Filter | None) -> None:
+        _core.asymmetric_top_k(codes, queries, rows.shape[-1], most, scores, rows, native)
+
     try:
-        _core.asymmetric_top_k(codes, queries, shape[-1], wanted_threads(threads), scores, rows)
+        return ScoreResult(*run_filtered(search, queries, k, len(codes), filters, NO_SCORE))
     except ValueError as error:  # EMBITS_SIMD or EMBITS_PATH is wrong
         raise InputError(str(error)) from None
-    return ScoreResult(scores, rows)

@@ -34,12 +34,16 @@ def padded_width(width: int) -> int:
     return next((size for size in (4, 8, 16) if width <= size), -(-width // 32) * 32)
 
 
-def least_distances(codes: Any, queries: Any, first: int, stride: int, least: Any) -> None:
+def least_distances(
+    codes: Any, queries: Any, mask: Any, first: int, stride: int, least: Any
+) -> None:
     """Fill `least` (tiles, q), int32, with each tile's least distance to each query.
 
     Args:
         codes: All codes.
         queries: The queries, uint8 (q, width).
+        mask: A bit for each row, int32 (rows / 32,), lowest bit first, of the rows that may be
+            found; None for all. A tile without such rows has a distance above all others.
         first: The tile that the first row of `least` is for.
         stride: What a distance is multiplied by, at least the rows of `least`: an entry is
             `distance * stride + tile`, so that its order is that of the distance, then the tile.
@@ -47,13 +51,13 @@ def least_distances(codes: Any, queries: Any, first: int, stride: int, least: An
     """
     n, width = queries.shape
     if n <= _max_counted(width):
-        _count(codes, queries, first, stride, least)
+        _count(codes, queries, mask, first, stride, least)
     elif width <= 32 or (width == 64 and n > 2 * _BLOCK):
-        _multiply(_least_by_product, 3, codes, queries, first, stride, least, width, _BLOCK)
+        _multiply(_least_by_product, 3, codes, queries, mask, first, stride, least, width, _BLOCK)
     else:
         chunk = 64 if width > 64 and width % 64 == 0 else 32
         block = _SMALL_BLOCK if n <= _SMALL_BLOCK else _BLOCK
-        _multiply(_least_by_planes, 2, codes, queries, first, stride, least, chunk, block)
+        _multiply(_least_by_planes, 2, codes, queries, mask, first, stride, least, chunk, block)
 
 
 def _max_counted(width: int) -> int:
@@ -65,34 +69,42 @@ def _max_counted(width: int) -> int:
     return 12 if width < 128 else 4
 
 
-def _count(codes: Any, queries: Any, first: int, stride: int, least: Any) -> None:
+def _count(codes: Any, queries: Any, mask: Any, first: int, stride: int, least: Any) -> None:
     width = codes.shape[1]
     _least_by_counting[(len(least),)](
-        codes.view(torch.int32), queries.view(torch.int32), least, first, len(queries), stride,
+        codes.view(torch.int32), queries.view(torch.int32), *_masked(mask, least), least, first,
+        len(queries), stride,
         WORDS=width // 4, PART=min(width, _PART) // 4, TILE=TILE, NATIVE=NATIVE,
         num_warps=1 if width <= 8 else 2,
     )  # fmt: skip
 
 
 def _multiply(
-    kernel: Any, stages: int, codes: Any, queries: Any, first: int, stride: int, least: Any,
-    chunk: int, block: int,
+    kernel: Any, stages: int, codes: Any, queries: Any, mask: Any, first: int, stride: int,
+    least: Any, chunk: int, block: int,
 ) -> None:  # fmt: skip
     """Run a kernel of products; `stages` loads are under way at once."""
     signs, ones = _signs(queries, chunk, block)
     kernel[(len(least),)](
-        codes.view(torch.int8), signs, ones, least, first, len(queries), stride,
+        codes.view(torch.int8), signs, ones, *_masked(mask, least), least, first, len(queries),
+        stride,
         WIDTH=codes.shape[1], CHUNK=chunk, TILE=TILE, BLOCK=block, NATIVE=NATIVE,
         num_warps=_WARPS, num_stages=stages,
     )  # fmt: skip
 
 
-def row_keys(codes: Any, queries: Any, tiles: Any, n_rows: int) -> Any:
+def _masked(mask: Any, instead: Any) -> tuple[Any, bool]:
+    """The mask and whether there is one; a kernel needs some array in its place."""
+    return (instead, False) if mask is None else (mask, True)
+
+
+def row_keys(codes: Any, queries: Any, mask: Any, tiles: Any, n_rows: int) -> Any:
     """Keys `distance << ROW_BITS | row` of all rows of the picked tiles.
 
     Args:
         codes: All codes.
         queries: The queries, uint8 (q, width).
+        mask: As in `least_distances`; rows that may not be found have the largest key.
         tiles: The tiles picked for each query, int64 (m, q).
         n_rows: Codes there are; the rows that fill up the last tile have the largest key.
 
@@ -103,7 +115,8 @@ def row_keys(codes: Any, queries: Any, tiles: Any, n_rows: int) -> Any:
     width = codes.shape[1]
     keys = torch.empty((n, m * TILE), dtype=torch.int64, device=codes.device)
     _row_keys[(n, m)](
-        codes.view(torch.int32), queries.view(torch.int32), tiles, keys, n_rows, _NO_ROW,
+        codes.view(torch.int32), queries.view(torch.int32), *_masked(mask, keys), tiles, keys,
+        n_rows, _NO_ROW,
         WORDS=width // 4, PART=min(width, _PART) // 4, TILE=TILE, SHIFT=ROW_BITS, NATIVE=NATIVE,
         num_warps=4,
     )  # fmt: skip
@@ -132,7 +145,7 @@ def _signs(queries: Any, chunk: int, block: int) -> tuple[Any, Any]:
 
 @triton.jit(do_not_specialize=["first", "n_queries", "stride"])
 def _least_by_product(
-    codes, signs, ones, least, first, n_queries, stride,
+    codes, signs, ones, mask, FILTERED: tl.constexpr, least, first, n_queries, stride,
     WIDTH: tl.constexpr, CHUNK: tl.constexpr, TILE: tl.constexpr, BLOCK: tl.constexpr,
     NATIVE: tl.constexpr,
 ):  # fmt: skip
@@ -149,14 +162,18 @@ def _least_by_product(
         query = start + tl.arange(0, BLOCK)
         part = tl.load(signs + query[:, None] * (8 * WIDTH) + place[None, :])
         total = tl.dot(part, tl.trans(bits), out_dtype=tl.int32)
+        if FILTERED:
+            total = tl.where(_allowed(mask, rows)[None, :], total, 8 * (8 * WIDTH + 1))
         inside = query < n_queries
         distance = (tl.min(total, axis=1) >> 3) + tl.load(ones + query, mask=inside, other=0)
+        if FILTERED:  # a tile without rows to be found
+            distance = tl.minimum(distance, 8 * WIDTH + 1)
         tl.store(least + tile * n_queries + query, distance * stride + tile, mask=inside)
 
 
 @triton.jit(do_not_specialize=["first", "n_queries", "stride"])
 def _least_by_planes(
-    codes, signs, ones, least, first, n_queries, stride,
+    codes, signs, ones, mask, FILTERED: tl.constexpr, least, first, n_queries, stride,
     WIDTH: tl.constexpr, CHUNK: tl.constexpr, TILE: tl.constexpr, BLOCK: tl.constexpr,
     NATIVE: tl.constexpr,
 ):  # fmt: skip
@@ -175,9 +192,19 @@ def _least_by_planes(
                 part = tl.load(signs_of + chunk * (8 * CHUNK) + bit * CHUNK)
                 plane = _plane(packed, bit // 4 * 4, 1 << bit % 4, NATIVE)
                 total = tl.dot(plane, tl.trans(part), total, out_dtype=tl.int32)
+        if FILTERED:
+            total = tl.where(_allowed(mask, rows)[:, None], total, 8 * (8 * WIDTH + 1))
         inside = query < n_queries
         distance = (tl.min(total, axis=0) >> 3) + tl.load(ones + query, mask=inside, other=0)
+        if FILTERED:  # a tile without rows to be found
+            distance = tl.minimum(distance, 8 * WIDTH + 1)
         tl.store(least + tile * n_queries + query, distance * stride + tile, mask=inside)
+
+
+@triton.jit
+def _allowed(mask, rows):
+    """Whether the rows may be found."""
+    return ((tl.load(mask + (rows >> 5)) >> (rows & 31).to(tl.int32)) & 1) != 0
 
 
 @triton.jit
@@ -210,7 +237,7 @@ def _plane(packed, SHIFT: tl.constexpr, MASK: tl.constexpr, NATIVE: tl.constexpr
 
 @triton.jit
 def _least_by_counting(
-    codes, queries, least, first, n_queries, stride,
+    codes, queries, mask, FILTERED: tl.constexpr, least, first, n_queries, stride,
     WORDS: tl.constexpr, PART: tl.constexpr, TILE: tl.constexpr, NATIVE: tl.constexpr,
 ):  # fmt: skip
     """XOR and popcount: every code is read once, whatever the few queries."""
@@ -218,12 +245,14 @@ def _least_by_counting(
     rows = (first + tile).to(tl.int64) * TILE + tl.arange(0, TILE)
     for query in range(n_queries):
         distance = _distances(codes, queries + query * WORDS, rows, WORDS, PART, TILE, NATIVE)
+        if FILTERED:
+            distance = tl.where(_allowed(mask, rows), distance, 32 * WORDS + 1)
         tl.store(least + tile * n_queries + query, tl.min(distance, axis=0) * stride + tile)
 
 
 @triton.jit
 def _row_keys(
-    codes, queries, tiles, keys, n_rows, no_row,
+    codes, queries, mask, FILTERED: tl.constexpr, tiles, keys, n_rows, no_row,
     WORDS: tl.constexpr, PART: tl.constexpr, TILE: tl.constexpr, SHIFT: tl.constexpr,
     NATIVE: tl.constexpr,
 ):  # fmt: skip
@@ -234,6 +263,8 @@ def _row_keys(
     distance = _distances(codes, queries + query * WORDS, rows, WORDS, PART, TILE, NATIVE)
     key = (distance.to(tl.int64) << SHIFT) | rows
     key = tl.where(rows < n_rows, key, no_row)
+    if FILTERED:
+        key = tl.where(_allowed(mask, rows), key, no_row)
     tl.store(keys + (query.to(tl.int64) * n_picks + pick) * TILE + inside, key)
 
 

@@ -6,12 +6,15 @@ time. Writing all n × q distances would cost more than computing them, so only 
 of each tile of 256 rows is written. The k nearest rows, ties in row order, are in the k
 tiles with the smallest distances: any other row has k rows before it. Those tiles are then read row
 by row.
+
+A filter that few rows pass is a search of copies of their codes. Otherwise the kernels read a mask,
+and rows that do not pass have the largest distance.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +22,26 @@ from numpy.typing import NDArray
 from embits.arrays import torch_device
 from embits.errors import InputError, MissingExtraError
 from embits.search.arguments import packed_codes, packed_queries, wanted_rows
-from embits.search.results import DistanceResult
+from embits.search.filters import parse_filters
+from embits.search.results import NO_DISTANCE, NO_ROW, DistanceResult
+from embits.search.selection import Selection
 
 BATCH = 1024  # queries at a time
 SCRATCH_BYTES = 1 << 29  # for the tiles' least distances of a batch, and for its candidates
 GROUP = 64  # tiles
 _UPLOAD_ROWS = 1 << 22
 _MAX_KEY = (1 << 31) - 1
+# Below one row in so many, copying the codes of a filter and searching them is faster.
+ROWS_PER_COPY = 4
+
+
+class _Scanned(NamedTuple):
+    """What a search reads."""
+
+    codes: Any
+    n: int
+    mask: Any = None  # a bit for each row that may be found, or None
+    rows: NDArray[np.int64] | None = None  # where copies of codes come from, or None
 
 
 class DeviceIndex:
@@ -74,47 +90,85 @@ class DeviceIndex:
         """Bytes of the GPU's memory that the codes take."""
         return int(self._codes.numel())
 
-    def top_k(self, queries: NDArray[np.uint8], k: int) -> DistanceResult:
+    def top_k(
+        self, queries: NDArray[np.uint8], k: int, *, where: Any = None, exclude: Any = None
+    ) -> DistanceResult:
         """The k rows nearest to each query by Hamming distance.
 
         Args:
             queries: One packed code of shape (width,), or several, (q, width).
             k: How many rows to return; more than n returns n.
+            where: The rows that may be found, as in `embits.search.top_k`. If each query has its
+                own filter, they are searched one by one.
+            exclude: The rows that may not be found, in the same forms.
 
         Returns:
             distances (q, k) int32 and rows (q, k) int64, nearest first, ties in row order;
-            both of shape (k,) for a single query.
+            both of shape (k,) for a single query. Filters change the shape as in
+            `embits.search.top_k`.
 
         Raises:
-            InputError: A wrong dtype, width, number of dimensions or k.
+            InputError: A wrong dtype, width, number of dimensions or k; or a filter that does not
+                fit.
         """
         queries = packed_queries(queries, self._width)
-        k = wanted_rows(k, self._n)
+        filters = parse_filters(self._n, queries.shape[:-1], where, exclude)
+        if isinstance(filters, list):
+            return self._each(queries, k, filters)
+        k = wanted_rows(k, self._n if filters is None else len(filters))
+        scanned = self._scanned(filters) if k else _Scanned(None, 0)
         n = int(np.prod(queries.shape[:-1]))
         batch = np.zeros((n, self._codes.shape[1]), np.uint8)
         batch[:, : self._width] = queries.reshape(n, self._width)
         keys = np.empty((n, k), np.int64)
         size = max(1, min(BATCH, SCRATCH_BYTES // (8 * self._tile * (k + 1))))
         for start in range(0, n if k else 0, size):
-            keys[start : start + size] = self._nearest(batch[start : start + size], k)
+            keys[start : start + size] = self._nearest(scanned, batch[start : start + size], k)
         keys = keys.reshape(*queries.shape[:-1], k)
         shift = self._kernels.ROW_BITS
-        return DistanceResult((keys >> shift).astype(np.int32), keys & ((1 << shift) - 1))
+        rows = keys & ((1 << shift) - 1)
+        rows = rows if scanned.rows is None else scanned.rows[rows]
+        return DistanceResult((keys >> shift).astype(np.int32), rows)
 
-    def _nearest(self, batch: NDArray[np.uint8], k: int) -> NDArray[np.int64]:
+    def _each(self, queries: NDArray[np.uint8], k: int, filters: list[Selection]) -> DistanceResult:
+        shape = (len(filters), wanted_rows(k, max(map(len, filters), default=0)))
+        result = DistanceResult(np.full(shape, NO_DISTANCE), np.full(shape, NO_ROW, np.int64))
+        for q, selection in enumerate(filters):
+            distances, rows = self.top_k(queries[q], k, where=selection)
+            result.distances[q, : len(rows)], result.rows[q, : len(rows)] = distances, rows
+        return result
+
+    def _scanned(self, selection: Selection | None) -> _Scanned:
+        """The codes, with a mask if many rows pass; if few do, copies of their codes."""
+        torch, device = self._torch, self._codes.device
+        if selection is None:
+            return _Scanned(self._codes, self._n)
+        if len(selection) * ROWS_PER_COPY < self._n:
+            rows = torch.from_numpy(selection.rows).to(device)
+            n_rows = -(-len(rows) // self._tile) * self._tile
+            copies = torch.zeros((n_rows, self._codes.shape[1]), dtype=torch.uint8, device=device)
+            torch.index_select(self._codes, 0, rows, out=copies[: len(rows)])
+            return _Scanned(copies, len(rows), rows=selection.rows)
+        words = np.zeros(len(self._codes) // 32, np.int32)
+        packed = selection.mask.view(np.int32)[: len(words)]
+        words[: len(packed)] = packed
+        return _Scanned(self._codes, self._n, mask=torch.from_numpy(words).to(device))
+
+    def _nearest(self, scanned: _Scanned, batch: NDArray[np.uint8], k: int) -> NDArray[np.int64]:
         """Sorted keys, a distance and a row in one number, of the k rows nearest to each query."""
         torch, kernels = self._torch, self._kernels
         queries = torch.from_numpy(batch).to(self._codes.device)
-        n_tiles = len(self._codes) // self._tile
+        codes, n, mask = scanned[:3]
+        n_tiles = len(codes) // self._tile
         chunk = min(n_tiles, self._chunk(len(batch)))
         least = torch.empty((chunk, len(batch)), dtype=torch.int32, device=queries.device)
         best = torch.empty((len(batch), 0), dtype=torch.int64, device=queries.device)
         for first in range(0, n_tiles, chunk):
             found = least[: n_tiles - first]
-            kernels.least_distances(self._codes, queries, first, chunk, found)
+            kernels.least_distances(codes, queries, mask, first, chunk, found)
             # One more than k: the zeros that fill the last tile may make it seem nearer than it is.
             tiles = self._smallest(found, k + 1) % chunk + first
-            keys = kernels.row_keys(self._codes, queries, tiles, self._n)
+            keys = kernels.row_keys(codes, queries, mask, tiles, n)
             best = torch.cat([best, keys], dim=1)
             best, _ = torch.topk(best, min(k, best.shape[1]), dim=1, largest=False, sorted=True)
         nearest: NDArray[np.int64] = best.cpu().numpy()
@@ -140,5 +194,5 @@ class DeviceIndex:
     def _chunk(self, n_queries: int) -> int:
         """Tiles at a time: their least distances fit the memory, and their keys 31 bits."""
         by_memory = SCRATCH_BYTES // (4 * n_queries)
-        by_key = _MAX_KEY // (8 * int(self._codes.shape[1]) + 1)
+        by_key = _MAX_KEY // (8 * int(self._codes.shape[1]) + 2)
         return max(1, min(by_memory, by_key))

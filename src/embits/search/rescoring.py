@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from embits.errors import InputError
 from embits.search import asymmetric_top_k
 from embits.search.arguments import float_queries, packed_codes, wanted_rows
-from embits.search.results import CosineResult, ScoreResult
+from embits.search.results import NO_ROW, NO_SCORE, CosineResult, ScoreResult
 
 _Best: TypeAlias = tuple[NDArray[np.float32], NDArray[np.int64]]
 
@@ -40,7 +40,12 @@ def shortlist_size(k: int, oversample: float, n: int) -> int:
 
 
 def rescore_bits(
-    codes: NDArray[np.uint8], projections: ArrayLike, shortlist: NDArray[np.int64], k: int
+    codes: NDArray[np.uint8],
+    projections: ArrayLike,
+    shortlist: NDArray[np.int64],
+    k: int,
+    *,
+    padded: bool = False,
 ) -> ScoreResult:
     """The k rows of each shortlist that score highest as in `asymmetric_top_k`.
 
@@ -49,6 +54,8 @@ def rescore_bits(
         projections: Floats of shape (n_bits,) or (q, n_bits).
         shortlist: Rows of shape (m,) or (q, m), each at most once a query.
         k: How many to return; more than m returns m.
+        padded: Whether shortlists may end with row -1, as those of searches with a filter for each
+            query do. Results then end in the same way.
 
     Returns:
         A named pair that unpacks: `scores` (q, k) float32 and `rows` (q, k) int64, best first,
@@ -71,11 +78,16 @@ def rescore_bits(
         scores, places = asymmetric_top_k(codes[rows], batch[q], k, threads=1)
         return scores, rows[places]
 
-    return ScoreResult(*_rescored(best, queries.shape[:-1], shortlist, len(codes), k))
+    return ScoreResult(*_rescored(best, queries.shape[:-1], shortlist, len(codes), k, padded))
 
 
 def rescore_floats(
-    floats: NDArray[Any], queries: ArrayLike, shortlist: NDArray[np.int64], k: int
+    floats: NDArray[Any],
+    queries: ArrayLike,
+    shortlist: NDArray[np.int64],
+    k: int,
+    *,
+    padded: bool = False,
 ) -> CosineResult:
     """The k rows of each shortlist with the highest cosine to the query.
 
@@ -84,6 +96,8 @@ def rescore_floats(
         queries: Floats of shape (dims,) or (q, dims).
         shortlist: Rows of shape (m,) or (q, m), each at most once a query.
         k: How many to return; more than m returns m.
+        padded: Whether shortlists may end with row -1, as those of searches with a filter for each
+            query do. Results then end in the same way.
 
     Returns:
         A named pair that unpacks: `cosines` (q, k) float32 and `rows` (q, k) int64, best first,
@@ -112,7 +126,7 @@ def rescore_floats(
         places = np.argsort(-cosines, kind="stable")[:k]
         return cosines[places].astype(np.float32), rows[places]
 
-    return CosineResult(*_rescored(best, queries.shape[:-1], shortlist, len(floats), k))
+    return CosineResult(*_rescored(best, queries.shape[:-1], shortlist, len(floats), k, padded))
 
 
 def _rescored(
@@ -121,6 +135,7 @@ def _rescored(
     shortlist: Any,
     n: int,
     k: int,
+    padded: bool,
 ) -> _Best:
     """Run `best` on the shortlist of each query, in row order, so that ties are in row order."""
     shortlist = np.asarray(shortlist)
@@ -131,11 +146,13 @@ def _rescored(
             f"expected row numbers of shape ({', '.join(map(str, expected))})"
         )
     lists = np.sort(np.atleast_2d(shortlist).astype(np.int64), axis=1)
-    if lists.size and (lists[:, 0].min() < 0 or lists[:, -1].max() >= n):
+    if lists.size and (lists[:, 0].min() < (NO_ROW if padded else 0) or lists[:, -1].max() >= n):
         raise InputError(f"the shortlist holds rows outside 0 to {n - 1}")
     k = wanted_rows(k, lists.shape[1])
-    scores = np.empty((len(lists), k), dtype=np.float32)
-    rows = np.empty((len(lists), k), dtype=np.int64)
+    scores = np.full((len(lists), k), NO_SCORE)
+    rows = np.full((len(lists), k), NO_ROW, dtype=np.int64)
     for q, listed in enumerate(lists):
-        scores[q], rows[q] = best(q, listed, k)
+        given = listed[listed != NO_ROW]
+        most = min(k, len(given))
+        scores[q, :most], rows[q, :most] = best(q, given, most)
     return scores.reshape(*shape, k), rows.reshape(*shape, k)

@@ -1,4 +1,4 @@
-"""What a search returns: named pairs, whose first field says what the values are."""
+"""What a search returns: named tuples, whose fields say what the values are."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+# Where a query with its own filter has fewer rows than others of the batch.
+NO_ROW = -1
+NO_DISTANCE = np.int32(2**31 - 1)
+NO_SCORE = np.float32(-np.inf)
 
 
 class DistanceResult(NamedTuple):
@@ -42,6 +47,70 @@ class CosineResult(NamedTuple):
 
     cosines: NDArray[np.float32]
     rows: NDArray[np.int64]
+
+
+class WithinResult(NamedTuple):
+    """All rows within a Hamming distance of each query, as many as there are.
+
+    The rows of query i are `rows[offsets[i] : offsets[i + 1]]`, nearest first, ties in row order.
+
+    Attributes:
+        offsets: int64 of shape (q + 1,); (2,) for a single query.
+        rows: Row numbers of all queries, one after the other, int64 of shape (offsets[-1],).
+        distances: Bits that differ, int32 of the same shape.
+    """
+
+    offsets: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    distances: NDArray[np.int32]
+
+
+class WithinScoreResult(NamedTuple):
+    """All rows that score at least a similarity against each query, as many as there are.
+
+    The rows of query i are `rows[offsets[i] : offsets[i + 1]]`, best first, ties in row order.
+
+    Attributes:
+        offsets: int64 of shape (q + 1,); (2,) for a single query.
+        rows: Row numbers of all queries, one after the other, int64 of shape (offsets[-1],).
+        scores: float32 of the same shape.
+    """
+
+    offsets: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    scores: NDArray[np.float32]
+
+
+class PairsResult(NamedTuple):
+    """Pairs of rows within a Hamming distance, in the order of `first`, then `second`.
+
+    Attributes:
+        first: Row numbers, int64 of shape (p,).
+        second: Row numbers, each larger than its `first`, int64 of the same shape.
+        distances: Bits that differ, int32 of the same shape.
+    """
+
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+    distances: NDArray[np.int32]
+
+
+class GroupsResult(NamedTuple):
+    """Groups of rows: two rows within the distance, directly or through others, share a group.
+
+    Group i is `rows[offsets[i] : offsets[i + 1]]`, in row order. Groups are in the order of their
+    first rows, and have at least two rows.
+
+    Attributes:
+        offsets: int64 of shape (groups + 1,).
+        rows: Row numbers, int64 of shape (offsets[-1],).
+        distances: The bits in which each row differs from the first row of its group, int32 of the
+            same shape. It may be more than the distance that was searched for.
+    """
+
+    offsets: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    distances: NDArray[np.int32]
 
 
 SearchResult: TypeAlias = DistanceResult | ScoreResult | CosineResult

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice, pairwise
 from typing import Any, overload
 
@@ -27,6 +27,16 @@ class Keys(Sequence[str], ABC):
     @abstractmethod
     def find(self, word: str) -> int | None:
         """The row of a word, or None."""
+
+    def find_many(self, words: Iterable[str]) -> NDArray[np.int64]:
+        """The row of each word; -1 if it is not there."""
+        rows = (self.find(word) for word in words)
+        return np.array([-1 if row is None else row for row in rows], np.int64)
+
+    @property
+    def byte_sizes(self) -> tuple[int, int]:
+        """Bytes of the text of the words, and of their order."""
+        return 0, 0
 
     @abstractmethod
     def suggest(self, word: str) -> list[str]:
@@ -149,6 +159,11 @@ class Vocabulary(WordRun, Keys):
         _core.find_words(self.text, ends, order, wanted, wanted_ends, rows)
         return rows
 
+    @property
+    def byte_sizes(self) -> tuple[int, int]:
+        """Bytes of the text with its ends, and of the order."""
+        return self.text.nbytes + self.ends.nbytes, self.order.nbytes
+
     def find_all(self, word: str) -> list[int]:
         """All rows of a word that may repeat, ascending.
 
@@ -229,35 +244,40 @@ def _encoded(
 class RowNumbers(Keys):
     """The ids of a matrix without words: the row numbers.
 
+    Args:
+        n: How many rows.
+        first: The number of row 0. It is 0 but for the later pieces of a collection.
+
     Example:
         >>> rows = RowNumbers(3)
         >>> rows[2], rows.find("2"), rows.find("3"), "02" in rows
         ('2', 2, None, False)
     """
 
-    def __init__(self, n: int) -> None:
-        self._n = n
+    def __init__(self, n: int, first: int = 0) -> None:
+        self._numbers = range(first, first + n)
+        self.first = first
 
     def __len__(self) -> int:
-        return self._n
+        return len(self._numbers)
 
     @overload
     def __getitem__(self, row: int) -> str: ...
     @overload
     def __getitem__(self, row: slice) -> list[str]: ...
     def __getitem__(self, row: int | slice) -> str | list[str]:
-        rows = range(self._n)[row]
-        return str(rows) if isinstance(rows, int) else [str(i) for i in rows]
+        numbers = self._numbers[row]
+        return str(numbers) if isinstance(numbers, int) else [str(i) for i in numbers]
 
     def find(self, word: str) -> int | None:
         """The row with a number, or None."""
         is_number = word.isascii() and word.isdigit() and len(word) < 20
-        row = int(word) if is_number else -1
-        return row if 0 <= row < self._n and str(row) == word else None
+        number = int(word) if is_number else -1
+        return number - self.first if number in self._numbers and str(number) == word else None
 
     def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
-        """The rows themselves."""
-        return rows
+        """The numbers of the rows."""
+        return rows + self.first if self.first else rows
 
     def suggest(self, word: str) -> list[str]:
         """Nothing: numbers have no near spellings."""
@@ -265,28 +285,10 @@ class RowNumbers(Keys):
 
     def unknown(self, word: str) -> UnknownWordError:
         """The error for a number that is not there, or for a word."""
-        numbers = f"a row number from 0 to {self._n - 1}" if self._n else "a file with rows"
+        last = self.first + len(self) - 1
+        numbers = f"a row number from {self.first} to {last}" if len(self) else "a file with rows"
         return UnknownWordError(word, [], f"the rows have no words: give {numbers}")
 
     def starting_with(self, prefix: str, most: int) -> list[str]:
         """The first `most` numbers that start with `prefix`."""
         return list(islice((row for row in self if row.startswith(prefix)), most))
-
-
-class WordRows(Mapping[str, int]):
-    """A vocabulary as a mapping word -> row, like `key_to_index` in gensim but without a dict."""
-
-    def __init__(self, vocabulary: Vocabulary | RowNumbers) -> None:
-        self._vocabulary = vocabulary
-
-    def __getitem__(self, word: str) -> int:
-        return self._vocabulary.row(word)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._vocabulary)
-
-    def __len__(self) -> int:
-        return len(self._vocabulary)
-
-    def __contains__(self, word: object) -> bool:
-        return word in self._vocabulary

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.binary_vectors import BinaryVectors, load
+from embits.binary_vectors import BinaryVectors
+from embits.collection import load
 from embits.readers import read_vectors
 from embits.search import top_k
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any
 
-from embits.binary_vectors import BinaryVectors, load
+from embits.binary_vectors import BinaryVectors
+from embits.collection import load
 from embits.errors import FormatError, InputError
 from embits.file import store
 from embits.file.atomic import atomic_write

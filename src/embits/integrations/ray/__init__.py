@@ -1,8 +1,8 @@
 """Fit and encode on several machines with Ray Data.
 
 `encode` reads Parquet from a folder or an object store, or takes any Ray Dataset, and writes a
-folder of Parquet files that `embits.load` opens without Ray. The rows keep their order, and each
-has the code that `Coder.transform` gives it.
+collection of Parquet files that `embits.load` opens without Ray. The rows keep their order, and
+each has the code that `Coder.transform` gives it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def encode(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Facts:
-    """Encode vectors with the workers of a cluster, and write a folder of codes.
+    """Encode vectors with the workers of a cluster, and write a collection.
 
     Args:
         vectors: A Parquet file, a folder of them, its address in an object store (s3://, gs://,
@@ -90,7 +90,7 @@ def encode(
             written = sorted(source.write(writer, workers, progress), key=lambda part: part.number)
             facts = code_facts(coder) | {"ids": ids}
             facts |= {"rows": sum(p.rows for p in written), "skipped": sum(p.bad for p in written)}
-            names = output.commit([part for part in written if part.rows], coder, facts)
+            names = output.commit([part for part in written if part.rows], coder, ids)
         except BaseException:  # also Ctrl-C: leave nothing half-written
             output.discard()
             raise

@@ -14,8 +14,9 @@ import ray.data
 from pyarrow import fs
 
 from embits.arrays import Progress
+from embits.collection.manifest import MANIFEST
 from embits.errors import InputError, ReadError
-from embits.file.parquet_codes import CODE, MANIFEST, locate
+from embits.file.parquet_codes import CODE, locate
 from embits.integrations.ray.columns import check_id_column, vector_column
 from embits.integrations.ray.pieces import ROWS_AT_ONCE, ParquetFiles, PieceReader, Run, Step
 from embits.integrations.ray.target import CodeSink, Part, PartWriter, write_piece

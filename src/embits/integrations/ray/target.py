@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -16,10 +17,12 @@ from ray.data import Datasink
 from ray.data.block import BlockAccessor
 
 from embits._version import __version__
+from embits.binary_vectors.concat import coder_digest
 from embits.coders import Coder
+from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, manifest_json
 from embits.errors import ClusterError, InputError
 from embits.file.contents import write_coder
-from embits.file.parquet_codes import CODE, CODER, FORMAT, MANIFEST, VERSION, locate
+from embits.file.parquet_codes import CODE, locate
 from embits.integrations.ray.pieces import COLUMNS, PieceReader, Run
 
 
@@ -134,17 +137,20 @@ class Target:
         address, mark, options = self.address.partition("?")  # such as endpoint_override=…
         return f"{address.rstrip('/')}/{self._staging_path.rpartition('/')[2]}{mark}{options}"
 
-    def commit(self, parts: list[Part], coder: Coder, facts: dict[str, Any]) -> list[str]:
+    def commit(self, parts: list[Part], coder: Coder, ids: str | None) -> list[str]:
         """Rename the parts in order, write the manifest last, and put the folder in place.
+
+        Args:
+            parts: What the workers wrote, in row order.
+            coder: The coder of the codes.
+            ids: The column of the ids.
 
         Raises:
             ClusterError: A worker's file is missing: the machines do not share the folder.
         """
         self._check(parts)
         names = [f"part-{number:05d}.parquet" for number in range(len(parts))]
-        manifest = {"format": FORMAT, "version": VERSION, **facts}
-        listed = zip(names, parts, strict=True)
-        manifest["parts"] = [{"file": name, "rows": part.rows} for name, part in listed]
+        manifest = collection_manifest(coder, names, [part.rows for part in parts], ids)
         folder = self._staging_path if self.is_local else self.path
         if not self.is_local:
             self._remove_old()
@@ -153,7 +159,7 @@ class Target:
         self._write(f"{folder}/{CODER}", _coder_file(coder))
         if self.is_local:
             self._remove_strays({*names, CODER})
-        self._write(f"{folder}/{MANIFEST}", json.dumps(manifest, indent=1).encode())
+        self._write(f"{folder}/{MANIFEST}", manifest_json(manifest))
         if self.is_local:
             self._rename()
         else:
@@ -209,8 +215,28 @@ class Target:
         _flush_to_disk(self.files, path)
 
 
+def collection_manifest(
+    coder: Coder, names: list[str], rows: list[int], ids: str | None
+) -> Manifest:
+    """Return the manifest of a collection of Parquet files."""
+    firsts = [0, *accumulate(rows)]
+    pieces = tuple(
+        Piece(name, count, first=0 if ids else first, column=ids)
+        for name, count, first in zip(names, rows, firsts, strict=False)
+    )
+    return Manifest(
+        bits=coder.n_bits_,
+        dims=coder.n_features_in_,
+        method=coder.method,
+        coder=coder_digest(coder),
+        next_number=0 if ids else firsts[-1],
+        ids="given" if ids else "numbers",
+        pieces=pieces,
+    )
+
+
 def code_facts(coder: Coder) -> dict[str, Any]:
-    """Return the facts for the schema of every part and for the manifest."""
+    """Return the facts for the schema of every part."""
     return {
         "bits": coder.n_bits_,
         "dims": coder.n_features_in_,

@@ -1,0 +1,139 @@
+// Python bindings of the readers and the vocabulary, a part of module.cpp: two files that are
+// compiled on their own would make the extension 2 KB larger.
+#pragma once
+#include <nanobind/stl/vector.h>
+
+#include "arrays.h"
+#include "readers/rows.h"
+#include "readers/text_parser.h"
+#include "readers/word2vec_parser.h"
+#include "words/subwords.h"
+#include "words/words.h"
+
+// Hands a run of floats to NumPy as a matrix, without a copy.
+static auto released(embits::FloatRun& run, size_t dims) {
+    size_t n = run.size() / dims;
+    float* data = run.release();
+    nb::capsule owner(data, [](void* p) noexcept { std::free(p); });
+    return nb::ndarray<nb::numpy, float, nb::ndim<2>>(data, {n, dims}, owner);
+}
+
+// What the readers use: rows parsed from text and from word2vec's binary format, the matrix that
+// collects them, and fastText's n-grams.
+static void bind_readers(nb::module_& m) {
+    using embits::FloatRun;
+    using embits::Rows;
+    nb::class_<FloatRun>(m, "FloatRun")
+        .def(nb::init<>())
+        .def(
+            "append",
+            [](FloatRun& run, Out2D<const float> rows) { run.append(rows.data(), rows.size()); },
+            "rows"_a.noconvert())
+        .def("take", [](FloatRun& run, size_t dims) { return released(run, dims); }, "dims"_a);
+    using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+    using Offsets = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+    nb::class_<Rows>(m, "Rows")
+        .def(nb::init<size_t, size_t, bool, int64_t>(), "dims"_a, "limit"_a, "skip_bad"_a,
+             "first_place"_a)
+        .def("__len__", &Rows::size)
+        .def_prop_ro("stopped", &Rows::stopped)
+        .def_prop_ro("full", &Rows::full)
+        .def_ro("lost", &Rows::lost)
+        .def_ro("n_bad", &Rows::n_bad)
+        .def_ro("next_place", &Rows::next_place)
+        .def_prop_ro("first_bad",
+                     [](const Rows& rows) {
+                         const embits::Fault& fault = rows.first_bad;
+                         return nb::make_tuple(
+                             fault.place, nb::bytes(fault.found.data(), fault.found.size()),
+                             nb::bytes(fault.expected.data(), fault.expected.size()));
+                     })
+        .def(
+            "parse_text",
+            [](Rows& rows, nb::bytes text, unsigned threads) {
+                const char* data = text.c_str();
+                const size_t size = text.size();
+                nb::gil_scoped_release release;
+                embits::parse_text(data, size, threads, rows);
+            },
+            "text"_a, "threads"_a)
+        .def("end_text", [](Rows& rows) { embits::end_text(rows); })
+        .def(
+            "parse_word2vec",
+            [](Rows& rows, nb::bytes block) {
+                const char* data = block.c_str();
+                const size_t size = block.size();
+                nb::gil_scoped_release release;
+                return embits::parse_word2vec(data, size, rows);
+            },
+            "block"_a)
+        .def("take_words",
+             [](Rows& rows) {
+                 nb::bytes words(rows.words.data(), rows.words.size());
+                 std::string().swap(rows.words);
+                 return words;
+             })
+        .def("take_matrix", [](Rows& rows) { return released(rows.matrix, rows.dims); })
+        .def("take_places", [](Rows& rows) { return released(std::move(rows.places)); });
+    m.def(
+        "ngram_buckets",
+        [](nb::bytes word, int minn, int maxn, uint32_t n_buckets) {
+            return embits::ngram_buckets(word.c_str(), word.size(), {minn, maxn, n_buckets});
+        },
+        "word"_a, "minn"_a, "maxn"_a, "n_buckets"_a);
+    m.def(
+        "word_vectors",
+        [](Bytes words, Offsets offsets, Bytes input, size_t n_input_words, int minn, int maxn,
+           uint32_t n_buckets, unsigned threads, Out2D<float> out) {
+            nb::gil_scoped_release release;
+            embits::word_vectors(reinterpret_cast<const char*>(words.data()), offsets.data(),
+                                 out.shape(0), reinterpret_cast<const char*>(input.data()),
+                                 n_input_words, out.shape(1), {minn, maxn, n_buckets}, threads,
+                                 out.data());
+        },
+        "words"_a.noconvert(), "offsets"_a.noconvert(), "input"_a.noconvert(), "n_input_words"_a,
+        "minn"_a, "maxn"_a, "n_buckets"_a, "threads"_a, "out"_a.noconvert());
+}
+
+template <typename Number>
+static void bind_find_words(nb::module_& m) {
+    m.def(
+        "find_words",
+        [](Array<const uint8_t> text, Array<const Number> ends, Array<const Number> order,
+           Array<const uint8_t> wanted, Array<const uint64_t> wanted_ends, Array<int64_t> rows) {
+            nb::gil_scoped_release release;
+            embits::find_words(text.data(), text.shape(0), ends.data(), ends.shape(0),
+                               order.data(), wanted.data(), wanted_ends.data(), rows.shape(0),
+                               rows.data());
+        },
+        "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert(), "wanted"_a.noconvert(),
+        "wanted_ends"_a.noconvert(), "rows"_a.noconvert());
+}
+
+// What the vocabulary uses.
+static void bind_words(nb::module_& m) {
+    m.def(
+        "word_order",
+        [](Array<const uint8_t> text, Array<const uint64_t> ends, Array<uint64_t> order) {
+            nb::gil_scoped_release release;
+            embits::word_order(text.data(), ends.data(), ends.shape(0), order.data());
+        },
+        "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert());
+    m.def(
+        "repeated_words",
+        [](Array<const uint8_t> text, Array<const uint64_t> ends, Array<const uint64_t> order) {
+            return embits::repeated_words(text.data(), ends.data(), ends.shape(0), order.data());
+        },
+        "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert());
+    bind_find_words<uint32_t>(m);
+    bind_find_words<uint64_t>(m);
+    m.def(
+        "near_spellings",
+        [](Array<const uint8_t> text, Array<const uint64_t> ends, nb::bytes word,
+           unsigned max_edits, size_t most) {
+            return embits::near_spellings(
+                text.data(), text.shape(0), ends.data(), ends.shape(0),
+                static_cast<const uint8_t*>(word.data()), word.size(), max_edits, most);
+        },
+        "text"_a.noconvert(), "ends"_a.noconvert(), "word"_a, "max_edits"_a, "most"_a);
+}

@@ -1,0 +1,257 @@
+"""The manifest of a collection: which files it consists of, in row order.
+
+`_embits.json` is replaced atomically with each change. Files that it does not list are no part of
+the collection (docs/file-format.md).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from reprlib import repr as shortened
+from typing import Any, Literal, NoReturn, TypeAlias
+
+from embits._version import __version__
+from embits.errors import FormatError
+from embits.file.atomic import atomic_write
+
+MANIFEST = "_embits.json"
+CODER = "_coder.safetensors"  # readers of Parquet folders skip names that start with _
+FORMAT = "embits collection"
+VERSION = 1
+MAX_BYTES = 1 << 26
+MAX_ROWS = 1 << 48
+
+_CHECKSUM = re.compile("[0-9a-f]{64}", re.ASCII)
+
+IdKind: TypeAlias = Literal["given", "numbers"]
+
+
+@dataclass(frozen=True)
+class Removed:
+    """The bitmap of the removed rows of a piece.
+
+    Attributes:
+        file: A bit for each row of the piece, 1 if it is removed; first row highest.
+        rows: How many rows are removed.
+        sha256: Of the file.
+    """
+
+    file: str
+    rows: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A file of codes.
+
+    Attributes:
+        file: Its name: an embits file without coder, or Parquet.
+        rows: Its rows, with those that are removed.
+        first: The number of its first row, if the ids are numbers and the file has none.
+        header: The SHA-256 of its header, which has the checksums of the rest; None for Parquet.
+        column: The column of the ids; for Parquet only.
+        removed: Its removed rows, if there are any.
+    """
+
+    file: str
+    rows: int
+    first: int = 0
+    header: str | None = None
+    column: str | None = None
+    removed: Removed | None = None
+
+    @property
+    def live(self) -> int:
+        """Rows that are not removed."""
+        return self.rows - (self.removed.rows if self.removed else 0)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a collection consists of.
+
+    Attributes:
+        bits: Bits of a code.
+        dims: Dimensions of the vectors.
+        method: The coder's method.
+        coder: The identity of the coder, as `coder_digest` gives it.
+        generation: How many changes were made.
+        next_piece: The number of the next piece; no name is used twice.
+        next_number: The id of the next row, if the ids are numbers.
+        ids: "given", "numbers", or None as long as no row was added.
+        pieces: The pieces in row order.
+    """
+
+    bits: int
+    dims: int
+    method: str
+    coder: str
+    generation: int = 0
+    next_piece: int = 0
+    next_number: int = 0
+    ids: IdKind | None = None
+    pieces: tuple[Piece, ...] = field(default=())
+
+    @property
+    def rows(self) -> int:
+        """Rows that are not removed."""
+        return sum(piece.live for piece in self.pieces)
+
+    def files(self) -> set[str]:
+        """The names of all files that it lists, and of its own."""
+        bitmaps = {piece.removed.file for piece in self.pieces if piece.removed}
+        return {MANIFEST, CODER, *(piece.file for piece in self.pieces), *bitmaps}
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Replace the manifest: the change that it describes is then made.
+
+    Raises:
+        OSError: It could not be written.
+    """
+    with atomic_write(folder / MANIFEST) as file:
+        file.write(manifest_json(manifest))
+
+
+def manifest_json(manifest: Manifest) -> bytes:
+    """The bytes of `_embits.json`."""
+    body = {
+        "format": FORMAT,
+        "version": VERSION,
+        "writer": f"embits {__version__}",
+        "rows": manifest.rows,
+        **_without_none(asdict(manifest)),
+    }
+    return json.dumps({**body, "sha256": _digest(body)}, indent=1).encode()
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read `_embits.json`.
+
+    Raises:
+        FormatError: It is missing, damaged or of a newer version.
+        OSError: It cannot be read.
+    """
+    try:
+        content = (folder / MANIFEST).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise no_manifest(folder) from None
+    return parse_manifest(folder, content)
+
+
+def no_manifest(folder: Any) -> FormatError:
+    """The error for a folder without a manifest."""
+    return FormatError(
+        f"{folder} has no {MANIFEST}: it is not a collection, or the job that writes it has not "
+        "finished"
+    )
+
+
+def parse_manifest(folder: Any, content: bytes) -> Manifest:
+    """The manifest of a folder from the bytes of its file.
+
+    Raises:
+        FormatError: They are damaged or of a newer version.
+    """
+
+    def fail(problem: str) -> NoReturn:
+        raise FormatError(f"{folder}: {MANIFEST} {problem}")
+
+    try:
+        if len(content) > MAX_BYTES:
+            raise ValueError("too long")
+        body = json.loads(content)
+        form, version = body["format"], body["version"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        fail("is damaged: restore it from a copy")
+    if form != FORMAT:
+        fail(f"is of the format {shortened(form)}, expected {FORMAT!r}")
+    if version != VERSION:
+        fail(
+            f"is of version {shortened(version)}; this embits reads {VERSION}: install a newer one"
+        )
+    checksum = body.pop("sha256", None)
+    if checksum != _digest(body):
+        fail("does not match its checksum: restore it from a copy")
+    try:
+        return _manifest(body)
+    except (KeyError, TypeError, ValueError):
+        fail("is damaged: it does not list the pieces")
+
+
+def _manifest(body: Mapping[str, Any]) -> Manifest:
+    numbers = ("bits", "dims", "generation", "next_piece", "next_number")
+    ids = body.get("ids")
+    if ids not in ("given", "numbers", None):
+        raise ValueError(ids)
+    return Manifest(
+        **{name: _number(body[name]) for name in numbers},
+        method=_text(body["method"]),
+        coder=_text(body["coder"]),
+        ids=ids,
+        pieces=tuple(_piece(entry) for entry in body["pieces"]),
+    )
+
+
+def _piece(entry: Mapping[str, Any]) -> Piece:
+    rows, header, removed = _number(entry["rows"]), entry.get("header"), entry.get("removed")
+    if header is None and not _name(entry["file"]).endswith(".parquet"):
+        raise ValueError(entry)
+    return Piece(
+        file=_name(entry["file"]),
+        rows=rows,
+        first=_number(entry.get("first", 0)),
+        header=None if header is None else _checksum(header),
+        column=None if entry.get("column") is None else _text(entry["column"]),
+        removed=None if removed is None else _removed(removed, rows),
+    )
+
+
+def _removed(entry: Mapping[str, Any], rows: int) -> Removed:
+    removed = Removed(_name(entry["file"]), _number(entry["rows"]), _checksum(entry["sha256"]))
+    if removed.rows > rows:
+        raise ValueError(entry)
+    return removed
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= MAX_ROWS:
+        raise ValueError(value)
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(value)
+    return value
+
+
+def _name(value: Any) -> str:
+    """A file name: never a path that leads out of the folder."""
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}", _text(value), re.ASCII):
+        raise ValueError(value)
+    return str(value)
+
+
+def _checksum(value: Any) -> str:
+    if not _CHECKSUM.fullmatch(_text(value)):
+        raise ValueError(value)
+    return str(value)
+
+
+def _without_none(entry: Any) -> Any:
+    if isinstance(entry, dict):
+        return {name: _without_none(item) for name, item in entry.items() if item is not None}
+    return [_without_none(item) for item in entry] if isinstance(entry, tuple | list) else entry
+
+
+def _digest(body: Mapping[str, Any]) -> str:
+    """The SHA-256 of the JSON with sorted names and without spaces."""
+    canonical = json.dumps(body, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()

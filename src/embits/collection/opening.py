@@ -1,0 +1,104 @@
+"""Open a collection, or make one; `load` opens a file or a collection."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from embits.binary_vectors import BinaryVectors
+from embits.binary_vectors.concat import check_same_coder, coder_digest
+from embits.coders import Coder
+from embits.collection.changes import is_leftover
+from embits.collection.collection import Collection
+from embits.collection.lock import LOCK, writer_lock
+from embits.collection.manifest import CODER, MANIFEST, Manifest, write_manifest
+from embits.collection.snapshot import open_snapshot
+from embits.errors import InputError
+from embits.file.contents import open_parts, read_coder, write_coder
+
+
+def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
+    """Open a file that `BinaryVectors.save` wrote, or a collection: mapped, not read.
+
+    Args:
+        path: The file; the folder of a collection, such as a job on Ray writes; or the address of
+            such a folder (s3://bucket/codes), which is read into memory.
+        verify: Read every byte and check it against the checksums first.
+
+    Returns:
+        For a collection, a `Collection`.
+
+    Raises:
+        FormatError: It is not such a file or folder, or it is damaged.
+        MissingExtraError: The folder has Parquet files, and pyarrow is not installed.
+        OSError: It cannot be opened.
+    """
+    if isinstance(path, str) and "://" in path:
+        from embits.collection.parquet import open_address  # only here: a file needs no Parquet
+
+        return open_address(path)
+    if Path(path).is_dir():
+        return Collection(Path(path), open_snapshot(Path(path), verify=verify))
+    return BinaryVectors(*open_parts(Path(path), verify=verify))
+
+
+def open_collection(
+    path: str | os.PathLike[str],
+    coder: Coder | str | os.PathLike[str] | None = None,
+    *,
+    timeout: float = 0,
+) -> Collection:
+    """Open a collection, or make one.
+
+    Args:
+        path: The folder. A new collection needs one that is empty or does not exist.
+        coder: The fitted coder of a new collection, or the path of a file that has one. A
+            collection that exists needs none; if it is given, it must be the same.
+        timeout: Seconds that a change waits for another process that writes.
+
+    Raises:
+        InputError: There is no collection and no coder was given; the folder has other files; or
+            the coder is not that of the collection.
+        FormatError: The collection is damaged.
+        OSError: It cannot be opened or made.
+
+    Example:
+        >>> import tempfile, numpy as np, embits
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> coder = embits.RandomHyperplanes(n_bits=64).fit(np.eye(8))
+        >>> embits.open_collection(folder.name, coder).add(np.eye(8))
+        >>> len(embits.open_collection(folder.name))
+        8
+        >>> folder.cleanup()
+    """
+    folder = Path(path)
+    given = read_coder(Path(coder)) if isinstance(coder, str | os.PathLike) else coder
+    if not (folder / MANIFEST).is_file():
+        _make(folder, given)
+    collection = Collection(folder, open_snapshot(folder), timeout)
+    if given is not None:
+        check_same_coder(collection.coder, given)
+    return collection
+
+
+def _make(folder: Path, coder: Coder | None) -> None:
+    if folder.is_file():
+        raise InputError(f"{folder} is a file, expected the folder of a collection")
+    others = [each.name for each in folder.iterdir()] if folder.is_dir() else []
+    others = [name for name in others if name not in (LOCK, CODER) and not is_leftover(name)]
+    if others:
+        raise InputError(
+            f"{folder} is not a collection: it has {len(others):,} other files, such as "
+            f"{others[0]!r}; a new collection needs an empty folder"
+        )
+    if coder is None:
+        raise InputError(f"there is no collection at {folder}: pass a coder to make one")
+    if not isinstance(coder, Coder):
+        raise InputError(f"coder is {coder!r:.80}, expected a fitted coder or the path of a file")
+    coder.check_fitted()
+    folder.mkdir(parents=True, exist_ok=True)
+    with writer_lock(folder, timeout=10):
+        if not (folder / MANIFEST).is_file():  # another process may have made it
+            write_coder(folder / CODER, coder)
+            facts = coder.n_bits_, coder.n_features_in_, coder.method, coder_digest(coder)
+            write_manifest(folder, Manifest(*facts))

@@ -1,0 +1,169 @@
+"""Collections whose pieces are Parquet files, as a job on several workers writes them.
+
+Such a piece is read into memory. The folder may be in an object store. Reading needs pyarrow.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from embits.binary_vectors import BinaryVectors
+from embits.coders import Coder
+from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, no_manifest, parse_manifest
+from embits.collection.pieces import Rows
+from embits.errors import FormatError, InputError, ReadError
+from embits.file import contents
+from embits.file.parquet_codes import CODE, code_matrix, coder_from_arrays, locate, read_column
+from embits.vectors import as_words
+from embits.words.vocabulary import RowNumbers, Vocabulary
+
+
+def parquet_rows(
+    folder: str | os.PathLike[str], entry: Piece, coder: Coder, code: str = CODE
+) -> Rows:
+    """Read a piece into memory.
+
+    Raises:
+        FileNotFoundError: It is not there.
+        FormatError: It is damaged, or an id appears twice.
+        ReadError: There is no such column.
+        MissingExtraError: pyarrow is not installed.
+    """
+    files, path = locate(folder)
+    name = f"{path}/{entry.file}"
+    codes = code_matrix(name, read_column(files, name, code), coder)
+    if len(codes) != entry.rows:
+        raise FormatError(f"{name}: {len(codes)} rows, expected {entry.rows}")
+    if entry.column is None:
+        return Rows(RowNumbers(len(codes), entry.first), codes)
+    values = read_column(files, name, entry.column).to_pylist()
+    return Rows(_vocabulary(f"{name}, column {entry.column!r}", values), codes)
+
+
+def _vocabulary(place: str, values: list[Any]) -> Vocabulary:
+    try:
+        return Vocabulary.from_words(as_words(values))
+    except InputError as error:
+        raise FormatError(f"{place}: {error}") from None
+
+
+def open_address(address: str) -> BinaryVectors:
+    """Read a collection in an object store into memory; only pieces of Parquet.
+
+    Raises:
+        FormatError: It is unfinished or damaged, or an id appears twice.
+        MissingExtraError: pyarrow is not installed.
+    """
+    manifest = _manifest_at(address)
+    if any(piece.header or piece.removed for piece in manifest.pieces):
+        raise FormatError(f"{address}: copy the collection to a disk, and open it there")
+    column = manifest.pieces[0].column if manifest.pieces else None
+    try:
+        return read_folder(address, column)
+    except (InputError, ReadError) as error:
+        raise FormatError(str(error)) from None
+
+
+def read_folder(
+    folder: str | os.PathLike[str], ids: str | None = None, column: str = CODE
+) -> BinaryVectors:
+    """Read all codes of a folder of Parquet files into memory.
+
+    Args:
+        folder: A local folder, or its address in an object store.
+        ids: The column of the rows' ids, strings or whole numbers; None numbers the rows.
+        column: The column of codes.
+
+    Raises:
+        FormatError: The folder is unfinished, or its pieces do not match the manifest.
+        ReadError: There is no such column.
+        InputError: An id repeats.
+        MissingExtraError: pyarrow is not installed.
+    """
+    coder = _coder_at(folder)
+    parts, values = [np.empty((0, coder.n_bytes_), np.uint8)], list[Any]()
+    for piece in _parquet_pieces(folder):
+        parts.append(code_matrix(folder, _column(folder, piece, column), coder))
+        if len(parts[-1]) != piece.rows:
+            found = len(parts[-1])
+            raise FormatError(f"{folder}: {piece.file}: {found} rows, expected {piece.rows}")
+        values += [] if ids is None else _column(folder, piece, ids).to_pylist()
+    codes = np.concatenate(parts)
+    if ids is None:
+        return BinaryVectors(None, codes, coder)
+    try:
+        return BinaryVectors(Vocabulary.from_words(as_words(values)), codes, coder)
+    except InputError as error:
+        raise InputError(f"{folder}, column {ids!r}: {error}") from None
+
+
+def read_all(folder: str | os.PathLike[str], name: str) -> Any:
+    """Read one column of a folder of Parquet files; row i belongs to code i.
+
+    Returns:
+        A pyarrow ChunkedArray.
+
+    Raises:
+        FormatError: The folder is unfinished, or a piece is missing or damaged.
+        ReadError: There is no such column.
+    """
+    import pyarrow as pa
+
+    columns = [_column(folder, piece, name) for piece in _parquet_pieces(folder)]
+    chunks = [chunk for column in columns for chunk in column.chunks]
+    return pa.chunked_array(chunks) if chunks else pa.chunked_array([[]], type=pa.null())
+
+
+def _column(folder: str | os.PathLike[str], piece: Piece, name: str) -> Any:
+    files, path = locate(folder)
+    try:
+        return read_column(files, f"{path}/{piece.file}", name)
+    except FileNotFoundError:
+        raise FormatError(f"{folder}: damaged: {piece.file} is missing") from None
+
+
+def _parquet_pieces(folder: str | os.PathLike[str]) -> tuple[Piece, ...]:
+    pieces = _manifest_at(folder).pieces
+    for piece in pieces:
+        if piece.header is not None:
+            raise FormatError(f"{folder}: {piece.file} is not Parquet: embits.load opens it")
+    return pieces
+
+
+def _manifest_at(folder: str | os.PathLike[str]) -> Manifest:
+    files, path = locate(folder)
+    import pyarrow as pa
+
+    try:
+        with files.open_input_stream(f"{path}/{MANIFEST}") as stream:
+            return parse_manifest(folder, stream.read())
+    except (FileNotFoundError, NotADirectoryError):
+        raise no_manifest(folder) from None
+    except pa.ArrowException as error:
+        raise FormatError(f"{folder}: {MANIFEST}: {error!s:.200}") from None
+
+
+def _coder_at(folder: str | os.PathLike[str]) -> Coder:
+    """Read the coder of a folder into memory."""
+    files, path = locate(folder)
+    with tempfile.TemporaryDirectory() as temporary:
+        copy = Path(temporary, CODER)
+        try:
+            with files.open_input_stream(f"{path}/{CODER}") as stream:
+                copy.write_bytes(stream.read())
+        except FileNotFoundError:
+            raise FormatError(f"{folder}: damaged: it has no {CODER}") from None
+        try:
+            mapped = contents.read_coder(copy, verify=True)
+        except FormatError as error:
+            reason = str(error).removeprefix(f"{copy}: ")
+            raise FormatError(f"{folder}: {CODER}: {reason}") from None
+        state = {name: array.copy() for name, array in mapped.state().items()}
+    return coder_from_arrays(
+        mapped.method, mapped.get_params(), state, mapped.n_features_in_, mapped.n_bits_
+    )

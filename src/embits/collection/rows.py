@@ -1,0 +1,121 @@
+"""The arguments of changes: rows to add, and ids of rows that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.arrays import to_numpy
+from embits.binary_vectors import BinaryVectors
+from embits.binary_vectors.concat import check_same_coder
+from embits.bits import has_padding_bits
+from embits.coders import Coder
+from embits.collection.snapshot import Snapshot
+from embits.errors import InputError, UnknownWordError
+from embits.vectors import WordVectors, as_words
+from embits.words.pieces import PieceIds
+from embits.words.vocabulary import RowNumbers, Vocabulary
+
+_MAX_NAMED = 3  # unknown ids that an error names
+
+
+def encoded_rows(
+    coder: Coder, vectors: Any, ids: Iterable[str | int] | None
+) -> tuple[Sequence[str] | None, NDArray[np.uint8]]:
+    """The ids and the codes of rows to add; the ids are None if there are none.
+
+    Raises:
+        InputError: The vectors are not of the coder, or the ids are not as many.
+    """
+    own: Any = None
+    if isinstance(vectors, BinaryVectors):
+        own, codes = vectors.words, _codes_of(coder, vectors)
+    elif isinstance(vectors, WordVectors):
+        own, codes = vectors.words, coder.encode(vectors.matrix)
+    else:
+        codes = _codes(coder, to_numpy(vectors))
+    if ids is None:
+        words = None if own is None or isinstance(own, RowNumbers) else own
+    else:
+        words = as_words(ids)
+    if words is not None and len(words) != len(codes):
+        raise InputError(f"{len(words)} ids for {len(codes)} rows")
+    return words, codes
+
+
+def _codes(coder: Coder, array: NDArray[Any]) -> NDArray[np.uint8]:
+    if array.ndim != 2:
+        raise InputError(f"vectors of shape {array.shape}, expected (n, {coder.n_features_in_})")
+    if array.dtype != np.uint8:
+        return coder.encode(array)
+    codes = coder.check_codes(array)
+    if has_padding_bits(codes, coder.n_bits_):
+        raise InputError(f"codes have bits set past the coder's {coder.n_bits_} bits")
+    return codes
+
+
+def _codes_of(coder: Coder, bits: BinaryVectors) -> NDArray[np.uint8]:
+    check_same_coder(coder, bits.coder)
+    return np.asarray(bits.codes)
+
+
+def new_ids(latest: Snapshot, ids: Sequence[str] | None, n: int) -> tuple[Snapshot, PieceIds]:
+    """The ids of n new rows, and the snapshot with what they change in the manifest.
+
+    Raises:
+        InputError: An id is there already or given twice, or the collection has ids and the rows
+            have none, or the other way round.
+    """
+    manifest = latest.manifest
+    if ids is None:
+        if manifest.ids == "given":
+            raise InputError("the rows of this collection have ids: give one for each new row")
+        first = manifest.next_number
+        changed = replace(manifest, ids="numbers", next_number=first + n)
+        return replace(latest, manifest=changed), RowNumbers(n, first)
+    if manifest.ids == "numbers":
+        raise InputError("the rows of this collection are numbered: add rows without ids")
+    _check_new(latest, ids)
+    return replace(latest, manifest=replace(manifest, ids="given")), unique_ids(ids)
+
+
+def unique_ids(ids: Sequence[str]) -> Vocabulary:
+    """Ids as an index.
+
+    Raises:
+        InputError: One appears twice.
+    """
+    return ids if isinstance(ids, Vocabulary) else Vocabulary.from_words(ids)
+
+
+def _check_new(latest: Snapshot, ids: Sequence[str]) -> None:
+    there = np.flatnonzero(latest.words().find_many(ids) >= 0)
+    if len(there):
+        more = f", and {len(there) - 1:,} more" if len(there) > 1 else ""
+        first = ids[int(there[0])]
+        raise InputError(f"the id {first!r} is there already{more}: `update` replaces rows")
+
+
+def known_rows(latest: Snapshot, ids: Iterable[str | int]) -> NDArray[np.int64]:
+    """The rows of ids.
+
+    Raises:
+        UnknownWordError: Some are not there; counts them and names the first.
+    """
+    wanted = as_words(ids)
+    rows = latest.words().find_many(wanted)
+    missing = np.flatnonzero(rows < 0)
+    if len(missing):
+        named = ", ".join(repr(wanted[each]) for each in missing[:_MAX_NAMED].tolist())
+        more = ", …" if len(missing) > _MAX_NAMED else ""
+        raise UnknownWordError(
+            wanted[int(missing[0])],
+            [],
+            f"{len(missing):,} of {len(wanted):,} ids are unknown ({named}{more}), and nothing was "
+            "changed",
+        )
+    return rows

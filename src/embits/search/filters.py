@@ -1,0 +1,185 @@
+"""Filters of searches: `where` and `exclude`, for all queries or for each, and how to run them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sized
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits import _core
+from embits.errors import InputError
+from embits.search.arguments import wanted_rows
+from embits.search.results import NO_ROW
+from embits.search.selection import RowsOfIds, Selection, all_rows, parsed
+
+Filters: TypeAlias = Selection | list[Selection] | None
+"""One selection for all queries, one for each, or no filter."""
+
+Value = TypeVar("Value", bound=np.generic)
+Search: TypeAlias = Callable[
+    [NDArray[Any], NDArray[Value], NDArray[np.int64], _core.Filter | None], None
+]
+"""Fills values and rows of queries, with a filter."""
+
+# Copying the code of a row takes as long as comparing so many with a query (measured).
+GATHER_COST = 4.0
+_NO_STARTS = np.empty(0, np.int64)
+# Bytes of masks of a batch with a filter for each query; longer batches are cut.
+_MASK_BYTES = 1 << 28
+
+
+def parse_filters(
+    n: int,
+    shape: tuple[int, ...],
+    where: Any,
+    exclude: Any,
+    rows_of_ids: RowsOfIds | None = None,
+) -> Filters:
+    """Parse `where` and `exclude` of a search.
+
+    Args:
+        n: Rows of the collection.
+        shape: () for a single query, (q,) for a batch.
+        where: The rows that may be found: a mask, row numbers, ids, a selection, or one of them for
+            each query.
+        exclude: The rows that may not, in the same forms.
+        rows_of_ids: What finds ids.
+
+    Raises:
+        InputError: A filter does not fit the rows or the queries.
+    """
+    if where is None and exclude is None:
+        return None
+    allowed = _parsed("where", where, n, shape, rows_of_ids)
+    refused = _parsed("exclude", exclude, n, shape, rows_of_ids)
+    if isinstance(allowed, list) or isinstance(refused, list):
+        pairs = zip(_for_each(allowed, shape), _for_each(refused, shape), strict=True)
+        every = all_rows(n)
+        return [_joined(every, *pair) for pair in pairs]
+    joined = _joined(all_rows(n), allowed, refused)
+    return None if len(joined) == n else joined
+
+
+def run_filtered(
+    search: Search[Value],
+    queries: NDArray[Any],
+    k: int,
+    n: int,
+    filters: Filters,
+    no_value: Value,
+) -> tuple[NDArray[Value], NDArray[np.int64]]:
+    """Run a search with a filter.
+
+    Args:
+        search: The search.
+        queries: One query, or several.
+        k: How many rows are wanted.
+        n: Rows of the collection.
+        filters: The filter.
+        no_value: The value beside row -1, where a query has fewer rows than others.
+
+    Returns:
+        Values and rows, with min(k, rows that pass) columns; if filters differ, the most that pass
+        one of them.
+    """
+    if isinstance(filters, list):
+        return _run_each(search, queries, k, filters, no_value)
+    k = wanted_rows(k, n if filters is None else len(filters))
+    shape = (*queries.shape[:-1], k)
+    values, rows = np.empty(shape, no_value.dtype), np.empty(shape, np.int64)
+    native = None if filters is None else _native(filters, shape[0] if len(shape) == 2 else 1)
+    search(queries, values, rows, native)
+    return values, rows
+
+
+def _run_each(
+    search: Search[Value],
+    queries: NDArray[Any],
+    k: int,
+    filters: list[Selection],
+    no_value: Value,
+) -> tuple[NDArray[Value], NDArray[np.int64]]:
+    shape = (len(filters), wanted_rows(k, max(map(len, filters), default=0)))
+    values, rows = np.full(shape, no_value), np.full(shape, NO_ROW, np.int64)
+    for part, native in _parts(filters):
+        some_values, some_rows = values[part], rows[part]  # copies
+        search(queries[part], some_values, some_rows, native)
+        values[part], rows[part] = some_values, some_rows
+    return values, rows
+
+
+def _parts(filters: list[Selection]) -> Iterator[tuple[NDArray[np.int64], _core.Filter]]:
+    """Queries that are searched together, and their filter."""
+    is_few = np.array([_are_few(each, 1) for each in filters], dtype=bool)
+    few, many = np.flatnonzero(is_few), np.flatnonzero(~is_few)
+    if len(few):
+        lists = [filters[q].rows for q in few]
+        starts = np.cumsum([0, *map(len, lists)], dtype=np.int64)
+        yield few, _of_rows(np.concatenate(lists), starts)
+    if len(many):
+        size = max(64, _MASK_BYTES // max(1, filters[0].n // 8))
+        for start in range(0, len(many), size):
+            part = many[start : start + size]
+            masks = np.stack([filters[q].mask for q in part])
+            yield part, _of_masks(masks, min(len(filters[q]) for q in part))
+
+
+def _native(selection: Selection, n_queries: int) -> _core.Filter:
+    if _are_few(selection, n_queries):
+        return _of_rows(selection.rows, _NO_STARTS)
+    return _of_masks(selection.mask[np.newaxis], len(selection))
+
+
+def _of_rows(rows: NDArray[np.int64], starts: NDArray[np.int64]) -> _core.Filter:
+    numbers = rows.view(np.uint64)[np.newaxis]
+    return _core.Filter(numbers, starts, len(rows), is_mask=False)
+
+
+def _of_masks(masks: NDArray[np.uint64], count: int) -> _core.Filter:
+    return _core.Filter(masks, _NO_STARTS, count, is_mask=True)
+
+
+def _are_few(selection: Selection, n_queries: int) -> bool:
+    """Whether to scan copies of the codes that pass, instead of all codes.
+
+    The copies are made once for all queries.
+    """
+    return len(selection) * (n_queries + GATHER_COST) < selection.n * max(n_queries, 1)
+
+
+def _parsed(
+    name: str, given: Any, n: int, shape: tuple[int, ...], rows_of_ids: RowsOfIds | None
+) -> Selection | list[Selection | None] | None:
+    if given is None:
+        return None
+    if not _is_for_each(given):
+        return parsed(name, given, n, rows_of_ids)
+    if shape != (len(given),):
+        queries = f"{shape[0]:,} queries" if shape else "a single query"
+        raise InputError(f"{name} has {len(given):,} filters for {queries}")
+    return [None if each is None else parsed(name, each, n, rows_of_ids) for each in given]
+
+
+def _is_for_each(given: Any) -> bool:
+    """Whether it is a filter for each query: a matrix, or a list of other than strings or numbers.
+
+    Lists of ids and rows may be long, so only the first entry is looked at.
+    """
+    if not isinstance(given, list | tuple):
+        return getattr(given, "ndim", 1) == 2
+    if not given:
+        return False
+    first = given[0]
+    is_plain = isinstance(first, str | bytes) or not isinstance(first, Sized)
+    return first is None or not (is_plain or getattr(first, "ndim", 1) == 0)
+
+
+def _for_each(filters: Any, shape: tuple[int, ...]) -> list[Selection | None]:
+    return filters if isinstance(filters, list) else [filters] * shape[0]
+
+
+def _joined(every: Selection, allowed: Selection | None, refused: Selection | None) -> Selection:
+    joined = every if allowed is None else allowed
+    return joined if refused is None else joined.without(refused)

@@ -1,0 +1,99 @@
+"""Codes in several arrays, of which some rows may be removed: read as one matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from embits.live_rows import LiveRows
+
+
+class CodePieces:
+    """The packed codes of several pieces, one after the other, without removed rows.
+
+    It is indexed as a matrix is, and `np.asarray` copies it into one. `top_k` and
+    `asymmetric_top_k` search the pieces where they are.
+
+    Args:
+        arrays: Packed codes, uint8 (n, width) each, of one width; may be mapped.
+        removed: The removed rows, ascending, counted over all pieces.
+
+    Example:
+        >>> codes = CodePieces([np.zeros((2, 4), np.uint8), np.ones((2, 4), np.uint8)],
+        ...                    removed=np.array([0]))
+        >>> codes.shape, codes[[0, 1], 0].tolist()
+        ((3, 4), [0, 1])
+    """
+
+    ndim = 2
+    dtype = np.dtype(np.uint8)
+
+    def __init__(
+        self, arrays: Sequence[NDArray[np.uint8]], removed: NDArray[np.int64] | None = None
+    ) -> None:
+        self.arrays = list(arrays)
+        self.starts = np.cumsum([0, *(len(array) for array in arrays)])
+        self.rows = LiveRows(int(self.starts[-1]), removed)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows that are left, and bytes of a code."""
+        return len(self.rows), self.arrays[0].shape[1]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows that are left."""
+        return self.shape[0] * self.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, key: Any) -> NDArray[np.uint8]:
+        if isinstance(key, tuple):
+            codes: NDArray[np.uint8] = self[key[0]][:, *key[1:]]
+            return codes
+        if isinstance(key, slice):
+            start, stop, step = key.indices(len(self))
+            if step == 1 and not len(self.rows.removed):
+                return self._between(start, max(start, stop))
+            return self._gathered(np.arange(start, stop, step))
+        rows = np.asarray(key)
+        if rows.dtype == bool:
+            rows = np.flatnonzero(rows)
+        gathered = self._gathered(rows.ravel().astype(np.int64))
+        return gathered.reshape(*rows.shape, self.shape[1])
+
+    def __array__(
+        self, dtype: DTypeLike | None = None, copy: bool | None = None
+    ) -> NDArray[np.uint8]:
+        if len(self.arrays) == 1 and not len(self.rows.removed):
+            return np.array(self.arrays[0], dtype, copy=copy)
+        return np.concatenate([*self.parts()]).astype(dtype or np.uint8, copy=False)
+
+    def parts(self) -> Iterator[NDArray[np.uint8]]:
+        """The rows that are left of each piece."""
+        for array, start in zip(self.arrays, self.starts.tolist(), strict=False):
+            stop = start + len(array)
+            whole = not len(self.rows.removed_in(start, stop))
+            yield array if whole else array[self.rows.kept_in(start, stop)]
+
+    def _between(self, start: int, stop: int) -> NDArray[np.uint8]:
+        """Rows that follow each other, where none is removed: a view if they are of one piece."""
+        first = int(np.searchsorted(self.starts, start, side="right")) - 1
+        if first < len(self.arrays) and stop <= self.starts[first + 1]:
+            return self.arrays[first][start - self.starts[first] : stop - self.starts[first]]
+        return self._gathered(np.arange(start, stop))
+
+    def _gathered(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
+        if rows.size and not -len(self) <= rows.min() <= rows.max() < len(self):
+            raise IndexError(f"rows {rows.min()} to {rows.max()} of {len(self)} codes")
+        stored = self.rows.stored(np.where(rows < 0, rows + len(self), rows))
+        owners = np.searchsorted(self.starts, stored, side="right") - 1
+        codes = np.empty((len(rows), self.shape[1]), np.uint8)
+        for owner in np.unique(owners).tolist():
+            mine = owners == owner
+            codes[mine] = self.arrays[owner][stored[mine] - self.starts[owner]]
+        return codes

@@ -1,0 +1,139 @@
+"""The ids of rows in several pieces, of which some rows may be removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, TypeAlias, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.errors import UnknownWordError
+from embits.live_rows import LiveRows
+from embits.words.vocabulary import Keys, RowNumbers, Vocabulary
+
+PieceIds: TypeAlias = Vocabulary | RowNumbers
+
+
+class PieceWords(Keys):
+    """The ids of several pieces, one after the other, without removed rows.
+
+    No index is built: an id is looked up in the pieces.
+
+    Args:
+        pieces: The ids of each piece. No id may appear twice in rows that are not removed.
+        removed: The removed rows, ascending, counted over all pieces.
+        numbered: The ids are whole numbers: `names` returns them as int64.
+
+    Example:
+        >>> ids = PieceWords([Vocabulary.from_words(["a", "b"]), Vocabulary.from_words(["a"])],
+        ...                  removed=np.array([0]))
+        >>> list(ids), ids.find("a"), ids.find_many(["b", "c"]).tolist()
+        (['b', 'a'], 1, [0, -1])
+    """
+
+    def __init__(
+        self,
+        pieces: Sequence[PieceIds],
+        removed: NDArray[np.int64] | None = None,
+        *,
+        numbered: bool = False,
+    ) -> None:
+        self.pieces = list(pieces)
+        self.starts = np.cumsum([0, *(len(piece) for piece in pieces)])
+        self.rows = LiveRows(int(self.starts[-1]), removed)
+        self.numbered = numbered
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[str]: ...
+    def __getitem__(self, row: int | slice) -> str | list[str]:
+        if isinstance(row, slice):
+            return [self._word(each) for each in range(*row.indices(len(self)))]
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"row {row} of {len(self)} words")
+        return self._word(row % len(self))
+
+    def _word(self, row: int) -> str:
+        stored = int(self.rows.stored(np.array(row)))
+        piece = int(np.searchsorted(self.starts, stored, side="right")) - 1
+        return self.pieces[piece][stored - int(self.starts[piece])]
+
+    def __iter__(self) -> Iterator[str]:
+        for piece, start in zip(self.pieces, self.starts.tolist(), strict=False):
+            removed = set(self.rows.removed_in(start, start + len(piece)).tolist())
+            yield from (word for row, word in enumerate(piece) if row not in removed)
+
+    def find(self, word: str) -> int | None:
+        """The row of a word, or None."""
+        row = int(self.find_many([word])[0])
+        return None if row < 0 else row
+
+    def find_many(self, words: Iterable[str]) -> NDArray[np.int64]:
+        """The row of each word; -1 if it is not there."""
+        wanted = list(words)
+        rows = np.full(len(wanted), -1, np.int64)
+        missing = np.arange(len(wanted))
+        for piece, start in zip(self.pieces, self.starts.tolist(), strict=False):
+            found = piece.find_many([wanted[each] for each in missing.tolist()])
+            rows[missing] = self.rows.live(np.where(found < 0, -1, found + start))
+            missing = missing[rows[missing] < 0]
+            if not len(missing):
+                break
+        return rows
+
+    def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """The ids of rows, in their shape: `str` objects, or int64 if the ids are numbers."""
+        names = super().names(rows)
+        return names.astype(np.int64) if self.numbered else names
+
+    def suggest(self, word: str) -> list[str]:
+        """Words spelled alike."""
+        near = (each for piece in self.pieces for each in piece.suggest(word))
+        return list(islice((each for each in near if each in self), 3))
+
+    def unknown(self, word: str) -> UnknownWordError:
+        """The error for an id that is not there."""
+        if self.numbered:
+            return UnknownWordError(word, [], "the ids are the numbers of the rows as added")
+        return super().unknown(word)
+
+    def starting_with(self, prefix: str, most: int) -> list[str]:
+        """The first `most` words, in row order, that start with `prefix`."""
+        most_stored = most + len(self.rows.removed)
+        found = (each for p in self.pieces for each in p.starting_with(prefix, most_stored))
+        return list(islice((each for each in found if each in self), most))
+
+    @property
+    def byte_sizes(self) -> tuple[int, int]:
+        """Bytes of the text and of the order, in all pieces."""
+        text, order = zip(*(piece.byte_sizes for piece in self.pieces), strict=True)
+        return sum(text), sum(order)
+
+    def merged(self) -> PieceIds:
+        """The same ids as a single piece.
+
+        Raises:
+            InputError: An id appears twice.
+        """
+        if len(self.pieces) == 1 and not len(self.rows.removed):
+            return self.pieces[0]
+        first = self._consecutive()
+        return Vocabulary.from_words(self) if first is None else RowNumbers(len(self), first)
+
+    def _consecutive(self) -> int | None:
+        """The first id, if the ids are numbers that follow each other and need not be stored."""
+        if not all(isinstance(piece, RowNumbers) for piece in self.pieces):
+            return None
+        numbers = np.concatenate(
+            [np.arange(p.first, p.first + len(p)) for p in self.pieces if isinstance(p, RowNumbers)]
+        )
+        left = numbers[self.rows.stored(np.arange(len(self)))]
+        if len(left) and (np.diff(left) != 1).any():
+            return None
+        return int(left[0]) if len(left) else 0

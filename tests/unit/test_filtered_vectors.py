@@ -1,0 +1,109 @@
+"""Filters of BinaryVectors: masks, rows and ids, for every metric, rescoring and words."""
+
+import numpy as np
+import pytest
+
+import embits
+from embits.errors import InputError, UnknownWordError
+
+X = np.random.default_rng(0).normal(size=(300, 12)).astype(np.float32)
+OPTIONS = [
+    {},
+    {"metric": "asymmetric"},
+    {"metric": "decoded"},
+    {"metric": "asymmetric", "oversample": 3},
+    {"metric": "decoded", "oversample": 3},
+    {"floats": X},
+    {"floats": X, "metric": "asymmetric", "oversample": 2},
+]
+
+
+@pytest.fixture(scope="module")
+def named():
+    return embits.binarize(X, n_bits=48, method="lsh", ids=[f"id{row}" for row in range(300)])
+
+
+@pytest.fixture(scope="module")
+def mask():
+    return np.random.default_rng(1).random(300) < 0.4
+
+
+def subset_of(named, mask):
+    return embits.BinaryVectors(None, named.codes[mask], named.coder)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("q", [1, 40])
+def test_a_filter_is_a_search_of_a_subset(named, mask, options, q):
+    numbers = np.flatnonzero(mask)
+    of_subset = {**options, "floats": X[mask]} if "floats" in options else options
+    values, rows = subset_of(named, mask).search(X[:q], 7, **of_subset)
+    filters = [
+        {"where": mask},
+        {"where": numbers[::-1]},
+        {"where": named.ids(numbers)},
+        {"where": set(named.ids(numbers).tolist())},
+        {"where": named.select(mask)},
+        {"exclude": ~mask},
+        {"exclude": named.ids(np.flatnonzero(~mask)).tolist()},
+        {"where": np.tile(mask, (q, 1))},
+        {"where": [named.ids(numbers).tolist()] * q, "exclude": [None] * q},
+    ]
+    for filtered in filters:
+        found, found_rows = named.search(X[:q], 7, **options, **filtered)
+        np.testing.assert_array_equal(found_rows, numbers[rows])
+        np.testing.assert_array_equal(found, values)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_each_query_is_searched_in_its_own_rows(named, options):
+    where = [["id5", "id9"], np.arange(100), [], None]
+    values, rows = named.search(X[:4], 5, **options, where=where)
+    assert values.shape == rows.shape == (4, 5)
+    for q, own in enumerate(where):
+        alone, alone_rows = named.search(X[q], 5, **options, where=own)
+        np.testing.assert_array_equal(rows[q, : len(alone)], alone_rows)
+        np.testing.assert_allclose(values[q, : len(alone)], alone, rtol=1e-6)
+        assert (rows[q, len(alone) :] == -1).all()
+
+
+def test_whole_numbers_are_rows_even_if_ids_are_digits():
+    bits = embits.binarize(X, n_bits=48, method="lsh", ids=range(300, 0, -1))
+    assert bits.search(X[0], 5, where=[7]).rows.tolist() == [7]
+    assert bits.search(X[0], 5, where=["7"]).rows.tolist() == [293]
+
+
+def test_rows_without_ids_are_found_by_their_numbers_as_strings():
+    bits = embits.binarize(X, n_bits=48, method="lsh")
+    assert bits.search(X[0], 5, where=["7"]).rows.tolist() == [7]
+
+
+@pytest.mark.parametrize("metric", ["hamming", "decoded"])
+def test_most_similar_words_are_filtered(named, metric):
+    everything = named.most_similar("id3", topn=299, metric=metric)
+    some = {f"id{row}" for row in range(50)}
+    assert named.most_similar("id3", topn=299, metric=metric, where=some) == [
+        pair for pair in everything if pair[0] in some
+    ]
+    assert (
+        named.most_similar("id3", topn=5, metric=metric, exclude=some)
+        == [pair for pair in everything if pair[0] not in some][:5]
+    )
+    assert named.most_similar("id3", metric=metric, where=["id3"]) == []
+
+
+def test_unknown_ids_are_counted_and_named(named):
+    with pytest.raises(UnknownWordError, match="where has 4 unknown ids of 5: 'a', 'b', 'c', …"):
+        named.search(X[0], where=["a", "id1", "b", "c", "d"])
+    with pytest.raises(UnknownWordError, match="exclude has 1 unknown ids of 1: 'a'"):
+        named.most_similar("id1", exclude=["a"])
+
+
+def test_a_single_string_is_refused(named):
+    with pytest.raises(InputError, match="where is the single string 'id1', expected a list"):
+        named.search(X[0], where="id1")
+
+
+def test_a_filter_of_another_file_is_refused(named):
+    with pytest.raises(InputError, match="where selects among 299 rows, but there are 300"):
+        named.search(X[0], where=embits.search.select(299, [1]))
