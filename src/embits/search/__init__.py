@@ -102,7 +102,7 @@ def top_k(
         _core.top_k(codes, queries, rows.shape[-1], most, distances, rows, native)
 
     try:
-        return DistanceResult(*run_filtered(search, queries, k, len(codes), filters, NO_DISTANCE))
+        return DistanceResult(*run_filtered(search, queries, k, codes.shape, filters, NO_DISTANCE))
     except ValueError as error:  # EMBITS_SIMD or EMBITS_PATH is wrong
         raise InputError(str(error)) from None
 
@@ -159,6 +159,6 @@ def asymmetric_top_k(
         _core.asymmetric_top_k(codes, queries, rows.shape[-1], most, scores, rows, native)
 
     try:
-        return ScoreResult(*run_filtered(search, queries, k, len(codes), filters, NO_SCORE))
+        return ScoreResult(*run_filtered(search, queries, k, codes.shape, filters, NO_SCORE))
     except ValueError as error:  # EMBITS_SIMD or EMBITS_PATH is wrong
         raise InputError(str(error)) from None
