@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -9,7 +10,17 @@ from numpy.typing import NDArray
 
 from embits.binary_vectors.search import METRICS, SearchableCodes, check_metric, float_vectors
 from embits.errors import InputError
-from embits.search import WithinResult, WithinScoreResult, asymmetric_top_k, within
+from embits.search import (
+    GroupsResult,
+    PairsResult,
+    WithinResult,
+    WithinScoreResult,
+    asymmetric_top_k,
+    duplicates,
+    iter_pairs_within,
+    pairs_within,
+    within,
+)
 from embits.search.radius import distance_of, scores_from, wanted_distance, wanted_similarity
 
 
@@ -49,7 +60,8 @@ class RadiusQueries(SearchableCodes):
 
         Raises:
             InputError: Shapes or types do not fit; not exactly one of `distance` and `similarity`
-                is given, or it is out of range; more rows than `max_results`.
+                is given, or it is out of range.
+            TooManyResultsError: There are more rows than `max_results`.
             UnknownWordError: There is no such id.
 
         Example:
@@ -71,6 +83,80 @@ class RadiusQueries(SearchableCodes):
         else:
             bound = wanted_distance(distance, self.n_bits)
         return within(self.codes, self._codes_of(queries), bound, threads, max_results=max_results)
+
+    def pairs_within(
+        self, distance: int, *, max_results: int | None = None, threads: int | None = None
+    ) -> PairsResult:
+        """All pairs of rows within a Hamming distance of each other.
+
+        The search is exact and does not compare all pairs if that can be avoided. Rows with the
+        same code are searched once.
+
+        Args:
+            distance: The largest number of bits that may differ, from 0 to `n_bits`.
+            max_results: Pairs at which the search stops with an error; None means 100 million,
+                which need 3 GB of memory.
+            threads: None uses every core.
+
+        Returns:
+            A named tuple `first`, `second` (row numbers, first < second) and `distances`, in the
+            order of `first`, then `second`.
+
+        Raises:
+            InputError: The distance is out of range.
+            TooManyResultsError: There are more pairs than `max_results`. `iter_pairs_within`
+                and `duplicates` have no such limit.
+
+        Example:
+            >>> import numpy as np, embits
+            >>> X = np.random.default_rng(0).normal(size=(100, 16))
+            >>> bits = embits.binarize(np.vstack([X, X[:2] + 0.01]), n_bits=64, method="lsh")
+            >>> pairs = bits.pairs_within(3)
+            >>> pairs.first.tolist(), pairs.second.tolist()
+            ([0, 1], [100, 101])
+        """
+        distance = wanted_distance(distance, self.n_bits)
+        return pairs_within(self.codes, distance, threads, max_results=max_results)
+
+    def iter_pairs_within(
+        self, distance: int, *, threads: int | None = None
+    ) -> Iterator[PairsResult]:
+        """The pairs of `pairs_within` in blocks of about a million, for results of any size.
+
+        Each pair is in one block. Pairs are sorted within a block, but blocks come in no order.
+
+        Raises:
+            InputError: The distance is out of range.
+        """
+        return iter_pairs_within(self.codes, wanted_distance(distance, self.n_bits), threads)
+
+    def duplicates(self, distance: int, *, threads: int | None = None) -> GroupsResult:
+        """Groups of rows within a Hamming distance of each other, directly or through others.
+
+        The groups are the connected components of the pairs of `pairs_within`. No list of pairs is
+        made, so any number of rows may have the same code.
+
+        Args:
+            distance: The largest number of bits in which two neighbors differ, from 0 to `n_bits`.
+            threads: None uses every core.
+
+        Returns:
+            A named tuple `offsets` (groups + 1,), `rows` and `distances`. Group i has
+            `rows[offsets[i] : offsets[i + 1]]`, at least two, in row order; groups are in the order
+            of their first rows. The distances are to the first row of the group, and may be more
+            than `distance`.
+
+        Raises:
+            InputError: The distance is out of range.
+
+        Example:
+            >>> import numpy as np, embits
+            >>> X = np.random.default_rng(0).normal(size=(100, 16))
+            >>> bits = embits.binarize(np.vstack([X, X[:2] + 0.01]), n_bits=64, method="lsh")
+            >>> bits.duplicates(3).rows.tolist()
+            [0, 100, 1, 101]
+        """
+        return duplicates(self.codes, wanted_distance(distance, self.n_bits), threads)
 
     def _scores_within(
         self,

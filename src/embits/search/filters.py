@@ -136,6 +136,11 @@ def _parts(
 def _native(selection: Selection, n_queries: int, width: int) -> _core.Filter:
     if _are_few(selection, n_queries, width):
         return _of_rows(selection.rows, _NO_STARTS)
+    return mask_filter(selection)
+
+
+def mask_filter(selection: Selection) -> _core.Filter:
+    """A selection as one mask for all queries."""
     return _of_masks(selection.mask[np.newaxis], len(selection))
 
 

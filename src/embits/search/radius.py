@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
-from embits.errors import InputError
-from embits.search.arguments import packed_codes, packed_queries, wanted_threads
+from embits.errors import InputError, TooManyResultsError
+from embits.search.arguments import packed_queries, wanted_threads
+from embits.search.pieces import CodePieces
 from embits.search.results import WithinResult, WithinScoreResult
+from embits.search.scanned import Scanned
 
 MAX_RESULTS = 100_000_000
 """Rows that a search returns unless `max_results` says otherwise: 1.2 GB."""
@@ -23,7 +25,7 @@ _TopK: TypeAlias = Callable[[NDArray[np.intp], int], tuple[NDArray[np.float32], 
 
 
 def within(
-    codes: NDArray[np.uint8],
+    codes: NDArray[np.uint8] | CodePieces,
     queries: NDArray[np.uint8],
     distance: int,
     threads: int | None = None,
@@ -33,7 +35,7 @@ def within(
     """All rows of `codes` within a Hamming distance of each query.
 
     Args:
-        codes: Packed codes, uint8 of shape (n, width).
+        codes: Packed codes, uint8 of shape (n, width), or `CodePieces`.
         queries: One packed code of shape (width,), or several, (q, width).
         distance: The largest number of bits that may differ.
         threads: As in `top_k`.
@@ -47,8 +49,8 @@ def within(
         depend on the number of threads.
 
     Raises:
-        InputError: A wrong dtype, width, number of dimensions, distance, max_results or threads;
-            or more rows than `max_results`.
+        InputError: A wrong dtype, width, number of dimensions, distance, max_results or threads.
+        TooManyResultsError: There are more rows than `max_results`.
 
     Example:
         >>> import numpy as np
@@ -57,19 +59,27 @@ def within(
         >>> found.offsets.tolist(), found.rows.tolist(), found.distances.tolist()
         ([0, 2, 3], [0, 2, 1], [0, 1, 0])
     """
-    codes = packed_codes(codes)
-    queries = packed_queries(queries, codes.shape[1])
-    distance = wanted_distance(distance, 8 * codes.shape[1])
-    most = wanted_results(max_results)
+    scanned = Scanned.of(codes)
+    queries = packed_queries(queries, scanned.width)
+    distance = wanted_distance(distance, 8 * scanned.width)
+    most, at_once = wanted_results(max_results), wanted_threads(threads)
     try:
-        offsets, keys = _core.within(codes, queries, distance, most, wanted_threads(threads))
+        offsets, keys = _core.within(
+            scanned.native, queries, distance, most, at_once, scanned.left()
+        )
     except OverflowError:
         raise too_many(most, f"distance {distance}") from None
     except ValueError as error:  # EMBITS_SIMD or EMBITS_PATH is wrong
         raise InputError(str(error)) from None
+    rows, distances = split_keys(keys)
+    return WithinResult(offsets, scanned.rows(rows), distances)
+
+
+def split_keys(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Rows and distances of the keys of the native search; the keys are changed."""
     distances = (keys >> _ROW_BITS).astype(np.int32)
     keys &= (1 << _ROW_BITS) - 1
-    return WithinResult(offsets, keys, distances)
+    return keys, distances
 
 
 def scores_from(
@@ -154,9 +164,9 @@ def wanted_results(max_results: Any) -> int:
     return min(int(max_results), 2**62)
 
 
-def too_many(most: int, bound: str) -> InputError:
+def too_many(most: int, bound: str) -> TooManyResultsError:
     """The error for more results than `most`."""
-    return InputError(
+    return TooManyResultsError(
         f"more than {most:,} rows are within {bound}: choose a narrower bound, search fewer "
         "queries at a time, or pass a larger max_results"
     )
