@@ -130,18 +130,19 @@ static void bind_search(nb::module_& m) {
     m.def(
         "within",
         [](Codes codes, Batch<const uint8_t> queries, uint32_t distance, size_t max_found,
-           unsigned threads) {
+           unsigned threads, const Filter* filter) {
             embits::RowsWithin found;
             {
                 nb::gil_scoped_release release;
                 found = embits::within(codes.data(), codes.shape(0), codes.shape(1),
                                        queries.data(), length(queries), distance, max_found,
-                                       threads);
+                                       threads, filter ? *filter : Filter{});
             }
             return nb::make_tuple(released(std::move(found.offsets)),
                                   released(std::move(found.keys)));
         },
-        "codes"_a.noconvert(), "queries"_a.noconvert(), "distance"_a, "max_found"_a, "threads"_a);
+        "codes"_a.noconvert(), "queries"_a.noconvert(), "distance"_a, "max_found"_a, "threads"_a,
+        "filter"_a = nb::none());
     m.def(
         "pairs_in_buckets",
         [](Codes codes, Array<const int64_t> buckets, uint32_t distance, Codes masks,

@@ -106,7 +106,8 @@ void top_k(const uint8_t* codes, size_t n, size_t width, const uint8_t* queries,
 }
 
 RowsWithin within(const uint8_t* codes, size_t n, size_t width, const uint8_t* queries,
-                  size_t n_queries, uint32_t distance, size_t max_found, unsigned threads) {
+                  size_t n_queries, uint32_t distance, size_t max_found, unsigned threads,
+                  const Filter& filter) {
     Ragged ragged{distance, max_found, std::vector<std::vector<int64_t>>(n_queries)};
     if (n && n_queries) {
         // Planes cannot hold a limit above the largest distance.
@@ -116,7 +117,7 @@ RowsWithin within(const uint8_t* codes, size_t n, size_t width, const uint8_t* q
                           expected_rows(codes, n, width, queries, n_queries, distance),
                           kernels().planes.min_queries);
         run_search(
-            HammingSearch{codes, width, Filter{}, queries, 1, nullptr, nullptr, by_planes, &ragged},
+            HammingSearch{codes, width, filter, queries, 1, nullptr, nullptr, by_planes, &ragged},
             n, n_queries, threads);
     }
     RowsWithin all;

@@ -21,9 +21,10 @@ struct RowsWithin {
     std::vector<int64_t> offsets, keys;
 };
 
-// For each query all rows at `distance` or nearer. Throws std::overflow_error when there are more
-// than `max_found` in all.
+// For each query all rows at `distance` or nearer that the filter lets through; it has a mask, or
+// masks. Throws std::overflow_error when there are more than `max_found` in all.
 RowsWithin within(const uint8_t* codes, size_t n, size_t width, const uint8_t* queries,
-                  size_t n_queries, uint32_t distance, size_t max_found, unsigned threads);
+                  size_t n_queries, uint32_t distance, size_t max_found, unsigned threads,
+                  const Filter& filter);
 
 }  // namespace embits

@@ -23,6 +23,7 @@ def within(
     distance: int,
     max_found: int,
     threads: int,
+    filter: Filter | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
 def pairs_in_buckets(
     codes: NDArray[np.uint8],

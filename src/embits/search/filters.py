@@ -112,7 +112,7 @@ def _run_each(
 
 def _parts(filters: list[Selection]) -> Iterator[tuple[NDArray[np.int64], _core.Filter]]:
     """Queries that are searched together, and their filter."""
-    is_few = np.array([_are_few(each, 1) for each in filters], dtype=bool)
+    is_few = np.array([are_few(each, 1) for each in filters], dtype=bool)
     few, many = np.flatnonzero(is_few), np.flatnonzero(~is_few)
     if len(few):
         lists = [filters[q].rows for q in few]
@@ -127,8 +127,13 @@ def _parts(filters: list[Selection]) -> Iterator[tuple[NDArray[np.int64], _core.
 
 
 def _native(selection: Selection, n_queries: int) -> _core.Filter:
-    if _are_few(selection, n_queries):
+    if are_few(selection, n_queries):
         return _of_rows(selection.rows, _NO_STARTS)
+    return masked(selection)
+
+
+def masked(selection: Selection) -> _core.Filter:
+    """A filter that looks rows up in a mask, the same for all queries."""
     return _of_masks(selection.mask[np.newaxis], len(selection))
 
 
@@ -141,7 +146,7 @@ def _of_masks(masks: NDArray[np.uint64], count: int) -> _core.Filter:
     return _core.Filter(masks, _NO_STARTS, count, is_mask=True)
 
 
-def _are_few(selection: Selection, n_queries: int) -> bool:
+def are_few(selection: Selection, n_queries: int) -> bool:
     """Whether to scan copies of the codes that pass, instead of all codes.
 
     The copies are made once for all queries.
