@@ -38,27 +38,30 @@ struct Any {
 };
 
 template <class Code>
-void gather_codes(const uint8_t* codes, const Code& code, const int64_t* rows, size_t size,
-                  size_t left, uint8_t* to) {
+void gather_codes(const uint8_t* codes, int64_t first, const Code& code, const int64_t* rows,
+                  size_t size, size_t left, uint8_t* to) {
     const size_t width = code.width();
+    const auto code_of = [&](size_t i) {
+        return codes + static_cast<size_t>(rows[i] - first) * width;
+    };
     for (size_t i = 0; i < size; ++i) {
-        const uint8_t* later = codes + static_cast<size_t>(rows[std::min(i + kAhead, left - 1)]) * width;
+        const uint8_t* later = code_of(std::min(i + kAhead, left - 1));
         for (size_t at = 0; at < width; at += kLine) prefetch(later + at);
         prefetch(later + width - 1);
-        code.copy(to + i * width, codes + static_cast<size_t>(rows[i]) * width);
+        code.copy(to + i * width, code_of(i));
     }
 }
 
 }  // namespace
 
-void gather(const uint8_t* codes, size_t width, const int64_t* rows, size_t size, size_t left,
-            uint8_t* to) {
+void gather(const uint8_t* codes, int64_t first, size_t width, const int64_t* rows, size_t size,
+            size_t left, uint8_t* to) {
     if (width == 0) return;
-    if (width == 8) return gather_codes(codes, Fixed<8>{}, rows, size, left, to);
-    if (width == 16) return gather_codes(codes, Fixed<16>{}, rows, size, left, to);
-    if (width == 32) return gather_codes(codes, Fixed<32>{}, rows, size, left, to);
-    if (width == 64) return gather_codes(codes, Fixed<64>{}, rows, size, left, to);
-    gather_codes(codes, Any{width}, rows, size, left, to);
+    if (width == 8) return gather_codes(codes, first, Fixed<8>{}, rows, size, left, to);
+    if (width == 16) return gather_codes(codes, first, Fixed<16>{}, rows, size, left, to);
+    if (width == 32) return gather_codes(codes, first, Fixed<32>{}, rows, size, left, to);
+    if (width == 64) return gather_codes(codes, first, Fixed<64>{}, rows, size, left, to);
+    gather_codes(codes, first, Any{width}, rows, size, left, to);
 }
 
 bool allows_any(const uint64_t* mask, size_t row, size_t size) {

@@ -129,11 +129,11 @@ def _parts(filters: list[Selection]) -> Iterator[tuple[NDArray[np.int64], _core.
 def _native(selection: Selection, n_queries: int) -> _core.Filter:
     if are_few(selection, n_queries):
         return _of_rows(selection.rows, _NO_STARTS)
-    return masked(selection)
+    return mask_filter(selection)
 
 
-def masked(selection: Selection) -> _core.Filter:
-    """A filter that looks rows up in a mask, the same for all queries."""
+def mask_filter(selection: Selection) -> _core.Filter:
+    """A selection as one mask for all queries."""
     return _of_masks(selection.mask[np.newaxis], len(selection))
 
 

@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 from embits import _core
 from embits.errors import InputError, TooManyResultsError
 from embits.search.arguments import (
-    packed_codes,
     packed_queries,
     wanted_distance,
     wanted_results,
     wanted_threads,
 )
-from embits.search.filters import are_few, masked, parse_filters
+from embits.search.filters import are_few, mask_filter
 from embits.search.pieces import CodePieces
 from embits.search.results import WithinResult
+from embits.search.scanned import Scanned
 from embits.search.selection import Selection
 
 _ROW_BITS = 40  # of a key of the native search, which holds a distance above a row
-# Offsets, rows and distances of some queries, with a filter and a limit of the results.
+# The results of some queries, with a filter of the stored rows and a limit of the results.
 _Search: TypeAlias = Callable[[NDArray[np.uint8], Selection | None, int], WithinResult]
 
 
@@ -41,7 +41,7 @@ def within(
     """All rows of `codes` within a Hamming distance of each query.
 
     Args:
-        codes: Packed codes, uint8 of shape (n, width).
+        codes: Packed codes, uint8 of shape (n, width), or `CodePieces`.
         queries: One packed code of shape (width,), or several, (q, width).
         distance: The largest number of bits that may differ.
         threads: As in `top_k`.
@@ -68,13 +68,11 @@ def within(
         >>> found.offsets.tolist(), found.rows.tolist(), found.distances.tolist()
         ([0, 2, 3], [0, 2, 1], [0, 1, 0])
     """
-    most = wanted_results(max_results)
-    if not isinstance(codes, CodePieces):
-        codes = packed_codes(codes)
-    queries = packed_queries(queries, codes.shape[1])
-    distance = wanted_distance(distance, 8 * codes.shape[1])
-    filters = parse_filters(len(codes), queries.shape[:-1], where, exclude)
-    search = _search(codes, distance, wanted_threads(threads))
+    most, scanned = wanted_results(max_results), Scanned.of(codes)
+    queries = packed_queries(queries, scanned.width)
+    distance = wanted_distance(distance, 8 * scanned.width)
+    filters = scanned.filters(queries.shape[:-1], where, exclude)
+    search = partial(_search, scanned, distance, wanted_threads(threads))
     try:
         if isinstance(filters, list):
             return _each(search, queries, filters, most)
@@ -85,54 +83,23 @@ def within(
         raise InputError(str(error)) from None
 
 
-def _search(codes: NDArray[np.uint8] | CodePieces, distance: int, threads: int) -> _Search:
-    """The search of one array, or of several."""
-    if isinstance(codes, CodePieces):
-        return partial(_in_pieces, codes, distance, threads)
-    return partial(_in_array, codes, distance, threads)
-
-
-def _in_array(
-    codes: NDArray[np.uint8],
+def _search(
+    scanned: Scanned,
     distance: int,
     threads: int,
     queries: NDArray[np.uint8],
     selection: Selection | None,
     most: int,
 ) -> WithinResult:
-    native, few = None, None
     if selection is not None and are_few(selection, len(np.atleast_2d(queries))):
-        few, codes = selection.rows, codes[selection.rows]
-    elif selection is not None:
-        native = masked(selection)
-    offsets, keys = _core.within(codes, queries, distance, most, threads, native)
+        few = scanned.rows(selection.rows)
+        offsets, keys = _core.within(scanned.codes_of(few), queries, distance, most, threads)
+        places, distances = split_keys(keys)
+        return WithinResult(offsets, few[places], distances)
+    native = None if selection is None else mask_filter(selection)
+    offsets, keys = _core.within(scanned.native, queries, distance, most, threads, native)
     rows, distances = split_keys(keys)
-    return WithinResult(offsets, rows if few is None else few[rows], distances)
-
-
-def _in_pieces(
-    codes: CodePieces,
-    distance: int,
-    threads: int,
-    queries: NDArray[np.uint8],
-    selection: Selection | None,
-    most: int,
-) -> WithinResult:
-    """Searches each array where it is; rows that do not pass are left out afterwards."""
-    found: list[tuple[NDArray[Any], ...]] = []
-    for array, start in zip(codes.arrays, codes.starts.tolist(), strict=False):
-        piece = _in_array(array, distance, threads, queries, None, most)
-        rows = codes.rows.live(piece.rows + start)
-        by_query = np.repeat(np.arange(len(piece.offsets) - 1), np.diff(piece.offsets))
-        passes = rows >= 0
-        if selection is not None:
-            passes[passes] = selection.has(rows[passes])
-        found.append(tuple(part[passes] for part in (rows, piece.distances, by_query)))
-        most -= len(found[-1][0])
-    rows, distances, by_query = map(np.concatenate, zip(*found, strict=True))
-    order = np.lexsort((rows, distances, by_query))
-    counts = np.bincount(by_query, minlength=len(np.atleast_2d(queries)))
-    return WithinResult(np.append(0, np.cumsum(counts)), rows[order], distances[order])
+    return WithinResult(offsets, scanned.rows(rows), distances)
 
 
 def _each(

@@ -16,6 +16,7 @@ from typing import Any
 from embits._version import __version__
 from embits.arrays import Progress
 from embits.binary_vectors import BinaryVectors
+from embits.coders.identity import coder_checksum
 from embits.errors import InputError
 from embits.integrations import Facts
 from embits.integrations.pgvector.additions import check_no_additions, check_rows, rows_digest
@@ -171,6 +172,7 @@ def _write_description(
         "bits": bits.n_bits,
         "dims": bits.dims,
         "method": bits.coder.method,
+        "coder": coder_checksum(bits.coder),
         "words": isinstance(bits.words, Vocabulary),
         "digest": rows_digest(connection, table, words=isinstance(bits.words, Vocabulary)),
         "index": index,

@@ -18,11 +18,13 @@ from typing import Any
 from embits._version import __version__
 from embits.arrays import Progress
 from embits.binary_vectors import BinaryVectors
+from embits.coders.identity import coder_checksum
 from embits.errors import InputError
 from embits.file.atomic import atomic_write
 from embits.integrations import Facts
 from embits.integrations.sqlite.database import (
     APPLICATION,
+    CODER,
     DIGEST,
     FACTS,
     MAX_BITS,
@@ -108,4 +110,5 @@ def _write(connection: Any, bits: BinaryVectors, progress: Progress | None) -> N
     if named:
         connection.execute(SCHEMA["words_by_word"])
     digest = rows_digest(connection, words=bool(named))
-    connection.execute("insert into embits values (?, ?)", (DIGEST, digest))
+    checksums = [(DIGEST, digest), (CODER, coder_checksum(bits.coder))]
+    connection.executemany("insert into embits values (?, ?)", checksums)
