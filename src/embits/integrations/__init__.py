@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 Facts: TypeAlias = dict[str, Any]
 
 EXPORTERS = {
+    "duckdb": "embits.integrations.duckdb",
     "faiss": "embits.integrations.faiss",
+    "lancedb": "embits.integrations.lancedb",
+    "milvus": "embits.integrations.milvus",
     "npy": "embits.integrations.npy",
     "paper": "embits.integrations.paper",
     "pgvector": "embits.integrations.pgvector",

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.errors import InputError, TooManyResultsError
-from embits.search.arguments import packed_codes, packed_queries, wanted_threads
+from embits.search.arguments import packed_queries, wanted_threads
 from embits.search.pieces import CodePieces
 from embits.search.results import WithinResult, WithinScoreResult
+from embits.search.scanned import Scanned
 
 MAX_RESULTS = 100_000_000
 """Rows that a search returns unless `max_results` says otherwise: 1.2 GB."""
@@ -34,7 +35,7 @@ def within(
     """All rows of `codes` within a Hamming distance of each query.
 
     Args:
-        codes: Packed codes, uint8 of shape (n, width).
+        codes: Packed codes, uint8 of shape (n, width), or `CodePieces`.
         queries: One packed code of shape (width,), or several, (q, width).
         distance: The largest number of bits that may differ.
         threads: As in `top_k`.
@@ -58,41 +59,20 @@ def within(
         >>> found.offsets.tolist(), found.rows.tolist(), found.distances.tolist()
         ([0, 2, 3], [0, 2, 1], [0, 1, 0])
     """
-    if isinstance(codes, CodePieces):
-        return _within_pieces(codes, queries, distance, threads, max_results)
-    codes = packed_codes(codes)
-    queries = packed_queries(queries, codes.shape[1])
-    distance = wanted_distance(distance, 8 * codes.shape[1])
-    most = wanted_results(max_results)
+    scanned = Scanned.of(codes)
+    queries = packed_queries(queries, scanned.width)
+    distance = wanted_distance(distance, 8 * scanned.width)
+    most, at_once = wanted_results(max_results), wanted_threads(threads)
     try:
-        offsets, keys = _core.within(codes, queries, distance, most, wanted_threads(threads))
+        offsets, keys = _core.within(
+            scanned.native, queries, distance, most, at_once, scanned.left()
+        )
     except OverflowError:
         raise too_many(most, f"distance {distance}") from None
     except ValueError as error:  # EMBITS_SIMD or EMBITS_PATH is wrong
         raise InputError(str(error)) from None
-    return WithinResult(offsets, *split_keys(keys))
-
-
-def _within_pieces(
-    codes: CodePieces,
-    queries: NDArray[np.uint8],
-    distance: int,
-    threads: int | None,
-    max_results: int | None,
-) -> WithinResult:
-    """The same for codes in several arrays, each searched where it is."""
-    left = wanted_results(max_results)
-    found: list[tuple[NDArray[Any], ...]] = []
-    for array, start in zip(codes.arrays, codes.starts.tolist(), strict=False):
-        piece = within(array, queries, distance, threads, max_results=left)
-        rows = codes.rows.live(piece.rows + start)
-        by_query = np.repeat(np.arange(len(piece.offsets) - 1), np.diff(piece.offsets))
-        found.append(tuple(part[rows >= 0] for part in (rows, piece.distances, by_query)))
-        left -= len(found[-1][0])
-    rows, distances, by_query = map(np.concatenate, zip(*found, strict=True))
-    order = np.lexsort((rows, distances, by_query))
-    counts = np.bincount(by_query, minlength=len(np.atleast_2d(queries)))
-    return WithinResult(np.append(0, np.cumsum(counts)), rows[order], distances[order])
+    rows, distances = split_keys(keys)
+    return WithinResult(offsets, scanned.rows(rows), distances)
 
 
 def split_keys(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
