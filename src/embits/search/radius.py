@@ -91,7 +91,7 @@ def _search(
     selection: Selection | None,
     most: int,
 ) -> WithinResult:
-    if selection is not None and are_few(selection, len(np.atleast_2d(queries))):
+    if selection is not None and are_few(selection, len(np.atleast_2d(queries)), scanned.width):
         few = scanned.rows(selection.rows)
         offsets, keys = _core.within(scanned.codes_of(few), queries, distance, most, threads)
         places, distances = split_keys(keys)

@@ -40,6 +40,11 @@ class Scanned(NamedTuple):
         array = packed_codes(codes)
         return cls(array, len(array), array.shape[1], None)
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Stored rows, and bytes of a code."""
+        return self.n, self.width
+
     def filters(self, shape: tuple[int, ...], where: Any, exclude: Any) -> Filters:
         """`where` and `exclude` as filters of the stored rows. Raises as `parse_filters` does."""
         if self.pieces is None:
