@@ -47,7 +47,7 @@ bool allows_any(const uint64_t* mask, size_t row, size_t size);
 void gather(const uint8_t* codes, int64_t first, size_t width, const int64_t* rows, size_t size,
             size_t left, uint8_t* to);
 
-// Writes the rows of a mask of n words, ascending.
+// Writes the rows of a mask of n words, ascending; `rows` has room for one more than there are.
 void mask_rows(const uint64_t* mask, size_t n, int64_t* rows);
 
 // A row that is gathered takes as long as this many that are scanned in order (measured).

@@ -25,6 +25,7 @@ def coder_checksum(coder: Coder) -> str:
     digest = hashlib.blake2b(digest_size=16)
     digest.update(f"{coder.method} {coder.n_features_in_} {coder.n_bits_}".encode())
     for name, array in sorted(coder.state().items()):
-        digest.update(f" {name} {array.dtype.str} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
+        plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        digest.update(f" {name} {plain.dtype.str} {plain.shape}".encode())
+        digest.update(plain.tobytes())
     return digest.hexdigest()

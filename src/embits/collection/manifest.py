@@ -80,7 +80,7 @@ class Manifest:
         bits: Bits of a code.
         dims: Dimensions of the vectors.
         method: The coder's method.
-        coder: The identity of the coder, as `coder_digest` gives it.
+        coder: The identity of the coder, as `coder_checksum` gives it.
         generation: How many changes were made.
         next_piece: The number of the next piece; no name is used twice.
         next_number: The id of the next row, if the ids are numbers.

@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 from embits.binary_vectors import BinaryVectors
-from embits.binary_vectors.concat import check_same_coder, coder_digest
+from embits.binary_vectors.concat import check_same_coder
 from embits.coders import Coder
+from embits.coders.identity import coder_checksum
 from embits.collection.changes import is_leftover
 from embits.collection.collection import Collection
 from embits.collection.lock import LOCK, writer_lock
@@ -100,5 +101,5 @@ def _make(folder: Path, coder: Coder | None) -> None:
     with writer_lock(folder, timeout=10):
         if not (folder / MANIFEST).is_file():  # another process may have made it
             write_coder(folder / CODER, coder)
-            facts = coder.n_bits_, coder.n_features_in_, coder.method, coder_digest(coder)
+            facts = coder.n_bits_, coder.n_features_in_, coder.method, coder_checksum(coder)
             write_manifest(folder, Manifest(*facts))

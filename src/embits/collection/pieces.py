@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.binary_vectors.concat import coder_digest
 from embits.coders import Coder
+from embits.coders.identity import coder_checksum
 from embits.collection.manifest import CODER, Manifest, Piece, Removed
 from embits.errors import FormatError
 from embits.file.atomic import atomic_write
@@ -57,7 +57,7 @@ def open_coder(folder: Path, manifest: Manifest, *, verify: bool = False) -> Cod
         coder = read_coder(folder / CODER, verify=verify)
     found = coder.method, coder.n_bits_, coder.n_features_in_
     is_other = found != (manifest.method, manifest.bits, manifest.dims)
-    if is_other or (verify and manifest.coder and coder_digest(coder) != manifest.coder):
+    if is_other or (verify and manifest.coder and coder_checksum(coder) != manifest.coder):
         raise FormatError(f"{folder / CODER} is not the coder of this collection: {_RESTORE}")
     return coder
 

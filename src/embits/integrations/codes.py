@@ -13,6 +13,19 @@ from embits.coders.identity import coder_checksum
 from embits.errors import InputError
 
 
+def to_export(bits: Any) -> BinaryVectors:
+    """Return what is to be exported, with all codes in one array: a collection is merged.
+
+    Raises:
+        InputError: It is not BinaryVectors.
+    """
+    if not isinstance(bits, BinaryVectors):
+        raise InputError(
+            f"bits is {type(bits).__name__}, expected BinaryVectors; embits.binarize makes them"
+        )
+    return bits.merged()
+
+
 def from_codes(codes: NDArray[Any], coder: Coder, ids: Any = None) -> BinaryVectors:
     """Return packed codes with the coder that made them as BinaryVectors.
 

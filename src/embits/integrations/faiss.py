@@ -24,7 +24,7 @@ from embits.coders.identity import coder_checksum
 from embits.errors import InputError, MissingExtraError, ReadError
 from embits.file.atomic import atomic_write
 from embits.integrations import Facts
-from embits.integrations.codes import check_coder, from_codes
+from embits.integrations.codes import check_coder, from_codes, to_export
 from embits.integrations.words_sidecar import (
     check_targets,
     read_words_sidecar,
@@ -80,7 +80,7 @@ def to_faiss(
         (20, 104, True)
     """
     faiss = _faiss()
-    codes = bits.codes if isinstance(bits, BinaryVectors) else packed_codes(bits)
+    codes = np.asarray(bits.codes) if isinstance(bits, BinaryVectors) else packed_codes(bits)
     _check(kind, settings, len(codes))
     width = 8 * codes.shape[1]
     if kind == "flat":
@@ -170,7 +170,7 @@ def export(
     given = {"nlist": nlist, "nprobe": nprobe, "M": M, "efConstruction": efConstruction,
              "efSearch": efSearch}  # fmt: skip
     settings = {name: value for name, value in given.items() if value is not None}
-    faiss, path = _faiss(), Path(target)
+    bits, faiss, path = to_export(bits), _faiss(), Path(target)
     check_targets(path, bits.words, overwrite)
     index = to_faiss(bits, kind, progress=progress, seed=seed, **settings)
     with atomic_write(path) as file:

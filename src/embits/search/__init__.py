@@ -113,7 +113,7 @@ def top_k(
         _core.top_k(scanned.native, queries, rows.shape[-1], most, distances, rows, native)
 
     try:
-        found = run_filtered(search, queries, k, scanned.n, filters, NO_DISTANCE)
+        found = run_filtered(search, queries, k, scanned.shape, filters, NO_DISTANCE)
         return DistanceResult(found[0], scanned.rows(found[1]))
     except ValueError as error:  # EMBITS_SIMD or EMBITS_PATH is wrong
         raise InputError(str(error)) from None
@@ -171,7 +171,7 @@ def asymmetric_top_k(
         _core.asymmetric_top_k(scanned.native, queries, rows.shape[-1], most, scores, rows, native)
 
     try:
-        found = run_filtered(search, queries, k, scanned.n, filters, NO_SCORE)
+        found = run_filtered(search, queries, k, scanned.shape, filters, NO_SCORE)
         return ScoreResult(found[0], scanned.rows(found[1]))
     except ValueError as error:  # EMBITS_SIMD or EMBITS_PATH is wrong
         raise InputError(str(error)) from None

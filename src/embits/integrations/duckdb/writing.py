@@ -12,6 +12,7 @@ from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError
 from embits.file.atomic import atomic_write
 from embits.integrations import Facts
+from embits.integrations.codes import to_export
 from embits.integrations.descriptions import Description, check_ours, check_unchanged
 from embits.integrations.duckdb.database import (
     KEY,
@@ -54,7 +55,7 @@ def export(
         OSError: The file could not be written.
     """
     duckdb()
-    path = Path(target)
+    bits, path = to_export(bits), Path(target)
     if path.is_dir() or not path.resolve().parent.is_dir():
         found = "is a folder" if path.is_dir() else "is in a folder that does not exist"
         raise InputError(f"{path} {found}, expected a file to write")

@@ -13,6 +13,7 @@ from embits.arrays import Progress
 from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError
 from embits.integrations import Facts
+from embits.integrations.codes import to_export
 from embits.integrations.descriptions import Description, check_unchanged
 from embits.integrations.lancedb.database import (
     KEY,
@@ -63,6 +64,7 @@ def export(
         DatabaseError: LanceDB or the object store reports an error.
         MissingExtraError: LanceDB is not installed.
     """
+    bits = to_export(bits)
     check_name(table)
     _check_index(index, num_partitions, len(bits))
     with one_line_errors(target):

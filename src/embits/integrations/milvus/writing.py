@@ -9,6 +9,7 @@ from embits.arrays import Progress
 from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError
 from embits.integrations import Facts
+from embits.integrations.codes import to_export
 from embits.integrations.descriptions import Description, check_unchanged
 from embits.integrations.milvus.client import (
     check_name,
@@ -58,7 +59,7 @@ def export(
         DatabaseError: The server cannot be reached or reports an error.
         MissingExtraError: pymilvus is not installed.
     """
-    name = check_name(collection)
+    bits, name = to_export(bits), check_name(collection)
     kind = _index_kind(index, nlist, target)
     _check_limits(bits)
     address = without_password(target)

@@ -22,6 +22,7 @@ from embits.coders.identity import coder_checksum
 from embits.errors import InputError
 from embits.file.atomic import atomic_write
 from embits.integrations import Facts
+from embits.integrations.codes import to_export
 from embits.integrations.sqlite.database import (
     APPLICATION,
     CODER,
@@ -58,11 +59,7 @@ def export(bits: BinaryVectors, target: str, *, progress: Progress | None = None
         MissingExtraError: sqlite-vec is not installed.
         OSError: The file could not be written; an older file is unchanged.
     """
-    if not isinstance(bits, BinaryVectors):
-        raise InputError(
-            f"bits is {type(bits).__name__}, expected BinaryVectors; embits.binarize makes them"
-        )
-    path = Path(target)
+    bits, path = to_export(bits), Path(target)
     if bits.n_bits > MAX_BITS:
         raise InputError(
             f"sqlite-vec holds at most {MAX_BITS:,} bits, the codes have {bits.n_bits:,}"
