@@ -152,7 +152,7 @@ def report(options: argparse.Namespace, folder: Path) -> Iterator[str]:
     ):
         yield f"| {what} | {first} | {second} |"
     yield ""
-    yield f"With {ADDED * TURNS:,} rows removed and as many added, beside one array of what is left:"
+    yield f"With {ADDED * TURNS:,} rows removed and as many added, beside one array of the rest:"
     yield ""
     yield head
     yield "|---|---:|---:|---:|---:|"

@@ -134,7 +134,7 @@ def manifest_json(manifest: Manifest) -> bytes:
     body = {name: value for name, value in body.items() if value is not None}
     lines = [f" {json.dumps(name)}: {_lines(value)}" for name, value in body.items()]
     lines.append(f' "sha256": "{_digest(body)}"')
-    return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+    return ("{\n" + ",\n".join(lines) + "\n}").encode()
 
 
 def _entry(piece: Piece) -> dict[str, Any]:
