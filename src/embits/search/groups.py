@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.search.arguments import packed_codes, wanted_threads
+from embits.search.arguments import packed_codes, wanted_distance, wanted_threads
 from embits.search.identical import DistinctCodes
 from embits.search.pairs import near_pairs
-from embits.search.radius import wanted_distance
 from embits.search.ragged import parts
 from embits.search.results import GroupsResult
 

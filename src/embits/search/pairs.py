@@ -12,11 +12,16 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.errors import TooManyResultsError
-from embits.search.arguments import packed_codes, wanted_threads
+from embits.search.arguments import (
+    packed_codes,
+    wanted_distance,
+    wanted_results,
+    wanted_threads,
+)
 from embits.search.identical import DistinctCodes
 from embits.search.pair_collector import PairCollector
 from embits.search.pair_tables import Table, as_words, best_blocks, by_hash, tables_of
-from embits.search.radius import split_keys, wanted_distance, wanted_results, within
+from embits.search.radius import split_keys, within
 from embits.search.ragged import parts
 from embits.search.results import PairsResult
 
