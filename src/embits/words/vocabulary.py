@@ -22,7 +22,13 @@ from embits.words.run import WordRun, narrowed
 
 
 class Keys(Sequence[str], ABC):
-    """The ids of rows: what a vocabulary of words and plain row numbers have in common."""
+    """The ids of rows: what a vocabulary of words and plain row numbers have in common.
+
+    Attributes:
+        are_numbers: The rows have no words: their ids are numbers.
+    """
+
+    are_numbers = False
 
     @abstractmethod
     def find(self, word: str) -> int | None:
@@ -253,6 +259,8 @@ class RowNumbers(Keys):
         >>> rows[2], rows.find("2"), rows.find("3"), "02" in rows
         ('2', 2, None, False)
     """
+
+    are_numbers = True
 
     def __init__(self, n: int, first: int = 0) -> None:
         self._numbers = range(first, first + n)
