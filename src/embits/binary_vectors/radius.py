@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import Progress
 from embits.binary_vectors.search import METRICS, SearchableCodes, check_metric, float_vectors
 from embits.errors import InputError
 from embits.search import (
@@ -139,7 +140,9 @@ class RadiusQueries(SearchableCodes):
         """
         return iter_pairs_within(self.codes, wanted_distance(distance, self.n_bits), threads)
 
-    def duplicates(self, distance: int, *, threads: int | None = None) -> GroupsResult:
+    def duplicates(
+        self, distance: int, *, threads: int | None = None, progress: Progress | None = None
+    ) -> GroupsResult:
         """Groups of rows within a Hamming distance of each other, directly or through others.
 
         The groups are the connected components of the pairs of `pairs_within`. No list of pairs is
@@ -148,6 +151,7 @@ class RadiusQueries(SearchableCodes):
         Args:
             distance: The largest number of bits in which two neighbors differ, from 0 to `n_bits`.
             threads: None uses every core.
+            progress: Called with what is done and the total.
 
         Returns:
             A named tuple `offsets` (groups + 1,), `rows` and `distances`. Group i has
@@ -165,7 +169,8 @@ class RadiusQueries(SearchableCodes):
             >>> bits.duplicates(3).rows.tolist()
             [0, 100, 1, 101]
         """
-        return duplicates(self.codes, wanted_distance(distance, self.n_bits), threads)
+        distance = wanted_distance(distance, self.n_bits)
+        return duplicates(self.codes, distance, threads, progress=progress)
 
     @staticmethod
     def _lowest_score(metric: str, similarity: float | None) -> float:

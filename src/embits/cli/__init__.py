@@ -34,6 +34,7 @@ GROUPS = {
         "neighbors": "Print the closest words.",
         "similarity": "Print the similarity of two words.",
         "analogy": "A is to B as C is to what?",
+        "duplicates": "Print groups of rows whose codes are nearly equal.",
     },
     "Inspect": {
         "info": "Print what a file contains.",
