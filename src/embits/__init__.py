@@ -39,7 +39,7 @@ from embits.errors import (
     TrainingWarning,
     UnknownWordError,
 )
-from embits.jobs import binarize, binarize_to_file, encode_to_file
+from embits.jobs import binarize, binarize_to_file, encode_to_collection, encode_to_file
 from embits.vectors import WordVectors
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ __all__ = [
     "binarize",
     "binarize_to_file",
     "concat",
+    "encode_to_collection",
     "encode_to_file",
     "evaluation",
     "integrations",

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import Progress
 from embits.binary_vectors.search import METRICS, SearchableCodes, check_metric, float_vectors
 from embits.errors import InputError
 from embits.search import (
@@ -21,7 +22,9 @@ from embits.search import (
     pairs_within,
     within,
 )
-from embits.search.radius import distance_of, scores_from, wanted_distance, wanted_similarity
+from embits.search.arguments import distance_of, wanted_distance, wanted_similarity
+from embits.search.filters import Filters
+from embits.search.radius_scores import scores_from
 
 
 class RadiusQueries(SearchableCodes):
@@ -34,6 +37,8 @@ class RadiusQueries(SearchableCodes):
         *,
         similarity: float | None = None,
         metric: Literal["hamming", "asymmetric", "decoded"] = "hamming",
+        where: Any = None,
+        exclude: Any = None,
         max_results: int | None = None,
         threads: int | None = None,
     ) -> WithinResult | WithinScoreResult:
@@ -47,6 +52,8 @@ class RadiusQueries(SearchableCodes):
                 it. With "asymmetric" and "decoded" it is the lowest score, an estimate of the
                 cosine from -1 to 1.
             metric: As in `search`. "asymmetric" and "decoded" need `similarity`.
+            where: The rows that may be found, as in `search`.
+            exclude: The rows that may not be found, as in `search`.
             max_results: Rows of all queries together at which the search stops with an error; None
                 means 100 million. Memory is needed only for the rows that are found, about 50
                 bytes each. Search large batches in blocks of queries.
@@ -76,13 +83,16 @@ class RadiusQueries(SearchableCodes):
         if (distance is None) == (similarity is None):
             raise InputError("within needs a distance or a similarity, one of them")
         queries = self._queries(queries)
+        filters = self._filters(queries, where, exclude)
         if metric != "hamming":
-            return self._scores_within(queries, metric, similarity, max_results, threads)
+            lowest = self._lowest_score(metric, similarity)
+            return self._scores_within(queries, metric, lowest, filters, max_results, threads)
         if distance is None:
             bound = distance_of(wanted_similarity(similarity, 0), self.n_bits)
         else:
             bound = wanted_distance(distance, self.n_bits)
-        return within(self.codes, self._codes_of(queries), bound, threads, max_results=max_results)
+        codes = self._codes_of(queries)
+        return within(self.codes, codes, bound, threads, where=filters, max_results=max_results)
 
     def pairs_within(
         self, distance: int, *, max_results: int | None = None, threads: int | None = None
@@ -130,7 +140,9 @@ class RadiusQueries(SearchableCodes):
         """
         return iter_pairs_within(self.codes, wanted_distance(distance, self.n_bits), threads)
 
-    def duplicates(self, distance: int, *, threads: int | None = None) -> GroupsResult:
+    def duplicates(
+        self, distance: int, *, threads: int | None = None, progress: Progress | None = None
+    ) -> GroupsResult:
         """Groups of rows within a Hamming distance of each other, directly or through others.
 
         The groups are the connected components of the pairs of `pairs_within`. No list of pairs is
@@ -139,6 +151,7 @@ class RadiusQueries(SearchableCodes):
         Args:
             distance: The largest number of bits in which two neighbors differ, from 0 to `n_bits`.
             threads: None uses every core.
+            progress: Called with what is done and the total.
 
         Returns:
             A named tuple `offsets` (groups + 1,), `rows` and `distances`. Group i has
@@ -156,19 +169,24 @@ class RadiusQueries(SearchableCodes):
             >>> bits.duplicates(3).rows.tolist()
             [0, 100, 1, 101]
         """
-        return duplicates(self.codes, wanted_distance(distance, self.n_bits), threads)
+        distance = wanted_distance(distance, self.n_bits)
+        return duplicates(self.codes, distance, threads, progress=progress)
+
+    @staticmethod
+    def _lowest_score(metric: str, similarity: float | None) -> float:
+        if similarity is None:
+            raise InputError(f"metric={metric!r} has no distance: pass similarity")
+        return wanted_similarity(similarity, -1)
 
     def _scores_within(
         self,
         queries: NDArray[Any],
         metric: str,
-        similarity: float | None,
+        lowest: float,
+        filters: Filters,
         max_results: int | None,
         threads: int | None,
     ) -> WithinScoreResult:
-        if similarity is None:
-            raise InputError(f"metric={metric!r} has no distance: pass similarity")
-        lowest = wanted_similarity(similarity, -1)
         batch = np.atleast_2d(queries)
         if metric == "decoded":
             weights, offsets = self._decoded_weights(batch)
@@ -176,7 +194,8 @@ class RadiusQueries(SearchableCodes):
             weights, offsets = self._query_weights(float_vectors(batch))
 
         def best(of: NDArray[np.intp], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-            scores, rows = asymmetric_top_k(self.codes, weights[of], k, threads)
+            where = [filters[q] for q in of] if isinstance(filters, list) else filters
+            scores, rows = asymmetric_top_k(self.codes, weights[of], k, threads, where=where)
             return scores + offsets[of], rows
 
         return scores_from(best, len(batch), len(self), lowest, max_results)

@@ -15,7 +15,7 @@ from embits.collection.lock import LOCK, writer_lock
 from embits.collection.manifest import CODER, MANIFEST, Manifest, write_manifest
 from embits.collection.snapshot import open_snapshot
 from embits.errors import InputError
-from embits.file.contents import open_parts, read_coder, write_coder
+from embits.file.contents import open_parts, write_coder
 
 
 def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
@@ -53,8 +53,8 @@ def open_collection(
 
     Args:
         path: The folder. A new collection needs one that is empty or does not exist.
-        coder: The fitted coder of a new collection, or the path of a file that has one. A
-            collection that exists needs none; if it is given, it must be the same.
+        coder: The fitted coder of a new collection, or the path of a file or collection that has
+            one. A collection that exists needs none; if it is given, it must be the same.
         timeout: Seconds that a change waits for another process that writes.
 
     Raises:
@@ -73,7 +73,7 @@ def open_collection(
         >>> folder.cleanup()
     """
     folder = Path(path)
-    given = read_coder(Path(coder)) if isinstance(coder, str | os.PathLike) else coder
+    given = load(coder).coder if isinstance(coder, str | os.PathLike) else coder
     if not (folder / MANIFEST).is_file():
         _make(folder, given)
     collection = Collection(folder, open_snapshot(folder), timeout)

@@ -73,5 +73,5 @@ def export(
     if unknown := sorted(set(options) - {*known, "overwrite"}):
         has = f"takes {', '.join(known)}" if known else "takes no options"
         raise InputError(f"export to {to!r} {has}, not {', '.join(unknown)}")
-    facts: Facts = exporter(bits, target, progress=progress, **options)
+    facts: Facts = exporter(bits.merged(), target, progress=progress, **options)
     return facts

@@ -119,7 +119,7 @@ def _parts(
     """Queries that are searched together, and their filter."""
     # In a batch, comparing a code with one more query takes down to a fifth of the time.
     batch_gain = 1 + min(len(filters), 16) / 4
-    is_few = np.array([_are_few(each, 1 / batch_gain, width) for each in filters], dtype=bool)
+    is_few = np.array([are_few(each, 1 / batch_gain, width) for each in filters], dtype=bool)
     few, many = np.flatnonzero(is_few), np.flatnonzero(~is_few)
     if len(few):
         lists = [filters[q].rows for q in few]
@@ -134,7 +134,7 @@ def _parts(
 
 
 def _native(selection: Selection, n_queries: int, width: int) -> _core.Filter:
-    if _are_few(selection, n_queries, width):
+    if are_few(selection, n_queries, width):
         return _of_rows(selection.rows, _NO_STARTS)
     return mask_filter(selection)
 
@@ -153,7 +153,7 @@ def _of_masks(masks: NDArray[np.uint64], count: int) -> _core.Filter:
     return _core.Filter(masks, _NO_STARTS, count, is_mask=True)
 
 
-def _are_few(selection: Selection, n_queries: float, width: int) -> bool:
+def are_few(selection: Selection, n_queries: float, width: int) -> bool:
     """Whether to scan copies of the codes that pass, made once for all queries, or all codes."""
     copy = _COPY_COST + _ACCESS_BYTES / max(width, 1)
     return len(selection) * (n_queries + copy) < selection.n * n_queries

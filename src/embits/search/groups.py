@@ -5,17 +5,23 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.search.arguments import packed_codes, wanted_threads
+from embits.arrays import Progress
+from embits.search.arguments import packed_codes, wanted_distance, wanted_threads
 from embits.search.identical import DistinctCodes
 from embits.search.pairs import near_pairs
-from embits.search.radius import wanted_distance
 from embits.search.ragged import parts
 from embits.search.results import GroupsResult
 
 _BLOCK_BYTES = 1 << 24
 
 
-def duplicates(codes: NDArray[np.uint8], distance: int, threads: int | None = None) -> GroupsResult:
+def duplicates(
+    codes: NDArray[np.uint8],
+    distance: int,
+    threads: int | None = None,
+    *,
+    progress: Progress | None = None,
+) -> GroupsResult:
     """Groups of rows that are within a Hamming distance of each other, directly or through others.
 
     The groups are the connected components of the graph whose edges are the pairs of
@@ -25,6 +31,7 @@ def duplicates(codes: NDArray[np.uint8], distance: int, threads: int | None = No
         codes: Packed codes, uint8 of shape (n, width).
         distance: The largest number of bits in which two neighbors differ.
         threads: As in `top_k`.
+        progress: Called with what is done and the total.
 
     Returns:
         A named tuple `offsets` (groups + 1,), `rows` and `distances`. Group i has
@@ -45,7 +52,7 @@ def duplicates(codes: NDArray[np.uint8], distance: int, threads: int | None = No
     codes = packed_codes(codes)
     distance = wanted_distance(distance, 8 * codes.shape[1])
     wanted_threads(threads)
-    leaders = _leaders(codes, distance, threads)
+    leaders = _leaders(codes, distance, threads, progress)
     sizes = np.bincount(leaders, minlength=len(codes))
     members = np.flatnonzero(sizes[leaders] > 1)
     rows = members[np.argsort(leaders[members], kind="stable")]
@@ -53,12 +60,14 @@ def duplicates(codes: NDArray[np.uint8], distance: int, threads: int | None = No
     return GroupsResult(offsets, rows, _distances(codes, rows, leaders[rows]))
 
 
-def _leaders(codes: NDArray[np.uint8], distance: int, threads: int | None) -> NDArray[np.int64]:
+def _leaders(
+    codes: NDArray[np.uint8], distance: int, threads: int | None, progress: Progress | None
+) -> NDArray[np.int64]:
     """The first row of each row's group."""
     distinct = DistinctCodes(codes)
     roots = np.arange(len(distinct.codes))
     pending: list[NDArray[np.int64]] = []
-    for firsts, seconds, _ in near_pairs(distinct.codes, distance, threads):
+    for firsts, seconds, _ in near_pairs(distinct.codes, distance, threads, progress):
         apart = roots[firsts] != roots[seconds]
         pending.append(np.array([firsts[apart], seconds[apart]]))
         # To join sets reads all roots: it is done for many pairs at a time.

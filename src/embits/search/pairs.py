@@ -11,12 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
+from embits.arrays import Progress
 from embits.errors import TooManyResultsError
-from embits.search.arguments import packed_codes, wanted_threads
+from embits.search.arguments import (
+    packed_codes,
+    wanted_distance,
+    wanted_results,
+    wanted_threads,
+)
 from embits.search.identical import DistinctCodes
 from embits.search.pair_collector import PairCollector
 from embits.search.pair_tables import Table, as_words, best_blocks, by_hash, tables_of
-from embits.search.radius import split_keys, wanted_distance, wanted_results, within
+from embits.search.radius import split_keys, within
 from embits.search.ragged import parts
 from embits.search.results import PairsResult
 
@@ -65,7 +71,9 @@ def pairs_within(
     """
     codes = packed_codes(codes)
     distance = wanted_distance(distance, 8 * codes.shape[1])
-    most, distinct = wanted_results(max_results), DistinctCodes(codes)
+    most = wanted_results(max_results)
+    wanted_threads(threads)
+    distinct = DistinctCodes(codes)
     found = PairCollector(len(codes), distance, most)
     found.expect(distinct.n_identical())
     for block in distinct.identical():
@@ -101,28 +109,39 @@ def _blocks(distinct: DistinctCodes, distance: int, threads: int | None) -> Iter
 
 
 def near_pairs(
-    codes: NDArray[np.uint8], distance: int, threads: int | None = None
+    codes: NDArray[np.uint8],
+    distance: int,
+    threads: int | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[_Pairs]:
     """Pairs of distinct codes within a distance, each once, in blocks of any order."""
-    if distance == 0:
-        return
+    blocks = best_blocks(codes, distance) if distance else codes[:0]
+    tables = list(tables_of(blocks, distance)) if distance else []
+    for done, (table, by_key) in enumerate(_sorted_tables(codes, tables, threads)):
+        for pairs, share in _table_pairs(table, by_key, distance, threads):
+            yield pairs
+            if progress is not None:
+                progress(round((done + share) * len(codes)), len(tables) * len(codes))
+
+
+def _sorted_tables(
+    codes: NDArray[np.uint8], tables: list[Table], threads: int | None
+) -> Iterator[tuple[Table, _Sorted]]:
     words = as_words(codes)
-    waiting: deque[tuple[Table, Future[_Sorted]]] = deque()
+    waiting: deque[Future[_Sorted]] = deque()
     ahead = 0 if threads == 1 else _SORTED_AHEAD
     with ThreadPoolExecutor(max(ahead, 1)) as sorter:
-        for table in tables_of(best_blocks(codes, distance), distance):
-            waiting.append((table, sorter.submit(_sort, codes, words, table)))
-            if len(waiting) > ahead:
-                yield from _table_pairs(*waiting.popleft(), distance, threads)
-        while waiting:
-            yield from _table_pairs(*waiting.popleft(), distance, threads)
+        for place, table in enumerate(tables):
+            for following in tables[place + len(waiting) : place + ahead + 1]:
+                waiting.append(sorter.submit(_sort, codes, words, following))
+            yield table, waiting.popleft().result()
 
 
 def _sort(codes: NDArray[np.uint8], words: NDArray[np.uint64], table: Table) -> _Sorted:
     """Codes by the bits that a table compares, with buckets of two codes and more."""
     n = len(codes)
     if not table.agree.any():  # a scan
-        return codes, np.arange(n), np.array([[0, n]])
+        return codes, np.arange(n), np.array([[0, n]])[: n > 1]
     rows, is_first = by_hash(words, table.agree)
     starts = np.flatnonzero(is_first)
     sizes = np.diff(starts, append=n)
@@ -131,10 +150,10 @@ def _sort(codes: NDArray[np.uint8], words: NDArray[np.uint64], table: Table) -> 
 
 
 def _table_pairs(
-    table: Table, by_key: Future[_Sorted], distance: int, threads: int | None
-) -> Iterator[_Pairs]:
-    """The pairs that belong to a table."""
-    codes, rows, buckets = by_key.result()
+    table: Table, by_key: _Sorted, distance: int, threads: int | None
+) -> Iterator[tuple[_Pairs, float]]:
+    """The pairs that belong to a table, and the share of its codes that is searched."""
+    codes, rows, buckets = by_key
     sizes = buckets[:, 1] - buckets[:, 0]
     small = buckets[sizes <= _MAX_BUCKET]
     masks = np.vstack([table.agree, table.differ])
@@ -143,19 +162,22 @@ def _table_pairs(
         flat = small[part].ravel()
         found = _core.pairs_in_buckets(codes, flat, distance, masks, wanted_threads(threads))
         seconds, distances = split_keys(found[1::2])
-        yield rows[found[::2]], rows[seconds], distances
+        yield (rows[found[::2]], rows[seconds], distances), flat[-1] / len(codes)
     for begin, end in buckets[sizes > _MAX_BUCKET].tolist():
-        yield from _bucket_pairs(codes[begin:end], rows[begin:end], table, distance, threads)
+        for batch, pairs in _bucket_pairs(codes[begin:end], table, distance, threads):
+            firsts, seconds, distances = pairs
+            found_rows = rows[begin + firsts], rows[begin + seconds]
+            yield (*found_rows, distances), (begin + batch) / len(codes)
 
 
 def _bucket_pairs(
-    codes: NDArray[np.uint8],
-    rows: NDArray[np.int64],
-    table: Table,
-    distance: int,
-    threads: int | None,
-) -> Iterator[_Pairs]:
-    """The pairs of one large bucket: batches of its codes as queries, with the codes after them."""
+    codes: NDArray[np.uint8], table: Table, distance: int, threads: int | None
+) -> Iterator[tuple[int, _Pairs]]:
+    """The pairs of a large bucket: batches of its codes as queries, with the codes after them.
+
+    Yields:
+        How many codes are done, and pairs of places in the bucket.
+    """
     begin, size = 0, _QUERIES
     while begin < len(codes):
         queries = codes[begin : begin + size]
@@ -169,8 +191,8 @@ def _bucket_pairs(
         after = found.rows > firsts
         firsts, seconds = begin + firsts[after], begin + found.rows[after]
         chosen = _belongs(codes[firsts] ^ codes[seconds], table)
-        yield rows[firsts[chosen]], rows[seconds[chosen]], found.distances[after][chosen]
         begin, size = begin + len(queries), min(2 * size, _QUERIES)
+        yield begin, (firsts[chosen], seconds[chosen], found.distances[after][chosen])
 
 
 def _belongs(differing: NDArray[np.uint8], table: Table) -> NDArray[np.bool_]:

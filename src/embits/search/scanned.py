@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.search.arguments import packed_codes
-from embits.search.filters import Filters, mask_filter, parse_filters
+from embits.search.filters import Filters, parse_filters
 from embits.search.pieces import CodePieces
-from embits.search.selection import Selection
 
 
 class Scanned(NamedTuple):
@@ -52,11 +51,11 @@ class Scanned(NamedTuple):
             return parse_filters(self.n, shape, where, exclude)
         return self.pieces.stored_filters(parse_filters(len(self.pieces), shape, where, exclude))
 
-    def left(self) -> _core.Filter | None:
-        """The rows that are not removed, as a mask; None if all are left."""
-        filters = None if self.pieces is None else self.pieces.stored_filters(None)
-        return mask_filter(filters) if isinstance(filters, Selection) else None
-
     def rows(self, found: NDArray[np.int64]) -> NDArray[np.int64]:
         """Stored rows that were found, as rows of the codes; -1 stays."""
         return found if self.pieces is None else self.pieces.rows.live(found)
+
+    def codes_of(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """The codes of rows, in one array."""
+        codes = self.native if self.pieces is None else self.pieces
+        return codes[rows]  # type: ignore[index]

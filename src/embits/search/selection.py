@@ -95,12 +95,13 @@ class Selection:
     def without(self, other: Selection) -> Selection:
         """The rows that are not in `other`."""
         if len(self) * _ROWS_PER_SORTED < self.n:
-            return Selection(self.n, rows=self.rows[~other._has(self.rows)])
+            return Selection(self.n, rows=self.rows[~other.has(self.rows)])
         return Selection(self.n, mask=self.mask & ~other.mask)
 
-    def _has(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def has(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether rows, which may repeat, are selected."""
         if "mask" not in self.__dict__ and len(self) * _ROWS_PER_SORTED < self.n:
-            return np.isin(rows, self.rows, assume_unique=True, kind="sort")
+            return np.isin(rows, self.rows, kind="sort")
         bits = self.mask[rows >> 6] >> (rows & 63).astype(np.uint64)
         has: NDArray[np.bool_] = (bits & np.uint64(1)).astype(bool)
         return has

@@ -11,15 +11,17 @@ from numpy.typing import NDArray
 
 from embits.errors import UnknownWordError
 from embits.live_rows import LiveRows
+from embits.words.run import encoded_words
 from embits.words.vocabulary import Keys, RowNumbers, Vocabulary
 
 PieceIds: TypeAlias = Vocabulary | RowNumbers
 
 
-class PieceWords(Keys):
+class PieceWords(Vocabulary):
     """The ids of several pieces, one after the other, without removed rows.
 
-    No index is built: an id is looked up in the pieces.
+    No index is built: an id is looked up in the pieces. The arrays of a single vocabulary are made
+    when they are first used.
 
     Args:
         pieces: The ids of each piece. No id may appear twice in rows that are not removed.
@@ -33,6 +35,8 @@ class PieceWords(Keys):
         (['b', 'a'], 1, [0, -1])
     """
 
+    _separator, _gap = b"", 0  # of the single vocabulary
+
     def __init__(
         self,
         pieces: Sequence[PieceIds],
@@ -43,7 +47,14 @@ class PieceWords(Keys):
         self.pieces = list(pieces)
         self.starts = np.cumsum([0, *(len(piece) for piece in pieces)])
         self.rows = LiveRows(int(self.starts[-1]), removed)
-        self.numbered = numbered
+        self.are_numbers = numbered
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("text", "ends", "order"):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        words = Vocabulary.from_words(self)
+        self.text, self.ends, self.order = words.text, words.ends, words.order
+        return getattr(words, name)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -77,29 +88,36 @@ class PieceWords(Keys):
     def find_many(self, words: Iterable[str]) -> NDArray[np.int64]:
         """The row of each word; -1 if it is not there."""
         wanted = list(words)
-        rows = np.full(len(wanted), -1, np.int64)
-        missing = np.arange(len(wanted))
+        # Sorted, the words that follow each other are looked up in the same part of a piece.
+        order = sorted(range(len(wanted)), key=wanted.__getitem__)
+        ordered = [wanted[place] for place in order]
+        run = encoded_words(ordered, errors="surrogatepass")  # never found
+        found = np.full(len(wanted), -1, np.int64)
         for piece, start in zip(self.pieces, self.starts.tolist(), strict=False):
-            found = piece.find_many([wanted[each] for each in missing.tolist()])
-            rows[missing] = self.rows.live(np.where(found < 0, -1, found + start))
-            missing = missing[rows[missing] < 0]
-            if not len(missing):
-                break
+            if isinstance(piece, Vocabulary):
+                stored = piece.find_encoded(*run)
+            else:
+                stored = piece.find_many(ordered)
+            here = np.flatnonzero(stored >= 0)
+            if len(here):
+                found[here] = np.maximum(self.rows.live(stored[here] + start), found[here])
+        rows = np.empty_like(found)
+        rows[order] = found
         return rows
 
     def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """The ids of rows, in their shape: `str` objects, or int64 if the ids are numbers."""
-        names = super().names(rows)
-        return names.astype(np.int64) if self.numbered else names
+        names = Keys.names(self, rows)
+        return names.astype(np.int64) if self.are_numbers else names
 
-    def suggest(self, word: str) -> list[str]:
+    def suggest(self, word: str, most: int = 3) -> list[str]:
         """Words spelled alike."""
         near = (each for piece in self.pieces for each in piece.suggest(word))
-        return list(islice((each for each in near if each in self), 3))
+        return list(islice((each for each in near if each in self), most))
 
     def unknown(self, word: str) -> UnknownWordError:
         """The error for an id that is not there."""
-        if self.numbered:
+        if self.are_numbers:
             return UnknownWordError(word, [], "the ids are the numbers of the rows as added")
         return super().unknown(word)
 

@@ -138,6 +138,14 @@ def test_groups_are_connected_components(seed, n, n_bits, share, threads):
     assert distances.tolist() == expected
 
 
+def test_progress_is_reported(small_sizes):
+    calls = []
+    duplicates(near_copies(0, 300, 64), 2, progress=lambda done, total: calls.append((done, total)))
+    assert [done for done, _ in calls] == sorted(done for done, _ in calls)
+    assert 0 < calls[-1][0] <= calls[-1][1]
+    assert len({total for _, total in calls}) == 1
+
+
 def test_many_joins_of_large_groups(monkeypatch, small_sizes):
     rows = np.random.default_rng(0).permutation(600)
     chain = np.packbits(np.arange(600) < rows[:, np.newaxis], axis=1)  # neighbors differ in one bit
