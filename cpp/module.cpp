@@ -219,13 +219,14 @@ static void bind_search(nb::module_& m) {
         .def(
             "top_k",
             [](const embits::MultiIndex& self, Batch<const uint8_t> queries, size_t k,
-               unsigned threads, Batch<int32_t> distances, Batch<int64_t> rows) {
+               unsigned threads, Batch<int32_t> distances, Batch<int64_t> rows,
+               const embits::Filter* filter) {
                 nb::gil_scoped_release release;
                 return self.top_k(queries.data(), length(queries), k, threads, distances.data(),
-                                  rows.data());
+                                  rows.data(), filter ? *filter : embits::Filter{});
             },
             "queries"_a.noconvert(), "k"_a, "threads"_a, "distances"_a.noconvert(),
-            "rows"_a.noconvert());
+            "rows"_a.noconvert(), "filter"_a = nb::none());
 }
 
 NB_MODULE(_core, m) {

@@ -42,6 +42,9 @@ inline bool allows(const uint64_t* mask, size_t row) {
 // Whether any of the rows [row, row + size) passes; size >= 1.
 bool allows_any(const uint64_t* mask, size_t row, size_t size);
 
+// Writes the bits of rows [row, row + 64 * n), all of which the mask has.
+void copy_mask(const uint64_t* mask, size_t row, size_t n, uint64_t* to);
+
 // Copies the codes of rows[0] ... rows[size - 1] to `to`, where `codes` starts with row `first`;
 // `left` row numbers can be read.
 void gather(const uint8_t* codes, int64_t first, size_t width, const int64_t* rows, size_t size,

@@ -4,7 +4,7 @@
 // and one sum of differences (vpsadbw) count the bits of four 64-bit words in seven instructions,
 // and packing brings the sums of a code's words together: 69 instructions for eight codes of 256
 // bits. POPCNT counts one 64-bit word and runs beside the look-ups, so each turn of the loop counts
-// some codes with it. On Zen 4, 341,479 codes take 50, 102, 209 and 507 microseconds at 64, 128,
+// some codes with it. On Zen 4, 341,479 codes take 50, 102, 205 and 507 microseconds at 64, 128,
 // 256 and 512 bits. Adding up the same bytes takes 28, 55, 125 and 430: up to 256 bits the number
 // of instructions is the limit, from 512 bits on memory is. Prefetching gains 10 % at 512 bits and
 // loses at all other widths. Widths that do not fill vectors use POPCNT only.
@@ -83,7 +83,7 @@ size_t scan_words(const uint8_t* codes, size_t n, size_t given_width, const uint
     const size_t vectors = width > 32 ? width / 32 : 1;  // of a code
     constexpr size_t group = 32 / sizeof(Lane);
     // The look-ups and POPCNT use different parts of the processor, so a turn has codes for both.
-    constexpr size_t kCounted = Words == 4 ? 4 : Words ? 2 : 0, turn = group + kCounted;
+    constexpr size_t kCounted = Words == 4 ? 3 : Words ? 2 : 0, turn = group + kCounted;
     constexpr size_t kAhead = Words == 8 ? 8192 : 0;  // bytes to prefetch; 0 for none
     uint64_t words[Words ? Words : 4 * kMaxVectors];
     std::memcpy(words, query, width);

@@ -165,4 +165,5 @@ class MultiIndex:
         threads: int,
         distances: NDArray[np.int32],
         rows: NDArray[np.int64],
+        filter: Filter | None = None,
     ) -> int: ...

@@ -73,9 +73,8 @@ def _count(codes: Any, queries: Any, mask: Any, first: int, stride: int, least: 
     width = codes.shape[1]
     _least_by_counting[(len(least),)](
         codes.view(torch.int32), queries.view(torch.int32), *_masked(mask, least), least, first,
-        len(queries), stride,
-        WORDS=width // 4, PART=min(width, _PART) // 4, TILE=TILE, NATIVE=NATIVE,
-        num_warps=1 if width <= 8 else 2,
+        len(queries), stride, WORDS=width // 4, PART=min(width, _PART) // 4, TILE=TILE,
+        NATIVE=NATIVE, num_warps=1 if width <= 8 else 2,
     )  # fmt: skip
 
 
@@ -87,8 +86,7 @@ def _multiply(
     signs, ones = _signs(queries, chunk, block)
     kernel[(len(least),)](
         codes.view(torch.int8), signs, ones, *_masked(mask, least), least, first, len(queries),
-        stride,
-        WIDTH=codes.shape[1], CHUNK=chunk, TILE=TILE, BLOCK=block, NATIVE=NATIVE,
+        stride, WIDTH=codes.shape[1], CHUNK=chunk, TILE=TILE, BLOCK=block, NATIVE=NATIVE,
         num_warps=_WARPS, num_stages=stages,
     )  # fmt: skip
 
@@ -116,9 +114,8 @@ def row_keys(codes: Any, queries: Any, mask: Any, tiles: Any, n_rows: int) -> An
     keys = torch.empty((n, m * TILE), dtype=torch.int64, device=codes.device)
     _row_keys[(n, m)](
         codes.view(torch.int32), queries.view(torch.int32), *_masked(mask, keys), tiles, keys,
-        n_rows, _NO_ROW,
-        WORDS=width // 4, PART=min(width, _PART) // 4, TILE=TILE, SHIFT=ROW_BITS, NATIVE=NATIVE,
-        num_warps=4,
+        n_rows, _NO_ROW, WORDS=width // 4, PART=min(width, _PART) // 4, TILE=TILE, SHIFT=ROW_BITS,
+        NATIVE=NATIVE, num_warps=4,
     )  # fmt: skip
     return keys
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from embits.errors import UnknownWordError
 from embits.live_rows import LiveRows
+from embits.words.run import encoded_words
 from embits.words.vocabulary import Keys, RowNumbers, Vocabulary
 
 PieceIds: TypeAlias = Vocabulary | RowNumbers
@@ -87,14 +88,21 @@ class PieceWords(Vocabulary):
     def find_many(self, words: Iterable[str]) -> NDArray[np.int64]:
         """The row of each word; -1 if it is not there."""
         wanted = list(words)
-        rows = np.full(len(wanted), -1, np.int64)
-        missing = np.arange(len(wanted))
+        # Sorted, the words that follow each other are looked up in the same part of a piece.
+        order = sorted(range(len(wanted)), key=wanted.__getitem__)
+        ordered = [wanted[place] for place in order]
+        run = encoded_words(ordered, errors="surrogatepass")  # never found
+        found = np.full(len(wanted), -1, np.int64)
         for piece, start in zip(self.pieces, self.starts.tolist(), strict=False):
-            found = piece.find_many([wanted[each] for each in missing.tolist()])
-            rows[missing] = self.rows.live(np.where(found < 0, -1, found + start))
-            missing = missing[rows[missing] < 0]
-            if not len(missing):
-                break
+            if isinstance(piece, Vocabulary):
+                stored = piece.find_encoded(*run)
+            else:
+                stored = piece.find_many(ordered)
+            here = np.flatnonzero(stored >= 0)
+            if len(here):
+                found[here] = np.maximum(self.rows.live(stored[here] + start), found[here])
+        rows = np.empty_like(found)
+        rows[order] = found
         return rows
 
     def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:

@@ -117,6 +117,7 @@ def test_every_verb_takes_a_collection(folder, collection):
     assert answer("analogy", collection, "w5", "w6", "w7")["answers"]
     assert answer("decode", collection, "-o", folder / "floats.npz")["words"] == 198
     assert answer("encode", collection, folder / "third.npz", "-o", folder / "e")["words"] == 100
+    assert answer("duplicates", collection, "--within", "8")["groups"] is not None
     assert answer("picture", collection, "w5", "-o", folder / "p.png")
     assert answer("page", collection, "-o", folder / "site")["files"]
     assert answer("bench", collection, "--bits", "64")["words"] == 198

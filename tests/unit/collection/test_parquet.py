@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import embits
-from embits.binary_vectors.concat import coder_digest
+from embits.coders.identity import coder_checksum
 from embits.collection.manifest import CODER as CODER_FILE
 from embits.collection.manifest import Manifest, Piece, write_manifest
 from embits.file.contents import write_coder
@@ -30,7 +30,7 @@ def written(folder, ids):
         pq.write_table(pa.table({"code": codes, "word": words, "kept": words}), folder / name)
         pieces.append(Piece(name, 10, first=0 if ids else rows.start, column=ids))
     write_coder(folder / CODER_FILE, CODER)
-    facts = (64, 24, "lsh", coder_digest(CODER))
+    facts = (64, 24, "lsh", coder_checksum(CODER))
     kind = {"ids": "given"} if ids else {"ids": "numbers", "next_number": 30}
     write_manifest(folder, Manifest(*facts, pieces=tuple(pieces), **kind))
     return folder

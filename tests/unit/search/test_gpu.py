@@ -88,9 +88,9 @@ def test_device_index_filters_as_top_k_does(n, width, q, k, share, seed):
             assert np.array_equal(mine, theirs)
 
 
-@pytest.mark.parametrize("q", [1, 17, 70, 130])
-@pytest.mark.parametrize("width", [3, 8, 32, 64, 96, 128])
-@pytest.mark.parametrize("share", [0.1, 0.5])
+@pytest.mark.parametrize("q", [1, 70])
+@pytest.mark.parametrize("width", [3, 32, 96, 128])
+@pytest.mark.parametrize("share", [0.02, 0.5])
 def test_filters_at_every_width_and_batch_size(width, q, share):
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 256, (1100, width), dtype=np.uint8)
