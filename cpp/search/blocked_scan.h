@@ -110,7 +110,11 @@ class BatchScan {
         const Filter& filter = search_.filter;
         size_t row = begin;
         for (size_t block = 1; row + batch.rows() <= end; row += batch.rows(), ++block) {
-            if (filter.stride == 0 && !allows_any(filter.mask, row, batch.rows())) continue;
+            if (filter.mask) {
+                if (!allows_any(filter.mask, row, batch.rows())) continue;
+                copy_mask(filter.mask, row, batch.rows() / 64, allowed_);
+                batch.allow(allowed_);
+            }
             size_t left = end - row;
             const uint8_t* codes = codes_of(row, batch.rows(), left);
             batch.build(codes, left);
@@ -127,9 +131,10 @@ class BatchScan {
     // Offers the rows of a block that the planes let through.
     template <class Batch>
     void offer_found(Batch& batch, const uint8_t* codes, size_t row, size_t q) {
-        const uint64_t* mask = search_.filter.mask_of(first_ + q);
+        const Filter& filter = search_.filter;
+        const uint64_t* own = filter.masks ? filter.mask_of(first_ + q) : nullptr;
         batch.for_each_row([&](size_t i) {
-            if (allows(mask, row + i))
+            if (allows(own, row + i))
                 search_.offer_row(codes + i * search_.width, row + i, first_ + q, kept_[q]);
         });
         batch.set_limit(q, kept_[q].plane_limit());
@@ -163,6 +168,7 @@ class BatchScan {
     std::unique_ptr<uint8_t[]> gathered_;  // the codes of a block that are not side by side
     std::vector<uint8_t> waits_;           // whether a query has no limit yet
     size_t n_waiting_ = 0;
+    uint64_t allowed_[kMaxPlaneRows / 64];  // rows of a block that pass a mask for all queries
 };
 
 template <class Search>

@@ -78,6 +78,13 @@ bool allows_any(const uint64_t* mask, size_t row, size_t size) {
     return mask[last] & tail;
 }
 
+void copy_mask(const uint64_t* mask, size_t row, size_t n, uint64_t* to) {
+    const size_t shift = row % 64;
+    mask += row / 64;
+    for (size_t i = 0; i < n; ++i)
+        to[i] = shift ? mask[i] >> shift | mask[i + 1] << (64 - shift) : mask[i];
+}
+
 void mask_rows(const uint64_t* mask, size_t n, int64_t* rows) {
     constexpr uint64_t kTop = uint64_t{1} << 63;
     for (size_t word = 0; word < n; ++word) {

