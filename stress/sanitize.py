@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "sanitize"
 TESTS = [
-    *("unit/search", "unit/readers", "unit/file/test_vocabulary.py"),
+    *("unit/search", "unit/readers", "unit/coders", "unit/file/test_vocabulary.py"),
     *("trust/test_memory.py", "trust/test_readers.py"),
 ]
 # -fno-sanitize=vptr: nanobind is built without the type information that it looks at.

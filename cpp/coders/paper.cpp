@@ -213,7 +213,7 @@ void Training::run_task(size_t step, size_t number, float* scratch) {
 void Training::multiply_gram(size_t step, size_t block) {
     const size_t first = block * kTaskRows, size = gram_size;
     const size_t rows = std::min(kTaskRows, size - first);
-    const float* matrix = (wide ? W : W_columns)[step % 2].data();
+    const float* matrix = wide ? W[step % 2].data() : W_columns[step % 2].data();
     const size_t row = wide ? stride : gram_row;
     kernel.multiply({matrix + first, 1, row, matrix + first, row,
                      gram.data() + first * gram_row + first, gram_row, rounded_up(rows, kTileRows),

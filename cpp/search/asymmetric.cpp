@@ -102,7 +102,7 @@ class Best {
 struct AsymmetricSearch {
     using Kept = Best;
 
-    const uint8_t* codes;
+    CodeRows codes;
     size_t width;
     const Filter& filter;
     const float* queries;
@@ -147,7 +147,7 @@ struct AsymmetricSearch {
 
 }  // namespace
 
-void asymmetric_top_k(const uint8_t* codes, size_t n, size_t width, const float* queries,
+void asymmetric_top_k(CodeRows codes, size_t n, size_t width, const float* queries,
                       size_t n_queries, size_t n_bits, size_t k, unsigned threads, float* scores,
                       int64_t* rows, const Filter& filter) {
     if (k == 0 || n_queries == 0) return;

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "search/code_rows.h"
 #include "search/filter.h"
 
 namespace embits {
@@ -10,7 +11,7 @@ namespace embits {
 // `queries` are n_queries rows of n_bits finite floats, 8 * (width - 1) < n_bits <= 8 * width.
 // A score is added up in float64, in one order, whatever the kernel and the number of threads.
 // `filter` is as in top_k.
-void asymmetric_top_k(const uint8_t* codes, size_t n, size_t width, const float* queries,
+void asymmetric_top_k(CodeRows codes, size_t n, size_t width, const float* queries,
                       size_t n_queries, size_t n_bits, size_t k, unsigned threads, float* scores,
                       int64_t* rows, const Filter& filter = {});
 

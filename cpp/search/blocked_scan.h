@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "search/code_rows.h"
 #include "search/filter.h"
 #include "search/kernels.h"
 #include "parallel.h"
@@ -53,7 +54,7 @@ class BatchScan {
         : search_(search), first_(first), kept_(kept), shared_(shared),
           block_(std::max<size_t>(64, kBlockBytes / std::max<size_t>(search.width, 1))),
           hits_(new Hit[std::max(block_, kMaxPlaneRows)]) {
-        if (search.filter.rows)
+        if (search.filter.rows || !search.codes.is_one_array())
             gathered_.reset(new uint8_t[std::max(block_, kMaxPlaneRows) * search.width]);
     }
 
@@ -76,7 +77,8 @@ class BatchScan {
         size_t size = 64;
         for (size_t row = begin; row < end; row += size) {
             size = std::min({size * (row > begin ? 2 : 1), block_, end - row});
-            const uint8_t* codes = codes_of(row, size);
+            size_t left = end - row;
+            const uint8_t* codes = codes_of(row, size, left);
             for (size_t q = 0; q < kept_.size(); ++q) {
                 offer_block(codes, row, size, q);
                 if (shared_) kept_[q].exchange(shared_[q]);
@@ -89,12 +91,14 @@ class BatchScan {
             search_.offer_block(codes, row, size, first_ + q, kept_[q], hits_.get());
     }
 
-    // The codes of rows [row, row + size), side by side.
-    const uint8_t* codes_of(size_t row, size_t size) {
+    // The codes of rows [row, row + size), side by side; `left` becomes the rows readable there.
+    const uint8_t* codes_of(size_t row, size_t size, size_t& left) {
         const Filter& filter = search_.filter;
-        if (!filter.rows) return search_.codes + row * search_.width;
-        gather(search_.codes, search_.width, filter.rows + row, size, filter.count - row,
-               gathered_.get());
+        if (!filter.rows)
+            return search_.codes.block(row, size, search_.width, gathered_.get(), left);
+        search_.codes.gather(search_.width, filter.rows + row, size, filter.count - row,
+                             gathered_.get());
+        left = size;
         return gathered_.get();
     }
 
@@ -106,9 +110,14 @@ class BatchScan {
         const Filter& filter = search_.filter;
         size_t row = begin;
         for (size_t block = 1; row + batch.rows() <= end; row += batch.rows(), ++block) {
-            if (filter.stride == 0 && !allows_any(filter.mask, row, batch.rows())) continue;
-            const uint8_t* codes = codes_of(row, batch.rows());
-            batch.build(codes, filter.rows ? batch.rows() : end - row);
+            if (filter.mask) {
+                if (!allows_any(filter.mask, row, batch.rows())) continue;
+                copy_mask(filter.mask, row, batch.rows() / 64, allowed_);
+                batch.allow(allowed_);
+            }
+            size_t left = end - row;
+            const uint8_t* codes = codes_of(row, batch.rows(), left);
+            batch.build(codes, left);
             for (size_t q = batch.next(0); q < kept_.size(); q = batch.next(q + 1))
                 if (!waits_[q]) offer_found(batch, codes, row, q);
             if (n_waiting_) offer_waiting(batch, codes, row);
@@ -122,9 +131,10 @@ class BatchScan {
     // Offers the rows of a block that the planes let through.
     template <class Batch>
     void offer_found(Batch& batch, const uint8_t* codes, size_t row, size_t q) {
-        const uint64_t* mask = search_.filter.mask_of(first_ + q);
+        const Filter& filter = search_.filter;
+        const uint64_t* own = filter.masks ? filter.mask_of(first_ + q) : nullptr;
         batch.for_each_row([&](size_t i) {
-            if (allows(mask, row + i))
+            if (allows(own, row + i))
                 search_.offer_row(codes + i * search_.width, row + i, first_ + q, kept_[q]);
         });
         batch.set_limit(q, kept_[q].plane_limit());
@@ -155,9 +165,10 @@ class BatchScan {
     Shared* shared_;
     size_t block_;
     std::unique_ptr<Hit[]> hits_;
-    std::unique_ptr<uint8_t[]> gathered_;  // the codes of a block, where the filter has rows
+    std::unique_ptr<uint8_t[]> gathered_;  // the codes of a block that are not side by side
     std::vector<uint8_t> waits_;           // whether a query has no limit yet
     size_t n_waiting_ = 0;
+    uint64_t allowed_[kMaxPlaneRows / 64];  // rows of a block that pass a mask for all queries
 };
 
 template <class Search>

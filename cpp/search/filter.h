@@ -19,14 +19,17 @@ struct Filter {
     // A bit for each row of the codes, the lowest bit of a word first. All rows are scanned, and
     // those that would be kept are looked up.
     const uint64_t* mask = nullptr;
-    size_t stride = 0;  // words from the mask of a query to the next one's; 0 if all share one
+    // The addresses of masks, one for each query; null if all share one.
+    const uint64_t* masks = nullptr;
 
-    const uint64_t* mask_of(size_t q) const { return mask ? mask + q * stride : nullptr; }
+    const uint64_t* mask_of(size_t q) const {
+        return masks ? reinterpret_cast<const uint64_t*>(static_cast<uintptr_t>(masks[q])) : mask;
+    }
 
     // The rows to scan, of n.
     size_t scanned(size_t n) const { return rows ? count : n; }
     // The rows that can be found, of n.
-    size_t allowed(size_t n) const { return rows || mask ? count : n; }
+    size_t allowed(size_t n) const { return rows || mask || masks ? count : n; }
 
     // Makes row numbers of the codes from those of the scan.
     void number(int64_t* found, size_t k) const {
@@ -42,11 +45,15 @@ inline bool allows(const uint64_t* mask, size_t row) {
 // Whether any of the rows [row, row + size) passes; size >= 1.
 bool allows_any(const uint64_t* mask, size_t row, size_t size);
 
-// Copies the codes of rows[0] ... rows[size - 1] to `to`; `left` row numbers can be read.
-void gather(const uint8_t* codes, size_t width, const int64_t* rows, size_t size, size_t left,
-            uint8_t* to);
+// Writes the bits of rows [row, row + 64 * n), all of which the mask has.
+void copy_mask(const uint64_t* mask, size_t row, size_t n, uint64_t* to);
 
-// Writes the rows of a mask of n words, ascending.
+// Copies the codes of rows[0] ... rows[size - 1] to `to`, where `codes` starts with row `first`;
+// `left` row numbers can be read.
+void gather(const uint8_t* codes, int64_t first, size_t width, const int64_t* rows, size_t size,
+            size_t left, uint8_t* to);
+
+// Writes the rows of a mask of n words, ascending; `rows` has room for one more than there are.
 void mask_rows(const uint64_t* mask, size_t n, int64_t* rows);
 
 // A row that is gathered takes as long as this many that are scanned in order (measured).

@@ -74,9 +74,10 @@ void MultiIndex::fill(Table& table) const {
 // One query on its way through the buckets.
 class MultiIndex::Probe {
    public:
-    Probe(const MultiIndex& index, const uint8_t* query, size_t k)
+    Probe(const MultiIndex& index, const uint8_t* query, size_t k, const uint64_t* mask)
         : index_(index),
           query_(query),
+          mask_(mask),
           k_(k),
           kth_(static_cast<uint32_t>(8 * index.width_)),
           at_(8 * index.width_ + 1) {}
@@ -132,9 +133,11 @@ class MultiIndex::Probe {
             const uint8_t* codes = &table.codes[(begin + done) * index_.width_];
             const size_t found = kernels_.below(codes, std::min(kMost, size - done), index_.width_,
                                                 query_, kth_ + 1, hits);
-            for (size_t i = 0; i < found; ++i)
-                if (!seen(codes + hits[i].row * index_.width_, t, radius))
-                    keep({hits[i].distance, table.rows[begin + done + hits[i].row]});
+            for (size_t i = 0; i < found; ++i) {
+                const uint32_t row = table.rows[begin + done + hits[i].row];
+                if (allows(mask_, row) && !seen(codes + hits[i].row * index_.width_, t, radius))
+                    keep({hits[i].distance, row});
+            }
         }
         cost_ += kCodesPerBucket + size;
     }
@@ -169,6 +172,7 @@ class MultiIndex::Probe {
 
     const MultiIndex& index_;
     const uint8_t* query_;
+    const uint64_t* mask_;
     size_t k_;
     uint32_t kth_;            // the k-th smallest distance found; the largest there is before that
     size_t found_ = 0;
@@ -179,15 +183,16 @@ class MultiIndex::Probe {
     const Kernels& kernels_ = kernels();
 };
 
-bool MultiIndex::probe(const uint8_t* query, size_t k, int32_t* distances, int64_t* rows) const {
-    Probe probe(*this, query, k);
+bool MultiIndex::probe(const uint8_t* query, size_t k, int32_t* distances, int64_t* rows,
+                       const uint64_t* mask) const {
+    Probe probe(*this, query, k, mask);
     if (!probe.run()) return false;
     probe.write(distances, rows);
     return true;
 }
 
 size_t MultiIndex::top_k(const uint8_t* queries, size_t n_queries, size_t k, unsigned threads,
-                         int32_t* distances, int64_t* rows) const {
+                         int32_t* distances, int64_t* rows, const Filter& filter) const {
     if (k == 0 || n_queries == 0) return 0;
     std::vector<uint8_t> answered(n_queries);
     constexpr size_t kQueriesPerPart = 8;
@@ -196,7 +201,7 @@ size_t MultiIndex::top_k(const uint8_t* queries, size_t n_queries, size_t k, uns
     run_parts(worthwhile_threads(threads, n_queries, kQueriesPerPart), parts, [&](unsigned p) {
         const size_t first = p * kQueriesPerPart;
         for (size_t q = first; q < std::min(first + kQueriesPerPart, n_queries); ++q)
-            answered[q] = probe(queries + q * width_, k, distances + q * k, rows + q * k);
+            answered[q] = probe(queries + q * width_, k, distances + q * k, rows + q * k, filter.mask);
     });
 
     std::vector<size_t> left;
@@ -209,7 +214,7 @@ size_t MultiIndex::top_k(const uint8_t* queries, size_t n_queries, size_t k, uns
     std::vector<int32_t> left_distances(left.size() * k);
     std::vector<int64_t> left_rows(left.size() * k);
     embits::top_k(codes_, n_, width_, left_queries.data(), left.size(), k, threads,
-                  left_distances.data(), left_rows.data());
+                  left_distances.data(), left_rows.data(), filter);
     for (size_t i = 0; i < left.size(); ++i) {
         std::copy_n(&left_distances[i * k], k, distances + left[i] * k);
         std::copy_n(&left_rows[i * k], k, rows + left[i] * k);

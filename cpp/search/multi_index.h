@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "search/filter.h"
+
 namespace embits {
 
 class MultiIndex {
@@ -20,9 +22,9 @@ class MultiIndex {
     MultiIndex(const uint8_t* codes, size_t n, size_t width, unsigned n_chunks);
 
     // As embits::top_k, to the bit: a query that would visit too much is answered by a scan.
-    // Returns how many queries were.
+    // Returns how many queries were. The filter may have one mask for all queries, no rows.
     size_t top_k(const uint8_t* queries, size_t n_queries, size_t k, unsigned threads,
-                 int32_t* distances, int64_t* rows) const;
+                 int32_t* distances, int64_t* rows, const Filter& filter = {}) const;
 
     size_t bytes() const;
 
@@ -40,7 +42,8 @@ class MultiIndex {
     class Probe;
 
     void fill(Table& table) const;
-    bool probe(const uint8_t* query, size_t k, int32_t* distances, int64_t* rows) const;
+    bool probe(const uint8_t* query, size_t k, int32_t* distances, int64_t* rows,
+               const uint64_t* mask) const;
 
     const uint8_t* codes_;
     size_t n_, width_;

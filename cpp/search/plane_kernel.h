@@ -214,22 +214,23 @@ struct PlaneFunctions {
         for (size_t q = first; q < count; ++q) {
             const V at_limit = Scan::at_limit(block.pairs, shape, block.records + q * shape.record);
             if (Vector::full(at_limit)) continue;
-            *found = weigh_rows(at_limit, block.codes, shape.width, block.queries[q], hits);
+            *found = weigh_rows(at_limit, block, shape.width, block.queries[q], hits);
             if (*found) return q;
         }
         return count;
     }
 
-    static size_t weigh_rows(V at_limit, const uint8_t* codes, size_t width,
+    static size_t weigh_rows(V at_limit, const WeightedBlock& block, size_t width,
                              const FineQuery& query, Hit* hits) {
         uint64_t mask[kRows / 64];
         Vector::store(reinterpret_cast<uint8_t*>(mask), Vector::invert(at_limit));
         const typename Vector::FineDistance distance_of{query.query, width};
         size_t found = 0;
         for (size_t word = 0; word < kRows / 64; ++word)
-            for (uint64_t left = mask[word]; left; left &= left - 1) {
+            for (uint64_t left = mask[word] & (block.allowed ? block.allowed[word] : ~uint64_t{0});
+                 left; left &= left - 1) {
                 const size_t row = 64 * word + lowest_bit(left);
-                const uint32_t distance = distance_of(codes + row * width);
+                const uint32_t distance = distance_of(block.codes + row * width);
                 if (distance < query.limit) hits[found++] = {static_cast<uint32_t>(row), distance};
             }
         return found;

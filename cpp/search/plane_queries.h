@@ -20,6 +20,9 @@ class PlaneBatch {
 
     size_t rows() const { return kernel_.rows; }
 
+    // Only these rows of the block may be found: a bit for each, or null for all.
+    void allow(const uint64_t* rows) { allowed_ = rows; }
+
    protected:
     // A query takes `bytes` of its record before the start value; `vectors` are those that the
     // kernel reads for each block.
@@ -38,6 +41,7 @@ class PlaneBatch {
     PlaneShape shape_;
     size_t count_;
     uint8_t *records_, *planes_, *vectors_;
+    const uint64_t* allowed_ = nullptr;
 
    private:
     std::vector<uint8_t> memory_;
@@ -66,7 +70,8 @@ class PlaneQueries : public PlaneBatch {
     template <class Take>
     void for_each_row(const Take& take) const {
         for (size_t word = 0; word < kernel_.rows / 64; ++word)
-            for (uint64_t left = mask_[word]; left; left &= left - 1)
+            for (uint64_t left = mask_[word] & (allowed_ ? allowed_[word] : ~uint64_t{0}); left;
+                 left &= left - 1)
                 take(64 * word + lowest_bit(left));
     }
 
@@ -104,7 +109,7 @@ class WeightedPlaneQueries : public PlaneBatch {
     void build(const uint8_t* codes, size_t n);
 
     size_t next(size_t first) {
-        const WeightedBlock block{codes_, vectors_, records_, queries_.data()};
+        const WeightedBlock block{codes_, vectors_, records_, queries_.data(), allowed_};
         return kernel_.next_weighted(block, shape_, first, count_, hits_.data(), &found_);
     }
 

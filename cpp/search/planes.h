@@ -87,6 +87,7 @@ struct WeightedBlock {
     const uint8_t* pairs;
     const uint8_t* records;
     const FineQuery* queries;
+    const uint64_t* allowed;  // a bit for each row that may be a hit, or null
 };
 
 struct PlaneKernel {

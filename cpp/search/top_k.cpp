@@ -29,7 +29,7 @@ struct Ragged {
 struct HammingSearch {
     using Kept = Nearest;
 
-    const uint8_t* codes;
+    CodeRows codes;
     size_t width;
     const Filter& filter;
     const uint8_t* queries;
@@ -79,19 +79,20 @@ struct HammingSearch {
 };
 
 // About how many rows a query finds, from a few queries on the first rows.
-size_t expected_rows(const uint8_t* codes, size_t n, size_t width, const uint8_t* queries,
+size_t expected_rows(CodeRows codes, size_t n, size_t width, const uint8_t* queries,
                      size_t n_queries, uint32_t distance) {
     Hit hits[1024];
-    const size_t rows = std::min<size_t>(n, 1024), tried = std::min<size_t>(n_queries, 16);
-    size_t found = 0;
+    const size_t tried = std::min<size_t>(n_queries, 16);
+    size_t rows = std::min<size_t>(n, 1024), found = 0;
+    const uint8_t* first = codes.block(0, std::min<size_t>(n, 1), width, nullptr, rows);
     for (size_t q = 0; q < tried; ++q)
-        found += kernels().below(codes, rows, width, queries + q * width, distance + 1, hits);
+        found += kernels().below(first, rows, width, queries + q * width, distance + 1, hits);
     return rows ? found * (n / rows) / tried : 0;
 }
 
 }  // namespace
 
-void top_k(const uint8_t* codes, size_t n, size_t width, const uint8_t* queries, size_t n_queries,
+void top_k(CodeRows codes, size_t n, size_t width, const uint8_t* queries, size_t n_queries,
            size_t k, unsigned threads, int32_t* distances, int64_t* rows, const Filter& filter) {
     if (k == 0 || n_queries == 0) return;
     if (filter.starts)
@@ -105,8 +106,9 @@ void top_k(const uint8_t* codes, size_t n, size_t width, const uint8_t* queries,
                filter.scanned(n), n_queries, threads);
 }
 
-RowsWithin within(const uint8_t* codes, size_t n, size_t width, const uint8_t* queries,
-                  size_t n_queries, uint32_t distance, size_t max_found, unsigned threads) {
+RowsWithin within(CodeRows codes, size_t n, size_t width, const uint8_t* queries,
+                  size_t n_queries, uint32_t distance, size_t max_found, unsigned threads,
+                  const Filter& filter) {
     Ragged ragged{distance, max_found, std::vector<std::vector<int64_t>>(n_queries)};
     if (n && n_queries) {
         // Planes cannot hold a limit above the largest distance.
@@ -116,7 +118,7 @@ RowsWithin within(const uint8_t* codes, size_t n, size_t width, const uint8_t* q
                           expected_rows(codes, n, width, queries, n_queries, distance),
                           kernels().planes.min_queries);
         run_search(
-            HammingSearch{codes, width, Filter{}, queries, 1, nullptr, nullptr, by_planes, &ragged},
+            HammingSearch{codes, width, filter, queries, 1, nullptr, nullptr, by_planes, &ragged},
             n, n_queries, threads);
     }
     RowsWithin all;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "search/code_rows.h"
 #include "search/filter.h"
 
 namespace embits {
@@ -11,7 +12,7 @@ namespace embits {
 // Needs k <= n, or as many rows as the filter lets through; a query with a filter of its own may
 // have fewer, and the rest of its answer is not written. `threads` is the most to use, 0 for every
 // core; the answer does not depend on it.
-void top_k(const uint8_t* codes, size_t n, size_t width, const uint8_t* queries, size_t n_queries,
+void top_k(CodeRows codes, size_t n, size_t width, const uint8_t* queries, size_t n_queries,
            size_t k, unsigned threads, int32_t* out_distances, int64_t* out_rows,
            const Filter& filter = {});
 
@@ -22,8 +23,9 @@ struct RowsWithin {
 };
 
 // For each query all rows at `distance` or nearer. Throws std::overflow_error when there are more
-// than `max_found` in all.
-RowsWithin within(const uint8_t* codes, size_t n, size_t width, const uint8_t* queries,
-                  size_t n_queries, uint32_t distance, size_t max_found, unsigned threads);
+// than `max_found` in all. A filter may have one mask for all queries.
+RowsWithin within(CodeRows codes, size_t n, size_t width, const uint8_t* queries,
+                  size_t n_queries, uint32_t distance, size_t max_found, unsigned threads,
+                  const Filter& filter = {});
 
 }  // namespace embits

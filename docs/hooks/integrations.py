@@ -7,7 +7,8 @@ from typing import Any
 
 FOLDER = Path(__file__).parents[2] / "src" / "embits" / "integrations"
 MARK = "<!-- every integration -->"
-HELPERS = {"codes", "words_sidecar"}  # shared by several integrations, not public
+# Shared by several integrations, not public.
+HELPERS = {"codes", "descriptions", "tables", "words_sidecar"}
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

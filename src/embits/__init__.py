@@ -34,11 +34,12 @@ from embits.errors import (
     ReadError,
     ReadWarning,
     SizeWarning,
+    TooManyResultsError,
     TrainingError,
     TrainingWarning,
     UnknownWordError,
 )
-from embits.jobs import binarize, binarize_to_file, encode_to_file
+from embits.jobs import binarize, binarize_to_file, encode_to_collection, encode_to_file
 from embits.vectors import WordVectors
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ __all__ = [
     "SignBits",
     "SizeWarning",
     "SparseBits",
+    "TooManyResultsError",
     "TrainingError",
     "TrainingWarning",
     "UnknownWordError",
@@ -76,6 +78,7 @@ __all__ = [
     "binarize",
     "binarize_to_file",
     "concat",
+    "encode_to_collection",
     "encode_to_file",
     "evaluation",
     "integrations",

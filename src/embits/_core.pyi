@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ def path() -> str: ...
 def use_path(name: str) -> None: ...
 def available_simd() -> list[str]: ...
 def top_k(
-    codes: NDArray[np.uint8],
+    codes: NDArray[np.uint8] | CodePieces,
     queries: NDArray[np.uint8],
     k: int,
     threads: int,
@@ -18,12 +19,20 @@ def top_k(
     filter: Filter | None = None,
 ) -> None: ...
 def within(
-    codes: NDArray[np.uint8],
+    codes: NDArray[np.uint8] | CodePieces,
     queries: NDArray[np.uint8],
     distance: int,
     max_found: int,
     threads: int,
+    filter: Filter | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
+def pairs_in_buckets(
+    codes: NDArray[np.uint8],
+    buckets: NDArray[np.int64],
+    distance: int,
+    masks: NDArray[np.uint8],
+    threads: int,
+) -> NDArray[np.int64]: ...
 def pack_signs(
     scores: NDArray[np.float32],
     errors: NDArray[np.float32],
@@ -122,7 +131,7 @@ def word_vectors(
     out: NDArray[np.float32],
 ) -> None: ...
 def asymmetric_top_k(
-    codes: NDArray[np.uint8],
+    codes: NDArray[np.uint8] | CodePieces,
     queries: NDArray[np.float32],
     k: int,
     threads: int,
@@ -130,6 +139,9 @@ def asymmetric_top_k(
     rows: NDArray[np.int64],
     filter: Filter | None = None,
 ) -> None: ...
+
+class CodePieces:
+    def __init__(self, arrays: Sequence[NDArray[np.uint8]]) -> None: ...
 
 class Filter:
     def __init__(
@@ -153,4 +165,5 @@ class MultiIndex:
         threads: int,
         distances: NDArray[np.int32],
         rows: NDArray[np.int64],
+        filter: Filter | None = None,
     ) -> int: ...

@@ -31,6 +31,10 @@ class InputError(EmbitsError, ValueError):
     """An argument has the wrong shape, type or value."""
 
 
+class TooManyResultsError(InputError):
+    """A search would return more results than its limit."""
+
+
 class NotFittedError(EmbitsError, ValueError, AttributeError):
     """A coder was used before it was fitted."""
 

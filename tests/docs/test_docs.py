@@ -70,7 +70,10 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def database(page, request, monkeypatch):
-    """Set $DATABASE_URL to a real server for pages that use it."""
+    """Set $DATABASE_URL to a real server for pages that use it; skip without the page's engine."""
+    engine = {"duckdb": "duckdb", "lancedb": "lancedb", "milvus": "milvus_lite"}.get(page.stem)
+    if engine is not None:
+        pytest.importorskip(engine, reason=f"embits[{page.stem}] is not installed")
     if "DATABASE_URL" in page.read_text():
         monkeypatch.setenv("DATABASE_URL", request.getfixturevalue("postgres"))
 
@@ -105,11 +108,16 @@ def test_commands_and_then_queries_run(page, folder, database):
 
 
 def answer(page, statement):
-    """Rows from Postgres, or from the SQLite file that the page's commands wrote."""
+    """Rows from Postgres, or from the database that the page's commands wrote."""
     if "DATABASE_URL" in page.read_text():
         import psycopg
 
         with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+            return connection.execute(statement).fetchall()
+    if databases := list(Path().glob("*.duckdb")):
+        import duckdb
+
+        with duckdb.connect(str(databases[0]), read_only=True) as connection:
             return connection.execute(statement).fetchall()
     from embits.integrations import sqlite
 

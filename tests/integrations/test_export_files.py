@@ -1,5 +1,6 @@
 """Exports to files: word2vec floats and the paper's text format, read back."""
 
+import importlib
 import tracemalloc
 
 import numpy as np
@@ -118,3 +119,29 @@ def test_words_that_the_papers_programs_would_misread_are_refused(tmp_path, word
     with pytest.raises(embits.InputError, match="of row 1 cannot be written"):
         export(some_bits(["a", word]), "paper", str(tmp_path / "codes.txt"))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("to", "name"),
+    [("npy", "x.npy"), ("faiss", "x"), ("word2vec", "x.bin"), ("paper", "x.txt"),
+     ("sqlite", "x.db"), ("duckdb", "x.duckdb"), ("lancedb", "x"), ("milvus", "x.db")],
+)  # fmt: skip
+@pytest.mark.parametrize("named", [True, False])
+def test_a_collection_of_several_pieces_is_exported_as_its_rows(tmp_path, to, name, named):
+    packages = {"sqlite": "sqlite_vec", "milvus": "milvus_lite"}
+    if to not in ("npy", "word2vec", "paper"):
+        pytest.importorskip(packages.get(to, to), reason=f"embits[{to}] is not installed")
+    bits = some_bits([f"w{i}" for i in range(30)])
+    collection = embits.open_collection(tmp_path / "pieces", bits.coder)
+    for rows in (slice(0, 10), slice(10, 30)):
+        ids = bits.words[rows] if named else None
+        collection.add(bits.codes[rows], ids)
+    collection.remove([collection.words[4]])
+    loaded = embits.load(tmp_path / "pieces")
+    facts = export(loaded, to, str(tmp_path / name))
+    assert facts is not None
+    if to in ("sqlite", "duckdb", "lancedb", "milvus"):
+        tool = importlib.import_module(f"embits.integrations.{to}")
+        back = tool.read(tmp_path / name, bits.coder)
+        assert list(back.words) == list(loaded.words)
+        np.testing.assert_array_equal(back.codes, np.delete(bits.codes, 4, axis=0))

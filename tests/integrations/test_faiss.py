@@ -152,3 +152,20 @@ def test_no_codes_at_all_make_an_empty_index():
         assert from_faiss(to_faiss(none, kind), of_codes(none, 32).coder).codes.shape == (0, 4)
     with pytest.raises(embits.InputError, match="needs codes"):
         to_faiss(none, "ivf")
+
+
+def test_another_coder_of_the_same_width_is_refused(tmp_path, bits, vectors):
+    path = tmp_path / "codes.faiss"
+    export(bits, "faiss", str(path))
+    other = embits.binarize(vectors, bits.n_bits, "lsh").coder
+    with pytest.raises(embits.InputError, match=r"method 'lsh'\) did not make the codes"):
+        from_faiss(path, other)
+    assert len(from_faiss(path, bits.coder)) == len(bits)
+
+
+def test_a_file_that_faiss_wrote_does_not_name_its_coder(tmp_path, bits, vectors):
+    path = tmp_path / "codes.faiss"
+    export(bits, "faiss", str(path))
+    faiss.write_index_binary(faiss.read_index_binary(str(path)), str(path))
+    other = embits.binarize(vectors, bits.n_bits, "lsh").coder
+    assert len(from_faiss(path, other)) == len(bits)

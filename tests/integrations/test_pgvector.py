@@ -401,3 +401,59 @@ def test_a_second_export_does_not_drop_rows_that_people_changed(
         connection.execute(change)
     with pytest.raises(InputError, match=r"rows of .* were changed .* drop the table embits"):
         export(bits, "pgvector", postgres, index=False)
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_filters_are_applied_before_an_exact_search(connection, postgres, bits, index):
+    export(bits, "pgvector", postgres, index=index)
+    wanted = [each for each in expected(bits, 7, len(bits)) if each[0].startswith("word59")]
+    where = "word like 'word59%%'"
+    assert pgvector.nearest(connection, "word7", 5, where=where, exact=True) == wanted[:5]
+    options = {"where": "word = any(%s) -- mine", "params": [["word1", "it's"]]}
+    found = pgvector.nearest(connection, "word7", **options, exact=True)
+    assert [each.word for each in found] == ["word1"]
+    assert {each.word for each in pgvector.nearest(connection, "word7", **options)} <= {"word1"}
+    with pytest.raises(psycopg.Error, match="no_such"):
+        pgvector.nearest(connection, "word7", where="no_such = 1")
+
+
+def test_a_filter_joins_other_tables(connection, postgres, bits):
+    export(bits, "pgvector", postgres)
+    connection.execute("create table shelves as select id, id %% 7 as shelf from embits", ())
+    where = "id in (select id from shelves where shelf = %s)"
+    found = pgvector.nearest(connection, 7, 5, where=where, params=[3], exact=True)
+    assert found == [each for each in expected(bits, 7, len(bits)) if each[2] % 7 == 3][:5]
+
+
+def test_rows_may_be_updated_added_and_removed(connection, postgres, bits):
+    export(bits, "pgvector", postgres)
+    connection.execute(
+        "update embits set word = 'new', code = (select code from embits where id = 9) where id = 7"
+    )
+    connection.execute("delete from embits where id = 8")
+    connection.execute(
+        "insert into embits (id, code, word) select 999, code, 'more' from embits where id = 9"
+    )
+    found = pgvector.nearest(connection, "word9", 2)  # the index follows
+    assert {each.word for each in found} == {"new", "more"}
+    back = pgvector.read(connection, bits.coder)
+    assert [*back.words[6:9], back.words[-1]] == ["word6", "new", "word9", "more"]
+    np.testing.assert_array_equal(back["more"], bits["word9"])
+
+
+def test_row_numbers_stay_with_their_codes_when_rows_are_removed(connection, postgres):
+    bits = of_codes(random_codes(9, 16), 16)
+    export(bits, "pgvector", postgres)
+    connection.execute("delete from embits where id = 3")
+    back = pgvector.read(connection, bits.coder)
+    assert list(back.words) == ["0", "1", "2", "4", "5", "6", "7", "8"]
+    np.testing.assert_array_equal(back["8"], bits.codes[8])
+
+
+def test_another_coder_of_the_same_width_is_refused(connection, postgres, bits, vectors):
+    export(bits, "pgvector", postgres)
+    other = embits.binarize(vectors, bits.n_bits, "lsh").coder
+    with pytest.raises(InputError, match=r"method 'lsh'\) did not make the codes in the table"):
+        pgvector.read(connection, other)
+    with pytest.raises(InputError, match="did not make the codes"):
+        pgvector.nearest(connection, vectors.matrix[7], coder=other)

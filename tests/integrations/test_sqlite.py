@@ -100,7 +100,7 @@ def test_what_the_codes_are_is_in_the_file(tmp_path, bits):
     connection = sqlite.connect(tmp_path / "codes.db")
     facts = dict(connection.execute("select name, value from embits").fetchall())
     connection.close()
-    assert len(facts.pop("digest")) == 32
+    assert len(facts.pop("digest")) == len(facts.pop("coder")) == 32
     assert facts == {"version": embits.__version__, "rows": 600, "bits": 100, "dims": 24,
                      "method": "paper", "words": 1}  # fmt: skip
 
@@ -243,3 +243,80 @@ def test_the_command_writes_it_beside_odd_names(tmp_path, saved):
 def test_what_is_no_binary_vectors_is_refused(tmp_path):
     with pytest.raises(InputError, match="bits is ndarray, expected BinaryVectors"):
         sqlite.export(np.zeros((3, 8)), str(tmp_path / "codes.db"))
+
+
+def test_filters_are_applied_before_the_search(tmp_path, bits):
+    path = tmp_path / "codes.db"
+    export(bits, "sqlite", str(path))
+    wanted = [each for each in expected(bits, 7, len(bits)) if each[0].startswith("word59")]
+    for k in (3, 11, 2000):  # 2000: every row is compared
+        assert sqlite.nearest(path, "word7", k, where="word like 'word59%'") == wanted[:k]
+    found = sqlite.nearest(path, "word7", where="word in (?, ?)", params=["word1", "it's"])
+    assert [each.word for each in found] == ["word1"]
+    assert sqlite.nearest(path, "word7", where="id < 0") == []
+    with pytest.raises(InputError, match="cannot be run: no such column"):
+        sqlite.nearest(path, "word7", where="no_such = 1")
+    export(of_codes(bits.codes, bits.n_bits), "sqlite", str(tmp_path / "rows.db"))
+    found = sqlite.nearest(tmp_path / "rows.db", 7, 3, where="id >= 500")
+    assert [each.row for each in found] == [r for _, _, r in expected(bits, 7, 600) if r >= 500][:3]
+
+
+def test_a_join_filters_after_the_search_and_a_subquery_before(tmp_path, bits):
+    path = tmp_path / "codes.db"
+    export(bits, "sqlite", str(path))
+    query = (sqlite.to_blob(bits["word7"]),)
+    joined = "select word from codes join words using (id) where code match vec_bit(?) and k = 5 "
+    farthest = expected(bits, 7, 599)[-1][0]
+    with contextlib.closing(sqlite.connect(path)) as connection:
+        after = connection.execute(f"{joined} and word = '{farthest}'", query).fetchall()
+        before = connection.execute(
+            f"{joined} and codes.id in (select id from words where word = '{farthest}')", query
+        ).fetchall()
+    assert after == []
+    assert before == [(farthest,)]
+
+
+def test_rows_may_be_updated_added_and_removed(tmp_path, bits):
+    path = tmp_path / "codes.db"
+    export(bits, "sqlite", str(path))
+    with contextlib.closing(sqlite.connect(path, writable=True)) as connection:
+        code = sqlite.to_blob(bits["word9"])
+        # sqlite-vec cannot update a code: an update forgets that the blob is of bits.
+        connection.execute("begin")
+        connection.execute("delete from codes where id = 7")
+        connection.execute("insert into codes (id, code) values (7, vec_bit(?))", (code,))
+        connection.execute("commit")
+        connection.execute("update words set word = 'new' where id = 7")
+        connection.execute("delete from codes where id = 8")
+        connection.execute("delete from words where id = 8")
+        connection.execute("insert into codes (id, code) values (999, vec_bit(?))", (code,))
+        connection.execute("insert into words values (999, 'more')")
+        assert {each.word for each in sqlite.nearest(connection, "word9", 2)} == {"new", "more"}
+    back = sqlite.read(path, bits.coder)
+    assert [*back.words[6:9], back.words[-1]] == ["word6", "new", "word9", "more"]
+    np.testing.assert_array_equal(back["more"], bits["word9"])
+    with pytest.raises(InputError, match="that embits did not write"):
+        export(bits, "sqlite", str(path))
+
+
+def test_row_numbers_stay_with_their_codes_when_rows_are_removed(tmp_path):
+    bits = of_codes(random_codes(9, 16), 16)
+    export(bits, "sqlite", str(tmp_path / "codes.db"))
+    with contextlib.closing(sqlite.connect(tmp_path / "codes.db", writable=True)) as connection:
+        connection.execute("delete from codes where id = 3")
+    back = sqlite.read(tmp_path / "codes.db", bits.coder)
+    assert list(back.words) == ["0", "1", "2", "4", "5", "6", "7", "8"]
+    np.testing.assert_array_equal(back["8"], bits.codes[8])
+
+
+def test_another_coder_of_the_same_width_is_refused(tmp_path, bits, vectors):
+    path = tmp_path / "codes.db"
+    export(bits, "sqlite", str(path))
+    other = embits.binarize(vectors, bits.n_bits, "lsh").coder
+    with pytest.raises(InputError, match=r"method 'lsh'\) did not make the codes"):
+        sqlite.read(path, other)
+    with pytest.raises(InputError, match="did not make the codes"):
+        sqlite.nearest(path, vectors.matrix[7], coder=other)
+    with contextlib.closing(sqlite.connect(path, writable=True)) as connection:
+        connection.execute("delete from embits where name = 'coder'")  # as earlier versions wrote
+    assert len(sqlite.read(path, other)) == len(bits)

@@ -19,6 +19,8 @@ const files = Object.keys(expected);
 // The golden files of each method: opened and checked, whatever coder they hold.
 const others = readdirSync(golden).filter((name) => /^v1-.*\.safetensors$/.test(name));
 
+const bitsOf = (byte) => byte.toString(2).replaceAll("0", "").length;
+
 async function inRoom(bytes) {
   const room = await simdRoom(kernel, bytes.length);
   room.bytes.set(bytes);
@@ -181,6 +183,37 @@ test("counts and options are checked, and unknown options are refused", () => {
   assert.deepEqual(bits.words.startingWith("q", 0), []);
 });
 
+test("queries of a search are checked", () => {
+  const bits = open(read("lsh-100-bits.safetensors"));
+  const vector = new Float32Array(bits.dims).fill(0.5);
+  const asymmetric = { metric: "asymmetric" };
+  const wrong = [
+    [() => bits.search(vector, { metric: "cosine" }), RangeError, "metric is 'cosine', expected 'hamming' or"],
+    [() => bits.search(vector, { topn: 3 }), TypeError, "search has no option 'topn'"],
+    [() => bits.search(vector, { k: -1 }), RangeError, "k is -1"],
+    [() => bits.search(vector.slice(1)), RangeError, `a vector of ${bits.dims - 1} numbers`],
+    [() => bits.search(vector.fill(NaN).slice()), RangeError, "NaN or infinity"],
+    [() => bits.search(new Float64Array(bits.dims)), TypeError, "the vector is a Float64Array"],
+    [() => bits.search("queen", asymmetric), TypeError, "the vector is 'queen', expected a Float32Array"],
+    [() => bits.search(bits.code("queen"), asymmetric), TypeError, "the vector is a Uint8Array"],
+    [() => bits.search(new Uint8Array(5), { metric: "decoded" }), RangeError, "a code of 5 bytes"],
+    [() => bits.search("nowhere"), UnknownWordError, "the word 'nowhere'"],
+    [() => bits.encode([1, 2]), TypeError, "the vector is an array"],
+    [() => bits.decode(null), TypeError, "the word is null"],
+  ];
+  for (const [call, kind, message] of wrong) {
+    assert.throws(call, (error) => error instanceof kind && error.message.includes(message), message);
+  }
+  assert.deepEqual(bits.search("queen", { k: 0, metric: "decoded" }), []);
+  assert.equal(bits.search("queen", { k: 1 })[0].distance, 0);
+});
+
+test("a coder that is not known here says so, and codes are searched", () => {
+  const bits = open(read("v1-sparse-64.safetensors"));
+  assert.throws(() => bits.encode(new Float32Array(bits.dims)), /no coder 'sparse'/);
+  assert.equal(bits.search(0, { k: 1 })[0].distance, 0);
+});
+
 test("one key stands for a list of one, for positive and negative alike", () => {
   const bits = open(read("lsh-100-bits.safetensors"));
   assert.deepEqual(bits.mostSimilar(["queen"]), bits.mostSimilar("queen"));
@@ -322,6 +355,31 @@ test("the SIMD kernel counts as the plain one does, at every width", async () =>
   countDifferences(room.bytes, 32, room.bytes.slice(0, 32), plain);
   room.countDifferences(room.bytes, 32, room.bytes.slice(0, 32), fast);
   assert.deepEqual(fast, plain);
+});
+
+test("the SIMD kernel adds up weights of bits, at every width", async () => {
+  for (const width of [1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 64, 100, 128, 1000, 2048]) {
+    for (const rows of [1, 2, 4, 5, 21]) {
+      const room = await simdRoom(kernel, rows * width);
+      const ones = width > 1000; // the largest sums
+      room.bytes.set(ones ? new Uint8Array(rows * width).fill(255) : randomBytes(rows * width));
+      const planes = Array.from({ length: 5 }, (_, p) =>
+        ones ? new Uint8Array(width).fill(p && 255) : Uint8Array.from(randomBytes(width)),
+      );
+      const found = new Uint32Array(rows);
+      assert.equal(room.countDifferences.weighDifferences(room.bytes, width, planes, found), true);
+      const weigh = (byte, i) =>
+        planes.slice(1).reduce((sum, plane, p) => sum + (8 >> p) * bitsOf((byte ^ planes[0][i]) & plane[i]), 0);
+      const slow = Array.from({ length: rows }, (_, row) =>
+        room.bytes.subarray(row * width, (row + 1) * width).reduce((sum, byte, i) => sum + weigh(byte, i), 0),
+      );
+      assert.deepEqual([...found], slow, `${rows} × ${width}`);
+    }
+  }
+  const room = await simdRoom(kernel, 2049);
+  const { weighDifferences } = room.countDifferences;
+  assert.equal(weighDifferences(room.bytes, 2049, [], new Uint32Array(1)), false);
+  assert.equal(weighDifferences(new Uint8Array(8), 8, [], new Uint32Array(1)), false);
 });
 
 test("the select is a sort by distance, then by row", () => {

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 
-_LOG_LINE = re.compile(r"embits: (?:(?:binarize|encode) .* to .*|.* \(after \d+ s\))")
+_LOG_LINE = re.compile(r"embits: (?:(?:add|binarize|encode) .* to .*|.* \(after \d+ s\))")
 
 
 def run(*args, **kwargs):

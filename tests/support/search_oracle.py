@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-WIDTHS = range(1, 139)  # bytes: 1 to 1,100 bits
+WIDTHS = [*range(1, 139), 160, 256, 960, 992, 1024]  # bytes: 1 to 1,100 bits, and wide codes
 
 
 def hamming_top_k(

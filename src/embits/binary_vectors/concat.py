@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable
 from itertools import chain
 
@@ -11,8 +9,8 @@ import numpy as np
 
 from embits.binary_vectors.vectors import BinaryVectors
 from embits.coders import Coder
+from embits.coders.identity import coder_checksum
 from embits.errors import InputError
-from embits.file.header import params_json
 from embits.words.vocabulary import RowNumbers
 
 
@@ -59,19 +57,8 @@ def check_same_coder(ours: Coder, theirs: Coder) -> None:
     a, b = _described(ours), _described(theirs)
     if a != b:
         raise InputError(f"the coders differ: {b}, expected {a}")
-    if coder_digest(ours) != coder_digest(theirs):
+    if coder_checksum(ours) != coder_checksum(theirs):
         raise InputError(f"the coders differ: both are {a}, but they were fitted differently")
-
-
-def coder_digest(coder: Coder) -> str:
-    """What tells two coders apart: the SHA-256 of their method, parameters and learned arrays."""
-    facts = [coder.method, coder.n_bits_, coder.n_features_in_, params_json(coder.get_params())]
-    digest = hashlib.sha256(json.dumps(facts).encode())
-    for name, array in sorted(coder.state().items()):
-        plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-        digest.update(f"{name} {plain.dtype.str} {plain.shape}".encode())
-        digest.update(plain.tobytes())
-    return digest.hexdigest()
 
 
 def _described(coder: Coder) -> str:

@@ -24,10 +24,17 @@ GROUPS = {
         "encode": "Encode new vectors with the coder of a file.",
         "decode": "Rebuild float vectors from codes.",
     },
+    "Collect": {
+        "add": "Add vectors to a collection, or make one.",
+        "remove": "Remove rows from a collection.",
+        "compact": "Merge the files of a collection into one.",
+    },
     "Search": {
+        "search": "Search for the vectors or ids of another file.",
         "neighbors": "Print the closest words.",
         "similarity": "Print the similarity of two words.",
         "analogy": "A is to B as C is to what?",
+        "duplicates": "Print groups of rows whose codes are nearly equal.",
     },
     "Inspect": {
         "info": "Print what a file contains.",

@@ -38,6 +38,7 @@ def command(
     embits export glove.safetensors --to faiss -o codes.faiss --param kind=hnsw
     embits export glove.safetensors --to word2vec -o floats.bin
     embits export glove.safetensors --to sqlite -o glove.db
+    embits export glove.safetensors --to duckdb -o glove.duckdb
     embits export glove.safetensors --to pgvector -o postgresql:///db --param table=words
     """
     if "://" not in output:

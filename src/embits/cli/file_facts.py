@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from embits.binary_vectors import BinaryVectors
+from embits.collection import Collection
 from embits.file.store import Contents
-from embits.words.vocabulary import RowNumbers
 
 
 def describe(path: Path, bits: BinaryVectors) -> dict[str, Any]:
@@ -26,7 +26,16 @@ def describe(path: Path, bits: BinaryVectors) -> dict[str, Any]:
         "ratio": round(float_bytes / size, 2),
         "params": bits.coder.get_params(),
         "subwords": bits.subwords is not None,
+        **_pieces(bits),
     }
+
+
+def _pieces(bits: BinaryVectors) -> dict[str, int]:
+    """Files of a collection, and rows that `compact` deletes."""
+    if not isinstance(bits, Collection):
+        return {}
+    pieces = bits.manifest.pieces
+    return {"pieces": len(pieces), "removed": sum(piece.rows - piece.live for piece in pieces)}
 
 
 def describe_contents(path: Path, contents: Contents) -> dict[str, Any]:
@@ -54,7 +63,7 @@ def _parts(bits: BinaryVectors, size: int) -> dict[str, int]:
 
 def counted_rows(bits: BinaryVectors) -> str:
     """The number of rows with their noun: "1 word", "2,000 words", or "rows" without words."""
-    noun = "row" if isinstance(bits.words, RowNumbers) else "word"
+    noun = "row" if bits.words.are_numbers else "word"
     return f"{len(bits):,} {noun}" + ("" if len(bits) == 1 else "s")
 
 

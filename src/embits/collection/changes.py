@@ -41,9 +41,10 @@ def locked(folder: Path, before: Snapshot | None, timeout: float = 0) -> Iterato
         FormatError: The collection is damaged.
     """
     with writer_lock(folder, timeout):
-        delete_unlisted(folder, read_manifest(folder))
+        manifest = read_manifest(folder)
+        delete_unlisted(folder, manifest)
         try:
-            yield open_snapshot(folder, before=before)
+            yield open_snapshot(folder, before=before, manifest=manifest)
         except BaseException:  # Ctrl-C too: delete what was written, unless it has become a change
             with suppress(Exception):
                 delete_unlisted(folder, read_manifest(folder))

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, Literal, NoReturn, TypeAlias
@@ -26,6 +26,8 @@ VERSION = 1
 MAX_BYTES = 1 << 26
 MAX_ROWS = 1 << 48
 
+_NUMBERS = ("bits", "dims", "generation", "next_piece", "next_number")
+_FACTS = (*_NUMBERS, "method", "coder", "ids")
 _CHECKSUM = re.compile("[0-9a-f]{64}", re.ASCII)
 
 IdKind: TypeAlias = Literal["given", "numbers"]
@@ -80,7 +82,7 @@ class Manifest:
         bits: Bits of a code.
         dims: Dimensions of the vectors.
         method: The coder's method.
-        coder: The identity of the coder, as `coder_digest` gives it.
+        coder: The identity of the coder, as `coder_checksum` gives it.
         generation: How many changes were made.
         next_piece: The number of the next piece; no name is used twice.
         next_number: The id of the next row, if the ids are numbers.
@@ -120,15 +122,31 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def manifest_json(manifest: Manifest) -> bytes:
-    """The bytes of `_embits.json`."""
+    """The bytes of `_embits.json`: a piece on a line."""
     body = {
         "format": FORMAT,
         "version": VERSION,
         "writer": f"embits {__version__}",
         "rows": manifest.rows,
-        **_without_none(asdict(manifest)),
+        **{name: getattr(manifest, name) for name in _FACTS},
+        "pieces": [_entry(piece) for piece in manifest.pieces],
     }
-    return json.dumps({**body, "sha256": _digest(body)}, indent=1).encode()
+    body = {name: value for name, value in body.items() if value is not None}
+    lines = [f" {json.dumps(name)}: {_lines(value)}" for name, value in body.items()]
+    lines.append(f' "sha256": "{_digest(body)}"')
+    return ("{\n" + ",\n".join(lines) + "\n}").encode()
+
+
+def _entry(piece: Piece) -> dict[str, Any]:
+    removed = None if piece.removed is None else vars(piece.removed)
+    entry = {**vars(piece), "removed": removed}
+    return {name: value for name, value in entry.items() if value is not None}
+
+
+def _lines(value: Any) -> str:
+    if not isinstance(value, list):
+        return json.dumps(value)
+    return "[" + ",".join(f"\n  {json.dumps(entry)}" for entry in value) + "\n ]"
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -186,12 +204,11 @@ def parse_manifest(folder: Any, content: bytes) -> Manifest:
 
 
 def _manifest(body: Mapping[str, Any]) -> Manifest:
-    numbers = ("bits", "dims", "generation", "next_piece", "next_number")
     ids = body.get("ids")
     if ids not in ("given", "numbers", None):
         raise ValueError(ids)
     return Manifest(
-        **{name: _number(body[name]) for name in numbers},
+        **{name: _number(body[name]) for name in _NUMBERS},
         method=_text(body["method"]),
         coder=_text(body["coder"]),
         ids=ids,
@@ -243,12 +260,6 @@ def _checksum(value: Any) -> str:
     if not _CHECKSUM.fullmatch(_text(value)):
         raise ValueError(value)
     return str(value)
-
-
-def _without_none(entry: Any) -> Any:
-    if isinstance(entry, dict):
-        return {name: _without_none(item) for name, item in entry.items() if item is not None}
-    return [_without_none(item) for item in entry] if isinstance(entry, tuple | list) else entry
 
 
 def _digest(body: Mapping[str, Any]) -> str:

@@ -6,15 +6,16 @@ import os
 from pathlib import Path
 
 from embits.binary_vectors import BinaryVectors
-from embits.binary_vectors.concat import check_same_coder, coder_digest
+from embits.binary_vectors.concat import check_same_coder
 from embits.coders import Coder
+from embits.coders.identity import coder_checksum
 from embits.collection.changes import is_leftover
 from embits.collection.collection import Collection
 from embits.collection.lock import LOCK, writer_lock
 from embits.collection.manifest import CODER, MANIFEST, Manifest, write_manifest
 from embits.collection.snapshot import open_snapshot
 from embits.errors import InputError
-from embits.file.contents import open_parts, read_coder, write_coder
+from embits.file.contents import open_parts, write_coder
 
 
 def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
@@ -52,8 +53,8 @@ def open_collection(
 
     Args:
         path: The folder. A new collection needs one that is empty or does not exist.
-        coder: The fitted coder of a new collection, or the path of a file that has one. A
-            collection that exists needs none; if it is given, it must be the same.
+        coder: The fitted coder of a new collection, or the path of a file or collection that has
+            one. A collection that exists needs none; if it is given, it must be the same.
         timeout: Seconds that a change waits for another process that writes.
 
     Raises:
@@ -72,7 +73,7 @@ def open_collection(
         >>> folder.cleanup()
     """
     folder = Path(path)
-    given = read_coder(Path(coder)) if isinstance(coder, str | os.PathLike) else coder
+    given = load(coder).coder if isinstance(coder, str | os.PathLike) else coder
     if not (folder / MANIFEST).is_file():
         _make(folder, given)
     collection = Collection(folder, open_snapshot(folder), timeout)
@@ -100,5 +101,5 @@ def _make(folder: Path, coder: Coder | None) -> None:
     with writer_lock(folder, timeout=10):
         if not (folder / MANIFEST).is_file():  # another process may have made it
             write_coder(folder / CODER, coder)
-            facts = coder.n_bits_, coder.n_features_in_, coder.method, coder_digest(coder)
+            facts = coder.n_bits_, coder.n_features_in_, coder.method, coder_checksum(coder)
             write_manifest(folder, Manifest(*facts))

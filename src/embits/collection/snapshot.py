@@ -60,7 +60,11 @@ class Snapshot:
 
 
 def open_snapshot(
-    folder: Path, *, verify: bool = False, before: Snapshot | None = None
+    folder: Path,
+    *,
+    verify: bool = False,
+    before: Snapshot | None = None,
+    manifest: Manifest | None = None,
 ) -> Snapshot:
     """Open the latest state of a collection.
 
@@ -71,12 +75,13 @@ def open_snapshot(
         folder: The collection.
         verify: Read every byte and check it against the checksums.
         before: An earlier snapshot, whose open pieces are used again.
+        manifest: The manifest, if it was just read.
 
     Raises:
         FormatError: It is not a collection, or a file of it is missing or damaged.
         OSError: A file cannot be opened.
     """
-    manifest = read_manifest(folder)
+    manifest = manifest or read_manifest(folder)
     for _ in range(MAX_TRIES):
         try:
             return _opened(folder, manifest, verify, before)

@@ -95,6 +95,7 @@ class Evaluator:
 
     def evaluate_bits(self, bits: BinaryVectors, file: Path | None = None) -> dict[str, Any]:
         """The entry of one file of codes."""
+        bits = bits.merged()
         space = BitSpace(bits, self._lookup(bits.words))
         entry: dict[str, Any] = {
             "file": None if file is None else str(file),

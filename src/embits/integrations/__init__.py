@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 Facts: TypeAlias = dict[str, Any]
 
 EXPORTERS = {
+    "duckdb": "embits.integrations.duckdb",
     "faiss": "embits.integrations.faiss",
+    "lancedb": "embits.integrations.lancedb",
+    "milvus": "embits.integrations.milvus",
     "npy": "embits.integrations.npy",
     "paper": "embits.integrations.paper",
     "pgvector": "embits.integrations.pgvector",
@@ -70,5 +73,5 @@ def export(
     if unknown := sorted(set(options) - {*known, "overwrite"}):
         has = f"takes {', '.join(known)}" if known else "takes no options"
         raise InputError(f"export to {to!r} {has}, not {', '.join(unknown)}")
-    facts: Facts = exporter(bits, target, progress=progress, **options)
+    facts: Facts = exporter(bits.merged(), target, progress=progress, **options)
     return facts

@@ -9,7 +9,21 @@ from numpy.typing import NDArray
 from embits.binary_vectors import BinaryVectors
 from embits.bits import has_padding_bits
 from embits.coders import Coder
+from embits.coders.identity import coder_checksum
 from embits.errors import InputError
+
+
+def to_export(bits: Any) -> BinaryVectors:
+    """Return what is to be exported, with all codes in one array: a collection is merged.
+
+    Raises:
+        InputError: It is not BinaryVectors.
+    """
+    if not isinstance(bits, BinaryVectors):
+        raise InputError(
+            f"bits is {type(bits).__name__}, expected BinaryVectors; embits.binarize makes them"
+        )
+    return bits.merged()
 
 
 def from_codes(codes: NDArray[Any], coder: Coder, ids: Any = None) -> BinaryVectors:
@@ -27,3 +41,25 @@ def from_codes(codes: NDArray[Any], coder: Coder, ids: Any = None) -> BinaryVect
     if has_padding_bits(checked, coder.n_bits_):
         raise InputError(f"codes have bits set past the coder's {coder.n_bits_} bits")
     return BinaryVectors(ids, checked, coder)
+
+
+def check_coder(coder: Coder, n_bits: int, checksum: Any, place: str) -> None:
+    """Check that a coder is the one that made the codes of another tool.
+
+    Args:
+        coder: The fitted coder.
+        n_bits: The width of the codes.
+        checksum: What `coder_checksum` gave when they were exported; None if that is not known,
+            as in exports of earlier versions.
+        place: Where the codes are, for the message.
+
+    Raises:
+        InputError: It makes codes of another width, or is another coder.
+    """
+    if coder.n_bits_ != n_bits:
+        raise InputError(f"the coder makes {coder.n_bits_} bits, {place} holds {n_bits}")
+    if checksum is not None and checksum != coder_checksum(coder):
+        raise InputError(
+            f"the coder (method {coder.method!r}) did not make the codes in {place}; "
+            "pass the coder of the file that was exported"
+        )

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from embits.bits import has_padding_bits, packed_width
 from embits.coders import Coder
-from embits.errors import InputError
+from embits.errors import InputError, UnknownWordError
+from embits.integrations.codes import check_coder
 from embits.search.arguments import packed_queries
 
 Query: TypeAlias = str | int | NDArray[Any]
@@ -23,11 +24,14 @@ class Neighbor(NamedTuple):
     row: int
 
 
-def query_code(query: Any, n_bits: int, coder: Coder | None) -> NDArray[np.uint8]:
+def query_code(
+    query: Any, n_bits: int, coder: Coder | None, checksum: Any = None
+) -> NDArray[np.uint8]:
     """Return the packed code of a query that is a code, or a float vector with its coder.
 
     Raises:
-        InputError: It is neither, or its width is not `n_bits`.
+        InputError: It is neither, its width is not `n_bits`, or the coder is not the one of this
+            checksum.
     """
     query = np.asarray(query)
     if query.ndim != 1:
@@ -35,9 +39,8 @@ def query_code(query: Any, n_bits: int, coder: Coder | None) -> NDArray[np.uint8
     if query.dtype != np.uint8:
         if coder is None:
             raise InputError("the query is a float vector: pass the coder that made the codes too")
+        check_coder(coder, n_bits, checksum, "the table")
         query = coder.encode(query[np.newaxis])[0]
-        if coder.n_bits_ != n_bits:
-            raise InputError(f"the coder makes {coder.n_bits_} bits, the table holds {n_bits}")
     code = packed_queries(query, packed_width(n_bits))
     if has_padding_bits(code, n_bits):
         raise InputError(f"the query has bits set after its {n_bits} bits")
@@ -47,3 +50,14 @@ def query_code(query: Any, n_bits: int, coder: Coder | None) -> NDArray[np.uint8
 def other_cases(word: str) -> list[str]:
     """Return the other letter cases in which an unknown word may be stored."""
     return sorted({word.lower(), word.upper(), word.capitalize(), word.title()} - {word})
+
+
+def row_number(text: str) -> int:
+    """Return the row number that a query names in a table without words.
+
+    Raises:
+        UnknownWordError: It is not a row number.
+    """
+    if len(text) > 18 or not text.isdecimal() or str(int(text)) != text:
+        raise UnknownWordError(text, [])
+    return int(text)

@@ -2,6 +2,9 @@
 
 FAISS packs bits as embits does, first bit highest, in whole bytes. Other widths include the padding
 bits of the last byte, which are zero and do not change distances.
+
+A FAISS file has no place for a description. `export` writes the coder's checksum after the index,
+where FAISS does not read.
 """
 
 from __future__ import annotations
@@ -17,10 +20,11 @@ from numpy.typing import NDArray
 from embits.arrays import Progress, blocks
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
+from embits.coders.identity import coder_checksum
 from embits.errors import InputError, MissingExtraError, ReadError
 from embits.file.atomic import atomic_write
 from embits.integrations import Facts
-from embits.integrations.codes import from_codes
+from embits.integrations.codes import check_coder, from_codes, to_export
 from embits.integrations.words_sidecar import (
     check_targets,
     read_words_sidecar,
@@ -35,6 +39,8 @@ _SETTINGS: dict[str, tuple[str, ...]] = {
     "ivf": ("nlist", "nprobe"),
     "hnsw": ("M", "efConstruction", "efSearch"),
 }
+_MARK = b"\nembits coder "  # before the coder's checksum, at the end of a file
+_CHECKSUM_BYTES = 32
 _MIN = {"M": 2}
 _MAX_HNSW_ROWS = 2**31 - 1  # HNSW's links are int32
 
@@ -74,7 +80,7 @@ def to_faiss(
         (20, 104, True)
     """
     faiss = _faiss()
-    codes = bits.codes if isinstance(bits, BinaryVectors) else packed_codes(bits)
+    codes = np.asarray(bits.codes) if isinstance(bits, BinaryVectors) else packed_codes(bits)
     _check(kind, settings, len(codes))
     width = 8 * codes.shape[1]
     if kind == "flat":
@@ -99,18 +105,22 @@ def from_faiss(index: Any, coder: Coder, ids: Any = None) -> BinaryVectors:
         index: An `IndexBinaryFlat`, `IndexBinaryIVF` or `IndexBinaryHNSW`, or the path of a file
             of one. FAISS itself reads the file: only open files that you trust.
         coder: The fitted coder that made the codes: `embits.load(file).coder` of the exported
-            file, or `embits.integrations.sentence_transformers.sign_coder(dims)` for signs.
+            file, or `embits.integrations.sentence_transformers.sign_coder(dims)` for signs. It is
+            checked for files that `export` wrote. An index in memory, and a file that FAISS itself
+            wrote, do not name their coder.
         ids: Ids of the rows; None reads the `.words` file of a file of that name, or numbers them.
 
     Raises:
         InputError: The index is of another kind, its ids are not the rows 0 to n - 1, or its codes
-            do not have the coder's width.
+            do not have the coder's width; or another coder made the codes of the file.
         ReadError: FAISS cannot read the file.
         MissingExtraError: FAISS is not installed.
     """
     faiss = _faiss()
     is_path = isinstance(index, str | os.PathLike)
     opened = _read(faiss, Path(index)) if is_path else index
+    if is_path:
+        check_coder(coder, coder.n_bits_, _stored_checksum(Path(index)), str(index))
     if ids is None and is_path:
         ids = read_words_sidecar(Path(index))
     return from_codes(_index_codes(faiss, opened), coder, ids)
@@ -160,11 +170,12 @@ def export(
     given = {"nlist": nlist, "nprobe": nprobe, "M": M, "efConstruction": efConstruction,
              "efSearch": efSearch}  # fmt: skip
     settings = {name: value for name, value in given.items() if value is not None}
-    faiss, path = _faiss(), Path(target)
+    bits, faiss, path = to_export(bits), _faiss(), Path(target)
     check_targets(path, bits.words, overwrite)
     index = to_faiss(bits, kind, progress=progress, seed=seed, **settings)
     with atomic_write(path) as file:
         faiss.write_index_binary(index, faiss.PyCallbackIOWriter(file.write, 1 << 20))
+        file.write(_MARK + coder_checksum(bits.coder).encode())
         write_words_sidecar(path, bits.words)
     used = {"nlist": index.nlist, "nprobe": index.nprobe} if kind == "ivf" else {}
     return {"kind": kind, **used, **settings, "bytes": path.stat().st_size}
@@ -250,6 +261,16 @@ def _read(faiss: Any, path: Path) -> Any:
     except (RuntimeError, MemoryError) as error:  # FAISS's message starts with its source file
         reason = " ".join(str(error).split()).rpartition("Error: ")[2]
         raise ReadError(f"{path}: FAISS cannot read it as a binary index: {reason}") from None
+
+
+def _stored_checksum(path: Path) -> str | None:
+    """The checksum of the coder at the end of a file, if `export` wrote it."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - len(_MARK) - _CHECKSUM_BYTES))
+        mark, _, checksum = file.read().rpartition(_MARK)
+    is_ours = not mark and len(checksum) == _CHECKSUM_BYTES and checksum.isalnum()
+    return checksum.decode() if is_ours else None
 
 
 def _faiss() -> Any:

@@ -10,6 +10,7 @@ from embits.arrays import Progress
 from embits.binary_vectors import BinaryVectors
 from embits.file.atomic import atomic_write
 from embits.integrations import Facts
+from embits.integrations.codes import to_export
 from embits.integrations.words_sidecar import check_targets, write_words_sidecar
 
 
@@ -31,7 +32,7 @@ def export(
     Raises:
         InputError: One of the files exists, and `overwrite` is false.
     """
-    path = Path(target)
+    bits, path = to_export(bits), Path(target)
     check_targets(path, bits.words, overwrite)
     with atomic_write(path) as file:
         np.save(file, bits.codes, allow_pickle=False)

@@ -4,6 +4,7 @@ Readers and streaming are imported inside functions: a program that only searche
 """
 
 from embits.jobs.in_memory import binarize
+from embits.jobs.to_collection import encode_to_collection
 from embits.jobs.to_file import binarize_to_file, encode_to_file
 
-__all__ = ["binarize", "binarize_to_file", "encode_to_file"]
+__all__ = ["binarize", "binarize_to_file", "encode_to_collection", "encode_to_file"]

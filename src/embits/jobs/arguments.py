@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from embits.binary_vectors import BinaryVectors
 from embits.coders import DEFAULT_METHOD, Coder, new_coder
 from embits.coders.contract import check_fit
+from embits.collection import load
 from embits.errors import InputError
-from embits.file.contents import read_coder
 from embits.vectors import WordVectors
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def fitted_coder(coder: Any) -> tuple[Coder, str, list[Path]]:
         fitted = coder if isinstance(coder, Coder) else coder.coder
         fitted.check_fitted()
         return fitted, "the coder", []
-    return read_coder(Path(coder)), f"the coder in {coder}", [Path(coder)]
+    return load(coder).coder, f"the coder in {coder}", [Path(coder)]
 
 
 def input_file(

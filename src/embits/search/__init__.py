@@ -12,40 +12,51 @@ from embits.bits import packed_width
 from embits.errors import InputError
 from embits.search.arguments import (
     float_queries,
-    packed_codes,
     packed_queries,
     wanted_threads,
 )
-from embits.search.filters import parse_filters, run_filtered
+from embits.search.filters import run_filtered
 from embits.search.gpu import DeviceIndex
+from embits.search.groups import duplicates
 from embits.search.kernels import Kernel, kernel, simd
 from embits.search.multi_index import MultiIndex
+from embits.search.pairs import iter_pairs_within, pairs_within
+from embits.search.pieces import CodePieces
 from embits.search.radius import within
 from embits.search.results import (
     NO_DISTANCE,
     NO_SCORE,
     CosineResult,
     DistanceResult,
+    GroupsResult,
+    PairsResult,
     ScoreResult,
     SearchResult,
     WithinResult,
     WithinScoreResult,
 )
+from embits.search.scanned import Scanned
 from embits.search.selection import Selection, select
 
 __all__ = [
+    "CodePieces",
     "CosineResult",
     "DeviceIndex",
     "DistanceResult",
+    "GroupsResult",
     "Kernel",
     "MultiIndex",
+    "PairsResult",
     "ScoreResult",
     "SearchResult",
     "Selection",
     "WithinResult",
     "WithinScoreResult",
     "asymmetric_top_k",
+    "duplicates",
+    "iter_pairs_within",
     "kernel",
+    "pairs_within",
     "select",
     "simd",
     "top_k",
@@ -54,7 +65,7 @@ __all__ = [
 
 
 def top_k(
-    codes: NDArray[np.uint8],
+    codes: NDArray[np.uint8] | CodePieces,
     queries: NDArray[np.uint8],
     k: int,
     threads: int | None = None,
@@ -65,7 +76,7 @@ def top_k(
     """The k rows of `codes` nearest to each query by Hamming distance.
 
     Args:
-        codes: Packed codes, uint8 of shape (n, width).
+        codes: Packed codes, uint8 of shape (n, width), or `CodePieces`.
         queries: One packed code of shape (width,), or several, (q, width).
         k: How many rows to return; more than n returns n.
         threads: The most threads to use; None takes every core this process may run on. Small
@@ -93,22 +104,23 @@ def top_k(
         >>> distances.tolist(), rows.tolist()
         ([1, 2], [2, 0])
     """
-    codes = packed_codes(codes)
-    queries = packed_queries(queries, codes.shape[1])
-    filters = parse_filters(len(codes), queries.shape[:-1], where, exclude)
+    scanned = Scanned.of(codes)
+    queries = packed_queries(queries, scanned.width)
+    filters = scanned.filters(queries.shape[:-1], where, exclude)
     most = wanted_threads(threads)
 
     def search(queries: Any, distances: Any, rows: Any, native: _core.Filter | None) -> None:
-        _core.top_k(codes, queries, rows.shape[-1], most, distances, rows, native)
+        _core.top_k(scanned.native, queries, rows.shape[-1], most, distances, rows, native)
 
     try:
-        return DistanceResult(*run_filtered(search, queries, k, len(codes), filters, NO_DISTANCE))
+        found = run_filtered(search, queries, k, scanned.shape, filters, NO_DISTANCE)
+        return DistanceResult(found[0], scanned.rows(found[1]))
     except ValueError as error:  # EMBITS_SIMD or EMBITS_PATH is wrong
         raise InputError(str(error)) from None
 
 
 def asymmetric_top_k(
-    codes: NDArray[np.uint8],
+    codes: NDArray[np.uint8] | CodePieces,
     projections: ArrayLike,
     k: int,
     threads: int | None = None,
@@ -124,7 +136,7 @@ def asymmetric_top_k(
     order, so the rows are exactly the k best by that sum, on every processor.
 
     Args:
-        codes: Packed codes, uint8 of shape (n, width).
+        codes: Packed codes, uint8 of shape (n, width), or `CodePieces`.
         projections: Floats of shape (n_bits,) or (q, n_bits), with ceil(n_bits / 8) == width.
         k: How many rows to return; more than n returns n.
         threads: As in `top_k`.
@@ -147,18 +159,19 @@ def asymmetric_top_k(
         >>> scores.tolist(), rows.tolist()
         ([3.5, 0.5], [1, 0])
     """
-    codes = packed_codes(codes)
+    scanned = Scanned.of(codes)
     queries = float_queries("projections", projections)
-    n_bits, width = queries.shape[-1], codes.shape[1]
+    n_bits, width = queries.shape[-1], scanned.width
     if packed_width(n_bits) != width:
         raise InputError(f"projections have {n_bits} bits, the codes hold {width} bytes")
-    filters = parse_filters(len(codes), queries.shape[:-1], where, exclude)
+    filters = scanned.filters(queries.shape[:-1], where, exclude)
     most = wanted_threads(threads)
 
     def search(queries: Any, scores: Any, rows: Any, native: _core.Filter | None) -> None:
-        _core.asymmetric_top_k(codes, queries, rows.shape[-1], most, scores, rows, native)
+        _core.asymmetric_top_k(scanned.native, queries, rows.shape[-1], most, scores, rows, native)
 
     try:
-        return ScoreResult(*run_filtered(search, queries, k, len(codes), filters, NO_SCORE))
+        found = run_filtered(search, queries, k, scanned.shape, filters, NO_SCORE)
+        return ScoreResult(found[0], scanned.rows(found[1]))
     except ValueError as error:  # EMBITS_SIMD or EMBITS_PATH is wrong
         raise InputError(str(error)) from None

@@ -73,9 +73,8 @@ def _count(codes: Any, queries: Any, mask: Any, first: int, stride: int, least: 
     width = codes.shape[1]
     _least_by_counting[(len(least),)](
         codes.view(torch.int32), queries.view(torch.int32), *_masked(mask, least), least, first,
-        len(queries), stride,
-        WORDS=width // 4, PART=min(width, _PART) // 4, TILE=TILE, NATIVE=NATIVE,
-        num_warps=1 if width <= 8 else 2,
+        len(queries), stride, WORDS=width // 4, PART=min(width, _PART) // 4, TILE=TILE,
+        NATIVE=NATIVE, num_warps=1 if width <= 8 else 2,
     )  # fmt: skip
 
 
@@ -87,8 +86,7 @@ def _multiply(
     signs, ones = _signs(queries, chunk, block)
     kernel[(len(least),)](
         codes.view(torch.int8), signs, ones, *_masked(mask, least), least, first, len(queries),
-        stride,
-        WIDTH=codes.shape[1], CHUNK=chunk, TILE=TILE, BLOCK=block, NATIVE=NATIVE,
+        stride, WIDTH=codes.shape[1], CHUNK=chunk, TILE=TILE, BLOCK=block, NATIVE=NATIVE,
         num_warps=_WARPS, num_stages=stages,
     )  # fmt: skip
 
@@ -116,9 +114,8 @@ def row_keys(codes: Any, queries: Any, mask: Any, tiles: Any, n_rows: int) -> An
     keys = torch.empty((n, m * TILE), dtype=torch.int64, device=codes.device)
     _row_keys[(n, m)](
         codes.view(torch.int32), queries.view(torch.int32), *_masked(mask, keys), tiles, keys,
-        n_rows, _NO_ROW,
-        WORDS=width // 4, PART=min(width, _PART) // 4, TILE=TILE, SHIFT=ROW_BITS, NATIVE=NATIVE,
-        num_warps=4,
+        n_rows, _NO_ROW, WORDS=width // 4, PART=min(width, _PART) // 4, TILE=TILE, SHIFT=ROW_BITS,
+        NATIVE=NATIVE, num_warps=4,
     )  # fmt: skip
     return keys
 
@@ -158,12 +155,14 @@ def _least_by_product(
     place = tl.arange(0, 8 * WIDTH)  # bit `place // WIDTH` of byte `place % WIDTH`
     packed = tl.load(codes + rows[:, None] * WIDTH + (place % WIDTH)[None, :])
     bits = _bits(packed, (place // WIDTH)[None, :], NATIVE)
+    if FILTERED:
+        allowed = _allowed(mask, rows)[None, :]
     for start in range(0, n_queries, BLOCK):
         query = start + tl.arange(0, BLOCK)
         part = tl.load(signs + query[:, None] * (8 * WIDTH) + place[None, :])
         total = tl.dot(part, tl.trans(bits), out_dtype=tl.int32)
         if FILTERED:
-            total = tl.where(_allowed(mask, rows)[None, :], total, 8 * (8 * WIDTH + 1))
+            total = tl.where(allowed, total, 8 * (8 * WIDTH + 1))
         inside = query < n_queries
         distance = (tl.min(total, axis=1) >> 3) + tl.load(ones + query, mask=inside, other=0)
         if FILTERED:  # a tile without rows to be found
@@ -182,6 +181,8 @@ def _least_by_planes(
     rows = (first + tile).to(tl.int64) * TILE + tl.arange(0, TILE)
     byte = tl.arange(0, CHUNK)
     bytes_of = codes + rows[:, None] * WIDTH + byte[None, :]
+    if FILTERED:
+        allowed = _allowed(mask, rows)[:, None]
     for start in range(0, n_queries, BLOCK):
         query = start + tl.arange(0, BLOCK)
         signs_of = signs + query[:, None] * (8 * WIDTH) + byte[None, :]
@@ -193,7 +194,7 @@ def _least_by_planes(
                 plane = _plane(packed, bit // 4 * 4, 1 << bit % 4, NATIVE)
                 total = tl.dot(plane, tl.trans(part), total, out_dtype=tl.int32)
         if FILTERED:
-            total = tl.where(_allowed(mask, rows)[:, None], total, 8 * (8 * WIDTH + 1))
+            total = tl.where(allowed, total, 8 * (8 * WIDTH + 1))
         inside = query < n_queries
         distance = (tl.min(total, axis=0) >> 3) + tl.load(ones + query, mask=inside, other=0)
         if FILTERED:  # a tile without rows to be found
@@ -243,10 +244,12 @@ def _least_by_counting(
     """XOR and popcount: every code is read once, whatever the few queries."""
     tile = tl.program_id(0)
     rows = (first + tile).to(tl.int64) * TILE + tl.arange(0, TILE)
+    if FILTERED:
+        allowed = _allowed(mask, rows)
     for query in range(n_queries):
         distance = _distances(codes, queries + query * WORDS, rows, WORDS, PART, TILE, NATIVE)
         if FILTERED:
-            distance = tl.where(_allowed(mask, rows), distance, 32 * WORDS + 1)
+            distance = tl.where(allowed, distance, 32 * WORDS + 1)
         tl.store(least + tile * n_queries + query, tl.min(distance, axis=0) * stride + tile)
 
 

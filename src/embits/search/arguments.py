@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from embits.errors import InputError
 
 _MAX_THREADS = 1024
+MAX_RESULTS = 100_000_000
+"""Rows that a search without a k returns unless `max_results` says otherwise: 1.2 GB."""
 
 
 def packed(name: str, array: Any) -> NDArray[np.uint8]:
@@ -69,3 +71,47 @@ def wanted_threads(threads: Any) -> int:
     if not isinstance(threads, (int, np.integer)) or threads < 1:
         raise InputError(f"threads is {threads!r}, expected 1 or more, or None for all cores")
     return min(int(threads), _MAX_THREADS)
+
+
+def wanted_distance(distance: Any, n_bits: int) -> int:
+    """`distance` as a number of bits from 0 to `n_bits`."""
+    if isinstance(distance, bool) or not isinstance(distance, (int, np.integer)):
+        raise InputError(f"distance is {distance!r}, expected a whole number of bits")
+    if not 0 <= distance <= n_bits:
+        raise InputError(f"distance is {distance}, expected 0 to {n_bits}, the bits of a code")
+    return int(distance)
+
+
+def wanted_similarity(similarity: Any, lowest: int) -> float:
+    """`similarity` as a number from `lowest` to 1."""
+    if isinstance(similarity, bool) or not isinstance(
+        similarity, (int, float, np.integer, np.floating)
+    ):
+        raise InputError(f"similarity is {similarity!r}, expected a number")
+    if not lowest <= similarity <= 1:  # NaN as well
+        raise InputError(f"similarity is {similarity}, expected {lowest} to 1")
+    return float(similarity)
+
+
+def distance_of(similarity: float, n_bits: int) -> int:
+    """The largest distance whose similarity, 1 - distance / n_bits, is at least `similarity`.
+
+    Example:
+        >>> distance_of(0.9, 10), distance_of(0.91, 10), distance_of(1, 10)
+        (1, 0, 0)
+    """
+    distance = min(round((1 - similarity) * n_bits) + 1, n_bits)
+    while 1 - distance / n_bits < similarity:
+        distance -= 1
+    return distance
+
+
+def wanted_results(max_results: Any) -> int:
+    """How many results may be returned."""
+    if max_results is None:
+        return MAX_RESULTS
+    if isinstance(max_results, bool) or not isinstance(max_results, (int, np.integer)):
+        raise InputError(f"max_results is {max_results!r}, expected a whole number")
+    if max_results < 0:
+        raise InputError(f"max_results is {max_results}, expected 0 or more")
+    return min(int(max_results), 2**62)

@@ -32,7 +32,7 @@ GROUP = 64  # tiles
 _UPLOAD_ROWS = 1 << 22
 _MAX_KEY = (1 << 31) - 1
 # Below one row in so many, copying the codes of a filter and searching them is faster.
-ROWS_PER_COPY = 4
+ROWS_PER_COPY = 32
 
 
 class _Scanned(NamedTuple):
@@ -47,8 +47,9 @@ class _Scanned(NamedTuple):
 class DeviceIndex:
     """Codes in a GPU's memory, and exact search over them, with the results of `top_k`.
 
-    The codes are copied once, in blocks, and may be mapped. A search copies only queries and
-    results, and uses up to 2 GB of scratch memory. Use one object from one thread at a time.
+    The codes are copied once, in blocks, and may be mapped. A search copies only queries, filters
+    and results, and uses up to 2 GB of scratch memory. The last filter stays on the device: a
+    `Selection` that is used again is not copied again. Use one object from one thread at a time.
 
     Args:
         codes: Packed codes, uint8 of shape (n, width).
@@ -81,6 +82,7 @@ class DeviceIndex:
             block = np.array(codes[start : start + _UPLOAD_ROWS])  # PyTorch needs writable memory
             there = self._codes[start : start + len(block), : self._width]
             there.copy_(self._torch.from_numpy(block))
+        self._last: tuple[Selection | None, _Scanned] = (None, _Scanned(self._codes, self._n))
 
     def __len__(self) -> int:
         return self._n
@@ -140,9 +142,14 @@ class DeviceIndex:
 
     def _scanned(self, selection: Selection | None) -> _Scanned:
         """The codes, with a mask if many rows pass; if few do, copies of their codes."""
-        torch, device = self._torch, self._codes.device
         if selection is None:
             return _Scanned(self._codes, self._n)
+        if self._last[0] is not selection:
+            self._last = (selection, self._filtered(selection))
+        return self._last[1]
+
+    def _filtered(self, selection: Selection) -> _Scanned:
+        torch, device = self._torch, self._codes.device
         if len(selection) * ROWS_PER_COPY < self._n:
             rows = torch.from_numpy(selection.rows).to(device)
             n_rows = -(-len(rows) // self._tile) * self._tile

@@ -10,14 +10,18 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.errors import InputError
-from embits.search.arguments import packed_codes, packed_queries, wanted_rows, wanted_threads
-from embits.search.results import DistanceResult
+from embits.search.arguments import packed_codes, packed_queries, wanted_threads
+from embits.search.filters import Filters, mask_filter, parse_filters, run_filtered
+from embits.search.results import NO_DISTANCE, DistanceResult
+from embits.search.selection import Selection
 
 # Below this the codes lie in the processor's cache, and the scan was as fast (measured: 8 MB).
 _MIN_BYTES = 16_000_000
 # Wider codes need more than ten times their own size for the tables, and gain little.
 _MAX_WIDTH = 16
 _MAX_CHUNK_BITS = 24
+# If fewer than one row in so many passes a filter, the rows that pass are scanned.
+_MAX_ROWS_PER_PASSED = 100
 
 
 class MultiIndex:
@@ -65,22 +69,40 @@ class MultiIndex:
         return self._tables.bytes if self._tables else 0
 
     def top_k(
-        self, queries: NDArray[np.uint8], k: int, threads: int | None = None
+        self,
+        queries: NDArray[np.uint8],
+        k: int,
+        threads: int | None = None,
+        *,
+        where: Any = None,
+        exclude: Any = None,
     ) -> DistanceResult:
-        """The k rows nearest to each query: arguments and results as in `embits.search.top_k`."""
+        """The k rows nearest to each query: arguments and results as in `embits.search.top_k`.
+
+        The codes are scanned if each query has its own filter, or if few rows pass the filter.
+        """
         queries = packed_queries(queries, self._codes.shape[1])
-        shape = (*queries.shape[:-1], wanted_rows(k, len(self._codes)))
-        distances = np.empty(shape, np.int32)
-        rows = np.empty(shape, np.int64)
+        filters = parse_filters(len(self), queries.shape[:-1], where, exclude)
         most = wanted_threads(threads)
-        try:
-            if self._tables:
-                self._tables.top_k(queries, shape[-1], most, distances, rows)
+        tables = None if self._is_scanned(filters) else self._tables
+        mask = mask_filter(filters) if tables and isinstance(filters, Selection) else None
+
+        def search(queries: Any, distances: Any, rows: Any, native: _core.Filter | None) -> None:
+            if tables:
+                tables.top_k(queries, rows.shape[-1], most, distances, rows, mask)
             else:
-                _core.top_k(self._codes, queries, shape[-1], most, distances, rows)
+                _core.top_k(self._codes, queries, rows.shape[-1], most, distances, rows, native)
+
+        try:
+            found = run_filtered(search, queries, k, self._codes.shape, filters, NO_DISTANCE)
         except ValueError as error:  # the one it raises: EMBITS_SIMD is wrong
             raise InputError(str(error)) from None
-        return DistanceResult(distances, rows)
+        return DistanceResult(*found)
+
+    def _is_scanned(self, filters: Filters) -> bool:
+        if isinstance(filters, Selection):
+            return len(filters) * _MAX_ROWS_PER_PASSED < len(self)
+        return filters is not None
 
 
 def _best_chunks(n: int, width: int) -> int:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from embits import _core
 from embits.live_rows import LiveRows
+from embits.search.filters import Filters
+from embits.search.selection import Selection, select
 
 
 class CodePieces:
@@ -72,6 +77,47 @@ class CodePieces:
         if len(self.arrays) == 1 and not len(self.rows.removed):
             return np.array(self.arrays[0], dtype, copy=copy)
         return np.concatenate([*self.parts()]).astype(dtype or np.uint8, copy=False)
+
+    @cached_property
+    def native(self) -> _core.CodePieces:
+        """The pieces as the native searches read them, with removed rows."""
+        return _core.CodePieces([np.ascontiguousarray(array) for array in self.arrays])
+
+    def stored_filters(self, filters: Filters) -> Filters:
+        """Filters of the rows that are left, as filters of all stored rows."""
+        if not len(self.rows.removed):
+            return filters
+        if filters is None:
+            return self._left
+        if isinstance(filters, list):
+            return [self._stored(each) for each in filters]
+        return self._stored(filters)
+
+    @cached_property
+    def _left(self) -> Selection:
+        return select(self.rows.n_stored, exclude=self.rows.removed)
+
+    @cached_property
+    def _known(self) -> WeakKeyDictionary[Selection, Selection]:
+        """Selections that were searched with, as selections of the stored rows."""
+        return WeakKeyDictionary()
+
+    def _stored(self, selection: Selection) -> Selection:
+        stored = self._known.get(selection)
+        if stored is None:
+            stored = self._known[selection] = self._as_stored(selection)
+        return stored
+
+    def _as_stored(self, selection: Selection) -> Selection:
+        n = self.rows.n_stored
+        if len(selection) < n // 16:
+            return Selection(n, rows=self.rows.stored(selection.rows))
+        words = selection.mask.astype("<u8", copy=False)
+        flags = np.unpackbits(words.view(np.uint8), bitorder="little", count=selection.n)
+        stored = np.ones(n, bool)
+        stored[self.rows.removed] = False
+        stored[stored] = flags.view(bool)
+        return select(n, where=stored)
 
     def parts(self) -> Iterator[NDArray[np.uint8]]:
         """The rows that are left of each piece."""

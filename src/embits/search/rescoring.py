@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from embits.errors import InputError
 from embits.search import asymmetric_top_k
 from embits.search.arguments import float_queries, packed_codes, wanted_rows
+from embits.search.pieces import CodePieces
 from embits.search.results import NO_ROW, NO_SCORE, CosineResult, ScoreResult
 
 _Best: TypeAlias = tuple[NDArray[np.float32], NDArray[np.int64]]
@@ -40,7 +41,7 @@ def shortlist_size(k: int, oversample: float, n: int) -> int:
 
 
 def rescore_bits(
-    codes: NDArray[np.uint8],
+    codes: NDArray[np.uint8] | CodePieces,
     projections: ArrayLike,
     shortlist: NDArray[np.int64],
     k: int,
@@ -70,7 +71,8 @@ def rescore_bits(
         >>> rescore_bits(codes, [2.0, -1.0, 0.5], np.array([2, 0]), k=1)
         ScoreResult(scores=array([0.5], dtype=float32), rows=array([0]))
     """
-    codes = packed_codes(codes)
+    if not isinstance(codes, CodePieces):
+        codes = packed_codes(codes)
     queries = float_queries("projections", projections)
     batch = np.atleast_2d(queries)
 

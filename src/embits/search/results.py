@@ -81,5 +81,37 @@ class WithinScoreResult(NamedTuple):
     scores: NDArray[np.float32]
 
 
+class PairsResult(NamedTuple):
+    """Pairs of rows within a Hamming distance, in the order of `first`, then `second`.
+
+    Attributes:
+        first: Row numbers, int64 of shape (p,).
+        second: Row numbers, each larger than its `first`, int64 of the same shape.
+        distances: Bits that differ, int32 of the same shape.
+    """
+
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+    distances: NDArray[np.int32]
+
+
+class GroupsResult(NamedTuple):
+    """Groups of rows: two rows within the distance, directly or through others, share a group.
+
+    Group i is `rows[offsets[i] : offsets[i + 1]]`, in row order. Groups are in the order of their
+    first rows, and have at least two rows.
+
+    Attributes:
+        offsets: int64 of shape (groups + 1,).
+        rows: Row numbers, int64 of shape (offsets[-1],).
+        distances: The bits in which each row differs from the first row of its group, int32 of the
+            same shape. It may be more than the distance that was searched for.
+    """
+
+    offsets: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    distances: NDArray[np.int32]
+
+
 SearchResult: TypeAlias = DistanceResult | ScoreResult | CosineResult
 """What `BinaryVectors.search` returns: the metric, or rescoring by floats, decides which."""

@@ -7,9 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from embits.coders import Coder
+from embits.coders.identity import coder_checksum
 from embits.readers.source import Words
 
 _EDGE_BYTES = 1 << 16
@@ -45,7 +44,4 @@ def words_identity(words: Words | None) -> Any:
 
 def coder_identity(coder: Coder) -> list[Any]:
     """A fitted coder's method, parameters, and the checksum of what it has learned."""
-    digest = hashlib.sha256()
-    for name, array in sorted(coder.state().items()):
-        digest.update(name.encode() + np.ascontiguousarray(array).tobytes())
-    return [coder.method, repr(sorted(coder.get_params().items())), digest.hexdigest()]
+    return [coder.method, repr(sorted(coder.get_params().items())), coder_checksum(coder)]

@@ -9,17 +9,19 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.errors import UnknownWordError
+from embits.errors import FormatError, UnknownWordError
 from embits.live_rows import LiveRows
-from embits.words.vocabulary import Keys, RowNumbers, Vocabulary
+from embits.words.run import encoded_words
+from embits.words.vocabulary import RowNumbers, Vocabulary
 
 PieceIds: TypeAlias = Vocabulary | RowNumbers
 
 
-class PieceWords(Keys):
+class PieceWords(Vocabulary):
     """The ids of several pieces, one after the other, without removed rows.
 
-    No index is built: an id is looked up in the pieces.
+    No index is built: an id is looked up in the pieces. The arrays of a single vocabulary are made
+    when they are first used.
 
     Args:
         pieces: The ids of each piece. No id may appear twice in rows that are not removed.
@@ -33,6 +35,8 @@ class PieceWords(Keys):
         (['b', 'a'], 1, [0, -1])
     """
 
+    _separator, _gap = b"", 0  # of the single vocabulary
+
     def __init__(
         self,
         pieces: Sequence[PieceIds],
@@ -43,7 +47,14 @@ class PieceWords(Keys):
         self.pieces = list(pieces)
         self.starts = np.cumsum([0, *(len(piece) for piece in pieces)])
         self.rows = LiveRows(int(self.starts[-1]), removed)
-        self.numbered = numbered
+        self.are_numbers = numbered
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("text", "ends", "order"):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        words, _ = Vocabulary.from_run(*self._run())
+        self.text, self.ends, self.order = words.text, words.ends, words.order
+        return getattr(words, name)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -54,15 +65,16 @@ class PieceWords(Keys):
     def __getitem__(self, row: slice) -> list[str]: ...
     def __getitem__(self, row: int | slice) -> str | list[str]:
         if isinstance(row, slice):
-            return [self._word(each) for each in range(*row.indices(len(self)))]
+            return self._words_of(np.arange(*row.indices(len(self))))
         if not -len(self) <= row < len(self):
             raise IndexError(f"row {row} of {len(self)} words")
-        return self._word(row % len(self))
+        return self._words_of(np.array([row % len(self)]))[0]
 
-    def _word(self, row: int) -> str:
-        stored = int(self.rows.stored(np.array(row)))
-        piece = int(np.searchsorted(self.starts, stored, side="right")) - 1
-        return self.pieces[piece][stored - int(self.starts[piece])]
+    def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
+        stored = self.rows.stored(rows)
+        owners = np.searchsorted(self.starts, stored, side="right") - 1
+        places = zip(owners.tolist(), (stored - self.starts[owners]).tolist(), strict=True)
+        return [self.pieces[owner][place] for owner, place in places]
 
     def __iter__(self) -> Iterator[str]:
         for piece, start in zip(self.pieces, self.starts.tolist(), strict=False):
@@ -77,29 +89,40 @@ class PieceWords(Keys):
     def find_many(self, words: Iterable[str]) -> NDArray[np.int64]:
         """The row of each word; -1 if it is not there."""
         wanted = list(words)
-        rows = np.full(len(wanted), -1, np.int64)
-        missing = np.arange(len(wanted))
+        # Sorted, the words that follow each other are looked up in the same part of a piece.
+        order = sorted(range(len(wanted)), key=wanted.__getitem__)
+        ordered = [wanted[place] for place in order]
+        run = encoded_words(ordered, errors="surrogatepass")  # never found
+        numbers = _as_numbers(ordered) if self.are_numbers else np.empty(0, np.int64)
+        found = np.full(len(wanted), -1, np.int64)
         for piece, start in zip(self.pieces, self.starts.tolist(), strict=False):
-            found = piece.find_many([wanted[each] for each in missing.tolist()])
-            rows[missing] = self.rows.live(np.where(found < 0, -1, found + start))
-            missing = missing[rows[missing] < 0]
-            if not len(missing):
-                break
+            if isinstance(piece, Vocabulary):
+                stored = piece.find_encoded(*run)
+            else:
+                stored = numbers - piece.first
+                stored[stored >= len(piece)] = -1
+            here = np.flatnonzero(stored >= 0)
+            if len(here):
+                found[here] = np.maximum(self.rows.live(stored[here] + start), found[here])
+        rows = np.empty_like(found)
+        rows[order] = found
         return rows
 
     def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """The ids of rows, in their shape: `str` objects, or int64 if the ids are numbers."""
-        names = super().names(rows)
-        return names.astype(np.int64) if self.numbered else names
+        different, places = np.unique(rows, return_inverse=True)
+        names = np.empty(len(different), np.int64 if self.are_numbers else object)
+        names[:] = self._words_of(different)
+        return names[places.ravel()].reshape(rows.shape)
 
-    def suggest(self, word: str) -> list[str]:
+    def suggest(self, word: str, most: int = 3) -> list[str]:
         """Words spelled alike."""
         near = (each for piece in self.pieces for each in piece.suggest(word))
-        return list(islice((each for each in near if each in self), 3))
+        return list(islice((each for each in near if each in self), most))
 
     def unknown(self, word: str) -> UnknownWordError:
         """The error for an id that is not there."""
-        if self.numbered:
+        if self.are_numbers:
             return UnknownWordError(word, [], "the ids are the numbers of the rows as added")
         return super().unknown(word)
 
@@ -119,12 +142,24 @@ class PieceWords(Keys):
         """The same ids as a single piece.
 
         Raises:
-            InputError: An id appears twice.
+            FormatError: The arrays of a piece are damaged.
         """
         if len(self.pieces) == 1 and not len(self.rows.removed):
             return self.pieces[0]
-        first = self._consecutive()
-        return Vocabulary.from_words(self) if first is None else RowNumbers(len(self), first)
+        if (first := self._consecutive()) is not None:
+            return RowNumbers(len(self), first)
+        return Vocabulary(self.text, self.ends, self.order)
+
+    def _run(self) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+        """The UTF-8 of all ids, and where each ends."""
+        texts, ends, offset = [np.empty(0, np.uint8)], [np.empty(0, np.uint64)], 0
+        for piece, start in zip(self.pieces, self.starts.tolist(), strict=False):
+            removed = self.rows.removed_in(start, start + len(piece))
+            text, own_ends = _run_without(piece, removed)
+            texts.append(text)
+            ends.append(own_ends + np.uint64(offset))
+            offset += len(text)
+        return np.concatenate(texts), np.concatenate(ends)
 
     def _consecutive(self) -> int | None:
         """The first id, if the ids are numbers that follow each other and need not be stored."""
@@ -137,3 +172,26 @@ class PieceWords(Keys):
         if len(left) and (np.diff(left) != 1).any():
             return None
         return int(left[0]) if len(left) else 0
+
+
+def _run_without(
+    piece: PieceIds, removed: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+    """The UTF-8 of the ids of a piece without some rows, and where each ends."""
+    if not isinstance(piece, Vocabulary):
+        text, ends = encoded_words(piece)
+    else:
+        text, ends = piece.text, piece.ends.astype(np.uint64)
+    lengths = np.diff(ends, prepend=np.uint64(0)).astype(np.int64)
+    if (lengths < 0).any() or lengths.sum() != len(text):
+        raise FormatError("damaged: the words' ends do not fit their text")
+    if not len(removed):
+        return text, ends
+    kept = np.ones(len(lengths), bool)
+    kept[removed] = False
+    return text[np.repeat(kept, lengths)], np.cumsum(lengths[kept]).astype(np.uint64)
+
+
+def _as_numbers(words: Sequence[str]) -> NDArray[np.int64]:
+    """Ids as numbers; -1 for what is not one, and cannot be the id of a row without words."""
+    return RowNumbers(1 << 62).find_many(words)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.errors import FormatError
+from embits.errors import FormatError, InputError
 
 _WORDS_AT_ONCE = 1 << 14
 _BYTES_AT_ONCE = 1 << 20
@@ -106,3 +106,17 @@ class WordRun(Sequence[str]):
 def narrowed(numbers: NDArray[Any], largest: int) -> NDArray[Any]:
     """Numbers of 0 to `largest` as uint32, or uint64 if they do not fit."""
     return numbers.astype(np.uint32 if largest < 2**32 else np.uint64)
+
+
+def encoded_words(
+    words: Iterable[str], errors: str = "strict"
+) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+    """The UTF-8 of words in one run, and where each ends."""
+    try:
+        encoded = [word.encode(errors=errors) for word in words]
+    except UnicodeEncodeError as error:
+        raise InputError(f"the id {error.object!r} cannot be written as UTF-8") from None
+    except AttributeError:
+        raise InputError("ids must be strings or whole numbers") from None
+    ends = np.cumsum([len(word) for word in encoded], dtype=np.uint64)
+    return np.frombuffer(b"".join(encoded), dtype=np.uint8), ends

@@ -28,7 +28,7 @@ FORMS = {
 def path(request, monkeypatch):
     """Searches copies of the rows that pass, or checks a mask, whatever is faster."""
     few = request.param == "rows"
-    monkeypatch.setattr(filters, "_are_few", lambda selection, n_queries: few)
+    monkeypatch.setattr(filters, "are_few", lambda selection, n_queries, width: few)
 
 
 def some_mask(rng, n, share):

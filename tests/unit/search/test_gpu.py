@@ -58,6 +58,51 @@ def test_batches_of_every_size_and_width_answer_as_top_k_does(width, q):
     assert all(np.array_equal(mine, theirs) for mine, theirs in zip(got, expected, strict=True))
 
 
+@settings(max_examples=25 if SEARCHES == "cuda" else 8, deadline=None)
+@given(
+    n=st.integers(1, MOST_ROWS),
+    width=st.sampled_from([1, 4, 8, 32, 33, 64, 128]),
+    q=st.sampled_from([1, 2, 7, 33, 40, 130]),
+    k=st.integers(0, 40),
+    share=st.sampled_from([0, 0.02, 0.2, 0.6, 0.97]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_device_index_filters_as_top_k_does(n, width, q, k, share, seed):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 4, (n, width), dtype=np.uint8)
+    queries = rng.integers(0, 4, (q, width), dtype=np.uint8)
+    queries[0] = 255  # as far as can be from some rows
+    index = embits.search.DeviceIndex(codes, SEARCHES)
+    mask = rng.random(n) < share
+    mask[: int(rng.integers(0, n))] &= rng.random() < 0.5  # whole tiles without rows
+    few = [rng.random(n) < rng.random() for _ in range(min(q, 3))]
+    cases = [
+        (queries, {"where": mask}),
+        (queries, {"exclude": mask}),
+        (queries[0], {"where": mask}),
+    ]
+    for batch, filters in [*cases, (queries[: len(few)], {"where": few})]:
+        got = index.top_k(batch, k, **filters)
+        for mine, theirs in zip(got, embits.search.top_k(codes, batch, k, **filters), strict=True):
+            assert mine.dtype == theirs.dtype
+            assert np.array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("q", [1, 70])
+@pytest.mark.parametrize("width", [3, 32, 96, 128])
+@pytest.mark.parametrize("share", [0.02, 0.5])
+def test_filters_at_every_width_and_batch_size(width, q, share):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 256, (1100, width), dtype=np.uint8)
+    queries = rng.integers(0, 256, (q, width), dtype=np.uint8)
+    mask = rng.random(1100) < share
+    mask[256:512] = False  # a tile without rows
+    codes[~mask] = queries[0]  # the nearest rows do not pass
+    got = embits.search.DeviceIndex(codes, SEARCHES).top_k(queries, 11, where=mask)
+    expected = embits.search.top_k(codes, queries, 11, where=mask)
+    assert all(np.array_equal(mine, theirs) for mine, theirs in zip(got, expected, strict=True))
+
+
 def test_device_index_searches_in_chunks(monkeypatch):
     from embits.search import gpu
 
@@ -125,7 +170,8 @@ def test_rows_in_doubt_are_decided_by_the_cpu():
 def test_binary_vectors_search_on_a_device():
     X = np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)
     bits = embits.binarize(X, n_bits=64, method="lsh")
-    for options in ({}, {"floats": X}, {"metric": "asymmetric", "oversample": 4}):
+    few = {"where": np.arange(0, 300, 9), "exclude": [18]}
+    for options in ({}, {"floats": X}, {"metric": "asymmetric", "oversample": 4}, few):
         got = bits.search(X[:40], 5, device=SEARCHES + ":0", **options)
         expected = bits.search(X[:40], 5, **options)
         assert all(np.array_equal(a, b) for a, b in zip(got, expected, strict=True))

@@ -44,6 +44,28 @@ def test_it_is_exact_for_any_cut_of_the_code(seed, n, width, bits, k):
     assert_same_as_scan(index, codes, queries, k)
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    n=st.integers(1, 20_000),
+    width=st.integers(1, 12),
+    k=st.sampled_from([1, 10, 100]),
+    share=st.sampled_from([0, 0.005, 0.2, 0.9]),
+)
+def test_filters_give_what_a_scan_gives(seed, n, width, k, share):
+    rng = np.random.default_rng(seed)
+    codes = clustered_codes(rng, n, width)
+    queries = codes[rng.integers(0, n, 5)]
+    index = MultiIndex(codes, n_chunks=max(1, 8 * width // 10))
+    mask = rng.random(n) < share
+    mask[np.bitwise_count(codes ^ queries[0]).sum(axis=1) < 6] = False  # the nearest do not pass
+    own = [rng.random(n) < share for _ in queries]
+    for filters in ({"where": mask}, {"exclude": mask}, {"where": own, "exclude": mask}):
+        expected = top_k(codes, queries, k, **filters)
+        for found, scanned in zip(index.top_k(queries, k, **filters), expected, strict=True):
+            np.testing.assert_array_equal(found, scanned)
+
+
 @pytest.fixture(scope="module")
 def large():
     rng = np.random.default_rng(0)

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 import embits
 from embits import _core
 from embits.errors import InputError, UnknownWordError
-from embits.search import kernel, within
-from embits.search.radius import distance_of
+from embits.search import kernel, select, within
+from embits.search.arguments import distance_of
+from embits.search.pieces import CodePieces
 from tests.support.search_oracle import hamming_within, ragged, random_codes
 
 
@@ -93,6 +94,48 @@ def test_a_similarity_is_the_largest_distance_that_has_it(n_bits, similarity):
     assert distance_of(similarity, n_bits) == max(matching)
 
 
+# -- Filters ---------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    share=st.sampled_from([0, 0.01, 0.5, 0.99, 1]),
+    kind=st.sampled_from(["mask", "rows", "exclude", "selection", "each"]),
+    in_pieces=st.booleans(),
+)
+def test_a_filter_leaves_rows_out(seed, share, kind, in_pieces):
+    rng = np.random.default_rng(seed)
+    codes = random_codes(rng, 3000, 9)
+    queries = codes[:40]
+    masks = rng.random((40, 3000)) < share
+    if kind != "each":
+        masks[:] = masks[0]
+    given_filter = {
+        "mask": {"where": masks[0]},
+        "rows": {"where": rng.permutation(np.flatnonzero(masks[0]))},
+        "exclude": {"exclude": ~masks[0]},
+        "selection": {"where": select(3000, masks[0])},
+        "each": {"where": list(masks)},
+    }[kind]
+    searched = CodePieces([codes[:1000], codes[1000:]]) if in_pieces else codes
+    found = within(searched, queries, 20, **given_filter)
+    expected = [
+        [(distance, row) for distance, row in of_query if mask[row]]
+        for of_query, mask in zip(hamming_within(codes, queries, 20), masks, strict=True)
+    ]
+    assert ragged(*found) == expected
+
+
+def test_a_filter_of_a_single_query_and_a_wrong_one():
+    codes = random_codes(np.random.default_rng(0), 50, 16)
+    found = within(codes, codes[7], 128, where=[9, 7, 3])
+    assert sorted(found.rows.tolist()) == [3, 7, 9]
+    assert len(within(codes, codes[7], 128, where=[9, 7], max_results=2).rows) == 2
+    with pytest.raises(InputError, match="where is a mask of 3 rows, but there are 50"):
+        within(codes, codes[7], 128, where=np.ones(3, bool))
+
+
 # -- BinaryVectors ---------------------------------------------------------------------------------
 
 
@@ -136,6 +179,19 @@ def test_scores_are_those_of_a_search(bits, vectors, metric, similarity, queries
     ]
     assert found.scores.dtype == np.float32
     assert ragged(*found) == expected
+
+
+@pytest.mark.parametrize("metric", ["hamming", "asymmetric", "decoded"])
+def test_filters_are_ids_rows_or_masks(bits, vectors, metric):
+    everything = ragged(*bits.within(vectors[:4], similarity=0.3, metric=metric))
+    rows = list(range(0, 400, 3))
+    few = [[(value, row) for value, row in of_query if row in rows] for of_query in everything]
+    for where in (rows, [f"word-{row}" for row in rows], np.arange(400) % 3 == 0):
+        assert ragged(*bits.within(vectors[:4], similarity=0.3, metric=metric, where=where)) == few
+    each = [None, rows, [], ["word-3"]]
+    found = ragged(*bits.within(vectors[:4], similarity=0.3, metric=metric, where=each))
+    one = [(value, row) for value, row in everything[3] if row == 3]
+    assert found == [everything[0], few[1], [], one]
 
 
 def test_scores_beyond_the_limit_are_refused(bits, vectors):

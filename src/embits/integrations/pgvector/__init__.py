@@ -16,8 +16,10 @@ from typing import Any
 from embits._version import __version__
 from embits.arrays import Progress
 from embits.binary_vectors import BinaryVectors
+from embits.coders.identity import coder_checksum
 from embits.errors import InputError
 from embits.integrations import Facts
+from embits.integrations.codes import to_export
 from embits.integrations.pgvector.additions import check_no_additions, check_rows, rows_digest
 from embits.integrations.pgvector.index import (
     check_index,
@@ -83,7 +85,7 @@ def export(
         InputError: An option is out of range, a word cannot be stored, or the table is not ours.
         DatabaseError: The server cannot be reached, lacks pgvector, or reports an error.
     """
-    name = Table.parse(str(table))
+    bits, name = to_export(bits), Table.parse(str(table))
     if not isinstance(index, bool):
         raise InputError(f"index is {index!r}, expected true or false")
     if index:
@@ -171,6 +173,7 @@ def _write_description(
         "bits": bits.n_bits,
         "dims": bits.dims,
         "method": bits.coder.method,
+        "coder": coder_checksum(bits.coder),
         "words": isinstance(bits.words, Vocabulary),
         "digest": rows_digest(connection, table, words=isinstance(bits.words, Vocabulary)),
         "index": index,

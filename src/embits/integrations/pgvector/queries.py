@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
 from embits.errors import InputError, UnknownWordError
-from embits.integrations.codes import from_codes
-from embits.integrations.databases import Neighbor, Query, other_cases, query_code
+from embits.integrations.codes import check_coder, from_codes
+from embits.integrations.databases import Neighbor, Query, other_cases, query_code, row_number
 from embits.integrations.pgvector.psycopg import Connection, sql, tuple_row
 from embits.integrations.pgvector.server import Table, expect_description, fetch_one
 from embits.search.arguments import wanted_rows
@@ -19,12 +20,21 @@ MAX_EF_SEARCH = 1000  # pgvector's limit
 _READ_ROWS = 10_000
 
 
+class Condition(NamedTuple):
+    """A condition in SQL, and the values of its parameters."""
+
+    where: str | None
+    params: tuple[Any, ...]
+
+
 def nearest(
     connection: Connection[Any],
     query: Query,
     k: int = 10,
     *,
     table: str = "embits",
+    where: str | None = None,
+    params: Sequence[Any] = (),
     coder: Coder | None = None,
     exact: bool = False,
     ef_search: int = 200,
@@ -37,6 +47,10 @@ def nearest(
             a float vector, with the `coder` that made the codes.
         k: The number of neighbors; fewer come back if there are fewer rows.
         table: The table that was exported to.
+        where: A condition in SQL on `id` and `word`, and on whatever subqueries name. It is run as
+            it is: pass values of others through `params`. The index may return fewer than k rows
+            that meet it; `exact` finds all.
+        params: The values of the `%s` in `where`; write `%` as `%%`.
         coder: The coder for a float vector: `embits.load(file).coder` of the exported file.
         exact: Compare with every row instead of using the index. This also happens without an
             index, or if k is beyond the index's limit of 1,000.
@@ -48,7 +62,9 @@ def nearest(
 
     Raises:
         UnknownWordError: The word is not in the table.
-        InputError: There is no such table or row, or the query does not have the codes' width.
+        InputError: There is no such table or row, the query does not have the codes' width, or
+            the coder is not the one that made the codes.
+        psycopg.Error: Postgres cannot run `where`.
     """
     name = Table.parse(table)
     if type(ef_search) is not int or not 1 <= ef_search <= MAX_EF_SEARCH:
@@ -57,11 +73,12 @@ def nearest(
         facts = expect_description(connection, name).facts
         row, code = _query_row_and_code(connection, name, facts, query, coder)
         wanted = wanted_rows(k, np.iinfo(np.int64).max) + (row is not None)
-        values = (code, wanted)
+        condition = Condition(where, tuple(params))
         if exact or facts["index"] is None or wanted > MAX_EF_SEARCH:
-            found = _exact(connection, name, facts, values)
+            found = _exact(connection, name, facts, code, wanted, condition)
         else:
-            found = _by_index(connection, name, facts, values, max(ef_search, wanted))
+            ef = max(ef_search, wanted)
+            found = _by_index(connection, name, facts, code, wanted, condition, ef)
     neighbors = sorted(found, key=lambda each: (each.distance, each.row))
     return [each for each in neighbors if each.row != row][:k]
 
@@ -75,17 +92,17 @@ def read(connection: Connection[Any], coder: Coder, table: str = "embits") -> Bi
         table: The table that was exported to.
 
     Raises:
-        InputError: There is no such table, `export` did not write it, or the coder does not make
-            codes of this width.
+        InputError: There is no such table, `export` did not write it, or another coder made its
+            codes.
     """
     name = Table.parse(table)
+    numbers: list[int] = []
     words: list[str] = []
     with connection.transaction():
         facts = expect_description(connection, name).facts
-        if coder.n_bits_ != facts["bits"]:
-            raise InputError(f"the coder makes {coder.n_bits_} bits, {name} holds {facts['bits']}")
+        check_coder(coder, facts["bits"], facts.get("coder"), f"the table {name}")
         blocks = [np.empty((0, coder.n_bytes_), dtype=np.uint8)]
-        select = sql.SQL("select code{} from {} order by id").format(
+        select = sql.SQL("select code, id{} from {} order by id").format(
             sql.SQL(", word" if facts["words"] else ""), name.identifier
         )
         with connection.cursor("embits_read", row_factory=tuple_row) as cursor:
@@ -93,8 +110,13 @@ def read(connection: Connection[Any], coder: Coder, table: str = "embits") -> Bi
             while rows := cursor.fetchmany(_READ_ROWS):
                 packed = np.frombuffer(b"".join(row[0] for row in rows), dtype=np.uint8)
                 blocks.append(packed.reshape(len(rows), -1)[:, 4:])  # after the number of bits
-                words += [row[1] for row in rows] if facts["words"] else []
-    return from_codes(np.concatenate(blocks), coder, words if facts["words"] else None)
+                numbers += [row[1] for row in rows]
+                words += [row[2] for row in rows] if facts["words"] else []
+    if facts["words"]:
+        return from_codes(np.concatenate(blocks), coder, words)
+    # The numbers are ids where rows were added or removed.
+    ids = None if numbers == list(range(len(numbers))) else numbers
+    return from_codes(np.concatenate(blocks), coder, ids)
 
 
 def _query_row_and_code(
@@ -102,14 +124,11 @@ def _query_row_and_code(
 ) -> tuple[int | None, str]:
     """Return the row that the query names, if any, and the query's code as a string of bits."""
     if not isinstance(query, str | int | np.integer):
-        code = query_code(query, facts["bits"], coder)
+        code = query_code(query, facts["bits"], coder, facts.get("coder"))
         return None, "".join(map(str, np.unpackbits(code, count=facts["bits"]).tolist()))
     by_word = isinstance(query, str) and facts["words"]
     if isinstance(query, str) and not by_word:
-        is_number = query.isascii() and query.isdigit() and str(int(query)) == query
-        if not is_number:
-            raise UnknownWordError(query, [])
-        query = int(query)
+        query = row_number(query)
     select = sql.SQL("select id, code::text from {} where {} = %s")
     column = sql.Identifier("word" if by_word else "id")
     key = query if by_word else int(query)
@@ -129,18 +148,26 @@ def _spellings(connection: Connection[Any], table: Table, word: str) -> list[str
 
 
 def _exact(
-    connection: Connection[Any], table: Table, facts: dict[str, Any], values: tuple[str, int]
+    connection: Connection[Any],
+    table: Table,
+    facts: dict[str, Any],
+    code: str,
+    wanted: int,
+    condition: Condition,
 ) -> list[Neighbor]:
     # Postgres' own operators: they use no index and need no extension.
     distance = sql.SQL("bit_count(code # %s::bit({}))").format(sql.Literal(facts["bits"]))
-    return _select(connection, table, facts, distance, sql.SQL("distance, id"), values)
+    select = _select(table, facts, distance, sql.SQL("distance, id"), condition)
+    return _neighbors(connection, select, (code, *condition.params, wanted))
 
 
 def _by_index(
     connection: Connection[Any],
     table: Table,
     facts: dict[str, Any],
-    values: tuple[str, int],
+    code: str,
+    wanted: int,
+    condition: Condition,
     ef_search: int,
 ) -> list[Neighbor]:
     schema = fetch_one(
@@ -149,27 +176,35 @@ def _by_index(
         "join pg_namespace n on n.oid = e.extnamespace where extname = 'vector'",
     )
     if schema is None:
-        return _exact(connection, table, facts, values)
+        return _exact(connection, table, facts, code, wanted, condition)
     distance = sql.SQL("code operator({}.<~>) %s::bit({})").format(
         sql.Identifier(schema[0]), sql.Literal(facts["bits"])
     )
     setting = "select set_config('hnsw.ef_search', %s, true)"
     connection.execute(setting, (str(ef_search),))
-    found = _select(connection, table, facts, distance, sql.SQL("distance"), values)
+    select = _select(table, facts, distance, sql.SQL("distance"), condition)
+    found = _neighbors(connection, select, (code, *condition.params, wanted))
     connection.execute(setting, (schema[1],))  # the old value, for the rest of an outer transaction
     return found
 
 
 def _select(
-    connection: Connection[Any],
     table: Table,
     facts: dict[str, Any],
     distance: sql.Composed,
     order: sql.SQL,
-    values: tuple[str, int],
-) -> list[Neighbor]:
+    condition: Condition,
+) -> sql.Composed:
     word = sql.SQL("word" if facts["words"] else "id::text")
-    select = sql.SQL("select id, {} as word, {} as distance from {} order by {} limit %s")
+    # A new line: the condition may end in a comment.
+    where = sql.SQL("" if condition.where is None else f"where ({condition.where}\n)")
+    select = sql.SQL("select id, {} as word, {} as distance from {} {} order by {} limit %s")
+    return select.format(word, distance, table.identifier, where, order)
+
+
+def _neighbors(
+    connection: Connection[Any], select: sql.Composed, values: tuple[Any, ...]
+) -> list[Neighbor]:
     with connection.cursor(row_factory=tuple_row) as cursor:
-        cursor.execute(select.format(word, distance, table.identifier, order), values)
+        cursor.execute(select, values)
         return [Neighbor(word, int(distance), row) for row, word, distance in cursor]

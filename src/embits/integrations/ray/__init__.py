@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from embits.arrays import Progress
 from embits.coders import Coder
+from embits.collection import load
 from embits.errors import InputError, MissingExtraError, ReadError
-from embits.file.contents import read_coder
 from embits.file.parquet_codes import locate
 from embits.integrations import Facts
 
@@ -160,7 +159,7 @@ def fit(
 def _loaded(coder: Coder | str | os.PathLike[str]) -> Coder:
     if isinstance(coder, Coder):
         return coder
-    return read_coder(Path(coder))
+    return load(coder).coder
 
 
 def _encoding(coder: Coder, on_bad: OnBad) -> StepFactory:

@@ -17,8 +17,8 @@ from ray.data import Datasink
 from ray.data.block import BlockAccessor
 
 from embits._version import __version__
-from embits.binary_vectors.concat import coder_digest
 from embits.coders import Coder
+from embits.coders.identity import coder_checksum
 from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, manifest_json
 from embits.errors import ClusterError, InputError
 from embits.file.contents import write_coder
@@ -228,7 +228,7 @@ def collection_manifest(
         bits=coder.n_bits_,
         dims=coder.n_features_in_,
         method=coder.method,
-        coder=coder_digest(coder),
+        coder=coder_checksum(coder),
         next_number=0 if ids else firsts[-1],
         ids="given" if ids else "numbers",
         pieces=pieces,

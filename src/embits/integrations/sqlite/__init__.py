@@ -18,11 +18,14 @@ from typing import Any
 from embits._version import __version__
 from embits.arrays import Progress
 from embits.binary_vectors import BinaryVectors
+from embits.coders.identity import coder_checksum
 from embits.errors import InputError
 from embits.file.atomic import atomic_write
 from embits.integrations import Facts
+from embits.integrations.codes import to_export
 from embits.integrations.sqlite.database import (
     APPLICATION,
+    CODER,
     DIGEST,
     FACTS,
     MAX_BITS,
@@ -56,11 +59,7 @@ def export(bits: BinaryVectors, target: str, *, progress: Progress | None = None
         MissingExtraError: sqlite-vec is not installed.
         OSError: The file could not be written; an older file is unchanged.
     """
-    if not isinstance(bits, BinaryVectors):
-        raise InputError(
-            f"bits is {type(bits).__name__}, expected BinaryVectors; embits.binarize makes them"
-        )
-    path = Path(target)
+    bits, path = to_export(bits), Path(target)
     if bits.n_bits > MAX_BITS:
         raise InputError(
             f"sqlite-vec holds at most {MAX_BITS:,} bits, the codes have {bits.n_bits:,}"
@@ -108,4 +107,5 @@ def _write(connection: Any, bits: BinaryVectors, progress: Progress | None) -> N
     if named:
         connection.execute(SCHEMA["words_by_word"])
     digest = rows_digest(connection, words=bool(named))
-    connection.execute("insert into embits values (?, ?)", (DIGEST, digest))
+    checksums = [(DIGEST, digest), (CODER, coder_checksum(bits.coder))]
+    connection.executemany("insert into embits values (?, ?)", checksums)

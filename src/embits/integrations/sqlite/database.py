@@ -26,12 +26,19 @@ SCHEMA = {
     "words_by_word": "create unique index words_by_word on words (word)",
 }
 FACTS = ("version", "rows", "bits", "dims", "method", "words")
-DIGEST = "digest"  # the name of the fact that is the checksum of all rows
+# Facts that databases of earlier versions lack: the checksums of all rows and of the coder.
+DIGEST = "digest"
+CODER = "coder"
 _SHADOW_TABLE = re.compile(r"codes_(info|chunks|rowids|vector_chunks\d+)")
 
 
-def connect(path: str | os.PathLike[str]) -> Any:
-    """Open a database that `export` wrote, read-only, with sqlite-vec loaded.
+def connect(path: str | os.PathLike[str], *, writable: bool = False) -> Any:
+    """Open a database that `export` wrote, with sqlite-vec loaded.
+
+    Args:
+        path: The file.
+        writable: Allow changes; otherwise the connection is read-only. An export does not replace
+            a database that was changed.
 
     Returns:
         A connection of the standard `sqlite3`, or of `apsw` where Python's own cannot load
@@ -47,7 +54,7 @@ def connect(path: str | os.PathLike[str]) -> Any:
     if not is_ours(path):
         raise FormatError(f"{path}: not a database that embits wrote")
     try:
-        return open_database(path, "ro")
+        return open_database(path, "rw" if writable else "ro")
     except engine().Error as error:
         raise FormatError(f"{path}: {error}") from None
 
@@ -137,7 +144,7 @@ def _additions(connection: Any) -> Iterator[str]:
         elif SCHEMA[name] not in (None, sql.lower()):
             yield f"columns in {name!r}"
     for (name,) in connection.execute("select name from embits"):
-        if name not in (*FACTS, DIGEST):
+        if name not in (*FACTS, DIGEST, CODER):
             yield "a row in 'embits'"
     rows = connection.execute("select value from embits where name = 'rows'").fetchone()
     tables = {row[0] for row in connection.execute("select name from sqlite_master")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,17 +13,29 @@ from embits.binary_vectors import BinaryVectors
 from embits.bits import packed_width
 from embits.coders import Coder
 from embits.errors import FormatError, InputError, UnknownWordError
-from embits.integrations.codes import from_codes
-from embits.integrations.databases import Neighbor, Query, other_cases, query_code
-from embits.integrations.sqlite.database import MAX_BITS, connect, engine, reverse_bits, to_blob
+from embits.integrations.codes import check_coder, from_codes
+from embits.integrations.databases import Neighbor, Query, other_cases, query_code, row_number
+from embits.integrations.sqlite.database import (
+    CODER,
+    MAX_BITS,
+    connect,
+    engine,
+    reverse_bits,
+    to_blob,
+)
 from embits.search.arguments import wanted_rows
-from embits.words.vocabulary import RowNumbers
 
 MAX_K = 1024  # beyond, sqlite-vec is slower than a scan of all rows; its own limit is 4096
 
 
 def nearest(
-    source: str | os.PathLike[str] | Any, query: Query, k: int = 10, *, coder: Coder | None = None
+    source: str | os.PathLike[str] | Any,
+    query: Query,
+    k: int = 10,
+    *,
+    where: str | None = None,
+    params: Sequence[Any] = (),
+    coder: Coder | None = None,
 ) -> list[Neighbor]:
     """Find the k nearest rows by Hamming distance: exact, ties in row order.
 
@@ -32,6 +44,9 @@ def nearest(
         query: A word or a row number, which is left out of the result; a packed code (uint8); or
             a float vector, with the `coder` that made the codes.
         k: The number of neighbors; fewer come back if there are fewer rows.
+        where: A condition in SQL on `id` and `word`, and on whatever subqueries name; rows are
+            filtered before the search. It is run as it is: pass values of others through `params`.
+        params: The values of the `?` in `where`.
         coder: The coder for a float vector: `embits.load(file).coder` of the exported file.
 
     Returns:
@@ -39,14 +54,16 @@ def nearest(
 
     Raises:
         UnknownWordError: The word is not in the database.
-        InputError: The query does not have the width of the codes, or there is no such row.
+        InputError: The query does not have the width of the codes, there is no such row, the
+            coder is not the one that made the codes, or SQLite cannot run `where`.
         FormatError: `export` did not write the database, or it is damaged.
     """
     with _reading(source) as connection:
         facts = _facts(connection)
         row, code = _query_row_and_code(connection, facts, query, coder)
-        wanted = wanted_rows(k, facts["rows"]) + (row is not None)
-        found = _closest(connection, code, wanted)
+        wanted = wanted_rows(k, np.iinfo(np.int64).max - 1) + (row is not None)
+        condition = _condition(connection, facts, where, params)
+        found = _closest(connection, code, wanted, condition, tuple(params))
         found = [(distance, each) for distance, each in found if each != row][:k]
         return [Neighbor(_word(connection, facts, each), int(d), each) for d, each in found]
 
@@ -59,29 +76,33 @@ def read(source: str | os.PathLike[str] | Any, coder: Coder) -> BinaryVectors:
         coder: The coder that made the codes: `embits.load(file).coder` of the exported file.
 
     Raises:
-        InputError: The coder does not make codes of this width.
+        InputError: Another coder made the codes.
         FormatError: `export` did not write the database, or it is damaged.
     """
     with _reading(source) as connection:
         facts = _facts(connection)
-        if coder.n_bits_ != facts["bits"]:
-            raise InputError(
-                f"the coder makes {coder.n_bits_} bits, the database holds {facts['bits']}"
-            )
-        blob = b"".join(row[0] for row in connection.execute("select code from codes order by id"))
+        check_coder(coder, facts["bits"], facts.get(CODER), "the database")
+        found = connection.execute("select id, code from codes order by id").fetchall()
+        numbers = [row[0] for row in found]
+        blob = b"".join(row[1] for row in found)
         width = packed_width(facts["bits"])
-        if len(blob) != width * facts["rows"]:
-            raise FormatError(f"damaged: {len(blob)} bytes of codes for {facts['rows']} rows")
+        if len(blob) != width * len(found):
+            raise FormatError(f"damaged: {len(blob)} bytes of codes for {len(found)} rows")
         codes = reverse_bits(np.frombuffer(blob, dtype=np.uint8).reshape(-1, width))
-        words = None
-        if facts["words"]:
-            words = [row[0] for row in connection.execute("select word from words order by id")]
-            if len(words) != len(codes):
-                raise FormatError(f"damaged: {len(words)} words for {len(codes)} codes")
         try:
-            return from_codes(codes, coder, words)
+            return from_codes(codes, coder, _ids(connection, facts, numbers))
         except InputError as error:
             raise FormatError(f"damaged: {error}") from None
+
+
+def _ids(connection: Any, facts: dict[str, Any], numbers: list[int]) -> Any:
+    """Return the ids of the rows of these numbers; None if they are the row numbers."""
+    if not facts["words"]:
+        return None if numbers == list(range(len(numbers))) else numbers
+    found = connection.execute("select id, word from words order by id").fetchall()
+    if [row[0] for row in found] != numbers:
+        raise FormatError(f"damaged: {len(found)} words do not match {len(numbers)} codes")
+    return [row[1] for row in found]
 
 
 @contextlib.contextmanager
@@ -109,11 +130,11 @@ def _query_row_and_code(
 ) -> tuple[int | None, bytes]:
     """Return the row that the query names, if any, and the query's code for sqlite-vec."""
     if not isinstance(query, str | int | np.integer):
-        return None, to_blob(query_code(query, facts["bits"], coder))
+        return None, to_blob(query_code(query, facts["bits"], coder, facts.get(CODER)))
     row = _row(connection, facts, query)
     found = connection.execute("select code from codes where id = ?", (row,)).fetchone()
     if found is None:
-        raise InputError(f"there is no row {row}: there are {facts['rows']:,} rows")
+        raise InputError(f"there is no row {row} in the database")
     return row, bytes(found[0])
 
 
@@ -121,7 +142,7 @@ def _row(connection: Any, facts: dict[str, Any], query: str | int | np.integer[A
     if not isinstance(query, str):
         return int(query)
     if not facts["words"]:
-        return RowNumbers(facts["rows"]).row(query)
+        return row_number(query)
     select = "select id from words where word = ?"
     found = connection.execute(select, (query,)).fetchone()
     if found is not None:
@@ -130,7 +151,31 @@ def _row(connection: Any, facts: dict[str, Any], query: str | int | np.integer[A
     raise UnknownWordError(query, others[:3])
 
 
-def _closest(connection: Any, code: bytes, k: int) -> list[tuple[float, int]]:
+def _condition(
+    connection: Any, facts: dict[str, Any], where: str | None, params: Sequence[Any]
+) -> str:
+    """Return the rows that a condition lets through, as a condition on `id`.
+
+    sqlite-vec looks at `id in (…)` while it searches. A condition on a joined table filters only
+    what the search has found.
+
+    Raises:
+        InputError: SQLite cannot run it.
+    """
+    if where is None:
+        return ""
+    table = "words" if facts["words"] else "codes"
+    rows = f"select id from {table} where ({where}\n)"
+    try:
+        connection.execute(f"{rows} limit 0", tuple(params)).fetchall()
+    except engine().Error as error:
+        raise InputError(f"the condition {where!r} cannot be run: {error}") from None
+    return f" and id in ({rows})"
+
+
+def _closest(
+    connection: Any, code: bytes, k: int, condition: str, params: tuple[Any, ...]
+) -> list[tuple[float, int]]:
     """Return the k smallest (distance, row).
 
     sqlite-vec breaks ties in any order. The query is repeated with a larger k until it returns all
@@ -140,15 +185,16 @@ def _closest(connection: Any, code: bytes, k: int) -> list[tuple[float, int]]:
         return []
     size = k + 16
     while size <= MAX_K:
-        select = "select distance, id from codes where code match vec_bit(?) and k = ?"
-        found = sorted(connection.execute(select, (code, size)).fetchall())
+        select = "select distance, id from codes where code match vec_bit(?) and k = ?" + condition
+        found = sorted(connection.execute(select, (code, size, *params)).fetchall())
         if len(found) < size or found[-1][0] > found[k - 1][0]:
             return found[:k]
         size *= 4
     select = (
-        "select vec_distance_hamming(code, vec_bit(?)) as d, id from codes order by 1, 2 limit ?"
+        "select vec_distance_hamming(code, vec_bit(?)) as d, id from codes where true"
+        f"{condition} order by 1, 2 limit ?"
     )
-    return connection.execute(select, (code, k)).fetchall()  # type: ignore[no-any-return]
+    return connection.execute(select, (code, *params, k)).fetchall()  # type: ignore[no-any-return]
 
 
 def _word(connection: Any, facts: dict[str, Any], row: int) -> str:

@@ -50,6 +50,22 @@ export function checkCode(code, nBits) {
   return code;
 }
 
+/** A float vector of `dims` numbers. */
+export function checkVector(vector, dims) {
+  if (!(vector instanceof Float32Array)) {
+    throw new TypeError(`the vector is ${shown(vector)}, expected a Float32Array`);
+  }
+  if (vector.length !== dims) throw new RangeError(`a vector of ${vector.length} numbers, expected ${dims}`);
+  if (!vector.every(Number.isFinite)) throw new RangeError("the vector has NaN or infinity");
+  return vector;
+}
+
+/** One of the known values, such as a metric. */
+export function checkChoice(value, known, name) {
+  if (known.includes(value)) return value;
+  throw new RangeError(`${name} is ${shown(value)}, expected ${known.map(shown).join(" or ")}`);
+}
+
 /** One key or several: always an array of words, rows and codes. */
 export function keyList(keys, name) {
   const list = Array.isArray(keys) ? keys : [keys];

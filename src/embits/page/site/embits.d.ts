@@ -14,6 +14,11 @@ export interface Kernel {
   (codes: Uint8Array, width: number, query: Uint8Array, out: Uint32Array): void;
   /** The name of the kernel. */
   kernel: string;
+  /**
+   * Adds up the weights (0 to 15) of the bits that differ, for float queries: `planes` are the code
+   * and the bits of weights 8, 4, 2 and 1. Returns false if it cannot run for these codes.
+   */
+  weighDifferences?(codes: Uint8Array, width: number, planes: Uint8Array[], out: Uint32Array): boolean;
 }
 
 export interface Words {
@@ -42,6 +47,20 @@ export interface Neighbor {
   row: number;
   /** Sokal-Michener similarity: the share of equal bits, in [0, 1]. */
   similarity: number;
+}
+
+/** A row by Hamming distance: the smallest is the best. */
+export interface Distance {
+  word: string;
+  row: number;
+  distance: number;
+}
+
+/** A row by an estimate of the cosine: the largest is the best. */
+export interface Score {
+  word: string;
+  row: number;
+  score: number;
 }
 
 /** A word (string), a row (number) or a packed code. */
@@ -84,6 +103,18 @@ export class BinaryVectors {
     k?: number,
     options?: { furthest?: boolean },
   ): { row: number; distance: number }[];
+  /**
+   * The k best rows of a query, ties in row order. "hamming" (the default) counts the bits that
+   * differ; a float vector is encoded first. "asymmetric" weighs the bits by a float vector,
+   * "decoded" by the vector rebuilt from the query's code.
+   */
+  search(query: Float32Array | Key, options?: { k?: number; metric?: "hamming" }): Distance[];
+  search(query: Float32Array, options: { k?: number; metric: "asymmetric" }): Score[];
+  search(query: Float32Array | Key, options: { k?: number; metric: "decoded" }): Score[];
+  /** The packed code of a float vector, as Python computes it. */
+  encode(vector: Float32Array): Uint8Array;
+  /** The float vector rebuilt from a code. */
+  decode(key: Key): Float32Array;
   /** The closest words, without the words of the query. */
   mostSimilar(
     positive: Key | Key[],

@@ -7,18 +7,32 @@
  *     bits.mostSimilar("queen", { k: 3 });      // [{ word: "princess", row, similarity: 0.80 }, …]
  *     bits.mostSimilar(["paris", "japan"], { negative: ["france"] });   // (b AND NOT a) OR c
  *     bits.similarity("car", "automobile");     // the share of equal bits
+ *     bits.search(vector, { metric: "asymmetric" });   // a Float32Array: [{ word, row, score }, …]
  *     await bits.verify();                      // checks every byte
  *
  * In Node, use `open(readFileSync("glove.safetensors"))`. Types are in embits.d.ts. simd.js makes the
  * search about ten times faster. A damaged file throws FormatError, an unknown word
  * UnknownWordError, and a wrong argument TypeError or RangeError.
  */
-import { checkCode, checkCount, checkOptions, checkRow, checkString, keyList } from "./arguments.js";
+import {
+  checkChoice,
+  checkCode,
+  checkCount,
+  checkOptions,
+  checkRow,
+  checkString,
+  checkVector,
+  keyList,
+} from "./arguments.js";
+import { coderOf, decodedQuery, floatQuery } from "./coder.js";
 import { FormatError, hex, parseJSON, readLayout, sha256 } from "./format.js";
+import { bestRows } from "./scores.js";
 import { countDifferences, select } from "./search.js";
 import { RowNumbers, Vocabulary } from "./vocabulary.js";
 
 export { FormatError };
+
+const METRICS = ["hamming", "asymmetric", "decoded"];
 
 /** A word is not in the vocabulary. */
 export class UnknownWordError extends Error {
@@ -48,6 +62,7 @@ export function open(bytes, kernel = countDifferences) {
 export class BinaryVectors {
   #kernel;
   #distances;
+  #lazyCoder = null;
 
   constructor(bytes, kernel) {
     const { metadata, tensors } = readLayout(bytes);
@@ -116,6 +131,52 @@ export class BinaryVectors {
   #search(code, k, furthest) {
     this.#kernel(this.codes, this.width, code, this.#distances);
     return select(this.#distances, k, 8 * this.width, furthest);
+  }
+
+  /**
+   * The k best rows of a query, ties in row order. "hamming" and "decoded" take a float vector, which
+   * is encoded first, or a code, a word or a row: [{ word, row, distance }], and for "decoded"
+   * [{ word, row, score }]. "asymmetric" takes a float vector: [{ word, row, score }]. Scores
+   * estimate the cosine.
+   */
+  search(query, options = {}) {
+    checkOptions(options, ["k", "metric"], "search");
+    const { k = 10, metric = "hamming" } = options;
+    checkCount(k, "k");
+    checkChoice(metric, METRICS, "metric");
+    const isCode = !ArrayBuffer.isView(query) || query instanceof Uint8Array;
+    if (metric === "asymmetric") checkVector(query, this.dims);
+    const found =
+      metric === "hamming"
+        ? this.#search(isCode ? this.code(query) : this.encode(query), k)
+        : this.#score(this.#weights(query, metric, isCode), k);
+    return found.map((each) => ({ word: this.words.at(each.row), ...each }));
+  }
+
+  #weights(query, metric, isCode) {
+    if (metric === "asymmetric") return floatQuery(this.#coder, query);
+    if (isCode) return decodedQuery(this.#coder, this.code(query));
+    const code = this.encode(query);
+    return query.some((x) => x !== 0) ? decodedQuery(this.#coder, code) : floatQuery(this.#coder, query);
+  }
+
+  #score({ weights, offset }, k) {
+    const found = bestRows(this.codes, this.width, weights, k, this.#kernel, this.#distances);
+    return found.map(({ row, score }) => ({ row, score: Math.fround(Math.fround(score) + offset) }));
+  }
+
+  get #coder() {
+    return (this.#lazyCoder ??= coderOf(this));
+  }
+
+  /** The packed code of a float vector. */
+  encode(vector) {
+    return this.#coder.encode(checkVector(vector, this.dims));
+  }
+
+  /** The float vector rebuilt from the code of a word, a row or a packed code. */
+  decode(key) {
+    return this.#coder.decode(this.code(key));
   }
 
   /** The closest words, without the words of the query: [{ word, row, similarity }]. */

@@ -1,6 +1,6 @@
 /**
- * Exact top-k search over packed codes. A kernel computes the Hamming distance of each row, and a
- * counting select finds the nearest rows. This kernel is plain JavaScript: it runs everywhere, and
+ * Exact top-k search over packed codes. A kernel computes the Hamming distance of each row, and
+ * `select` finds the nearest rows. This kernel is plain JavaScript: it runs everywhere, and
  * the WebAssembly kernel (simd.js) is tested against it.
  */
 
@@ -77,23 +77,27 @@ function sumOfBytes(x) {
 
 /**
  * The k rows with the smallest distances, nearest first; with `furthest`, with the largest,
- * furthest first. Ties are in row order. Two passes over the distances; only the result is sorted.
+ * furthest first. Ties are in row order. One pass over the distances; only the result is sorted.
  */
 export function select(distances, k, mostBits, furthest = false) {
-  const rank = furthest ? (distance) => mostBits - distance : (distance) => distance;
-  const counts = new Uint32Array(mostBits + 2);
-  for (let row = 0; row < distances.length; row++) counts[distances[row]]++;
-  let cut = -1;
-  let within = 0;
-  while (within < Math.min(k, distances.length)) within += counts[rank(++cut)];
-  const found = [];
-  if (cut < 0) return found;
-  let atCut = counts[rank(cut)] - (within - Math.min(k, distances.length));
-  const edge = rank(cut);
+  const most = Math.min(k, distances.length);
+  if (!most) return [];
+  const [sign, shift] = furthest ? [-1, mostBits] : [1, 0];
+  const rows = [];
+  const counts = new Uint32Array(mostBits + 2); // of the rows that are kept, by rank
+  let kth = mostBits + 1; // the k-th smallest rank; rows at it or beyond cannot enter
+  let within = 0; // kept rows up to it
   for (let row = 0; row < distances.length; row++) {
-    const distance = distances[row];
-    if (furthest ? distance > edge : distance < edge) found.push({ row, distance });
-    else if (distance === edge && atCut-- > 0) found.push({ row, distance });
+    const rank = shift + sign * distances[row];
+    if (rank >= kth) continue;
+    rows.push(row);
+    counts[rank]++;
+    within++;
+    while (within - counts[kth] >= most) within -= counts[kth--];
   }
-  return found.sort((a, b) => rank(a.distance) - rank(b.distance) || a.row - b.row);
+  return rows
+    .map((row) => ({ row, distance: distances[row] }))
+    .filter(({ distance }) => shift + sign * distance <= kth)
+    .sort((a, b) => sign * (a.distance - b.distance) || a.row - b.row)
+    .slice(0, most);
 }

@@ -1,0 +1,62 @@
+"""What the verbs that change a collection share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from embits.cli.options import FILE
+from embits.cli.output import megabytes, print_json, printable
+from embits.collection import Collection
+from embits.errors import InputError
+
+collection_argument = click.argument("collection", type=FILE)
+
+
+def existing_collection(path: Path) -> Collection:
+    """Open a collection to change it.
+
+    Raises:
+        InputError: It is a single file, which is not changed.
+        FormatError: There is no collection, or it is damaged.
+    """
+    from embits.collection import load
+
+    opened = load(path)
+    if not isinstance(opened, Collection):
+        raise InputError(
+            f"{path} is a single file, which is never changed: `embits add` makes a collection of "
+            "it"
+        )
+    return opened
+
+
+def collection_facts(collection: Collection, done: dict[str, Any]) -> dict[str, Any]:
+    """What was done, and what the collection holds now."""
+    files = collection.manifest.files()
+    size = sum((collection.path / name).stat().st_size for name in files)
+    return {
+        "collection": str(collection.path),
+        **done,
+        "rows": len(collection),
+        "pieces": len(collection.manifest.pieces),
+        "bytes": size,
+    }
+
+
+def show_change(facts: dict[str, Any], as_json: bool) -> None:
+    """Print what was done."""
+    if as_json:
+        print_json(facts)
+        return
+    name, n = list(facts.items())[1]
+    done = f"{n:,} rows {name}; " if name != "rows" else ""
+    pieces = facts["pieces"]
+    click.echo(
+        printable(
+            f"{facts['collection']}: {done}{facts['rows']:,} rows in {pieces:,} "
+            f"piece{'' if pieces == 1 else 's'}, {megabytes(facts['bytes'])}"
+        )
+    )

@@ -1,0 +1,32 @@
+"""`embits compact`: merge the files of a collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from embits.cli.collection_facts import (
+    collection_argument,
+    collection_facts,
+    existing_collection,
+    show_change,
+)
+from embits.cli.options import json_option
+
+
+@click.command()
+@collection_argument
+@json_option
+def command(collection: Path, as_json: bool) -> None:
+    """Merge the pieces of COLLECTION into one file, without removed rows.
+
+    The order of the rows and all answers stay the same. Readers that have the collection open are
+    not disturbed.
+
+    \b
+    embits compact news
+    """
+    opened = existing_collection(collection)
+    opened.compact()
+    show_change(collection_facts(opened, {}), as_json)

@@ -1,0 +1,41 @@
+"""`embits remove`: remove rows from a collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from embits.cli.collection_facts import (
+    collection_argument,
+    collection_facts,
+    existing_collection,
+    show_change,
+)
+from embits.cli.id_files import read_ids
+from embits.cli.options import FILE, json_option
+
+
+@click.command()
+@collection_argument
+@click.argument("ids", nargs=-1, metavar="ID...")
+@click.option(
+    "--ids", "ids_file", type=FILE, metavar="FILE", help="File with the ids, one per line."
+)
+@json_option
+def command(collection: Path, ids: tuple[str, ...], ids_file: Path | None, as_json: bool) -> None:
+    """Remove the rows with these IDs from COLLECTION.
+
+    All rows are removed, or, if an id is unknown, none. Their codes stay in the files until
+    `embits compact`.
+
+    \b
+    embits remove news doc-17 doc-18
+    embits remove news --ids expired.txt
+    """
+    wanted = [*ids, *(read_ids(ids_file) if ids_file else ())]
+    if not wanted:
+        raise click.UsageError("give at least one ID, or --ids FILE")
+    opened = existing_collection(collection)
+    opened.remove(wanted)
+    show_change(collection_facts(opened, {"removed": len(set(wanted))}), as_json)

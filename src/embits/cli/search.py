@@ -1,0 +1,137 @@
+"""`embits search`: the nearest rows of queries from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+import numpy as np
+
+from embits.binary_vectors import BinaryVectors
+from embits.cli.id_files import read_filter, read_ids
+from embits.cli.options import (
+    FILE,
+    exclude_option,
+    file_argument,
+    json_option,
+    where_option,
+    words_file_option,
+)
+from embits.cli.output import print_json, printable, table
+from embits.collection import load
+from embits.errors import InputError
+from embits.search import SearchResult
+
+_BATCH = 1024  # queries that are searched for at once: results are printed as they are found
+
+
+@click.command()
+@file_argument
+@click.argument("queries", type=FILE)
+@click.option("-k", "k", type=click.IntRange(min=1), default=10, help="Rows for each query.")
+@click.option(
+    "--metric",
+    type=click.Choice(["hamming", "asymmetric", "decoded"]),
+    default="hamming",
+    help="Compare bits, float queries with bits, or the vectors rebuilt from codes.",
+)
+@where_option
+@exclude_option
+@click.option(
+    "--oversample", type=float, metavar="N", help="Search N times as many by bits, then rescore."
+)
+@words_file_option("File with the names of the queries of a matrix, one per line.")
+@click.option("--tsv", is_flag=True, help="Print lines of query, id and value.")
+@json_option
+def command(
+    file: Path,
+    queries: Path,
+    k: int,
+    metric: Literal["hamming", "asymmetric", "decoded"],
+    where: Path | None,
+    exclude: Path | None,
+    oversample: float | None,
+    words_file: Path | None,
+    tsv: bool,
+    as_json: bool,
+) -> None:
+    """Find the rows of FILE that are nearest to each of the QUERIES.
+
+    FILE may be a collection. QUERIES is a file of vectors in any format that embits reads, or a
+    text file with an id of FILE on each line. The values are distances, the smallest is the best;
+    with --metric asymmetric or decoded they are scores, the largest is the best.
+
+    \b
+    embits search docs.safetensors questions.npy -k 5
+    embits search news questions.parquet --metric asymmetric --where allowed.txt --json
+    """
+    if tsv and as_json:
+        raise click.UsageError("give --tsv or --json, not both")
+    bits = load(file)
+    names, vectors = _read_queries(bits, queries, words_file, metric)
+    allowed = bits.select(read_filter(where), read_filter(exclude)) if where or exclude else None
+    answers: list[dict[str, Any]] = []
+    for start in range(0, len(names), _BATCH):
+        found = bits.search(
+            vectors[start : start + _BATCH], k, metric=metric, where=allowed, oversample=oversample
+        )
+        for answer in _answers(bits, names[start : start + _BATCH], found):
+            if as_json:
+                answers.append(answer)
+            else:
+                _show(answer, tsv)
+    if as_json:
+        print_json({"file": str(file), "k": k, "metric": metric, "queries": answers})
+
+
+def _read_queries(
+    bits: BinaryVectors, path: Path, words_file: Path | None, metric: str
+) -> tuple[Sequence[str], Any]:
+    """The names of the queries, and their vectors or codes."""
+    from embits.readers import read_vectors
+
+    if (ids := _ids(bits, path)) is not None:
+        if metric == "asymmetric":
+            raise InputError(f"{path}: found ids; --metric asymmetric needs float vectors")
+        return ids, bits[ids]
+    vectors = read_vectors(path, words=words_file)
+    if vectors.dims != bits.dims:
+        raise InputError(f"{path}: vectors of {vectors.dims} dimensions, expected {bits.dims}")
+    return vectors.words or [str(row) for row in range(len(vectors))], vectors.matrix
+
+
+def _ids(bits: BinaryVectors, path: Path) -> list[str] | None:
+    """The ids of a text file; None if its first line is not an id."""
+    with path.open("rb") as file:
+        first = file.readline(1 << 16)
+    try:
+        known = first.decode().rstrip("\r\n") in bits
+    except UnicodeDecodeError:
+        return None
+    return read_ids(path) if known else None
+
+
+def _answers(
+    bits: BinaryVectors, names: Sequence[str], found: SearchResult
+) -> Iterator[dict[str, Any]]:
+    value_name = found._fields[0].removesuffix("s")  # distance or score
+    for name, values, rows in zip(names, np.atleast_2d(found[0]), found.rows, strict=True):
+        ids = bits.ids(rows).tolist()
+        neighbors = [
+            {"id": str(each), value_name: value if isinstance(value, int) else round(value, 6)}
+            for each, value in zip(ids, values.tolist(), strict=True)
+        ]
+        yield {"query": name, "neighbors": neighbors}
+
+
+def _show(answer: dict[str, Any], tsv: bool) -> None:
+    rows = [tuple(str(value) for value in each.values()) for each in answer["neighbors"]]
+    query = printable(answer["query"])
+    if tsv:
+        for row in rows:
+            click.echo("\t".join((query, *map(printable, row))))
+        return
+    click.echo(query)
+    table(rows or [("none",)])

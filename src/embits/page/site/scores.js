@@ -1,0 +1,121 @@
+/**
+ * The rows that score highest against a float query: Σ weight · (2 bit - 1). Scores are added up in
+ * float64, in the same order as in Python, so rows and scores are the same.
+ *
+ * With the WebAssembly kernel, most rows get no score. The score of a row is Σ |weight| minus twice
+ * the |weight| of the bits that differ from the signs of the weights. The kernel adds these up
+ * rounded to whole numbers from 0 to 15, which gives a bound of the score. Only rows that may reach
+ * the k-th best score are scored exactly.
+ */
+
+const MAX_WEIGHT = 15;
+const SHARES = [1, 0.85, 0.7, 0.55]; // of the largest weight, for 15 to stand for
+const SLACK = 1e-9; // far above what rounding adds to sums in float64
+
+/** The k best rows, best first, ties in row order: [{ row, score }]. */
+export function bestRows(codes, width, weights, k, kernel, distances) {
+  const best = new Best(Math.min(k, distances.length));
+  if (!best.k) return [];
+  const tables = tablesOfFour(weights, width);
+  const score = scorer(codes, width, tables);
+  const rounded = kernel.weighDifferences && roundWeights(weights, width);
+  if (rounded && kernel.weighDifferences(codes, width, rounded.planes, distances)) {
+    for (let row = 0, limit = Infinity; row < distances.length; row++) {
+      if (distances[row] >= limit) continue;
+      if (best.offer(row, score(row))) limit = rounded.limit(best.kth);
+    }
+  } else {
+    offerByBytes(codes, width, tables, score, best, distances.length);
+  }
+  return best.sorted();
+}
+
+/** Without the kernel: sums by whole bytes are off by rounding alone, and take half the time. */
+function offerByBytes(codes, width, tables, score, best, rows) {
+  const bytes = tablesOfBytes(tables, width);
+  const slack = SLACK * bytes.reduce((sum, value) => Math.max(sum, Math.abs(value)), 0) * width;
+  for (let row = 0, at = 0; row < rows; row++) {
+    let sum = 0;
+    for (let table = 0; table < bytes.length; table += 256) sum += bytes[table + codes[at++]];
+    if (sum >= best.kth - slack) best.offer(row, score(row));
+  }
+}
+
+/** The 16 sums of each four bits. */
+function tablesOfFour(weights, width) {
+  const tables = new Float64Array(32 * width);
+  weights.forEach((weight, i) => {
+    for (let four = 0; four < 16; four++) {
+      tables[(i >> 2) * 16 + four] += four & (8 >> (i & 3)) ? weight : -weight;
+    }
+  });
+  return tables;
+}
+
+function tablesOfBytes(tables, width) {
+  return Float64Array.from({ length: 256 * width }, (_, at) => {
+    const table = (at >> 8) * 32;
+    return tables[table + ((at & 255) >> 4)] + tables[table + 16 + (at & 15)];
+  });
+}
+
+/** The exact score of a row, added up in the order of the native code. */
+function scorer(codes, width, tables) {
+  return (row) => {
+    let sum = 0;
+    for (let at = row * width, end = at + width, table = 0; at < end; at++, table += 32) {
+      sum += tables[table + (codes[at] >> 4)];
+      sum += tables[table + 16 + (codes[at] & 15)];
+    }
+    return sum;
+  };
+}
+
+/** The k rows of highest score among those offered in row order. */
+class Best {
+  #kept = [];
+
+  constructor(k) {
+    this.k = k;
+    this.kth = -Infinity; // rows up to this score cannot enter
+  }
+
+  /** Returns whether `kth` has changed. */
+  offer(row, score) {
+    if (score <= this.kth) return false;
+    this.#kept.push({ row, score });
+    if (this.#kept.length < 2 * this.k + 8) return false;
+    this.#kept = this.sorted();
+    this.kth = this.#kept[this.k - 1].score;
+    return true;
+  }
+
+  sorted() {
+    return this.#kept.sort((a, b) => b.score - a.score || a.row - b.row).slice(0, this.k);
+  }
+}
+
+/** The signs of the weights as a code, four planes of their sizes, and the limit for a score. */
+function roundWeights(weights, width) {
+  const sizes = Float64Array.from(weights, Math.abs);
+  const largest = sizes.reduce((a, b) => Math.max(a, b), 0);
+  if (largest === 0) return null;
+  const whole = (size, step) => Math.min(Math.floor(size / step + 0.5), MAX_WEIGHT);
+  const errorOf = (step) => sizes.reduce((sum, size) => sum + Math.abs(size - step * whole(size, step)), 0);
+  const step = SHARES.map((share) => (share * largest) / MAX_WEIGHT).reduce((a, b) =>
+    errorOf(b) < errorOf(a) ? b : a,
+  );
+  const planes = Array.from({ length: 5 }, () => new Uint8Array(width));
+  let norm = 0;
+  let overshoot = 0; // by how much rounded sizes can exceed the true ones
+  sizes.forEach((size, i) => {
+    const bit = 128 >> (i & 7);
+    const rounded = whole(size, step);
+    if (weights[i] > 0) planes[0][i >> 3] |= bit;
+    for (let p = 0; p < 4; p++) if (rounded & (8 >> p)) planes[p + 1][i >> 3] |= bit;
+    norm += size;
+    overshoot += Math.max(0, rounded * step - size);
+  });
+  const limit = (score) => Math.floor(((norm - score) / 2 + overshoot + SLACK * norm) / step) + 1;
+  return { planes, limit };
+}

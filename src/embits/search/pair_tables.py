@@ -1,0 +1,155 @@
+"""Tables that bring near codes together, and the choice among them.
+
+The bits of a code are divided into m blocks. Two codes within d bits agree in at least m - d
+blocks, so a table for each choice of s = m - d blocks, which sorts the codes by the bits of these
+blocks, has every near pair in one of its buckets (Manku, Jain and Das Sarma, 2007). With s = 1 this
+is multi-index hashing, and with s = 0 a scan of all pairs. A larger s makes more tables, whose
+buckets are smaller.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+_MAX_KEPT_BLOCKS = 6  # tries of s
+_MAX_TABLES = 1000
+_MIN_ROWS = 5000  # fewer are scanned
+_SAMPLE_ROWS = 1 << 14
+_SAMPLE_TABLES = 6
+# Nanoseconds, measured on one core of an EPYC with AVX-512: to sort a row into a table, to compare
+# two codes of a bucket, and two codes in a scan by planes; each of the last two with the part that
+# grows with the bytes of a code.
+_ROW_NS = 120
+_BUCKET_NS, _BUCKET_NS_PER_BYTE = 0.5, 0.04
+_SCAN_NS, _SCAN_NS_PER_BYTE = 0.03, 0.006
+
+
+class Table(NamedTuple):
+    """A choice of blocks.
+
+    Attributes:
+        agree: The bits of the chosen blocks, a packed mask of shape (width,).
+        differ: Masks of blocks, (m, width). A near pair is counted in the one table where its
+            codes agree in all chosen blocks and differ in each of these: the blocks before the
+            last chosen one that are not chosen.
+    """
+
+    agree: NDArray[np.uint8]
+    differ: NDArray[np.uint8]
+
+
+def tables_of(blocks: NDArray[np.uint8], distance: int) -> Iterator[Table]:
+    """The tables for blocks of bits, packed masks of shape (m, width); without blocks, a scan."""
+    n_chosen = max(len(blocks) - distance, 0)
+    for chosen in combinations(range(len(blocks)), n_chosen):
+        agree = np.bitwise_or.reduce(blocks[list(chosen)], axis=0)
+        before = range(chosen[-1]) if chosen else range(0)
+        yield Table(agree, blocks[[block for block in before if block not in chosen]])
+
+
+def best_blocks(codes: NDArray[np.uint8], distance: int) -> NDArray[np.uint8]:
+    """Blocks of bits for all pairs within a distance: packed masks, (m, width).
+
+    No blocks means that a scan of all pairs is faster.
+
+    Args:
+        codes: Packed codes, uint8 of shape (n, width).
+        distance: The largest distance of a pair.
+    """
+    n, width = codes.shape
+    step = max(n // _SAMPLE_ROWS, 1)
+    sample = codes[::step][:_SAMPLE_ROWS]
+    best = np.empty((0, width), np.uint8)
+    cost = n / 2 * n * (_SCAN_NS + _SCAN_NS_PER_BYTE * width)
+    if n < _MIN_ROWS or n >= 2**32:
+        return best
+    for n_chosen in range(1, _MAX_KEPT_BLOCKS + 1):
+        n_tables = math.comb(distance + n_chosen, n_chosen)
+        if distance + n_chosen > 8 * width or n_tables > _MAX_TABLES:
+            break
+        blocks = balanced_blocks(sample, distance + n_chosen)
+        compared = n_tables * _mean_pairs(sample, blocks, distance) * (n / len(sample)) ** 2
+        tried = n_tables * n * _ROW_NS + compared * (_BUCKET_NS + _BUCKET_NS_PER_BYTE * width)
+        if tried < cost:
+            best, cost = blocks, tried
+    return best
+
+
+def balanced_blocks(sample: NDArray[np.uint8], n_blocks: int) -> NDArray[np.uint8]:
+    """Blocks that each have their share of the bits that are set in about half of the codes.
+
+    Bits of learned codes may be nearly constant. A block of such bits would have few large buckets.
+
+    Returns:
+        Packed masks, (n_blocks, width). Every bit is in one block.
+    """
+    bits = np.unpackbits(sample, axis=1)
+    order = np.argsort(np.abs(bits.mean(axis=0) - 0.5), kind="stable")
+    turn, place = np.divmod(np.arange(len(order)), n_blocks)
+    block = np.where(turn % 2, n_blocks - 1 - place, place)  # there and back: the sums are even
+    masks = np.zeros((n_blocks, len(order)), bool)
+    masks[block, order] = True
+    return np.packbits(masks, axis=1)
+
+
+def _mean_pairs(sample: NDArray[np.uint8], blocks: NDArray[np.uint8], distance: int) -> float:
+    """How many pairs of a sample share a bucket: the mean of a few tables."""
+    tables = list(tables_of(blocks, distance))
+    tried = tables[:: -(-len(tables) // _SAMPLE_TABLES)]
+    words = as_words(sample)
+    pairs = 0
+    for table in tried:
+        _, counts = np.unique(hashes(words, table.agree), return_counts=True)
+        pairs += int((counts * (counts - 1) // 2).sum())
+    return pairs / len(tried)
+
+
+def as_words(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Packed codes as 64-bit words, (n, ceil(width / 8)); the last one is filled with zeros."""
+    n, width = codes.shape
+    if width % 8:
+        padded = np.zeros((n, width + -width % 8), np.uint8)
+        padded[:, :width] = codes
+        codes = padded
+    return np.ascontiguousarray(codes).view(np.uint64)
+
+
+def hashes(words: NDArray[np.uint64], mask: NDArray[np.uint8] | None = None) -> NDArray[np.uint64]:
+    """A hash of the bits of each code, or of those of a packed mask; one word gives no collisions.
+
+    Sums of products by odd numbers: the upper bits depend on all bits.
+    """
+    masks = None if mask is None else as_words(mask[np.newaxis])[0]
+    total = np.zeros(len(words), np.uint64)
+    for column in range(words.shape[1]):
+        word = words[:, column] if masks is None else words[:, column] & masks[column]
+        total += word * _FACTORS[column % len(_FACTORS)] ^ np.uint64(column)
+    return total
+
+
+def by_hash(
+    words: NDArray[np.uint64], mask: NDArray[np.uint8] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Rows by 32 bits of their hash, then row; and where a new hash starts."""
+    n = len(words)
+    keys = hashes(words, mask)
+    if n >= 2**32:
+        order = np.argsort(keys >> np.uint64(32), kind="stable")
+        keys = keys[order]
+    else:  # a hash above a row: to sort these is faster than to sort rows by their hashes
+        keys &= ~_LOW
+        keys |= np.arange(n, dtype=np.uint64)
+        keys.sort()
+        order = (keys & _LOW).astype(np.int64)
+    keys >>= np.uint64(32)
+    return order, np.append(np.ones(min(n, 1), bool), keys[1:] != keys[:-1])
+
+
+_LOW = np.uint64(0xFFFFFFFF)
+_FACTORS = np.random.default_rng(0).integers(0, 2**64, 1024, dtype=np.uint64) | np.uint64(1)

@@ -1,0 +1,172 @@
+"""Writers of a collection, killed at random moments: no change is lost or half-made.
+
+    python stress/collection_kills.py [--kills 1000] [--folder DIR] [--seed 0]
+
+A process adds, updates, removes and compacts, and reports each change before and after it. It is
+killed, and the collection is opened and verified: it must hold all changes that were reported as
+made, and the one that was under way either wholly or not at all. Readers refresh all the time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import embits
+
+ROWS = np.random.default_rng(0).normal(size=(500, 16)).astype("f4")
+CODER = embits.RandomHyperplanes(n_bits=64).fit(ROWS)
+CODES = CODER.encode(ROWS)
+
+Model = dict[str, int]  # id -> row of ROWS, in row order
+Change = tuple[str, list[str], list[int]]
+
+
+def random_changes(model: Model, rng: random.Random) -> Iterator[Change]:
+    """Changes without end; the model follows them."""
+    number = 0
+    while True:
+        kind = rng.choice(["add", "add", "add", "update", "remove", "compact"])
+        if kind == "add":
+            number += 1
+            ids = [f"{os.getpid()}-{number}-{i}" for i in range(rng.randint(1, 40))]
+        else:
+            ids = rng.sample(list(model), min(len(model), rng.randint(1, 20)))
+        if kind == "compact" or not ids:
+            kind, ids = "compact", []
+        change = kind, ids, [rng.randrange(len(ROWS)) for _ in ids]
+        yield change
+        apply(model, change)
+
+
+def apply(model: Model, change: Change) -> None:
+    """The change in the plain dictionary."""
+    kind, ids, rows = change
+    if kind in ("update", "remove"):
+        for word in ids:
+            del model[word]
+    if kind in ("add", "update"):
+        model |= dict(zip(ids, rows, strict=True))
+
+
+def perform(collection: embits.Collection, change: Change) -> None:
+    """The change in the collection."""
+    kind, ids, rows = change
+    if kind == "compact":
+        collection.compact()
+    elif kind == "remove":
+        collection.remove(ids)
+    else:
+        getattr(collection, kind)(ROWS[rows], ids)
+
+
+def write_until_killed(path: Path, model: Model, seed: int, report: int) -> None:
+    """The child: reports each change before it makes it, and after."""
+    collection = embits.open_collection(path)
+    for change in random_changes(model, random.Random(seed)):
+        os.write(report, json.dumps(["start", change]).encode() + b"\n")
+        perform(collection, change)
+        os.write(report, json.dumps(["done", change]).encode() + b"\n")
+
+
+def read_until_killed(path: Path) -> None:
+    """A reader: whatever the writers do, it opens, refreshes and searches."""
+    while True:
+        collection = embits.open_collection(path)
+        for _ in range(5):
+            found = collection.search(ROWS[0], 5)
+            words = collection.ids(found.rows).tolist()
+            assert all(word in collection for word in words)
+            collection.refresh()
+
+
+def reported(pipe: int) -> list[Any]:
+    """The lines that the killed child wrote completely."""
+    content = b""
+    while part := os.read(pipe, 1 << 16):
+        content += part
+    os.close(pipe)
+    return [json.loads(line) for line in content.split(b"\n")[:-1]]
+
+
+def check(path: Path, model: Model, lines: list[Any]) -> tuple[Model, bool]:
+    """The state that was found, and whether a change was under way."""
+    for what, change in lines:
+        if what == "done":
+            apply(model, change)
+    under_way = lines[-1][1] if lines and lines[-1][0] == "start" else None
+    found = embits.load(path, verify=True)
+    words, codes = list(found.words), np.asarray(found.codes)
+    allowed = [dict(model)]
+    if under_way is not None:
+        allowed.append(dict(model))
+        apply(allowed[1], under_way)
+    for state in allowed:
+        if words == list(state) and np.array_equal(codes, CODES[list(state.values())]):
+            return state, under_way is not None
+    raise AssertionError(f"after {lines[-1:]}: {len(words)} rows, expected {len(model)}")
+
+
+def forked(function: Any, *arguments: Any) -> int:
+    """The number of a child process that runs a function."""
+    child = os.fork()
+    if child == 0:
+        try:
+            function(*arguments)
+        finally:
+            traceback.print_exc()
+            os._exit(3)
+    return child
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--kills", type=int, default=1000)
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    rng = random.Random(options.seed)
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        path = Path(folder, "c")
+        embits.open_collection(path, CODER)
+        reader = forked(read_until_killed, path)
+        model: Model = {}
+        changes = halfway = leftovers = 0
+        for kill in range(options.kills):
+            ours, theirs = os.pipe()
+            child = forked(write_until_killed, path, dict(model), kill, theirs)
+            os.close(theirs)
+            time.sleep(rng.uniform(0.005, 0.08))
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            lines = reported(ours)
+            leftovers += len(list(path.glob(".*.tmp")))
+            model, was_halfway = check(path, model, lines)
+            changes += sum(what == "done" for what, _ in lines)
+            halfway += was_halfway
+        assert os.waitpid(reader, os.WNOHANG) == (0, 0), "the reader failed"
+        os.kill(reader, signal.SIGKILL)
+        os.waitpid(reader, 0)
+        last = embits.open_collection(path)
+        last.add(ROWS[:1], ["last"])
+        left = {each.name for each in path.iterdir()}
+        assert left == last.manifest.files() | {"_lock"}, "leftovers are deleted"
+    print(
+        f"{options.kills} kills, {halfway} of them in a change, {leftovers} incomplete files; "
+        f"{changes} changes were made, and none was lost"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""The JavaScript reader's encode, decode and float queries give Python's answers."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import embits
+from embits.search import asymmetric_top_k
+
+HERE = Path(__file__).parent
+NODE = shutil.which("node")
+DIMS, ROWS, QUERIES, K = 24, 1500, 150, 12
+# Weights of a query are float32 sums whose order is the matrix library's: the last digits differ.
+TOLERANCE = 4e-6
+
+needs_node = pytest.mark.skipif(NODE is None, reason="needs Node.js: apt-get install nodejs")
+
+CODERS = {
+    "searched.safetensors": embits.NearLossless(96, steps=30),
+    "searched-wide.safetensors": embits.NearLossless(200, steps=20),
+    "thresholds.safetensors": embits.NearLossless(50, target="similarity", steps=20),
+    "paper.safetensors": embits.PaperAutoencoder(64, epochs=2),
+    "paper-scaled.safetensors": embits.PaperAutoencoder(40, epochs=1, clip=False),
+    "lsh.safetensors": embits.RandomHyperplanes(100),
+    "itq.safetensors": embits.ITQ(33),
+    "sign.safetensors": embits.SignBits(),
+    "sign-strict.safetensors": embits.SignBits(strict=True),
+}
+
+
+def clustered(n, seed):
+    rng = np.random.default_rng(seed)
+    centers = np.random.default_rng(7).normal(size=(40, DIMS))
+    return (centers[rng.integers(0, 40, n)] + rng.normal(0, 0.7, (n, DIMS))).astype("f4")
+
+
+def queries(scale):
+    x = scale * clustered(QUERIES, 2)
+    x[0] = 0
+    x[1] *= np.float32(1e-15)  # squares underflow in float32
+    x[2, :5] = 0
+    return x
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A file for each coder, its queries, and what Node answers."""
+    folder = tmp_path_factory.mktemp("queries")
+    questions, opened = {}, {}
+    for name, coder in CODERS.items():
+        scale = np.float32(0.01 if "scaled" in name else 1)
+        bits = embits.BinaryVectors.encoded(
+            embits.WordVectors(None, scale * clustered(ROWS, 1)),
+            coder.fit(scale * clustered(ROWS, 1)),
+        )
+        bits.save(folder / name)
+        opened[name] = bits
+        x = queries(scale)
+        weights, _ = bits.coder.query_weights(x)
+        questions[name] = {"vectors": x.tolist(), "weights": weights.tolist(), "k": K}
+    (folder / "questions.json").write_text(json.dumps(questions))
+    done = subprocess.run(
+        [NODE, "queries.mjs", str(folder)], cwd=HERE, capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stderr
+    return opened, questions, json.loads(done.stdout)
+
+
+def assert_same(found, expected):
+    """The same values in each place, and the same rows where values are not tied up to rounding."""
+    values, rows = (np.asarray(part) for part in expected)
+    assert np.allclose(found["values"], values, rtol=0, atol=TOLERANCE)
+    gaps = np.abs(np.diff(values)) > 2 * TOLERANCE
+    alone = np.append(gaps, False) & np.append(True, gaps)  # the last may be tied with the next row
+    assert np.array_equal(np.asarray(found["rows"])[alone], rows[alone])
+
+
+@needs_node
+def test_the_files_have_searched_codes_and_thresholds(files):
+    opened, _, _ = files
+    searched = {name for name, bits in opened.items() if not bits.coder.is_threshold}
+    assert searched == {"searched.safetensors", "searched-wide.safetensors"}
+    assert opened["paper-scaled.safetensors"].coder.scale_[0] > 1
+
+
+@needs_node
+@pytest.mark.parametrize("name", CODERS)
+@pytest.mark.parametrize("kernel", ["plain", "simd"])
+def test_javascript_gives_pythons_answers(files, name, kernel):
+    opened, questions, answered = files
+    bits, x = opened[name], np.array(questions[name]["vectors"], dtype="f4")
+    codes = bits.encode(x)
+    decoded = bits.decode(codes)
+    expected = {
+        "hamming": bits.search(codes, K),
+        "asymmetric": bits.search(x, K, metric="asymmetric"),
+        "decodedVector": bits.search(x, K, metric="decoded"),
+        "decodedCode": bits.search(codes, K, metric="decoded"),
+    }
+    for i, found in enumerate(answered[name][kernel]["each"]):
+        assert found["code"] == codes[i].tolist()
+        assert np.allclose(found["decoded"], decoded[i], rtol=1e-5, atol=1e-6)
+        assert found["hamming"]["rows"] == expected["hamming"].rows[i].tolist()
+        assert found["hamming"]["values"] == expected["hamming"].distances[i].tolist()
+        for metric in ("asymmetric", "decodedVector", "decodedCode"):
+            assert_same(found[metric], [part[i] for part in expected[metric]])
+
+
+@needs_node
+@pytest.mark.parametrize("name", CODERS)
+@pytest.mark.parametrize("kernel", ["plain", "simd"])
+def test_the_same_weights_give_the_same_scores_to_the_last_bit(files, name, kernel):
+    opened, questions, answered = files
+    weights = np.array(questions[name]["weights"], dtype="f4")
+    scores, rows = asymmetric_top_k(opened[name].codes, weights, K)
+    for i, found in enumerate(answered[name][kernel]["weighted"]):
+        assert found["rows"] == rows[i].tolist()
+        assert np.array_equal(np.array(found["values"], dtype="f4"), scores[i])

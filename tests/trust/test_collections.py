@@ -1,0 +1,180 @@
+"""Changes of a collection are whole or not at all, whatever interrupts them."""
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import embits
+from embits.file import atomic
+from tests.support.vectors import clustered
+from tests.trust.test_writes import FailAt, FailingFile
+
+ROOT = Path(__file__).parents[2]
+ROWS = clustered(60)
+CODER = embits.RandomHyperplanes(n_bits=64).fit(ROWS)
+
+
+def state(path):
+    """What the collection holds; damage raises."""
+    bits = embits.load(path, verify=True)
+    return list(bits.words), np.asarray(bits.codes).tolist()
+
+
+@pytest.fixture
+def path(tmp_path):
+    collection = embits.open_collection(tmp_path / "c", CODER)
+    collection.add(ROWS[:20], [f"w{i}" for i in range(20)])
+    collection.add(ROWS[20:24], [f"w{i}" for i in range(20, 24)])
+    collection.remove(["w3"])
+    return tmp_path / "c"
+
+
+CHANGES = {
+    "add": lambda c: c.add(ROWS[30:40], [f"w{i}" for i in range(30, 40)]),
+    "update": lambda c: c.update(ROWS[40:43], ["w0", "w5", "w21"]),
+    "remove": lambda c: c.remove(["w1", "w2", "w22"]),
+    "compact": lambda c: c.compact(),
+}
+
+
+@pytest.mark.slow
+def test_writers_that_are_killed_lose_no_change_and_make_none_by_half(memory_path):
+    done = subprocess.run(
+        [
+            sys.executable,
+            ROOT / "stress/collection_kills.py",
+            "--kills=25",
+            "--folder",
+            memory_path,
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "none was lost" in done.stdout
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+def test_every_failing_write_leaves_the_collection_whole(path, change, number, monkeypatch):
+    before = state(path)
+    real = {"open": Path.open, "fsync": os.fsync, "replace": Path.replace, "os_open": os.open}
+    outcomes = []
+    for n in range(1, 100):
+        fail = FailAt(n, number)
+
+        def failing(name, fail=fail):
+            def call(*args, **kwargs):
+                if fail():
+                    raise OSError(fail.errno, os.strerror(fail.errno))
+                return real[name](*args, **kwargs)
+
+            return call
+
+        def opened(self, mode="r", *args, fail=fail, **kwargs):
+            file = failing("open")(self, mode, *args, **kwargs) if mode == "xb" else None
+            return FailingFile(file, fail) if file else real["open"](self, mode, *args, **kwargs)
+
+        collection = embits.open_collection(path)
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "open", opened)
+            patched.setattr(atomic.os, "fsync", failing("fsync"))
+            patched.setattr(Path, "replace", failing("replace"))
+            try:
+                CHANGES[change](collection)
+                outcomes.append("made")
+            except OSError as error:
+                outcomes.append(error.errno)
+        if outcomes[-1] == "made":
+            break
+        listed = embits.load(path).manifest.files()
+        assert {each.name for each in path.iterdir()} == listed | {"_lock"}
+        if state(path) != before:  # it failed when the change was made: the folder's flush
+            outcomes.append("made")
+            break
+    assert outcomes[-1] == "made"
+    assert set(outcomes[:-1]) == {number}
+    assert len(outcomes) > 5
+    after = embits.open_collection(path)
+    CHANGES["compact"](after)
+    assert (state(path) == before) == (change == "compact")
+
+
+def test_a_disk_that_is_full_keeps_the_collection(tmp_path):
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", tmp_path], capture_output=True
+    )
+    if done.returncode:
+        pytest.skip("mounting a small tmpfs needs root")
+    try:
+        collection = embits.open_collection(tmp_path / "c", CODER)
+        collection.add(ROWS[:20])
+        with pytest.raises(OSError, match="No space left on device"):
+            collection.add(clustered(60_000))
+        assert len(collection) == len(embits.load(tmp_path / "c", verify=True)) == 20
+        collection.add(ROWS[:5])
+        assert len(collection) == 25
+    finally:
+        subprocess.run(["umount", "-l", tmp_path], check=True)
+
+
+WRITER = """
+import sys, numpy as np, embits
+path, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+collection = embits.open_collection(path, timeout=60)
+rows = np.random.default_rng(0).normal(size=(3, 24)).astype("f4")
+for i in range(count):
+    collection.add(rows, [f"{name}-{i}-{j}" for j in range(3)])
+    if i % 5 == 4:
+        collection.remove([f"{name}-{i}-0"])
+    if i % 10 == 9:
+        collection.compact()
+"""
+
+
+def test_processes_that_write_in_turns_and_readers_see_whole_changes(memory_path):
+    path = memory_path / "c"
+    reader = embits.open_collection(path, CODER)
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, path, name, "20"]) for name in ("a", "b")
+    ]
+    seen = 0
+    while any(writer.poll() is None for writer in writers):
+        reader.refresh()
+        fresh = embits.load(path)
+        assert len(fresh) >= len(reader) - 8  # removals
+        rows = reader.search(ROWS[0], 5).rows
+        assert all(word in reader for word in reader.ids(rows).tolist())
+        names = list(reader.words)
+        assert len(names) == len(set(names)) == len(reader)
+        seen = max(seen, len(names))
+    assert [writer.wait() for writer in writers] == [0, 0]
+    reader.refresh()
+    assert len(reader) == 2 * (20 * 3 - 4) >= seen - 8
+
+
+def test_a_writer_that_is_busy_is_named(path):
+    code = (
+        "import sys, time, pathlib; from embits.collection.lock import writer_lock\n"
+        "with writer_lock(pathlib.Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, path], stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout.readline() == "held\n"
+        collection = embits.open_collection(path)
+        before = state(path)
+        for change in CHANGES.values():
+            with pytest.raises(embits.InputError, match=f"locked by process {other.pid}, which"):
+                change(collection)
+        assert collection.search(ROWS[0], 3).rows.shape == (3,)
+        assert state(path) == before
+        other.kill()
+    CHANGES["add"](collection)
+    assert len(collection) == 33

@@ -1,0 +1,150 @@
+"""The verbs that change collections, and the others on a collection."""
+
+import json
+
+import numpy as np
+import pytest
+
+import embits
+from tests.support.program import messages, run
+from tests.support.vectors import clustered
+
+ROWS = clustered(300)
+
+
+def answer(*arguments):
+    done = run(*arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def refused(*arguments, code=1):
+    """The one line on stderr."""
+    done = run(*arguments)
+    assert done.returncode == code
+    said = messages(done.stderr)
+    assert said.count("\n") == 1 or code == 2
+    return said
+
+
+@pytest.fixture
+def folder(tmp_path):
+    words = [f"w{i}" for i in range(300)]
+    bits = embits.binarize(embits.WordVectors(words[:100], ROWS[:100]), n_bits=64, method="lsh")
+    bits.save(tmp_path / "first.safetensors")
+    parts = {"second": slice(100, 200), "third": slice(200, 300)}
+    for name, part in parts.items():
+        vectors = embits.WordVectors(words[part], ROWS[part])
+        embits.write_vectors(tmp_path / f"{name}.npz", vectors)
+    return tmp_path
+
+
+@pytest.fixture
+def collection(folder):
+    path = folder / "c"
+    answer("add", path, folder / "first.safetensors", "--coder", folder / "first.safetensors")
+    answer("add", path, folder / "second.npz")
+    answer("remove", path, "w3", "w150")
+    return path
+
+
+def test_add_remove_and_compact(folder):
+    path, first = folder / "c", folder / "first.safetensors"
+    facts = answer("add", path, first, "--coder", first)
+    assert (facts["added"], facts["rows"], facts["pieces"]) == (100, 100, 1)
+    facts = answer("add", path, folder / "second.npz", "--limit", "50")
+    assert (facts["added"], facts["rows"]) == (50, 150)
+    (folder / "ids.txt").write_text("w1\nw2\n\n")
+    facts = answer("remove", path, "w3", "--ids", folder / "ids.txt")
+    assert (facts["removed"], facts["rows"]) == (3, 147)
+    assert answer("info", path)["removed"] == 3
+    facts = answer("compact", path)
+    assert (facts["rows"], facts["pieces"]) == (147, 1)
+    info = answer("info", path)
+    assert (info["words"], info["pieces"], info["removed"]) == (147, 1, 0)
+    said = run("add", path, folder / "third.npz").stdout
+    assert "100 rows added; 247 rows in 2 pieces" in said
+    assert answer("verify", path)["ok"]
+
+
+def test_rows_are_updated(folder, collection):
+    embits.write_vectors(folder / "w5.npz", embits.WordVectors(["w5"], ROWS[250:251]))
+    assert "'w5' is there already" in refused("add", collection, folder / "w5.npz")
+    assert answer("add", collection, folder / "w5.npz", "--update")["updated"] == 1
+    bits = embits.load(collection)
+    assert np.array_equal(bits["w5"], bits.coder.encode(ROWS[250:251])[0])
+
+
+def test_search_prints_ids_and_distances(folder, collection):
+    np.save(folder / "queries.npy", ROWS[:3])
+    bits = embits.load(collection)
+    found = bits.search(ROWS[:3], 4)
+    result = answer("search", collection, folder / "queries.npy", "-k", "4")
+    assert (result["k"], result["metric"]) == (4, "hamming")
+    assert [each["query"] for each in result["queries"]] == ["0", "1", "2"]
+    for each, rows, distances in zip(result["queries"], found.rows, found.distances, strict=True):
+        assert [hit["id"] for hit in each["neighbors"]] == bits.ids(rows).tolist()
+        assert [hit["distance"] for hit in each["neighbors"]] == distances.tolist()
+    lines = run("search", collection, folder / "queries.npy", "-k", "4", "--tsv").stdout
+    assert lines.splitlines()[0].split("\t") == ["0", bits.ids(found.rows)[0, 0], "0"]
+    assert len(lines.splitlines()) == 12
+    assert "w0" in run("search", collection, folder / "queries.npy").stdout
+
+
+def test_search_takes_ids_filters_and_metrics(folder, collection):
+    (folder / "queries.txt").write_text("w7\nw120\n")
+    (folder / "allowed.txt").write_text("w7\nw8\nw9\nw120\n")
+    np.save(folder / "rows.npy", np.array([0, 1]))
+    result = answer("search", collection, folder / "queries.txt", "--where", folder / "allowed.txt")
+    assert [each["query"] for each in result["queries"]] == ["w7", "w120"]
+    assert {hit["id"] for hit in result["queries"][0]["neighbors"]} == {"w7", "w8", "w9", "w120"}
+    result = answer(
+        "search", collection, folder / "queries.txt", "--where", folder / "allowed.txt",
+        "--exclude", folder / "rows.npy", "--metric", "decoded", "-k", "2",
+    )  # fmt: skip
+    assert result["queries"][0]["neighbors"][0]["id"] == "w7"
+    assert "score" in result["queries"][0]["neighbors"][0]
+    result = answer(
+        "search", folder / "first.safetensors", folder / "second.npz", "--metric", "asymmetric",
+        "--oversample", "4",
+    )  # fmt: skip
+    assert [each["query"] for each in result["queries"]][:2] == ["w100", "w101"]
+
+
+def test_every_verb_takes_a_collection(folder, collection):
+    assert answer("neighbors", collection, "w5")["queries"][0]["neighbors"]
+    assert answer("similarity", collection, "w5", "w6")["similarity"] > 0
+    assert answer("analogy", collection, "w5", "w6", "w7")["answers"]
+    assert answer("decode", collection, "-o", folder / "floats.npz")["words"] == 198
+    assert answer("encode", collection, folder / "third.npz", "-o", folder / "e")["words"] == 100
+    assert answer("duplicates", collection, "--within", "8")["groups"] is not None
+    assert answer("picture", collection, "w5", "-o", folder / "p.png")
+    assert answer("page", collection, "-o", folder / "site")["files"]
+    assert answer("bench", collection, "--bits", "64")["words"] == 198
+    for to, name in {"npy": "out.npy", "paper": "out", "word2vec": "out.vec"}.items():
+        assert answer("export", collection, "--to", to, "-o", folder / name)["rows"] == 198
+    assert (folder / "out.words").read_text().split()[:4] == ["w0", "w1", "w2", "w4"]
+    facts = answer("add", folder / "copy", collection, "--coder", collection)
+    assert (facts["added"], facts["rows"]) == (198, 198)
+
+
+def test_what_cannot_be_done_is_said_in_one_line(folder, collection):
+    first = folder / "first.safetensors"
+    assert "pass a coder to make one" in refused("add", folder / "new", folder / "second.npz")
+    assert "1 of 2 ids are unknown ('x')" in refused("remove", collection, "x", "w5")
+    assert "a single file, which is never changed" in refused("remove", first, "w5")
+    assert "a single file" in refused("compact", first)
+    assert "is a file, expected the folder" in refused("add", first, folder / "second.npz")
+    assert "not a collection" in refused("compact", folder)
+    assert "other files" in refused("add", folder, folder / "second.npz", "--coder", first)
+    assert "give at least one ID" in refused("remove", collection, code=2)
+    np.save(folder / "narrow.npy", ROWS[:3, :5])
+    assert "5 dimensions, expected 24" in refused("search", collection, folder / "narrow.npy")
+    (folder / "ids.txt").write_text("w5\nnobody\n")
+    assert "no word or id 'nobody'" in refused("search", collection, folder / "ids.txt")
+    (folder / "q.txt").write_text("w5\n")
+    message = refused("search", collection, folder / "q.txt", "--metric", "asymmetric")
+    assert "needs float vectors" in message
+    message = refused("search", collection, folder / "q.txt", "--where", folder / "ids.txt")
+    assert "nobody" in message
+    assert embits.load(collection, verify=True).manifest.generation == 3
