@@ -1,10 +1,10 @@
 """The default coder: trained thresholds, then bits chosen by search.
 
 A short training finds thresholds whose codes have the neighbors of their vectors: see start.py for
-the first weights, loss.py for the loss, and whitening.py for what is done to the vectors before. Bits are then flipped while the
-code rebuilds its vector better: encoder.py has the error that falls, and search.py how far to go.
-docs/near-lossless.md says what each part adds. Where bits are not searched, a code is the paper's,
-one matrix product and a threshold:
+the first weights, loss.py for the loss, and whitening.py for what is done to the vectors before.
+Bits are then flipped while the code rebuilds its vector better: encoder.py has the error that
+falls, and search.py how far to go. docs/near-lossless.md says what each part adds. Where bits are
+not searched, a code is the paper's, one matrix product and a threshold:
 
     b = h(W x - t ‖x‖)
 
