@@ -75,7 +75,8 @@ static void bind_coders(nb::module_& m) {
         "momentum"_a, "lambda_reg"_a, "mean"_a.noconvert(), "scale"_a, "clip"_a, "threads"_a);
 }
 
-// A filter reads the arrays it was made from, and keeps them alive.
+// A filter reads the arrays it was made from, and keeps them alive. `numbers` are rows or a mask,
+// (1, n), or the addresses of several masks, (q, 1), which the caller keeps alive.
 static void bind_filters(nb::module_& m) {
     using embits::Filter;
     nb::class_<Filter>(m, "Filter")
@@ -86,8 +87,7 @@ static void bind_filters(nb::module_& m) {
                 Filter filter;
                 filter.count = count;
                 if (is_mask) {
-                    filter.mask = numbers.data();
-                    filter.stride = numbers.shape(0) == 1 ? 0 : numbers.shape(1);
+                    (numbers.shape(0) == 1 ? filter.mask : filter.masks) = numbers.data();
                 } else {
                     filter.rows = reinterpret_cast<const int64_t*>(numbers.data());
                     filter.starts = starts.shape(0) == 0 ? nullptr : starts.data();

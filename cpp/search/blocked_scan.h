@@ -110,7 +110,7 @@ class BatchScan {
         const Filter& filter = search_.filter;
         size_t row = begin;
         for (size_t block = 1; row + batch.rows() <= end; row += batch.rows(), ++block) {
-            if (filter.mask && filter.stride == 0) {
+            if (filter.mask) {
                 if (!allows_any(filter.mask, row, batch.rows())) continue;
                 copy_mask(filter.mask, row, batch.rows() / 64, allowed_);
                 batch.allow(allowed_);
@@ -132,7 +132,7 @@ class BatchScan {
     template <class Batch>
     void offer_found(Batch& batch, const uint8_t* codes, size_t row, size_t q) {
         const Filter& filter = search_.filter;
-        const uint64_t* own = filter.stride ? filter.mask_of(first_ + q) : nullptr;
+        const uint64_t* own = filter.masks ? filter.mask_of(first_ + q) : nullptr;
         batch.for_each_row([&](size_t i) {
             if (allows(own, row + i))
                 search_.offer_row(codes + i * search_.width, row + i, first_ + q, kept_[q]);

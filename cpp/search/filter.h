@@ -19,14 +19,17 @@ struct Filter {
     // A bit for each row of the codes, the lowest bit of a word first. All rows are scanned, and
     // those that would be kept are looked up.
     const uint64_t* mask = nullptr;
-    size_t stride = 0;  // words from the mask of a query to the next one's; 0 if all share one
+    // The addresses of masks, one for each query; null if all share one.
+    const uint64_t* masks = nullptr;
 
-    const uint64_t* mask_of(size_t q) const { return mask ? mask + q * stride : nullptr; }
+    const uint64_t* mask_of(size_t q) const {
+        return masks ? reinterpret_cast<const uint64_t*>(static_cast<uintptr_t>(masks[q])) : mask;
+    }
 
     // The rows to scan, of n.
     size_t scanned(size_t n) const { return rows ? count : n; }
     // The rows that can be found, of n.
-    size_t allowed(size_t n) const { return rows || mask ? count : n; }
+    size_t allowed(size_t n) const { return rows || mask || masks ? count : n; }
 
     // Makes row numbers of the codes from those of the scan.
     void number(int64_t* found, size_t k) const {

@@ -1,5 +1,8 @@
 """Codes in DuckDB: SQL on them, and tables that embits did not write."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -145,3 +148,16 @@ def test_a_damaged_database_is_one_line(path, bits):
     with pytest.raises(DatabaseError) as caught:
         ours.read(path, bits.coder)
     assert "\n" not in str(caught.value)
+
+
+def test_a_database_that_another_process_writes_is_one_line(path, bits):
+    held = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('open', flush=True); input()"
+    command = [sys.executable, "-c", held, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        for use in (lambda: export(bits, "duckdb", str(path)), lambda: ours.nearest(path, "word7")):
+            with pytest.raises(DatabaseError, match="lock") as caught:
+                use()
+            assert "\n" not in str(caught.value)
+        other.communicate(b"\n")
+    assert len(ours.read(path, bits.coder)) == len(bits)

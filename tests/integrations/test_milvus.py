@@ -145,3 +145,12 @@ def test_a_file_that_another_process_has_open_is_one_line(client, path, saved):
     assert done.returncode == 1
     assert done.stderr.startswith(f"embits: error: {path}: Milvus Lite cannot open it")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_filter_that_cannot_be_parsed_is_one_line_at_once(client, path, bits):
+    export(bits, "milvus", path)
+    for where in ("word == {w}", "no such", "id =="):
+        with pytest.raises(DatabaseError) as caught:
+            ours.nearest(client, "word7", where=where)
+        assert "\n" not in str(caught.value)
+    assert ours.nearest(client, "word7", 5) == expected(bits, 7, 5)

@@ -8,7 +8,15 @@ from pathlib import Path
 import click
 
 from embits.binary_vectors.words import Metric
-from embits.cli.options import file_argument, json_option, metric_option, words_argument
+from embits.cli.id_files import read_filter
+from embits.cli.options import (
+    exclude_option,
+    file_argument,
+    json_option,
+    metric_option,
+    where_option,
+    words_argument,
+)
 from embits.cli.output import neighbor_dicts, neighbor_table, print_json
 from embits.collection import load
 
@@ -20,8 +28,18 @@ from embits.collection import load
     "-k", "--topn", "k", type=click.IntRange(min=1), default=10, help="Number of neighbors."
 )
 @metric_option("hamming")
+@where_option
+@exclude_option
 @json_option
-def command(file: Path, words: tuple[str, ...], k: int, metric: Metric, as_json: bool) -> None:
+def command(
+    file: Path,
+    words: tuple[str, ...],
+    k: int,
+    metric: Metric,
+    where: Path | None,
+    exclude: Path | None,
+    as_json: bool,
+) -> None:
     """Print the words closest to each WORD.
 
     Closeness is the share of bits that are equal, from 0 to 1, or, with --metric decoded, an
@@ -30,12 +48,14 @@ def command(file: Path, words: tuple[str, ...], k: int, metric: Metric, as_json:
     \b
     embits neighbors glove.safetensors queen
     embits neighbors glove.safetensors queen jupiter -k 5 --json
+    embits neighbors glove.safetensors queen --where nouns.txt
     """
     bits = load(file)
+    allowed = bits.select(read_filter(where), read_filter(exclude)) if where or exclude else None
     answers = []
     for word in words:
         start = time.perf_counter()
-        neighbors = bits.most_similar(word, topn=k, metric=metric)
+        neighbors = bits.most_similar(word, topn=k, metric=metric, where=allowed)
         answers.append((word, 1e3 * (time.perf_counter() - start), neighbors))
     if as_json:
         queries = [

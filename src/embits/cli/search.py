@@ -11,7 +11,14 @@ import numpy as np
 
 from embits.binary_vectors import BinaryVectors
 from embits.cli.id_files import read_filter, read_ids
-from embits.cli.options import FILE, file_argument, json_option, words_file_option
+from embits.cli.options import (
+    FILE,
+    exclude_option,
+    file_argument,
+    json_option,
+    where_option,
+    words_file_option,
+)
 from embits.cli.output import print_json, printable, table
 from embits.collection import load
 from embits.errors import InputError
@@ -30,13 +37,8 @@ _BATCH = 1024  # queries that are searched for at once: results are printed as t
     default="hamming",
     help="Compare bits, float queries with bits, or the vectors rebuilt from codes.",
 )
-@click.option(
-    "--where",
-    type=FILE,
-    metavar="FILE",
-    help="Find only these: ids, or rows or a mask (.npy).",
-)
-@click.option("--exclude", type=FILE, metavar="FILE", help="Find all rows but these.")
+@where_option
+@exclude_option
 @click.option(
     "--oversample", type=float, metavar="N", help="Search N times as many by bits, then rescore."
 )

@@ -164,5 +164,13 @@ class Collection(BinaryVectors):
                 yield latest
             self._show(open_snapshot(self.path, before=latest))
 
+    def __reduce__(self) -> Any:
+        """Another process opens the folder, and shows its latest state."""
+        return _opened, (self.path, self._timeout)
+
     def __repr__(self) -> str:
         return super().__repr__().replace(": ", f" {os.fspath(self.path)!r}: ", 1)
+
+
+def _opened(path: Path, timeout: float) -> Collection:
+    return Collection(path, open_snapshot(path), timeout)

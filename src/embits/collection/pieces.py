@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.bits import packed_width
 from embits.coders import Coder
 from embits.coders.identity import coder_checksum
 from embits.collection.manifest import CODER, Manifest, Piece, Removed
@@ -123,9 +124,9 @@ def save_removed(folder: Path, number: int, piece: Piece, rows: NDArray[np.int64
         piece: The piece.
         rows: All of its removed rows.
     """
-    flags = np.zeros(piece.rows, bool)
-    flags[rows] = True
-    content = np.packbits(flags).tobytes()
+    bitmap = np.zeros(packed_width(piece.rows), np.uint8)
+    np.bitwise_or.at(bitmap, rows >> 3, (128 >> (rows & 7)).astype(np.uint8))
+    content = bitmap.tobytes()
     name = f"{Path(piece.file).stem}.removed-{number:08d}"
     with atomic_write(folder / name) as file:
         file.write(content)
@@ -143,10 +144,14 @@ def read_removed(folder: Path, piece: Piece) -> NDArray[np.int64]:
         return np.empty(0, np.int64)
     with _named(folder, piece.removed.file):
         content = (folder / piece.removed.file).read_bytes()
-    if hashlib.sha256(content).hexdigest() != piece.removed.sha256:
+    is_as_long = len(content) == packed_width(piece.rows)
+    if not is_as_long or hashlib.sha256(content).hexdigest() != piece.removed.sha256:
         raise FormatError(f"{folder / piece.removed.file}: damaged: {_RESTORE}")
-    flags = np.unpackbits(np.frombuffer(content, np.uint8), count=piece.rows)
-    return np.flatnonzero(flags)
+    bitmap = np.frombuffer(content, np.uint8)
+    places = np.flatnonzero(bitmap)  # few bytes have a bit
+    flags = np.unpackbits(bitmap[places, np.newaxis], axis=1)
+    rows: NDArray[np.int64] = (8 * places[:, np.newaxis] + np.arange(8))[flags.view(bool)]
+    return rows
 
 
 _RESTORE = "restore it from a copy"

@@ -27,8 +27,6 @@ Search: TypeAlias = Callable[
 # first term is for the bytes, the second for the access to memory.
 _COPY_COST, _ACCESS_BYTES = 4, 96
 _NO_STARTS = np.empty(0, np.int64)
-# Bytes of masks of a batch with a filter for each query; longer batches are cut.
-_MASK_BYTES = 1 << 28
 
 
 def parse_filters(
@@ -126,11 +124,15 @@ def _parts(
         starts = np.cumsum([0, *map(len, lists)], dtype=np.int64)
         yield few, _of_rows(np.concatenate(lists), starts)
     if len(many):
-        size = max(64, _MASK_BYTES // max(1, filters[0].n // 8))
-        for start in range(0, len(many), size):
-            part = many[start : start + size]
-            masks = np.stack([filters[q].mask for q in part])
-            yield part, _of_masks(masks, min(len(filters[q]) for q in part))
+        yield many, _mask_filters([filters[q] for q in many])
+
+
+def _mask_filters(selections: list[Selection]) -> _core.Filter:
+    """A mask for each query, read where it is: the selections must outlive the filter."""
+    if len(selections) == 1:
+        return mask_filter(selections[0])
+    addresses = np.array([[each.mask.ctypes.data] for each in selections], np.uint64)
+    return _core.Filter(addresses, _NO_STARTS, min(map(len, selections)), is_mask=True)
 
 
 def _native(selection: Selection, n_queries: int, width: int) -> _core.Filter:
@@ -141,16 +143,13 @@ def _native(selection: Selection, n_queries: int, width: int) -> _core.Filter:
 
 def mask_filter(selection: Selection) -> _core.Filter:
     """A selection as one mask for all queries."""
-    return _of_masks(selection.mask[np.newaxis], len(selection))
+    mask = selection.mask[np.newaxis]
+    return _core.Filter(mask, _NO_STARTS, len(selection), is_mask=True)
 
 
 def _of_rows(rows: NDArray[np.int64], starts: NDArray[np.int64]) -> _core.Filter:
     numbers = rows.view(np.uint64)[np.newaxis]
     return _core.Filter(numbers, starts, len(rows), is_mask=False)
-
-
-def _of_masks(masks: NDArray[np.uint64], count: int) -> _core.Filter:
-    return _core.Filter(masks, _NO_STARTS, count, is_mask=True)
 
 
 def are_few(selection: Selection, n_queries: float, width: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -96,7 +97,18 @@ class CodePieces:
     def _left(self) -> Selection:
         return select(self.rows.n_stored, exclude=self.rows.removed)
 
+    @cached_property
+    def _known(self) -> WeakKeyDictionary[Selection, Selection]:
+        """Selections that were searched with, as selections of the stored rows."""
+        return WeakKeyDictionary()
+
     def _stored(self, selection: Selection) -> Selection:
+        stored = self._known.get(selection)
+        if stored is None:
+            stored = self._known[selection] = self._as_stored(selection)
+        return stored
+
+    def _as_stored(self, selection: Selection) -> Selection:
         n = self.rows.n_stored
         if len(selection) < n // 16:
             return Selection(n, rows=self.rows.stored(selection.rows))

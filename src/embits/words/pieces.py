@@ -9,10 +9,10 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.errors import UnknownWordError
+from embits.errors import FormatError, UnknownWordError
 from embits.live_rows import LiveRows
 from embits.words.run import encoded_words
-from embits.words.vocabulary import Keys, RowNumbers, Vocabulary
+from embits.words.vocabulary import RowNumbers, Vocabulary
 
 PieceIds: TypeAlias = Vocabulary | RowNumbers
 
@@ -52,7 +52,7 @@ class PieceWords(Vocabulary):
     def __getattr__(self, name: str) -> Any:
         if name not in ("text", "ends", "order"):
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        words = Vocabulary.from_words(self)
+        words, _ = Vocabulary.from_run(*self._run())
         self.text, self.ends, self.order = words.text, words.ends, words.order
         return getattr(words, name)
 
@@ -65,15 +65,16 @@ class PieceWords(Vocabulary):
     def __getitem__(self, row: slice) -> list[str]: ...
     def __getitem__(self, row: int | slice) -> str | list[str]:
         if isinstance(row, slice):
-            return [self._word(each) for each in range(*row.indices(len(self)))]
+            return self._words_of(np.arange(*row.indices(len(self))))
         if not -len(self) <= row < len(self):
             raise IndexError(f"row {row} of {len(self)} words")
-        return self._word(row % len(self))
+        return self._words_of(np.array([row % len(self)]))[0]
 
-    def _word(self, row: int) -> str:
-        stored = int(self.rows.stored(np.array(row)))
-        piece = int(np.searchsorted(self.starts, stored, side="right")) - 1
-        return self.pieces[piece][stored - int(self.starts[piece])]
+    def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
+        stored = self.rows.stored(rows)
+        owners = np.searchsorted(self.starts, stored, side="right") - 1
+        places = zip(owners.tolist(), (stored - self.starts[owners]).tolist(), strict=True)
+        return [self.pieces[owner][place] for owner, place in places]
 
     def __iter__(self) -> Iterator[str]:
         for piece, start in zip(self.pieces, self.starts.tolist(), strict=False):
@@ -92,12 +93,14 @@ class PieceWords(Vocabulary):
         order = sorted(range(len(wanted)), key=wanted.__getitem__)
         ordered = [wanted[place] for place in order]
         run = encoded_words(ordered, errors="surrogatepass")  # never found
+        numbers = _as_numbers(ordered) if self.are_numbers else np.empty(0, np.int64)
         found = np.full(len(wanted), -1, np.int64)
         for piece, start in zip(self.pieces, self.starts.tolist(), strict=False):
             if isinstance(piece, Vocabulary):
                 stored = piece.find_encoded(*run)
             else:
-                stored = piece.find_many(ordered)
+                stored = numbers - piece.first
+                stored[stored >= len(piece)] = -1
             here = np.flatnonzero(stored >= 0)
             if len(here):
                 found[here] = np.maximum(self.rows.live(stored[here] + start), found[here])
@@ -107,8 +110,10 @@ class PieceWords(Vocabulary):
 
     def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """The ids of rows, in their shape: `str` objects, or int64 if the ids are numbers."""
-        names = Keys.names(self, rows)
-        return names.astype(np.int64) if self.are_numbers else names
+        different, places = np.unique(rows, return_inverse=True)
+        names = np.empty(len(different), np.int64 if self.are_numbers else object)
+        names[:] = self._words_of(different)
+        return names[places.ravel()].reshape(rows.shape)
 
     def suggest(self, word: str, most: int = 3) -> list[str]:
         """Words spelled alike."""
@@ -137,12 +142,24 @@ class PieceWords(Vocabulary):
         """The same ids as a single piece.
 
         Raises:
-            InputError: An id appears twice.
+            FormatError: The arrays of a piece are damaged.
         """
         if len(self.pieces) == 1 and not len(self.rows.removed):
             return self.pieces[0]
-        first = self._consecutive()
-        return Vocabulary.from_words(self) if first is None else RowNumbers(len(self), first)
+        if (first := self._consecutive()) is not None:
+            return RowNumbers(len(self), first)
+        return Vocabulary(self.text, self.ends, self.order)
+
+    def _run(self) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+        """The UTF-8 of all ids, and where each ends."""
+        texts, ends, offset = [np.empty(0, np.uint8)], [np.empty(0, np.uint64)], 0
+        for piece, start in zip(self.pieces, self.starts.tolist(), strict=False):
+            removed = self.rows.removed_in(start, start + len(piece))
+            text, own_ends = _run_without(piece, removed)
+            texts.append(text)
+            ends.append(own_ends + np.uint64(offset))
+            offset += len(text)
+        return np.concatenate(texts), np.concatenate(ends)
 
     def _consecutive(self) -> int | None:
         """The first id, if the ids are numbers that follow each other and need not be stored."""
@@ -155,3 +172,26 @@ class PieceWords(Vocabulary):
         if len(left) and (np.diff(left) != 1).any():
             return None
         return int(left[0]) if len(left) else 0
+
+
+def _run_without(
+    piece: PieceIds, removed: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+    """The UTF-8 of the ids of a piece without some rows, and where each ends."""
+    if not isinstance(piece, Vocabulary):
+        text, ends = encoded_words(piece)
+    else:
+        text, ends = piece.text, piece.ends.astype(np.uint64)
+    lengths = np.diff(ends, prepend=np.uint64(0)).astype(np.int64)
+    if (lengths < 0).any() or lengths.sum() != len(text):
+        raise FormatError("damaged: the words' ends do not fit their text")
+    if not len(removed):
+        return text, ends
+    kept = np.ones(len(lengths), bool)
+    kept[removed] = False
+    return text[np.repeat(kept, lengths)], np.cumsum(lengths[kept]).astype(np.uint64)
+
+
+def _as_numbers(words: Sequence[str]) -> NDArray[np.int64]:
+    """Ids as numbers; -1 for what is not one, and cannot be the id of a row without words."""
+    return RowNumbers(1 << 62).find_many(words)

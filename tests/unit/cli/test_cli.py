@@ -51,6 +51,17 @@ def test_neighbors_json(folder):
     assert got["queries"][0]["ms"] > 0
 
 
+def test_neighbors_are_filtered_by_files_of_ids_rows_or_a_mask(folder, tmp_path):
+    file = folder / "b.safetensors"
+    ids = [f"word{row}" for row in range(0, 600, 7)]
+    (tmp_path / "ids.txt").write_text("\n".join(ids))
+    np.save(tmp_path / "rows.npy", np.arange(0, 600, 14))
+    got = answer("neighbors", file, "word1", "--where", tmp_path / "ids.txt",
+                 "--exclude", tmp_path / "rows.npy")  # fmt: skip
+    expected = embits.load(file).most_similar("word1", where=ids, exclude=range(0, 600, 14))
+    assert [n["word"] for n in got["queries"][0]["neighbors"]] == [word for word, _ in expected]
+
+
 def test_similarity_analogy_info_and_verify_json(folder):
     file = folder / "b.safetensors"
     bits = embits.load(file)

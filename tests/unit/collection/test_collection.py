@@ -1,5 +1,6 @@
 """What a collection does, beside the states of test_states.py."""
 
+import pickle
 import threading
 
 import numpy as np
@@ -202,6 +203,24 @@ def test_threads_add_to_one_object(collection):
         thread.join()
     assert len(collection) == 20
     assert len(set(collection.words)) == 20
+
+
+def test_another_process_opens_the_same_folder(collection):
+    filled(collection, n=20)
+    there = pickle.loads(pickle.dumps(collection))  # noqa: S301
+    assert list(there.words) == names(20)
+    assert there.path == collection.path
+
+
+def test_ids_of_many_languages_are_merged(collection):
+    words = ["", "Zürich", "東京", "\U0001f600", "a" * 500, "nul\0"]
+    for word in words:
+        collection.add(ROWS[:1], [word])
+    collection.remove(["東京"])
+    collection.compact()
+    left = [word for word in words if word != "東京"]
+    assert list(embits.load(collection.path, verify=True).words) == left
+    assert [collection.words.find(word) for word in left] == list(range(5))
 
 
 def test_a_read_only_folder_is_searched(collection):

@@ -20,6 +20,7 @@ from embits.integrations.milvus.collection import CodeCollection
 from embits.integrations.tables import binary_vectors, in_tie_order, nearest_neighbors
 
 MAX_K = 16_384  # Milvus' limit
+RETRIES = 3  # pymilvus' own 75 take minutes, also for a filter that cannot be parsed
 
 
 def nearest(
@@ -68,6 +69,7 @@ def nearest(
                 filter=where or "",
                 output_fields=codes.columns,
                 search_params={"metric_type": "HAMMING", "params": params},
+                retry_times=RETRIES,
             )[0]
             return [_neighbor(each) for each in found]
 
