@@ -152,11 +152,12 @@ def report(options: argparse.Namespace, folder: Path) -> Iterator[str]:
     ):
         yield f"| {what} | {first} | {second} |"
     yield ""
-    yield f"With {ADDED * TURNS:,} rows removed and as many added, beside one array of the rest:"
+    yield f"With {ADDED * TURNS:,} rows removed and as many added, beside one file of the rest:"
     yield ""
     yield head
     yield "|---|---:|---:|---:|---:|"
-    yield from search_lines(embits.BinaryVectors(None, np.asarray(many.codes), coder), many)
+    many.save(folder / "rest")
+    yield from search_lines(embits.load(folder / "rest"), many)
 
 
 def main() -> None:
