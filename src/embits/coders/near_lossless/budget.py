@@ -24,8 +24,8 @@ class Budget(NamedTuple):
 TARGETS = {"neighbors": Target(0.25, 0), "similarity": Target(0.5, 1)}
 GPU_BUDGET = Budget(3000, 2048)  # ten seconds
 CPU_BATCH = 1024
-CPU_WORK = 300 * 10**9  # multiplications: five seconds on two cores
-MIN_STEPS, MAX_STEPS = 150, 1000
+CPU_WORK = 260 * 10**9  # multiplications: four seconds on two cores
+MIN_STEPS, MAX_STEPS = 100, 1000
 ENOUGH_ROWS = 10_000  # fewer rows need fewer steps
 
 
@@ -34,7 +34,7 @@ def budget(n_bits: int, dims: int, n: int, device: str) -> Budget:
 
     Example:
         >>> budget(256, 384, 50_000, "cpu"), budget(64, 384, 50_000, "cpu").steps
-        (Budget(steps=425, batch_size=1024), 1000)
+        (Budget(steps=368, batch_size=1024), 1000)
     """
     if device != "cpu":
         return GPU_BUDGET

@@ -1,10 +1,10 @@
 """The default coder: trained thresholds, then bits chosen by search.
 
-A short training finds thresholds whose codes have the neighbors of their vectors: see loss.py for
-the loss and whitening.py for what is done to the vectors before. Bits are then flipped while the
-code rebuilds its vector better: encoder.py has the error that falls, and search.py how far to go.
-docs/near-lossless.md says what each part adds. Where bits are not searched, a code is the paper's,
-one matrix product and a threshold:
+A short training finds thresholds whose codes have the neighbors of their vectors: see start.py for
+the first weights, loss.py for the loss, and whitening.py for what is done to the vectors before.
+Bits are then flipped while the code rebuilds its vector better: encoder.py has the error that
+falls, and search.py how far to go. docs/near-lossless.md says what each part adds. Where bits are
+not searched, a code is the paper's, one matrix product and a threshold:
 
     b = h(W x - t ‖x‖)
 
@@ -34,6 +34,7 @@ from embits.coders.near_lossless.rebuilding import (
     whole_numbers,
 )
 from embits.coders.near_lossless.search import MAX_ROWS, PULL, search
+from embits.coders.near_lossless.start import first_weights
 from embits.coders.near_lossless.training import Start, descend
 from embits.coders.near_lossless.whitening import Shaping
 from embits.coders.stored import Shapes
@@ -51,9 +52,8 @@ class NearLossless(SearchedCodes):
         target: "neighbors" keeps who is nearest by cosine. "similarity" takes the part that all
             vectors share away first: judgements of how alike two words are come closer to
             people's, and neighbors differ more from those of the raw cosine.
-        steps: Steps of training, at most: the last part begins early when the held-out recall
-            stops rising. None takes as many as two CPU cores do in about five seconds, 150 to
-            1,000, and 3,000 on a GPU.
+        steps: Steps of training. None takes as many as two CPU cores do in about five seconds,
+            100 to 1,000, and 3,000 on a GPU.
         batch_size: Rows compared with each other in a step. None takes 1,024 on the CPU and
             2,048 on a GPU.
         random_state: Seed of the sample, the first weights and the batches.
@@ -129,10 +129,12 @@ class NearLossless(SearchedCodes):
         rows = as_float32(X[sampling.sample_rows(len(X), X.shape[1], rng)])
         unit = unit_of(rows)
         shaping = Shaping.fit(unit, *TARGETS[self.target])
-        start = shaping.start(self.n_bits_, rng), np.zeros(self.n_bits_)
+        split = sampling.hold_out(len(unit), rng)
+        shaped = shaping.apply(unit, split.train)
+        start = first_weights(shaped, shaping.axes, self.n_bits_, rng), np.zeros(self.n_bits_)
         self.loss_curve_ = np.empty((0, 3))
-        self._learn(unit, shaping, start, 1.0, rng, progress)
-        self._search_bits(rows, X, rng)
+        self._learn(unit, split, shaping, start, 1.0, rng, progress)
+        self._search_bits(rows, split, X, rng)
         warn_if_collapsed(self, X)
         return self
 
@@ -164,9 +166,10 @@ class NearLossless(SearchedCodes):
         rng = random_generator(self.random_state)
         sample = unit_of(self._reservoir)
         shaping = Shaping.fit(sample, *TARGETS[self.target])
+        split = sampling.hold_out(len(sample), rng)
         start = shaping.unfold(self.W_, self.t_)
-        self._learn(sample, shaping, start, 0.1, rng, None)
-        self._search_bits(self._reservoir, self._reservoir, rng)
+        self._learn(sample, split, shaping, start, 0.1, rng, None)
+        self._search_bits(self._reservoir, split, self._reservoir, rng)
         return self
 
     # -- training ------------------------------------------------------------------------------
@@ -196,6 +199,7 @@ class NearLossless(SearchedCodes):
     def _learn(
         self,
         unit: NDArray[np.float32],
+        split: sampling.Split,
         shaping: Shaping,
         start: Start,
         share: float,
@@ -206,6 +210,7 @@ class NearLossless(SearchedCodes):
         steps, batch_size = self._budget(len(unit))
         best, curve = descend(
             unit,
+            split,
             shaping,
             start,
             math.ceil(share * steps),
@@ -219,14 +224,20 @@ class NearLossless(SearchedCodes):
         self.W_, self.t_ = shaping.fold(*best)
 
     def _search_bits(
-        self, rows: NDArray[np.float32], X: NDArray[Any], rng: np.random.Generator
+        self,
+        rows: NDArray[np.float32],
+        split: sampling.Split,
+        X: NDArray[Any],
+        rng: np.random.Generator,
     ) -> None:
         """Choose how far to search, and solve for the decoder; the thresholds must be there."""
         self.search_ = np.zeros(0)
         vars(self).pop("_rounded", None)
         unit = unit_of(rows)
         # "similarity" drops a direction that a rebuilt vector would have again.
-        found = search(unit, self.W_, self.t_, rng) if self.target == "neighbors" else None
+        found = None
+        if self.target == "neighbors":
+            found = search(unit, split, self.W_, self.t_, rng)
         spread = slice(None, None, -(-len(unit) // MAX_ROWS))
         if found is None:
             codes = self.encode_rows(unit[spread])

@@ -29,7 +29,7 @@ MAX_NORM = 32000  # of a row of W in integers: its entries fit 16 bits, its sums
 MAX_GRAM = 1 << 14  # of |D|² of a bit in integers
 MAX_LENGTH = 1 << 27  # of |y|² in integers
 LANE = 32  # rows of int16 are padded with zeros to a multiple of it
-SWEEPS = 3  # passes over the bits: a fourth changes two bits in a thousand
+SWEEPS = 8  # passes over the bits, at most: most rows need fewer
 
 
 @dataclass(frozen=True)

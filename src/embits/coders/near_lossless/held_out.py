@@ -1,7 +1,7 @@
-"""Recall of codes on held-out rows, asked in three ways.
+"""Recall of codes on held-out queries, asked in three ways.
 
-Scores are sums of whole numbers, so a recall does not depend on the number of threads of a
-matrix library, and neither does a choice that is made by it.
+Products are summed in one order and searches are exact, so a recall does not depend on the
+number of threads, and neither does a choice that is made by it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.coders.near_lossless.rebuilding import Decoder, signs, whole_numbers
+from embits.coders.near_lossless.rebuilding import Decoder, signs
+from embits.coders.products import product
+from embits.search import asymmetric_top_k, top_k
 
-WEIGHT = 1 << 11  # the largest weight of a query in whole numbers: sums over bits are exact
-FINE = 1 << 20  # the same for a decoder, in float64
+K = 10  # neighbors that are asked for
 
 Floats = NDArray[np.float64]
 
@@ -27,72 +28,71 @@ class Asked(NamedTuple):
     decoded: float
 
     @property
-    def mean(self) -> float:
-        """The mean of the three."""
-        return sum(self) / 3
+    def score(self) -> float:
+        """What a search is chosen by: the Hamming distance, the default, counts twice."""
+        return 2 * self.hamming + self.query + self.decoded
+
+
+class Codes(NamedTuple):
+    """Packed codes of the queries, and of the rows they are looked up among."""
+
+    queries: NDArray[np.uint8]
+    rows: NDArray[np.uint8]
 
 
 class HeldOut:
-    """Queries, the rows they are looked up among, and which of those are the nearest."""
+    """Queries, the rows they are looked up among, and which of those are the nearest.
 
-    def __init__(self, unit: NDArray[np.float32], queries: int) -> None:
-        """Take unit rows, the queries first."""
-        self.unit = unit
-        self._whole = whole_numbers(unit).astype(np.float64)
-        self._queries = queries
-        self._k = max(1, min(10, (len(unit) - 1) // 2))
-        self._is_near = np.zeros((queries, len(unit)), dtype=bool)
-        nearest = self._top(self._whole[:queries] @ self._whole.T)
+    Attributes:
+        queries: Unit rows that no training has seen.
+        rows: Unit rows.
+    """
+
+    def __init__(self, queries: NDArray[np.float32], rows: NDArray[np.float32]) -> None:
+        self.queries = queries
+        self.rows = rows
+        self._k = max(1, min(K, len(rows) // 2))
+        cosines = product(queries, np.ascontiguousarray(rows.T))
+        nearest = np.argpartition(cosines, -self._k, axis=1)[:, -self._k :]
+        self._is_near = np.zeros(cosines.shape, dtype=bool)
         np.put_along_axis(self._is_near, nearest, True, axis=1)
 
-    def ask(self, codes: NDArray[np.uint8], decoder: Decoder, weights: list[Floats]) -> Asked:
-        """Ask for codes of all rows.
+    def ask(self, codes: Codes, decoder: Decoder, weights: list[Floats]) -> Asked:
+        """Ask in three ways.
 
         Args:
-            codes: Packed codes.
+            codes: Of the queries and the rows.
             decoder: D and o.
             weights: What a float query may be multiplied by, each of shape (bits, dims); the best
                 counts.
         """
-        b = signs(codes, len(decoder.D))
+        found = top_k(codes.rows, codes.queries, self._k).rows
         return Asked(
-            self._recall(b[: self._queries], b),
-            max(self.query_recall(b, each) for each in weights),
-            self.decoded_recall(b, decoder, decoder.D),
+            self._recall(found),
+            max(self.query_recall(codes, each) for each in weights),
+            self.decoded_recall(codes, decoder, decoder.D),
         )
 
-    def query_recall(self, b: NDArray[np.float32], weights: Floats) -> float:
-        """Recall by float query, for bits in {-1, 1}."""
-        scores = self._whole[: self._queries] @ _fine(weights, weights).T
-        return self._recall(_rounded(scores), b)
+    def query_recall(self, codes: Codes, weights: Floats) -> float:
+        """Recall by float query."""
+        return self._weighted(self.queries, codes, weights)
 
-    def decoded_recall(self, b: NDArray[np.float32], decoder: Decoder, weights: Floats) -> float:
+    def decoded_recall(self, codes: Codes, decoder: Decoder, weights: Floats) -> float:
         """Recall by queries rebuilt from their bits."""
-        D, o = _fine(decoder.D, decoder.D), _fine(decoder.o[None], decoder.D)[0]
-        rebuilt = b[: self._queries].astype(np.float64) @ D + o
-        return self._recall(_rounded(rebuilt @ _fine(weights, weights).T), b)
+        return self._weighted(rebuilt(codes.queries, decoder), codes, weights)
 
-    def _recall(self, queries: NDArray[np.float32], b: NDArray[np.float32]) -> float:
-        found = np.take_along_axis(self._is_near, self._top(queries @ b.T), axis=1)
-        return float(found.mean())
+    def _weighted(self, queries: NDArray[np.float32], codes: Codes, weights: Floats) -> float:
+        projections = product(queries, weights.T.astype(np.float32))
+        return self._recall(asymmetric_top_k(codes.rows, projections, self._k).rows)
 
-    def _top(self, similarities: NDArray[np.floating]) -> NDArray[np.int64]:
-        at = np.arange(self._queries)
-        similarities[at, at] = -np.inf
-        top: NDArray[np.int64] = np.argpartition(similarities, -self._k, axis=1)[:, -self._k :]
-        return top
+    def _recall(self, found: NDArray[np.int64]) -> float:
+        return float(np.take_along_axis(self._is_near, found, axis=1).mean())
 
 
-def _fine(weights: Floats, scale: Floats) -> Floats:
-    """Weights as whole numbers; those of `scale` are at most FINE."""
-    largest = float(np.abs(scale).max(initial=0))
-    return np.rint(weights * (FINE / largest)) if largest > 0 else np.zeros_like(weights)
-
-
-def _rounded(scores: Floats) -> NDArray[np.float32]:
-    """Scores of each row as whole numbers up to WEIGHT."""
-    largest = np.abs(scores).max(axis=1, initial=0, keepdims=True)
-    whole: NDArray[np.float32] = np.rint(scores * (WEIGHT / np.maximum(largest, 1))).astype(
-        np.float32
+def rebuilt(codes: NDArray[np.uint8], decoder: Decoder) -> NDArray[np.float32]:
+    """Directions D b + o of packed codes."""
+    vectors: NDArray[np.float32] = product(
+        signs(codes, len(decoder.D)), decoder.D.astype(np.float32)
     )
-    return whole
+    vectors += decoder.o.astype(np.float32)
+    return vectors

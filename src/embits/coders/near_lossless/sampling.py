@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,8 @@ from embits.coders.products import product
 
 SAMPLE_ROWS = 50_000  # rows a fit is based on, whatever the vocabulary ...
 SAMPLE_BYTES = 128 << 20  # ... and bytes of their floats: a fit holds three times as much
-ANCHORS = 1024  # rows whose neighborhoods are looked up ...
-ANCHORS_AMONG = 16_384  # ... and the rows they are looked up among
+ANCHORS = 4096  # rows whose neighborhoods are looked up ...
+ANCHORS_AMONG = 8192  # ... and the rows they are looked up among
 NEIGHBORS = 16  # rows of a neighborhood, the anchor among them
 HELD_OUT = 512  # queries of the held-out check ...
 HELD_OUT_AMONG = 4096  # ... and the rows they are looked up among
@@ -103,8 +103,16 @@ class HeldOut:
         return top
 
 
-def hold_out(n: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Rows to train on, rows of the check (its queries first), and how many queries there are.
+class Split(NamedTuple):
+    """Rows to train on, and rows of the held-out check, its queries first."""
+
+    train: NDArray[np.int64]
+    check: NDArray[np.int64]
+    queries: int
+
+
+def hold_out(n: int, rng: np.random.Generator) -> Split:
+    """Keep queries out of a training on n rows.
 
     Fewer than 100 rows are too few to spare any: then the check looks at rows of the training.
     """
@@ -112,4 +120,4 @@ def hold_out(n: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArr
     queries = min(HELD_OUT, n // 10) if n >= 100 else n
     train = np.sort(order[queries:]) if n >= 100 else np.arange(n)
     among = order[queries : queries + HELD_OUT_AMONG]
-    return train, np.concatenate([order[:queries], among]), queries
+    return Split(train, np.concatenate([order[:queries], among]), queries)

@@ -1,4 +1,4 @@
-"""How far codes are searched, and what a float query weighs, chosen on held-out rows.
+"""How far codes are searched, and what a float query weighs, chosen on held-out queries.
 
 encoder.py gives the error that a search makes small. Its linear term is
 
@@ -6,9 +6,9 @@ encoder.py gives the error that a search makes small. Its linear term is
 
 where z are the scores of the trained thresholds and σ their standard deviation. A small κ and ρ
 rebuild vectors best, which serves float queries and decoded queries. A large one keeps the codes
-of near vectors alike, which serves the Hamming distance. SETTINGS are tried on held-out rows. The
-best mean recall of the three ways to ask wins, among the settings that lose to the thresholds by
-none of the three; where there is none, bits are not searched.
+of near vectors alike, which serves the Hamming distance. PLANS are tried on queries that no
+training has seen. The one with the best recall wins, among those that lose to the thresholds by
+no way to ask; where there is none, bits are not searched.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 from embits.arrays import unit_rows
 from embits.coders.linear_encoder import pack_signs
 from embits.coders.near_lossless.encoder import Encoder
-from embits.coders.near_lossless.held_out import HeldOut
+from embits.coders.near_lossless.held_out import Codes, HeldOut, rebuilt
 from embits.coders.near_lossless.rebuilding import (
     Decoder,
     least_squares,
     signs,
     whole_numbers,
 )
-from embits.coders.near_lossless.sampling import HELD_OUT
+from embits.coders.near_lossless.sampling import Split
 
 Floats = NDArray[np.float64]
 
@@ -41,25 +41,29 @@ class Setting(NamedTuple):
     hold: float
 
 
-FIRST = Setting(1.2, 0.3)  # the one that the decoder is solved with
-SETTINGS = (
-    Setting(1.0, 0.3),
-    FIRST,
-    Setting(1.4, 0.4),
-    Setting(1.6, 0.5),
-    Setting(1.6, 1.0),
-    Setting(2.0, 0.5),
-    Setting(1.0, 3.0),
-    Setting(1.0, 10.0),
+class Plan(NamedTuple):
+    """The setting that a decoder is solved with, and the one that codes are searched with."""
+
+    solve: Setting
+    encode: Setting
+
+
+CLOSE, MIDDLE, STEADY = Setting(1.2, 0.5), Setting(1.6, 1.0), Setting(1.0, 3.0)
+PLANS = (
+    Plan(CLOSE, CLOSE),
+    Plan(MIDDLE, Setting(1.2, 0.3)),
+    Plan(MIDDLE, MIDDLE),
+    Plan(STEADY, STEADY),
 )
 PULL = 2.0  # μ
 TOLERANCE = 0.008  # of a recall: about its standard error on the held-out queries
 MIN_ROWS = 200  # fewer leave no held-out rows to choose a search by
-HELD_OUT_AMONG = 4096  # rows that held-out queries are looked up among
-ROUNDS = (8192, 8192, 32_768, 32_768, 32_768)  # rows of each round of search and least squares
-MAX_ROWS = max(ROUNDS)
+TRY_ROUNDS, TRY_ROWS = 3, 8192  # of search and least squares for a plan
+LAST_ROUNDS, MAX_ROWS = 3, 32_768  # ... and for the best one
 SPREAD_ROWS = 2048  # rows that σ is taken from
+AMONG = 16_384  # rows that held-out queries are looked up among
 MIXES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # share of the thresholds' scores in a float query
+MIXES_STEP = 2  # plans are compared by each second one
 
 
 @dataclass(frozen=True)
@@ -133,15 +137,27 @@ class Searched:
         return encoder.encode(unit)
 
 
-def alternate(unit: NDArray[np.float32], thresholds: Thresholds) -> Decoder:
-    """Search codes and solve for their decoder in turns."""
-    whole = whole_numbers(unit)
-    codes = thresholds.encode(unit[: ROUNDS[0]])
-    decoder = least_squares(codes, whole[: len(codes)], len(thresholds.t))
-    for rows in ROUNDS:
-        codes = Searched.at(FIRST, decoder, thresholds).encode(unit[:rows])
-        decoder = least_squares(codes, whole[:rows], len(thresholds.t))
-    return decoder
+class Alternation:
+    """Searches codes of rows and solves for their decoder, in turns."""
+
+    def __init__(self, unit: NDArray[np.float32], thresholds: Thresholds) -> None:
+        self._unit = unit[:MAX_ROWS]
+        self._whole = whole_numbers(self._unit)
+        self._thresholds = thresholds
+        self._first = self._solve(thresholds.encode(unit[:TRY_ROWS]))
+
+    def run(
+        self, setting: Setting, rounds: int, rows: int, decoder: Decoder | None = None
+    ) -> Decoder:
+        """Some rounds on the first rows, from a decoder or from that of the thresholds."""
+        decoder = decoder or self._first
+        for _ in range(rounds):
+            searched = Searched.at(setting, decoder, self._thresholds)
+            decoder = self._solve(searched.encode(self._unit[:rows]))
+        return decoder
+
+    def _solve(self, codes: NDArray[np.uint8]) -> Decoder:
+        return least_squares(codes, self._whole[: len(codes)], len(self._thresholds.t))
 
 
 class Found(NamedTuple):
@@ -153,38 +169,48 @@ class Found(NamedTuple):
 
 def search(
     unit: NDArray[np.float32],
+    split: Split,
     W: NDArray[np.float32],
     t: NDArray[np.float32],
     rng: np.random.Generator,
 ) -> Found | None:
-    """The best setting for rows of norm 1 and trained thresholds W x - t.
+    """The best plan for rows of norm 1 and thresholds W x - t, trained on `split.train`.
 
     Returns:
-        None where no search keeps the Hamming recall of the thresholds, or rows are too few.
+        None where every plan loses to the thresholds, or rows are too few.
     """
     if len(unit) < MIN_ROWS:
         return None
-    order = rng.permutation(len(unit))
-    queries = min(HELD_OUT, len(unit) // 10)
-    held_out = HeldOut(unit[order[: queries + HELD_OUT_AMONG]], queries)
-    train = unit[order[queries : queries + MAX_ROWS]]
+    train = unit[rng.permutation(split.train)[:MAX_ROWS]]
+    held_out = HeldOut(unit[split.check[: split.queries]], train[:AMONG])
     thresholds = Thresholds.scaled(W, t, train)
-    decoder = alternate(train, thresholds)
-    best = _best(held_out, decoder, thresholds)
-    return None if best is None else Found(best, _query_shares(best, held_out, thresholds))
+    alternation = Alternation(train, thresholds)
+    tried = {
+        setting: alternation.run(setting, TRY_ROUNDS, TRY_ROWS)
+        for setting in dict.fromkeys(plan.solve for plan in PLANS)
+    }
+    plan = _best(held_out, tried, thresholds)
+    if plan is None:
+        return None
+    decoder = alternation.run(plan.solve, LAST_ROUNDS, MAX_ROWS, tried[plan.solve])
+    best = Searched.at(plan.encode, decoder, thresholds)
+    return Found(best, _query_shares(best, held_out, thresholds))
 
 
-def _best(held_out: HeldOut, decoder: Decoder, thresholds: Thresholds) -> Searched | None:
-    """The setting with the best mean recall, among those that lose by no way to ask."""
-    least = held_out.ask(thresholds.encode(held_out.unit), decoder, [thresholds.W])
-    tried = [Searched.at(setting, decoder, thresholds) for setting in SETTINGS]
-    asked = [held_out.ask(s.encode(held_out.unit), decoder, s.mixes(thresholds)) for s in tried]
-    kept = [
-        i
-        for i, recalls in enumerate(asked)
-        if all(recall >= low - TOLERANCE for recall, low in zip(recalls, least, strict=True))
-    ]
-    return tried[max(kept, key=lambda i: asked[i].mean)] if kept else None
+def _best(
+    held_out: HeldOut, decoders: dict[Setting, Decoder], thresholds: Thresholds
+) -> Plan | None:
+    """The plan with the best recall, among those that lose by no way to ask."""
+    codes = _codes(thresholds, held_out)
+    least = held_out.ask(codes, decoders[PLANS[0].solve], [thresholds.W])
+    kept: dict[Plan, float] = {}
+    for plan in PLANS:
+        searched = Searched.at(plan.encode, decoders[plan.solve], thresholds)
+        mixes = searched.mixes(thresholds)[::MIXES_STEP]
+        recalls = held_out.ask(_codes(searched, held_out), searched.decoder, mixes)
+        if all(now >= low - TOLERANCE for now, low in zip(recalls, least, strict=True)):
+            kept[plan] = recalls.score
+    return max(kept, key=lambda plan: kept[plan]) if kept else None
 
 
 def _query_shares(
@@ -196,18 +222,23 @@ def _query_shares(
     rebuilt vector, and a rebuilt vector scores 1.
     """
     decoder = searched.decoder
-    b = signs(searched.encode(held_out.unit), len(decoder.D))
+    codes = _codes(searched, held_out)
     shares = [searched.weights(thresholds, mix) for mix in MIXES]
     weights = searched.mixes(thresholds)
-    by_query = [held_out.query_recall(b, each) for each in weights]
-    by_code = [held_out.decoded_recall(b, decoder, each) for each in weights]
-    unit, bits = held_out.unit[:SPREAD_ROWS].astype(np.float64), b[:SPREAD_ROWS].astype(np.float64)
-    rebuilt = unit_rows(np.einsum("ij,jk->ik", bits, decoder.D) + decoder.o)
+    by_query = [held_out.query_recall(codes, each) for each in weights]
+    by_code = [held_out.decoded_recall(codes, decoder, each) for each in weights]
+    unit, of_rows = held_out.rows[:SPREAD_ROWS].astype(np.float64), codes.rows[:SPREAD_ROWS]
+    bits = signs(of_rows, len(decoder.D)).astype(np.float64)
+    again = unit_rows(rebuilt(of_rows, decoder).astype(np.float64))
     query, code = shares[int(np.argmax(by_query))], shares[int(np.argmax(by_code))]
-    cosine = float((unit * rebuilt).sum(axis=1).mean())
+    cosine = float((unit * again).sum(axis=1).mean())
     of_query = cosine / _own_score(searched, query, unit, bits)
-    of_code = 1 / _own_score(searched, code, rebuilt, bits)
+    of_code = 1 / _own_score(searched, code, again, bits)
     return query[0] * of_query, query[1] * of_query, code[0] * of_code, code[1] * of_code
+
+
+def _codes(encoder: Thresholds | Searched, held_out: HeldOut) -> Codes:
+    return Codes(encoder.encode(held_out.queries), encoder.encode(held_out.rows))
 
 
 def _own_score(

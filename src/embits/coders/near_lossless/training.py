@@ -1,8 +1,9 @@
-"""The descent of NearLossless: how long, how fast, and when to stop."""
+"""The descent of NearLossless: steps at a falling rate, and a look at the held-out recall."""
 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from embits.arrays import Progress
 from embits.coders.backend import Backend
 from embits.coders.near_lossless import loss as objective
-from embits.coders.near_lossless.sampling import Batches, HeldOut, hold_out
+from embits.coders.near_lossless.sampling import Batches, HeldOut, Split
 from embits.coders.near_lossless.whitening import Shaping
 from embits.errors import TrainingError
 
@@ -19,13 +20,12 @@ Start = tuple[NDArray[np.float64], NDArray[np.float64]]  # weights and bias on s
 LEARNING_RATES = objective.Weights(3e-3, 3e-3, 0.02, 0.02)
 ASKING = 4  # one row of so many asks for its neighbors among all rows of a batch
 WARM_UP = 30  # steps in which the learning rate rises
-CHECKS = 6  # looks at the held-out recall in a fit
-PATIENCE = 2  # looks without a rise that end the search at the full rate
-COOLING = 0.5  # share of the steps in which the rate falls to zero, and recall rises once more
+CHECKS = 4  # looks at the held-out recall in a fit
 
 
 def descend(
     unit: NDArray[np.float32],
+    split: Split,
     shaping: Shaping,
     start: Start,
     steps: int,
@@ -36,32 +36,27 @@ def descend(
     rng: np.random.Generator,
     progress: Progress | None,
 ) -> tuple[Start, NDArray[np.float64]]:
-    """Descend from `start` on unit rows, at a share `rate` of the learning rates.
+    """Descend from `start` on unit rows; the rate falls from a share `rate` of the usual to zero.
 
     Returns:
         The weights and bias with the best held-out recall, and a row of steps, loss and
         recall for each look.
     """
-    train, check, queries = hold_out(len(unit), rng)
-    held_out = HeldOut(shaping.apply(unit, check), queries)
-    descent = Descent(shaping.apply(unit, train), start, batch_size, on, rng)
-    best, best_recall, since = start, held_out.recall(*start), 0
+    held_out = HeldOut(shaping.apply(unit, split.check), split.queries)
+    descent = Descent(shaping.apply(unit, split.train), start, batch_size, on, rng)
+    best, best_recall = start, held_out.recall(*start)
     curve = np.empty((0, 3))
     legs = np.diff(np.linspace(0, steps, min(steps, CHECKS) + 1).astype(int))
-    cooling = math.ceil(COOLING * len(legs))
-    rates = np.r_[np.ones(len(legs) - cooling), np.linspace(1, 0, cooling + 1)] * rate
-    leg = 0
-    while leg < len(legs):
-        loss = descent.run(int(legs[leg]), *rates[leg : leg + 2])
+    rates = np.linspace(rate, 0, len(legs) + 1)
+    for leg, (first, last) in zip(legs.tolist(), pairwise(rates.tolist()), strict=True):
+        loss = descent.run(leg, first, last)
         weights = descent.weights()
-        recall, since = held_out.recall(*weights), since + 1
+        recall = held_out.recall(*weights)
         curve = np.vstack([curve, (descent.done, loss, recall)])
         if recall > best_recall:
-            best, best_recall, since = weights, recall, 0
+            best, best_recall = weights, recall
         if progress is not None:
-            progress(int(legs[: leg + 1].sum()), steps)
-        stalled = since >= PATIENCE and leg < len(legs) - cooling
-        leg = len(legs) - cooling if stalled else leg + 1
+            progress(descent.done, steps)
     return best, curve
 
 

@@ -70,19 +70,6 @@ class Shaping:
         shaped: NDArray[np.float32] = product(centred, self.matrix.astype(np.float32))
         return shaped
 
-    def start(self, n_bits: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """First weights, shape (n_bits, dims): a random rotation of the main directions.
-
-        Every bit then carries the same share of the variance. Bits beyond the dimensions come
-        from further rotations of the whole space.
-        """
-        rows: list[NDArray[np.float64]] = []
-        while (left := n_bits - sum(map(len, rows))) > 0:
-            kept = self.axes if rows else self.axes[:, :left]
-            rotation = np.linalg.qr(rng.normal(size=(kept.shape[1],) * 2))[0]
-            rows.append((kept @ rotation).T[:left])
-        return _rounded(np.concatenate(rows))
-
     def fold(
         self, weights: NDArray[np.float64], bias: NDArray[np.float64]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

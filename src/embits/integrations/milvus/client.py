@@ -99,8 +99,11 @@ def opened(source: Any) -> Iterator[Any]:
         return
     stop = contextlib.nullcontext() if is_server(source) else _lite_process(Path(source))
     with one_line_errors(without_password(source)), stop:
+        known = {alias for alias, _ in pymilvus().connections.list_connections()}
         client = connect(source)
-        with contextlib.closing(client):
+        # pymilvus may give clients of one address one connection: closing it would close theirs.
+        shared = getattr(client, "_using", None) in known
+        with contextlib.nullcontext() if shared else contextlib.closing(client):
             yield client
 
 
