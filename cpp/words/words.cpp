@@ -7,41 +7,6 @@
 namespace embits {
 namespace {
 
-// Edits, a swap of neighbors being one, with Myers' bit-parallel algorithm (1999) in Hyyrö's form
-// (2003): one machine word holds a column of the matrix, so a vocabulary of 400,000 words takes
-// milliseconds.
-class Pattern {
-public:
-    Pattern(const uint8_t* word, size_t size) : size_(size), last_(uint64_t{1} << (size - 1)) {
-        for (size_t i = 0; i < size; ++i) places_[word[i]] |= uint64_t{1} << i;
-    }
-
-    unsigned edits(const uint8_t* other, size_t size) const {
-        uint64_t up = ~uint64_t{0}, down = 0;  // vertical steps of +1 and -1
-        uint64_t diagonal = 0, before = 0;     // of the column before
-        unsigned distance = static_cast<unsigned>(size_);
-        for (size_t i = 0; i < size; ++i) {
-            uint64_t here = places_[other[i]], match = here | down;
-            uint64_t swap = ((~diagonal & here) << 1) & before;
-            diagonal = (((match & up) + up) ^ up) | match | swap;
-            before = here;
-            uint64_t right = down | ~(diagonal | up), left = up & diagonal;
-            distance += (right & last_) != 0;
-            distance -= (left & last_) != 0;
-            right = (right << 1) | 1;
-            left <<= 1;
-            up = left | ~(diagonal | right);
-            down = right & diagonal;
-        }
-        return distance;
-    }
-
-private:
-    size_t size_;
-    uint64_t last_;
-    uint64_t places_[256] = {};  // for each byte, where it stands in the pattern
-};
-
 // Compares as bytes: std::string_view takes char for unsigned.
 template <typename Number>
 std::string_view word_at(const uint8_t* text, const Number* ends, uint64_t row) {
