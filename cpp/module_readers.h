@@ -96,21 +96,6 @@ static void bind_readers(nb::module_& m) {
         "minn"_a, "maxn"_a, "n_buckets"_a, "threads"_a, "out"_a.noconvert());
 }
 
-template <typename Number>
-static void bind_find_words(nb::module_& m) {
-    m.def(
-        "find_words",
-        [](Array<const uint8_t> text, Array<const Number> ends, Array<const Number> order,
-           Array<const uint8_t> wanted, Array<const uint64_t> wanted_ends, Array<int64_t> rows) {
-            nb::gil_scoped_release release;
-            embits::find_words(text.data(), text.shape(0), ends.data(), ends.shape(0),
-                               order.data(), wanted.data(), wanted_ends.data(), rows.shape(0),
-                               rows.data());
-        },
-        "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert(), "wanted"_a.noconvert(),
-        "wanted_ends"_a.noconvert(), "rows"_a.noconvert());
-}
-
 // The arrays of a file's words, which are kept while they are used.
 struct MappedWords {
     using Bytes = Array<const uint8_t>;
@@ -160,13 +145,9 @@ static void bind_packed_words(nb::module_& m) {
                  if (place < 0 || !self.words.word(place, word)) return nb::none();
                  return nb::bytes(word.data(), word.size());
              })
-        .def("sizes",
-             [](const MappedWords& self, Array<uint64_t> sizes) {
-                 return self.words.unpack(sizes.data(), nullptr);
-             })
         .def("unpack",
              [](const MappedWords& self, Array<uint64_t> ends, Array<uint8_t> text) {
-                 return self.words.unpack(ends.data(), text.data());
+                 return self.words.unpack(ends.data(), text.shape(0) ? text.data() : nullptr);
              })
         .def("near",
              [](const MappedWords& self, const nb::bytes& word, unsigned max_edits, size_t most) {
@@ -174,22 +155,16 @@ static void bind_packed_words(nb::module_& m) {
              })
         .def("is_sorted", [](const MappedWords& self) { return self.words.is_sorted(); });
     m.def(
-        "count_symbols",
-        [](Bytes text, Array<const uint64_t> ends, Array<const uint64_t> order,
-           Array<uint64_t> counts) {
-            embits::count_symbols(text.data(), ends.data(), order.data(), order.shape(0),
-                                  counts.data());
-        },
-        "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert(), "counts"_a.noconvert());
-    m.def(
         "pack_words",
         [](Bytes text, Array<const uint64_t> ends, Array<const uint64_t> order,
-           Array<const uint32_t> codes, Array<uint8_t> out, Array<uint64_t> starts) {
+           Array<uint64_t> counts, Array<const uint32_t> codes, Array<uint8_t> out,
+           Array<uint64_t> starts) {
             embits::pack_words(text.data(), ends.data(), order.data(), order.shape(0),
-                               codes.data(), out.data(), starts.data());
+                               counts.data(), codes.shape(0) ? codes.data() : nullptr, out.data(),
+                               starts.data());
         },
-        "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert(), "codes"_a.noconvert(),
-        "out"_a.noconvert(), "starts"_a.noconvert());
+        "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert(), "counts"_a.noconvert(),
+        "codes"_a.noconvert(), "out"_a.noconvert(), "starts"_a.noconvert());
 }
 
 // What the vocabulary uses.
@@ -208,8 +183,18 @@ static void bind_words(nb::module_& m) {
             return embits::repeated_words(text.data(), ends.data(), ends.shape(0), order.data());
         },
         "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert());
-    bind_find_words<uint32_t>(m);
-    bind_find_words<uint64_t>(m);
+    using Numbers = Array<const uint8_t>;  // of 4 or 8 bytes each
+    m.def(
+        "find_words",
+        [](Array<const uint8_t> text, Numbers ends, Numbers order, unsigned item,
+           Array<const uint8_t> wanted, Array<const uint64_t> wanted_ends, Array<int64_t> rows) {
+            nb::gil_scoped_release release;
+            embits::find_words(text.data(), text.shape(0), {ends.data(), item},
+                               ends.shape(0) / item, {order.data(), item}, wanted.data(),
+                               wanted_ends.data(), rows.shape(0), rows.data());
+        },
+        "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert(), "item"_a,
+        "wanted"_a.noconvert(), "wanted_ends"_a.noconvert(), "rows"_a.noconvert());
     m.def(
         "near_spellings",
         [](Array<const uint8_t> text, Array<const uint64_t> ends, nb::bytes word,

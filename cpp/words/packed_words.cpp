@@ -3,23 +3,16 @@
 #include <algorithm>
 #include <cstring>
 #include <string_view>
-#include <utility>
 
 #include "words/words.h"
 
 namespace embits {
 namespace {
 
-constexpr int kContinued = 254;  // this symbol of a number: add 254, and the next symbol
-
 unsigned bit_length(uint64_t number) {
     unsigned bits = 0;
     for (; number; number >>= 1) ++bits;
     return bits;
-}
-
-std::string_view view(const uint8_t* data, size_t size) {
-    return {reinterpret_cast<const char*>(data), size};
 }
 
 }  // namespace
@@ -69,19 +62,7 @@ public:
         : words_(words), end_(8 * uint64_t{words.text_.size}), at_(std::min(words.starts_[block], end_)) {}
 
     // Reads the next word; the first word of a block shares nothing with the one before.
-    bool next(bool is_first) {
-        const int64_t shared = is_first ? 0 : number(kShared), size = number(kSize);
-        if (shared < 0 || size < 0 || static_cast<uint64_t>(shared) > word.size()) return false;
-        // Each byte takes a bit at least.
-        if (static_cast<uint64_t>(size) > end_ - at_) return false;
-        word.resize(shared + size);
-        for (char* out = &word[shared]; out != word.data() + word.size(); ++out) {
-            const int byte = symbol(kByte);
-            if (byte < 0) return false;
-            *out = static_cast<char>(byte);
-        }
-        return true;
-    }
+    bool next(bool is_first);
 
     // Whether the first word of the block is above another one; decodes no more than it needs.
     bool first_is_above(std::string_view other, bool& is_damaged) {
@@ -140,6 +121,20 @@ private:
     uint64_t end_, at_;  // in bits
 };
 
+bool WordReader::next(bool is_first) {
+    const int64_t shared = is_first ? 0 : number(kShared), size = number(kSize);
+    if (shared < 0 || size < 0 || static_cast<uint64_t>(shared) > word.size()) return false;
+    // Each byte takes a bit at least.
+    if (static_cast<uint64_t>(size) > end_ - at_) return false;
+    word.resize(shared + size);
+    for (char* out = &word[shared]; out != word.data() + word.size(); ++out) {
+        const int byte = symbol(kByte);
+        if (byte < 0) return false;
+        *out = static_cast<char>(byte);
+    }
+    return true;
+}
+
 PackedWords::PackedWords(Bytes text, Bytes codes, Bytes starts, Bytes rows, Bytes links, size_t n)
     : text_(text),
       starts_(starts, bit_length(8 * uint64_t{text.size})),
@@ -150,7 +145,7 @@ PackedWords::PackedWords(Bytes text, Bytes codes, Bytes starts, Bytes rows, Byte
       codes_{PrefixCode(codes.data), PrefixCode(codes.data), PrefixCode(codes.data)} {}
 
 int64_t PackedWords::first_place(const uint8_t* word, size_t size, bool& is_equal) const {
-    const std::string_view wanted = view(word, size);
+    const std::string_view wanted(reinterpret_cast<const char*>(word), size);
     bool is_damaged = is_equal = false;
     size_t low = 0, high = (n_ + kBlock - 1) / kBlock;  // the last block that starts at or below
     while (high - low > 1) {
@@ -225,19 +220,16 @@ bool PackedWords::unpack(uint64_t* ends, uint8_t* text) const {
 std::vector<size_t> PackedWords::near(const uint8_t* word, size_t size, unsigned max_edits,
                                       size_t most) const {
     const Pattern pattern(word, size);
-    std::vector<std::pair<unsigned, size_t>> found;
+    Nearest nearest(most);
     WordReader reader(*this, 0);
     for (size_t place = 0; place < n_ && reader.next(place % kBlock == 0); ++place) {
         const size_t other = reader.word.size();
         if (other + max_edits < size || size + max_edits < other) continue;
         const unsigned edits =
             pattern.edits(reinterpret_cast<const uint8_t*>(reader.word.data()), other);
-        if (edits <= max_edits && row(place) < n_) found.emplace_back(edits, row(place));
+        if (edits <= max_edits && row(place) < n_) nearest.add(edits, row(place));
     }
-    std::sort(found.begin(), found.end());
-    std::vector<size_t> rows;
-    for (size_t i = 0; i < std::min(most, found.size()); ++i) rows.push_back(found[i].second);
-    return rows;
+    return nearest.rows();
 }
 
 bool PackedWords::is_sorted() const {
@@ -250,55 +242,6 @@ bool PackedWords::is_sorted() const {
         before = reader.word;
     }
     return (reader.at() + 7) / 8 == text_.size;
-}
-
-namespace {
-
-// Hands the symbols of sorted words to a function, and each block's number before its words.
-template <typename Block, typename Symbol>
-void each_symbol(const uint8_t* text, const uint64_t* ends, const uint64_t* order, size_t n,
-                 Block block, Symbol symbol) {
-    auto number = [&](Alphabet alphabet, size_t value) {
-        for (; value >= kContinued; value -= kContinued) symbol(alphabet, kContinued);
-        symbol(alphabet, static_cast<unsigned>(value));
-    };
-    std::string_view before;
-    for (size_t place = 0; place < n; ++place) {
-        const uint64_t row = order[place], start = row ? ends[row - 1] : 0;
-        const std::string_view word = view(text + start, ends[row] - start);
-        size_t shared = 0;
-        if (place % PackedWords::kBlock == 0) {
-            block(place / PackedWords::kBlock);
-        } else {
-            const size_t shorter = std::min(word.size(), before.size());
-            while (shared < shorter && word[shared] == before[shared]) ++shared;
-            number(kShared, shared);
-        }
-        number(kSize, word.size() - shared);
-        for (char byte : word.substr(shared)) symbol(kByte, static_cast<uint8_t>(byte));
-        before = word;
-    }
-}
-
-}  // namespace
-
-void count_symbols(const uint8_t* text, const uint64_t* ends, const uint64_t* order, size_t n,
-                   uint64_t* counts) {
-    each_symbol(
-        text, ends, order, n, [](size_t) {},
-        [&](Alphabet alphabet, unsigned symbol) { ++counts[256 * alphabet + symbol]; });
-}
-
-void pack_words(const uint8_t* text, const uint64_t* ends, const uint64_t* order, size_t n,
-                const uint32_t* codes, uint8_t* out, uint64_t* starts) {
-    uint64_t at = 0;
-    each_symbol(
-        text, ends, order, n, [&](size_t block) { starts[block] = at; },
-        [&](Alphabet alphabet, unsigned symbol) {
-            const uint32_t entry = codes[256 * alphabet + symbol];
-            for (unsigned bit = entry & 15; bit-- > 0; ++at)
-                out[at / 8] |= static_cast<uint8_t>((entry >> (4 + bit) & 1) << (~at & 7));
-        });
 }
 
 }  // namespace embits

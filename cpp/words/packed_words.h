@@ -38,6 +38,7 @@ struct PrefixCode {
 };
 
 enum Alphabet { kShared, kSize, kByte };
+constexpr int kContinued = 254;  // this symbol of a number: add 254, and the next symbol
 
 class WordReader;
 
@@ -57,8 +58,8 @@ public:
     bool word(uint64_t place, std::string& out) const;  // false if damaged
     size_t size() const { return n_; }
 
-    // The bytes of the word of each row. With `text`, which has room for them, `ends` is known and
-    // the words are written. False if damaged.
+    // The bytes of the word of each row go to `ends`. With `text`, which has room for the words,
+    // `ends` says where each ends, and they are written. False if damaged.
     bool unpack(uint64_t* ends, uint8_t* text) const;
     // As `near_spellings`.
     std::vector<size_t> near(const uint8_t* word, size_t size, unsigned max_edits,
@@ -78,13 +79,10 @@ private:
     PrefixCode codes_[3];
 };
 
-// Counts the symbols of words, `order` being that of `word_order`: counts[alphabet * 256 + symbol].
-void count_symbols(const uint8_t* text, const uint64_t* ends, const uint64_t* order, size_t n,
-                   uint64_t* counts);
-
-// Writes the words with codes[alphabet * 256 + symbol] = code * 16 + its length; `out` is zero and
-// has room. starts[i] is the first bit of block i.
+// Writes the words, `order` being that of `word_order`, with codes[alphabet * 256 + symbol] = code *
+// 16 + its length; `out` is zero and has room. starts[i] is the first bit of block i. Without codes,
+// counts the symbols instead: counts[alphabet * 256 + symbol].
 void pack_words(const uint8_t* text, const uint64_t* ends, const uint64_t* order, size_t n,
-                const uint32_t* codes, uint8_t* out, uint64_t* starts);
+                uint64_t* counts, const uint32_t* codes, uint8_t* out, uint64_t* starts);
 
 }  // namespace embits

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <utility>
 #include <vector>
 
 namespace embits {
@@ -46,17 +48,46 @@ private:
 // order. The ends must lie in the text and must not run backwards.
 void word_order(const uint8_t* text, const uint64_t* ends, size_t n, uint64_t* order);
 
+// The `most` rows with the fewest edits, then by row.
+class Nearest {
+public:
+    explicit Nearest(size_t most) : most_(most) {}
+    void add(unsigned edits, size_t row);
+    std::vector<size_t> rows() const;
+
+private:
+    size_t most_;
+    std::vector<std::pair<unsigned, size_t>> found_;
+};
+
 // The rows, ascending, whose word an earlier row has too; `order` is that of `word_order`.
 std::vector<uint64_t> repeated_words(const uint8_t* text, const uint64_t* ends, size_t n,
                                      const uint64_t* order);
 
+// Whole numbers of 4 or 8 bytes, which need not be aligned.
+struct Numbers {
+    const uint8_t* data;
+    unsigned item;
+
+    uint64_t operator[](size_t i) const {
+        if (item == 4) return at<uint32_t>(i);
+        return at<uint64_t>(i);
+    }
+
+private:
+    template <typename Number>
+    Number at(size_t i) const {
+        Number number;
+        std::memcpy(&number, data + i * sizeof number, sizeof number);
+        return number;
+    }
+};
+
 // The first row of each wanted word, -1 for a word that is not there; `order` is that of
 // `word_order`. Arrays of a damaged file give wrong rows, but are never read beyond their ends.
-// Number is uint32_t or uint64_t.
-template <typename Number>
-void find_words(const uint8_t* text, size_t text_size, const Number* ends, size_t n,
-                const Number* order, const uint8_t* wanted, const uint64_t* wanted_ends,
-                size_t n_wanted, int64_t* rows);
+void find_words(const uint8_t* text, size_t text_size, Numbers ends, size_t n, Numbers order,
+                const uint8_t* wanted, const uint64_t* wanted_ends, size_t n_wanted,
+                int64_t* rows);
 
 // Rows of the words at most `max_edits` byte edits away from `word` (1 to 64 bytes), the fewest
 // edits first and then in row order, `most` of them. An edit puts in, takes out or replaces a byte,

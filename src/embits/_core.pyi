@@ -81,8 +81,9 @@ def repeated_words(
 ) -> list[int]: ...
 def find_words(
     text: NDArray[np.uint8],
-    ends: NDArray[np.unsignedinteger[Any]],
-    order: NDArray[np.unsignedinteger[Any]],
+    ends: NDArray[np.uint8],
+    order: NDArray[np.uint8],
+    item: int,
     wanted: NDArray[np.uint8],
     wanted_ends: NDArray[np.uint64],
     rows: NDArray[np.int64],
@@ -91,16 +92,11 @@ def near_spellings(
     text: NDArray[np.uint8], ends: NDArray[np.uint64], word: bytes, max_edits: int, most: int
 ) -> list[int]: ...
 
-def count_symbols(
-    text: NDArray[np.uint8],
-    ends: NDArray[np.uint64],
-    order: NDArray[np.uint64],
-    counts: NDArray[np.uint64],
-) -> None: ...
 def pack_words(
     text: NDArray[np.uint8],
     ends: NDArray[np.uint64],
     order: NDArray[np.uint64],
+    counts: NDArray[np.uint64],
     codes: NDArray[np.uint32],
     out: NDArray[np.uint8],
     starts: NDArray[np.uint64],
@@ -122,7 +118,6 @@ class PackedWords:
         self, wanted: NDArray[np.uint8], ends: NDArray[np.uint64], rows: NDArray[np.int64], /
     ) -> None: ...
     def word(self, row: int, /) -> bytes | None: ...
-    def sizes(self, sizes: NDArray[np.uint64], /) -> bool: ...
     def unpack(self, ends: NDArray[np.uint64], text: NDArray[np.uint8], /) -> bool: ...
     def near(self, word: bytes, max_edits: int, most: int, /) -> list[int]: ...
     def is_sorted(self) -> bool: ...

@@ -65,11 +65,10 @@ class PackedVocabulary(LazyVocabulary):
 
     def _run(self) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
         sizes = np.zeros(self._n, np.uint64)
-        if not self._core.sizes(sizes):
-            raise _damaged()
+        is_whole = self._core.unpack(sizes, _EMPTY)
         ends = np.cumsum(sizes, dtype=np.uint64)
-        text = np.zeros(int(ends[-1]) if self._n else 0, np.uint8)
-        if not self._core.unpack(ends, text):
+        text = np.zeros(int(ends[-1]) if is_whole and self._n else 0, np.uint8)
+        if not is_whole or (len(text) and not self._core.unpack(ends, text)):
             raise _damaged()
         return text, ends
 

@@ -17,6 +17,7 @@ from embits.words.run import narrowed
 from embits.words.vocabulary import Vocabulary
 
 Tensors = dict[str, NDArray[Any]]
+_NOTHING = np.empty(0, np.uint8)
 _MAX_DIGITS = len(str(MAX_NUMBER))
 _UUID_DIGITS = 36
 
@@ -66,13 +67,13 @@ def _packed_text(words: Vocabulary) -> Tensors:
     ends, order = words.ends.astype(np.uint64), words.order.astype(np.uint64)
     text = np.ascontiguousarray(words.text)
     counts = np.zeros(N_CODES * 256, np.uint64)
-    _core.count_symbols(text, ends, order, counts)
+    starts = np.zeros(-(-len(words) // BLOCK), np.uint64)
+    _core.pack_words(text, ends, order, counts, np.empty(0, np.uint32), _NOTHING, starts)
     lengths = [code_lengths(each) for each in counts.reshape(N_CODES, 256)]
     n_bits = sum(int(counts[i] * length) for i, length in enumerate(np.concatenate(lengths)))
     packed = np.zeros(-(-n_bits // 8), np.uint8)
-    starts = np.zeros(-(-len(words) // BLOCK), np.uint64)
     codes = np.concatenate([code_table(each) for each in lengths])
-    _core.pack_words(text, ends, order, codes, packed, starts)
+    _core.pack_words(text, ends, order, counts, codes, packed, starts)
     return {
         "words": packed,
         "word_codes": np.frombuffer(b"".join(map(to_bytes, lengths)), np.uint8),

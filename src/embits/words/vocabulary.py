@@ -168,11 +168,12 @@ class Vocabulary(WordRun, Keys):
     ) -> NDArray[np.int64]:
         """As `find_many`, of words that are one run of UTF-8 already. Sorted ones are faster."""
         rows = np.empty(len(ends), np.int64)
-        own_ends, order = (  # arrays of a mapped file may not be aligned
-            array if array.flags.aligned else np.require(array, requirements=("C", "A"))
+        item = self.ends.itemsize
+        own_ends, order = (
+            np.ascontiguousarray(array, dtype=self.ends.dtype).view(np.uint8)
             for array in (self.ends, self.order)
         )
-        _core.find_words(self.text, own_ends, order, wanted, ends, rows)
+        _core.find_words(self.text, own_ends, order, item, wanted, ends, rows)
         return rows
 
     @property
