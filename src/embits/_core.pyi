@@ -1,5 +1,4 @@
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,7 +90,6 @@ def find_words(
 def near_spellings(
     text: NDArray[np.uint8], ends: NDArray[np.uint64], word: bytes, max_edits: int, most: int
 ) -> list[int]: ...
-
 def pack_words(
     text: NDArray[np.uint8],
     ends: NDArray[np.uint64],

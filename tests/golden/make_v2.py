@@ -2,7 +2,7 @@
 
     python tests/golden/make_v2.py
 
-Writes v2-*.safetensors: the kinds of ids that a file can hold, and in v2.json what each must answer.
+Writes v2-*.safetensors, one for each kind of ids, and in v2.json what each must answer.
 """
 
 from __future__ import annotations

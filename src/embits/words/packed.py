@@ -23,6 +23,8 @@ from embits.words.run import WordRun, narrowed
 BLOCK = 32  # words that are coded together
 STEP = 31  # every STEP-th place has a link
 N_CODES = 3
+_TEXT = ("words", "word_codes", "word_starts")
+_ORDER = ("word_rows", "word_links")
 
 _EMPTY = np.empty(0, np.uint8)
 _DAMAGED = -2
@@ -44,10 +46,10 @@ class PackedVocabulary(LazyVocabulary):
         self._n, self.tensors = n, dict(tensors)
         self._width = width = max(0, n - 1).bit_length()
         try:
-            text, codes, starts = (self.tensors[f"word{name}"] for name in ("s", "_codes", "_starts"))
+            text, codes, starts = (tensors[name] for name in _TEXT)
         except KeyError as error:
             raise FormatError(f"damaged: there are words, but no {error.args[0]}") from None
-        rows, links = (self.tensors.get(f"word_{name}", _EMPTY) for name in ("rows", "links"))
+        rows, links = (tensors.get(name, _EMPTY) for name in _ORDER)
         offset_width = (8 * text.size).bit_length()
         _check_size("starts", starts, packed_size(-(-n // BLOCK), offset_width))
         if "word_rows" in self.tensors or "word_links" in self.tensors:
@@ -152,9 +154,6 @@ class PackedVocabulary(LazyVocabulary):
                 raise FormatError("damaged: the links of the words do not match their order")
         for _ in self:  # decoding checks the UTF-8
             pass
-
-
-_ORDER = ("word_rows", "word_links")
 
 
 def cycle_links(rows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -44,6 +44,6 @@ def unpack_numbers(packed: NDArray[np.uint8], width: int, rows: slice) -> NDArra
         stop = min(start + _NUMBERS_AT_ONCE, rows.stop)
         first, last = start * width, stop * width
         bits = np.unpackbits(packed[first // 8 : -(-last // 8)], bitorder="little")
-        bits = bits[first % 8 : first % 8 + last - first].reshape(-1, width)
-        numbers[start - rows.start : stop - rows.start] = bits @ (np.int64(1) << shifts)
+        own = bits[first % 8 : first % 8 + last - first].reshape(-1, width)
+        numbers[start - rows.start : stop - rows.start] = own @ (np.int64(1) << shifts)
     return numbers

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.words.fixed_ids import MAX_NUMBER, NUMBERS, UUIDS, FixedIds, NumberIds, UuidIds
-from embits.words.packed import BLOCK, N_CODES, STEP, PackedVocabulary, cycle_links
+from embits.words.packed import BLOCK, N_CODES, PackedVocabulary, cycle_links
 from embits.words.packed_numbers import pack_numbers
 from embits.words.prefix_codes import code_lengths, code_table, to_bytes
 from embits.words.run import narrowed

@@ -168,12 +168,9 @@ class Vocabulary(WordRun, Keys):
     ) -> NDArray[np.int64]:
         """As `find_many`, of words that are one run of UTF-8 already. Sorted ones are faster."""
         rows = np.empty(len(ends), np.int64)
-        item = self.ends.itemsize
-        own_ends, order = (
-            np.ascontiguousarray(array, dtype=self.ends.dtype).view(np.uint8)
-            for array in (self.ends, self.order)
-        )
-        _core.find_words(self.text, own_ends, order, item, wanted, ends, rows)
+        own = (self.ends, self.order.astype(self.ends.dtype, copy=False))
+        raw = (np.ascontiguousarray(array).view(np.uint8) for array in own)
+        _core.find_words(self.text, *raw, self.ends.itemsize, wanted, ends, rows)
         return rows
 
     @property
