@@ -134,7 +134,8 @@ def rebuilt_table(grid: Grid, caption: str) -> Table:
         lines = {m: grid.line(m, ("reconstruction", *path)) for m in grid.methods}
         if any(score is not None for line in lines.values() for score in line):
             raw = percent(at(grid.raw, *path)) if path[0] == "similarity" else ""
-            rows.append([label, raw, *[""] * len(grid.widths)])
+            spread = "" if path[0] == "mse" else _spread(grid, ("reconstruction", *path))
+            rows.append([label + spread, raw, *[""] * len(grid.widths)])
             rows += [[f" {m}", "", *map(_as_text(shown), line)] for m, line in lines.items()]
     return Table(grid.header, rows, caption)
 

@@ -137,3 +137,8 @@ def recalls(truth: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.fl
     hits = (truth[:, :, np.newaxis] == found[:, np.newaxis, :]).any(axis=2)
     shares: NDArray[np.float64] = hits.mean(axis=1)
     return shares
+
+
+def recall(truth: NDArray[np.int64], found: NDArray[np.int64]) -> float:
+    """The mean of `recalls`."""
+    return float(recalls(truth, found).mean())
