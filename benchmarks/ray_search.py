@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--queries", type=int, default=40_000)
     parser.add_argument("--bits", type=int, default=256)
-    parser.add_argument("--pair-rows", type=int, default=1_000_000)
+    parser.add_argument("--pair-rows", type=int, default=4_000_000)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
     args = parser.parse_args()
@@ -105,7 +105,8 @@ def main() -> None:
         }
         lines = []
         for name, (job, expected) in jobs.items():
-            job(2)  # imports, once a worker
+            for workers in (2, 1):  # imports, once a worker
+                job(workers)
             times, foreign = measured(job, expected, args.runs)
             ratios = [one / two for one, two in zip(times[1], times[2], strict=True)]
             line = (
