@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from embits.cli.evaluation_options import (
-    DEFAULT_TASKS,
     FORCE_HELP,
     check_scored,
     data_folder,
@@ -32,10 +31,11 @@ from embits.cli.output import print_json, table
 from embits.cli.progress import status_line
 from embits.coders import DEFAULT_METHOD, METHODS
 from embits.evaluation.compare import BITS, Comparison
+from embits.evaluation.evaluator import TASKS
 from embits.evaluation.report.document import Picture
 from embits.evaluation.report.folder import check_report_folder
 from embits.evaluation.report.picture import bit_picture
-from embits.evaluation.report.results import at
+from embits.evaluation.report.results import MEASURES, WAYS, at, retrieval_lines
 from embits.evaluation.report.tables import percent
 from embits.evaluation.report.write import write_report
 from embits.evaluation.spaces import BitSpace, FloatSpace
@@ -65,7 +65,7 @@ def _methods(_: click.Context, __: click.Parameter, value: str | None) -> list[s
     help="The coders [default: all].",
 )
 @data_option
-@tasks_option(f"{DEFAULT_TASKS},speed")
+@tasks_option(",".join(task for task in TASKS if task != "retrieval"))
 @click.option("--seed", type=int, default=0, help="Random seed of the training.")
 @click.option("--report", type=FOLDER, required=True, metavar="DIR", help="Folder of the report.")
 @force_option(help=FORCE_HELP)
@@ -94,8 +94,11 @@ def command(
     report shows every code in the folder. A folder with results of other vectors, rows, tasks or
     another seed is refused, unless --force is given.
 
+    The task retrieval is run if it is named: every method is fitted on the documents.
+
     \b
     embits compare glove.txt --data ~/data --report glove-report
+    embits compare docs.npy --tasks neighbors,retrieval --data ~/data --report docs-report
     embits compare glove.txt --bits 256 --methods paper,lsh,sign --report glove-report
     """
     start = time.perf_counter()
@@ -162,6 +165,11 @@ def _summary(entries: list[dict[str, Any]]) -> None:
         ("recall@10", ("neighbors", "recall_at_10")),
         ("float query", ("neighbors", "asymmetric_recall_at_10")),
         ("rebuilt", ("reconstruction", "cosine")),
+        *(
+            (f"{name} {MEASURES[measure]}, {WAYS[way]}", ("retrieval", name, way, measure))
+            for name, measure, way in retrieval_lines(entries)
+            if measure == "ndcg@10"
+        ),
     )
     known = [(name, path) for name, path in columns if any(at(e, *path) for e in entries)]
     rows = [("", *(name for name, _ in known))]

@@ -30,7 +30,15 @@ from embits.cli.progress import status_line
 from embits.collection import load
 from embits.evaluation.evaluator import Evaluator
 from embits.evaluation.report.folder import check_report_folder
-from embits.evaluation.report.results import at, jsonable, score_lines
+from embits.evaluation.report.results import (
+    MEASURES,
+    WAYS,
+    at,
+    jsonable,
+    retrieval_lines,
+    retrieval_score,
+    score_lines,
+)
 from embits.evaluation.report.write import write_report
 
 if TYPE_CHECKING:
@@ -63,13 +71,15 @@ def command(
 ) -> None:
     """Score the codes of each FILE, and the float vectors of --raw.
 
-    similarity, analogy and classification need data sets: --data is a folder with similarity/,
-    analogy/ and classification/ in it. neighbors and reconstruction compare with --raw. speed
-    times searches.
+    similarity, analogy, classification and retrieval need data sets: --data is a folder with
+    similarity/, analogy/, classification/ and retrieval/ in it. For retrieval, the coder of FILE
+    encodes documents and queries. neighbors and reconstruction compare with --raw. speed times
+    searches.
 
     \b
     embits evaluate glove.256.safetensors --raw glove.txt --data ~/data
     embits evaluate glove.*.safetensors --raw glove.txt --tasks similarity,analogy --json
+    embits evaluate docs.safetensors --tasks retrieval --data ~/data
     """
     check_raw(ctx, tasks, raw_file)
     if report is not None:
@@ -117,12 +127,18 @@ def _show(entries: list[dict[str, Any]]) -> None:
         if name != "queries":
             label = name.replace("_at_", "@").replace("_", " ")
             rows.append((label, *(_percent(at(entry, "neighbors", name)) for entry in entries)))
+    has_raw = any(entry["method"] == "raw" for entry in entries)
+    for name, measure, way in retrieval_lines(entries):
+        if has_raw and way == "floats":  # in the column of the raw vectors
+            continue
+        scores = (_percent(retrieval_score(entry, name, way, measure)) for entry in entries)
+        rows.append((f"{name} {MEASURES[measure]}, {WAYS[way]}", *scores))
     for label, path, shown in (
         ("Cosine to raw, rebuilt", ("reconstruction", "cosine"), _percent),
         ("Top-10 query, ms", ("speed", "top_10_ms"), _number),
     ):
         rows.append((label, *(shown(at(entry, *path)) for entry in entries)))
-    click.echo("× 100: Spearman's ρ (similarity), accuracy, recall and cosine. Times in ms.")
+    click.echo("× 100: Spearman's ρ, accuracy, recall, nDCG, MRR and cosine. Times in ms.")
     table([row for row in rows if any(row[1:])], indent="")
 
 

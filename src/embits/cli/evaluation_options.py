@@ -16,7 +16,7 @@ from embits.evaluation.evaluator import DATA_TASKS, RAW_TASKS, TASKS
 from embits.evaluation.report.results import has_score
 
 FORCE_HELP = "Replace the results, also files that you changed or that embits did not write."
-DEFAULT_TASKS = ",".join(TASKS[:5])
+DEFAULT_TASKS = ",".join(TASKS[:-1])
 
 data_option = click.option(
     "--data", type=FOLDER, metavar="DIR", help="Folder of data sets [default: $EMBITS_DATA]."

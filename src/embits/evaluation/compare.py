@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from embits._version import __version__
 from embits.arrays import blocks
 from embits.binary_vectors import BinaryVectors
-from embits.coders import METHODS, coder_class
+from embits.coders import METHODS, Coder, coder_class
 from embits.collection import load
 from embits.errors import EmbitsError, FormatError, InputError
-from embits.evaluation.data.folder import PAIR_SUFFIXES, DataFolder
-from embits.evaluation.evaluator import TASKS, Evaluator
+from embits.evaluation.data.folder import DataFolder
+from embits.evaluation.evaluator import DATA_TASKS, TASKS, Evaluator, FitCoder
 from embits.evaluation.report.results import jsonable
 from embits.file.atomic import atomic_write
 from embits.jobs import binarize
@@ -113,7 +114,7 @@ class Comparison:
         Returns:
             The entry of the raw vectors, then of every code.
         """
-        entries = [self._kept("raw", self.evaluator.evaluate_raw)]
+        entries = [self._kept("raw", lambda: self.evaluator.evaluate_raw(all_sets=True))]
         for method, n_bits in self.plan:
             name = f"{method}-{n_bits}"
             try:
@@ -160,8 +161,21 @@ class Comparison:
     def _entry(self, method: str, n_bits: int) -> dict[str, Any]:
         bits = self.codes(method, n_bits)
         path = self.folder / "codes" / f"{method}-{n_bits}.safetensors"
-        entry = self.evaluator.evaluate_bits(bits, path)
+        entry = self.evaluator.evaluate_bits(bits, path, self._fit_coder(bits.coder))
         return entry | {"seconds": self.seconds(method, n_bits), "params": bits.coder.get_params()}
+
+    def _fit_coder(self, coder: Coder) -> FitCoder:
+        """A function that fits a coder of the same kind on the corpus of a retrieval set."""
+
+        def fit(corpus: NDArray[np.float32]) -> Coder:
+            if np.array_equal(corpus, self.vectors.matrix):
+                return coder
+            params = self._params(
+                coder.method, corpus.shape[1] if coder.method == "sign" else coder.n_bits_
+            )
+            return coder_class(coder.method)(**params).fit(corpus)
+
+        return fit
 
     def _kept(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """The saved entry if it was computed with the same settings, else a new one."""
@@ -220,11 +234,13 @@ def _setting(name: str, value: Any) -> str:
 
 
 def _data_fingerprint(data: DataFolder | None) -> str:
-    files = sorted(data.path.rglob("*")) if data else []
+    if data is None:
+        return "none"
     listing = "\n".join(
         f"{path.relative_to(data.path)} {path.stat().st_size}"
-        for path in files
-        if data and path.suffix.lower() in PAIR_SUFFIXES
+        for task in sorted(DATA_TASKS)
+        for path in sorted((data.path / task).rglob("*"))
+        if path.is_file() and not path.name.startswith(".")
     )
     return f"{zlib.crc32(listing.encode()):08x}"
 

@@ -12,26 +12,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryVectors
+from embits.coders import Coder
 from embits.errors import InputError
 from embits.evaluation.data.files import Pairs, Questions
 from embits.evaluation.data.folder import DataFolder
+from embits.evaluation.data.retrieval import RetrievalSet
 from embits.evaluation.lookup import MISSING, Lookup
 from embits.evaluation.spaces import BitSpace, FloatSpace, Space, float_space, same_words
 from embits.evaluation.tasks.analogy import evaluate_analogies
 from embits.evaluation.tasks.classification import Task, evaluate_classification, prepare
 from embits.evaluation.tasks.neighbors import evaluate_neighbors, float_neighbors, query_rows
 from embits.evaluation.tasks.reconstruction import evaluate_reconstruction
+from embits.evaluation.tasks.retrieval import evaluate_retrieval
 from embits.evaluation.tasks.similarity import evaluate_similarity
 from embits.evaluation.tasks.speed import evaluate_speed
 from embits.vectors import WordVectors
 
-TASKS = ("similarity", "analogy", "neighbors", "reconstruction", "classification", "speed")
+TASKS = (
+    "similarity",
+    "analogy",
+    "neighbors",
+    "reconstruction",
+    "classification",
+    "retrieval",
+    "speed",
+)
 """All tasks, in the order of the reports."""
-DATA_TASKS = frozenset({"similarity", "analogy", "classification"})
+DATA_TASKS = frozenset({"similarity", "analogy", "classification", "retrieval"})
 """Tasks that read data sets."""
 RAW_TASKS = frozenset({"neighbors", "reconstruction"})
 """Tasks that are measured against the raw vectors."""
 Say = Callable[[str], None]
+FitCoder = Callable[[NDArray[np.float32]], Coder]
 
 
 class Evaluator:
@@ -55,7 +67,7 @@ class Evaluator:
         self,
         data: DataFolder | str | os.PathLike[str] | None,
         raw: WordVectors | None = None,
-        tasks: Iterable[str] = TASKS[:5],
+        tasks: Iterable[str] = TASKS[:-1],
         raw_file: Path | None = None,
         say: Say | None = None,
     ) -> None:
@@ -81,8 +93,12 @@ class Evaluator:
         """One line for each score that could not be measured, with the reason."""
         return [*(self.data.problems if self.data else ()), *self._own_notes]
 
-    def evaluate_raw(self) -> dict[str, Any]:
-        """The entry of the float vectors."""
+    def evaluate_raw(self, *, all_sets: bool = False) -> dict[str, Any]:
+        """The entry of the float vectors.
+
+        Args:
+            all_sets: Score retrieval sets of other dimensions than the vectors, too.
+        """
         if self.raw is None:
             raise InputError("no raw vectors were given, so they cannot be scored")
         entry = {
@@ -91,10 +107,21 @@ class Evaluator:
             "bits": self.raw.n_bits,
             "words": len(self.raw),
         }
-        return entry | self._scores(self.raw) | self._speed(self.raw, self.raw_file)
+        dims = None if all_sets else self.raw.matrix.shape[1]
+        entry |= self._scores(self.raw) | self._retrieval("raw", dims, evaluate_retrieval)
+        return entry | self._speed(self.raw, self.raw_file)
 
-    def evaluate_bits(self, bits: BinaryVectors, file: Path | None = None) -> dict[str, Any]:
-        """The entry of one file of codes."""
+    def evaluate_bits(
+        self, bits: BinaryVectors, file: Path | None = None, fit: FitCoder | None = None
+    ) -> dict[str, Any]:
+        """The entry of one file of codes.
+
+        Args:
+            bits: The codes.
+            file: Their file, to measure its loading time.
+            fit: Returns a coder fitted on the corpus of a retrieval set; None takes the coder of
+                `bits`, and leaves out sets of other dimensions.
+        """
         bits = bits.merged()
         space = BitSpace(bits, self._lookup(bits.words))
         entry: dict[str, Any] = {
@@ -116,7 +143,39 @@ class Evaluator:
             rebuilt = space.rebuilt()
             measured = {} if raw is None else evaluate_reconstruction(raw, rebuilt)
             entry["reconstruction"] = measured | self._scores(rebuilt)
+        entry |= self._retrieval(
+            str(file or "the codes"),
+            bits.dims if fit is None else None,
+            lambda data: self._coded(data, fit(data.corpus.matrix) if fit else bits.coder),
+        )
         return entry | self._speed(space, file)
+
+    def _coded(self, data: RetrievalSet, coder: Coder) -> dict[str, Any]:
+        """The retrieval scores of a coder; without raw vectors, those of the floats as well."""
+        floats = evaluate_retrieval(data) if self.raw is None else {}
+        return floats | evaluate_retrieval(data, coder)
+
+    def _retrieval(
+        self, name: str, dims: int | None, score: Callable[[RetrievalSet], dict[str, Any]]
+    ) -> dict[str, Any]:
+        """The scores of all retrieval sets of `dims` dimensions, or of any if it is None."""
+        if "retrieval" not in self.tasks:
+            return {}
+        found = {}
+        for title, data in self._retrieval_sets.items():
+            if dims is not None and data.dims != dims:
+                self._note(
+                    f"{title} is skipped for {name}: embeddings of {data.dims} dimensions, "
+                    f"expected {dims}"
+                )
+                continue
+            self._say(f"retrieval: {title}")
+            found[title] = score(data)
+        return {"retrieval": found} if found else {}
+
+    @cached_property
+    def _retrieval_sets(self) -> dict[str, RetrievalSet]:
+        return self.data.retrieval() if self.data else {}
 
     def _scores(self, space: Space) -> dict[str, Any]:
         """The scores of the tasks that apply to both floats and codes."""

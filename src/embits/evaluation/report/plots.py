@@ -71,7 +71,7 @@ def figures_of(entries: Sequence[dict[str, Any]], notes: list[str]) -> list[Pict
     """The figures for which there are results; without Matplotlib, a note in `notes` instead."""
     pictures = []
     coded = [entry for entry in entries if entry["method"] != "raw"]
-    for figure in FIGURES:
+    for figure in (*FIGURES, *_retrieval_figures(coded)):
         panels = [
             (title, path)
             for title, path in figure.panels
@@ -86,6 +86,24 @@ def figures_of(entries: Sequence[dict[str, Any]], notes: list[str]) -> list[Pict
         else:
             pictures.append(Picture(figure.name, png, figure.caption))
     return pictures
+
+
+def _retrieval_figures(coded: Sequence[dict[str, Any]]) -> list[Figure]:
+    """A figure for each retrieval set."""
+    names = dict.fromkeys(name for entry in coded for name in at(entry, "retrieval") or ())
+    return [
+        Figure(
+            f"retrieval-{name}.png",
+            (
+                ("codes against codes (Hamming)", ("retrieval", name, "hamming", "ndcg@10")),
+                ("float queries against codes", ("retrieval", name, "asymmetric", "ndcg@10")),
+            ),
+            "nDCG@10 × 100",
+            ("retrieval", name, "floats", "ndcg@10"),
+            f"Figure {3 + number}. nDCG@10 on {name} by width. The dashed line shows the floats.",
+        )
+        for number, name in enumerate(names)
+    ]
 
 
 def score_by_bits(

@@ -20,6 +20,29 @@ LABELS = {
     "subj": "Subj",
 }
 
+SCORED = (
+    "similarity",
+    "analogy",
+    "neighbors",
+    "reconstruction",
+    "classification",
+    "retrieval",
+    "speed",
+)
+WAYS = {
+    "floats": "floats",
+    "hamming": "Hamming",
+    "asymmetric": "float query",
+    "decoded": "decoded",
+    "rescored": "rescored",
+}
+MEASURES = {
+    "ndcg@10": "nDCG@10",
+    "recall@10": "recall@10",
+    "recall@100": "recall@100",
+    "mrr": "MRR",
+}
+
 
 def jsonable(value: Any) -> Any:
     """The value with NaN replaced by None, because JSON has no NaN.
@@ -57,7 +80,7 @@ def has_score(entry: dict[str, Any]) -> bool:
         >>> has_score({"bits": 64, "similarity": {"fisher_mean": float("nan")}})
         False
     """
-    for task in ("similarity", "analogy", "neighbors", "reconstruction", "classification", "speed"):
+    for task in SCORED:
         for _, value in _leaves(entry.get(task), ""):
             if isinstance(value, float) and math.isfinite(value):
                 return True
@@ -89,6 +112,29 @@ def score_lines(entries: Iterable[dict[str, Any]], task: str) -> list[tuple[str,
             if kind in names
         ]
     return [(LABELS.get(name, name), (task, name, "accuracy")) for name in names]
+
+
+def retrieval_lines(entries: Iterable[dict[str, Any]]) -> Iterator[tuple[str, str, str]]:
+    """Data set, measure and way to search of each retrieval score, in the order of the tables.
+
+    Example:
+        >>> entry = {"retrieval": {"scifact": {"hamming": {"mrr": 0.5, "ndcg@10": 0.4}}}}
+        >>> list(retrieval_lines([entry]))
+        [('scifact', 'ndcg@10', 'hamming'), ('scifact', 'mrr', 'hamming')]
+    """
+    found = [at(entry, "retrieval") or {} for entry in entries]
+    for name in dict.fromkeys(name for sets in found for name in sets):
+        for measure in MEASURES:
+            for way in WAYS:
+                if any(at(sets, name, way, measure) is not None for sets in found):
+                    yield name, measure, way
+
+
+def retrieval_score(entry: dict[str, Any], name: str, way: str, measure: str) -> float | None:
+    """A score of an entry; that of the floats if the entry is of the raw vectors."""
+    way = "floats" if entry["method"] == "raw" else way
+    score: float | None = at(entry, "retrieval", name, way, measure)
+    return score
 
 
 def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from embits.evaluation.report.document import Table
 from embits.evaluation.report.published import PUBLISHED, WIDTHS
-from embits.evaluation.report.results import at, score_lines
+from embits.evaluation.report.results import MEASURES, WAYS, at, retrieval_lines, score_lines
 
 Entry: TypeAlias = dict[str, Any]
 
@@ -77,6 +77,21 @@ def neighbors_table(grid: Grid, caption: str) -> Table:
                 rows += [_score_row(f" {method}", line, best) for method, line in lines.items()]
     without_raw = [[row[0], *row[2:]] for row in rows]
     return Table(["", *map(str, grid.widths)], without_raw, caption)
+
+
+def retrieval_table(grid: Grid, caption: str) -> Table:
+    """Table 8: retrieval scores by way to search, with those of the floats in the column raw."""
+    rows: list[list[str]] = []
+    for name, measure, way in retrieval_lines(grid.coded):
+        if way == "floats":
+            continue
+        raw = at(grid.raw, "retrieval", name, "floats", measure)
+        title = f"{name} {MEASURES[measure]}, {WAYS[way]}"
+        rows.append([title, percent(raw), *[""] * len(grid.widths)])
+        lines = {m: grid.line(m, ("retrieval", name, way, measure)) for m in grid.methods}
+        best = _best(lines)
+        rows += [_score_row(f" {method}", line, best) for method, line in lines.items()]
+    return Table(grid.header, rows, caption)
 
 
 def rebuilt_table(grid: Grid, caption: str) -> Table:

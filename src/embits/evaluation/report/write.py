@@ -102,6 +102,14 @@ _PICTURES = (
 )
 
 
+_RETRIEVAL = (
+    "Table 8. Retrieval with judged queries, × 100: codes against codes (Hamming), float queries "
+    "against codes, rebuilt queries against codes (decoded), and a Hamming search for four times "
+    "as many documents, ordered by the floats (rescored). The column raw shows the floats. Bold: "
+    "the best of each width."
+)
+
+
 def _sections(grid: tables.Grid, figures: Sequence[Picture]) -> list[Block]:
     by_name = {picture.name: picture for picture in figures}
     has = {task for entry in grid.entries for task in entry}
@@ -145,6 +153,9 @@ def _sections(grid: tables.Grid, figures: Sequence[Picture]) -> list[Block]:
     if "reconstruction" in has:
         caption = "Table 5. Floats rebuilt from the codes. Cosine and Fisher mean × 100."
         blocks += [Heading("Reconstruction"), tables.rebuilt_table(grid, caption)]
+    if "retrieval" in has:
+        blocks += [Heading("Retrieval"), tables.retrieval_table(grid, _RETRIEVAL)]
+        blocks += [picture for name, picture in by_name.items() if name.startswith("retrieval")]
     return blocks
 
 
