@@ -111,10 +111,15 @@ def searches(n: int, dims: int) -> Iterator[tuple[str, int, Callable[[embits.Bin
     yield "1,000 queries", 3, lambda bits: bits.search(queries)
 
 
-def search_lines(one: embits.BinaryVectors, many: embits.BinaryVectors) -> Iterator[str]:
+def search_lines(
+    one: embits.BinaryVectors, many: embits.BinaryVectors, *, same: bool = True
+) -> Iterator[str]:
     """Times of one file and of pieces, and the ratios of their turns."""
-    for what, turns, search in searches(len(one), one.dims):
-        assert np.array_equal(search(one).rows, search(many).rows)
+    for what, turns, search in searches(min(len(one), len(many)), one.dims):
+        if "half" in what and not same:
+            continue  # a filter fits one number of rows
+        is_same = np.array_equal(search(one).rows, search(many).rows)
+        assert is_same or not same
         first, second = Times(), Times()
         for _ in range(turns):
             first.run(search, one)
@@ -145,6 +150,7 @@ def report(options: argparse.Namespace, folder: Path) -> Iterator[str]:
     yield "|---|---:|---:|---:|---:|"
     yield from search_lines(one, many)
     yield ""
+    before = many.snapshot()
     yield f"| change | one file, ms | processor, ms | {pieces}, ms | processor, ms |"
     yield "|---|---:|---:|---:|---:|"
     for (what, first), second in zip(
@@ -152,11 +158,11 @@ def report(options: argparse.Namespace, folder: Path) -> Iterator[str]:
     ):
         yield f"| {what} | {first} | {second} |"
     yield ""
-    yield f"With {ADDED * TURNS:,} rows removed and as many added, beside one array of the rest:"
+    yield f"{pieces} after these changes, beside the same pieces before:"
     yield ""
-    yield head
+    yield "| search | before, ms | after, ms | ratio | ratio of processor time |"
     yield "|---|---:|---:|---:|---:|"
-    yield from search_lines(embits.BinaryVectors(None, np.asarray(many.codes), coder), many)
+    yield from search_lines(before, many, same=False)
 
 
 def main() -> None:

@@ -33,14 +33,15 @@ Model = dict[str, int]  # id -> row of ROWS, in row order
 Change = tuple[str, list[str], list[int]]
 
 
-def random_changes(model: Model, rng: random.Random) -> Iterator[Change]:
-    """Changes without end; the model follows them."""
+def random_changes(model: Model, seed: int) -> Iterator[Change]:
+    """Changes without end; the model follows them. The seed makes the ids unique."""
+    rng = random.Random(seed)
     number = 0
     while True:
         kind = rng.choice(["add", "add", "add", "update", "remove", "compact"])
         if kind == "add":
             number += 1
-            ids = [f"{os.getpid()}-{number}-{i}" for i in range(rng.randint(1, 40))]
+            ids = [f"{seed}-{number}-{i}" for i in range(rng.randint(1, 40))]
         else:
             ids = rng.sample(list(model), min(len(model), rng.randint(1, 20)))
         if kind == "compact" or not ids:
@@ -74,7 +75,7 @@ def perform(collection: embits.Collection, change: Change) -> None:
 def write_until_killed(path: Path, model: Model, seed: int, report: int) -> None:
     """The child: reports each change before it makes it, and after."""
     collection = embits.open_collection(path)
-    for change in random_changes(model, random.Random(seed)):
+    for change in random_changes(model, seed):
         os.write(report, json.dumps(["start", change]).encode() + b"\n")
         perform(collection, change)
         os.write(report, json.dumps(["done", change]).encode() + b"\n")

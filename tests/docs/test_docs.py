@@ -12,6 +12,7 @@ import pytest
 
 import embits
 from embits.coders.near_lossless import coder as near_lossless
+from tests.support.retrieval import write_retrieval
 
 ROOT = Path(__file__).parents[2]
 # docs/results holds the output of `embits compare`, which has no examples.
@@ -58,6 +59,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "data/similarity/MEN.txt").write_text("queen king 9\ncar paris 1\ncar man 2\n")
     (tmp_path / "data/analogy").mkdir()
     (tmp_path / "data/analogy/questions-words.txt").write_text(": x\nfrance paris japan tokyo\n")
+    write_retrieval(tmp_path / "data/retrieval/scifact", dims=100)
     pa = pytest.importorskip("pyarrow")
     (tmp_path / "embeddings").mkdir()
     table = pa.table({"id": range(len(words)), "vector": list(vectors.matrix)})

@@ -1,7 +1,10 @@
 """Changes of a collection are whole or not at all, whatever interrupts them."""
 
+import copy
 import errno
+import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +13,7 @@ import numpy as np
 import pytest
 
 import embits
+from embits.collection.manifest import _digest
 from embits.file import atomic
 from tests.support.vectors import clustered
 from tests.trust.test_writes import FailAt, FailingFile
@@ -122,6 +126,55 @@ def test_a_disk_that_is_full_keeps_the_collection(tmp_path):
         assert len(collection) == 25
     finally:
         subprocess.run(["umount", "-l", tmp_path], check=True)
+
+
+# -- hostile manifests -----------------------------------------------------------------------------
+
+VALUES = [
+    0, 1, -1, 3, 2**40, 2**63, 1.5, True, None, "", "x", "numbers", "given", "../c", [], {}, [[]],
+    "_embits.json", "_coder.safetensors", "piece-00000000.safetensors", "a.parquet", "0" * 64,
+]  # fmt: skip
+
+
+def places(value, path=()):
+    """The paths of all values in a JSON object."""
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, each in items:
+        if isinstance(each, dict | list):
+            yield from places(each, (*path, key))
+        else:
+            yield (*path, key)
+
+
+def test_a_manifest_that_lies_is_refused_or_opened_and_nothing_else(path):
+    """Each has a valid checksum: it was made, not damaged."""
+    rng = random.Random(0)
+    true = json.loads((path / "_embits.json").read_text())
+    true.pop("sha256")
+    opened, messages = 0, set()
+    for _ in range(1500):
+        body = copy.deepcopy(true)
+        for _ in range(rng.choice([1, 1, 2])):
+            *parents, key = rng.choice([place for place in places(body) if place])
+            owner = body
+            for parent in parents:
+                owner = owner[parent]
+            owner[key] = rng.choice(VALUES)
+        (path / "_embits.json").write_text(json.dumps({**body, "sha256": _digest(body)}))
+        try:
+            bits = embits.load(path)
+            opened += 1
+            assert len(bits.words) == len(bits) == len(list(bits.words))
+            bits.search(ROWS[:2], 3)
+            bits.ids(range(len(bits)))
+            assert "nobody" not in bits
+            assert np.asarray(bits.codes).shape == (len(bits), 8)
+            bits.merged()
+        except embits.FormatError as error:
+            messages.add(str(error))
+    assert opened > 0
+    assert not any("\n" in message for message in messages)
 
 
 WRITER = """

@@ -14,7 +14,7 @@ _GUARDED = """
 import ctypes, mmap, sys
 import numpy as np
 from embits import _core
-from embits.search import MultiIndex, asymmetric_top_k, top_k
+from embits.search import CodePieces, MultiIndex, asymmetric_top_k, top_k, within
 
 page, pages = mmap.PAGESIZE, 41
 libc = ctypes.CDLL(None, use_errno=True)
@@ -35,6 +35,7 @@ def at_the_start(memory, n, width):
     return memory[: n * width].reshape(n, width)
 
 codes_memory, query_memory, float_memory = guarded(), guarded(), guarded()
+one_memory, other_memory = guarded(), guarded()
 float_memory.view(np.float32)[:] = np.linspace(-1, 1, len(float_memory) // 4)
 for name in _core.available_simd():
     _core.use_simd(name)
@@ -56,6 +57,12 @@ for name in _core.available_simd():
             codes = place(codes_memory, 1024 + width // 8, width)
             top_k(codes, place(query_memory, 3, width), 5)
             asymmetric_top_k(codes, float_memory.view(np.float32)[-8 * width :], 5)
+            pieces = CodePieces([at_the_start(one_memory, 700, width), codes,
+                                 at_the_end(other_memory, 1100, width)], np.array([3, 800]))
+            top_k(pieces, place(query_memory, 3, width), 5)
+            top_k(pieces, place(query_memory, 3, width), 5, where=np.arange(0, 2000, 7))
+            asymmetric_top_k(pieces, float_memory.view(np.float32)[-8 * width :], 5)
+            within(pieces, place(query_memory, 3, width), width)
     _core.use_path("")
 print("nothing past the end")
 """

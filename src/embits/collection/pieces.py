@@ -151,6 +151,8 @@ def read_removed(folder: Path, piece: Piece) -> NDArray[np.int64]:
     places = np.flatnonzero(bitmap)  # few bytes have a bit
     flags = np.unpackbits(bitmap[places, np.newaxis], axis=1)
     rows: NDArray[np.int64] = (8 * places[:, np.newaxis] + np.arange(8))[flags.view(bool)]
+    if len(rows) != piece.removed.rows or (len(rows) and rows[-1] >= piece.rows):
+        raise FormatError(f"{folder / piece.removed.file}: damaged: {_RESTORE}")
     return rows
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -32,6 +33,8 @@ def encoded_rows(
         InputError: The vectors are not of the coder, or the ids are not as many.
     """
     own: Any = None
+    if isinstance(vectors, str | os.PathLike):
+        raise InputError(f"vectors is a path: embits.encode_to_collection adds {vectors}")
     if isinstance(vectors, BinaryVectors):
         own, codes = vectors.words, _codes_of(coder, vectors)
     elif isinstance(vectors, WordVectors):

@@ -102,6 +102,8 @@ def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | N
         return known.get(entry) or open_one(folder, entry, coder, verify=verify)
 
     pieces = tuple(map(opened, manifest.pieces))
+    if manifest.ids != "numbers" and any(isinstance(p.rows.ids, RowNumbers) for p in pieces):
+        raise FormatError(f"{folder}: damaged: the rows have ids, but a piece has none")
     if before is None:
         _check_parquet_ids(folder, pieces)
     return Snapshot(manifest, coder, pieces)

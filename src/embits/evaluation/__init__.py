@@ -9,6 +9,7 @@ Example:
 from embits.evaluation.compare import Comparison
 from embits.evaluation.data.files import read_labelled, read_pairs, read_questions
 from embits.evaluation.data.folder import DataFolder
+from embits.evaluation.data.retrieval import RetrievalSet, read_retrieval
 from embits.evaluation.evaluator import TASKS, Evaluator
 from embits.evaluation.lookup import Lookup
 from embits.evaluation.report.write import write_report
@@ -18,6 +19,7 @@ from embits.evaluation.tasks.analogy import evaluate_analogies, evaluate_word_an
 from embits.evaluation.tasks.classification import evaluate_classification, prepare
 from embits.evaluation.tasks.neighbors import evaluate_neighbors
 from embits.evaluation.tasks.reconstruction import evaluate_reconstruction
+from embits.evaluation.tasks.retrieval import evaluate_retrieval
 from embits.evaluation.tasks.similarity import evaluate_similarity, evaluate_word_pairs, score_pairs
 from embits.evaluation.tasks.speed import evaluate_speed
 
@@ -29,11 +31,13 @@ __all__ = [
     "Evaluator",
     "FloatSpace",
     "Lookup",
+    "RetrievalSet",
     "as_space",
     "evaluate_analogies",
     "evaluate_classification",
     "evaluate_neighbors",
     "evaluate_reconstruction",
+    "evaluate_retrieval",
     "evaluate_similarity",
     "evaluate_speed",
     "evaluate_word_analogies",
@@ -45,6 +49,7 @@ __all__ = [
     "read_labelled",
     "read_pairs",
     "read_questions",
+    "read_retrieval",
     "score_pairs",
     "spearman",
     "write_report",

@@ -74,7 +74,8 @@ class PieceWords(LazyVocabulary):
         order = sorted(range(len(wanted)), key=wanted.__getitem__)
         ordered = [wanted[place] for place in order]
         run = encoded_words(ordered, errors="surrogatepass")  # never found
-        numbers = _as_numbers(ordered) if self.are_numbers else np.empty(0, np.int64)
+        has_numbers = any(isinstance(piece, RowNumbers) for piece in self.pieces)
+        numbers = _as_numbers(ordered) if has_numbers else np.empty(0, np.int64)
         found = np.full(len(wanted), -1, np.int64)
         for piece, start in zip(self.pieces, self.starts.tolist(), strict=False):
             if isinstance(piece, Vocabulary):
@@ -93,7 +94,11 @@ class PieceWords(LazyVocabulary):
         """The ids of rows, in their shape: `str` objects, or int64 if the ids are numbers."""
         different, places = np.unique(rows, return_inverse=True)
         names = np.empty(len(different), np.int64 if self.are_numbers else object)
-        names[:] = self._words_of(different)
+        words = self._words_of(different)
+        try:
+            names[:] = words
+        except (ValueError, OverflowError):
+            raise FormatError("damaged: the ids of a numbered collection are words") from None
         return names[places.ravel()].reshape(rows.shape)
 
     def suggest(self, word: str, most: int = 3) -> list[str]:

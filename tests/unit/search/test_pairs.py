@@ -108,7 +108,8 @@ def test_tables_and_blocks_give_the_same_pairs(small_sizes, n_bits, distance):
 
 
 @pytest.mark.parametrize("distance", [1, 3])
-def test_tables_of_many_rows_give_the_pairs_of_within(simd, distance):
+def test_tables_of_many_rows_give_the_pairs_of_within(simd, monkeypatch, distance):
+    monkeypatch.setattr(pair_tables, "_SCAN_NS", 1e9)
     codes = near_copies(distance, 30_000, 40)
     assert len(pair_tables.best_blocks(codes, distance)) > 0
     found = within(codes, codes, distance)

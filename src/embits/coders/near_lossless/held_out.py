@@ -29,8 +29,8 @@ class Asked(NamedTuple):
 
     @property
     def score(self) -> float:
-        """What a search is chosen by: the Hamming distance, the default, counts twice."""
-        return 2 * self.hamming + self.query + self.decoded
+        """What a search is chosen by: the Hamming distance, the default metric, counts most."""
+        return 4 * self.hamming + 2 * self.query + self.decoded
 
 
 class Codes(NamedTuple):

@@ -74,11 +74,11 @@ def read_pairs(path: str | os.PathLike[str], delimiter: str | None = None) -> Pa
     second: list[str] = []
     scores: list[float] = []
     header: ReadError | None = None
-    for number, line in _lines(path):
+    for number, line in lines_of(path):
         fields, is_delimited = _pair_fields(line, delimiter)
         value = _score(fields) if is_delimited or len(fields) == 3 else None
         if value is None or not math.isfinite(value):
-            error = _malformed(path, number, line, "word word score")
+            error = malformed(path, number, line, "word word score")
             if value is None and is_delimited and header is None and not scores:
                 header = error
                 continue
@@ -122,13 +122,13 @@ def read_questions(path: str | os.PathLike[str]) -> dict[str, Questions]:
     """
     sections: dict[str, Questions] = {}
     section: Questions | None = None
-    for number, line in _lines(path):
+    for number, line in lines_of(path):
         if line.startswith(":"):
             section = sections.setdefault(line.lstrip(": ").strip(), [])
             continue
         fields = line.split()
         if len(fields) != 4 or section is None:
-            raise _malformed(path, number, line, "four words, after a line such as `: family`")
+            raise malformed(path, number, line, "four words, after a line such as `: family`")
         a, b, c, d = fields
         section.append((a, b, c, d))
     if not any(sections.values()):
@@ -165,9 +165,9 @@ def read_labelled(path: str | os.PathLike[str], most_rows: int = MAX_ROWS) -> La
             continue
         if len(fields) < 2 or not fields[0].isascii() or not fields[0].isdigit():
             header = " (a header is not allowed)" if row == 0 else ""
-            raise _malformed(path, number, ",".join(fields), f"{_LABELLED}{header}")
+            raise malformed(path, number, ",".join(fields), f"{_LABELLED}{header}")
         if int(fields[0]) < 1:
-            raise _malformed(path, number, ",".join(fields), "classes that start at 1, not at 0")
+            raise malformed(path, number, ",".join(fields), "classes that start at 1, not at 0")
         classes.append(int(fields[0]) - 1)
         # Zhang et al. escape line breaks inside a text as \n and some characters with a backslash.
         texts.append(" ".join(fields[1:]).replace("\\n", " ").replace("\\", " "))
@@ -187,17 +187,21 @@ def _csv_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
             raise ReadError(f"{path}: line {rows.line_num}: {error}") from None
 
 
-def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
+def lines_of(
+    path: str | os.PathLike[str], *, has_comments: bool = True
+) -> Iterator[tuple[int, str]]:
+    """Number and text of each line that is not empty; lines that start with # are comments."""
     with Path(path).open(encoding="utf-8-sig") as file:
         try:
             for number, line in enumerate(file, 1):
                 line = line.strip()
-                if line and not line.startswith("#"):
+                if line and not (has_comments and line.startswith("#")):
                     yield number, line
         except UnicodeDecodeError:
             raise ReadError(f"{path}: found bytes that are not UTF-8, expected text") from None
 
 
-def _malformed(path: str | os.PathLike[str], number: int, line: str, expected: str) -> ReadError:
+def malformed(path: str | os.PathLike[str], number: int, line: str, expected: str) -> ReadError:
+    """The error of a line: what was found, and what was expected."""
     found = line if len(line) <= 40 else line[:39] + "…"
     return ReadError(f"{path}: line {number}: found {found!r}, expected {expected}")

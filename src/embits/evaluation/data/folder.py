@@ -3,8 +3,9 @@
     similarity/NAME.txt              word word score; also NAME.csv and NAME.tsv
     analogy/questions-words.txt      : section, then lines of four words
     classification/NAME/train.csv    "1","A title","The text" (any number of text columns), test.csv
+    retrieval/NAME/corpus.npy        corpus_ids.txt, queries.npy, query_ids.txt, qrels.tsv
 
-Other similarity files and classification folders in the same places are used as well. A data set
+Other similarity files and folders in the same places are used as well. A data set
 that is missing or malformed is skipped, with a line in `problems`; the others are still read. Files
 that are not recognized are listed there too.
 """
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from embits.errors import InputError, ReadError
+from embits.errors import InputError, MissingExtraError, ReadError
 from embits.evaluation.data.files import (
     Pairs,
     Questions,
@@ -26,6 +27,7 @@ from embits.evaluation.data.files import (
     read_questions,
     read_split,
 )
+from embits.evaluation.data.retrieval import RetrievalSet, read_retrieval
 
 Found = TypeVar("Found")
 
@@ -122,12 +124,23 @@ class DataFolder:
             if split is not None:
                 yield name, split
 
+    def retrieval(self) -> dict[str, RetrievalSet]:
+        """Retrieval data sets by folder name."""
+        found = {}
+        for path in _visible(self.path / "retrieval"):
+            if path.is_dir():
+                found[path.name] = self._read(path.name, read_retrieval, path)
+            else:
+                self._unused(path, "expected a folder with a corpus, queries and qrels.tsv")
+        self._note_missing("retrieval", (), found)
+        return {name: read for name, read in found.items() if read is not None}
+
     def _read(self, name: str, read: Callable[[Path], Found], path: Path) -> Found | None:
         try:
             return read(path)
         except FileNotFoundError as error:
             self._note(f"{name} is skipped: {error.filename} does not exist")
-        except (ReadError, OSError) as error:
+        except (ReadError, MissingExtraError, OSError) as error:
             self._note(f"{name} is skipped: {error}")
         return None
 

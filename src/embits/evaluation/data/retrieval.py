@@ -1,0 +1,196 @@
+"""Readers for retrieval data sets: documents, queries and relevance judgements.
+
+    corpus.npy    with corpus_ids.txt; or corpus.jsonl or corpus.parquet of texts with their ids
+    queries.npy   with query_ids.txt; or queries.jsonl or queries.parquet
+    qrels.tsv     query-id, corpus-id and score, with or without a header; or qrels/test.tsv
+
+This is BEIR's layout with the embeddings beside the texts. The embeddings may also be in the JSONL
+or Parquet file: a field or column of lists of numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from embits.errors import InputError, MissingExtraError, ReadError
+from embits.evaluation.data.files import lines_of, malformed
+from embits.readers import read_vectors
+from embits.vectors import WordVectors, as_words
+
+Qrels: TypeAlias = dict[str, dict[str, int]]
+
+ID_NAMES = ("_id", "id", "doc_id", "docid", "corpus-id", "corpus_id", "query_id", "query-id", "qid")
+EMBEDDING_NAMES = ("embedding", "embeddings", "emb", "vector", "vectors")
+QRELS = ("qrels.tsv", "qrels.txt", "qrels/test.tsv")
+_ID_FILES = {"corpus": ("corpus_ids.txt",), "queries": ("query_ids.txt", "queries_ids.txt")}
+_QREL = "query-id corpus-id score, with a whole number as the score"
+
+
+@dataclass(frozen=True)
+class RetrievalSet:
+    """A retrieval data set.
+
+    Attributes:
+        corpus: The documents: ids and embeddings.
+        queries: The queries: ids and embeddings of the same dimensions.
+        qrels: Relevance of documents by query id and document id; above 0 is relevant. Ids may be
+            missing in `corpus` and `queries`.
+    """
+
+    corpus: WordVectors
+    queries: WordVectors
+    qrels: Qrels
+
+    @property
+    def dims(self) -> int:
+        """Dimensions of the embeddings."""
+        return self.corpus.dims
+
+
+def read_retrieval(folder: Path) -> RetrievalSet:
+    """Read the files of a folder in the layout of this module.
+
+    Raises:
+        ReadError: A file is missing or malformed, the ids of a file repeat, the dimensions of
+            queries and documents differ, or no query is judged.
+        MissingExtraError: A Parquet file, and pyarrow is not installed.
+    """
+    corpus, queries = read_embeddings(folder, "corpus"), read_embeddings(folder, "queries")
+    if corpus.dims != queries.dims:
+        raise ReadError(
+            f"{folder}: queries of {queries.dims} dimensions, expected {corpus.dims} as in the "
+            "corpus"
+        )
+    path = next((folder / name for name in QRELS if (folder / name).is_file()), folder / QRELS[0])
+    qrels = read_qrels(path)
+    if not set(qrels) & set(queries.words or ()):
+        raise ReadError(f"{path}: no id of its queries is in the file of queries")
+    return RetrievalSet(corpus, queries, qrels)
+
+
+def read_qrels(path: Path) -> Qrels:
+    """Read relevance judgements: BEIR's three columns, or TREC's four, whose second is not used.
+
+    Raises:
+        ReadError: A line is malformed or repeats a judgement; the message quotes it.
+        OSError: The file cannot be opened.
+    """
+    qrels: Qrels = {}
+    for place, (number, line) in enumerate(lines_of(path, has_comments=False)):
+        fields = line.split("\t") if "\t" in line else line.split()
+        score = _whole_number(fields[-1]) if len(fields) in (3, 4) else None
+        if score is None and place == 0 and len(fields) in (3, 4):
+            continue  # a header
+        if score is None:
+            raise malformed(path, number, line, _QREL)
+        query, document = fields[0].strip(), fields[-2].strip()
+        if document in qrels.setdefault(query, {}):
+            raise malformed(path, number, line, "each pair of ids once")
+        qrels[query][document] = score
+    if not qrels:
+        raise ReadError(f"{path}: found no judgements, expected lines of {_QREL}")
+    return qrels
+
+
+def read_embeddings(folder: Path, name: str) -> WordVectors:
+    """Read the ids and embeddings of "corpus" or "queries".
+
+    Raises:
+        ReadError: There are no embeddings or no ids, they do not fit, or an id repeats.
+    """
+    files = {suffix: folder / f"{name}{suffix}" for suffix in (".npy", ".jsonl", ".parquet")}
+    found = {suffix: path for suffix, path in files.items() if path.is_file()}
+    listed = next((folder / file for file in _ID_FILES[name] if (folder / file).is_file()), None)
+    texts = found.get(".jsonl") or found.get(".parquet")
+    if not found or (listed is None and texts is None):
+        expected = f"{name}.npy with {_ID_FILES[name][0]}, {name}.jsonl or {name}.parquet"
+        raise ReadError(f"{folder}: found no {name} with ids, expected {expected}")
+    ids: list[str] | None = None
+    matrix: Any = None
+    if texts is not None and (listed is None or ".npy" not in found):
+        read = _read_jsonl if texts.suffix == ".jsonl" else _read_parquet
+        ids, matrix = read(texts, ".npy" not in found)
+    try:
+        if ".npy" in found:
+            return read_vectors(found[".npy"], words=ids if listed is None else listed)
+        return WordVectors(ids, matrix)
+    except InputError as error:  # an id repeats, or the .npy is a file of another format
+        raise ReadError(f"{texts or listed}: {error}") from None
+
+
+def _read_jsonl(path: Path, with_embeddings: bool) -> tuple[list[str], Any]:
+    ids: list[Any] = []
+    rows: list[list[float]] = []
+    for number, line in lines_of(path):
+        record = _json_object(path, number, line)
+        ids.append(_field(path, number, record, ID_NAMES, "an id"))
+        if with_embeddings:
+            rows.append(_row(path, number, record, len(rows[0]) if rows else None))
+    if not ids:
+        raise ReadError(f"{path}: found no lines, expected JSON objects with {ID_NAMES[0]}")
+    return _checked_ids(path, ids), np.array(rows, dtype=np.float32) if with_embeddings else None
+
+
+def _json_object(path: Path, number: int, line: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        record = None
+    if not isinstance(record, dict):
+        raise malformed(path, number, line, f'a JSON object such as {{"{ID_NAMES[0]}": "d1"}}')
+    return record
+
+
+def _row(path: Path, number: int, record: dict[str, Any], dims: int | None) -> list[float]:
+    values = _field(path, number, record, EMBEDDING_NAMES, "an embedding, or a .npy beside it")
+    numbers = isinstance(values, list) and all(
+        isinstance(value, int | float) and math.isfinite(value) for value in values
+    )
+    if not numbers or not values or (dims is not None and len(values) != dims):
+        raise malformed(path, number, str(values), f"a list of {dims or ''} finite numbers")
+    return list(values)
+
+
+def _field(path: Path, number: int, record: dict[str, Any], names: Any, what: str) -> Any:
+    for name in names:
+        if name in record:
+            return record[name]
+    raise malformed(path, number, json.dumps(record), f"{what} ({', '.join(names)})")
+
+
+def _read_parquet(path: Path, with_embeddings: bool) -> tuple[list[str], Any]:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise MissingExtraError(f"reading {path.name}", "parquet") from None
+    try:
+        names = pq.read_schema(path).names
+        column = next((name for name in ID_NAMES if name in names), None)
+        if column is None:
+            raise ReadError(f"{path}: found no column of ids, expected {', '.join(ID_NAMES)}")
+        ids = pq.read_table(path, columns=[column]).column(0).to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        raise ReadError(f"{path}: found no usable Parquet ({error!s:.100})") from None
+    words = _checked_ids(path, ids)
+    return words, read_vectors(path, words=words).matrix if with_embeddings else None
+
+
+def _checked_ids(path: Path, ids: list[Any]) -> list[str]:
+    try:
+        return list(as_words(ids))
+    except InputError as error:
+        raise ReadError(f"{path}: {error}") from None
+
+
+def _whole_number(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None
