@@ -168,9 +168,9 @@ class Vocabulary(WordRun, Keys):
     ) -> NDArray[np.int64]:
         """As `find_many`, of words that are one run of UTF-8 already. Sorted ones are faster."""
         rows = np.empty(len(ends), np.int64)
-        own = (self.ends, self.order.astype(self.ends.dtype, copy=False))
-        raw = (np.ascontiguousarray(array).view(np.uint8) for array in own)
-        _core.find_words(self.text, *raw, self.ends.itemsize, wanted, ends, rows)
+        own_ends = np.ascontiguousarray(self.ends).view(np.uint8)
+        order = np.ascontiguousarray(self.order, dtype=self.ends.dtype).view(np.uint8)
+        _core.find_words(self.text, own_ends, order, self.ends.itemsize, wanted, ends, rows)
         return rows
 
     @property
