@@ -26,7 +26,7 @@ from embits.search import (
 )
 from embits.search.filters import Filters, parse_filters
 from embits.search.rescoring import rescore_bits, rescore_floats, shortlist_size
-from embits.search.selection import select
+from embits.search.selection import check_found, select
 
 METRICS = ("hamming", "asymmetric", "decoded")
 
@@ -160,11 +160,7 @@ class SearchableCodes(Codes):
 
     def _rows_of_ids(self, name: str, ids: list[str]) -> NDArray[np.int64]:
         rows = self.words.find_many(ids)
-        unknown = [ids[place] for place in np.flatnonzero(rows < 0)]
-        if unknown:
-            listed = ", ".join(map(repr, unknown[:3])) + (", …" if len(unknown) > 3 else "")
-            hint = f"{name} has {len(unknown):,} unknown ids of {len(ids):,}: {listed}"
-            raise UnknownWordError(unknown[0], [], hint)
+        check_found(name, ids, rows)
         return rows
 
     def _score(

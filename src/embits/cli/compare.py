@@ -13,14 +13,21 @@ import click
 
 from embits.cli.evaluation_options import (
     FORCE_HELP,
+    bootstrap_option,
     check_scored,
+    csv_option,
     data_folder,
     data_option,
+    fisher_option,
+    fit_rows_option,
+    latex_option,
     tasks_option,
+    write_csv,
 )
 from embits.cli.options import (
     FILE,
     FOLDER,
+    check_output,
     force_option,
     json_option,
     read,
@@ -34,10 +41,18 @@ from embits.evaluation.compare import BITS, Comparison
 from embits.evaluation.evaluator import TASKS
 from embits.evaluation.report.document import Picture
 from embits.evaluation.report.folder import check_report_folder
+from embits.evaluation.report.paired import paired_tests
 from embits.evaluation.report.picture import bit_picture
-from embits.evaluation.report.results import MEASURES, WAYS, at, retrieval_lines
+from embits.evaluation.report.results import (
+    MEASURES,
+    WAYS,
+    at,
+    retrieval_lines,
+    retrieval_path,
+)
 from embits.evaluation.report.tables import percent
 from embits.evaluation.report.write import write_report
+from embits.evaluation.resampling import N_RESAMPLES
 from embits.evaluation.spaces import BitSpace, FloatSpace
 from embits.evaluation.tasks.moved_pairs import MovedPair, moved_pairs
 
@@ -55,6 +70,16 @@ def _methods(_: click.Context, __: click.Parameter, value: str | None) -> list[s
     return methods
 
 
+def _seeds(_: click.Context, __: click.Parameter, value: str) -> list[int]:
+    try:
+        seeds = list(dict.fromkeys(int(seed) for seed in value.split(",")))
+    except ValueError:
+        seeds = [-1]
+    if min(seeds) < 0:
+        raise click.BadParameter(f"{value!r}: expected numbers from 0, such as 0,1,2")
+    return seeds
+
+
 @click.command()
 @click.argument("vectors", type=FILE)
 @widths_option(",".join(map(str, BITS)), "Bits per code.")
@@ -66,7 +91,20 @@ def _methods(_: click.Context, __: click.Parameter, value: str | None) -> list[s
 )
 @data_option
 @tasks_option(",".join(task for task in TASKS if task != "retrieval"))
-@click.option("--seed", type=int, default=0, help="Random seed of the training.")
+@click.option(
+    "--seeds",
+    "--seed",
+    "seeds",
+    default="0",
+    callback=_seeds,
+    metavar="N,...",
+    help="Random seeds of the training; of several, the report shows means [default: 0].",
+)
+@fit_rows_option("Fit on N rows and measure the others [default: half; all of word vectors].")
+@bootstrap_option(N_RESAMPLES)
+@fisher_option
+@latex_option
+@csv_option
 @click.option("--report", type=FOLDER, required=True, metavar="DIR", help="Folder of the report.")
 @force_option(help=FORCE_HELP)
 @reading_options
@@ -77,7 +115,12 @@ def command(
     methods: list[str],
     data: Path | None,
     tasks: tuple[str, ...],
-    seed: int,
+    seeds: list[int],
+    fit_rows: int | None,
+    bootstrap: int,
+    fisher: str,
+    latex: bool,
+    csv_file: Path | None,
     report: Path,
     force: bool,
     limit: int | None,
@@ -100,9 +143,12 @@ def command(
     embits compare glove.txt --data ~/data --report glove-report
     embits compare docs.npy --tasks neighbors,retrieval --data ~/data --report docs-report
     embits compare glove.txt --bits 256 --methods paper,lsh,sign --report glove-report
+    embits compare glove.txt --seeds 0,1,2 --latex --report glove-report
     """
     start = time.perf_counter()
     check_report_folder(report, force)
+    if csv_file is not None:
+        check_output(csv_file, vectors, force)
     folder = data_folder(data, tasks)
     floats = read(vectors, limit, words_file, skip_bad, repeats, quiet=as_json)
     with status_line(quiet=as_json) as status:
@@ -112,7 +158,10 @@ def command(
                 click.echo(f"embits: {text}", err=True)
             status(text)
 
-        comparison = Comparison(floats, report, folder, bits, methods, tasks, seed, vectors, say)
+        comparison = Comparison(
+            floats, report, folder, bits, methods, tasks, seeds, vectors, say,
+            fit_rows=fit_rows, n_resamples=bootstrap, by_pairs=fisher == "pairs",
+        )  # fmt: skip
         if not force:
             comparison.check_folder()
         try:
@@ -126,27 +175,37 @@ def command(
         "bits": sorted({width for method, width in comparison.plan if method != "sign"} or bits),
         "methods": list(dict.fromkeys(method for method, _ in comparison.plan)),
         "tasks": tasks,
-        "seed": [seed],
+        "seeds": seeds,
     }
+    fitted = comparison.settings["fit_rows"]
     options |= {"limit": [limit]} if limit else {}
+    options |= {"fit-rows": [fitted or "all"]} if fit_rows else {}
+    options |= {"fisher": [fisher]} if fisher != "equal" else {}
     settings = {
         "vectors": vectors.name,
         "words": f"{len(floats):,}",
         "dimensions": floats.dims,
-        "seed": seed,
+        "seeds": ", ".join(map(str, seeds)),
+        "rows of the fit": f"{fitted or len(floats):,}",
         "command": _command_line(vectors, options),
     }
     notes = comparison.notes
     shown = [note.replace(f"{folder.path}{os.sep}", "") if folder else note for note in notes]
+    tests = paired_tests(entries, comparison.replicates) if bootstrap else []
     write_report(
-        report, f"Bits of {vectors.name}", entries, settings, pictures, moved, shown, force
-    )
+        report, f"Bits of {vectors.name}", entries, settings, pictures, moved, shown, force,
+        tests=tests, latex=latex,
+    )  # fmt: skip
+    if csv_file is not None:
+        write_csv(csv_file, entries)
     for note in notes:
         click.echo(f"embits: note: {note}", err=True)
     if as_json:
         print_json(entries)
         return
     _summary(entries)
+    if "neighbors" in tasks:
+        click.echo("recall@10: rows " + ("outside the fit (unseen)" if fitted else "of the fit"))
     click.echo(f"\n{report / 'report.html'} ({time.perf_counter() - start:.0f} s)")
 
 
@@ -168,15 +227,22 @@ def _summary(entries: list[dict[str, Any]]) -> None:
         *(
             (f"{name} {MEASURES[measure]}, {WAYS[way]}", ("retrieval", name, way, measure))
             for name, measure, way in retrieval_lines(entries)
-            if measure == "ndcg@10"
+            if measure == "ndcg@10" and way != "floats"
         ),
     )
-    known = [(name, path) for name, path in columns if any(at(e, *path) for e in entries)]
+    known = [(name, path) for name, path in columns if any(at(e, *path) for e in entries[1:])]
     rows = [("", *(name for name, _ in known))]
     for entry in entries:
         label = "raw" if entry["method"] == "raw" else f"{entry['method']} {entry['bits']}"
-        rows.append((label, *(percent(at(entry, *path)) for _, path in known)))
+        rows.append((label, *(percent(_score(entry, path)) for _, path in known)))
     table(rows, indent="")
+
+
+def _score(entry: dict[str, Any], path: tuple[str, ...]) -> float | None:
+    if path[0] == "retrieval":
+        path = retrieval_path(entry, *path[1:])
+    score: float | None = at(entry, *path)
+    return score
 
 
 def _examples(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,15 +11,22 @@ import click
 
 from embits.cli.evaluation_options import (
     FORCE_HELP,
+    bootstrap_option,
     check_raw,
     check_scored,
+    csv_option,
     data_folder,
     data_option,
+    fisher_option,
+    fit_rows_option,
+    latex_option,
     tasks_option,
+    write_csv,
 )
 from embits.cli.options import (
     FILE,
     FOLDER,
+    check_output,
     files_argument,
     force_option,
     json_option,
@@ -34,9 +42,10 @@ from embits.evaluation.report.results import (
     MEASURES,
     WAYS,
     at,
+    interval,
     jsonable,
     retrieval_lines,
-    retrieval_score,
+    retrieval_path,
     score_lines,
 )
 from embits.evaluation.report.write import write_report
@@ -50,7 +59,15 @@ if TYPE_CHECKING:
 @click.option("--raw", "raw_file", type=FILE, help="Float vectors from which the files were made.")
 @data_option
 @tasks_option()
+@fit_rows_option(
+    "Fit a new coder on N rows, and measure neighbors of the others [default: half of the rows of "
+    "files without words]; all measures the codes of the file."
+)
+@bootstrap_option(0)
+@fisher_option
 @click.option("--report", type=FOLDER, metavar="DIR", help="Write a report into this folder.")
+@latex_option
+@csv_option
 @force_option(help=FORCE_HELP)
 @reading_options
 @json_option
@@ -61,7 +78,12 @@ def command(
     raw_file: Path | None,
     data: Path | None,
     tasks: tuple[str, ...],
+    fit_rows: int | None,
+    bootstrap: int,
+    fisher: str,
     report: Path | None,
+    latex: bool,
+    csv_file: Path | None,
     force: bool,
     limit: int | None,
     words_file: Path | None,
@@ -82,6 +104,10 @@ def command(
     embits evaluate docs.safetensors --tasks retrieval --data ~/data
     """
     check_raw(ctx, tasks, raw_file)
+    if latex and report is None:
+        raise click.UsageError("--latex writes into the folder of --report: give both")
+    if csv_file is not None:
+        check_output(csv_file, files[0], force)
     if report is not None:
         check_report_folder(report, force)
     folder = data_folder(data, tasks)
@@ -95,7 +121,10 @@ def command(
         def say(step: str) -> None:
             status(f"{current}: {step}")
 
-        evaluator = Evaluator(folder, floats, tasks, raw_file, say)
+        evaluator = Evaluator(
+            folder, floats, tasks, raw_file, say, fit_rows,
+            n_resamples=bootstrap, by_pairs=fisher == "pairs",
+        )  # fmt: skip
         if floats is not None:
             current = "raw"
             entries.append(evaluator.evaluate_raw())
@@ -106,8 +135,11 @@ def command(
     if report is not None:
         facts = {"raw": raw_file.name if raw_file else "-", "tasks": ", ".join(tasks)}
         write_report(
-            report, "Scores of binary codes", entries, facts, notes=evaluator.notes, overwrite=force
-        )
+            report, "Scores of binary codes", entries, facts, notes=evaluator.notes,
+            overwrite=force, latex=latex,
+        )  # fmt: skip
+    if csv_file is not None:
+        write_csv(csv_file, entries)
     for note in evaluator.notes:
         click.echo(f"embits: note: {note}", err=True)
     if as_json:
@@ -116,39 +148,54 @@ def command(
         _show(entries)
 
 
-def _show(entries: list[dict[str, Any]]) -> None:
-    """Print the scores as one table with a column for each file."""
-    rows = [("", *map(_column_name, entries))]
-    for part, mark in (((), ""), (("reconstruction",), ", rebuilt")):
-        for task in ("similarity", "analogy", "classification"):
-            for label, path in score_lines([at(entry, *part) for entry in entries], task):
-                rows.append((label + mark, *(_percent(at(e, *part, *path)) for e in entries)))
-    for name in dict.fromkeys(name for entry in entries for name in at(entry, "neighbors") or ()):
-        if name != "queries":
-            label = name.replace("_at_", "@").replace("_", " ")
-            rows.append((label, *(_percent(at(entry, "neighbors", name)) for entry in entries)))
-    has_raw = any(entry["method"] == "raw" for entry in entries)
-    for name, measure, way in retrieval_lines(entries):
-        if has_raw and way == "floats":  # in the column of the raw vectors
-            continue
-        scores = (_percent(retrieval_score(entry, name, way, measure)) for entry in entries)
-        rows.append((f"{name} {MEASURES[measure]}, {WAYS[way]}", *scores))
-    for label, path, shown in (
-        ("Cosine to raw, rebuilt", ("reconstruction", "cosine"), _percent),
-        ("Top-10 query, ms", ("speed", "top_10_ms"), _number),
-    ):
-        rows.append((label, *(shown(at(entry, *path)) for entry in entries)))
-    click.echo("× 100: Spearman's ρ, accuracy, recall, nDCG, MRR and cosine. Times in ms.")
-    table([row for row in rows if any(row[1:])], indent="")
-
-
 def _column_name(entry: dict[str, Any]) -> str:
     return "raw" if entry["method"] == "raw" else f"{entry['method']} {entry['bits']}"
 
 
-def _percent(value: float | None) -> str:
-    return "" if value is None else "-" if math.isnan(value) else f"{100 * value:.1f}"
+def _percent(value: float | None, ends: tuple[float, float] | None = None) -> str:
+    if value is None:
+        return ""
+    text = "-" if math.isnan(value) else f"{100 * value:.1f}"
+    return f"{text} [{100 * ends[0]:.1f}, {100 * ends[1]:.1f}]" if ends else text
 
 
-def _number(value: float | None) -> str:
+def _text(value: str | None, _: object = None) -> str:
+    return value or ""
+
+
+def _number(value: float | None, _: object = None) -> str:
     return "" if value is None else f"{value:.3f}"
+
+
+def _show(entries: list[dict[str, Any]]) -> None:
+    """Print the scores as one table with a column for each file."""
+    rows = [("", *map(_column_name, entries))]
+
+    def add(label: str, *path: str, shown: Callable[..., str] = _percent) -> None:
+        rows.append((label, *(shown(at(e, *path), interval(e, ".".join(path))) for e in entries)))
+
+    for part, mark in (((), ""), (("reconstruction",), ", rebuilt")):
+        for task in ("similarity", "analogy", "classification"):
+            for label, path in score_lines([at(entry, *part) for entry in entries], task):
+                add(label + mark, *part, *path)
+    for name in dict.fromkeys(name for entry in entries for name in at(entry, "neighbors") or ()):
+        if "recall" in name:
+            add(name.replace("_at_", "@").replace("_", " "), "neighbors", name)
+    add("Rows of recall", "neighbors", "rows", shown=_text)
+    has_raw = any(entry["method"] == "raw" for entry in entries)
+    for name, measure, way in retrieval_lines(entries):
+        if has_raw and way == "floats":  # in the column of the raw vectors
+            continue
+        paths = [retrieval_path(entry, name, way, measure) for entry in entries]
+        cells = (
+            _percent(at(entry, *path), interval(entry, ".".join(path)))
+            for entry, path in zip(entries, paths, strict=True)
+        )
+        rows.append((f"{name} {MEASURES[measure]}, {WAYS[way]}", *cells))
+    add("Cosine to raw, rebuilt", "reconstruction", "cosine")
+    add("Rows of the cosine", "reconstruction", "rows", shown=_text)
+    add("Top-10 query, ms", "speed", "top_10_ms", shown=_number)
+    click.echo("× 100: Spearman's ρ, accuracy, recall, nDCG, MRR and cosine. Times in ms.")
+    if any(row[0].startswith("Rows of") and any(row[1:]) for row in rows):
+        click.echo("Rows: unseen are outside the fit, seen may be among its rows.")
+    table([row for row in rows if any(row[1:])], indent="")

@@ -9,11 +9,13 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from embits.cli.options import FOLDER, Command
+from embits.cli.options import FILE, FOLDER, Command
 from embits.errors import InputError
+from embits.evaluation.against_raw import RAW_TASKS
 from embits.evaluation.data.folder import DataFolder
-from embits.evaluation.evaluator import DATA_TASKS, RAW_TASKS, TASKS
-from embits.evaluation.report.results import has_score
+from embits.evaluation.evaluator import DATA_TASKS, TASKS
+from embits.evaluation.held_out import ALL_ROWS
+from embits.evaluation.report.results import csv_text, has_score
 
 FORCE_HELP = "Replace the results, also files that you changed or that embits did not write."
 DEFAULT_TASKS = ",".join(TASKS[:-1])
@@ -21,6 +23,45 @@ DEFAULT_TASKS = ",".join(TASKS[:-1])
 data_option = click.option(
     "--data", type=FOLDER, metavar="DIR", help="Folder of data sets [default: $EMBITS_DATA]."
 )
+
+latex_option = click.option(
+    "--latex", is_flag=True, help="Write tables as LaTeX and figures as PDF and SVG, too."
+)
+csv_option = click.option(
+    "--csv", "csv_file", type=FILE, metavar="FILE", help="Write all scores into one CSV file."
+)
+fisher_option = click.option(
+    "--fisher",
+    type=click.Choice(["equal", "pairs"]),
+    default="equal",
+    show_default=True,
+    help="Weights of the sets in the Fisher mean: equal, as in the paper, or by their pairs.",
+)
+
+
+def fit_rows_option(help: str) -> Callable[[Command], Command]:
+    """The option --fit-rows N or all."""
+    return click.option("--fit-rows", callback=_fit_rows, metavar="N|all", help=help)
+
+
+def _fit_rows(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
+    if value is None or value == "all":
+        return None if value is None else ALL_ROWS
+    if not value.isascii() or not value.isdigit() or int(value) < 1:
+        raise click.BadParameter(f"{value!r}: expected a number of rows from 1, or all")
+    return int(value)
+
+
+def bootstrap_option(default: int) -> Callable[[Command], Command]:
+    """The option --bootstrap N."""
+    return click.option(
+        "--bootstrap",
+        type=click.IntRange(min=0),
+        default=default,
+        show_default=True,
+        metavar="N",
+        help="Resamples for the 95 % intervals of all scores; 0 computes none.",
+    )
 
 
 def tasks_option(default: str = DEFAULT_TASKS) -> Callable[[Command], Command]:
@@ -66,3 +107,11 @@ def check_scored(entries: Iterable[dict[str, Any]], notes: Sequence[str]) -> Non
     if not any(map(has_score, entries)):
         reasons = notes or ["no word of the data sets is in the vocabulary"]
         raise InputError(f"nothing could be scored: {'; '.join(reasons)}")
+
+
+def write_csv(path: Path, entries: Iterable[dict[str, Any]]) -> None:
+    """Write all scores into one CSV file."""
+    from embits.file.atomic import atomic_write
+
+    with atomic_write(path) as file:
+        file.write(csv_text(entries).encode())

@@ -133,27 +133,37 @@ def ray_options(command: Command) -> Command:
         cluster = Cluster(address, column, ids, names, workers, others["force"]) if ray else None
         return command(cluster=cluster, **others)
 
-    for option in (
-        force_option(
-            "--overwrite",
-            help="Replace an existing file that does not hold codes; with --ray, the folder.",
-        ),
-        click.option(
-            "--workers", type=click.IntRange(min=1), metavar="N", help="With --ray: parallel tasks."
-        ),
-        click.option(
-            "--keep", metavar="A,B", help="With --ray: columns to keep [default: all others]."
-        ),
-        click.option("--ids", metavar="NAME", help="With --ray: column of the ids."),
-        click.option("--column", metavar="NAME", help="With --ray: column of the vectors."),
-        click.option(
-            "--ray-address", metavar="ADDRESS",
-            help="Address of a running cluster, or auto [default: start one for this job].",
-        ),
-        click.option(
-            "--ray", is_flag=True,
-            help="Run on Ray: reads Parquet, writes a folder of codes.",
-        ),
-    ):  # fmt: skip
-        wrapped = option(wrapped)
-    return wrapped  # type: ignore[return-value]
+    keep = click.option(
+        "--keep", metavar="A,B", help="With --ray: columns to keep [default: all others]."
+    )
+    force = force_option(
+        "--overwrite",
+        help="Replace an existing file that does not hold codes; with --ray, the folder.",
+    )
+    options = cluster_options(
+        "Run on Ray: reads Parquet, writes a folder of codes.", "With --ray: column of the ids."
+    )
+    return options(keep(force(wrapped)))  # type: ignore[return-value]
+
+
+def cluster_options(ray_help: str, ids_help: str) -> Callable[[Command], Command]:
+    """The options that all verbs on Ray share."""
+
+    def decorated(command: Command) -> Command:
+        for option in (
+            click.option(
+                "--workers", type=click.IntRange(min=1), metavar="N",
+                help="With --ray: parallel tasks.",
+            ),
+            click.option("--ids", metavar="NAME", help=ids_help),
+            click.option("--column", metavar="NAME", help="With --ray: column of the vectors."),
+            click.option(
+                "--ray-address", metavar="ADDRESS",
+                help="Address of a running cluster, or auto [default: start one for this job].",
+            ),
+            click.option("--ray", is_flag=True, help=ray_help),
+        ):  # fmt: skip
+            command = option(command)
+        return command
+
+    return decorated

@@ -12,14 +12,14 @@ import numpy as np
 from embits.binary_vectors import BinaryVectors
 from embits.cli.id_files import read_filter, read_ids
 from embits.cli.options import (
-    FILE,
     exclude_option,
-    file_argument,
     json_option,
     where_option,
     words_file_option,
 )
 from embits.cli.output import print_json, printable, table
+from embits.cli.ray_options import ADDRESS, Cluster
+from embits.cli.ray_search import search_on_ray, search_ray_options
 from embits.collection import load
 from embits.errors import InputError
 from embits.search import SearchResult
@@ -28,8 +28,8 @@ _BATCH = 1024  # queries that are searched for at once: results are printed as t
 
 
 @click.command()
-@file_argument
-@click.argument("queries", type=FILE)
+@click.argument("file", type=ADDRESS)
+@click.argument("queries", type=ADDRESS)
 @click.option("-k", "k", type=click.IntRange(min=1), default=10, help="Rows for each query.")
 @click.option(
     "--metric",
@@ -44,6 +44,7 @@ _BATCH = 1024  # queries that are searched for at once: results are printed as t
 )
 @words_file_option("File with the names of the queries of a matrix, one per line.")
 @click.option("--tsv", is_flag=True, help="Print lines of query, id and value.")
+@search_ray_options
 @json_option
 def command(
     file: Path,
@@ -55,18 +56,29 @@ def command(
     oversample: float | None,
     words_file: Path | None,
     tsv: bool,
+    output: Path | None,
     as_json: bool,
+    cluster: Cluster | None,
 ) -> None:
     """Find the rows of FILE that are nearest to each of the QUERIES.
 
     FILE may be a collection. QUERIES is a file of vectors in any format that embits reads, or a
     text file with an id of FILE on each line. The values are distances, the smallest is the best;
-    with --metric asymmetric or decoded they are scores, the largest is the best.
+    with --metric asymmetric or decoded they are scores, the largest is the best. With --ray, FILE
+    is a collection that is searched by the workers of a cluster.
 
     \b
     embits search docs.safetensors questions.npy -k 5
     embits search news questions.parquet --metric asymmetric --where allowed.txt --json
+    embits search s3://bucket/codes s3://bucket/questions -o s3://bucket/nearest.parquet --ray
     """
+    if cluster is not None:
+        assert output is not None
+        search_on_ray(
+            cluster, file, queries, output, k=k, metric=metric, where=where, exclude=exclude,
+            as_json=as_json,
+        )  # fmt: skip
+        return
     if tsv and as_json:
         raise click.UsageError("give --tsv or --json, not both")
     bits = load(file)

@@ -59,7 +59,7 @@ def open_address(address: str) -> BinaryVectors:
         FormatError: It is unfinished or damaged, or an id appears twice.
         MissingExtraError: pyarrow is not installed.
     """
-    manifest = _manifest_at(address)
+    manifest = manifest_at(address)
     if any(piece.header or piece.removed for piece in manifest.pieces):
         raise FormatError(f"{address}: copy the collection to a disk, and open it there")
     column = manifest.pieces[0].column if manifest.pieces else None
@@ -85,7 +85,7 @@ def read_folder(
         InputError: An id repeats.
         MissingExtraError: pyarrow is not installed.
     """
-    coder = _coder_at(folder)
+    coder = coder_at(folder)
     parts, values = [np.empty((0, coder.n_bytes_), np.uint8)], list[Any]()
     for piece in _parquet_pieces(folder):
         parts.append(code_matrix(folder, _column(folder, piece, column), coder))
@@ -128,14 +128,19 @@ def _column(folder: str | os.PathLike[str], piece: Piece, name: str) -> Any:
 
 
 def _parquet_pieces(folder: str | os.PathLike[str]) -> tuple[Piece, ...]:
-    pieces = _manifest_at(folder).pieces
+    pieces = manifest_at(folder).pieces
     for piece in pieces:
         if piece.header is not None:
             raise FormatError(f"{folder}: {piece.file} is not Parquet: embits.load opens it")
     return pieces
 
 
-def _manifest_at(folder: str | os.PathLike[str]) -> Manifest:
+def manifest_at(folder: str | os.PathLike[str]) -> Manifest:
+    """The manifest of a collection, local or in an object store.
+
+    Raises:
+        FormatError: It is missing or damaged.
+    """
     files, path = locate(folder)
     import pyarrow as pa
 
@@ -148,8 +153,12 @@ def _manifest_at(folder: str | os.PathLike[str]) -> Manifest:
         raise FormatError(f"{folder}: {MANIFEST}: {error!s:.200}") from None
 
 
-def _coder_at(folder: str | os.PathLike[str]) -> Coder:
-    """Read the coder of a folder into memory."""
+def coder_at(folder: str | os.PathLike[str]) -> Coder:
+    """Read the coder of a collection into memory.
+
+    Raises:
+        FormatError: It is missing or damaged.
+    """
     files, path = locate(folder)
     with tempfile.TemporaryDirectory() as temporary:
         copy = Path(temporary, CODER)

@@ -6,29 +6,36 @@ methods or widths computes only the new ones and returns all codes in the folder
 
 from __future__ import annotations
 
-import json
 import time
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits._version import __version__
-from embits.arrays import blocks
 from embits.binary_vectors import BinaryVectors
 from embits.coders import METHODS, Coder, coder_class
 from embits.collection import load
 from embits.errors import EmbitsError, FormatError, InputError
 from embits.evaluation.data.folder import DataFolder
-from embits.evaluation.evaluator import DATA_TASKS, TASKS, Evaluator, FitCoder
+from embits.evaluation.evaluator import TASKS, Evaluator, FitCoder
+from embits.evaluation.held_out import ALL_ROWS, split_rows
 from embits.evaluation.report.results import jsonable
-from embits.file.atomic import atomic_write
-from embits.jobs import binarize
+from embits.evaluation.resampling import N_RESAMPLES, intervals
+from embits.evaluation.saved_scores import (
+    data_fingerprint,
+    fingerprint,
+    read_json,
+    read_replicates,
+    write_json,
+    write_replicates,
+)
+from embits.evaluation.seeds import mean_entry, mean_replicates
 from embits.vectors import WordVectors
 
+Kept: TypeAlias = tuple[dict[str, Any], dict[str, NDArray[np.float64]]]
 Say = Callable[[str], None]
 BITS = (64, 128, 256, 512)
 
@@ -43,13 +50,19 @@ class Comparison:
         bits: Widths; "sign" uses the number of dimensions instead.
         methods: Names of coders; None takes all.
         tasks: Which of `TASKS`.
-        seed: Seed of every coder that takes one.
+        seeds: Seed of every coder that takes one; several fit each such coder once with each, and
+            entries have means over the fits.
         vectors_file: Where the vectors were read from.
         say: Called with a line of text at each step.
+        fit_rows: Number of rows to fit on; neighbors and reconstruction are measured on the
+            others. None is all rows of word vectors, and half of the rows of others.
+        n_resamples: Bootstrap replicates of each score, for intervals and tests.
+        by_pairs: Weigh the sets of the Fisher mean by their numbers of pairs, not equally.
 
     Attributes:
         plan: The (method, width) pairs: those asked for, then others in the folder that were
             trained on the same vectors with the same seed.
+        replicates: After `run`, the bootstrap replicates of the scores of each entry by path.
     """
 
     def __init__(
@@ -60,38 +73,48 @@ class Comparison:
         bits: Sequence[int] = BITS,
         methods: Iterable[str] | None = None,
         tasks: Sequence[str] = TASKS,
-        seed: int = 0,
+        seeds: int | Sequence[int] = 0,
         vectors_file: Path | None = None,
         say: Say | None = None,
+        *,
+        fit_rows: int | None = None,
+        n_resamples: int = N_RESAMPLES,
+        by_pairs: bool = False,
     ) -> None:
         self.vectors = vectors
         self.folder = folder
-        self.seed = seed
+        self.seeds = [seeds] if isinstance(seeds, int) else list(dict.fromkeys(seeds))
+        self.split = split_rows(len(vectors), fit_rows, has_words=vectors.words is not None)
+        self.replicates: list[dict[str, NDArray[np.float64]]] = []
         self._problems: list[str] = []
         self._say = say or (lambda text: None)
         self._current = ""
         self.evaluator = Evaluator(
-            data, vectors, tasks, vectors_file, lambda step: self._say(f"{self._current}: {step}")
-        )
+            data, vectors, tasks, vectors_file, lambda step: self._say(f"{self._current}: {step}"),
+            ALL_ROWS, n_resamples=n_resamples, by_pairs=by_pairs,
+        )  # fmt: skip
         self.settings = {
             "embits": __version__,
             "vectors": fingerprint(vectors),
-            "data": _data_fingerprint(data),
+            "data": data_fingerprint(data),
             "tasks": list(tasks),
-            "seed": seed,
+            "seed": self.seeds[0],
+            "fit_rows": None if self.split is None else len(self.split.fitted),
+            "resamples": n_resamples,
+            "fisher": "pairs" if by_pairs else "equal",
         }
         asked = plan(vectors.dims, bits, METHODS if methods is None else methods)
         self.plan = list(dict.fromkeys([*asked, *self._saved_codes()]))
         (folder / "codes").mkdir(parents=True, exist_ok=True)
 
     def check_folder(self) -> None:
-        """Refuse a folder with the scores of other vectors, tasks or another seed.
+        """Refuse a folder with the scores of other vectors, rows, tasks or another seed.
 
         Raises:
             InputError: The folder has such scores.
         """
-        saved = _read_json(self.folder / "codes" / "raw.scores.json").get("settings") or {}
-        for name in ("vectors", "tasks", "seed"):
+        saved = read_json(self.folder / "codes" / "raw.scores.json").get("settings") or {}
+        for name in ("vectors", "tasks", "seed", "fit_rows"):
             if saved and saved.get(name) != self.settings[name]:
                 raise InputError(
                     f"{self.folder} has results of {_setting(name, saved.get(name))}, expected "
@@ -102,9 +125,12 @@ class Comparison:
     def _saved_codes(self) -> Iterator[tuple[str, int]]:
         """Codes in the folder that were scored on the same vectors with the same seed."""
         for path in sorted((self.folder / "codes").glob("*.scores.json")):
-            kept = _read_json(path)
+            kept = read_json(path)
             entry, settings = kept.get("entry") or {}, kept.get("settings") or {}
-            same = all(settings.get(name) == self.settings[name] for name in ("vectors", "seed"))
+            same = all(
+                settings.get(name) == self.settings[name]
+                for name in ("vectors", "seed", "fit_rows")
+            )
             if same and entry.get("method") in METHODS:
                 yield entry["method"], entry["bits"]
 
@@ -114,90 +140,117 @@ class Comparison:
         Returns:
             The entry of the raw vectors, then of every code.
         """
-        entries = [self._kept("raw", lambda: self.evaluator.evaluate_raw(all_sets=True))]
+        raw, replicates = self._kept(
+            "raw", self.seeds[0], lambda: self.evaluator.evaluate_raw(all_sets=True)
+        )
+        entries, self.replicates = [raw], [replicates]
         for method, n_bits in self.plan:
-            name = f"{method}-{n_bits}"
             try:
-                entries.append(self._kept(name, lambda m=method, n=n_bits: self._entry(m, n)))  # type: ignore[misc]
+                entry, replicates = self._fits(method, n_bits)
             except EmbitsError as error:  # a method that fails does not stop the others
-                self._problems.append(f"{name} is skipped: {error}")
+                self._problems.append(f"{method}-{n_bits} is skipped: {error}")
                 self._say(self._problems[-1])
+            else:
+                entries.append(entry)
+                self.replicates.append(replicates)
         return entries
+
+    def _fits(self, method: str, n_bits: int) -> Kept:
+        """The mean entry of a method over the seeds."""
+        takes_seed = "random_state" in coder_class(method).param_names()
+        seeds = self.seeds if takes_seed else self.seeds[:1]
+        fits = [
+            self._kept(
+                self._name(method, n_bits, seed), seed,
+                lambda seed=seed: self._entry(method, n_bits, seed),  # type: ignore[misc]
+            )
+            for seed in seeds
+        ]  # fmt: skip
+        replicates = mean_replicates([drawn for _, drawn in fits])
+        entry = mean_entry([entry for entry, _ in fits], seeds)
+        if len(seeds) > 1 and replicates:
+            entry["intervals"] = jsonable(intervals(replicates))
+        return entry, replicates
+
+    def _name(self, method: str, n_bits: int, seed: int) -> str:
+        """The name of the files of a fit; the first seed is left out."""
+        return f"{method}-{n_bits}" + ("" if seed == self.seeds[0] else f"-seed{seed}")
 
     @property
     def notes(self) -> list[str]:
         """One line for each code or score that is missing after `run`, with the reason."""
         return list(dict.fromkeys([*self._problems, *self.evaluator.notes]))
 
-    def codes(self, method: str, n_bits: int) -> BinaryVectors:
+    def codes(self, method: str, n_bits: int, seed: int | None = None) -> BinaryVectors:
         """The codes of a method: loaded from the folder, or trained and saved."""
-        path = self.folder / "codes" / f"{method}-{n_bits}.safetensors"
+        seed = self.seeds[0] if seed is None else seed
+        name = self._name(method, n_bits, seed)
+        path = self.folder / "codes" / f"{name}.safetensors"
         note = path.with_suffix(".json")
-        params = self._params(method, n_bits)
+        params = self._params(method, n_bits, seed)
         wanted = {"vectors": self.settings["vectors"], "params": params, "embits": __version__}
-        if _read_json(note).get("settings") == wanted:
+        wanted |= {"fit_rows": self.settings["fit_rows"]}
+        if read_json(note).get("settings") == wanted:
             try:
                 return load(path)
             except (FormatError, OSError):
                 pass  # trained again below
-        self._say(f"{method}-{n_bits}: training")
+        self._say(f"{name}: training")
         start = time.perf_counter()
-        bits = binarize(
-            self.vectors,
-            method=method,
-            progress=lambda done, total: self._say(f"{method}-{n_bits}: training {done}/{total}"),
-            **params,
+        matrix = self.vectors.matrix
+        coder = coder_class(method)(**params).fit(
+            matrix if self.split is None else matrix[self.split.fitted],
+            progress=lambda done, total: self._say(f"{name}: training {done}/{total}"),
         )
-        bits.save(path, overwrite=True)
+        BinaryVectors.encoded(self.vectors, coder).save(path, overwrite=True)
         seconds = round(time.perf_counter() - start, 2)
-        _write_json(note, {"settings": wanted, "seconds": seconds})
+        write_json(note, {"settings": wanted, "seconds": seconds})
         return load(path)
 
-    def seconds(self, method: str, n_bits: int) -> float | None:
-        """Training time in seconds; None if it is not known."""
-        found = _read_json(self.folder / "codes" / f"{method}-{n_bits}.json").get("seconds")
-        return None if found is None else float(found)
+    def _entry(self, method: str, n_bits: int, seed: int) -> dict[str, Any]:
+        bits = self.codes(method, n_bits, seed)
+        path = self.folder / "codes" / f"{self._name(method, n_bits, seed)}.safetensors"
+        fit = self._fit_coder(bits.coder, seed)
+        entry = self.evaluator.evaluate_bits(bits, path, fit, self.split)
+        seconds = read_json(path.with_suffix(".json")).get("seconds")
+        return entry | {"seconds": seconds, "params": bits.coder.get_params()}
 
-    def _entry(self, method: str, n_bits: int) -> dict[str, Any]:
-        bits = self.codes(method, n_bits)
-        path = self.folder / "codes" / f"{method}-{n_bits}.safetensors"
-        entry = self.evaluator.evaluate_bits(bits, path, self._fit_coder(bits.coder))
-        return entry | {"seconds": self.seconds(method, n_bits), "params": bits.coder.get_params()}
-
-    def _fit_coder(self, coder: Coder) -> FitCoder:
+    def _fit_coder(self, coder: Coder, seed: int) -> FitCoder:
         """A function that fits a coder of the same kind on the corpus of a retrieval set."""
 
         def fit(corpus: NDArray[np.float32]) -> Coder:
-            if np.array_equal(corpus, self.vectors.matrix):
+            if self.split is None and np.array_equal(corpus, self.vectors.matrix):
                 return coder
-            params = self._params(
-                coder.method, corpus.shape[1] if coder.method == "sign" else coder.n_bits_
-            )
+            width = corpus.shape[1] if coder.method == "sign" else coder.n_bits_
+            params = self._params(coder.method, width, seed)
             return coder_class(coder.method)(**params).fit(corpus)
 
         return fit
 
-    def _kept(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def _kept(self, name: str, seed: int, make: Callable[[], dict[str, Any]]) -> Kept:
         """The saved entry if it was computed with the same settings, else a new one."""
         self._current = name
         path = self.folder / "codes" / f"{name}.scores.json"
-        kept = _read_json(path)
-        if kept.get("settings") == self.settings:
+        drawn = path.with_name(f"{name}.replicates.npz")
+        settings = self.settings | {"seed": seed}
+        kept, replicates = read_json(path), read_replicates(drawn)
+        if kept.get("settings") == settings and replicates is not None:
             self._problems += kept.get("notes", [])
-            return dict(kept["entry"])
+            return dict(kept["entry"]), replicates
         start = time.perf_counter()
         entry = make()
         if entry["file"] is not None:
             entry["file"] = Path(entry["file"]).name  # reports must not show local folders
         entry = jsonable(entry)
         notes = self.evaluator.notes
-        _write_json(path, {"settings": self.settings, "entry": entry, "notes": notes})
+        write_replicates(drawn, self.evaluator.samples.replicates)
+        write_json(path, {"settings": settings, "entry": entry, "notes": notes})
         self._say(f"{name}: done in {time.perf_counter() - start:.1f} s")
-        return dict(entry)
+        return dict(entry), read_replicates(drawn) or {}
 
-    def _params(self, method: str, n_bits: int) -> dict[str, Any]:
+    def _params(self, method: str, n_bits: int, seed: int) -> dict[str, Any]:
         takes = coder_class(method).param_names()
-        params = {"n_bits": n_bits, "random_state": self.seed}
+        params = {"n_bits": n_bits, "random_state": seed}
         return {name: value for name, value in params.items() if name in takes}
 
 
@@ -217,42 +270,9 @@ def plan(dims: int, bits: Sequence[int], methods: Iterable[str]) -> list[tuple[s
     ]
 
 
-def fingerprint(vectors: WordVectors) -> str:
-    """A checksum of words and matrix: a run is resumed only with the same vectors."""
-    crc = 0
-    for rows in blocks(len(vectors)):
-        crc = zlib.crc32(np.ascontiguousarray(vectors.matrix[rows]).tobytes(), crc)
-    for word in vectors.words or ():
-        crc = zlib.crc32(word.encode(errors="replace") + b"\n", crc)
-    return f"{len(vectors)}x{vectors.dims}-{crc:08x}"
-
-
 def _setting(name: str, value: Any) -> str:
     """A setting for a message, such as "tasks similarity,speed"."""
+    if name == "fit_rows":
+        return "a fit on all rows" if value is None else f"a fit on {value:,} rows"
     shown = ",".join(value) if isinstance(value, list) else value
     return f"{name} {shown}"
-
-
-def _data_fingerprint(data: DataFolder | None) -> str:
-    if data is None:
-        return "none"
-    listing = "\n".join(
-        f"{path.relative_to(data.path)} {path.stat().st_size}"
-        for task in sorted(DATA_TASKS)
-        for path in sorted((data.path / task).rglob("*"))
-        if path.is_file() and not path.name.startswith(".")
-    )
-    return f"{zlib.crc32(listing.encode()):08x}"
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _write_json(path: Path, value: Any) -> None:
-    with atomic_write(path) as file:
-        file.write(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())

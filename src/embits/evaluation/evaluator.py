@@ -14,15 +14,16 @@ from numpy.typing import NDArray
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
 from embits.errors import InputError
+from embits.evaluation.against_raw import RAW_TASKS, AgainstRaw
 from embits.evaluation.data.files import Pairs, Questions
 from embits.evaluation.data.folder import DataFolder
 from embits.evaluation.data.retrieval import RetrievalSet
-from embits.evaluation.lookup import MISSING, Lookup
-from embits.evaluation.spaces import BitSpace, FloatSpace, Space, float_space, same_words
+from embits.evaluation.held_out import RowSplit
+from embits.evaluation.lookup import Lookup
+from embits.evaluation.resampling import Samples, intervals
+from embits.evaluation.spaces import BitSpace, Space, float_space, same_words
 from embits.evaluation.tasks.analogy import evaluate_analogies
 from embits.evaluation.tasks.classification import Task, evaluate_classification, prepare
-from embits.evaluation.tasks.neighbors import evaluate_neighbors, float_neighbors, query_rows
-from embits.evaluation.tasks.reconstruction import evaluate_reconstruction
 from embits.evaluation.tasks.retrieval import evaluate_retrieval
 from embits.evaluation.tasks.similarity import evaluate_similarity
 from embits.evaluation.tasks.speed import evaluate_speed
@@ -40,8 +41,6 @@ TASKS = (
 """All tasks, in the order of the reports."""
 DATA_TASKS = frozenset({"similarity", "analogy", "classification", "retrieval"})
 """Tasks that read data sets."""
-RAW_TASKS = frozenset({"neighbors", "reconstruction"})
-"""Tasks that are measured against the raw vectors."""
 Say = Callable[[str], None]
 FitCoder = Callable[[NDArray[np.float32]], Coder]
 
@@ -57,6 +56,15 @@ class Evaluator:
         tasks: Which of `TASKS`.
         raw_file: The file of `raw`, to measure its loading time.
         say: Called with the name of each step when it starts.
+        fit_rows: Rows to fit a new coder on, to measure neighbors and reconstruction on the
+            others. None is half of the rows of files without words, and measures the codes of
+            other files as they are.
+        n_resamples: Bootstrap replicates of each score; with any, entries have the 95 % intervals
+            of their scores under "intervals".
+        by_pairs: Weigh the sets of the Fisher mean by their numbers of pairs, not equally.
+
+    Attributes:
+        samples: The replicates of the last entry.
 
     Raises:
         InputError: A task is unknown, there is no folder of data sets, or all tasks need `raw` and
@@ -70,6 +78,10 @@ class Evaluator:
         tasks: Iterable[str] = TASKS[:-1],
         raw_file: Path | None = None,
         say: Say | None = None,
+        fit_rows: int | None = None,
+        *,
+        n_resamples: int = 0,
+        by_pairs: bool = False,
     ) -> None:
         self.tasks = (tasks,) if isinstance(tasks, str) else tuple(tasks)
         unknown = set(self.tasks) - set(TASKS)
@@ -85,8 +97,9 @@ class Evaluator:
         self._say = say or (lambda step: None)
         self._own_notes: list[str] = []
         self._prepared: tuple[Lookup, dict[str, Task]] | None = None
-        self._aligned: FloatSpace | None = None
-        self._truth: NDArray[np.int64] | None = None
+        self._against_raw = AgainstRaw(self.raw, self.tasks, fit_rows, self._say, self._note)
+        self._by_pairs = by_pairs
+        self.samples = Samples(n_resamples)
 
     @property
     def notes(self) -> list[str]:
@@ -101,18 +114,24 @@ class Evaluator:
         """
         if self.raw is None:
             raise InputError("no raw vectors were given, so they cannot be scored")
-        entry = {
+        self.samples = Samples(self.samples.n_resamples)
+        entry: dict[str, Any] = {
             "file": None if self.raw_file is None else str(self.raw_file),
             "method": "raw",
             "bits": self.raw.n_bits,
             "words": len(self.raw),
         }
         dims = None if all_sets else self.raw.matrix.shape[1]
-        entry |= self._scores(self.raw) | self._retrieval("raw", dims, evaluate_retrieval)
-        return entry | self._speed(self.raw, self.raw_file)
+        entry |= self._scores(self.raw, self.samples)
+        entry |= self._retrieval("raw", dims, lambda name, data: self._floats(data, name))
+        return entry | self._speed(self.raw, self.raw_file) | self._intervals()
 
     def evaluate_bits(
-        self, bits: BinaryVectors, file: Path | None = None, fit: FitCoder | None = None
+        self,
+        bits: BinaryVectors,
+        file: Path | None = None,
+        fit: FitCoder | None = None,
+        split: RowSplit | None = None,
     ) -> dict[str, Any]:
         """The entry of one file of codes.
 
@@ -121,42 +140,48 @@ class Evaluator:
             file: Their file, to measure its loading time.
             fit: Returns a coder fitted on the corpus of a retrieval set; None takes the coder of
                 `bits`, and leaves out sets of other dimensions.
+            split: The rows that the coder of `bits` was fitted on, and the others, on which
+                neighbors and reconstruction are measured. None fits a new coder if `fit_rows`
+                says so.
         """
         bits = bits.merged()
         space = BitSpace(bits, self._lookup(bits.words))
+        self.samples = Samples(self.samples.n_resamples)
         entry: dict[str, Any] = {
             "file": None if file is None else str(file),
             "method": bits.coder.method,
             "bits": bits.n_bits,
             "words": len(bits),
         }
-        entry |= self._scores(space)
-        raw = self._raw_of(space, file)
-        if "neighbors" in self.tasks and raw is not None:
-            self._say("neighbors")
-            rows = query_rows(len(raw))
-            if self._truth is None:
-                self._truth = float_neighbors(raw, rows, min(100, len(raw) - 1))
-            entry["neighbors"] = evaluate_neighbors(bits, raw, rows=rows, truth=self._truth)
-        if "reconstruction" in self.tasks:
-            self._say("reconstruction")
-            rebuilt = space.rebuilt()
-            measured = {} if raw is None else evaluate_reconstruction(raw, rebuilt)
-            entry["reconstruction"] = measured | self._scores(rebuilt)
+        entry |= self._scores(space, self.samples)
+        rebuilt = space.rebuilt() if "reconstruction" in self.tasks else None
+        entry |= self._against_raw.measure(space, rebuilt, file, split, self.samples)
+        if rebuilt is not None:
+            scores = self._scores(rebuilt, self.samples.under("reconstruction"))
+            entry["reconstruction"] = entry.get("reconstruction", {}) | scores
         entry |= self._retrieval(
             str(file or "the codes"),
             bits.dims if fit is None else None,
-            lambda data: self._coded(data, fit(data.corpus.matrix) if fit else bits.coder),
+            lambda name, data: self._coded(
+                data, name, fit(data.corpus.matrix) if fit else bits.coder
+            ),
         )
-        return entry | self._speed(space, file)
+        return entry | self._speed(space, file) | self._intervals()
 
-    def _coded(self, data: RetrievalSet, coder: Coder) -> dict[str, Any]:
+    def _intervals(self) -> dict[str, Any]:
+        found = intervals(self.samples.replicates)
+        return {"intervals": found} if found else {}
+
+    def _floats(self, data: RetrievalSet, name: str) -> dict[str, Any]:
+        return evaluate_retrieval(data, None, self.samples, name)
+
+    def _coded(self, data: RetrievalSet, name: str, coder: Coder) -> dict[str, Any]:
         """The retrieval scores of a coder; without raw vectors, those of the floats as well."""
-        floats = evaluate_retrieval(data) if self.raw is None else {}
-        return floats | evaluate_retrieval(data, coder)
+        floats = self._floats(data, name) if self.raw is None else {}
+        return floats | evaluate_retrieval(data, coder, self.samples, name)
 
     def _retrieval(
-        self, name: str, dims: int | None, score: Callable[[RetrievalSet], dict[str, Any]]
+        self, name: str, dims: int | None, score: Callable[[str, RetrievalSet], dict[str, Any]]
     ) -> dict[str, Any]:
         """The scores of all retrieval sets of `dims` dimensions, or of any if it is None."""
         if "retrieval" not in self.tasks:
@@ -170,27 +195,31 @@ class Evaluator:
                 )
                 continue
             self._say(f"retrieval: {title}")
-            found[title] = score(data)
+            found[title] = score(title, data)
         return {"retrieval": found} if found else {}
 
     @cached_property
     def _retrieval_sets(self) -> dict[str, RetrievalSet]:
         return self.data.retrieval() if self.data else {}
 
-    def _scores(self, space: Space) -> dict[str, Any]:
+    def _scores(self, space: Space, samples: Samples) -> dict[str, Any]:
         """The scores of the tasks that apply to both floats and codes."""
         scores: dict[str, Any] = {}
         if "similarity" in self.tasks:
             self._say("similarity")
-            scores["similarity"] = evaluate_similarity(space, self.pairs)
+            scores["similarity"] = evaluate_similarity(
+                space, self.pairs, samples, by_pairs=self._by_pairs
+            )
         if "analogy" in self.tasks:
             self._say("analogy")
-            scores["analogy"] = evaluate_analogies(space, self._questions)
+            scores["analogy"] = evaluate_analogies(space, self._questions, samples)
         if "classification" in self.tasks:
             scores["classification"] = {}
             for name, task in self._texts(space.lookup).items():
                 self._say(f"classification: {name}")
-                scores["classification"][name] = evaluate_classification(space, task)
+                scores["classification"][name] = evaluate_classification(
+                    space, task, samples=samples, name=name
+                )
         return scores
 
     def _speed(self, space: Space, file: Path | None) -> dict[str, Any]:
@@ -222,22 +251,6 @@ class Evaluator:
             return self.raw.lookup
         return None
 
-    def _raw_of(self, space: BitSpace, file: Path | None) -> FloatSpace | None:
-        """The raw vectors with the rows of a file; None, and a note, if there are none."""
-        if not RAW_TASKS & set(self.tasks):
-            return None
-        if self.raw is None:
-            self._note("neighbors and reconstruction need the raw vectors: give --raw")
-            return None
-        if self._aligned is not None and same_words(self._aligned.words, space.words):
-            return self._aligned
-        aligned = _aligned(self.raw, space)
-        if isinstance(aligned, str):
-            self._note(f"{file or 'a file'}: neighbors and reconstruction are skipped: {aligned}")
-            return None
-        self._aligned, self._truth = aligned, None
-        return aligned
-
     def _note(self, line: str) -> None:
         if line not in self._own_notes:
             self._own_notes.append(line)
@@ -252,18 +265,3 @@ def _data_folder(
     if data is None or isinstance(data, str | os.PathLike):
         return DataFolder.at(data)
     raise InputError(f"data is a {type(data).__name__}, expected a DataFolder or a path")
-
-
-def _aligned(raw: FloatSpace, space: BitSpace) -> FloatSpace | str:
-    """`raw` with the rows of `space`, or the reason why that is impossible."""
-    if raw.matrix.shape[1] != space.bits.dims:
-        return f"raw vectors of {raw.matrix.shape[1]} dimensions, expected {space.bits.dims}"
-    if same_words(raw.words, space.words):
-        return raw
-    exact = Lookup(raw.words, case_insensitive=False)
-    rows = exact.rows(space.words)
-    missing = int((rows == MISSING).sum())
-    if missing:
-        word = space.words[int(rows.argmin())]
-        return f"{missing:,} of its words have no raw vector, such as {word!r}"
-    return FloatSpace(space.words, raw.matrix[rows], space.lookup)

@@ -47,17 +47,24 @@ def spearman(a: Any, b: Any) -> float:
     return pearson(ranks(a), ranks(b))
 
 
-def fisher_mean(correlations: Iterable[float]) -> float:
+def fisher_mean(correlations: Iterable[float], weights: Iterable[float] | None = None) -> float:
     """The mean of correlations by Fisher's transformation: tanh of the mean of artanh.
 
     A correlation of exactly 1 would make the mean 1, so it counts as 1 - 1e-12. NaN is skipped.
 
+    Args:
+        correlations: The correlations.
+        weights: A weight for each, such as its number of pairs; None weighs them equally.
+
     Example:
-        >>> round(fisher_mean([0.8, 0.2]), 4)
-        0.5721
+        >>> round(fisher_mean([0.8, 0.2]), 4), round(fisher_mean([0.8, 0.2], [3, 1]), 4)
+        (0.5721, 0.7037)
     """
-    finite = [r for r in correlations if not math.isnan(r)]
-    if not finite:
+    values = list(correlations)
+    given = [1.0] * len(values) if weights is None else list(weights)
+    known = [(r, w) for r, w in zip(values, given, strict=True) if not math.isnan(r) and w > 0]
+    if not known:
         return math.nan
     limit = 1 - 1e-12
-    return math.tanh(sum(math.atanh(max(-limit, min(limit, r))) for r in finite) / len(finite))
+    total = sum(w * math.atanh(max(-limit, min(limit, r))) for r, w in known)
+    return math.tanh(total / sum(w for _, w in known))

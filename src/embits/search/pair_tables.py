@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 _MAX_KEPT_BLOCKS = 6  # tries of s
 _MAX_TABLES = 1000
 _MIN_ROWS = 5000  # fewer are scanned
-_SAMPLE_ROWS = 1 << 14
+SAMPLE_ROWS = 1 << 14
 _SAMPLE_TABLES = 6
 # Nanoseconds, measured on one core of an EPYC with AVX-512: to sort a row into a table, to compare
 # two codes of a bucket, and two codes in a scan by planes; each of the last two with the part that
@@ -53,7 +53,9 @@ def tables_of(blocks: NDArray[np.uint8], distance: int) -> Iterator[Table]:
         yield Table(agree, blocks[[block for block in before if block not in chosen]])
 
 
-def best_blocks(codes: NDArray[np.uint8], distance: int) -> NDArray[np.uint8]:
+def best_blocks(
+    codes: NDArray[np.uint8], distance: int, n_rows: int | None = None
+) -> NDArray[np.uint8]:
     """Blocks of bits for all pairs within a distance: packed masks, (m, width).
 
     No blocks means that a scan of all pairs is faster.
@@ -61,10 +63,11 @@ def best_blocks(codes: NDArray[np.uint8], distance: int) -> NDArray[np.uint8]:
     Args:
         codes: Packed codes, uint8 of shape (n, width).
         distance: The largest distance of a pair.
+        n_rows: How many rows there are, if `codes` is a sample of them.
     """
-    n, width = codes.shape
-    step = max(n // _SAMPLE_ROWS, 1)
-    sample = codes[::step][:_SAMPLE_ROWS]
+    n, width = n_rows or len(codes), codes.shape[1]
+    step = max(len(codes) // SAMPLE_ROWS, 1)
+    sample = codes[::step][:SAMPLE_ROWS]
     best = np.empty((0, width), np.uint8)
     cost = n / 2 * n * (_SCAN_NS + _SCAN_NS_PER_BYTE * width)
     if n < _MIN_ROWS or n >= 2**32:

@@ -124,6 +124,14 @@ def near_pairs(
                 progress(round((done + share) * len(codes)), len(tables) * len(codes))
 
 
+def pairs_of_table(
+    codes: NDArray[np.uint8], table: Table, distance: int, threads: int | None = None
+) -> Iterator[_Pairs]:
+    """Those pairs of distinct codes within a distance that belong to one table, in blocks."""
+    by_key = _sort(codes, as_words(codes), table)
+    yield from (pairs for pairs, _ in _table_pairs(table, by_key, distance, threads))
+
+
 def _sorted_tables(
     codes: NDArray[np.uint8], tables: list[Table], threads: int | None
 ) -> Iterator[tuple[Table, _Sorted]]:

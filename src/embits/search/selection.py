@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from embits import _core
 from embits.arrays import to_numpy
 from embits.bits import packed_width
-from embits.errors import InputError
+from embits.errors import InputError, UnknownWordError
 
 RowsOfIds: TypeAlias = Callable[[str, list[str]], NDArray[np.int64]]
 """Gives the rows of ids; its first argument is what errors call the filter."""
@@ -98,6 +98,20 @@ class Selection:
             return Selection(self.n, rows=self.rows[~other.has(self.rows)])
         return Selection(self.n, mask=self.mask & ~other.mask)
 
+    def between(self, start: int, stop: int) -> Selection:
+        """The selected rows of [start, stop), counted from `start`.
+
+        Example:
+            >>> select(100, where=[3, 40, 41, 90]).between(40, 50)
+            <Selection: 2 of 10 rows>
+        """
+        if len(self) * _ROWS_PER_SORTED < self.n:
+            first, last = np.searchsorted(self.rows, [start, stop])
+            return Selection(stop - start, rows=self.rows[first:last] - start)
+        words = self.mask[start >> 6 : _words(stop)].astype("<u8", copy=False)
+        flags = np.unpackbits(words.view(np.uint8), bitorder="little").view(bool)
+        return Selection(stop - start, mask=_packed(flags[start & 63 :][: stop - start]))
+
     def has(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether rows, which may repeat, are selected."""
         if "mask" not in self.__dict__ and len(self) * _ROWS_PER_SORTED < self.n:
@@ -162,6 +176,15 @@ def parsed(name: str, given: Any, n: int, rows_of_ids: RowsOfIds | None = None) 
             raise InputError(f"{name} holds strings: codes alone have no ids; give row numbers")
         array = rows_of_ids(name, array.tolist())
     return _listed(name, array, n)
+
+
+def check_found(name: str, ids: list[str], rows: NDArray[np.int64]) -> None:
+    """Raise UnknownWordError if the row of an id of the filter `name` is -1."""
+    unknown = [ids[place] for place in np.flatnonzero(rows < 0)]
+    if unknown:
+        listed = ", ".join(map(repr, unknown[:3])) + (", …" if len(unknown) > 3 else "")
+        hint = f"{name} has {len(unknown):,} unknown ids of {len(ids):,}: {listed}"
+        raise UnknownWordError(unknown[0], [], hint)
 
 
 def _checked_mask(name: str, mask: NDArray[np.bool_], n: int) -> Selection:

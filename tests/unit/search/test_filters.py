@@ -238,3 +238,18 @@ def test_a_single_query_has_a_single_filter():
 def test_a_packed_mask_of_another_length_is_refused():
     with pytest.raises(InputError, match=r"expected uint8 of shape \(2,\) for 9 rows"):
         Selection.from_packed(np.zeros(9, np.uint8), 9)
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    n=st.integers(1, 700),
+    share=st.sampled_from([0, 0.02, 0.5, 1]),
+    ends=st.tuples(st.integers(0, 700), st.integers(0, 700)),
+)
+def test_a_part_of_a_selection_has_its_rows(seed, n, share, ends):
+    mask = some_mask(np.random.default_rng(seed), n, share)
+    start, stop = sorted(min(end, n) for end in ends)
+    for selection in (select(n, mask), select(n, np.flatnonzero(mask))):
+        part = selection.between(start, stop)
+        assert (part.n, len(part)) == (stop - start, mask[start:stop].sum())
+        assert part.rows.tolist() == np.flatnonzero(mask[start:stop]).tolist()

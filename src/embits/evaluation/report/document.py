@@ -8,8 +8,8 @@ from __future__ import annotations
 import base64
 import html
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 
@@ -44,11 +44,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A PNG with its caption."""
+    """A PNG with its caption; `others` are the same picture in other formats, by suffix."""
 
     name: str
     png: bytes
     caption: str
+    others: Mapping[str, bytes] = field(default_factory=dict)
 
 
 Block: TypeAlias = Heading | Text | Table | Picture

@@ -44,7 +44,7 @@ def check_report_folder(folder: Path, overwrite: bool = False) -> None:
 def write_files(
     folder: Path,
     settings: Mapping[str, Any],
-    results: Any,
+    results: Mapping[str, Any],
     files: Mapping[str, bytes],
     overwrite: bool = False,
 ) -> list[Path]:
@@ -53,7 +53,7 @@ def write_files(
     Args:
         folder: Created if it does not exist.
         settings: Facts for results.json, with the version of embits.
-        results: Entries for results.json.
+        results: Other parts of results.json by name; "results" are the entries.
         files: Content of the other files by name.
         overwrite: Replace files that embits did not write, or that were changed.
 
@@ -66,7 +66,7 @@ def write_files(
     check_report_folder(folder, overwrite)
     if not overwrite:
         _check_unchanged(folder, files, _known_checksums(folder) or {})
-    content = {"settings": jsonable(dict(settings)), "results": jsonable(results)}
+    content = {"settings": jsonable(dict(settings))} | jsonable(dict(results))
     own = _sha256(_json(content))
     checksums = {name: _accepted(folder / name, data) for name, data in files.items()}
     written = {RESULTS: _json(content | {"files": {RESULTS: [own]} | checksums}), **files}

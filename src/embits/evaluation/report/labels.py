@@ -22,11 +22,12 @@ _CLEARANCE = 3  # points between a label beside a marker and the other lines
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the figure: its label, color and points (x, y)."""
+    """A line of the figure: its label, color, points (x, y), and their intervals (low, high)."""
 
     label: str
     color: str
     points: Points
+    bars: Sequence[tuple[float, float]] = ()
 
 
 def label_lines(axis: Any, lines: Sequence[Line]) -> None:

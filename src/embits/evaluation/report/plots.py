@@ -14,7 +14,7 @@ from typing import Any
 from embits.errors import MissingExtraError
 from embits.evaluation.report.document import Picture
 from embits.evaluation.report.labels import Line, Points, label_lines, write
-from embits.evaluation.report.results import at
+from embits.evaluation.report.results import at, interval
 
 STYLES = {
     "near-lossless": ("#0072B2", "o", "-"),
@@ -67,8 +67,16 @@ FIGURES = (
 )
 
 
-def figures_of(entries: Sequence[dict[str, Any]], notes: list[str]) -> list[Picture]:
-    """The figures for which there are results; without Matplotlib, a note in `notes` instead."""
+def figures_of(
+    entries: Sequence[dict[str, Any]], notes: list[str], formats: Sequence[str] = ()
+) -> list[Picture]:
+    """The figures for which there are results; without Matplotlib, a note in `notes` instead.
+
+    Args:
+        entries: Results of an `Evaluator`.
+        notes: Receives the notes.
+        formats: Formats to draw besides PNG, such as "pdf" and "svg".
+    """
     pictures = []
     coded = [entry for entry in entries if entry["method"] != "raw"]
     for figure in (*FIGURES, *_retrieval_figures(coded)):
@@ -80,11 +88,14 @@ def figures_of(entries: Sequence[dict[str, Any]], notes: list[str]) -> list[Pict
         if not panels:
             continue
         try:
-            png = score_by_bits(entries, panels, figure.label, figure.raw_path)
+            png, *others = score_by_bits(
+                entries, panels, figure.label, figure.raw_path, ("png", *formats)
+            )
         except MissingExtraError as error:
             notes.append(f"{figure.name}: {error}")
         else:
-            pictures.append(Picture(figure.name, png, figure.caption))
+            drawn = dict(zip(formats, others, strict=True))
+            pictures.append(Picture(figure.name, png, figure.caption, drawn))
     return pictures
 
 
@@ -111,8 +122,11 @@ def score_by_bits(
     panels: Sequence[tuple[str, tuple[str, ...]]],
     label: str,
     raw_path: tuple[str, ...] | None,
-) -> bytes:
-    """Plot a score by the number of bits, with a line for each method, as a PNG.
+    formats: Sequence[str] = ("png",),
+) -> list[bytes]:
+    """Plot a score by the number of bits, with a line for each method.
+
+    Bars show the 95 % intervals of entries that have them.
 
     Args:
         entries: Results of an `Evaluator`.
@@ -120,6 +134,10 @@ def score_by_bits(
         label: Label of the y axis.
         raw_path: Path of the raw vectors' score, drawn as a horizontal line; None draws none, and
             the y axis shows 0 to 100.
+        formats: "png", "pdf" or "svg".
+
+    Returns:
+        The file of each format.
     """
     pyplot = _pyplot()
     figure, axes = pyplot.subplots(
@@ -138,10 +156,19 @@ def score_by_bits(
     figure.tight_layout()
     for axis, drawn in zip(axes[0], lines, strict=True):
         label_lines(axis, list(drawn.values()))
-    file = io.BytesIO()
-    # Without the Software entry, the same numbers give the same bytes.
-    figure.savefig(file, format="png", dpi=150, metadata={"Software": None})
+    files = [_file(figure, kind) for kind in formats]
     pyplot.close(figure)
+    return files
+
+
+def _file(figure: Any, kind: str) -> bytes:
+    """A figure as a file. Without dates and versions, the same numbers give the same bytes."""
+    import matplotlib
+
+    metadata = {"png": {"Software": None}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
+    file = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "embits"}):
+        figure.savefig(file, format=kind, dpi=150, metadata=metadata[kind])
     return file.getvalue()
 
 
@@ -155,11 +182,21 @@ def _lines(coded: Sequence[dict[str, Any]], path: tuple[str, ...]) -> dict[str, 
             for entry in coded
             if entry["method"] == method and (score := at(entry, *path)) is not None
         )
+        bars = _bars(coded, method, path, points)
         if points:
             has_tick = len(points) > 1 or not ticks or points[0][0] in ticks
             label = method if has_tick else f"{method} {points[0][0]}"
-            lines[method] = Line(label, STYLES.get(method, _OTHER)[0], points)
+            lines[method] = Line(label, STYLES.get(method, _OTHER)[0], points, bars)
     return lines
+
+
+def _bars(
+    coded: Sequence[dict[str, Any]], method: str, path: tuple[str, ...], points: Points
+) -> list[tuple[float, float]]:
+    """The 95 % interval of each point; none if one is missing."""
+    found = {e["bits"]: interval(e, ".".join(path)) for e in coded if e["method"] == method}
+    known = [ends for bits, _ in points if (ends := found.get(int(bits))) is not None]
+    return [(100 * low, 100 * high) for low, high in known] if len(known) == len(points) else []
 
 
 def _draw_panel(
@@ -168,7 +205,7 @@ def _draw_panel(
     widths = sorted({entry["bits"] for entry in coded})
     ticks = _shared_widths(coded) or widths
     for method, line in lines.items():
-        _draw(axis, method, line.points)
+        _draw(axis, method, line)
     axis.set_title(title, fontsize=10.5, loc="left")
     axis.set_xscale("log", base=2)
     axis.set_xlim(widths[0] / 1.15, widths[-1] * (widths[-1] / widths[0]) ** 0.22 * 1.35)
@@ -188,12 +225,16 @@ def _draw_raw(axis: Any, score: float, coded: Sequence[dict[str, Any]]) -> None:
     write(axis, f"raw floats {score:.1f}", (ends[0], score), (0, 4), "black")
 
 
-def _draw(axis: Any, method: str, points: Points) -> None:
-    color, marker, line = STYLES.get(method, _OTHER)
+def _draw(axis: Any, method: str, line: Line) -> None:
+    color, marker, dashes = STYLES.get(method, _OTHER)
+    x, y = zip(*line.points, strict=True)
     axis.plot(
-        *zip(*points, strict=True), color=color, marker=marker, linestyle=line, linewidth=1.6,
+        x, y, color=color, marker=marker, linestyle=dashes, linewidth=1.6,
         markersize=5.5, markeredgecolor="white", markeredgewidth=0.6,
     )  # fmt: skip
+    if line.bars:
+        low, high = zip(*line.bars, strict=True)
+        axis.vlines(x, low, high, color=color, linewidth=1)
 
 
 def _shared_widths(coded: Sequence[dict[str, Any]]) -> list[int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -60,17 +62,40 @@ def jsonable(value: Any) -> Any:
     return value
 
 
-def flat_rows(entries: Iterable[dict[str, Any]]) -> Iterator[tuple[str, int, str, Any]]:
-    """Every number as (method, bits, "similarity.MEN.spearman", value).
+def flat_rows(entries: Iterable[dict[str, Any]]) -> Iterator[tuple[Any, ...]]:
+    """Every number as (method, bits, "similarity.MEN.spearman", value, low, high, spread).
+
+    The last three are the ends of the 95 % interval and the standard deviation over the seeds;
+    None if they were not computed.
 
     Example:
         >>> list(flat_rows([{"method": "lsh", "bits": 64, "file": "x", "speed": {"top_1_ms": 2}}]))
-        [('lsh', 64, 'speed.top_1_ms', 2)]
+        [('lsh', 64, 'speed.top_1_ms', 2, None, None, None)]
     """
     for entry in entries:
-        for name, value in _leaves(entry, ""):
+        spread = entry.get("spread") or {}
+        scores = {name: item for name, item in entry.items() if name not in ("spread", "seeds")}
+        for name, value in _leaves(scores, ""):
             if name not in ("method", "bits", "file"):
-                yield entry["method"], entry["bits"], name, value
+                low, high = interval(entry, name) or (None, None)
+                yield entry["method"], entry["bits"], name, value, low, high, spread.get(name)
+
+
+def csv_text(entries: Iterable[dict[str, Any]]) -> str:
+    """All numbers as one CSV file."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["method", "bits", "score", "value", "low", "high", "spread"])
+    writer.writerows(flat_rows(entries))
+    return text.getvalue()
+
+
+def interval(entry: dict[str, Any] | None, path: str) -> tuple[float, float] | None:
+    """The 95 % interval of a score of an entry; None if there is none."""
+    found = ((entry or {}).get("intervals") or {}).get(path)
+    if found is None or None in found or any(map(math.isnan, found)):
+        return None
+    return found[0], found[1]
 
 
 def has_score(entry: dict[str, Any]) -> bool:
@@ -130,11 +155,9 @@ def retrieval_lines(entries: Iterable[dict[str, Any]]) -> Iterator[tuple[str, st
                     yield name, measure, way
 
 
-def retrieval_score(entry: dict[str, Any], name: str, way: str, measure: str) -> float | None:
-    """A score of an entry; that of the floats if the entry is of the raw vectors."""
-    way = "floats" if entry["method"] == "raw" else way
-    score: float | None = at(entry, "retrieval", name, way, measure)
-    return score
+def retrieval_path(entry: dict[str, Any], name: str, way: str, measure: str) -> tuple[str, ...]:
+    """The path of a score; that of the floats if the entry is of the raw vectors."""
+    return "retrieval", name, "floats" if entry["method"] == "raw" else way, measure
 
 
 def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:

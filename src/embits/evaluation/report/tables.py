@@ -8,7 +8,14 @@ from typing import Any, TypeAlias
 
 from embits.evaluation.report.document import Table
 from embits.evaluation.report.published import PUBLISHED, WIDTHS
-from embits.evaluation.report.results import MEASURES, WAYS, at, retrieval_lines, score_lines
+from embits.evaluation.report.results import (
+    MEASURES,
+    WAYS,
+    at,
+    interval,
+    retrieval_lines,
+    score_lines,
+)
 
 Entry: TypeAlias = dict[str, Any]
 
@@ -48,8 +55,13 @@ def score_table(grid: Grid, tasks: Sequence[str], caption: str) -> Table:
     rows: list[list[str]] = []
     for task in tasks:
         for label, path in score_lines(grid.entries, task):
-            spread = _spread(grid, path) if task == "classification" else ""
-            rows.append([label + spread, percent(at(grid.raw, *path)), *[""] * len(grid.widths)])
+            rows.append(
+                [
+                    label + _spread(grid, path),
+                    percent(at(grid.raw, *path)),
+                    *[""] * len(grid.widths),
+                ]
+            )
             coded = {method: grid.line(method, path) for method in grid.methods}
             rebuilt = {
                 method: grid.line(method, ("reconstruction", *path))
@@ -72,11 +84,27 @@ def neighbors_table(grid: Grid, caption: str) -> Table:
             path = ("neighbors", f"{name}_at_{k}")
             lines = {method: grid.line(method, path) for method in grid.methods}
             if any(score is not None for line in lines.values() for score in line):
-                rows.append([f"Recall@{k}, {label}", "", *[""] * len(grid.widths)])
+                title = f"Recall@{k}, {label}{_spread(grid, path)}"
+                rows.append([title, "", *[""] * len(grid.widths)])
                 best = _best(lines)
                 rows += [_score_row(f" {method}", line, best) for method, line in lines.items()]
     without_raw = [[row[0], *row[2:]] for row in rows]
     return Table(["", *map(str, grid.widths)], without_raw, caption)
+
+
+def query_rows_text(grid: Grid, task: str) -> str:
+    """Whether the rows of a task are outside the fit, in a sentence."""
+    found = [at(entry, task) or {} for entry in grid.coded]
+    fitted = {int(about["fit_rows"]) for about in found if about.get("rows") == "unseen"}
+    if not fitted:
+        return "The rows are rows of the fit (seen)."
+    rows = " or ".join(f"{number:,}" for number in sorted(fitted))
+    if all(about.get("rows") == "unseen" for about in found if about):
+        return f"The rows are outside the fit (unseen); the fit used {rows} rows."
+    return (
+        "The rows of files without words are outside the fit (unseen), the others are rows of the "
+        "fit (seen)."
+    )
 
 
 def retrieval_table(grid: Grid, caption: str) -> Table:
@@ -86,9 +114,10 @@ def retrieval_table(grid: Grid, caption: str) -> Table:
         if way == "floats":
             continue
         raw = at(grid.raw, "retrieval", name, "floats", measure)
-        title = f"{name} {MEASURES[measure]}, {WAYS[way]}"
+        path = ("retrieval", name, way, measure)
+        title = f"{name} {MEASURES[measure]}, {WAYS[way]}{_spread(grid, path)}"
         rows.append([title, percent(raw), *[""] * len(grid.widths)])
-        lines = {m: grid.line(m, ("retrieval", name, way, measure)) for m in grid.methods}
+        lines = {m: grid.line(m, path) for m in grid.methods}
         best = _best(lines)
         rows += [_score_row(f" {method}", line, best) for method, line in lines.items()]
     return Table(grid.header, rows, caption)
@@ -105,7 +134,8 @@ def rebuilt_table(grid: Grid, caption: str) -> Table:
         lines = {m: grid.line(m, ("reconstruction", *path)) for m in grid.methods}
         if any(score is not None for line in lines.values() for score in line):
             raw = percent(at(grid.raw, *path)) if path[0] == "similarity" else ""
-            rows.append([label, raw, *[""] * len(grid.widths)])
+            spread = "" if path[0] == "mse" else _spread(grid, ("reconstruction", *path))
+            rows.append([label + spread, raw, *[""] * len(grid.widths)])
             rows += [[f" {m}", "", *map(_as_text(shown), line)] for m, line in lines.items()]
     return Table(grid.header, rows, caption)
 
@@ -183,7 +213,10 @@ def _best(lines: dict[str, list[float | None]]) -> list[str]:
 
 
 def _spread(grid: Grid, path: Sequence[str]) -> str:
-    """The largest confidence interval of a data set."""
-    intervals = [at(entry, *path[:-1], "interval") for entry in grid.entries]
-    known = [interval for interval in intervals if interval is not None]
-    return f" (± {100 * max(known):.1f})" if known else ""
+    """The largest half-width of the 95 % intervals of a score."""
+    halves = []
+    for entry in grid.entries:
+        found = interval(entry, ".".join(path))
+        half = at(entry, *path[:-1], "interval") if found is None else (found[1] - found[0]) / 2
+        halves += [half] if isinstance(half, float) else []
+    return f" (± {100 * max(halves):.1f})" if halves else ""

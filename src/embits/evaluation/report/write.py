@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import platform
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,6 +12,7 @@ import numpy as np
 
 from embits import _core
 from embits._version import __version__
+from embits.coders import DEFAULT_METHOD
 from embits.evaluation.report import tables
 from embits.evaluation.report.document import (
     Block,
@@ -25,8 +24,10 @@ from embits.evaluation.report.document import (
     to_markdown,
 )
 from embits.evaluation.report.folder import FIGURES, check_report_folder, write_files
+from embits.evaluation.report.latex import latex_tables
+from embits.evaluation.report.paired import tests_table
 from embits.evaluation.report.plots import figures_of
-from embits.evaluation.report.results import at, flat_rows
+from embits.evaluation.report.results import at, csv_text
 from embits.evaluation.tasks.moved_pairs import MovedPair
 
 
@@ -39,6 +40,9 @@ def write_report(
     moved: tuple[Sequence[MovedPair], Sequence[MovedPair]] | None = None,
     notes: Sequence[str] = (),
     overwrite: bool = False,
+    *,
+    tests: Sequence[dict[str, Any]] = (),
+    latex: bool = False,
 ) -> list[Path]:
     """Write report.md, report.html, results.json, results.csv and figures/ into a folder.
 
@@ -51,6 +55,8 @@ def write_report(
         moved: Result of `moved_pairs`.
         notes: What could not be measured. The report adds figures that could not be drawn.
         overwrite: Replace files that embits did not write, or that were changed.
+        tests: Result of `paired_tests`.
+        latex: Write the tables as LaTeX into tables/, and the figures as PDF and SVG, too.
 
     Returns:
         The files written.
@@ -62,10 +68,10 @@ def write_report(
     check_report_folder(folder, overwrite)
     notes = list(notes)
     grid = tables.Grid(entries)
-    figures = figures_of(entries, notes)
+    figures = figures_of(entries, notes, ("pdf", "svg") if latex else ())
     settings = dict(settings) | versions()
     blocks: list[Block] = [Heading(title, 1), *_sections(grid, figures), *_moved(moved)]
-    blocks += _gaps(grid)
+    blocks += [*_gaps(grid), *_tests(grid, tests)]
     if pictures:
         blocks += [Heading("Bits of neighbors"), Text(_PICTURES), *pictures]
     if notes:
@@ -74,10 +80,16 @@ def write_report(
     files: dict[str, bytes] = {
         "report.md": to_markdown(blocks, FIGURES).encode(),
         "report.html": to_html(title, blocks).encode(),
-        "results.csv": _csv(entries),
+        "results.csv": csv_text(entries).encode(),
     }
+    if latex:
+        files |= {f"tables/{name}": text.encode() for name, text in latex_tables(blocks).items()}
+    for picture in figures:
+        stem = f"{FIGURES}/{Path(picture.name).stem}"
+        files |= {f"{stem}.{suffix}": data for suffix, data in picture.others.items()}
     files |= {f"{FIGURES}/{picture.name}": picture.png for picture in (*figures, *pictures)}
-    return write_files(folder, settings, list(entries), files, overwrite)
+    results = {"results": list(entries)} | ({"tests": list(tests)} if tests else {})
+    return write_files(folder, settings, results, files, overwrite)
 
 
 def versions() -> dict[str, str]:
@@ -145,13 +157,17 @@ def _sections(grid: tables.Grid, figures: Sequence[Picture]) -> list[Block]:
     if "neighbors" in has:
         caption = (
             "Table 4. Recall of the nearest neighbors by raw cosine, × 100: codes against codes "
-            "(Hamming), and float queries against codes. Bold: the best of each width."
+            "(Hamming), and float queries against codes. "
+            f"{tables.query_rows_text(grid, 'neighbors')} Bold: the best of each width."
         )
         blocks += [Heading("Neighbors"), tables.neighbors_table(grid, caption)]
     if "neighbors.png" in by_name:
         blocks.append(by_name["neighbors.png"])
     if "reconstruction" in has:
-        caption = "Table 5. Floats rebuilt from the codes. Cosine and Fisher mean × 100."
+        caption = (
+            "Table 5. Floats rebuilt from the codes. Cosine and Fisher mean × 100. "
+            f"{tables.query_rows_text(grid, 'reconstruction')}"
+        )
         blocks += [Heading("Reconstruction"), tables.rebuilt_table(grid, caption)]
     if "retrieval" in has:
         blocks += [Heading("Retrieval"), tables.retrieval_table(grid, _RETRIEVAL)]
@@ -202,6 +218,19 @@ def _gaps(grid: tables.Grid) -> list[Block]:
     return [Heading("Gaps to raw floats, compared with the paper"), table] if table.rows else []
 
 
+def _tests(grid: tables.Grid, tests: Sequence[dict[str, Any]]) -> list[Block]:
+    if not tests:
+        return []
+    reference = DEFAULT_METHOD if DEFAULT_METHOD in grid.methods else grid.methods[0]
+    caption = (
+        f"Table 9. Difference of {reference} and each other method, × 100, with the two-sided "
+        "p-value of a paired bootstrap over the same queries, pairs, questions or rows. P-values "
+        "are not corrected for the number of tests."
+    )
+    table = tests_table(tests, reference, caption)
+    return [Heading("Differences between methods"), table] if table.rows else []
+
+
 def _settings_table(settings: Mapping[str, Any]) -> Table:
     rows = [[name, str(value)] for name, value in settings.items()]
     return Table(["", "value"], rows, of_text=True)
@@ -215,11 +244,3 @@ def _training_table(grid: tables.Grid) -> list[Block]:
         rows.append([f"{entry['method']} {entry['bits']}", seconds, params])
     caption = "Training of each code: time in seconds, and parameters."
     return [Table(["", "s", "parameters"], rows, caption, of_text=True)] if rows else []
-
-
-def _csv(entries: Sequence[dict[str, Any]]) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["method", "bits", "score", "value"])
-    writer.writerows(flat_rows(entries))
-    return text.getvalue().encode()

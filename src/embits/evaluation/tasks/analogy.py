@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from embits.arrays import blocks
 from embits.evaluation.data.files import Questions, read_questions
 from embits.evaluation.lookup import MISSING, Lookup
+from embits.evaluation.resampling import Samples
 from embits.evaluation.spaces import BitSpace, Space, as_space
 from embits.search import top_k
 
@@ -74,10 +75,17 @@ def answer(
     }
 
 
-def evaluate_analogies(space: Space, sections: Mapping[str, Questions]) -> dict[str, Any]:
+def evaluate_analogies(
+    space: Space, sections: Mapping[str, Questions], samples: Samples | None = None
+) -> dict[str, Any]:
     """Accuracy on semantic and syntactic questions, in the shape of `evaluate --json`.
 
     Sections named `gram...` are syntactic, all others semantic.
+
+    Args:
+        space: The words and their vectors or codes.
+        sections: Questions by section.
+        samples: Receives the result of each question.
 
     Returns:
         `{"semantic": {"accuracy", "questions", "oov"}, "syntactic": {...}, "sections": {...}}`:
@@ -88,6 +96,10 @@ def evaluate_analogies(space: Space, sections: Mapping[str, Questions]) -> dict[
     for name, found in answers.items():
         kinds["syntactic" if name.startswith("gram") else "semantic"].append(found)
     result: dict[str, Any] = {kind: _summary(found) for kind, found in kinds.items()}
+    if samples is not None:
+        for kind, parts in kinds.items():
+            correct = np.concatenate([np.empty(0, bool), *(part.correct for part in parts)])
+            samples.add_mean(f"analogy.{kind}.accuracy", correct, f"analogy.{kind}")
     result["sections"] = {name: _summary([found]) for name, found in answers.items()}
     return result
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from embits.evaluation.data.files import Labelled, Split
 from embits.evaluation.lookup import Lookup
+from embits.evaluation.resampling import Samples
 from embits.evaluation.spaces import Space
 
 SEEDS = (0, 1, 2)
@@ -101,9 +102,20 @@ def mean_vectors(bags: Bags, space: Space) -> NDArray[np.float32]:
 
 
 def evaluate_classification(
-    space: Space, task: Task, seeds: Sequence[int] = SEEDS
+    space: Space,
+    task: Task,
+    seeds: Sequence[int] = SEEDS,
+    samples: Samples | None = None,
+    name: str = "",
 ) -> dict[str, Any]:
     """Mean accuracy over the seeds on the test texts, in the shape of `evaluate --json`.
+
+    Args:
+        space: The words and their vectors or codes.
+        task: The tokenized texts.
+        seeds: Seeds of the trainings.
+        samples: Receives the share of correct guesses of each text.
+        name: The data set, for `samples`.
 
     Returns:
         `{"accuracy", "interval", "train", "test"}`: `interval` is the half-width of a 95 %
@@ -115,10 +127,15 @@ def evaluate_classification(
         features -= center
         features /= np.where(scale > 1e-7, scale, 1)
     accuracies = []
+    correct = np.zeros(len(test))
     for seed in seeds:
         weights = train_softmax(train, task.train.classes, task.n_classes, seed)
         guesses = (test @ weights[:-1] + weights[-1]).argmax(axis=1)
         accuracies.append(float((guesses == task.test.classes).mean()))
+        correct += (guesses == task.test.classes) / len(seeds)
+    if samples is not None:
+        path = f"classification.{name}"
+        samples.add_mean(f"{path}.accuracy", correct, path)
     mean = sum(accuracies) / len(accuracies)
     return {
         "accuracy": mean,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from embits.arrays import blocks
 from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError
+from embits.evaluation.resampling import Samples
 from embits.evaluation.spaces import FloatSpace
 
 N_QUERIES = 1000
@@ -33,6 +34,11 @@ def query_rows(n: int, n_queries: int = N_QUERIES) -> NDArray[np.int64]:
     return np.arange(min(n_queries, frequent)) * frequent // max(1, min(n_queries, frequent))
 
 
+def unseen_query_rows(unseen: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The query rows among rows outside the fit, spaced as in `query_rows`."""
+    return unseen[query_rows(len(unseen))]
+
+
 def float_neighbors(raw: FloatSpace, rows: NDArray[np.int64], k: int) -> NDArray[np.int64]:
     """The k nearest rows of each row by cosine, without itself: shape (len(rows), k)."""
     unit = raw.unit
@@ -46,6 +52,7 @@ def evaluate_neighbors(
     at: Sequence[int] = (1, 10, 100),
     rows: NDArray[np.int64] | None = None,
     truth: NDArray[np.int64] | None = None,
+    samples: Samples | None = None,
 ) -> dict[str, Any]:
     """Recall of the raw-cosine neighbors, in the shape of `evaluate --json`.
 
@@ -55,6 +62,7 @@ def evaluate_neighbors(
         at: Numbers of neighbors.
         rows: The query rows; None takes `query_rows`.
         truth: `float_neighbors` of the query rows; None computes them.
+        samples: Receives the recall of each query.
 
     Returns:
         `{"recall_at_10", "asymmetric_recall_at_10", ...}` for each of `at`, and "queries".
@@ -71,7 +79,11 @@ def evaluate_neighbors(
     by_floats = without_self(nearest, rows, most)
     result: dict[str, Any] = {}
     for name, found in (("recall", by_hamming), ("asymmetric_recall", by_floats)):
-        result |= {f"{name}_at_{k}": recall(truth[:, :k], found[:, :k]) for k in at}
+        for k in at:
+            shares = recalls(truth[:, :k], found[:, :k])
+            result[f"{name}_at_{k}"] = float(shares.mean())
+            if samples is not None:
+                samples.add_mean(f"neighbors.{name}_at_{k}", shares, "neighbors")
     return result | {"queries": len(rows)}
 
 
@@ -120,7 +132,13 @@ def without_self(nearest: NDArray[np.int64], rows: NDArray[np.int64], k: int) ->
     return others
 
 
-def recall(truth: NDArray[np.int64], found: NDArray[np.int64]) -> float:
-    """The mean share of each row of `truth` that is in the same row of `found`."""
+def recalls(truth: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The share of each row of `truth` that is in the same row of `found`."""
     hits = (truth[:, :, np.newaxis] == found[:, np.newaxis, :]).any(axis=2)
-    return float(hits.mean())
+    shares: NDArray[np.float64] = hits.mean(axis=1)
+    return shares
+
+
+def recall(truth: NDArray[np.int64], found: NDArray[np.int64]) -> float:
+    """The mean of `recalls`."""
+    return float(recalls(truth, found).mean())

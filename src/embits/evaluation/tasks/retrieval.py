@@ -7,7 +7,6 @@ judgements are left out; queries with judgements but without a relevant document
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -19,6 +18,7 @@ from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
 from embits.errors import InputError
 from embits.evaluation.data.retrieval import RetrievalSet
+from embits.evaluation.resampling import Samples
 from embits.evaluation.tasks.neighbors import best_rows
 
 DEPTH = 100  # documents of a ranking
@@ -26,7 +26,6 @@ OVERSAMPLE = 4  # rescored: times k documents are found by Hamming distance, the
 MEASURES = ("ndcg@10", "recall@10", "recall@100", "mrr")
 """The measures, in the order of the tables."""
 
-Search: TypeAlias = Callable[[int], NDArray[np.int64]]
 Scores: TypeAlias = dict[str, NDArray[np.float64]]
 
 
@@ -155,20 +154,19 @@ def score_codes(data: RetrievalSet, coder: Coder) -> dict[str, Scores]:
     return found
 
 
-def mean_scores(scores: Mapping[str, Scores]) -> dict[str, dict[str, float]]:
-    """Means over the queries, in the shape of `evaluate --json`."""
-    return {
-        way: {name: float(values.mean()) for name, values in measures.items()}
-        for way, measures in scores.items()
-    }
-
-
-def evaluate_retrieval(data: RetrievalSet, coder: Coder | None = None) -> dict[str, Any]:
+def evaluate_retrieval(
+    data: RetrievalSet,
+    coder: Coder | None = None,
+    samples: Samples | None = None,
+    name: str = "",
+) -> dict[str, Any]:
     """Scores of a data set, in the shape of `evaluate --json`.
 
     Args:
         data: The data set.
         coder: A fitted coder of as many dimensions, or None for the floats.
+        samples: Receives the scores of each query.
+        name: The data set, for `samples`.
 
     Returns:
         `{"hamming": {"ndcg@10", "recall@10", "recall@100", "mrr"}, "asymmetric", "decoded",
@@ -177,4 +175,12 @@ def evaluate_retrieval(data: RetrievalSet, coder: Coder | None = None) -> dict[s
     Raises:
         InputError: The coder has other dimensions.
     """
-    return mean_scores(score_floats(data) if coder is None else score_codes(data, coder))
+    result: dict[str, Any] = {}
+    scores = score_floats(data) if coder is None else score_codes(data, coder)
+    for way, measures in scores.items():
+        result[way] = {measure: float(values.mean()) for measure, values in measures.items()}
+        if samples is not None:
+            for measure, values in measures.items():
+                path = f"retrieval.{name}"
+                samples.add_mean(f"{path}.{way}.{measure}", values, path)
+    return result

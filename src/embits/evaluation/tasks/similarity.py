@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from embits.evaluation.data.files import Pairs, read_pairs
 from embits.evaluation.lookup import Lookup
+from embits.evaluation.resampling import Samples
 from embits.evaluation.spaces import Space, as_space
 from embits.evaluation.statistics import fisher_mean, pearson, spearman
 
@@ -64,8 +65,21 @@ def score_pairs(space: Space, pairs: Pairs, lookup: Lookup | None = None) -> Pai
     return PairScores(known, pairs.scores[known], space.similarities(a[known], b[known]))
 
 
-def evaluate_similarity(space: Space, datasets: Mapping[str, Pairs]) -> dict[str, Any]:
+def evaluate_similarity(
+    space: Space,
+    datasets: Mapping[str, Pairs],
+    samples: Samples | None = None,
+    *,
+    by_pairs: bool = False,
+) -> dict[str, Any]:
     """Spearman per data set and their Fisher mean, in the shape of `evaluate --json`.
+
+    Args:
+        space: The words and their vectors or codes.
+        datasets: Word pairs by name.
+        samples: Receives the scores of each pair.
+        by_pairs: Weigh the data sets in the Fisher mean by their number of scored pairs; the paper
+            weighs them equally.
 
     Returns:
         `{name: {"spearman", "pairs", "oov"}, ..., "fisher_mean"}`: `pairs` were scored, `oov`
@@ -77,7 +91,16 @@ def evaluate_similarity(space: Space, datasets: Mapping[str, Pairs]) -> dict[str
         name: {"spearman": correlations[name], "pairs": len(score.ours), "oov": score.oov}
         for name, score in scores.items()
     }
-    result["fisher_mean"] = fisher_mean(correlations.values())
+    weights = [len(score.ours) for score in scores.values()] if by_pairs else None
+    result["fisher_mean"] = fisher_mean(correlations.values(), weights)
+    if samples is not None:
+        for name, score in scores.items():
+            path = f"similarity.{name}.spearman"
+            samples.add_spearman(path, score.human, score.ours, f"similarity.{name}")
+        paths = [f"similarity.{name}.spearman" for name in scores]
+        samples.add_combined(
+            "similarity.fisher_mean", paths, lambda drawn: fisher_mean(drawn, weights)
+        )
     return result
 
 

@@ -1,8 +1,9 @@
-"""Fit and encode on several machines with Ray Data.
+"""Fit, encode and search on several machines with Ray.
 
 `encode` reads Parquet from a folder or an object store, or takes any Ray Dataset, and writes a
 collection of Parquet files that `embits.load` opens without Ray. The rows keep their order, and
-each has the code that `Coder.transform` gives it.
+each has the code that `Coder.transform` gives it. `search`, `within` and `pairs_within` search a
+collection whose pieces are spread over the workers, with the answers of one machine.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ except ImportError as missing:
 
 from embits.integrations.ray.failures import plain_errors
 from embits.integrations.ray.inputs import Input, RowCount, StepFactory, VectorSource, in_order
+from embits.integrations.ray.near_pairs import pairs_within
+from embits.integrations.ray.searching import search, within
 from embits.integrations.ray.steps import Draw, Encode, OnBad, SharedCoder
 from embits.integrations.ray.target import PartWriter, Target, code_facts
 
-__all__ = ["encode", "fit"]
+__all__ = ["encode", "fit", "pairs_within", "search", "within"]
 
 SAMPLE_ROWS = 100_000
 

@@ -20,9 +20,7 @@ from embits.file.parquet_codes import CODE, locate
 from embits.integrations.ray.columns import check_id_column, vector_column
 from embits.integrations.ray.pieces import ROWS_AT_ONCE, ParquetFiles, PieceReader, Run, Step
 from embits.integrations.ray.target import CodeSink, Part, PartWriter, write_piece
-
-_STOP_SECONDS = 30  # how long to wait for running tasks
-_QUEUED_PER_CPU = 4  # tasks; a cluster that grows on demand must see waiting tasks
+from embits.integrations.ray.tasks import n_processors, run_tasks
 
 VectorSource: TypeAlias = str | os.PathLike[str] | ray.data.Dataset
 RowCount: TypeAlias = Callable[[], int]
@@ -127,7 +125,7 @@ class _ParquetInput(Input):
         return bool(same) and any(_is_inside(name, path) for name in self.files.groups)
 
     def mapped(self, workers: int | None) -> ray.data.Dataset:
-        pieces = [pa.Table.from_pylist(piece) for piece in self._pieces(workers)[0]]
+        pieces = [pa.Table.from_pylist(piece) for piece in self._pieces(workers)]
         return ray.data.from_arrow(pieces).map_batches(
             self.reader,
             batch_format="numpy",
@@ -138,47 +136,22 @@ class _ParquetInput(Input):
     def write(
         self, writer: PartWriter, workers: int | None, progress: Progress | None
     ) -> list[Part]:
-        # Plain Ray tasks. Ray Data starts one task at a time for the first second or two, and
-        # leaves a worker idle for one or two tenths of a second between tasks.
-        pieces, cpus = self._pieces(workers)
-        task = ray.remote(num_cpus=1, max_retries=-1)(write_piece)
+        pieces = self._pieces(workers)
+        calls = ((self.reader, writer, piece) for piece in pieces)
         parts: list[Part] = []
-        running: list[Any] = []
-        try:
-            for piece in pieces:
-                running.append(task.remote(self.reader, writer, piece))
-                if len(running) >= (workers or _QUEUED_PER_CPU * cpus):
-                    running = _finish_one(running, parts, len(pieces), progress)
-            while running:
-                running = _finish_one(running, parts, len(pieces), progress)
-        except BaseException:
-            # The tasks are few and short, and would go on writing to a folder that is removed.
-            # Canceling them can abort this process (Ray 2.60, task_manager.cc), so wait for them.
-            if running:
-                ray.wait(running, num_returns=len(running), timeout=_STOP_SECONDS)
-            raise
+        with contextlib.closing(run_tasks(write_piece, calls, workers)) as written:
+            for part in written:
+                parts.append(part)
+                if progress is not None:
+                    progress(len(parts), len(pieces))
         return parts
 
-    def _pieces(self, workers: int | None) -> tuple[list[list[Run]], int]:
-        if not ray.is_initialized():
-            ray.init()
-        cpus = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
-        return self.files.pieces(cpus), cpus
+    def _pieces(self, workers: int | None) -> list[list[Run]]:
+        return self.files.pieces(n_processors(workers))
 
 
 def _is_inside(name: str, folder: str) -> bool:
     return name == folder or name.startswith(f"{folder}/")
-
-
-def _finish_one(
-    running: list[Any], parts: list[Part], total: int, progress: Progress | None
-) -> list[Any]:
-    """Wait for one task, collect its part, and return the other tasks."""
-    done, others = ray.wait(running)
-    parts += ray.get(done)
-    if progress is not None:
-        progress(len(parts), total)
-    return list(others)
 
 
 def _tasks(workers: int | None, n_pieces: int | None = None) -> Any:

@@ -86,7 +86,8 @@ export function wantedBound({ distance, similarity }, metric, nBits) {
     return distanceOf(checkNumber(similarity, "similarity", 0, 1), nBits);
   }
   if (metric === "hamming") return checkCount(checkNumber(distance, "distance", 0, nBits), "distance");
-  if (similarity === undefined) throw new TypeError(`the metric '${metric}' has no distance: give similarity`);
+  if (similarity === undefined)
+    throw new TypeError(`the metric '${metric}' has no distance: give similarity`);
   return checkNumber(similarity, "similarity", -1, 1);
 }
 

@@ -233,7 +233,10 @@ export function decodedQuery(coder, code) {
 /** Weights and offset of a sum of rebuilt directions, less others. */
 export function combinedQuery(coder, positive, negative) {
   const sum = new Float32Array(positive[0].length);
-  for (const [sign, vectors] of [[1, positive], [-1, negative]]) {
+  for (const [sign, vectors] of [
+    [1, positive],
+    [-1, negative],
+  ]) {
     for (const vector of vectors) {
       const length = norm(vector) || 1;
       vector.forEach((x, i) => (sum[i] += (sign * x) / length));

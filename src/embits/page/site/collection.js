@@ -56,7 +56,9 @@ async function opened(read, manifest, room, verify) {
 
 async function readPiece(read, entry, manifest, verify) {
   if (entry.header === undefined) {
-    throw new FormatError(`${entry.file} is Parquet, which embits.js does not read: save the collection as a file`);
+    throw new FormatError(
+      `${entry.file} is Parquet, which embits.js does not read: save the collection as a file`,
+    );
   }
   const bytes = await readBytes(read, entry.file);
   const contents = readContents(bytes);
@@ -69,10 +71,11 @@ async function readPiece(read, entry, manifest, verify) {
 }
 
 /** The ids of a piece, in memory of their own: that of the codes is given back. */
-function idsOf({ tensors, length, words }, entry, manifest) {
+function idsOf({ tensors, length, words, metadata }, entry, manifest) {
   if (!(words instanceof RowNumbers)) {
-    const names = [...tensors].filter(([name]) => name.startsWith("word"));
-    return vocabularyOf(new Map(names.map(([name, tensor]) => [name, copied(tensor)])), length);
+    const own = [...tensors].filter(([name]) => name.startsWith("word"));
+    const copies = new Map(own.map(([name, tensor]) => [name, copied(tensor)]));
+    return vocabularyOf(copies, length, metadata.format_version);
   }
   if (manifest.ids === "numbers") return new RowNumbers(length, entry.first);
   throw new FormatError(`damaged: the rows have ids, but ${entry.file} has none`);

@@ -1,6 +1,10 @@
 /** The parts of one embits file: its facts, codes and words, checked, and the check of every byte. */
+import { NumberIds, UuidIds } from "./fixed_ids.js";
 import { FormatError, hex, parseJSON, readLayout, sha256 } from "./format.js";
+import { PackedVocabulary } from "./packed.js";
 import { RowNumbers, Vocabulary } from "./vocabulary.js";
+
+const WORD_TENSORS = ["words", "word_codes", "word_starts", "word_rows", "word_links"];
 
 /** Check the header of a file's bytes; return its parts, which are views of the bytes. */
 export function readContents(bytes) {
@@ -12,8 +16,8 @@ export function readContents(bytes) {
     throw new FormatError(`damaged: no codes of ${facts.nBits} bits`);
   }
   const length = codes.shape[0];
-  const words = vocabularyOf(tensors, length);
-  return { facts, tensors, header, codes: codes.data, width, length, words, sums: metadata.sha256 };
+  const words = vocabularyOf(tensors, length, metadata.format_version);
+  return { facts, tensors, header, codes: codes.data, width, length, words, metadata };
 }
 
 function factsOf({ bits, dims, method, writer, params }) {
@@ -33,14 +37,23 @@ function parsed(text) {
   }
 }
 
-/** The words of a file's tensors, or row numbers. */
-export function vocabularyOf(tensors, rows) {
+/** The words of the tensors of a file, or row numbers. */
+export function vocabularyOf(tensors, rows, version) {
+  if (version !== "1") return packedVocabularyOf(tensors, rows);
   const parts = ["words", "word_ends", "word_order"].map((name) => tensors.get(name));
   if (parts.every((part) => !part)) return new RowNumbers(rows);
   if (!parts.every((part) => part)) {
     throw new FormatError("damaged: of words, word_ends and word_order, one is missing");
   }
   return new Vocabulary(...parts, rows);
+}
+
+function packedVocabularyOf(tensors, rows) {
+  if (tensors.has("word_numbers")) return new NumberIds(tensors, rows);
+  if (tensors.has("word_uuids")) return new UuidIds(tensors, rows);
+  return WORD_TENSORS.some((name) => tensors.has(name))
+    ? new PackedVocabulary(tensors, rows)
+    : new RowNumbers(rows);
 }
 
 // The arrays of each coder. Other methods may have any arrays: searching does not need them.
@@ -67,8 +80,8 @@ export function checkCoder({ facts: { method, nBits, dims }, tensors }) {
 }
 
 /** Check every byte of a file, or throw FormatError. */
-export async function verifyContents({ tensors, sums, codes, width, facts, words }) {
-  const checksums = parsed(sums);
+export async function verifyContents({ tensors, metadata, codes, width, facts, words }) {
+  const checksums = parsed(metadata.sha256);
   for (const { name, dtype, data, bytes } of tensors.values()) {
     if ((await digest(bytes)) !== checksums?.get(name)) {
       throw new FormatError(`damaged: the bytes of tensor '${name}' do not match its checksum`);

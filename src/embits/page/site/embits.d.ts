@@ -107,7 +107,8 @@ export interface Filter {
 }
 
 /** The bound of `within`: the largest Hamming distance, or the lowest share of equal bits, 0 to 1. */
-export type Bound = { distance: number; similarity?: undefined } | { similarity: number; distance?: undefined };
+export type Bound =
+  { distance: number; similarity?: undefined } | { similarity: number; distance?: undefined };
 
 /**
  * Packed codes with words; without words, the row numbers are the words.

@@ -17,7 +17,8 @@ export function parseManifest(bytes) {
   if (body.get("version") !== 1) fail(`is of version ${body.get("version")}; this page reads version 1`);
   const checksum = body.get("sha256");
   body.delete("sha256");
-  if (hex(sha256(new TextEncoder().encode(canonical(body)))) !== checksum) fail("does not match its checksum");
+  if (hex(sha256(new TextEncoder().encode(canonical(body)))) !== checksum)
+    fail("does not match its checksum");
   return facts(body);
 }
 

@@ -1,10 +1,10 @@
 /** Vectors of words that a fastText model does not have, from their n-grams. */
 import { FormatError } from "./format.js";
 import { numbers } from "./matrix.js";
+import { toUTF8 } from "./text.js";
 
 const MAX_NGRAM = 256;
 const [HASH_OF_NOTHING, HASH_PRIME] = [2166136261, 16777619]; // FNV-1a
-const encoder = new TextEncoder();
 const { fround } = Math;
 
 /** The subwords of a file; null if it has none. */
@@ -46,9 +46,8 @@ class Subwords {
 
 /** The bucket of each n-gram of `<word>`, as fastText hashes them. */
 export function ngramBuckets(word, minn, maxn, count) {
-  // fastText's end of sentence has no n-grams; a lone surrogate has no UTF-8 form.
-  if (word === "</s>" || /\p{Surrogate}/u.test(word)) return [];
-  const characters = Array.from(`<${word}>`, (character) => encoder.encode(character));
+  if (word === "</s>" || toUTF8(word) === null) return []; // fastText's end of sentence has no n-grams
+  const characters = Array.from(`<${word}>`, toUTF8);
   const buckets = [];
   for (let start = 0; start < characters.length; start++) {
     let hash = HASH_OF_NOTHING;

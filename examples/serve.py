@@ -1,0 +1,189 @@
+"""A search server over a collection or a file: Starlette and uvicorn.
+
+    pip install embits starlette uvicorn
+    python examples/serve.py news --port 8000
+    curl localhost:8000/search -d '{"vector": [0.1, …], "k": 5}'
+
+Searches run in a pool of threads, one core each, while the event loop takes requests. The server
+shows changes of the collection within `--refresh` seconds, or at once after `kill -HUP`; requests
+that are under way keep the state that they started with. `--workers 4` starts four processes, which
+share the memory of the mapped files. Takes about a second to start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+import embits
+
+MAX_K = 1000
+MAX_QUERIES = 1000
+MAX_BYTES = 16 << 20
+FIELDS = {"vector", "vectors", "k", "metric", "where", "exclude"}
+
+
+class BadRequestError(Exception):
+    """A request that cannot be answered; the text says why."""
+
+
+class Server:
+    """The state of one process: the collection, the snapshot that is searched, and the threads."""
+
+    def __init__(self, path: str, refresh: float) -> None:
+        self.collection = embits.load(path)
+        self.bits = self._snapshot()  # replaced as a whole: a search reads it once
+        self.seconds = refresh
+        self.threads = ThreadPoolExecutor(os.cpu_count())
+
+    def _snapshot(self) -> embits.BinaryVectors:
+        is_file = not isinstance(self.collection, embits.Collection)
+        return self.collection if is_file else self.collection.snapshot()
+
+    @contextlib.asynccontextmanager
+    async def running(self, _: Starlette) -> AsyncIterator[None]:
+        """Refresh the collection while the server runs."""
+        changed = asyncio.Event()
+        if hasattr(signal, "SIGHUP"):  # not on Windows
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, changed.set)
+        task = asyncio.create_task(self._refresh(changed))
+        yield
+        task.cancel()
+        self.threads.shutdown()
+
+    async def _refresh(self, changed: asyncio.Event) -> None:
+        while isinstance(self.collection, embits.Collection):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), self.seconds)
+            changed.clear()
+            try:
+                if await asyncio.to_thread(self.collection.refresh):
+                    self.bits = self._snapshot()
+            except (embits.EmbitsError, OSError) as error:  # serve what is open, and try again
+                logging.getLogger("uvicorn.error").error("refresh: %s", error)
+
+    async def search(self, request: Request) -> Response:
+        """POST /search: the nearest rows of a vector, or of several."""
+        try:
+            asked = parsed(await body(request))
+            loop = asyncio.get_running_loop()
+            return JSONResponse(await loop.run_in_executor(self.threads, answer, self.bits, asked))
+        except (BadRequestError, embits.InputError, embits.UnknownWordError) as error:
+            return JSONResponse({"error": str(error)}, status_code=400)
+
+    async def health(self, _: Request) -> Response:
+        """GET /health: what is served."""
+        return JSONResponse({"rows": len(self.bits), "bits": self.bits.n_bits})
+
+
+async def body(request: Request) -> bytes:
+    """The body of a request, if it is not too long."""
+    content = b""
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > MAX_BYTES:
+            raise BadRequestError(f"the request has more than {MAX_BYTES:,} bytes")
+    return content
+
+
+def parsed(content: bytes) -> dict[str, Any]:
+    """The fields of a request."""
+    try:
+        asked = json.loads(content)
+    except (ValueError, RecursionError):
+        raise BadRequestError("the request is not JSON") from None
+    if not isinstance(asked, dict) or ("vector" in asked) == ("vectors" in asked):
+        raise BadRequestError('the request has no "vector" or "vectors", or has both')
+    if unknown := sorted(set(asked) - FIELDS):
+        raise BadRequestError(f"unknown field {unknown[0]!r}")
+    k = asked.setdefault("k", 10)
+    if type(k) is not int or not 1 <= k <= MAX_K:
+        raise BadRequestError(f"k is {k!r:.20}, expected 1 to {MAX_K}")
+    return asked
+
+
+def answer(bits: embits.BinaryVectors, asked: dict[str, Any]) -> dict[str, Any]:
+    """The results of a request. Runs in a thread: the native search does not hold the GIL."""
+    queries = vectors_of(asked, bits.dims)
+    options = {name: ids_of(asked, name) for name in ("where", "exclude") if name in asked}
+    if "metric" in asked:
+        options["metric"] = asked["metric"]
+    found = bits.search(queries, asked["k"], threads=1, **options)
+    value_name = found._fields[0].removesuffix("s")  # distance or score
+    results = [
+        [{"id": each, value_name: value} for each, value in zip(ids, values, strict=True)]
+        for ids, values in zip(bits.ids(found.rows).tolist(), found[0].tolist(), strict=True)
+    ]
+    return {"results": results[0] if "vector" in asked else results}
+
+
+def ids_of(asked: dict[str, Any], name: str) -> list[str]:
+    """The ids of a filter. Row numbers are not accepted: they change when rows are removed."""
+    ids = asked[name]
+    if not isinstance(ids, list) or not all(type(each) in (str, int) for each in ids):
+        raise BadRequestError(f"{name} is not a list of ids")
+    return [str(each) for each in ids]
+
+
+def vectors_of(asked: dict[str, Any], dims: int) -> np.ndarray:
+    """The queries of a request, float32 of shape (q, dims)."""
+    given = [asked["vector"]] if "vector" in asked else asked["vectors"]
+    try:
+        queries = np.array(given, dtype=np.float32)
+    except (TypeError, ValueError, OverflowError):
+        raise BadRequestError("the vectors are not lists of numbers of one length") from None
+    if queries.ndim != 2 or queries.shape[1] != dims:
+        raise BadRequestError(f"vectors of shape {queries.shape}, expected (n, {dims})")
+    if len(queries) > MAX_QUERIES:
+        raise BadRequestError(f"{len(queries):,} vectors, expected at most {MAX_QUERIES:,}")
+    return queries
+
+
+def app() -> Starlette:
+    """The application of one process; a process that uvicorn starts gets its settings from here."""
+    server = Server(os.environ["EMBITS_SERVE"], float(os.environ["EMBITS_REFRESH"]))
+    routes = [
+        Route("/search", server.search, methods=["POST"]),
+        Route("/health", server.health),
+    ]
+    return Starlette(routes=routes, lifespan=server.running)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("collection", help="the folder of a collection, or a file")
+    parser.add_argument("--host", default="127.0.0.1", help="(default: %(default)s)")
+    parser.add_argument("--port", type=int, default=8000, help="(default: %(default)s)")
+    parser.add_argument("--workers", type=int, default=1, help="processes (default: %(default)s)")
+    parser.add_argument(
+        "--refresh", type=float, default=1.0, metavar="S", help="seconds (default: %(default)s)"
+    )
+    options = parser.parse_args()
+    os.environ["EMBITS_SERVE"] = options.collection
+    os.environ["EMBITS_REFRESH"] = str(options.refresh)
+    uvicorn.run(
+        "serve:app", factory=True, app_dir=str(Path(__file__).parent), host=options.host,
+        port=options.port, workers=options.workers, log_level="warning",
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""One Ray cluster of two processors for all tests of this folder."""
+
+import pytest
+
+import embits
+from tests.support.vectors import clustered
+
+
+@pytest.fixture(scope="package", autouse=True)
+def cluster():
+    ray = pytest.importorskip("ray")
+    pytest.importorskip("ray.data")
+    from embits.integrations.ray import pieces, spans
+
+    ray.init(
+        "local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR",
+        object_store_memory=100 << 20,
+    )  # fmt: skip
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pieces, "MIN_BYTES", 1)  # several pieces of what fits into one
+        patch.setattr(spans, "MIN_ROWS", 1)
+        yield
+    ray.shutdown()
+
+
+@pytest.fixture(scope="package")
+def matrix():
+    from tests.support.ray_jobs import DIMS
+
+    return clustered(6000, DIMS)
+
+
+@pytest.fixture(scope="package")
+def coder(matrix):
+    return embits.RandomHyperplanes(n_bits=100).fit(matrix[:500])
+
+
+@pytest.fixture(scope="package")
+def folder(matrix, tmp_path_factory):
+    from tests.support.ray_jobs import write_folder
+
+    return write_folder(tmp_path_factory.mktemp("vectors") / "in", matrix)
+
+
+@pytest.fixture
+def bucket():
+    """The address of an empty bucket on an S3 server of this machine, for a path to go in."""
+    server_module = pytest.importorskip("moto.server")
+    from pyarrow import fs
+
+    server = server_module.ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    options = f"?scheme=http&region=us-east-1&endpoint_override={host}:{port}"
+    files, _ = fs.FileSystem.from_uri(
+        f"s3://name:secret@bucket{options}&allow_bucket_creation=true"
+    )
+    files.create_dir("bucket")
+    yield files, lambda path: f"s3://name:secret@bucket/{path}{options}"
+    server.stop()

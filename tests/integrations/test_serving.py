@@ -1,0 +1,163 @@
+"""The example server under load: right answers, bounded memory, no request fails during changes."""
+
+import os
+import signal
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import embits
+from tests.support.vectors import clustered
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+
+from tests.support.server import serving
+
+pytestmark = pytest.mark.slow
+DIMS, THREADS = 24, 6
+MAX_GROWTH = 24 << 20  # bytes; a leak of 4 kB per request would be 32 MB
+
+
+@pytest.fixture(scope="module")
+def matrix():
+    return clustered(3000, DIMS)
+
+
+@pytest.fixture
+def collection(matrix, tmp_path):
+    coder = embits.RandomHyperplanes(n_bits=256).fit(matrix)
+    made = embits.open_collection(tmp_path / "news", coder)
+    made.add(matrix[:2000], ids=[f"doc-{i}" for i in range(2000)])
+    made.add(matrix[2000:], ids=[f"doc-{i}" for i in range(2000, 3000)])
+    return made
+
+
+def expected(bits, query, name, **options):
+    values, rows = bits.search(query, **options)
+    names = bits.ids(rows).tolist()
+    return [{"id": each, name: value} for each, value in zip(names, values.tolist(), strict=True)]
+
+
+def in_threads(work, *arguments):
+    """Run the work in several threads, and return what each returns."""
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(work, range(THREADS), *([each] * THREADS for each in arguments)))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the memory in /proc")
+def test_answers_under_load_are_right_and_memory_stays_bounded(collection, matrix):
+    def ask(number, times):
+        rng, client = np.random.default_rng(number), server.client()
+        for _ in range(times):
+            query = matrix[rng.integers(len(matrix))] + np.float32(0.1)
+            k = int(rng.integers(1, 20))
+            name, options = [
+                ("distance", {}),
+                ("score", {"metric": "asymmetric"}),
+                (
+                    "distance",
+                    {"where": some, "exclude": ["doc-3"]},
+                ),
+            ][rng.integers(3)]
+            answer = client.ask(vector=query.tolist(), k=k, **options)
+            assert answer == (200, {"results": expected(bits, query, name, k=k, **options)})
+
+    bits, some = collection.snapshot(), [f"doc-{i}" for i in range(0, 90, 3)]
+    with serving(collection.path) as server:
+        in_threads(ask, 100)
+        before = server.bytes()
+        in_threads(ask, 1400)
+        assert server.bytes() - before < MAX_GROWTH
+        status, answer = server.client().ask(vectors=matrix[:3].tolist(), k=2)
+        assert status == 200
+        assert answer["results"] == [expected(bits, query, "distance", k=2) for query in matrix[:3]]
+
+
+def test_no_request_fails_while_a_writer_adds_and_compacts(collection, matrix):
+    """Rows come and go, but doc-0 to doc-99 stay: each is always the nearest row of itself."""
+
+    def ask(number):
+        client, done = server.client(), 0
+        while writer.is_alive() or done < 50:
+            row = (number * 17 + done) % 100
+            status, answer = client.ask(vector=matrix[row].tolist(), k=1)
+            assert (status, answer["results"][0]["distance"]) == (200, 0)
+            done += 1
+        return done
+
+    def write():
+        for turn in range(40):
+            collection.add(matrix[:50] + 1, ids=[f"new-{turn}-{i}" for i in range(50)])
+            collection.remove([f"doc-{i}" for i in range(100 + 10 * turn, 110 + 10 * turn)])
+            if turn % 4 == 3:
+                collection.compact()
+
+    with serving(collection.path, "--refresh", "0.01") as server:
+        writer = threading.Thread(target=write)
+        writer.start()
+        assert sum(in_threads(ask)) >= 50 * THREADS
+        writer.join()
+        wait_for(server, {"rows": len(collection), "bits": 256})
+        query = matrix[49] + 1
+        _, answer = server.client().ask(vector=query.tolist(), k=40, where=["new-39-49"])
+        assert answer["results"] == [{"id": "new-39-49", "distance": 0}]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="Windows has no such signal")
+def test_a_signal_refreshes_at_once(collection, matrix):
+    with serving(collection.path, "--refresh", "3600") as server:
+        collection.remove(["doc-7"])
+        assert server.client().ask("/health")[1]["rows"] == 3000
+        os.kill(server.process.pid, signal.SIGHUP)
+        wait_for(server, {"rows": 2999, "bits": 256})
+
+
+def test_a_file_is_served_by_several_processes(collection, matrix, tmp_path):
+    collection.save(tmp_path / "news.safetensors")
+    with serving(tmp_path / "news.safetensors", "--workers", "2") as server:
+        for row in range(20):
+            answer = server.client().ask(vector=matrix[row].tolist(), k=3)
+            assert answer[1] == {"results": expected(collection, matrix[row], "distance", k=3)}
+
+
+def test_bad_requests_get_one_line(collection, matrix):
+    good = matrix[0].tolist()
+    wrong = [
+        ({"vector": good[:5]}, "shape (1, 5), expected (n, 24)"),
+        ({"vector": [float("nan"), *good[1:]]}, "NaN"),
+        ({"vector": [1e300, *good[1:]]}, "infinity"),
+        ({"vector": ["a"] * 24}, "not lists of numbers"),
+        ({"vectors": [good, good[:3]]}, "not lists of numbers of one length"),
+        ({"vectors": []}, "expected (n, 24)"),
+        ({"vectors": [good] * 1001}, "at most 1,000"),
+        ({"vector": good, "k": 1001}, "k is 1001, expected 1 to 1000"),
+        ({"vector": good, "k": 0}, "k is 0"),
+        ({"vector": good, "k": "ten"}, "k is 'ten'"),
+        ({"vector": good, "metric": "cosine"}, "metric is 'cosine'"),
+        ({"vector": good, "where": ["nobody"]}, "'nobody'"),
+        ({"vector": good, "where": "doc-1"}, "where is not a list of ids"),
+        ({"vector": good, "limit": 3}, "unknown field 'limit'"),
+        ({"k": 3}, 'no "vector"'),
+    ]
+    with serving(collection.path) as server:
+        client = server.client()
+        for fields, message in wrong:
+            status, answer = client.ask(**fields)
+            assert status == 400
+            assert message in answer["error"]
+            assert "\n" not in answer["error"]
+        assert client.send("/search", "not JSON") == (400, {"error": "the request is not JSON"})
+        assert client.send("/search", b" " * (17 << 20))[0] == 400
+        assert server.client().ask(vector=good, k=1)[0] == 200
+
+
+def wait_for(server, state):
+    deadline = time.monotonic() + 60
+    while (found := server.client().ask("/health")[1]) != state:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.02)
