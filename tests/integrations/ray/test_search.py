@@ -178,6 +178,15 @@ def test_what_a_job_encoded_is_opened_and_searched(ids, folder, matrix, coder, t
     assert table["id"].to_pylist() == opened.ids(expected.rows).ravel().tolist()
 
 
+def test_an_empty_collection_is_searched(matrix, coder, tmp_path):
+    empty = embits.open_collection(tmp_path / "empty", coder)
+    same(on_ray.search(empty.path, matrix[:3], 4), empty.search(matrix[:3], 4))
+    same(on_ray.within(empty.path, matrix[:3], 4), empty.within(matrix[:3], 4))
+    same(on_ray.pairs_within(empty.path, 4), empty.pairs_within(4))
+    facts = on_ray.search(empty.path, matrix[:3], 4, target=tmp_path / "near.parquet")
+    assert facts["rows"] == pq.read_table(tmp_path / "near.parquet").num_rows == 0
+
+
 def test_a_folder_that_is_encoded_again_is_read_again(matrix, coder, tmp_path):
     for number, rows in enumerate((matrix[:900], matrix[900:1800])):
         source = write_folder(tmp_path / f"in{number}", rows, files=2)
