@@ -11,16 +11,12 @@ other programs used more than a twentieth of the processor time.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import logging
 import os
 import shutil
 import statistics
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = "1"  # before NumPy is imported, here and in the workers
@@ -33,6 +29,7 @@ import ray  # noqa: E402
 import embits  # noqa: E402
 from embits.integrations import ray as on_ray  # noqa: E402
 from embits.integrations.parquet import read_codes  # noqa: E402
+from quiet import timed  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results" / "ray_encode.md"
 FILES = 8
@@ -64,39 +61,6 @@ def without_ray(source: Path, coder: embits.coders.Coder, target: Path) -> np.nd
                 packed = pa.FixedSizeBinaryArray.from_buffers(kind, len(batch), buffers)
                 writer.write_table(pa.table({"id": batch["id"], "code": packed}))
     return np.concatenate(codes)
-
-
-def processor_seconds() -> tuple[float, float]:
-    """Seconds of processor time that all programs have taken, and those of this one and its own."""
-    if not Path("/proc/stat").exists():
-        return 0.0, 0.0
-    tick = os.sysconf("SC_CLK_TCK")
-    user, nice, system, _, _, *rest = map(int, Path("/proc/stat").read_text().split()[1:9])
-    parents, taken = {}, {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            fields = entry.read_text().rpartition(")")[2].split()
-            process = int(entry.parent.name)
-            parents[process], taken[process] = int(fields[1]), int(fields[11]) + int(fields[12])
-    own = 0
-    for process, ticks in taken.items():
-        above = process
-        while above not in (0, os.getpid()):
-            above = parents.get(above, 0)
-        own += ticks if above else 0
-    return (user + nice + system + sum(rest)) / tick, own / tick
-
-
-def timed(work: Callable[[], Any]) -> tuple[float, float, Any]:
-    """Seconds of a piece of work, the share of the processors that others took, and its result."""
-    everything, own = processor_seconds()
-    start = time.perf_counter()
-    result = work()
-    seconds = time.perf_counter() - start
-    everything, own = (
-        after - before for after, before in zip(processor_seconds(), (everything, own), strict=True)
-    )
-    return seconds, (everything - own) / (seconds * (os.cpu_count() or 1)), result
 
 
 def main() -> None:

@@ -4,8 +4,9 @@
 
 Clients are processes with one connection each, which send a request as soon as the last one is
 answered. The same numbers are taken while another process adds rows to the collection and compacts
-it. "search" is the time of the search itself in this process, one thread. Needs starlette and
-uvicorn.
+it. "search" is the time of the search itself in this process, one thread. A measurement is repeated
+a few times while other programs take more than a tenth of the processor time, and the quietest one
+is reported. Needs starlette and uvicorn.
 """
 
 from __future__ import annotations
@@ -21,17 +22,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 import embits
+from quiet import timed
 
 RESULTS = Path(__file__).parent / "results" / "serving.md"
 EXAMPLE = Path(__file__).parents[1] / "examples" / "serve.py"
 DIMS, BITS, K = 384, 256, 10
 PORT = 8765
+MAX_FOREIGN = 0.1
 
 
 @contextlib.contextmanager
@@ -102,6 +106,17 @@ def load(folder: Path, clients: int, seconds: float, metric: str, writes: bool) 
     return took
 
 
+def quietest(work: Callable[[], list[float]], tries: int) -> tuple[float, list[float]]:
+    """The share of the processors that others took in the quietest try, and its result."""
+    best = 2.0, list[float]()
+    for _ in range(tries):
+        _, others, took = timed(work)
+        best = min(best, (others, took), key=lambda each: each[0])
+        if others <= MAX_FOREIGN:
+            break
+    return best
+
+
 def search_ms(bits: embits.BinaryVectors, metric: str) -> float:
     """Milliseconds of one search without a server."""
     took = []
@@ -116,6 +131,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=8)
+    parser.add_argument("--tries", type=int, default=4)
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
     args = parser.parse_args()
     lines = []
@@ -136,21 +152,23 @@ def main() -> None:
         ]:
             with serving(folder, workers):
                 load(folder, clients, 1, metric, False)
-                took = load(folder, clients, args.seconds, metric, writes)
+                work = partial(load, folder, clients, args.seconds, metric, writes)
+                others, took = quietest(work, args.tries)
             p50, p99 = np.percentile(took, [50, 99]) * 1000
             doing = ", a writer at work" if writes else ""
             lines.append(
                 f"| {workers} | {clients} | {metric}{doing} | {len(took) / args.seconds:,.0f} | "
-                f"{p50:.1f} | {p99:.1f} | {alone[metric]:.2f} |"
+                f"{p50:.1f} | {p99:.1f} | {alone[metric]:.2f} | {others:.0%} |"
             )
             print(lines[-1], flush=True)
     head = [
         f"{args.rows:,} rows of {BITS} bits, queries of {DIMS} floats as JSON, k = {K}; "
-        f"{os.cpu_count()} cores for the server and the clients, {embits.search.kernel().simd}, "
-        f"load average {os.getloadavg()[2]:.1f} of the last 15 minutes. No request failed.",
+        f"{os.cpu_count()} cores for the server and the clients, {embits.search.kernel().simd}. "
+        "No request failed.",
         "",
-        "| processes | clients | metric | requests a second | p50, ms | p99, ms | search, ms |",
-        "|---|---|---|---|---|---|---|",
+        "| processes | clients | metric | requests a second | p50, ms | p99, ms | search, ms "
+        "| others took |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     text = "\n".join([*head, *lines]) + "\n"
     print(text)

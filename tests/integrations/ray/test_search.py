@@ -178,6 +178,14 @@ def test_what_a_job_encoded_is_opened_and_searched(ids, folder, matrix, coder, t
     assert table["id"].to_pylist() == opened.ids(expected.rows).ravel().tolist()
 
 
+def test_a_folder_that_is_encoded_again_is_read_again(matrix, coder, tmp_path):
+    for number, rows in enumerate((matrix[:900], matrix[900:1800])):
+        source = write_folder(tmp_path / f"in{number}", rows, files=2)
+        on_ray.encode(source, coder, tmp_path / "out", ids=None, keep=[], overwrite=True)
+        bits = embits.load(tmp_path / "out")
+        same(on_ray.search(tmp_path / "out", matrix[:90], 4), bits.search(matrix[:90], 4))
+
+
 def test_a_collection_in_an_object_store_is_searched(bucket, folder, matrix, coder):
     files, address = bucket
     on_ray.encode(folder, coder, address("codes"), ids="word", keep=[])

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ class Span:
     """Rows of a collection that follow each other: whole pieces, or a part of one.
 
     Attributes:
+        job: A token of the job. A worker that serves several jobs opens the files for each.
         folder: The path or address of the collection.
         numbered: The ids of the rows are numbers.
         pieces: What the manifest says of the pieces.
@@ -40,6 +42,7 @@ class Span:
         rows: How many rows it has.
     """
 
+    job: str
     folder: str
     numbered: bool
     pieces: tuple[Piece, ...]
@@ -98,10 +101,10 @@ class SpreadCollection:
     def spans(self, n_cpus: int) -> list[Span]:
         """Divide the rows into spans of about equal size, in row order."""
         wanted = min(MAX_ROWS, max(MIN_ROWS, -(-len(self) // (SPANS_PER_CPU * n_cpus))))
-        numbered = self.manifest.ids == "numbers"
+        known = uuid4().hex, self.address, self.manifest.ids == "numbers"
         spans, first = [], 0
         for pieces, skipped, rows in _divided(self.manifest.pieces, wanted):
-            spans.append(Span(self.address, numbered, pieces, skipped, first, rows))
+            spans.append(Span(*known, pieces, skipped, first, rows))
             first += rows
         return spans
 
