@@ -7,6 +7,7 @@
 #include "readers/rows.h"
 #include "readers/text_parser.h"
 #include "readers/word2vec_parser.h"
+#include "words/packed_words.h"
 #include "words/subwords.h"
 #include "words/words.h"
 
@@ -95,23 +96,80 @@ static void bind_readers(nb::module_& m) {
         "minn"_a, "maxn"_a, "n_buckets"_a, "threads"_a, "out"_a.noconvert());
 }
 
-template <typename Number>
-static void bind_find_words(nb::module_& m) {
+// The arrays of a file's words, which are kept while they are used.
+struct MappedWords {
+    using Bytes = Array<const uint8_t>;
+    MappedWords(Bytes text, Bytes codes, Bytes starts, Bytes rows, Bytes links, size_t n)
+        : arrays{text, codes, starts, rows, links},
+          words(span(text), span(codes), span(starts), span(rows), span(links), n) {}
+
+    static embits::Bytes span(const Bytes& array) { return {array.data(), array.shape(0)}; }
+
+    Bytes arrays[5];
+    embits::PackedWords words;
+};
+
+static const uint8_t* data_of(const nb::bytes& word) {
+    return static_cast<const uint8_t*>(word.data());
+}
+
+// The words of version 2.
+static void bind_packed_words(nb::module_& m) {
+    using Bytes = MappedWords::Bytes;
+    nb::class_<MappedWords>(m, "PackedWords")
+        .def(nb::init<Bytes, Bytes, Bytes, Bytes, Bytes, size_t>(), "text"_a.noconvert(),
+             "codes"_a.noconvert(), "starts"_a.noconvert(), "rows"_a.noconvert(),
+             "links"_a.noconvert(), "n"_a)
+        .def("find",
+             [](const MappedWords& self, const nb::bytes& word) {
+                 return self.words.find(data_of(word), word.size());
+             })
+        .def("first_place",
+             [](const MappedWords& self, const nb::bytes& word) {
+                 return self.words.first_place(data_of(word), word.size());
+             })
+        .def("find_many",
+             [](const MappedWords& self, Bytes wanted, Array<const uint64_t> ends,
+                Array<int64_t> rows) {
+                 nb::gil_scoped_release release;
+                 for (size_t i = 0; i < rows.shape(0); ++i) {
+                     const uint64_t start = i ? ends.data()[i - 1] : 0;
+                     rows.data()[i] =
+                         self.words.find(wanted.data() + start, ends.data()[i] - start);
+                 }
+             })
+        .def("word",
+             [](const MappedWords& self, size_t row) -> nb::object {
+                 std::string word;
+                 const int64_t place = row < self.words.size() ? self.words.place(row) : -1;
+                 if (place < 0 || !self.words.word(place, word)) return nb::none();
+                 return nb::bytes(word.data(), word.size());
+             })
+        .def("unpack",
+             [](const MappedWords& self, Array<uint64_t> ends, Array<uint8_t> text) {
+                 return self.words.unpack(ends.data(), text.shape(0) ? text.data() : nullptr);
+             })
+        .def("near",
+             [](const MappedWords& self, const nb::bytes& word, unsigned max_edits, size_t most) {
+                 return self.words.near(data_of(word), word.size(), max_edits, most);
+             })
+        .def("is_sorted", [](const MappedWords& self) { return self.words.is_sorted(); });
     m.def(
-        "find_words",
-        [](Array<const uint8_t> text, Array<const Number> ends, Array<const Number> order,
-           Array<const uint8_t> wanted, Array<const uint64_t> wanted_ends, Array<int64_t> rows) {
-            nb::gil_scoped_release release;
-            embits::find_words(text.data(), text.shape(0), ends.data(), ends.shape(0),
-                               order.data(), wanted.data(), wanted_ends.data(), rows.shape(0),
-                               rows.data());
+        "pack_words",
+        [](Bytes text, Array<const uint64_t> ends, Array<const uint64_t> order,
+           Array<uint64_t> counts, Array<const uint32_t> codes, Array<uint8_t> out,
+           Array<uint64_t> starts) {
+            embits::pack_words(text.data(), ends.data(), order.data(), order.shape(0),
+                               counts.data(), codes.shape(0) ? codes.data() : nullptr, out.data(),
+                               starts.data());
         },
-        "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert(), "wanted"_a.noconvert(),
-        "wanted_ends"_a.noconvert(), "rows"_a.noconvert());
+        "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert(), "counts"_a.noconvert(),
+        "codes"_a.noconvert(), "out"_a.noconvert(), "starts"_a.noconvert());
 }
 
 // What the vocabulary uses.
 static void bind_words(nb::module_& m) {
+    bind_packed_words(m);
     m.def(
         "word_order",
         [](Array<const uint8_t> text, Array<const uint64_t> ends, Array<uint64_t> order) {
@@ -125,8 +183,18 @@ static void bind_words(nb::module_& m) {
             return embits::repeated_words(text.data(), ends.data(), ends.shape(0), order.data());
         },
         "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert());
-    bind_find_words<uint32_t>(m);
-    bind_find_words<uint64_t>(m);
+    using Numbers = Array<const uint8_t>;  // of 4 or 8 bytes each
+    m.def(
+        "find_words",
+        [](Array<const uint8_t> text, Numbers ends, Numbers order, unsigned item,
+           Array<const uint8_t> wanted, Array<const uint64_t> wanted_ends, Array<int64_t> rows) {
+            nb::gil_scoped_release release;
+            embits::find_words(text.data(), text.shape(0), {ends.data(), item},
+                               ends.shape(0) / item, {order.data(), item}, wanted.data(),
+                               wanted_ends.data(), rows.shape(0), rows.data());
+        },
+        "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert(), "item"_a,
+        "wanted"_a.noconvert(), "wanted_ends"_a.noconvert(), "rows"_a.noconvert());
     m.def(
         "near_spellings",
         [](Array<const uint8_t> text, Array<const uint64_t> ends, nb::bytes word,

@@ -7,44 +7,9 @@
 namespace embits {
 namespace {
 
-// Edits, a swap of neighbors being one, with Myers' bit-parallel algorithm (1999) in Hyyrö's form
-// (2003): one machine word holds a column of the matrix, so a vocabulary of 400,000 words takes
-// milliseconds.
-class Pattern {
-public:
-    Pattern(const uint8_t* word, size_t size) : size_(size), last_(uint64_t{1} << (size - 1)) {
-        for (size_t i = 0; i < size; ++i) places_[word[i]] |= uint64_t{1} << i;
-    }
-
-    unsigned edits(const uint8_t* other, size_t size) const {
-        uint64_t up = ~uint64_t{0}, down = 0;  // vertical steps of +1 and -1
-        uint64_t diagonal = 0, before = 0;     // of the column before
-        unsigned distance = static_cast<unsigned>(size_);
-        for (size_t i = 0; i < size; ++i) {
-            uint64_t here = places_[other[i]], match = here | down;
-            uint64_t swap = ((~diagonal & here) << 1) & before;
-            diagonal = (((match & up) + up) ^ up) | match | swap;
-            before = here;
-            uint64_t right = down | ~(diagonal | up), left = up & diagonal;
-            distance += (right & last_) != 0;
-            distance -= (left & last_) != 0;
-            right = (right << 1) | 1;
-            left <<= 1;
-            up = left | ~(diagonal | right);
-            down = right & diagonal;
-        }
-        return distance;
-    }
-
-private:
-    size_t size_;
-    uint64_t last_;
-    uint64_t places_[256] = {};  // for each byte, where it stands in the pattern
-};
-
 // Compares as bytes: std::string_view takes char for unsigned.
-template <typename Number>
-std::string_view word_at(const uint8_t* text, const Number* ends, uint64_t row) {
+template <typename Ends>
+std::string_view word_at(const uint8_t* text, const Ends& ends, uint64_t row) {
     const uint64_t start = row ? ends[row - 1] : 0;
     return {reinterpret_cast<const char*>(text) + start, ends[row] - start};
 }
@@ -69,46 +34,56 @@ std::vector<uint64_t> repeated_words(const uint8_t* text, const uint64_t* ends, 
     return repeated;
 }
 
-template <typename Number>
-void find_words(const uint8_t* text, size_t text_size, const Number* ends, size_t n,
-                const Number* order, const uint8_t* wanted, const uint64_t* wanted_ends,
-                size_t n_wanted, int64_t* rows) {
+void find_words(const uint8_t* text, size_t text_size, Numbers ends, size_t n, Numbers order,
+                const uint8_t* wanted, const uint64_t* wanted_ends, size_t n_wanted,
+                int64_t* rows) {
     auto lies_in_text = [&](uint64_t row) {
         return row < n && ends[row] <= text_size && (row == 0 || ends[row - 1] <= ends[row]);
     };
-    auto is_less = [&](uint64_t row, std::string_view word) {
-        return lies_in_text(row) && word_at(text, ends, row) < word;
-    };
     for (size_t i = 0; i < n_wanted; ++i) {
         const std::string_view word = word_at(wanted, wanted_ends, i);
-        const Number* found = std::lower_bound(order, order + n, word, is_less);
-        const bool is_equal = found != order + n && lies_in_text(*found) &&
-                              word_at(text, ends, *found) == word;
-        rows[i] = is_equal ? static_cast<int64_t>(*found) : -1;
+        size_t low = 0, high = n;  // the first place whose word is not below
+        while (low < high) {
+            const size_t middle = low + (high - low) / 2;
+            const uint64_t row = order[middle];
+            const bool is_less = lies_in_text(row) && word_at(text, ends, row) < word;
+            (is_less ? low : high) = middle + is_less;
+        }
+        const uint64_t row = low < n ? order[low] : n;
+        const bool is_equal = lies_in_text(row) && word_at(text, ends, row) == word;
+        rows[i] = is_equal ? static_cast<int64_t>(row) : -1;
     }
 }
-template void find_words(const uint8_t*, size_t, const uint32_t*, size_t, const uint32_t*,
-                         const uint8_t*, const uint64_t*, size_t, int64_t*);
-template void find_words(const uint8_t*, size_t, const uint64_t*, size_t, const uint64_t*,
-                         const uint8_t*, const uint64_t*, size_t, int64_t*);
+
+void Nearest::add(unsigned edits, size_t row) {
+    const std::pair<unsigned, size_t> added(edits, row);
+    size_t place = found_.size();
+    while (place > 0 && added < found_[place - 1]) --place;
+    if (place == most_) return;
+    if (found_.size() == most_) found_.pop_back();
+    found_.insert(found_.begin() + place, added);
+}
+
+std::vector<size_t> Nearest::rows() const {
+    std::vector<size_t> rows;
+    for (const auto& [edits, row] : found_) rows.push_back(row);
+    return rows;
+}
 
 std::vector<size_t> near_spellings(const uint8_t* text, size_t text_size, const uint64_t* ends,
                                    size_t n, const uint8_t* word, size_t word_size,
                                    unsigned max_edits, size_t most) {
     const Pattern pattern(word, word_size);
-    std::vector<std::vector<size_t>> by_edits(max_edits + 1);
+    Nearest nearest(most);
     for (size_t row = 0; row < n; ++row) {
         uint64_t start = row ? ends[row - 1] : 0, end = ends[row];
         if (start > end || end > text_size) continue;
         size_t size = end - start;
         if (size + max_edits < word_size || word_size + max_edits < size) continue;
         unsigned edits = pattern.edits(text + start, size);
-        if (edits <= max_edits && by_edits[edits].size() < most) by_edits[edits].push_back(row);
+        if (edits <= max_edits) nearest.add(edits, row);
     }
-    std::vector<size_t> nearest;
-    for (const auto& rows : by_edits) nearest.insert(nearest.end(), rows.begin(), rows.end());
-    nearest.resize(std::min(most, nearest.size()));
-    return nearest;
+    return nearest.rows();
 }
 
 }  // namespace embits

@@ -1,5 +1,4 @@
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,8 +80,9 @@ def repeated_words(
 ) -> list[int]: ...
 def find_words(
     text: NDArray[np.uint8],
-    ends: NDArray[np.unsignedinteger[Any]],
-    order: NDArray[np.unsignedinteger[Any]],
+    ends: NDArray[np.uint8],
+    order: NDArray[np.uint8],
+    item: int,
     wanted: NDArray[np.uint8],
     wanted_ends: NDArray[np.uint64],
     rows: NDArray[np.int64],
@@ -90,6 +90,35 @@ def find_words(
 def near_spellings(
     text: NDArray[np.uint8], ends: NDArray[np.uint64], word: bytes, max_edits: int, most: int
 ) -> list[int]: ...
+def pack_words(
+    text: NDArray[np.uint8],
+    ends: NDArray[np.uint64],
+    order: NDArray[np.uint64],
+    counts: NDArray[np.uint64],
+    codes: NDArray[np.uint32],
+    out: NDArray[np.uint8],
+    starts: NDArray[np.uint64],
+) -> None: ...
+
+class PackedWords:
+    def __init__(
+        self,
+        text: NDArray[np.uint8],
+        codes: NDArray[np.uint8],
+        starts: NDArray[np.uint8],
+        rows: NDArray[np.uint8],
+        links: NDArray[np.uint8],
+        n: int,
+    ) -> None: ...
+    def find(self, word: bytes, /) -> int: ...
+    def first_place(self, word: bytes, /) -> int: ...
+    def find_many(
+        self, wanted: NDArray[np.uint8], ends: NDArray[np.uint64], rows: NDArray[np.int64], /
+    ) -> None: ...
+    def word(self, row: int, /) -> bytes | None: ...
+    def unpack(self, ends: NDArray[np.uint64], text: NDArray[np.uint8], /) -> bool: ...
+    def near(self, word: bytes, max_edits: int, most: int, /) -> list[int]: ...
+    def is_sorted(self) -> bool: ...
 
 class FloatRun:
     def __init__(self) -> None: ...

@@ -1,4 +1,6 @@
-"""Make the golden files of a format version, once: they are never made again.
+"""How the golden files of format version 1 were made: they are never made again.
+
+An embits that writes version 1 is needed:
 
     python tests/golden/make.py
 

@@ -43,7 +43,7 @@ def lsh(name: str, n: int, n_bits: int, dims: int, words: list[str] | None, wide
             "word_order": vocabulary.order.astype(dtype),
         }
     params = {"n_bits": n_bits, "random_state": 0}
-    contents = Contents(codes, n_bits, dims, "lsh", params, tensors, writer="embits golden")
+    contents = Contents(codes, n_bits, dims, "lsh", params, tensors, "embits golden", version=1)
     write(HERE / f"{name}.safetensors", contents)
 
 
@@ -61,7 +61,7 @@ def paper(name: str, words: list[str]) -> None:
     }
     codes = rng.integers(0, 256, (len(words), 8), dtype=np.uint8)
     params = {"n_bits": 64, "lambda_reg": 1.0}
-    contents = Contents(codes, 64, 5, "paper", params, tensors, writer="embits golden")
+    contents = Contents(codes, 64, 5, "paper", params, tensors, writer="embits golden", version=1)
     write(HERE / f"{name}.safetensors", contents)
 
 

@@ -65,6 +65,39 @@ for (const name of files) {
   });
 }
 
+const version2 = JSON.parse(readFileSync(new URL("v2.json", golden), "utf8"));
+
+for (const [name, facts] of Object.entries(version2)) {
+  test(`${name} holds what Python found in it`, async () => {
+    const bits = open(read(name));
+    const { words } = bits;
+    await bits.verify();
+    assert.deepEqual(
+      Array.from({ length: bits.length }, (_, row) => words.at(row)),
+      facts.words,
+    );
+    facts.words.forEach((word, row) => assert.equal(words.find(word), row));
+    for (const absent of ["queen\0", "nowhere", "\ud800", "7", "07", String(2n ** 64n), "-1"])
+      assert.equal(words.find(absent), facts.words.includes(absent) ? facts.words.indexOf(absent) : null);
+    for (const [prefix, found] of Object.entries(facts.prefixes))
+      assert.deepEqual(
+        words.startingWith(prefix, 5).map((row) => words.at(row)),
+        found,
+      );
+    for (const [word, found] of Object.entries(facts.spellings))
+      if (words.find(word) === null) assert.deepEqual(nearSpellings(words, word), found, word);
+    assert.equal(Buffer.from(bits.codes).toString("hex"), facts.codes);
+    const [asked, ...rest] = [1, ...facts.neighbors];
+    if (rest.length) {
+      const neighbors = bits.mostSimilar(asked, { k: 4 });
+      assert.deepEqual(
+        neighbors.map(({ word, similarity }) => [word, similarity]),
+        rest,
+      );
+    }
+  });
+}
+
 test("Node's buffers are read as they are, at any offset, and left as they were", () => {
   const buffer = readFileSync(new URL("paper-64-bits.safetensors", golden));
   const shifted = Buffer.concat([Buffer.from("abc"), buffer]).subarray(3);

@@ -1,4 +1,4 @@
-"""Files of format version 1 open for ever, on any machine; newer ones are refused clearly."""
+"""Files of every format version open for ever, on any machine; newer ones are refused clearly."""
 
 import json
 from pathlib import Path
@@ -10,11 +10,13 @@ import embits
 from embits.coders import METHODS
 from embits.file import store
 from embits.file.header import DTYPES
+from tests.golden import make_v2
 from tests.golden.make import facts, vectors
 from tests.support import damage
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 EXPECTED = json.loads((GOLDEN / "v1.json").read_text())
+EXPECTED_2 = json.loads((GOLDEN / "v2.json").read_text())
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -33,8 +35,31 @@ def test_a_golden_file_saved_again_is_the_same_file(name, tmp_path):
     embits.load(GOLDEN / name).save(tmp_path / "again")
     again, golden = (store.open_file(p, verify=True) for p in (tmp_path / "again", GOLDEN / name))
     assert again.codes.tobytes() == golden.codes.tobytes()
+    assert {k: v.tobytes() for k, v in again.tensors.items() if not k.startswith("word")} == {
+        k: v.tobytes() for k, v in golden.tensors.items() if not k.startswith("word")
+    }
+    assert list(embits.load(tmp_path / "again").words) == EXPECTED[name]["words"]
+
+
+@pytest.mark.parametrize("name", EXPECTED_2)
+def test_a_golden_file_of_version_2_says_what_it_always_said(name, tmp_path):
+    bits = embits.load(GOLDEN / name, verify=True)
+    assert json.loads(json.dumps(make_v2.facts(bits))) == EXPECTED_2[name]
+    assert bits.words.find_many(list(bits.words)).tolist() == list(range(len(bits)))
+    bits.save(tmp_path / "again")
+    again, golden = (store.open_file(p, verify=True) for p in (tmp_path / "again", GOLDEN / name))
     assert {k: v.tobytes() for k, v in again.tensors.items()} == {
         k: v.tobytes() for k, v in golden.tensors.items()
+    }
+
+
+@pytest.mark.parametrize("name", EXPECTED_2)
+def test_the_same_ids_still_give_the_tensors_of_the_golden_file(name, tmp_path):
+    ids = make_v2.IDS[name.removeprefix("v2-").removesuffix(".safetensors")]
+    make_v2.vectors(ids).save(tmp_path / "made")
+    made, golden = (store.open_file(p) for p in (tmp_path / "made", GOLDEN / name))
+    assert {k: v.tobytes() for k, v in made.tensors.items() if k.startswith("word")} == {
+        k: v.tobytes() for k, v in golden.tensors.items() if k.startswith("word")
     }
 
 
@@ -50,7 +75,7 @@ def test_the_same_input_and_seed_give_the_same_bytes(method, tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-@pytest.mark.parametrize("version", ["2", "1.1", "10", "", "01", "one"])
+@pytest.mark.parametrize("version", ["3", "1.1", "10", "", "01", "one"])
 def test_another_version_is_refused_and_says_which(version, tmp_path):
     header, data = damage.parts((GOLDEN / next(iter(EXPECTED))).read_bytes())
     header["__metadata__"]["format_version"] = version
@@ -113,3 +138,12 @@ def test_codes_at_any_address_give_the_same_answers(simd):
         moved[:] = codes
         found = embits.search.top_k(moved, codes[3], 9)
         assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("name", ["words", "sorted", "one", "none", "empty-word"])
+def test_the_specification_has_a_reader_that_reads_words(name):
+    page = (GOLDEN.parents[1] / "docs" / "file-format.md").read_text()
+    reader = page.rpartition("```python\n")[2].partition("```")[0]
+    names: dict[str, object] = {}
+    exec(reader.replace("glove.safetensors", f"{GOLDEN}/v2-{name}.safetensors"), names)
+    assert names["words"] == EXPECTED_2[f"v2-{name}.safetensors"]["words"]

@@ -118,9 +118,10 @@ class BinaryVectors(WordQueries, Pretrained):
         check_target(path, overwrite=overwrite, codes=True)
         bits = self.merged()
         store.write(Path(path), to_contents(bits.words, bits.codes, bits.coder, bits.subwords))
-        if self.subwords is not None and 2 * self.nbytes.subwords > self.nbytes.total:
+        counts = self.nbytes if self.subwords is not None else None
+        if counts is not None and 2 * counts.subwords > counts.total:
             warnings.warn(
-                f"{path}: subwords take {self.nbytes.subwords / self.nbytes.total:.0%} of the "
+                f"{path}: subwords take {counts.subwords / counts.total:.0%} of the "
                 "file; without them (bits.subwords = None, or --no-subwords on the command line), "
                 "unknown words have no codes",
                 SizeWarning,

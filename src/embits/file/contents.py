@@ -15,6 +15,7 @@ from embits.bits import has_padding_bits
 from embits.coders import METHODS, Coder, is_registered
 from embits.errors import FormatError, InputError
 from embits.file.store import Contents, open_file, write
+from embits.words.packing import open_words, pack, packed_sizes
 from embits.words.subwords import Subwords
 from embits.words.vocabulary import RowNumbers, Vocabulary
 
@@ -28,8 +29,8 @@ class ByteCounts(NamedTuple):
 
     Attributes:
         codes: The packed codes.
-        words: The words or ids, and where each ends.
-        order: The order of the words, by which they are looked up.
+        words: The words or ids.
+        order: The rows of the words in their order, by which they are looked up.
         coder: What the coder has learned.
         subwords: The n-grams of fastText, for unknown words.
     """
@@ -53,7 +54,7 @@ def byte_counts(
     subwords: Subwords | None,
 ) -> ByteCounts:
     """Bytes of each part in a file."""
-    text, order = words.byte_sizes
+    text, order = packed_sizes(words) if isinstance(words, Vocabulary) else (0, 0)
     return ByteCounts(
         codes=codes.nbytes,
         words=text,
@@ -85,7 +86,7 @@ def to_contents(
         raise InputError(f"codes have bits set past the coder's {coder.n_bits_} bits")
     tensors = {f"coder.{name}": array for name, array in coder.state().items()}
     if isinstance(words, Vocabulary):
-        tensors |= {"words": words.text, "word_ends": words.ends, "word_order": words.order}
+        tensors |= pack(words)
     if subwords is not None:
         tensors |= {f"subwords.{name}": a for name, a in subwords.to_tensors().items()}
     return Contents(
@@ -209,13 +210,23 @@ def from_contents(contents: Contents) -> Parts:
 
 
 def _words(contents: Contents) -> Vocabulary | RowNumbers:
+    n = len(contents.codes)
+    if contents.version > 1:
+        words = open_words(contents.tensors, n)
+        return RowNumbers(n) if words is None else words
+    return _words_of_version_1(contents)
+
+
+def _words_of_version_1(contents: Contents) -> Vocabulary | RowNumbers:
     arrays = [contents.tensors.get(name) for name in ("words", "word_ends", "word_order")]
     if all(array is None for array in arrays):
         return RowNumbers(len(contents.codes))
     text, ends, order = arrays
     if text is None or ends is None or order is None:
         raise FormatError("damaged: of words, word_ends and word_order, one is missing")
-    return Vocabulary(text, ends, order)
+    words = Vocabulary(text, ends, order)
+    words.is_stored = True
+    return words
 
 
 def _without(prefix: str, tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -19,7 +19,8 @@ from embits._version import __version__
 from embits.errors import InputError
 
 FORMAT = "embits"
-VERSION = 1
+VERSION = 2  # of new files
+VERSIONS = ("1", "2")  # that can be read
 WRITER = f"embits {__version__}"
 ALIGNMENT = 64  # the codes start on a cache line of the file, so of the mapping
 MAX_HEADER = 1 << 16  # a header is about 2 KB; a longer one is damage or an attack
@@ -36,17 +37,20 @@ _CHECKSUM = re.compile("[0-9a-f]{64}", re.ASCII)
 # -- build -----------------------------------------------------------------------------------------
 
 
-def build_header(metadata: Mapping[str, str], tensors: Mapping[str, Any]) -> bytes:
+def build_header(
+    metadata: Mapping[str, str], tensors: Mapping[str, Any], version: int = VERSION
+) -> bytes:
     """The header's bytes, padded so that the tensors start on a 64-byte boundary.
 
     Args:
         metadata: What the file says of itself, without the format's name and version.
         tensors: The tensors in file order.
+        version: The version of the format.
     """
     entries: dict[str, Any] = {
         "__metadata__": {
             "format": FORMAT,
-            "format_version": str(VERSION),
+            "format_version": str(version),
             **metadata,
             "header_sha256": NO_CHECKSUM,
         }
@@ -102,10 +106,10 @@ def parse_header(header: bytes, fail: Any) -> tuple[dict[str, Any], dict[str, st
     if not strings or metadata.get("format") != FORMAT:
         fail("a safetensors file, but not one that embits wrote (no format 'embits' in it)")
     version = metadata.get("format_version", "")
-    if version != str(VERSION):
+    if version not in VERSIONS:
         fail(
-            f"written in format version {shortened(version)}; this embits reads version "
-            f"{VERSION}: install a newer one"
+            f"written in format version {shortened(version)}; this embits reads versions "
+            f"{' and '.join(VERSIONS)}: install a newer one"
         )
     checksum = metadata.get("header_sha256", "")
     if not _CHECKSUM.fullmatch(checksum):

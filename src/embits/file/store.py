@@ -28,6 +28,7 @@ from embits.file.header import (
     DTYPES,
     MAX_HEADER,
     NO_CHECKSUM,
+    VERSION,
     WRITER,
     build_header,
     check_extents,
@@ -83,6 +84,8 @@ class Contents:
         params: The coder's parameters.
         tensors: All other arrays by name.
         writer: Name and version of the program that wrote the file.
+        version: The version of the format.
+        left_out: The parts that were left out to make the file smaller.
     """
 
     codes: NDArray[np.uint8]
@@ -92,6 +95,8 @@ class Contents:
     params: Mapping[str, Any]
     tensors: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     writer: str = WRITER
+    version: int = VERSION
+    left_out: tuple[str, ...] = ()
 
 
 Tensor: TypeAlias = NDArray[Any] | CodesOnDisk
@@ -153,7 +158,9 @@ def _header(
         "params": params_json(contents.params),
         "sha256": json.dumps(dict(checksums)),
     }
-    return build_header(metadata, tensors)
+    if contents.left_out:
+        metadata["left_out"] = ",".join(contents.left_out)
+    return build_header(metadata, tensors, contents.version)
 
 
 # -- open ----------------------------------------------------------------------------------------
@@ -235,7 +242,9 @@ def _contents(
             f"damaged: codes are {codes.dtype} of shape {codes.shape} for {shortened(n_bits)} bits"
         )
     rest = {name: array for name, array in tensors.items() if name not in ("codes", "padding")}
-    return Contents(codes, n_bits, dims, method, params, rest, writer)
+    left_out = tuple(filter(None, metadata.get("left_out", "").split(",")))
+    version = int(metadata["format_version"])
+    return Contents(codes, n_bits, dims, method, params, rest, writer, version, left_out)
 
 
 # -- verify --------------------------------------------------------------------------------------

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits.errors import FormatError, UnknownWordError
 from embits.live_rows import LiveRows
+from embits.words.lazy import LazyVocabulary
 from embits.words.run import encoded_words
 from embits.words.vocabulary import RowNumbers, Vocabulary
 
 PieceIds: TypeAlias = Vocabulary | RowNumbers
 
 
-class PieceWords(Vocabulary):
+class PieceWords(LazyVocabulary):
     """The ids of several pieces, one after the other, without removed rows.
 
     No index is built: an id is looked up in the pieces. The arrays of a single vocabulary are made
@@ -35,8 +36,6 @@ class PieceWords(Vocabulary):
         (['b', 'a'], 1, [0, -1])
     """
 
-    _separator, _gap = b"", 0  # of the single vocabulary
-
     def __init__(
         self,
         pieces: Sequence[PieceIds],
@@ -49,26 +48,8 @@ class PieceWords(Vocabulary):
         self.rows = LiveRows(int(self.starts[-1]), removed)
         self.are_numbers = numbered
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in ("text", "ends", "order"):
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        words, _ = Vocabulary.from_run(*self._run())
-        self.text, self.ends, self.order = words.text, words.ends, words.order
-        return getattr(words, name)
-
     def __len__(self) -> int:
         return len(self.rows)
-
-    @overload
-    def __getitem__(self, row: int) -> str: ...
-    @overload
-    def __getitem__(self, row: slice) -> list[str]: ...
-    def __getitem__(self, row: int | slice) -> str | list[str]:
-        if isinstance(row, slice):
-            return self._words_of(np.arange(*row.indices(len(self))))
-        if not -len(self) <= row < len(self):
-            raise IndexError(f"row {row} of {len(self)} words")
-        return self._words_of(np.array([row % len(self)]))[0]
 
     def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
         stored = self.rows.stored(rows)

@@ -87,7 +87,12 @@ class Vocabulary(WordRun, Keys):
         ('queen', 3, False, 4)
         >>> words.suggest("quen")
         ['queen']
+
+    Attributes:
+        is_stored: The arrays are those of a file.
     """
+
+    is_stored = False
 
     def __init__(self, text: NDArray[Any], ends: NDArray[Any], order: NDArray[Any]) -> None:
         unsigned = all(array.dtype.kind == "u" and array.ndim == 1 for array in (text, ends, order))
@@ -163,11 +168,9 @@ class Vocabulary(WordRun, Keys):
     ) -> NDArray[np.int64]:
         """As `find_many`, of words that are one run of UTF-8 already. Sorted ones are faster."""
         rows = np.empty(len(ends), np.int64)
-        own_ends, order = (  # arrays of a mapped file may not be aligned
-            array if array.flags.aligned else np.require(array, requirements=("C", "A"))
-            for array in (self.ends, self.order)
-        )
-        _core.find_words(self.text, own_ends, order, wanted, ends, rows)
+        own_ends = np.ascontiguousarray(self.ends).view(np.uint8)
+        order = np.ascontiguousarray(self.order, dtype=self.ends.dtype).view(np.uint8)
+        _core.find_words(self.text, own_ends, order, self.ends.itemsize, wanted, ends, rows)
         return rows
 
     @property
@@ -182,7 +185,7 @@ class Vocabulary(WordRun, Keys):
         [0, 2]
         """
         wanted = word.encode(errors="replace")
-        rows: list[int] = self.order[self._range(wanted, wanted + b"\0")].tolist()
+        rows: list[int] = self._rows_between(wanted, wanted + b"\0").tolist()
         return rows
 
     def suggest(self, word: str, most: int = 3) -> list[str]:
@@ -192,9 +195,12 @@ class Vocabulary(WordRun, Keys):
         raw = word.encode(errors="replace")
         edits = 1 if len(raw) <= 4 else 2
         if 0 < len(raw) <= 64:
-            near = _core.near_spellings(self.text, self.ends.astype(np.uint64), raw, edits, most)
-            rows += [row for row in near if row not in rows]
+            rows += [row for row in self._near(raw, edits, most) if row not in rows]
         return [self[row] for row in rows[:most]]
+
+    def _near(self, word: bytes, edits: int, most: int) -> list[int]:
+        """The rows of the words at most so many edits away, the fewest first, then by row."""
+        return _core.near_spellings(self.text, self.ends.astype(np.uint64), word, edits, most)
 
     def starting_with(self, prefix: str, most: int) -> list[str]:
         """The first `most` words, in row order, that start with `prefix`.
@@ -204,8 +210,8 @@ class Vocabulary(WordRun, Keys):
         """
         low = prefix.encode(errors="replace")
         # UTF-8 has no byte 255, so all words that start with the prefix are below.
-        places = self._range(low, low + b"\xff")
-        return [self[row] for row in np.sort(self.order[places])[:most].tolist()]
+        rows = np.sort(self._rows_between(low, low + b"\xff"))
+        return [self[row] for row in rows[:most].tolist()]
 
     def verify(self) -> None:
         """Check all words.
@@ -231,11 +237,11 @@ class Vocabulary(WordRun, Keys):
             raise FormatError(f"damaged: the vocabulary points at row {row} of {len(self)}")
         return self.encoded(row)
 
-    def _range(self, low: bytes, high: bytes) -> slice:
-        """The places in `order` of the words from `low` on, up to and without `high`."""
+    def _rows_between(self, low: bytes, high: bytes) -> NDArray[Any]:
+        """The rows of the words from `low` on, up to and without `high`, in order of the words."""
         places = range(len(self))
         start = bisect_left(places, low, key=self._sorted_bytes)
-        return slice(start, bisect_left(places, high, lo=start, key=self._sorted_bytes))
+        return self.order[start : bisect_left(places, high, lo=start, key=self._sorted_bytes)]
 
 
 class RowNumbers(Keys):

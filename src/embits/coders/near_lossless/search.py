@@ -13,6 +13,7 @@ no way to ask; where there is none, bits are not searched.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -55,6 +56,7 @@ PLANS = (
     Plan(MIDDLE, MIDDLE),
     Plan(STEADY, STEADY),
 )
+NARROW_PLANS = (Plan(STEADY, STEADY),)  # for fewer bits than half the dimensions
 PULL = 2.0  # μ
 TOLERANCE = 0.008  # of a recall: about its standard error on the held-out queries
 MIN_ROWS = 200  # fewer leave no held-out rows to choose a search by
@@ -185,11 +187,13 @@ def search(
     held_out = HeldOut(unit[split.check[: split.queries]], train[:AMONG])
     thresholds = Thresholds.scaled(W, t, train)
     alternation = Alternation(train, thresholds)
+    # Few bits rebuild vectors poorly, whatever the search: there the trained thresholds count.
+    plans = NARROW_PLANS if 2 * len(W) < unit.shape[1] else PLANS
     tried = {
         setting: alternation.run(setting, TRY_ROUNDS, TRY_ROWS)
-        for setting in dict.fromkeys(plan.solve for plan in PLANS)
+        for setting in dict.fromkeys(plan.solve for plan in plans)
     }
-    plan = _best(held_out, tried, thresholds)
+    plan = _best(plans, held_out, tried, thresholds)
     if plan is None:
         return None
     decoder = alternation.run(plan.solve, LAST_ROUNDS, MAX_ROWS, tried[plan.solve])
@@ -198,13 +202,16 @@ def search(
 
 
 def _best(
-    held_out: HeldOut, decoders: dict[Setting, Decoder], thresholds: Thresholds
+    plans: Sequence[Plan],
+    held_out: HeldOut,
+    decoders: dict[Setting, Decoder],
+    thresholds: Thresholds,
 ) -> Plan | None:
     """The plan with the best recall, among those that lose by no way to ask."""
     codes = _codes(thresholds, held_out)
-    least = held_out.ask(codes, decoders[PLANS[0].solve], [thresholds.W])
+    least = held_out.ask(codes, decoders[plans[0].solve], [thresholds.W])
     kept: dict[Plan, float] = {}
-    for plan in PLANS:
+    for plan in plans:
         searched = Searched.at(plan.encode, decoders[plan.solve], thresholds)
         mixes = searched.mixes(thresholds)[::MIXES_STEP]
         recalls = held_out.ask(_codes(searched, held_out), searched.decoder, mixes)

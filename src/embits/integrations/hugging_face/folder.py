@@ -21,7 +21,6 @@ from embits.collection import load
 from embits.errors import FormatError, InputError
 from embits.file import store
 from embits.file.atomic import atomic_write
-from embits.file.header import VERSION
 from embits.file.overwrite import is_embits_file
 from embits.integrations.hugging_face import card as model_card
 
@@ -89,7 +88,7 @@ def _config(contents: store.Contents) -> dict[str, Any]:
     return {
         "library_name": "embits",
         "model_type": "embits",
-        "format_version": VERSION,
+        "format_version": contents.version,
         "method": contents.method,
         "n_bits": contents.n_bits,
         "dims": contents.dims,

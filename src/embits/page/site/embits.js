@@ -25,13 +25,16 @@ import {
   keyList,
 } from "./arguments.js";
 import { coderOf, decodedQuery, floatQuery } from "./coder.js";
+import { NumberIds, UuidIds } from "./fixed_ids.js";
 import { FormatError, hex, parseJSON, readLayout, sha256 } from "./format.js";
+import { PackedVocabulary } from "./packed.js";
 import { bestRows } from "./scores.js";
 import { countDifferences, select } from "./search.js";
 import { RowNumbers, Vocabulary } from "./vocabulary.js";
 
 export { FormatError };
 
+const WORD_TENSORS = ["words", "word_codes", "word_starts", "word_rows", "word_links"];
 const METRICS = ["hamming", "asymmetric", "decoded"];
 
 /** A word is not in the vocabulary. */
@@ -75,7 +78,7 @@ export class BinaryVectors {
     }
     this.codes = codes.data;
     this.length = codes.shape[0];
-    this.words = vocabularyOf(tensors, this.length);
+    this.words = vocabularyOf(tensors, this.length, metadata.format_version);
     checkCoder(this);
     this.#kernel = kernel;
     this.#distances = new Uint32Array(this.length);
@@ -229,13 +232,22 @@ function parsed(text) {
   }
 }
 
-function vocabularyOf(tensors, rows) {
+function vocabularyOf(tensors, rows, version) {
+  if (version !== "1") return packedVocabularyOf(tensors, rows);
   const parts = ["words", "word_ends", "word_order"].map((name) => tensors.get(name));
   if (parts.every((part) => !part)) return new RowNumbers(rows);
   if (!parts.every((part) => part)) {
     throw new FormatError("damaged: of words, word_ends and word_order, one is missing");
   }
   return new Vocabulary(...parts, rows);
+}
+
+function packedVocabularyOf(tensors, rows) {
+  if (tensors.has("word_numbers")) return new NumberIds(tensors, rows);
+  if (tensors.has("word_uuids")) return new UuidIds(tensors, rows);
+  return WORD_TENSORS.some((name) => tensors.has(name))
+    ? new PackedVocabulary(tensors, rows)
+    : new RowNumbers(rows);
 }
 
 // The arrays of each coder. Other methods may have any arrays: searching does not need them.

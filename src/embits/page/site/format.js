@@ -51,8 +51,8 @@ function parseHeader(header) {
   if (!strings || metadata.format !== "embits") {
     fail("a safetensors file that embits did not write (its format is not 'embits')");
   }
-  if (metadata.format_version !== "1") {
-    fail(`written in format version ${metadata.format_version}; this page reads version 1`);
+  if (!["1", "2"].includes(metadata.format_version)) {
+    fail(`written in format version ${metadata.format_version}; this page reads versions 1 and 2`);
   }
   checkHeaderSum(header, metadata.header_sha256 ?? "");
   return { entries, metadata };

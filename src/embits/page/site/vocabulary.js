@@ -1,13 +1,10 @@
 /**
- * Words and their rows, read directly from the file: `text` holds all words in row order as UTF-8,
+ * Words and their rows in files of version 1, read directly from the file: `text` holds all words in row order as UTF-8,
  * `ends` the end of each word, `order` the rows sorted by the bytes of their words.
  */
 import { checkCount, checkRow, checkString } from "./arguments.js";
 import { FormatError } from "./format.js";
-
-const encoder = new TextEncoder();
-const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-const LONE_SURROGATE = /\p{Surrogate}/u;
+import { compare, firstRows, toText, toUTF8 } from "./text.js";
 
 /** An immutable list of distinct words with an index. */
 export class Vocabulary {
@@ -30,19 +27,13 @@ export class Vocabulary {
   /** The word of a row. */
   at(row) {
     checkRow(row, this.length);
-    try {
-      return decoder.decode(this.bytes(row));
-    } catch (error) {
-      if (error instanceof FormatError) throw error;
-      throw new FormatError(`damaged: word ${row} is not valid UTF-8`);
-    }
+    return toText(this.bytes(row), row);
   }
 
   /** The row of a word, or null. */
   find(word) {
-    checkString(word, "the word");
-    if (LONE_SURROGATE.test(word)) return null; // it has no UTF-8 form
-    const wanted = encoder.encode(word);
+    const wanted = toUTF8(checkString(word, "the word"));
+    if (wanted === null) return null;
     const place = this.#firstPlace((bytes) => compare(bytes, wanted) >= 0);
     const row = place < this.length ? this.#rowAt(place) : null;
     return row !== null && compare(this.bytes(row), wanted) === 0 ? row : null;
@@ -50,21 +41,12 @@ export class Vocabulary {
 
   /** The first `most` rows, in row order, whose words start with `prefix`. */
   startingWith(prefix, most = 8) {
-    checkString(prefix, "the prefix");
+    const wanted = toUTF8(checkString(prefix, "the prefix"));
     checkCount(most, "most");
-    if (LONE_SURROGATE.test(prefix)) return [];
-    const wanted = encoder.encode(prefix);
+    if (wanted === null) return [];
     const start = this.#firstPlace((bytes) => compare(bytes, wanted) >= 0);
     const stop = this.#firstPlace((bytes) => compare(bytes.subarray(0, wanted.length), wanted) > 0);
-    const first = []; // sorted; in most files the first rows are the frequent words
-    for (let place = start; place < stop; place++) {
-      const row = this.#rowAt(place);
-      if (first.length === most && !(row < first[most - 1])) continue;
-      const at = first.findIndex((other) => other > row);
-      first.splice(at < 0 ? first.length : at, 0, row);
-      first.length = Math.min(first.length, most);
-    }
-    return first;
+    return firstRows((place) => this.#rowAt(place), start, stop, most);
   }
 
   /** The length of a word in bytes, not checked: a fast way to skip most words. */
@@ -147,10 +129,4 @@ export class RowNumbers {
   }
 
   verify() {}
-}
-
-function compare(a, b) {
-  const shorter = Math.min(a.length, b.length);
-  for (let i = 0; i < shorter; i++) if (a[i] !== b[i]) return a[i] - b[i];
-  return a.length - b.length;
 }

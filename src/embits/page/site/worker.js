@@ -113,7 +113,7 @@ function existing(word) {
 function describe() {
   const parts = [...bits.tensors.values()].map(({ name, bytes }) => ({ name, bytes: bytes.length }));
   const { length, nBits, dims, method, size, kernel, codes, tensors } = bits;
-  const named = tensors.has("words");
+  const named = [...tensors.keys()].some((name) => name.startsWith("word"));
   return { words: length, named, nBits, dims, method, size, kernel, parts, codeBytes: codes.length };
 }
 

@@ -1,10 +1,11 @@
 /** The size of the floats and of the file, drawn to scale. */
 import { count, h, megabytes } from "../dom.js";
 
+const TEXT = ["words", "word_numbers", "word_uuids"];
 const KINDS = [
   ["codes", "codes", (name) => name === "codes" || name === "padding"],
-  ["text", "words", (name) => name === "words"],
-  ["order", "word index", (name) => name === "word_ends" || name === "word_order"],
+  ["text", "words", (name) => TEXT.includes(name)],
+  ["order", "word index", (name) => name.startsWith("word_")],
   ["subwords", "subwords", (name) => name.startsWith("subwords.")],
   ["coder", "coder and header", () => true],
 ];
