@@ -79,7 +79,7 @@ export class BinaryVectors {
     this.codes = codes.data;
     this.length = codes.shape[0];
     this.words = vocabularyOf(tensors, this.length, metadata.format_version);
-    checkCoder(this);
+    if (!metadata.left_out?.split(",").includes("coder")) checkCoder(this);
     this.#kernel = kernel;
     this.#distances = new Uint32Array(this.length);
   }
