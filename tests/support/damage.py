@@ -22,17 +22,15 @@ from embits.coders import METHODS
 from embits.words.subwords import Subwords
 
 WORDS = ["the", "queen", "of", "Zürich", "日本", "", "a b", "queen's"]
-MORE_WORDS = [f"word{i * 7 % 61}" for i in range(61)]  # three blocks of words in all
 NO_CHECKSUM = "0" * 64
 
 
 def small(method: str, *, n_bits: int = 13, words: bool = True, subwords: bool = True) -> Any:
     """A few words of a method, fast to make; with everything that a file can hold."""
     rng = np.random.default_rng(1)
-    named = [*WORDS, *MORE_WORDS]
-    matrix = rng.normal(0, 0.5, (len(named), 6)).astype("f4")
+    matrix = rng.normal(0, 0.5, (len(WORDS), 6)).astype("f4")
     grams = Subwords(rng.normal(0, 0.5, (5, 6)).astype("f4"), 2, 3) if subwords else None
-    vectors = embits.WordVectors(named if words else None, matrix, grams)
+    vectors = embits.WordVectors(WORDS if words else None, matrix, grams)
     params: dict[str, Any] = {} if method == "sign" else {"n_bits": n_bits}
     if "epochs" in METHODS[method].param_names():
         params["epochs"] = 1
