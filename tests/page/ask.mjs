@@ -4,10 +4,8 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 
-const { open } = await import(
-  process.env.EMBITS_JS ?? new URL("../../src/embits/page/site/embits.js", import.meta.url)
-);
 const site = new URL("../../src/embits/page/site/", import.meta.url);
+const { open } = await import(new URL("embits.js", site));
 const { simdRoom } = await import(new URL("simd.js", site));
 const wasm = readFileSync(new URL("kernel.wasm", site));
 

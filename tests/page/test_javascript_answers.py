@@ -1,22 +1,17 @@
 """Filters, radius, unknown words and collections in JavaScript: a thousand answers of each kind."""
 
 import json
-import os
 import random
-import shutil
-import subprocess
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import embits
 from embits.words.subwords import Subwords
-from tests.page.test_float_queries import DIMS, assert_same, clustered, needs_node
+from tests.support.javascript import DIMS, assert_same, clustered, needs_node, node
 
-HERE = Path(__file__).parent
-NODE = shutil.which("node")
+pytestmark = pytest.mark.slow
 ROWS, QUESTIONS, K = 1500, 1000, 12
 KERNELS = ("JavaScript", "WebAssembly SIMD")
 FILES = {
@@ -36,19 +31,10 @@ def spellings():
     return list(dict.fromkeys(words))[:ROWS]
 
 
-def ask(folder, questions, script="ask.mjs", **environment):
+def ask(folder, questions):
     """What Node answers to the questions, by file and kernel."""
     (folder / "questions.json").write_text(json.dumps(questions))
-    done = subprocess.run(
-        [NODE, script, str(folder)],
-        cwd=HERE,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return json.loads(node("ask.mjs", folder))
 
 
 @pytest.fixture(scope="module")
