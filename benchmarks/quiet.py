@@ -14,8 +14,13 @@ def processor_seconds() -> tuple[float, float]:
     """Seconds of processor time that all programs have taken, and those of this one and its own."""
     if not Path("/proc/stat").exists():
         return 0.0, 0.0
-    tick = os.sysconf("SC_CLK_TCK")
     user, nice, system, _, _, *rest = map(int, Path("/proc/stat").read_text().split()[1:9])
+    everything = user + nice + system + sum(rest)
+    return everything / os.sysconf("SC_CLK_TCK"), seconds_of(os.getpid())
+
+
+def seconds_of(root: int) -> float:
+    """Seconds of processor time that a process and those it started have taken."""
     parents, taken = {}, {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -23,13 +28,13 @@ def processor_seconds() -> tuple[float, float]:
             process = int(entry.parent.name)
             # Its own time, and that of children that have ended.
             parents[process], taken[process] = int(fields[1]), sum(map(int, fields[11:15]))
-    own = 0
+    total = 0
     for process, ticks in taken.items():
         above = process
-        while above not in (0, os.getpid()):
+        while above not in (0, root):
             above = parents.get(above, 0)
-        own += ticks if above else 0
-    return (user + nice + system + sum(rest)) / tick, own / tick
+        total += ticks if above else 0
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, float, Any]:

@@ -19,6 +19,7 @@ import numpy as np
 
 import embits
 from embits.coders.near_lossless.encoder import Encoder
+from embits.evaluation import evaluate_retrieval, read_retrieval
 from embits.readers import read_vectors
 
 DATA = Path(os.environ.get("EMBITS_DATA", "../shared/data"))
@@ -101,31 +102,11 @@ def minilm(n_bits, seed, options):
 
 
 def scifact(n_bits, seed, options):
-    folder = DATA / "retrieval" / "scifact"
-    corpus, queries = (unit(np.load(folder / f"{name}.npy")) for name in ("corpus", "queries"))
-    ids = [(folder / f"{name}_ids.txt").read_text().split() for name in ("corpus", "query")]
-    places = [{each: i for i, each in enumerate(of)} for of in ids]
-    relevant = [set() for _ in queries]
-    for line in (folder / "qrels.tsv").read_text().splitlines()[1:]:
-        query, document, score = line.split("\t")
-        if int(score) > 0 and query in places[1]:
-            relevant[places[1][query]].add(places[0][document])
+    data = read_retrieval(DATA / "retrieval" / "scifact")
     fitted = coder(n_bits, seed, options)
-    times = timed_fit(fitted, corpus)
-    bits = embits.BinaryVectors(None, fitted.encode(corpus), fitted)
-    out = {way: ndcg(bits.search(queries, k=10, metric=way).rows, relevant) for way in WAYS}
-    return {**out, **times}
-
-
-def ndcg(rows, relevant):
-    gains = 1 / np.log2(np.arange(2, 12))
-    scores = [
-        sum(gain for gain, row in zip(gains, found, strict=True) if row in wanted)
-        / gains[: min(10, len(wanted))].sum()
-        for found, wanted in zip(rows.tolist(), relevant, strict=True)
-        if wanted
-    ]
-    return np.mean(scores)
+    times = timed_fit(fitted, data.corpus.matrix)
+    scores = evaluate_retrieval(data, fitted)
+    return {**{way: scores[way]["ndcg@10"] for way in WAYS}, **times}
 
 
 def words(n_bits, seed, options):

@@ -1,23 +1,15 @@
 """The JavaScript reader's encode, decode and float queries give Python's answers."""
 
 import json
-import shutil
-import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import embits
 from embits.search import asymmetric_top_k
+from tests.support.javascript import assert_same, clustered, needs_node, node
 
-HERE = Path(__file__).parent
-NODE = shutil.which("node")
-DIMS, ROWS, QUERIES, K = 24, 1500, 150, 12
-# Weights of a query are float32 sums whose order is the matrix library's: the last digits differ.
-TOLERANCE = 4e-6
-
-needs_node = pytest.mark.skipif(NODE is None, reason="needs Node.js: apt-get install nodejs")
+ROWS, QUERIES, K = 1500, 150, 12
 
 CODERS = {
     "searched.safetensors": embits.NearLossless(96, steps=30),
@@ -30,12 +22,6 @@ CODERS = {
     "sign.safetensors": embits.SignBits(),
     "sign-strict.safetensors": embits.SignBits(strict=True),
 }
-
-
-def clustered(n, seed):
-    rng = np.random.default_rng(seed)
-    centers = np.random.default_rng(7).normal(size=(40, DIMS))
-    return (centers[rng.integers(0, 40, n)] + rng.normal(0, 0.7, (n, DIMS))).astype("f4")
 
 
 def queries(scale):
@@ -63,20 +49,7 @@ def files(tmp_path_factory):
         weights, _ = bits.coder.query_weights(x)
         questions[name] = {"vectors": x.tolist(), "weights": weights.tolist(), "k": K}
     (folder / "questions.json").write_text(json.dumps(questions))
-    done = subprocess.run(
-        [NODE, "queries.mjs", str(folder)], cwd=HERE, capture_output=True, text=True, timeout=240
-    )
-    assert done.returncode == 0, done.stderr
-    return opened, questions, json.loads(done.stdout)
-
-
-def assert_same(found, expected):
-    """The same values in each place, and the same rows where values are not tied up to rounding."""
-    values, rows = (np.asarray(part) for part in expected)
-    assert np.allclose(found["values"], values, rtol=0, atol=TOLERANCE)
-    gaps = np.abs(np.diff(values)) > 2 * TOLERANCE
-    alone = np.append(gaps, False) & np.append(True, gaps)  # the last may be tied with the next row
-    assert np.array_equal(np.asarray(found["rows"])[alone], rows[alone])
+    return opened, questions, json.loads(node("queries.mjs", folder))
 
 
 @needs_node

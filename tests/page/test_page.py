@@ -24,28 +24,11 @@ from embits.page import write_page
 from embits.page.folder import PageFolder
 from embits.page.server import serve
 from tests.support.damage import resigned
+from tests.support.javascript import CHROMIUM, needs_chromium, needs_node, needs_packages, node
 
 HERE = Path(__file__).parent
 GOLDEN = HERE.parent / "golden"
 SITE = Path(embits.__file__).parent / "page" / "site"
-NODE = shutil.which("node")
-CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-
-
-def node_version():
-    """The major version of Node.js, 0 where there is none."""
-    said = subprocess.run([NODE, "--version"], capture_output=True, text=True) if NODE else None
-    return int(re.match(r"v(\d+)", said.stdout)[1]) if said and said.returncode == 0 else 0
-
-
-needs_node = pytest.mark.skipif(NODE is None, reason="needs Node.js: apt-get install nodejs")
-needs_packages = pytest.mark.skipif(
-    node_version() < 20 or not (HERE / "node_modules").is_dir(),
-    reason="needs Node.js 20 or newer and packages: npm ci --prefix tests/page",
-)
-needs_chromium = pytest.mark.skipif(
-    not Path(CHROMIUM).exists(), reason=f"needs {CHROMIUM}: apt-get install chromium"
-)
 
 STRANGE = [
     "<img src=x onerror=window.hacked=1>", '"><script>window.hacked=1</script>', "مرحبا", "שלום",
@@ -53,20 +36,6 @@ STRANGE = [
     "\u202egnihtemos",
 ]  # fmt: skip
 LONGEST = "Donaudampfschiffahrtsgesellschaft" * 6
-
-
-def node(*arguments, **environment):
-    """Run Node in tests/page and show what it said where it failed."""
-    done = subprocess.run(
-        [NODE, *map(str, arguments)],
-        cwd=HERE,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -115,8 +84,21 @@ def test_the_service_worker_keeps_every_file_that_the_page_is_made_of(folder):
 
 
 def test_the_page_without_its_vectors_is_small(folder):
-    size = sum(len(zlib.compress(path.read_bytes(), 6)) for path in SITE.rglob("*.*"))
+    written = [folder / path.relative_to(SITE) for path in SITE.rglob("*.*")]
+    size = sum(len(zlib.compress(path.read_bytes(), 6)) for path in written)
     assert size <= 60_000
+
+
+@needs_node
+def test_only_comments_and_indentation_are_left_out_of_a_written_page(folder):
+    for path in SITE.rglob("*.js"):
+        written = folder / path.relative_to(SITE)
+        assert b"/**" not in written.read_bytes()
+        node("--check", written)
+        lines = [line.strip() for line in path.read_text().splitlines()]
+        kept = written.read_text().splitlines()
+        assert len(kept) > len(lines) / 2
+        assert {line for line in kept if not line.startswith("const PAGE = ")} <= set(lines)
 
 
 def test_a_second_page_takes_the_place_of_the_first_and_leaves_other_files(bits, tmp_path):
@@ -272,6 +254,11 @@ def test_importing_embits_does_not_import_the_page():
 @needs_node
 def test_the_javascript_reader():
     node("--test", "--test-reporter=spec", "reader.test.mjs")
+
+
+@needs_node
+def test_collections_and_filters_in_javascript():
+    node("--test", "--test-reporter=spec", "collection.test.mjs")
 
 
 @needs_packages

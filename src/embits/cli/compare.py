@@ -186,6 +186,7 @@ def command(
         "words": f"{len(floats):,}",
         "dimensions": floats.dims,
         "seeds": ", ".join(map(str, seeds)),
+        "Fisher mean": "sets weighed " + ("equally" if fisher == "equal" else "by their pairs"),
         "rows of the fit": f"{fitted or len(floats):,}",
         "command": _command_line(vectors, options),
     }
@@ -204,9 +205,11 @@ def command(
         print_json(entries)
         return
     _summary(entries)
+    facts = [f"{time.perf_counter() - start:.0f} s"]
+    facts += [f"means over {len(seeds)} fits"] if len(seeds) > 1 else []
     if "neighbors" in tasks:
-        click.echo("recall@10: rows " + ("outside the fit (unseen)" if fitted else "of the fit"))
-    click.echo(f"\n{report / 'report.html'} ({time.perf_counter() - start:.0f} s)")
+        facts.append("recall of rows " + ("outside the fit (unseen)" if fitted else "of the fit"))
+    click.echo(f"\n{report / 'report.html'} ({'; '.join(facts)})")
 
 
 def _command_line(vectors: Path, options: Mapping[str, Sequence[object]]) -> str:

@@ -195,7 +195,9 @@ def _show(entries: list[dict[str, Any]]) -> None:
     add("Cosine to raw, rebuilt", "reconstruction", "cosine")
     add("Rows of the cosine", "reconstruction", "rows", shown=_text)
     add("Top-10 query, ms", "speed", "top_10_ms", shown=_number)
-    click.echo("× 100: Spearman's ρ, accuracy, recall, nDCG, MRR and cosine. Times in ms.")
-    if any(row[0].startswith("Rows of") and any(row[1:]) for row in rows):
-        click.echo("Rows: unseen are outside the fit, seen may be among its rows.")
+    has_rows = any(row[0].startswith("Rows of") and any(row[1:]) for row in rows)
+    about_rows = " Rows outside the fit are unseen." if has_rows else ""
+    click.echo(
+        f"× 100: Spearman's ρ, accuracy, recall, nDCG, MRR and cosine. Times in ms.{about_rows}"
+    )
     table([row for row in rows if any(row[1:])], indent="")

@@ -103,7 +103,7 @@ class PieceWords(LazyVocabulary):
 
     def suggest(self, word: str, most: int = 3) -> list[str]:
         """Words spelled alike."""
-        near = (each for piece in self.pieces for each in piece.suggest(word))
+        near = dict.fromkeys(each for piece in self.pieces for each in piece.suggest(word))
         return list(islice((each for each in near if each in self), most))
 
     def unknown(self, word: str) -> UnknownWordError:

@@ -84,6 +84,36 @@ def test_a_search_gives_the_answers_of_one_machine(metric, filters, collection, 
     same(on_ray.search(collection.path, asked, 12, metric=metric, **options), expected)
 
 
+@pytest.mark.parametrize("method", ["near-lossless", "itq", "sign"])
+def test_scores_are_those_of_one_machine_for_every_coder(method, matrix, tmp_path):
+    options = {"near-lossless": {"n_bits": 40, "steps": 5}, "itq": {"n_bits": 20}}.get(method, {})
+    coder = embits.coders.METHODS[method](**options).fit(matrix[:500])
+    made = embits.open_collection(tmp_path / "news", coder)
+    made.add(matrix[:1500])
+    for metric in ("asymmetric", "decoded"):
+        expected = made.search(matrix[:200], 20, metric=metric)
+        same(on_ray.search(made.path, matrix[:200], 20, metric=metric), expected)
+        bound = float(expected.scores[:, 10].mean())
+        options = {"similarity": bound, "metric": metric}
+        same(
+            on_ray.within(made.path, matrix[:200], **options), made.within(matrix[:200], **options)
+        )
+
+
+def test_blocks_of_queries_are_of_nearly_equal_size(folder, matrix, coder, monkeypatch):
+    monkeypatch.setattr(queries, "QUERIES_AT_ONCE", 1000)
+    for source, ids in ((matrix[:4001], None), (folder, "word")):
+        asked = queries.Queries(source, coder, "hamming", None, ids)
+        blocks = list(asked.blocks())
+        assert {len(block.vectors) for block in blocks} <= {800, 801, 1000}
+        assert [block.first for block in blocks[1:]] == [block.stop for block in blocks[:-1]]
+        joined = np.concatenate([block.vectors for block in blocks])
+        assert np.array_equal(joined, matrix[: len(joined)])
+        assert len(joined) == asked.n
+        names = [name for block in blocks for name in block.names.to_pylist()]
+        assert names == [f"word{i}" if ids else i for i in range(asked.n)]
+
+
 def test_a_search_takes_codes_and_any_k(collection, coder, matrix):
     codes = coder.transform(matrix[:90])
     for k in (0, 1, 10**6):
@@ -176,6 +206,15 @@ def test_what_a_job_encoded_is_opened_and_searched(ids, folder, matrix, coder, t
     expected = opened.search(matrix[:90], 4)
     table = pq.read_table(tmp_path / "near.parquet")
     assert table["id"].to_pylist() == opened.ids(expected.rows).ravel().tolist()
+
+
+def test_an_empty_collection_is_searched(matrix, coder, tmp_path):
+    empty = embits.open_collection(tmp_path / "empty", coder)
+    same(on_ray.search(empty.path, matrix[:3], 4), empty.search(matrix[:3], 4))
+    same(on_ray.within(empty.path, matrix[:3], 4), empty.within(matrix[:3], 4))
+    same(on_ray.pairs_within(empty.path, 4), empty.pairs_within(4))
+    facts = on_ray.search(empty.path, matrix[:3], 4, target=tmp_path / "near.parquet")
+    assert facts["rows"] == pq.read_table(tmp_path / "near.parquet").num_rows == 0
 
 
 def test_a_folder_that_is_encoded_again_is_read_again(matrix, coder, tmp_path):

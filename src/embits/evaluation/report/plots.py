@@ -61,7 +61,7 @@ FIGURES = (
         ),
         "recall@10 of raw-cosine neighbors, %",
         None,
-        "Figure 2. Recall@10 by width: the share of a word's ten nearest by raw cosine that are "
+        "Figure 2. Recall@10 by width: the share of a row's ten nearest by raw cosine that are "
         "among the ten nearest codes.",
     ),
 )

@@ -213,10 +213,14 @@ def _best(lines: dict[str, list[float | None]]) -> list[str]:
 
 
 def _spread(grid: Grid, path: Sequence[str]) -> str:
-    """The largest half-width of the 95 % intervals of a score."""
-    halves = []
+    """The largest half-width of the 95 % intervals of a score, and its largest spread over fits."""
+    name = ".".join(path)
+    halves, spreads = [], []
     for entry in grid.entries:
-        found = interval(entry, ".".join(path))
+        found = interval(entry, name)
         half = at(entry, *path[:-1], "interval") if found is None else (found[1] - found[0]) / 2
         halves += [half] if isinstance(half, float) else []
-    return f" (± {100 * max(halves):.1f})" if halves else ""
+        spreads += [spread] if (spread := at(entry, "spread", name)) is not None else []
+    shown = [f"± {100 * max(halves):.1f}"] if halves else []
+    shown += [f"fits {100 * max(spreads):.1f}"] if spreads else []
+    return f" ({'; '.join(shown)})" if shown else ""

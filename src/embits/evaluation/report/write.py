@@ -70,7 +70,12 @@ def write_report(
     grid = tables.Grid(entries)
     figures = figures_of(entries, notes, ("pdf", "svg") if latex else ())
     settings = dict(settings) | versions()
-    blocks: list[Block] = [Heading(title, 1), *_sections(grid, figures), *_moved(moved)]
+    blocks: list[Block] = [
+        Heading(title, 1),
+        *_about_intervals(grid),
+        *_sections(grid, figures),
+        *_moved(moved),
+    ]
     blocks += [*_gaps(grid), *_tests(grid, tests)]
     if pictures:
         blocks += [Heading("Bits of neighbors"), Text(_PICTURES), *pictures]
@@ -120,6 +125,23 @@ _RETRIEVAL = (
     "as many documents, ordered by the floats (rescored). The column raw shows the floats. Bold: "
     "the best of each width."
 )
+
+
+def _about_intervals(grid: tables.Grid) -> list[Block]:
+    """What the numbers in brackets after the name of a score are."""
+    has_intervals = any(entry.get("intervals") for entry in grid.entries)
+    fits = max((len(entry.get("seeds") or ()) for entry in grid.entries), default=0)
+    text = []
+    if has_intervals:
+        text.append(
+            "± after the name of a score is the largest half-width of its 95 % bootstrap intervals."
+        )
+    if fits:
+        text.append(
+            f'Scores are means over {fits} fits, each with another seed; "fits" is the largest '
+            "standard deviation over the fits."
+        )
+    return [Text(" ".join(text))] if text else []
 
 
 def _sections(grid: tables.Grid, figures: Sequence[Picture]) -> list[Block]:

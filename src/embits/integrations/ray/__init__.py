@@ -24,7 +24,7 @@ from embits.integrations import Facts
 try:
     import ray.data  # noqa: F401 - missing Ray is reported here, not in the modules below
 except ImportError as missing:
-    raise MissingExtraError("encoding on several machines", "ray") from missing
+    raise MissingExtraError("a job on several machines", "ray") from missing
 
 from embits.integrations.ray.failures import plain_errors
 from embits.integrations.ray.inputs import Input, RowCount, StepFactory, VectorSource, in_order

@@ -107,20 +107,20 @@ class Queries:
         _QueryCoder(coder).prepared(self._array[:1], metric)  # refuses codes that must be floats
 
     def blocks(self) -> Iterator[QueryBlock]:
-        """The queries, some at a time.
+        """The queries in blocks of nearly equal size.
+
+        Matrix libraries round products of a few rows differently, so no block is much smaller than
+        the others.
 
         Raises:
             ReadError: A row of a Parquet file is bad; names it.
         """
         import pyarrow as pa
 
-        if not hasattr(self, "_files"):
-            for first in range(0, self.n, QUERIES_AT_ONCE):
-                part = self._array[first : first + QUERIES_AT_ONCE]
-                yield QueryBlock(first, part, pa.array(np.arange(first, first + len(part))))
-            return
+        cuts = np.linspace(0, self.n, -(-self.n // QUERIES_AT_ONCE) + 1).astype(np.int64)
+        batches = self._read() if hasattr(self, "_files") else iter([(self._array, None)])
         first = 0
-        for vectors, names in self._read():
+        for vectors, names in _of_sizes(batches, np.diff(cuts).tolist()):
             numbers = pa.array(np.arange(first, first + len(vectors)))
             yield QueryBlock(first, vectors, numbers if names is None else names)
             first += len(vectors)
@@ -142,6 +142,22 @@ class Queries:
             raise bad_row_error(str(place), self._column, found.found, self._dims, row)
         names = None if self._ids is None else table.column(self._ids).combine_chunks()
         return found.matrix, names
+
+
+def _of_sizes(
+    batches: Iterator[tuple[NDArray[Any], Any]], sizes: list[int]
+) -> Iterator[tuple[NDArray[Any], Any]]:
+    """Batches of vectors and names, which may be None, as blocks of the given sizes."""
+    import pyarrow as pa
+
+    vectors, names = next(batches, (np.empty((0, 0)), None))
+    for size in sizes:
+        while len(vectors) < size:
+            more, more_names = next(batches)
+            vectors = np.concatenate([vectors, more])
+            names = None if names is None else pa.concat_arrays([names, more_names])
+        yield vectors[:size], None if names is None else names[:size]
+        vectors, names = vectors[size:], None if names is None else names[size:]
 
 
 def _checked(array: NDArray[Any], coder: Coder) -> NDArray[Any]:

@@ -32,8 +32,12 @@ export function checkOptions(options, known, name) {
   if (unknown !== undefined) {
     throw new TypeError(`${name} has no option '${unknown}'; its options are ${known.join(", ")}`);
   }
-  if (!["boolean", "undefined"].includes(typeof options.furthest)) {
-    throw new TypeError(`furthest is ${shown(options.furthest)}, expected true or false`);
+  for (const name of ["furthest", "verify"]) {
+    if (["boolean", "undefined"].includes(typeof options[name])) continue;
+    throw new TypeError(`${name} is ${shown(options[name])}, expected true or false`);
+  }
+  if (!["function", "undefined"].includes(typeof options.room)) {
+    throw new TypeError(`room is ${shown(options.room)}, expected a function of a size`);
   }
 }
 
@@ -66,6 +70,34 @@ export function checkChoice(value, known, name) {
   throw new RangeError(`${name} is ${shown(value)}, expected ${known.map(shown).join(" or ")}`);
 }
 
+/** A number from `lowest` to `highest`, such as a similarity. */
+function checkNumber(value, name, lowest, highest) {
+  if (typeof value !== "number") throw new TypeError(`${name} is ${shown(value)}, expected a number`);
+  if (value >= lowest && value <= highest) return value;
+  throw new RangeError(`${name} is ${value}, expected ${lowest} to ${highest}`);
+}
+
+/** What `within` searches up to: the largest distance, or with other metrics the lowest score. */
+export function wantedBound({ distance, similarity }, metric, nBits) {
+  if ((distance === undefined) === (similarity === undefined)) {
+    throw new TypeError("within needs a distance or a similarity, one of them");
+  }
+  if (metric === "hamming" && similarity !== undefined) {
+    return distanceOf(checkNumber(similarity, "similarity", 0, 1), nBits);
+  }
+  if (metric === "hamming") return checkCount(checkNumber(distance, "distance", 0, nBits), "distance");
+  if (similarity === undefined)
+    throw new TypeError(`the metric '${metric}' has no distance: give similarity`);
+  return checkNumber(similarity, "similarity", -1, 1);
+}
+
+/** The largest distance whose similarity, 1 - distance / nBits, is at least `similarity`. */
+function distanceOf(similarity, nBits) {
+  let distance = Math.min(Math.round((1 - similarity) * nBits) + 1, nBits);
+  while (1 - distance / nBits < similarity) distance--;
+  return distance;
+}
+
 /** One key or several: always an array of words, rows and codes. */
 export function keyList(keys, name) {
   const list = Array.isArray(keys) ? keys : [keys];
@@ -78,7 +110,8 @@ export function keyList(keys, name) {
   return list;
 }
 
-function shown(value) {
+/** A value as an error shows it. */
+export function shown(value) {
   if (typeof value === "string") return `'${value}'`;
   if (typeof value === "function") return "a function";
   if (typeof value !== "object" || value === null) return String(value);

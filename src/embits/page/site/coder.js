@@ -229,3 +229,23 @@ export function decodedQuery(coder, code) {
   if (!(own > 0)) return { weights, offset };
   return { weights: weights.map((weight) => weight / own), offset: fround(offset / own) };
 }
+
+/** Weights and offset of a sum of rebuilt directions, less others. */
+export function combinedQuery(coder, positive, negative) {
+  const sum = new Float32Array(positive[0].length);
+  for (const [sign, vectors] of [
+    [1, positive],
+    [-1, negative],
+  ]) {
+    for (const vector of vectors) {
+      const length = norm(vector) || 1;
+      vector.forEach((x, i) => (sum[i] += (sign * x) / length));
+    }
+  }
+  return floatQuery(coder, sum, true);
+}
+
+/** The cosine of two vectors; 0 for a vector of zeros. */
+export function cosine(a, b) {
+  return a.reduce((sum, x, i) => sum + x * b[i], 0) / (norm(a) * norm(b) || 1);
+}

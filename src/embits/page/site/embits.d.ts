@@ -1,12 +1,14 @@
-/** embits files in JavaScript: open, look up words, search, verify. See embits.js. */
+/** embits files and collections in JavaScript: open, look up words, search, verify. See embits.js. */
 
 /** The file is damaged, or is not one that embits wrote. */
 export class FormatError extends Error {}
 
 /** A word is not in the vocabulary. */
 export class UnknownWordError extends Error {
-  constructor(word: string);
+  constructor(word: string, suggest?: () => string[]);
   word: string;
+  /** Up to three words that are spelled alike; they are looked for when this is first read. */
+  readonly suggestions: string[];
 }
 
 /** Writes the Hamming distance of each code to the query into `out`, one number per row. */
@@ -19,6 +21,13 @@ export interface Kernel {
    * and the bits of weights 8, 4, 2 and 1. Returns false if it cannot run for these codes.
    */
   weighDifferences?(codes: Uint8Array, width: number, planes: Uint8Array[], out: Uint32Array): boolean;
+}
+
+/** Memory for codes or a file, and the kernel that searches it: see simd.js. */
+export interface Room {
+  /** Copy the bytes of the file here. */
+  bytes: Uint8Array;
+  countDifferences: Kernel;
 }
 
 export interface Words {
@@ -45,7 +54,10 @@ export interface Tensor {
 export interface Neighbor {
   word: string;
   row: number;
-  /** Sokal-Michener similarity: the share of equal bits, in [0, 1]. */
+  /**
+   * Sokal-Michener similarity: the share of equal bits, in [0, 1]. With the metric "decoded", an
+   * estimate of the cosine.
+   */
   similarity: number;
 }
 
@@ -66,6 +78,38 @@ export interface Score {
 /** A word (string), a row (number) or a packed code. */
 export type Key = string | number | Uint8Array;
 
+/** A set of rows, made by `select`: a filter that is parsed once for many searches. */
+export class Selection {
+  private constructor();
+  /** How many rows are selected. */
+  readonly length: number;
+  /** A 1 for each row that is selected. */
+  readonly mask: Uint8Array;
+}
+
+/** Rows: a boolean for each row, row numbers, ids, or a Selection. */
+export type Rows =
+  | readonly boolean[]
+  | readonly number[]
+  | readonly string[]
+  | ReadonlySet<number>
+  | ReadonlySet<string>
+  | Uint32Array
+  | Int32Array
+  | Float64Array
+  | Selection;
+
+export interface Filter {
+  /** The rows that may be found; all by default. */
+  where?: Rows;
+  /** The rows that may not be found. */
+  exclude?: Rows;
+}
+
+/** The bound of `within`: the largest Hamming distance, or the lowest share of equal bits, 0 to 1. */
+export type Bound =
+  { distance: number; similarity?: undefined } | { similarity: number; distance?: undefined };
+
 /**
  * Packed codes with words; without words, the row numbers are the words.
  *
@@ -83,20 +127,30 @@ export class BinaryVectors {
   readonly method: string;
   readonly params: Record<string, unknown>;
   readonly writer: string;
-  /** Bytes of the file. */
+  /** Bytes of the file, or of the pieces of a collection. */
   readonly size: number;
   /** All codes in row order: a view of the file. */
   readonly codes: Uint8Array;
   readonly words: Words;
+  /** The arrays of the file; of a collection, those of its coder. */
   readonly tensors: Map<string, Tensor>;
   /** The name of the search kernel. */
   readonly kernel: string;
-  /** The packed code of a word or row: a view of the file, do not write to it. */
+  /**
+   * The packed code of a word or row: a view of the file, do not write to it. If the file has
+   * fastText's subwords, an unknown word has the code of its n-grams.
+   */
   code(key: Key): Uint8Array;
-  /** The share of equal bits. */
-  similarity(a: Key, b: Key): number;
-  /** (b AND NOT a) OR c: the first positive without the negatives, with the other positives. */
-  combine(positive: Key | Key[], negative?: Key | Key[]): Uint8Array;
+  /** Up to `most` words (3) that are spelled like a word: in other letter case or with up to two edits. */
+  suggest(word: string, most?: number): string[];
+  /** The word as the file has it, as given or in lower case; with subwords, any word that has a code. */
+  resolve(word: string): string;
+  /** The packed code of a float vector, as Python computes it. */
+  encode(vector: Float32Array): Uint8Array;
+  /** The float vector rebuilt from a code. */
+  decode(key: Key): Float32Array;
+  /** Parse a filter once, for many searches. */
+  select(filter?: Filter): Selection;
   /** The k nearest rows of a code (or the furthest, furthest first), ties in row order. */
   nearest(
     code: Uint8Array,
@@ -108,21 +162,48 @@ export class BinaryVectors {
    * differ; a float vector is encoded first. "asymmetric" weighs the bits by a float vector,
    * "decoded" by the vector rebuilt from the query's code.
    */
-  search(query: Float32Array | Key, options?: { k?: number; metric?: "hamming" }): Distance[];
-  search(query: Float32Array, options: { k?: number; metric: "asymmetric" }): Score[];
-  search(query: Float32Array | Key, options: { k?: number; metric: "decoded" }): Score[];
-  /** The packed code of a float vector, as Python computes it. */
-  encode(vector: Float32Array): Uint8Array;
-  /** The float vector rebuilt from a code. */
-  decode(key: Key): Float32Array;
-  /** The closest words, without the words of the query. */
+  search(query: Float32Array | Key, options?: Filter & { k?: number; metric?: "hamming" }): Distance[];
+  search(query: Float32Array, options: Filter & { k?: number; metric: "asymmetric" }): Score[];
+  search(query: Float32Array | Key, options: Filter & { k?: number; metric: "decoded" }): Score[];
+  /**
+   * All rows within a distance of a query, or of at least a similarity, best first. With
+   * "asymmetric" and "decoded", `similarity` is the lowest score, from -1 to 1.
+   */
+  within(query: Float32Array | Key, options: Filter & Bound & { metric?: "hamming" }): Distance[];
+  within(query: Float32Array, options: Filter & { similarity: number; metric: "asymmetric" }): Score[];
+  within(query: Float32Array | Key, options: Filter & { similarity: number; metric: "decoded" }): Score[];
+  /** The share of equal bits; with "decoded", the cosine of the vectors rebuilt from the codes. */
+  similarity(a: Key, b: Key, options?: { metric?: "hamming" | "decoded" }): number;
+  /** (b AND NOT a) OR c: the first positive without the negatives, with the other positives. */
+  combine(positive: Key | Key[], negative?: Key | Key[]): Uint8Array;
+  /**
+   * The closest words, without the words of the query. "decoded" adds and subtracts the vectors
+   * rebuilt from the codes; `furthest` needs "hamming".
+   */
   mostSimilar(
     positive: Key | Key[],
-    options?: { negative?: Key | Key[]; k?: number; furthest?: boolean },
+    options?: Filter & {
+      negative?: Key | Key[];
+      k?: number;
+      furthest?: boolean;
+      metric?: "hamming" | "decoded";
+    },
   ): Neighbor[];
-  /** Check every byte, or reject with FormatError. */
+  /** Check every byte, or reject with FormatError; of a collection, the files as they are now. */
   verify(): Promise<void>;
 }
 
+/** What a file of a collection is read to; null or status 404 if there is no such file. */
+export type FileContents = Response | ArrayBuffer | Uint8Array | null | undefined;
+
 /** Check the header of a file's bytes and return its BinaryVectors; throws FormatError. */
 export function open(bytes: ArrayBuffer | Uint8Array, kernel?: Kernel): BinaryVectors;
+/**
+ * Read a collection, piece by piece. `read` is given the name of a file in the folder of the
+ * collection. `room` makes memory for all codes, such as `(size) => simdRoom(wasm, size)`. `verify`
+ * checks every byte.
+ */
+export function open(
+  read: (name: string) => FileContents | Promise<FileContents>,
+  options?: { room?: (size: number) => Promise<Room | null>; verify?: boolean },
+): Promise<BinaryVectors>;

@@ -24,7 +24,20 @@ const fail = (problem) => {
   throw new FormatError(problem);
 };
 
-/** Check the header of a file's bytes; return its metadata and its tensors by name. */
+export const isBytes = (value) => value instanceof ArrayBuffer || value instanceof Uint8Array;
+
+/** Bytes as a plain, aligned array; copied only if they are not aligned. */
+export function plainBytes(bytes) {
+  // `slice` of Node's Buffer does not copy, unlike that of other arrays: take a plain view.
+  const plain =
+    bytes instanceof ArrayBuffer
+      ? new Uint8Array(bytes)
+      : new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
+  // Views of numbers need aligned bytes; a part of another buffer may not be aligned.
+  return plain.byteOffset % 8 ? plain.slice() : plain;
+}
+
+/** Check the header of a file's bytes; return its metadata, its tensors by name, and its header. */
 export function readLayout(bytes) {
   if (bytes.length < 8) fail(`not a safetensors file: it has ${bytes.length} bytes`);
   const length = Number(new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true));
@@ -34,7 +47,7 @@ export function readLayout(bytes) {
   const header = bytes.subarray(8, 8 + length);
   const { entries, metadata } = parseHeader(header);
   if ((8 + length) % ALIGNMENT) fail(`damaged: a header of ${length} bytes is not aligned`);
-  return { metadata, tensors: views(entries, bytes, 8 + length) };
+  return { metadata, tensors: views(entries, bytes, 8 + length), header };
 }
 
 function parseHeader(header) {

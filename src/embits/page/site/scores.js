@@ -13,31 +13,41 @@ const SHARES = [1, 0.85, 0.7, 0.55]; // of the largest weight, for 15 to stand f
 const SLACK = 1e-9; // far above what rounding adds to sums in float64
 
 /** The k best rows, best first, ties in row order: [{ row, score }]. */
-export function bestRows(codes, width, weights, k, kernel, distances) {
+export function bestRows(codes, width, weights, k, kernel, distances, allowed = null) {
   const best = new Best(Math.min(k, distances.length));
-  if (!best.k) return [];
+  if (best.k) offerRows(codes, width, weights, kernel, distances, allowed, best);
+  return best.sorted();
+}
+
+/** All rows that score `lowest` or more, best first, ties in row order: [{ row, score }]. */
+export function rowsScoring(codes, width, weights, lowest, kernel, distances, allowed = null) {
+  const best = new AtLeast(lowest);
+  offerRows(codes, width, weights, kernel, distances, allowed, best);
+  return best.sorted();
+}
+
+function offerRows(codes, width, weights, kernel, distances, allowed, best) {
   const tables = tablesOfFour(weights, width);
   const score = scorer(codes, width, tables);
   const rounded = kernel.weighDifferences && roundWeights(weights, width);
   if (rounded && kernel.weighDifferences(codes, width, rounded.planes, distances)) {
-    for (let row = 0, limit = Infinity; row < distances.length; row++) {
-      if (distances[row] >= limit) continue;
+    for (let row = 0, limit = rounded.limit(best.kth); row < distances.length; row++) {
+      if (distances[row] >= limit || (allowed && !allowed[row])) continue;
       if (best.offer(row, score(row))) limit = rounded.limit(best.kth);
     }
   } else {
-    offerByBytes(codes, width, tables, score, best, distances.length);
+    offerByBytes(codes, width, tables, score, best, distances.length, allowed);
   }
-  return best.sorted();
 }
 
 /** Without the kernel: sums by whole bytes are off by rounding alone, and take half the time. */
-function offerByBytes(codes, width, tables, score, best, rows) {
+function offerByBytes(codes, width, tables, score, best, rows, allowed) {
   const bytes = tablesOfBytes(tables, width);
   const slack = SLACK * bytes.reduce((sum, value) => Math.max(sum, Math.abs(value)), 0) * width;
   for (let row = 0, at = 0; row < rows; row++) {
     let sum = 0;
     for (let table = 0; table < bytes.length; table += 256) sum += bytes[table + codes[at++]];
-    if (sum >= best.kth - slack) best.offer(row, score(row));
+    if (sum >= best.kth - slack && (!allowed || allowed[row])) best.offer(row, score(row));
   }
 }
 
@@ -91,9 +101,29 @@ class Best {
   }
 
   sorted() {
-    return this.#kept.sort((a, b) => b.score - a.score || a.row - b.row).slice(0, this.k);
+    return this.#kept.sort(better).slice(0, this.k);
   }
 }
+
+/** All rows that score at least `kth`. */
+class AtLeast {
+  #kept = [];
+
+  constructor(kth) {
+    this.kth = kth;
+  }
+
+  offer(row, score) {
+    if (score >= this.kth) this.#kept.push({ row, score });
+    return false;
+  }
+
+  sorted() {
+    return this.#kept.sort(better);
+  }
+}
+
+const better = (a, b) => b.score - a.score || a.row - b.row;
 
 /** The signs of the weights as a code, four planes of their sizes, and the limit for a score. */
 function roundWeights(weights, width) {

@@ -77,9 +77,10 @@ function sumOfBytes(x) {
 
 /**
  * The k rows with the smallest distances, nearest first; with `furthest`, with the largest,
- * furthest first. Ties are in row order. One pass over the distances; only the result is sorted.
+ * furthest first. Ties are in row order. `allowed`, if given, has a 1 for each row that may be found.
+ * One pass over the distances; only the result is sorted.
  */
-export function select(distances, k, mostBits, furthest = false) {
+export function select(distances, k, mostBits, furthest = false, allowed = null) {
   const most = Math.min(k, distances.length);
   if (!most) return [];
   const [sign, shift] = furthest ? [-1, mostBits] : [1, 0];
@@ -89,7 +90,7 @@ export function select(distances, k, mostBits, furthest = false) {
   let within = 0; // kept rows up to it
   for (let row = 0; row < distances.length; row++) {
     const rank = shift + sign * distances[row];
-    if (rank >= kth) continue;
+    if (rank >= kth || (allowed && !allowed[row])) continue;
     rows.push(row);
     counts[rank]++;
     within++;
@@ -100,4 +101,13 @@ export function select(distances, k, mostBits, furthest = false) {
     .filter(({ distance }) => shift + sign * distance <= kth)
     .sort((a, b) => sign * (a.distance - b.distance) || a.row - b.row)
     .slice(0, most);
+}
+
+/** All rows up to a distance, nearest first, ties in row order. */
+export function selectWithin(distances, bound, allowed = null) {
+  const found = [];
+  distances.forEach((distance, row) => {
+    if (distance <= bound && (!allowed || allowed[row])) found.push({ row, distance });
+  });
+  return found.sort((a, b) => a.distance - b.distance || a.row - b.row);
 }

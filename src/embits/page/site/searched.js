@@ -8,7 +8,7 @@ import { packed } from "./matrix.js";
 const UNIT_BITS = 14; // a vector of norm 1 is 2¹⁴ whole numbers long
 const MAX_INTEGER = 20; // places of the weights before they are combined
 const [MAX_NORM, MAX_GRAM, MAX_LENGTH] = [14, 14, 27]; // places of the results
-const SWEEPS = 3;
+const SWEEPS = 8;
 const TO_INTEGER = 1.5 * 2 ** 52; // adding it rounds, half to even
 const { fround } = Math;
 

@@ -1,16 +1,38 @@
-/** Suggestions for a word that is not in the vocabulary. */
+/** Words that are not in the vocabulary: other letter cases, words spelled alike, and the error. */
 
 const encoder = new TextEncoder();
 const EDITS = 2;
 
+/** A word is not in the vocabulary. */
+export class UnknownWordError extends Error {
+  name = "UnknownWordError";
+  #suggest;
+
+  constructor(word, suggest = () => []) {
+    super(`the word '${word}' is not in the vocabulary`);
+    this.word = word;
+    this.#suggest = suggest;
+  }
+
+  /** Up to three words that are spelled alike; they are looked for when this is first read. */
+  get suggestions() {
+    const found = this.#suggest();
+    this.#suggest = () => found;
+    return found;
+  }
+}
+
+/** A word as the vocabulary has it: as given, or in lower case; null if it has neither. */
+export function existingWord(words, word) {
+  return [word, word.toLowerCase()].find((each) => words.find(each) !== null) ?? null;
+}
+
 /** Up to `most` words: other letter cases first, then by edit distance in bytes, then by row. */
 export function nearSpellings(words, word, most = 3) {
-  const cases = [
-    word.toLowerCase(),
-    word.toUpperCase(),
-    word.charAt(0).toUpperCase() + word.slice(1).toLowerCase(),
-  ];
+  if (words.pieces) return nearInPieces(words, word, most);
+  const cases = [word.toLowerCase(), word.toUpperCase(), capitalized(word), titled(word)];
   const near = cases.map((each) => words.find(each)).filter((row) => row !== null);
+  near.sort((a, b) => a - b);
   const wanted = encoder.encode(word);
   if (words.bytes && wanted.length > 0 && wanted.length <= 64) {
     const within = wanted.length <= 4 ? 1 : EDITS;
@@ -25,6 +47,15 @@ export function nearSpellings(words, word, most = 3) {
   }
   return [...new Set(near)].slice(0, most).map((row) => words.at(row));
 }
+
+/** In a collection: the near spellings of each piece in turn. */
+function nearInPieces(words, word, most) {
+  const near = words.pieces.flatMap((piece) => nearSpellings(piece, word, most));
+  return [...new Set(near)].filter((each) => words.find(each) !== null).slice(0, most);
+}
+
+const capitalized = (word) => word.charAt(0).toUpperCase() + word.slice(1).toLowerCase();
+const titled = (word) => word.replace(/\p{L}+/gu, capitalized);
 
 /**
  * The edit distance of two byte strings, with a swap of neighbors as one edit; any number above

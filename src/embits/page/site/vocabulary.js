@@ -98,32 +98,35 @@ export class Vocabulary {
   }
 }
 
-/** The words of a file without words: row numbers. */
+/** The words of a file without words: row numbers, from `first` on. */
 export class RowNumbers {
-  constructor(rows) {
+  constructor(rows, first = 0) {
     this.length = rows;
+    this.first = first;
   }
 
   at(row) {
-    return String(checkRow(row, this.length));
+    return String(this.first + checkRow(row, this.length));
   }
 
   find(word) {
     checkString(word, "the word");
-    const row = /^(0|[1-9]\d{0,14})$/.test(word) ? Number(word) : -1;
+    const row = /^(0|[1-9]\d{0,14})$/.test(word) ? Number(word) - this.first : -1;
     return row >= 0 && row < this.length ? row : null;
   }
 
   startingWith(prefix, most = 8) {
     checkCount(most, "most");
+    if (!/^([1-9]\d{0,14}|0?)$/.test(checkString(prefix, "the prefix"))) return [];
     const rows = [];
-    const first = this.find(prefix);
-    if (first === null && prefix !== "") return rows;
-    // 7, then 70 to 79, then 700 to 799, …: in row order
-    for (let low = first ?? 0, span = first === null ? most : 1; low < this.length; low *= 10, span *= 10) {
-      for (let row = low; row < Math.min(low + span, this.length) && rows.length < most; row++)
-        rows.push(row);
-      if (low === 0 || rows.length === most) break;
+    const stop = this.first + this.length;
+    // 7, then 70 to 79, then 700 to 799, …: in row order; without a prefix, all numbers
+    let [low, span] = prefix === "" ? [this.first, this.length] : [Number(prefix), 1];
+    for (; low < stop && rows.length < most; low *= 10, span *= 10) {
+      const last = Math.min(low + span, stop);
+      for (let id = Math.max(low, this.first); id < last && rows.length < most; id++)
+        rows.push(id - this.first);
+      if (prefix === "" || low === 0) break;
     }
     return rows;
   }

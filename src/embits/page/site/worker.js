@@ -2,9 +2,8 @@
  * The worker holds the file and searches it, so that typing never waits for a search.
  * A request is { id, question, details }, a reply { id, answer } or { id, error }.
  */
-import { open, UnknownWordError } from "./embits.js";
+import { open } from "./embits.js";
 import { simdRoom } from "./simd.js";
-import { nearSpellings } from "./spelling.js";
 
 const PROGRESS_EVERY_MS = 60;
 const PART = 1 << 18;
@@ -80,7 +79,7 @@ const questions = {
     };
   },
 
-  near: ({ word }) => nearSpellings(bits.words, word),
+  near: ({ word }) => bits.suggest(word),
 
   async verify() {
     const start = performance.now();
@@ -105,10 +104,7 @@ function timed(ask) {
   return { neighbors: neighbors.map((each) => ({ ...each, code: bits.code(each.row).slice() })), ms };
 }
 
-function existing(word) {
-  for (const each of [word, word.toLowerCase()]) if (bits.words.find(each) !== null) return each;
-  throw new UnknownWordError(word);
-}
+const existing = (word) => bits.resolve(word);
 
 function describe() {
   const parts = [...bits.tensors.values()].map(({ name, bytes }) => ({ name, bytes: bytes.length }));

@@ -1,0 +1,132 @@
+/**
+ * Reads a collection (docs/file-format.md): the manifest, the coder, then the pieces one by one. The
+ * codes of the rows that are left are copied into one array, so a search is that of a single file.
+ * Of a piece, only its ids stay in memory.
+ */
+import { checkCoder, digest, readContents, verifyContents, vocabularyOf } from "./contents.js";
+import { FormatError, isBytes, plainBytes } from "./format.js";
+import { CODER, MANIFEST, parseManifest } from "./manifest.js";
+import { PieceWords } from "./pieces.js";
+import { countDifferences } from "./search.js";
+import { RowNumbers } from "./vocabulary.js";
+
+const MAX_TRIES = 100;
+
+class MissingFile extends FormatError {}
+
+/** The parts of a collection and the kernel that searches it. */
+export async function readCollection(read, { room, verify }) {
+  let manifest = await readBytes(read, MANIFEST);
+  for (let tries = 1; ; tries++) {
+    try {
+      return await opened(read, parseManifest(manifest), room, verify);
+    } catch (error) {
+      if (!(error instanceof MissingFile)) throw error;
+      const latest = await readBytes(read, MANIFEST);
+      // A writer may have replaced the file since the manifest was read.
+      if (tries === MAX_TRIES || areEqual(latest, manifest)) throw error;
+      manifest = latest;
+    }
+  }
+}
+
+async function opened(read, manifest, room, verify) {
+  const coder = readContents(await readBytes(read, CODER));
+  checkCoder(coder);
+  checkFacts(coder.facts, manifest, CODER);
+  if (verify) await verifyContents(coder);
+  const { width, facts } = coder;
+  const length = manifest.pieces.reduce((sum, piece) => sum + piece.rows - (piece.removed?.rows ?? 0), 0);
+  const memory = await room?.(length * width);
+  const codes = memory?.bytes ?? new Uint8Array(length * width);
+  const [ids, removed] = [[], []];
+  let size = 0;
+  let at = 0;
+  for (const entry of manifest.pieces) {
+    const piece = await readPiece(read, entry, manifest, verify);
+    removed.push(await removedRows(read, entry));
+    ids.push(piece.ids);
+    at = copyRows(piece.codes, width, removed.at(-1), codes, at);
+    size += piece.size;
+  }
+  const kernel = memory?.countDifferences ?? countDifferences;
+  const words = new PieceWords(ids, removed);
+  return { kernel, contents: { facts, tensors: coder.tensors, codes, width, length, words }, size };
+}
+
+async function readPiece(read, entry, manifest, verify) {
+  if (entry.header === undefined) {
+    throw new FormatError(
+      `${entry.file} is Parquet, which embits.js does not read: save the collection as a file`,
+    );
+  }
+  const bytes = await readBytes(read, entry.file);
+  const contents = readContents(bytes);
+  if ((await digest(contents.header)) !== entry.header || contents.length !== entry.rows) {
+    throw new FormatError(`${entry.file} is not the file that the manifest lists`);
+  }
+  checkFacts(contents.facts, manifest, entry.file);
+  if (verify) await verifyContents(contents);
+  return { ids: idsOf(contents, entry, manifest), codes: contents.codes, size: bytes.length };
+}
+
+/** The ids of a piece, in memory of their own: that of the codes is given back. */
+function idsOf({ tensors, length, words, metadata }, entry, manifest) {
+  if (!(words instanceof RowNumbers)) {
+    const own = [...tensors].filter(([name]) => name.startsWith("word"));
+    const copies = new Map(own.map(([name, tensor]) => [name, copied(tensor)]));
+    return vocabularyOf(copies, length, metadata.format_version);
+  }
+  if (manifest.ids === "numbers") return new RowNumbers(length, entry.first);
+  throw new FormatError(`damaged: the rows have ids, but ${entry.file} has none`);
+}
+
+function copied(tensor) {
+  const bytes = tensor.bytes.slice();
+  return { ...tensor, bytes, data: new tensor.data.constructor(bytes.buffer) };
+}
+
+async function removedRows(read, { file, rows, removed }) {
+  if (!removed) return [];
+  const bitmap = await readBytes(read, removed.file);
+  const isWhole = bitmap.length === Math.ceil(rows / 8) && (await digest(bitmap)) === removed.sha256;
+  const found = [];
+  for (let row = 0; isWhole && row < 8 * bitmap.length; row++) {
+    if (bitmap[row >> 3] & (128 >> (row & 7))) found.push(row);
+  }
+  if (!isWhole || found.length !== removed.rows || !((found.at(-1) ?? -1) < rows)) {
+    throw new FormatError(`damaged: ${removed.file}, the removed rows of ${file}`);
+  }
+  return found;
+}
+
+/** Copy the codes but for removed rows; returns where the next ones go. */
+function copyRows(from, width, removed, to, at) {
+  let start = 0;
+  for (const row of [...removed, from.length / width]) {
+    to.set(from.subarray(start * width, row * width), at);
+    at += (row - start) * width;
+    start = row + 1;
+  }
+  return at;
+}
+
+function checkFacts(facts, manifest, name) {
+  if (["nBits", "dims", "method"].some((fact) => facts[fact] !== manifest[fact])) {
+    throw new FormatError(`${name} is not of this collection: its bits, dims or method are others`);
+  }
+}
+
+/** The bytes of a file: what `read` gives may be a Response of `fetch`, or the bytes. */
+async function readBytes(read, name) {
+  const given = await read(name);
+  if (given === null || given === undefined || given.status === 404) {
+    throw new MissingFile(`${name} is missing: it is not a collection, or the file is lost`);
+  }
+  if (given.ok === false) throw new Error(`the server returned status ${given.status} for ${name}`);
+  const bytes = typeof given.arrayBuffer === "function" ? await given.arrayBuffer() : given;
+  if (isBytes(bytes)) return plainBytes(bytes);
+  throw new TypeError(`no bytes of ${name}: expected a Response, an ArrayBuffer, a Uint8Array or null`);
+}
+
+const areEqual = (a, b) => a.length === b.length && a.every((byte, i) => byte === b[i]);

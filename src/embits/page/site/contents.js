@@ -1,0 +1,111 @@
+/** The parts of one embits file: its facts, codes and words, checked, and the check of every byte. */
+import { NumberIds, UuidIds } from "./fixed_ids.js";
+import { FormatError, hex, parseJSON, readLayout, sha256 } from "./format.js";
+import { PackedVocabulary } from "./packed.js";
+import { RowNumbers, Vocabulary } from "./vocabulary.js";
+
+const WORD_TENSORS = ["words", "word_codes", "word_starts", "word_rows", "word_links"];
+
+/** Check the header of a file's bytes; return its parts, which are views of the bytes. */
+export function readContents(bytes) {
+  const { metadata, tensors, header } = readLayout(bytes);
+  const facts = factsOf(metadata);
+  const codes = tensors.get("codes");
+  const width = Math.ceil(facts.nBits / 8);
+  if (codes?.dtype !== "U8" || codes.shape.length !== 2 || codes.shape[1] !== width) {
+    throw new FormatError(`damaged: no codes of ${facts.nBits} bits`);
+  }
+  const length = codes.shape[0];
+  const words = vocabularyOf(tensors, length, metadata.format_version);
+  return { facts, tensors, header, codes: codes.data, width, length, words, metadata };
+}
+
+function factsOf({ bits, dims, method, writer, params }) {
+  const whole = [bits, dims].every((text) => /^0*[1-9]\d{0,14}$/.test(text ?? ""));
+  const given = parsed(params);
+  if (!whole || method === undefined || writer === undefined || !(given instanceof Map)) {
+    throw new FormatError("damaged: bits, dims, method, params or writer are missing or wrong");
+  }
+  return { nBits: Number(bits), dims: Number(dims), method, writer, params: Object.fromEntries(given) };
+}
+
+function parsed(text) {
+  try {
+    return parseJSON(text ?? "");
+  } catch {
+    return null;
+  }
+}
+
+/** The words of the tensors of a file, or row numbers. */
+export function vocabularyOf(tensors, rows, version) {
+  if (version !== "1") return packedVocabularyOf(tensors, rows);
+  const parts = ["words", "word_ends", "word_order"].map((name) => tensors.get(name));
+  if (parts.every((part) => !part)) return new RowNumbers(rows);
+  if (!parts.every((part) => part)) {
+    throw new FormatError("damaged: of words, word_ends and word_order, one is missing");
+  }
+  return new Vocabulary(...parts, rows);
+}
+
+function packedVocabularyOf(tensors, rows) {
+  if (tensors.has("word_numbers")) return new NumberIds(tensors, rows);
+  if (tensors.has("word_uuids")) return new UuidIds(tensors, rows);
+  return WORD_TENSORS.some((name) => tensors.has(name))
+    ? new PackedVocabulary(tensors, rows)
+    : new RowNumbers(rows);
+}
+
+// The arrays of each coder. Other methods may have any arrays: searching does not need them.
+const CODERS = {
+  paper: { W: ["bits", "dims"], c: ["dims"], loss_curve: ["any", 2] },
+  lsh: { planes: ["bits", "dims"], decoder: ["bits", "dims"], offset: ["dims"] },
+  sign: { decoder: ["bits", "dims"], offset: ["dims"] },
+};
+
+/** Check the types and shapes of the coder's arrays. */
+export function checkCoder({ facts: { method, nBits, dims }, tensors, metadata }) {
+  if (metadata.left_out?.split(",").includes("coder")) return;
+  const known = Object.hasOwn(CODERS, method) ? CODERS[method] : {};
+  for (const [name, wanted] of Object.entries(known)) {
+    const { dtype = "", shape = [] } = tensors.get(`coder.${name}`) ?? {};
+    const sizes = wanted.map((size) => ({ bits: nBits, dims })[size] ?? size);
+    const fits =
+      shape.length === sizes.length && sizes.every((size, i) => size === "any" || size === shape[i]);
+    if (!dtype.startsWith("F") || !fits) {
+      throw new FormatError(
+        `damaged: the coder's ${name} is ${dtype} [${shape}], expected floats [${sizes}]`,
+      );
+    }
+  }
+}
+
+/** Check every byte of a file, or throw FormatError. */
+export async function verifyContents({ tensors, metadata, codes, width, facts, words }) {
+  const checksums = parsed(metadata.sha256);
+  for (const { name, dtype, data, bytes } of tensors.values()) {
+    if ((await digest(bytes)) !== checksums?.get(name)) {
+      throw new FormatError(`damaged: the bytes of tensor '${name}' do not match its checksum`);
+    }
+    if (dtype.startsWith("F") && !allFinite(data)) {
+      throw new FormatError(`damaged: tensor '${name}' contains NaN or infinity`);
+    }
+  }
+  const spare = (1 << (8 * width - facts.nBits)) - 1;
+  for (let at = width - 1; spare && at < codes.length; at += width) {
+    if (codes[at] & spare) throw new FormatError("damaged: a code has a padding bit set");
+  }
+  words.verify();
+}
+
+/** The SHA-256 of bytes in hexadecimal. */
+export async function digest(bytes) {
+  const subtle = globalThis.crypto?.subtle;
+  return hex(subtle ? new Uint8Array(await subtle.digest("SHA-256", bytes)) : sha256(bytes));
+}
+
+function allFinite(numbers) {
+  // F16 numbers are read as 16 bits: NaN and infinity have all exponent bits set.
+  const finite = numbers instanceof Uint16Array ? (x) => (x & 0x7c00) !== 0x7c00 : Number.isFinite;
+  return numbers.every(finite);
+}

@@ -1,0 +1,214 @@
+"""Filters, radius, unknown words and collections in JavaScript: a thousand answers of each kind."""
+
+import json
+import random
+import warnings
+
+import numpy as np
+import pytest
+
+import embits
+from embits.words.subwords import Subwords
+from tests.support.javascript import DIMS, assert_same, clustered, needs_node, node
+
+pytestmark = pytest.mark.slow
+ROWS, QUESTIONS, K = 1500, 1000, 12
+KERNELS = ("JavaScript", "WebAssembly SIMD")
+FILES = {
+    "searched.safetensors": embits.NearLossless(96, steps=30),
+    "lsh.safetensors": embits.RandomHyperplanes(100),
+}
+METRICS = ("hamming", "asymmetric", "decoded")
+
+
+def spellings():
+    """Words with relatives: other letter cases, one letter more or less, other alphabets."""
+    rng = random.Random(0)
+    words = ["queen", "Queen", "QUEEN", "the", "tea", "Zürich", "zürich", "日本", "日本語", "👩‍🚀"]
+    while len(set(words)) < ROWS:
+        base = "".join(rng.choices("aeiostrnü", k=rng.randint(2, 7)))
+        words += [base, base.capitalize()] if rng.random() < 0.1 else [base]
+    return list(dict.fromkeys(words))[:ROWS]
+
+
+def ask(folder, questions):
+    """What Node answers to the questions, by file and kernel."""
+    (folder / "questions.json").write_text(json.dumps(questions))
+    return json.loads(node("ask.mjs", folder))
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory):
+    """A folder with files and collections, and what Python opens there."""
+    folder = tmp_path_factory.mktemp("answers")
+    words, x = spellings(), clustered(ROWS, 1)
+    buckets = np.random.default_rng(3).normal(size=(500, DIMS)).astype("f4")
+    vectors = embits.WordVectors(words, x, Subwords(buckets, 3, 6))
+    for name, coder in FILES.items():
+        with warnings.catch_warnings(action="ignore"):  # subwords are most of so small a file
+            embits.BinaryVectors.encoded(vectors, coder.fit(x)).save(folder / name)
+    for name, ids in {"given": words, "numbered": None}.items():
+        collection = embits.open_collection(folder / name, FILES["lsh.safetensors"])
+        for rows in (slice(0, 1000), slice(1000, 1300), slice(1300, 1400)):
+            collection.add(x[rows], None if ids is None else ids[rows])
+        collection.remove([words[7], words[8], words[1350]] if ids else [7, 8, 999, 1350])
+        if ids:
+            collection.update(x[:2] + 1, [words[7 + 2], words[1200]])
+    names = (*FILES, "given", "numbered")
+    return folder, {name: embits.load(folder / name) for name in names}
+
+
+def some_rows(rng, bits, i):
+    """A filter as Python and as JavaScript take it: a mask, rows or ids."""
+    rows = rng.choice(len(bits), rng.integers(0, 400), replace=False)
+    if i % 3 == 0:
+        mask = np.isin(np.arange(len(bits)), rows)
+        return mask, mask.tolist()
+    if i % 3 == 1:
+        return rows, rows.tolist()
+    ids = [str(each) for each in bits.ids(rows)]
+    return ids, ids
+
+
+def filters(rng, bits, i):
+    """`where`, `exclude`, both or neither."""
+    chosen = [name for bit, name in enumerate(("where", "exclude")) if i >> bit & 1]
+    given = {name: some_rows(rng, bits, i // 4 + j) for j, name in enumerate(chosen)}
+    return {n: f[0] for n, f in given.items()}, {n: f[1] for n, f in given.items()}
+
+
+def assert_answers(found, expected):
+    """The same rows and values; scores as in `assert_same`."""
+    if np.asarray(expected[0]).dtype.kind == "i":
+        assert found["rows"] == np.asarray(expected[1]).tolist()
+        assert found["values"] == np.asarray(expected[0]).tolist()
+    elif len(expected[1]):
+        assert_same(found, expected)
+    else:
+        assert found["rows"] == []
+
+
+@needs_node
+@pytest.mark.parametrize("name", [*FILES, "given", "numbered"])
+def test_searches_with_filters_are_pythons(opened, name):
+    folder, all_bits = opened
+    bits, rng = all_bits[name], np.random.default_rng(4)
+    x, asked, expected = clustered(QUESTIONS, 5), [], []
+    for i in range(QUESTIONS):
+        metric = METRICS[i % 3]
+        here, there = filters(rng, bits, i)
+        expected.append(bits.search(x[i], K, metric=metric, **here))
+        options = {"k": K, "metric": metric, **there}
+        asked.append({"method": "search", "query": {"vector": x[i].tolist()}, "options": options})
+    answered = ask(folder, {name: asked})[name]
+    for kernel in KERNELS:
+        for found, wanted in zip(answered[kernel], expected, strict=True):
+            assert_answers(found, wanted)
+            assert found["words"] == [str(each) for each in bits.ids(np.array(found["rows"], int))]
+
+
+def between(scores):
+    """A similarity between two scores that are well apart, so that rounding decides nothing."""
+    gaps = -np.diff(scores[5:60])
+    place = 5 + int(gaps.argmax())
+    return float(scores[place] + scores[place + 1]) / 2
+
+
+@needs_node
+@pytest.mark.parametrize("name", [*FILES, "given"])
+def test_rows_within_a_radius_are_pythons(opened, name):
+    folder, all_bits = opened
+    bits, rng = all_bits[name], np.random.default_rng(6)
+    x, asked, expected = clustered(QUESTIONS, 7), [], []
+    for i in range(QUESTIONS):
+        metric = METRICS[i % 3]
+        here, there = filters(rng, bits, i // 3)
+        if metric != "hamming":
+            bound = {"similarity": between(bits.search(x[i], 64, metric=metric).scores)}
+        elif i % 2:
+            bound = {"similarity": float(rng.uniform(0.5, 1))}
+        else:
+            bound = {"distance": int(rng.integers(0, 45))}
+        found = bits.within(x[i], **bound, metric=metric, **here)
+        expected.append((found[2], found.rows))
+        options = {**bound, "metric": metric, **there}
+        asked.append({"method": "within", "query": {"vector": x[i].tolist()}, "options": options})
+    answered = ask(folder, {name: asked})[name]
+    for kernel in KERNELS:
+        for found, wanted in zip(answered[kernel], expected, strict=True):
+            assert len(found["rows"]) == len(wanted[1])
+            assert_answers(found, wanted)
+
+
+@needs_node
+@pytest.mark.parametrize("name", [*FILES, "given"])
+def test_similar_words_are_pythons(opened, name):
+    folder, all_bits = opened
+    bits, rng = all_bits[name], np.random.default_rng(8)
+    words, asked, expected = list(bits.words), [], []
+    for i in range(QUESTIONS):
+        positive = [words[row] for row in rng.choice(len(words), 1 + i % 2, replace=False)]
+        negative = [words[row] for row in rng.choice(len(words), i % 3, replace=False)]
+        metric = ("hamming", "decoded")[i // 6 % 2]
+        here, there = filters(rng, bits, i)
+        found = bits.most_similar(positive, negative, topn=K, metric=metric, **here)
+        values = np.array([value for _, value in found], "f8" if metric == "hamming" else "f4")
+        expected.append((metric, values, np.array([bits.words.find(word) for word, _ in found])))
+        options = {"negative": negative, "k": K, "metric": metric, **there}
+        asked.append({"method": "mostSimilar", "query": {"key": positive}, "options": options})
+    answered = ask(folder, {name: asked})[name]
+    for kernel in KERNELS:
+        for found, (metric, values, rows) in zip(answered[kernel], expected, strict=True):
+            if metric == "hamming":
+                assert (found["rows"], found["values"]) == (rows.tolist(), values.tolist())
+            else:
+                assert_answers(found, (values, rows))
+
+
+@needs_node
+def test_unknown_words_have_pythons_codes(opened):
+    folder, all_bits = opened
+    rng = random.Random(1)
+    unknown = ["Straße", "日本人", "👩‍🚀👩‍🚀", "two words", "x" * 300]
+    unknown += ["".join(rng.choices("abcdefghüß日", k=rng.randint(2, 9))) for _ in range(QUESTIONS)]
+    asked = [{"method": "code", "query": {"key": word}} for word in unknown]
+    answered = ask(folder, dict.fromkeys(FILES, asked))
+    for name in FILES:
+        codes = [all_bits[name][word].tolist() for word in unknown]
+        assert answered[name]["JavaScript"] == codes
+
+
+@needs_node
+@pytest.mark.parametrize("name", ["lsh.safetensors", "given"])
+def test_near_spellings_are_pythons(opened, name):
+    folder, all_bits = opened
+    rng, bits = random.Random(2), all_bits[name]
+    words = ["QUEEN", "quene", "teh", "ZÜRICH", "日本誌", "", "x" * 80]
+    for word in rng.choices(list(bits.words), k=QUESTIONS):
+        at = rng.randrange(len(word) + 1)
+        words.append(rng.choice([word.upper(), word[:at] + rng.choice("xae") + word[at:]]))
+    unknown = [word for word in words if word not in bits]
+    asked = [{"method": "suggest", "query": {"key": word}} for word in unknown]
+    answered = ask(folder, {name: asked})[name]
+    assert answered["JavaScript"] == [bits.words.suggest(word) for word in unknown]
+
+
+@needs_node
+@pytest.mark.parametrize("name", ["given", "numbered"])
+def test_ids_of_a_collection_are_pythons(opened, name):
+    folder, all_bits = opened
+    bits = all_bits[name]
+    ids = [str(each) for each in bits.ids(np.arange(len(bits)))]
+    absent = [spellings()[8], "7", "nowhere", "1500"]
+    prefixes = ["", "a", "t", "Z", "1", "13", "99", "0", "05"]
+    asked = [{"method": "find", "query": {"key": each}} for each in (*ids, *absent)]
+    asked += [{"method": "at", "query": {"key": row}} for row in range(len(ids))]
+    asked += [{"method": "startingWith", "query": {"key": each}} for each in prefixes]
+    expected = [bits.words.find(each) for each in (*ids, *absent)]
+    expected += ids
+    expected += [bits.words.starting_with(each, 5) for each in prefixes]
+    answered = ask(folder, {name: asked})[name]
+    assert len(list((folder / name).glob("piece-*.safetensors"))) > 1
+    assert list((folder / name).glob("*.removed-*"))
+    for kernel in KERNELS:
+        assert answered[kernel] == expected
