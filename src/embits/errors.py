@@ -57,7 +57,7 @@ class UnknownWordError(EmbitsError, KeyError):
     Attributes:
         word: The word or id that was asked for.
         suggestions: Those that are spelled alike, best first.
-        hint: What to ask for instead, if there are no suggestions.
+        hint: What to ask for instead, or why there is no such word.
     """
 
     def __init__(self, word: str, suggestions: list[str], hint: str = "") -> None:
@@ -67,10 +67,10 @@ class UnknownWordError(EmbitsError, KeyError):
         self.hint = hint
 
     def __str__(self) -> str:
-        hint = self.hint
+        parts = [f"there is no word or id {self.word!r}", self.hint]
         if self.suggestions:
-            hint = f"did you mean {', '.join(map(repr, self.suggestions))}?"
-        return f"there is no word or id {self.word!r}" + (f"; {hint}" if hint else "")
+            parts.append(f"did you mean {', '.join(map(repr, self.suggestions))}?")
+        return "; ".join(filter(None, parts))
 
     def __reduce__(self) -> tuple[type[UnknownWordError], tuple[str, list[str], str]]:
         return type(self), (self.word, self.suggestions, self.hint)

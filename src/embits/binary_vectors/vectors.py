@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from embits.binary_vectors import slimming
 from embits.binary_vectors.selecting import chosen_rows
 from embits.binary_vectors.words import WordQueries
 from embits.errors import SizeWarning
@@ -99,6 +101,42 @@ class BinaryVectors(WordQueries, Pretrained):
         chosen = chosen_rows(self.words, rows)
         ids = as_words(self.words.names(chosen))
         return BinaryVectors(ids, self.codes[chosen], self.coder, self.subwords)
+
+    def slim(
+        self, without: Iterable[str] = ("coder", "subwords"), *, half_decoder: bool = False
+    ) -> BinaryVectors:
+        """Leave out what a device does not need, for a smaller file.
+
+        Asking for what was left out raises InputError or UnknownWordError.
+
+        Args:
+            without: "coder": no encoding, decoding, float queries and metric="decoded".
+                "subwords": no codes of unknown words. "order": the rows are sorted by their words,
+                so that their order need not be stored; row numbers change.
+            half_decoder: Keep the decoder in 16 bits.
+
+        Raises:
+            InputError: There is no such part, or no decoder to keep.
+
+        Example:
+            >>> import embits
+            >>> bits = embits.binarize(embits.sample_vectors(), n_bits=64, method="lsh")
+            >>> slim = bits.slim(without=["coder", "order"])
+            >>> slim.nbytes.coder, slim.nbytes.order, slim.similarity("king", "king")
+            (0, 0, 1.0)
+        """
+        parts = slimming.check_parts(without)
+        bits = self.merged()
+        words, codes, coder, subwords = bits.words, bits.codes, bits.coder, bits.subwords
+        if half_decoder:
+            coder = slimming.with_half_decoder(coder)
+        if "coder" in parts:
+            coder = slimming.without_coder(coder)
+        if "order" in parts:
+            words, codes = slimming.sorted_rows(words, codes)
+        if subwords is not None and "subwords" in parts:
+            words, subwords = slimming.marked(words), None
+        return BinaryVectors(words, codes, coder, subwords)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write one safetensors file, atomically.

@@ -53,6 +53,8 @@ class Coder(Estimator, Pretrained, ABC):
     shuffles_rows: ClassVar[bool] = False
     n_bits_: int
     _unread: Mapping[str, NDArray[Any]] = MappingProxyType({})  # arrays of a file, by attribute
+    _halved: frozenset[str] = frozenset()  # names of the arrays that files hold in 16 bits
+    _is_left_out = False
 
     # -- the contract of a coder ---------------------------------------------------------------
 
@@ -169,6 +171,8 @@ class Coder(Estimator, Pretrained, ABC):
                 NaN or numbers that are too large.
         """
         self.check_fitted()
+        if self.is_left_out:
+            return {}
         if getattr(self, "n_bits", None) not in (None, self.n_bits_):
             raise InputError(f"n_bits was changed since the fit to {self.n_bits_} bits: fit again")
         state = learned_arrays(self)
@@ -178,7 +182,7 @@ class Coder(Estimator, Pretrained, ABC):
         for name, default in self.state_defaults.items():
             if (state[name] == default).all():
                 del state[name]
-        return state
+        return {n: a.astype(np.float16) if n in self._halved else a for n, a in state.items()}
 
     @classmethod
     def from_state(
@@ -198,21 +202,41 @@ class Coder(Estimator, Pretrained, ABC):
         if getattr(coder, "n_bits", None) not in (None, n_bits):
             raise InputError(f"the parameter n_bits does not fit codes of {n_bits} bits")
         coder._unread = checked_arrays(cls, state, dims, n_bits)
+        coder._halved = frozenset(n for n, array in state.items() if array.dtype == np.float16)
         coder.n_features_in_ = dims
         coder.n_bits_ = n_bits
         return coder
+
+    @classmethod
+    def left_out(cls, params: Mapping[str, Any], dims: int, n_bits: int) -> Self:
+        """A coder whose learned arrays a file does not hold: it cannot encode or decode."""
+        check_params(cls, params)
+        coder = cls(**params)
+        coder.n_features_in_, coder.n_bits_, coder._is_left_out = dims, n_bits, True
+        return coder
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether the file holds nothing that the coder has learned."""
+        return self._is_left_out and not any(f"{name}_" in vars(self) for name in self.state_shapes)
 
     if not TYPE_CHECKING:  # or every misspelt attribute would pass the type checker
 
         def __getattr__(self, name: str) -> Any:
             """A learned array that came from a file, at its first use."""
             array = self._unread.get(name)
+            if array is None and self._is_left_out and name.removesuffix("_") in self.state_shapes:
+                raise InputError(
+                    "the coder was left out of this file, so it cannot encode, decode or compare "
+                    "floats: use the file it was made from"
+                )
             if array is None:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             if not is_usual(array):
                 raise FormatError(
                     f"damaged: the coder's {name} holds NaN, or beyond {MAX_WEIGHT:g}"
                 )
+            array = array.astype(np.float32) if array.dtype == np.float16 else array
             setattr(self, name, array)
             return array
 

@@ -103,4 +103,7 @@ def _sum(block: NDArray[Any]) -> Any:
 def is_usual(weights: NDArray[Any]) -> bool:
     """Whether all numbers are finite, and small enough for their squares to be summed."""
     # If there is a NaN, it is both the smallest and the largest, and compares as False.
-    return weights.size == 0 or bool(weights.min() >= -MAX_WEIGHT and weights.max() <= MAX_WEIGHT)
+    # As Python's numbers, because float16 cannot hold the limit.
+    return weights.size == 0 or (
+        float(weights.min()) >= -MAX_WEIGHT and float(weights.max()) <= MAX_WEIGHT
+    )

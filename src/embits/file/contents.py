@@ -96,7 +96,15 @@ def to_contents(
         method=coder.method,
         params=coder.get_params(),
         tensors=tensors,
+        left_out=_left_out(words, coder, subwords),
     )
+
+
+def _left_out(
+    words: Vocabulary | RowNumbers, coder: Coder, subwords: Subwords | None
+) -> tuple[str, ...]:
+    lacks = {"coder": coder.is_left_out, "subwords": words.lacks_subwords and subwords is None}
+    return tuple(name for name, is_lacking in lacks.items() if is_lacking)
 
 
 def open_parts(path: Path, *, verify: bool = False) -> Parts:
@@ -190,9 +198,8 @@ def from_contents(contents: Contents) -> Parts:
         )
     try:
         words = _words(contents)
-        coder = METHODS[contents.method].from_state(
-            contents.params, _group("coder.", contents.tensors), contents.dims, contents.n_bits
-        )
+        words.lacks_subwords = "subwords" in contents.left_out
+        coder = _coder(contents)
         if len(words) != len(contents.codes):
             raise InputError(f"{len(words)} ids for {len(contents.codes)} codes")
         return (
@@ -207,6 +214,13 @@ def from_contents(contents: Contents) -> Parts:
                 "it has no coder: it is a piece of a collection; open the folder"
             ) from None
         raise FormatError(f"damaged: {error!s:.300}") from None
+
+
+def _coder(contents: Contents) -> Coder:
+    method, state = METHODS[contents.method], _group("coder.", contents.tensors)
+    if "coder" in contents.left_out and not state:
+        return method.left_out(contents.params, contents.dims, contents.n_bits)
+    return method.from_state(contents.params, state, contents.dims, contents.n_bits)
 
 
 def _words(contents: Contents) -> Vocabulary | RowNumbers:

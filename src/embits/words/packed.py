@@ -62,6 +62,10 @@ class PackedVocabulary(LazyVocabulary):
         self._rows = rows
         self._core = _core.PackedWords(text, codes, starts, rows, links, n)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = {"lacks_subwords": self.lacks_subwords}
+        return type(self), (self.tensors, self._n), state
+
     def __len__(self) -> int:
         return self._n
 

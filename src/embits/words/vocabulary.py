@@ -26,9 +26,11 @@ class Keys(Sequence[str], ABC):
 
     Attributes:
         are_numbers: The rows have no words: their ids are numbers.
+        lacks_subwords: The file had subwords, which were left out.
     """
 
     are_numbers = False
+    lacks_subwords = False
 
     @abstractmethod
     def find(self, word: str) -> int | None:
@@ -72,7 +74,8 @@ class Keys(Sequence[str], ABC):
 
     def unknown(self, word: str) -> UnknownWordError:
         """The error for a word that is not there, with near spellings."""
-        return UnknownWordError(word, self.suggest(word))
+        hint = "subwords, which make codes of unknown words, were left out of this file"
+        return UnknownWordError(word, self.suggest(word), hint if self.lacks_subwords else "")
 
     def __contains__(self, word: object) -> bool:
         return isinstance(word, str) and self.find(word) is not None

@@ -75,7 +75,7 @@ class SearchedCodes(LinearlyEncoded):
     def state(self) -> dict[str, NDArray[Any]]:
         """The learned arrays by name; without `search` where bits are not searched."""
         state = super().state()
-        if self.is_threshold:
+        if state and self.is_threshold:
             del state["search"]
         return state
 

@@ -1,0 +1,75 @@
+"""Smaller files: what a device does not need is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.coders import Coder
+from embits.errors import InputError
+from embits.words.vocabulary import RowNumbers, Vocabulary
+
+# The parts that can be left out, and what no longer works without them.
+PARTS = {
+    "coder": 'encoding vectors, decoding codes, float queries and metric="decoded"',
+    "subwords": "codes of unknown words",
+    "order": "the former row numbers, because rows are sorted by their words",
+}
+DECODER = "decoder"
+
+
+def check_parts(without: Iterable[str]) -> frozenset[str]:
+    """The parts to leave out.
+
+    Raises:
+        InputError: There is no such part.
+    """
+    parts = (without,) if isinstance(without, str) else tuple(without)
+    for part in parts:
+        if part not in PARTS:
+            raise InputError(f"{part!r} cannot be left out: choose from {', '.join(PARTS)}")
+    return frozenset(parts)
+
+
+def without_coder(coder: Coder) -> Coder:
+    """The coder without what it has learned."""
+    return coder.left_out(coder.get_params(), coder.n_features_in_, coder.n_bits_)
+
+
+def with_half_decoder(coder: Coder) -> Coder:
+    """The coder with its decoder rounded to 16 bits.
+
+    Raises:
+        InputError: It has no decoder, or one with numbers that 16 bits cannot hold.
+    """
+    state: dict[str, Any] = coder.state()
+    if DECODER not in state:
+        reason = "was left out" if coder.is_left_out else "has none of its own"
+        raise InputError(f"the decoder of {type(coder).__name__} {reason}")
+    with np.errstate(over="ignore"):
+        state[DECODER] = state[DECODER].astype(np.float16)
+    if not np.isfinite(state[DECODER]).all():
+        raise InputError("the decoder has numbers that 16 bits cannot hold")
+    return type(coder).from_state(coder.get_params(), state, coder.n_features_in_, coder.n_bits_)
+
+
+def sorted_rows(
+    words: Vocabulary | RowNumbers, codes: NDArray[np.uint8]
+) -> tuple[Vocabulary | RowNumbers, NDArray[np.uint8]]:
+    """The rows in the order of their words, which then need not be stored."""
+    if not isinstance(words, Vocabulary):
+        return words, codes
+    rows = words.order.astype(np.int64)
+    in_order = words.names(rows).tolist()
+    return Vocabulary.from_words(in_order), codes[rows]
+
+
+def marked(words: Vocabulary | RowNumbers) -> Vocabulary | RowNumbers:
+    """The words, which say of an unknown word that subwords were left out."""
+    words = copy(words)
+    words.lacks_subwords = True
+    return words

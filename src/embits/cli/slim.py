@@ -1,0 +1,88 @@
+"""`embits slim`: a smaller file without what a device does not need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from embits.binary_vectors.slimming import PARTS
+from embits.cli.file_facts import size_on_disk
+from embits.cli.options import (
+    check_not_input,
+    check_writable,
+    file_argument,
+    force_option,
+    json_option,
+    output_option,
+)
+from embits.cli.output import megabytes, print_json, table
+from embits.collection import load
+
+_DEFAULT = ("coder", "subwords")
+
+
+@click.command()
+@file_argument
+@output_option()
+@click.option(
+    "--without",
+    multiple=True,
+    type=click.Choice(list(PARTS)),
+    help="Part to leave out; may be repeated. The default is coder and subwords, or subwords alone "
+    "with --half-decoder.",
+)
+@click.option("--half-decoder", is_flag=True, help="Keep the decoder in 16 bits.")
+@force_option(help="Replace an existing file that is not one of codes.")
+@json_option
+def command(
+    file: Path,
+    output: Path,
+    without: tuple[str, ...],
+    half_decoder: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write FILE again without the parts that a device does not need.
+
+    Without its coder, a file cannot encode or decode vectors. Without subwords, unknown words have
+    no codes. Without the order, rows are sorted by their words, and row numbers change.
+
+    \b
+    embits slim glove.safetensors -o small.safetensors
+    embits slim glove.safetensors -o small.safetensors --without coder --without order
+    embits slim glove.safetensors -o small.safetensors --half-decoder
+    """
+    parts = without or (_DEFAULT[1:] if half_decoder else _DEFAULT)
+    if half_decoder and "coder" in parts:
+        raise click.UsageError("--half-decoder keeps the coder, which --without coder leaves out")
+    check_writable(output)
+    check_not_input(output, file)
+    bits = load(file)
+    slim = bits.slim(parts, half_decoder=half_decoder)
+    slim.save(output, overwrite=force)
+    before, after = bits.nbytes._asdict(), slim.nbytes._asdict()
+    saved = {name: before[name] - after[name] for name in before if before[name] != after[name]}
+    sizes = size_on_disk(file), size_on_disk(output)
+    lost = {name: PARTS[name] for name in PARTS if name in parts and name in saved}
+    facts = {
+        "file": str(file),
+        "output": str(output),
+        "bytes_before": sizes[0],
+        "bytes": sizes[1],
+        "saved": saved,
+        "no_longer": lost,
+    }
+    if as_json:
+        print_json(facts)
+        return
+    _show(facts)
+
+
+def _show(facts: dict[str, Any]) -> None:
+    before, after = megabytes(facts["bytes_before"]), megabytes(facts["bytes"])
+    click.echo(f"{facts['output']}: {after}, from {before}")
+    table([(name, f"{size:,} bytes saved") for name, size in facts["saved"].items()])
+    for name, lost in facts["no_longer"].items():
+        click.echo(f"without {name}, this no longer works: {lost}")
