@@ -44,7 +44,11 @@ const answers = {
 
 function answer(bits, { method, query: asked, options }) {
   const given = query(asked);
-  return method in answers ? answers[method](bits, given) : flat(bits[method](given, options));
+  try {
+    return method in answers ? answers[method](bits, given) : flat(bits[method](given, options));
+  } catch (error) {
+    return { error: error.message };
+  }
 }
 
 const all = {};

@@ -2,6 +2,8 @@
 
 import json
 import random
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -212,3 +214,28 @@ def test_ids_of_a_collection_are_pythons(opened, name):
     assert list((folder / name).glob("*.removed-*"))
     for kernel in KERNELS:
         assert answered[kernel] == expected
+
+
+@needs_node
+@pytest.mark.parametrize("method", ["lsh", "near-lossless"])
+def test_a_file_without_its_coder_is_searched_by_codes_and_says_so(tmp_path, method):
+    options = {"steps": 20} if method == "near-lossless" else {}
+    whole = embits.binarize(clustered(300, 1), 64, method=method, **options)
+    whole.save(tmp_path / "whole.safetensors")
+    command = [
+        sys.executable,
+        "-m",
+        "embits",
+        "slim",
+        "whole.safetensors",
+        "-o",
+        "slim.safetensors",
+    ]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    asked = [{"method": "search", "query": {"key": row}, "options": {"k": K}} for row in range(50)]
+    vector = {"method": "search", "query": {"vector": [1.0] * DIMS}, "options": {"k": K}}
+    answered = ask(tmp_path, {"slim.safetensors": [*asked, vector]})["slim.safetensors"]
+    for kernel in KERNELS:
+        for row, found in enumerate(answered[kernel][:-1]):
+            assert found["rows"] == whole.search(whole[row], K).rows.tolist()
+        assert "without its coder" in answered[kernel][-1]["error"]

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embits.cli.collection_facts import collection_argument, collection_facts, show_change
+from embits.cli.collection_facts import (
+    collection_argument,
+    collection_facts,
+    show_change,
+    timeout_option,
+)
 from embits.cli.options import FILE, json_option, reading_options
 from embits.cli.progress import steps_progress
 from embits.collection import open_collection
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
 )
 @click.option("--update", is_flag=True, help="Replace the rows of words that are there already.")
 @reading_options
+@timeout_option
 @json_option
 def command(
     collection: Path,
@@ -38,6 +44,7 @@ def command(
     words_file: Path | None,
     skip_bad: bool,
     repeats: Repeats | None,
+    timeout: float,
     as_json: bool,
 ) -> None:
     """Add VECTORS to COLLECTION, a folder that embits makes.
@@ -49,7 +56,7 @@ def command(
     embits add news monday.parquet --coder coder.safetensors
     embits add news tuesday.parquet
     """
-    opened = open_collection(collection, coder)
+    opened = open_collection(collection, coder, timeout=timeout)
     title = f"add {vectors} to {collection}"
     with steps_progress(title, quiet=as_json) as progress:
         n = encode_to_collection(
@@ -63,4 +70,4 @@ def command(
             progress=progress,
         )
     done = {"updated" if update else "added": n}
-    show_change(collection_facts(opened, done), as_json)
+    show_change(collection_facts(collection, opened, done), as_json)

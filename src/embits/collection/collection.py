@@ -31,12 +31,13 @@ class Collection(BinaryVectors):
     the same time. A change is made as a whole or not at all.
 
     Attributes:
-        path: The folder.
+        path: The folder, as an absolute path.
+        timeout: Seconds that a change waits for another process that writes.
     """
 
     def __init__(self, path: Path, snapshot: Snapshot, timeout: float = 0) -> None:
-        self.path = path
-        self._timeout = timeout
+        self.path = path.absolute()  # fixed now: the working folder may change
+        self.timeout = timeout
         self._changing = RLock()
         self._show(snapshot)
 
@@ -66,6 +67,7 @@ class Collection(BinaryVectors):
 
         Raises:
             FormatError: It is damaged.
+            InputError: Another collection, with another coder, was put in its place.
         """
         with self._changing:
             before = self._snapshot
@@ -85,8 +87,10 @@ class Collection(BinaryVectors):
                 added, and a number is never used twice. A collection has either ids or numbers.
 
         Raises:
-            InputError: An id is there already or given twice, the shape or the coder differs, or
-                another process is writing. The collection is unchanged.
+            InputError: An id is there already or given twice, or the shape or the coder differs.
+                The collection is unchanged.
+            LockedError: Another process is writing.
+            FormatError: A piece to merge is damaged. The collection is unchanged.
             OSError: A file could not be written. The collection is unchanged.
 
         Example:
@@ -116,7 +120,7 @@ class Collection(BinaryVectors):
 
         Raises:
             UnknownWordError: There are no rows with some of the ids. The collection is unchanged.
-            InputError: As for `add`.
+            InputError, LockedError, FormatError: As for `add`.
             OSError: A file could not be written. The collection is unchanged.
         """
         given, codes = encoded_rows(self.coder, vectors, ids)
@@ -137,7 +141,7 @@ class Collection(BinaryVectors):
 
         Raises:
             UnknownWordError: There are no rows with some of the ids. The collection is unchanged.
-            InputError: Another process is writing.
+            LockedError: Another process is writing.
             OSError: A file could not be written. The collection is unchanged.
         """
         wanted = [ids] if isinstance(ids, str | int | np.integer) else ids
@@ -150,7 +154,8 @@ class Collection(BinaryVectors):
         """Merge all pieces into one file, without the removed rows. Answers stay the same.
 
         Raises:
-            InputError: Another process is writing.
+            FormatError: A piece is damaged. The collection is unchanged.
+            LockedError: Another process is writing.
             OSError: The file could not be written. The collection is unchanged.
         """
         with self._change() as latest:
@@ -160,13 +165,13 @@ class Collection(BinaryVectors):
     def _change(self) -> Iterator[Snapshot]:
         """One change: gives the latest state, and shows the one after it."""
         with self._changing:
-            with changes.locked(self.path, self._snapshot, self._timeout) as latest:
+            with changes.locked(self.path, self._snapshot, self.timeout) as latest:
                 yield latest
             self._show(open_snapshot(self.path, before=latest))
 
     def __reduce__(self) -> Any:
         """Another process opens the folder, and shows its latest state."""
-        return _opened, (self.path, self._timeout)
+        return _opened, (self.path, self.timeout)
 
     def __repr__(self) -> str:
         return super().__repr__().replace(": ", f" {os.fspath(self.path)!r}: ", 1)

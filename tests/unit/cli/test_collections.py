@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import embits
+from embits.collection.lock import writer_lock
 from tests.support.program import messages, run
 from tests.support.vectors import clustered
 
@@ -156,3 +157,17 @@ def test_what_cannot_be_done_is_said_in_one_line(folder, collection):
     message = refused("search", collection, folder / "q.txt", "--where", folder / "ids.txt")
     assert "nobody" in message
     assert embits.load(collection, verify=True).manifest.generation == 3
+
+
+def test_an_empty_file_of_ids_removes_nothing(folder, collection):
+    (folder / "none.txt").write_text("\n")
+    facts = answer("remove", collection, "--ids", folder / "none.txt")
+    assert (facts["removed"], facts["rows"]) == (0, 198)
+
+
+def test_a_change_waits_for_another_writer(folder, collection):
+    with writer_lock(collection):
+        for change in (("add", collection, folder / "third.npz"), ("remove", collection, "w5")):
+            assert "is locked by process" in refused(*change, "--timeout", "0.1")
+        assert "is locked by process" in refused("compact", collection)
+    assert answer("remove", collection, "w5", "--timeout", "5")["removed"] == 1

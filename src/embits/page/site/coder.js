@@ -21,6 +21,9 @@ export function coderOf({ method, params, tensors, nBits, dims }) {
   };
   const has = (name) => tensors.has(`coder.${name}`);
   const Coder = Object.hasOwn(METHODS, method) ? METHODS[method] : null;
+  if (![...tensors.keys()].some((name) => name.startsWith("coder."))) {
+    throw new Error("the file was written without its coder: it can be searched by codes only");
+  }
   if (!Coder) throw new Error(`embits.js has no coder '${method}': it can search by codes only`);
   return new Coder(array, has, params, nBits);
 }
