@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import as_float32, to_numpy
-from embits.binary_vectors.codes import Codes, single
+from embits.binary_vectors.codes import Codes, check_padding, single
 from embits.bits import unpack
 from embits.errors import InputError, UnknownWordError
 from embits.search import (
@@ -26,7 +26,7 @@ from embits.search import (
 )
 from embits.search.filters import Filters, check_state, parse_filters
 from embits.search.rescoring import rescore_bits, rescore_floats, shortlist_size
-from embits.search.selection import check_found, select
+from embits.search.selection import found_rows, select
 
 METRICS = ("hamming", "asymmetric", "decoded")
 
@@ -79,7 +79,8 @@ class SearchableCodes(Codes):
                 numbers, or a selection that `select` made; or a filter for each query: a mask of
                 shape (q, n), or a list of q filters, where None is all rows. Whole numbers are
                 row numbers, even if the ids are digits.
-            exclude: The rows that may not be found, in the same forms.
+            exclude: The rows that may not be found, in the same forms. Ids that are not there are
+                ignored.
 
         Returns:
             A named pair of arrays of shape (q, k), or (k,) for a single query, best first, ties in
@@ -145,11 +146,12 @@ class SearchableCodes(Codes):
 
         Args:
             where: The rows that may be found: a boolean mask, ids or row numbers. None is all rows.
-            exclude: The rows that may not be found, in the same forms.
+            exclude: The rows that may not be found, in the same forms. Ids that are not there are
+                ignored.
 
         Raises:
             InputError: A mask of another length, a row that does not exist, or another type.
-            UnknownWordError: There is no such id.
+            UnknownWordError: `where` has an id that is not there.
 
         Example:
             >>> import embits
@@ -166,9 +168,7 @@ class SearchableCodes(Codes):
         return parse_filters(len(self), shape, where, exclude, self._rows_of_ids)
 
     def _rows_of_ids(self, name: str, ids: list[str]) -> NDArray[np.int64]:
-        rows = self.words.find_many(ids)
-        check_found(name, ids, rows)
-        return rows
+        return found_rows(name, ids, self.words.find_many(ids))
 
     def _score(
         self,
@@ -199,6 +199,8 @@ class SearchableCodes(Codes):
                 f"the queries are whole numbers of shape {array.shape}: neither ids (strings) nor "
                 f"vectors of {self.dims} dimensions; bits[rows] are the codes of rows"
             )
+        if array.dtype == np.uint8 and array.shape[-1] == self.coder.n_bytes_:
+            check_padding(array, self.n_bits)
         return array
 
     def _codes_of_ids(self, ids: NDArray[Any]) -> NDArray[np.uint8]:

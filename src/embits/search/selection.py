@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterator, Set
 from copy import copy
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -173,7 +173,7 @@ def parsed(name: str, given: Any, n: int, rows_of_ids: RowsOfIds | None = None) 
         return given
     if isinstance(given, str | bytes):
         raise InputError(f"{name} is the single string {given!r}, expected a list of ids")
-    array = to_numpy(list(given) if isinstance(given, Set | range) else given)
+    array = to_numpy(list(given) if isinstance(given, Set | range | Iterator) else given)
     if array.ndim != 1:
         raise InputError(
             f"{name} has {array.ndim} dimension(s), expected a boolean mask of {n:,} rows, row "
@@ -188,13 +188,25 @@ def parsed(name: str, given: Any, n: int, rows_of_ids: RowsOfIds | None = None) 
     return _listed(name, array, n)
 
 
-def check_found(name: str, ids: list[str], rows: NDArray[np.int64]) -> None:
-    """Raise UnknownWordError if the row of an id of the filter `name` is -1."""
+def found_rows(name: str, ids: list[str], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The rows of the ids of the filter `name`; ids of `exclude` that are not there are left out.
+
+    Args:
+        name: "where" or "exclude".
+        ids: The ids of the filter.
+        rows: Their rows; -1 if an id is not there.
+
+    Raises:
+        UnknownWordError: An id of `where` is not there.
+    """
+    if name == "exclude":  # to leave out what is not there changes nothing
+        return rows[rows >= 0]
     unknown = [ids[place] for place in np.flatnonzero(rows < 0)]
     if unknown:
         listed = ", ".join(map(repr, unknown[:3])) + (", …" if len(unknown) > 3 else "")
         hint = f"{name} has {len(unknown):,} unknown ids of {len(ids):,}: {listed}"
         raise UnknownWordError(unknown[0], [], hint)
+    return rows
 
 
 def _checked_mask(name: str, mask: NDArray[np.bool_], n: int) -> Selection:

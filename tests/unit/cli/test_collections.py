@@ -94,6 +94,14 @@ def test_search_prints_ids_and_distances(folder, collection):
     assert "w0" in run("search", collection, folder / "queries.npy").stdout
 
 
+def test_the_names_of_queries_may_repeat(folder, collection):
+    np.save(folder / "queries.npy", ROWS[:3])
+    (folder / "queries.txt").write_text("same\nother\nsame\n")
+    found = answer("search", collection, folder / "queries.npy", "-k", "1")["queries"]
+    assert [each["query"] for each in found] == ["same", "other", "same"]
+    assert [each["neighbors"][0]["id"] for each in found] == ["w0", "w1", "w2"]
+
+
 def test_search_takes_ids_filters_and_metrics(folder, collection):
     (folder / "queries.txt").write_text("w7\nw120\n")
     (folder / "allowed.txt").write_text("w7\nw8\nw9\nw120\n")
