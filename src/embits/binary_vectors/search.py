@@ -24,7 +24,7 @@ from embits.search import (
     asymmetric_top_k,
     top_k,
 )
-from embits.search.filters import Filters, parse_filters
+from embits.search.filters import Filters, check_state, parse_filters
 from embits.search.rescoring import rescore_bits, rescore_floats, shortlist_size
 from embits.search.selection import found_rows, select
 
@@ -33,6 +33,8 @@ METRICS = ("hamming", "asymmetric", "decoded")
 
 class SearchableCodes(Codes):
     """Codes with exact search over them."""
+
+    _state: object = None  # what a collection shows: a selection of it fits this state only
 
     @cached_property
     def _on_device(self) -> dict[str, DeviceIndex]:
@@ -103,7 +105,7 @@ class SearchableCodes(Codes):
             (7, 1.0)
         """
         queries = self._queries(queries)
-        where = self._filters(queries, where, exclude)
+        where = self._filters(queries.shape[:-1], where, exclude)
         check_metric(metric, METRICS)
         if floats is None and (metric == "hamming") and oversample is not None:
             raise InputError("oversample needs a finer score: metric='asymmetric', or floats")
@@ -140,6 +142,8 @@ class SearchableCodes(Codes):
     def select(self, where: Any = None, exclude: Any = None) -> Selection:
         """Parse a filter once, for many searches: it is then passed as `where` or `exclude`.
 
+        A selection of a collection is refused once the collection has changed.
+
         Args:
             where: The rows that may be found: a boolean mask, ids or row numbers. None is all rows.
             exclude: The rows that may not be found, in the same forms. Ids that are not there are
@@ -155,10 +159,13 @@ class SearchableCodes(Codes):
             >>> bits.select(exclude=["queen", "king"])
             <Selection: 1,998 of 2,000 rows>
         """
-        return select(len(self), where, exclude, self._rows_of_ids)
+        check_state(self._state, where=where, exclude=exclude)
+        selection = select(len(self), where, exclude, self._rows_of_ids)
+        return selection if self._state is None else selection.of_state(self._state)
 
-    def _filters(self, queries: NDArray[Any], where: Any, exclude: Any) -> Filters:
-        return parse_filters(len(self), queries.shape[:-1], where, exclude, self._rows_of_ids)
+    def _filters(self, shape: tuple[int, ...], where: Any, exclude: Any) -> Filters:
+        check_state(self._state, where=where, exclude=exclude)
+        return parse_filters(len(self), shape, where, exclude, self._rows_of_ids)
 
     def _rows_of_ids(self, name: str, ids: list[str]) -> NDArray[np.int64]:
         return found_rows(name, ids, self.words.find_many(ids))

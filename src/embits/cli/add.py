@@ -15,7 +15,7 @@ from embits.cli.collection_facts import (
 )
 from embits.cli.options import FILE, json_option, reading_options
 from embits.cli.progress import steps_progress
-from embits.collection import open_collection
+from embits.collection.opening import opened_or_undone
 from embits.jobs import encode_to_collection
 
 if TYPE_CHECKING:
@@ -31,7 +31,11 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Make a new collection with the coder of this file.",
 )
-@click.option("--update", is_flag=True, help="Replace the rows of words that are there already.")
+@click.option(
+    "--update",
+    is_flag=True,
+    help="Replace the rows of words that are there already; other words are added.",
+)
 @reading_options
 @timeout_option
 @json_option
@@ -56,9 +60,11 @@ def command(
     embits add news monday.parquet --coder coder.safetensors
     embits add news tuesday.parquet
     """
-    opened = open_collection(collection, coder, timeout=timeout)
     title = f"add {vectors} to {collection}"
-    with steps_progress(title, quiet=as_json) as progress:
+    with (
+        opened_or_undone(collection, coder, timeout=timeout) as opened,
+        steps_progress(title, quiet=as_json) as progress,
+    ):
         n = encode_to_collection(
             opened,
             vectors,

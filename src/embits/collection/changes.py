@@ -20,6 +20,7 @@ from embits.collection.lock import writer_lock
 from embits.collection.manifest import Manifest, Piece, read_manifest, write_manifest
 from embits.collection.pieces import OpenPiece, Rows, open_one, save_piece, save_removed
 from embits.collection.snapshot import Snapshot, joined_codes, joined_words, open_snapshot
+from embits.collection.working import delete_abandoned, is_working_folder
 
 # Pieces of this many rows in all are merged when rows are added; only `compact` merges larger ones.
 MAX_MERGED_ROWS = 1 << 16
@@ -55,6 +56,8 @@ def delete_unlisted(folder: Path, manifest: Manifest) -> None:
     """Delete files of the names that embits gives, if the manifest does not list them."""
     listed = manifest.files()
     for path in folder.iterdir():
+        if is_working_folder(path.name):
+            delete_abandoned(path)
         stale = _OURS.fullmatch(path.name) and path.name not in listed
         if stale or _TEMPORARY.fullmatch(path.name):
             with suppress(

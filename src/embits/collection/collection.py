@@ -15,7 +15,7 @@ from embits.binary_vectors import BinaryVectors
 from embits.collection import changes
 from embits.collection.manifest import Manifest
 from embits.collection.pieces import Rows
-from embits.collection.rows import encoded_rows, known_rows, new_ids, unique_ids
+from embits.collection.rows import encoded_rows, known_rows, new_ids, unique_ids, upserted_ids
 from embits.collection.snapshot import Snapshot, open_snapshot
 from embits.errors import InputError
 
@@ -44,6 +44,7 @@ class Collection(BinaryVectors):
     def _show(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         super().__init__(snapshot.words(), snapshot.codes(), snapshot.coder)
+        self._state = snapshot.manifest
         self.__dict__.pop("_on_device", None)  # copies of the codes before the change
 
     @property
@@ -57,7 +58,9 @@ class Collection(BinaryVectors):
         Threads that search while another thread changes or refreshes the object take one.
         """
         shown = self._snapshot
-        return BinaryVectors(shown.words(), shown.codes(), shown.coder)
+        bits = BinaryVectors(shown.words(), shown.codes(), shown.coder)
+        bits._state = shown.manifest
+        return bits
 
     def refresh(self) -> bool:
         """Show the latest state of the collection.
@@ -132,6 +135,27 @@ class Collection(BinaryVectors):
             words = unique_ids(given)
             pieces = changes.without(latest, known_rows(latest, given))
             changes.append(self.path, latest, Rows(words, codes), pieces)
+
+    def upsert(self, vectors: Any, ids: Iterable[str | int] | None = None) -> None:
+        """Add rows, and replace those whose ids are there already, in one change.
+
+        Args:
+            vectors: As for `add`.
+            ids: Their ids. The rows that they replace move to the end.
+
+        Raises:
+            InputError, LockedError, FormatError: As for `add`.
+            OSError: A file could not be written. The collection is unchanged.
+        """
+        given, codes = encoded_rows(self.coder, vectors, ids)
+        if given is None:
+            raise InputError("rows without ids replace no others: give the ids of the rows")
+        if not len(codes):
+            return
+        with self._change() as latest:
+            changed, words, known = upserted_ids(latest, given)
+            pieces = changes.without(latest, known) if len(known) else None
+            changes.append(self.path, changed, Rows(words, codes), pieces)
 
     def remove(self, ids: str | int | Iterable[str | int]) -> None:
         """Remove rows. Their codes stay in the files until `compact`.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from numbers import Real
 from pathlib import Path
 from typing import cast
@@ -14,9 +16,9 @@ from embits.coders.identity import coder_checksum
 from embits.collection.changes import is_leftover
 from embits.collection.collection import Collection
 from embits.collection.lock import LOCK, writer_lock
-from embits.collection.manifest import CODER, MANIFEST, Manifest, write_manifest
+from embits.collection.manifest import CODER, MANIFEST, Manifest, read_manifest, write_manifest
 from embits.collection.snapshot import open_snapshot
-from embits.errors import InputError
+from embits.errors import EmbitsError, InputError
 from embits.file.contents import open_parts, write_coder
 
 
@@ -86,6 +88,38 @@ def open_collection(
     if given is not None:
         check_same_coder(collection.coder, given)
     return collection
+
+
+@contextmanager
+def opened_or_undone(
+    path: Path, coder: Path | None = None, *, timeout: float = 0
+) -> Iterator[Collection]:
+    """Open a collection or make one, for a change.
+
+    If the change fails, a collection that was made for it is deleted, unless it has rows.
+
+    Raises:
+        As `open_collection` does.
+    """
+    was_there, had_folder = (path / MANIFEST).is_file(), path.is_dir()
+    collection = open_collection(path, coder, timeout=timeout)
+    try:
+        yield collection
+    except BaseException:  # Ctrl-C too
+        if not was_there:
+            with suppress(EmbitsError, OSError):
+                _delete_empty(collection.path, keep_folder=had_folder)
+        raise
+
+
+def _delete_empty(folder: Path, *, keep_folder: bool) -> None:
+    with writer_lock(folder):
+        if read_manifest(folder).generation:  # another process has changed it
+            return
+        for name in (MANIFEST, CODER, LOCK):
+            (folder / name).unlink()
+    if not keep_folder:
+        folder.rmdir()  # fails if it has other files
 
 
 def _check_timeout(timeout: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Set
+from copy import copy
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -29,7 +30,10 @@ class Selection:
 
     Attributes:
         n: Rows of the collection.
+        state: The state of the collection that the rows were selected in; None fits any of n rows.
     """
+
+    state: object = None
 
     def __init__(
         self,
@@ -91,6 +95,12 @@ class Selection:
 
     def __repr__(self) -> str:
         return f"<Selection: {len(self):,} of {self.n:,} rows>"
+
+    def of_state(self, state: object) -> Selection:
+        """The same rows, for searches of one state of a collection only."""
+        selection = copy(self)
+        selection.state = state
+        return selection
 
     def without(self, other: Selection) -> Selection:
         """The rows that are not in `other`."""

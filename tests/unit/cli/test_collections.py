@@ -70,7 +70,9 @@ def test_add_remove_and_compact(folder):
 
 def test_rows_are_updated(folder, collection):
     embits.write_vectors(folder / "w5.npz", embits.WordVectors(["w5"], ROWS[250:251]))
-    assert "'w5' is there already" in refused("add", collection, folder / "w5.npz")
+    said = refused("add", collection, folder / "w5.npz")
+    assert "'w5' is there already" in said
+    assert "--update" in said
     assert answer("add", collection, folder / "w5.npz", "--update")["updated"] == 1
     bits = embits.load(collection)
     assert np.array_equal(bits["w5"], bits.coder.encode(ROWS[250:251])[0])
@@ -171,3 +173,25 @@ def test_a_change_waits_for_another_writer(folder, collection):
             assert "is locked by process" in refused(*change, "--timeout", "0.1")
         assert "is locked by process" in refused("compact", collection)
     assert answer("remove", collection, "w5", "--timeout", "5")["removed"] == 1
+
+
+def test_update_adds_words_that_are_new(folder, collection):
+    vectors = embits.WordVectors(["w5", "new"], ROWS[250:252])
+    embits.write_vectors(folder / "mixed.npz", vectors)
+    facts = answer("add", collection, folder / "mixed.npz", "--update")
+    assert (facts["updated"], facts["rows"]) == (2, 199)
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_first_add_that_fails_leaves_no_collection(folder, is_there):
+    path = folder / "new"
+    if is_there:
+        path.mkdir()
+    np.save(folder / "narrow.npy", ROWS[:3, :5])
+    first = folder / "first.safetensors"
+    refused("add", path, folder / "narrow.npy", "--coder", first)
+    assert path.exists() == is_there
+    assert not is_there or not list(path.iterdir())
+    assert answer("add", path, first, "--coder", first)["rows"] == 100
+    refused("add", path, folder / "narrow.npy", "--coder", first)
+    assert len(embits.load(path)) == 100

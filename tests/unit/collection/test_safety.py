@@ -8,6 +8,8 @@ import pytest
 import embits
 from embits.collection import changes
 from embits.collection.lock import writer_lock
+from embits.collection.working import working_folder
+from embits.jobs import to_collection
 from tests.support.vectors import clustered
 
 ROWS = clustered(60)
@@ -123,3 +125,89 @@ def test_a_coder_that_is_not_fitted_is_refused(collection, tmp_path):
 def test_a_timeout_that_is_no_number_of_seconds_is_refused(collection, timeout):
     with pytest.raises(embits.InputError, match=r"timeout is .*, expected seconds"):
         embits.open_collection(collection.path, timeout=timeout)
+
+
+SEARCHES = {
+    "search": lambda c, rows: c.search(ROWS[0], 3, where=rows),
+    "exclude": lambda c, rows: c.search(ROWS[0], 3, exclude=rows),
+    "a filter for each query": lambda c, rows: c.search(ROWS[:2], 3, where=[None, rows]),
+    "within": lambda c, rows: c.within(ROWS[0], distance=60, where=rows),
+    "most_similar": lambda c, rows: c.most_similar("w9", where=rows),
+    "select": lambda c, rows: c.select(exclude=rows),
+    "snapshot": lambda c, rows: c.snapshot().search(ROWS[0], 3, where=rows),
+}
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_selection_is_refused_once_the_collection_has_changed(collection, search):
+    selected = collection.select(["w1", "w2"])
+    SEARCHES[search](collection, selected)
+    SEARCHES[search](embits.load(collection.path), selected)
+    collection.update(ROWS[40:41], ["w0"])  # the rows move, and their number stays
+    with pytest.raises(embits.InputError, match=r"(where|exclude) was selected before .* again"):
+        SEARCHES[search](collection, selected)
+    SEARCHES[search](collection, collection.select(["w1", "w2"]))
+    SEARCHES[search](collection, embits.search.select(30, where=[1, 2]))
+
+
+def test_selecting_from_a_selection_does_not_change_it(collection):
+    plain = embits.search.select(30, where=[1, 2])
+    assert collection.select(plain).state is not None
+    assert plain.state is None
+
+
+def test_upsert_adds_new_rows_and_replaces_others_in_one_change(collection):
+    before = collection.manifest.generation
+    collection.upsert(ROWS[40:43], ["w1", "new", "w25"])
+    assert collection.manifest.generation == before + 1
+    assert len(collection) == len(embits.load(collection.path, verify=True)) == 31
+    for name, row in {"w1": 40, "new": 41, "w25": 42, "w2": 2}.items():
+        assert np.array_equal(collection[name], CODER.encode(ROWS[row : row + 1])[0])
+    with pytest.raises(embits.InputError, match="appears twice"):
+        collection.upsert(ROWS[:2], ["a", "a"])
+    with pytest.raises(embits.InputError, match="without ids"):
+        collection.upsert(ROWS[:2])
+    collection.upsert(ROWS[:0], [])
+    assert collection.manifest.generation == before + 1
+
+
+def test_upsert_fills_an_empty_collection_and_keeps_numbers(tmp_path):
+    made = embits.open_collection(tmp_path / "empty", CODER)
+    made.upsert(ROWS[:2], ["a", "b"])
+    assert list(made.words) == ["a", "b"]
+    numbered = embits.open_collection(tmp_path / "numbered", CODER)
+    numbered.add(ROWS[:3])
+    numbered.upsert(ROWS[5:6], [1])
+    assert np.array_equal(numbered["1"], CODER.encode(ROWS[5:6])[0])
+    with pytest.raises(embits.InputError, match="are numbered"):
+        numbered.upsert(ROWS[5:6], [7])
+
+
+def test_the_next_writer_deletes_working_folders_of_killed_writers_only(collection):
+    killed = collection.path / ".embits-add-abc_123"
+    killed.mkdir()
+    (killed / "_lock").write_text("1")
+    (killed / "codes").write_text("half")
+    with working_folder(collection.path) as folder:
+        assert folder.parent == collection.path
+        (folder / "codes").write_text("more")
+        collection.remove(["w1"])
+        assert not killed.exists()
+        assert (folder / "codes").read_text() == "more"
+    assert not folder.exists()
+    assert set(content(collection.path)) == collection.manifest.files()
+
+
+def test_a_file_is_added_without_writing_next_to_the_collection(collection, tmp_path, monkeypatch):
+    np.save(tmp_path / "rows.npy", ROWS[30:40])
+    made = []
+
+    def watched(coder, vectors, output, **options):
+        made.append(output)
+        return embits.encode_to_file(coder, vectors, output, **options)
+
+    monkeypatch.setattr(to_collection, "encode_to_file", watched)
+    path = tmp_path / "rows.npy"
+    assert embits.encode_to_collection(collection, path, words=names(10, 30)) == 10
+    assert made[0].parent.parent == collection.path
+    assert set(content(collection.path)) == collection.manifest.files()
