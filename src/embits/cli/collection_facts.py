@@ -65,11 +65,12 @@ def show_change(facts: dict[str, Any], as_json: bool) -> None:
         print_json(facts)
         return
     name, n = list(facts.items())[1]
-    done = f"{n:,} rows {name}; " if name != "rows" else ""
-    pieces = facts["pieces"]
+    done = f"{_counted(n, 'row')} {name}; " if name != "rows" else ""
+    rows, pieces = _counted(facts["rows"], "row"), _counted(facts["pieces"], "piece")
     click.echo(
-        printable(
-            f"{facts['collection']}: {done}{facts['rows']:,} rows in {pieces:,} "
-            f"piece{'' if pieces == 1 else 's'}, {megabytes(facts['bytes'])}"
-        )
+        printable(f"{facts['collection']}: {done}{rows} in {pieces}, {megabytes(facts['bytes'])}")
     )
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"

@@ -74,6 +74,7 @@ def test_rows_are_updated(folder, collection):
     assert "'w5' is there already" in said
     assert "--update" in said
     assert answer("add", collection, folder / "w5.npz", "--update")["updated"] == 1
+    assert ": 1 row updated; " in run("add", collection, folder / "w5.npz", "--update").stdout
     bits = embits.load(collection)
     assert np.array_equal(bits["w5"], bits.coder.encode(ROWS[250:251])[0])
 

@@ -351,3 +351,10 @@ class TestSafetensors:
         path.write_bytes(struct.pack("<Q", 2 + len(rest)) + b"{ " + rest)
         with pytest.raises(ReadError):
             read_vectors(path)
+
+
+def test_an_empty_file_holds_no_words(tmp_path):
+    np.save(tmp_path / "a.npy", np.ones((3, 4), np.float32))
+    (tmp_path / "a.words").write_text("")
+    with pytest.raises(ReadError, match=r"a\.words: found 0 words for 3 rows"):
+        read_vectors(tmp_path / "a.npy")
