@@ -35,6 +35,10 @@ class TooManyResultsError(InputError):
     """A search would return more results than its limit."""
 
 
+class LockedError(InputError):
+    """Another process is writing to a collection: names the process."""
+
+
 class NotFittedError(EmbitsError, ValueError, AttributeError):
     """A coder was used before it was fitted."""
 

@@ -162,7 +162,8 @@ def test_whole_numbers_are_ids_too(kind):
 def test_rows_without_ids_are_their_own():
     bits = embits.binarize(X, 64, "lsh")
     rows = bits.search(X[:2], k=2)[1]
-    np.testing.assert_array_equal(bits.ids(rows), rows)
+    np.testing.assert_array_equal(bits.ids(rows), rows.astype(str))
+    np.testing.assert_array_equal(bits.ids(rows, int), rows)
 
 
 def test_ids_that_cannot_be_are_refused():
@@ -177,7 +178,7 @@ def test_ids_that_cannot_be_are_refused():
     bits = embits.binarize(X[:2], 64, "lsh", ids=["a", "b"])
     for rows, dtype, message in (
         ([2], None, "there is no row 2: there are 2 rows"),
-        ([-1], None, "there is no row -1"),
+        ([-2], None, "there is no row -2"),
         ([0.5], None, "float64"),
         ([0], int, "cannot be made int64"),
     ):

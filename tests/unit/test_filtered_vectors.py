@@ -95,8 +95,26 @@ def test_most_similar_words_are_filtered(named, metric):
 def test_unknown_ids_are_counted_and_named(named):
     with pytest.raises(UnknownWordError, match="where has 4 unknown ids of 5: 'a', 'b', 'c', …"):
         named.search(X[0], where=["a", "id1", "b", "c", "d"])
-    with pytest.raises(UnknownWordError, match="exclude has 1 unknown ids of 1: 'a'"):
-        named.most_similar("id1", exclude=["a"])
+    with pytest.raises(UnknownWordError, match="where has 1 unknown ids of 1: 'a'"):
+        named.most_similar("id1", where=["a"])
+
+
+def test_excluded_ids_that_are_not_there_are_ignored(named):
+    found = named.search(X[0], 5, exclude=["a", "id0"]).rows
+    np.testing.assert_array_equal(found, named.search(X[0], 5, exclude=["id0"]).rows)
+    assert len(named.select(exclude=["a"])) == 300
+
+
+def test_ids_may_be_given_by_an_iterator(named):
+    rows = named.search(X[0], where=(f"id{row}" for row in (3, 5))).rows
+    assert sorted(rows.tolist()) == [3, 5]
+
+
+def test_a_missing_row_has_no_id(named):
+    rows = named.search(X[:2], 3, where=[["id5"], ["id1", "id2"]]).rows
+    assert named.ids(rows)[0].tolist() == ["id5", ""]
+    numbers = embits.binarize(X, n_bits=48, method="lsh", ids=range(300, 600))
+    assert numbers.ids([4, -1], int).tolist() == [304, -1]
 
 
 def test_a_single_string_is_refused(named):

@@ -157,7 +157,7 @@ def test_a_file_that_is_mostly_subwords_says_so(documents, tmp_path):
         (lambda bits, X: bits.most_similar(1.5), "the key is 1.5"),
         (lambda bits, X: bits.search("doc-1", metric="asymmetric"), 'or metric="decoded"'),
         (lambda bits, X: bits.ids([1, 24000]), "there is no row 24000: there are 6 rows"),
-        (lambda bits, X: bits.ids([-1, 2]), "there is no row -1: there are 6 rows"),
+        (lambda bits, X: bits.ids([-2, 2]), "there is no row -2: there are 6 rows"),
         (lambda bits, X: bits.search([7, 8]), "neither ids .strings. nor vectors of 12 dim"),
         (lambda bits, X: bits.search(X[0].astype(str)), "numbers as text"),
         (lambda bits, X: bits.search(X[0], device="tpu"), "device is 'tpu', expected"),

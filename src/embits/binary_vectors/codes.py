@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from embits.arrays import to_numpy
+from embits.bits import has_padding_bits
 from embits.coders import Coder
 from embits.errors import InputError
 from embits.search.pieces import CodePieces
+from embits.search.results import NO_ROW
 from embits.vectors import WordVectors, as_words
 from embits.words.subwords import Subwords
 from embits.words.vocabulary import Keys, RowNumbers, Vocabulary
@@ -66,11 +68,14 @@ class Codes:
         """The ids of rows that `search` returned, in the same shape.
 
         Args:
-            rows: Row numbers of any shape.
+            rows: Row numbers of any shape. Row -1 is no row, as in the results of queries with
+                filters of their own.
             dtype: The type to convert the ids to, such as `int` for ids that are whole numbers.
 
         Returns:
-            The ids as `str` objects; if rows have no ids, the row numbers themselves.
+            The ids as `str` objects, which all methods take as ids; they take whole numbers as row
+            numbers. Rows without ids have their row numbers as ids, as text. Row -1 has the id "",
+            or -1 if `dtype` is a type of signed integers.
 
         Raises:
             InputError: Rows that do not exist, or ids that cannot be converted to `dtype`.
@@ -85,16 +90,25 @@ class Codes:
         rows = np.asarray(rows)
         if rows.dtype.kind not in "iu" and rows.size:
             raise InputError(f"rows are {rows.dtype}, expected row numbers")
-        if rows.size and not 0 <= rows.min() <= rows.max() < len(self):
-            wrong = rows.min() if rows.min() < 0 else rows.max()
+        if rows.size and not NO_ROW <= rows.min() <= rows.max() < len(self):
+            wrong = rows.min() if rows.min() < NO_ROW else rows.max()
             raise InputError(f"there is no row {wrong}: there are {len(self):,} rows")
-        names = self.words.names(rows.astype(np.int64))
+        names = self._names(rows.astype(np.int64))
         if dtype is None:
             return names
+        if np.dtype(dtype).kind == "i":
+            names[rows == NO_ROW] = str(NO_ROW)
         try:
             return names.astype(dtype)
         except ValueError as error:
             raise InputError(f"the ids cannot be made {np.dtype(dtype)}: {error}") from None
+
+    def _names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """The ids of rows as `str` objects; "" for row -1."""
+        names = np.full(rows.shape, "", dtype=object)
+        there = rows != NO_ROW
+        names[there] = list(map(str, self.words.names(rows[there]).tolist()))
+        return names
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -145,7 +159,9 @@ class Codes:
             if not 0 <= row < len(self):
                 raise InputError(f"there is no row {row}: there are {len(self):,} rows")
         elif isinstance(key, np.ndarray) and key.dtype == np.uint8:
-            return single(self.coder.check_codes(key[np.newaxis]))
+            codes = self.coder.check_codes(key[np.newaxis])
+            check_padding(codes, self.n_bits)
+            return single(codes)
         else:
             raise _wrong_key(key)
         return single(self.codes[row : row + 1])
@@ -202,6 +218,12 @@ def _wrong_key(key: Any) -> InputError:
         f"the key is {shortened(key)}, expected an id, a row number, a packed code (uint8), or "
         "several of them"
     )
+
+
+def check_padding(codes: NDArray[np.uint8], n_bits: int) -> None:
+    """Raise InputError if packed codes have bits set past their `n_bits`."""
+    if has_padding_bits(codes, n_bits):
+        raise InputError(f"codes have bits set past the coder's {n_bits} bits")
 
 
 def single(rows: NDArray[Scalar]) -> NDArray[Scalar]:

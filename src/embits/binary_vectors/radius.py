@@ -83,7 +83,7 @@ class RadiusQueries(SearchableCodes):
         if (distance is None) == (similarity is None):
             raise InputError("within needs a distance or a similarity, one of them")
         queries = self._queries(queries)
-        filters = self._filters(queries, where, exclude)
+        filters = self._filters(queries.shape[:-1], where, exclude)
         if metric != "hamming":
             lowest = self._lowest_score(metric, similarity)
             return self._scores_within(queries, metric, lowest, filters, max_results, threads)

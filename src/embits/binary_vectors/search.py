@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import as_float32, to_numpy
-from embits.binary_vectors.codes import Codes, single
+from embits.binary_vectors.codes import Codes, check_padding, single
 from embits.bits import unpack
 from embits.errors import InputError, UnknownWordError
 from embits.search import (
@@ -24,15 +24,17 @@ from embits.search import (
     asymmetric_top_k,
     top_k,
 )
-from embits.search.filters import Filters, parse_filters
+from embits.search.filters import Filters, check_state, parse_filters
 from embits.search.rescoring import rescore_bits, rescore_floats, shortlist_size
-from embits.search.selection import check_found, select
+from embits.search.selection import found_rows, select
 
 METRICS = ("hamming", "asymmetric", "decoded")
 
 
 class SearchableCodes(Codes):
     """Codes with exact search over them."""
+
+    _state: object = None  # what a collection shows: a selection of it fits this state only
 
     @cached_property
     def _on_device(self) -> dict[str, DeviceIndex]:
@@ -77,7 +79,8 @@ class SearchableCodes(Codes):
                 numbers, or a selection that `select` made; or a filter for each query: a mask of
                 shape (q, n), or a list of q filters, where None is all rows. Whole numbers are
                 row numbers, even if the ids are digits.
-            exclude: The rows that may not be found, in the same forms.
+            exclude: The rows that may not be found, in the same forms. Ids that are not there are
+                ignored.
 
         Returns:
             A named pair of arrays of shape (q, k), or (k,) for a single query, best first, ties in
@@ -102,7 +105,7 @@ class SearchableCodes(Codes):
             (7, 1.0)
         """
         queries = self._queries(queries)
-        where = self._filters(queries, where, exclude)
+        where = self._filters(queries.shape[:-1], where, exclude)
         check_metric(metric, METRICS)
         if floats is None and (metric == "hamming") and oversample is not None:
             raise InputError("oversample needs a finer score: metric='asymmetric', or floats")
@@ -139,13 +142,16 @@ class SearchableCodes(Codes):
     def select(self, where: Any = None, exclude: Any = None) -> Selection:
         """Parse a filter once, for many searches: it is then passed as `where` or `exclude`.
 
+        A selection of a collection is refused once the collection has changed.
+
         Args:
             where: The rows that may be found: a boolean mask, ids or row numbers. None is all rows.
-            exclude: The rows that may not be found, in the same forms.
+            exclude: The rows that may not be found, in the same forms. Ids that are not there are
+                ignored.
 
         Raises:
             InputError: A mask of another length, a row that does not exist, or another type.
-            UnknownWordError: There is no such id.
+            UnknownWordError: `where` has an id that is not there.
 
         Example:
             >>> import embits
@@ -153,15 +159,16 @@ class SearchableCodes(Codes):
             >>> bits.select(exclude=["queen", "king"])
             <Selection: 1,998 of 2,000 rows>
         """
-        return select(len(self), where, exclude, self._rows_of_ids)
+        check_state(self._state, where=where, exclude=exclude)
+        selection = select(len(self), where, exclude, self._rows_of_ids)
+        return selection if self._state is None else selection.of_state(self._state)
 
-    def _filters(self, queries: NDArray[Any], where: Any, exclude: Any) -> Filters:
-        return parse_filters(len(self), queries.shape[:-1], where, exclude, self._rows_of_ids)
+    def _filters(self, shape: tuple[int, ...], where: Any, exclude: Any) -> Filters:
+        check_state(self._state, where=where, exclude=exclude)
+        return parse_filters(len(self), shape, where, exclude, self._rows_of_ids)
 
     def _rows_of_ids(self, name: str, ids: list[str]) -> NDArray[np.int64]:
-        rows = self.words.find_many(ids)
-        check_found(name, ids, rows)
-        return rows
+        return found_rows(name, ids, self.words.find_many(ids))
 
     def _score(
         self,
@@ -192,6 +199,8 @@ class SearchableCodes(Codes):
                 f"the queries are whole numbers of shape {array.shape}: neither ids (strings) nor "
                 f"vectors of {self.dims} dimensions; bits[rows] are the codes of rows"
             )
+        if array.dtype == np.uint8 and array.shape[-1] == self.coder.n_bytes_:
+            check_padding(array, self.n_bits)
         return array
 
     def _codes_of_ids(self, ids: NDArray[Any]) -> NDArray[np.uint8]:

@@ -16,7 +16,7 @@ from embits.binary_vectors.search import check_metric
 from embits.bits import invert
 from embits.errors import InputError
 from embits.search import top_k
-from embits.search.filters import Filters, parse_filters
+from embits.search.filters import Filters
 
 Metric: TypeAlias = Literal["hamming", "decoded"]
 METRICS = ("hamming", "decoded")
@@ -87,7 +87,7 @@ class WordQueries(RadiusQueries):
             raise InputError(f"topn is {topn!r}, expected a whole number of 0 or more")
         check_metric(metric, METRICS)
         asked = {row for key in (*wanted, *unwanted) if (row := self._row(key)) is not None}
-        allowed = parse_filters(len(self), (), where, exclude, self._rows_of_ids)
+        allowed = self._filters((), where, exclude)
         most = topn + len(asked)
         values, rows = self._closest(wanted, unwanted, most, threads, metric, allowed)
         neighbors = [

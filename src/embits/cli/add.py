@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embits.cli.collection_facts import collection_argument, collection_facts, show_change
+from embits.cli.collection_facts import (
+    collection_argument,
+    collection_facts,
+    show_change,
+    timeout_option,
+)
 from embits.cli.options import FILE, json_option, reading_options
 from embits.cli.progress import steps_progress
-from embits.collection import open_collection
+from embits.collection.opening import opened_or_undone
 from embits.jobs import encode_to_collection
 
 if TYPE_CHECKING:
@@ -26,8 +31,13 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Make a new collection with the coder of this file.",
 )
-@click.option("--update", is_flag=True, help="Replace the rows of words that are there already.")
+@click.option(
+    "--update",
+    is_flag=True,
+    help="Replace the rows of words that are there already; other words are added.",
+)
 @reading_options
+@timeout_option
 @json_option
 def command(
     collection: Path,
@@ -38,6 +48,7 @@ def command(
     words_file: Path | None,
     skip_bad: bool,
     repeats: Repeats | None,
+    timeout: float,
     as_json: bool,
 ) -> None:
     """Add VECTORS to COLLECTION, a folder that embits makes.
@@ -49,9 +60,11 @@ def command(
     embits add news monday.parquet --coder coder.safetensors
     embits add news tuesday.parquet
     """
-    opened = open_collection(collection, coder)
     title = f"add {vectors} to {collection}"
-    with steps_progress(title, quiet=as_json) as progress:
+    with (
+        opened_or_undone(collection, coder, timeout=timeout) as opened,
+        steps_progress(title, quiet=as_json) as progress,
+    ):
         n = encode_to_collection(
             opened,
             vectors,
@@ -63,4 +76,4 @@ def command(
             progress=progress,
         )
     done = {"updated" if update else "added": n}
-    show_change(collection_facts(opened, done), as_json)
+    show_change(collection_facts(collection, opened, done), as_json)

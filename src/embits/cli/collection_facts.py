@@ -14,9 +14,21 @@ from embits.errors import InputError
 
 collection_argument = click.argument("collection", type=FILE)
 
+timeout_option = click.option(
+    "--timeout",
+    type=click.FloatRange(min=0),
+    default=0,
+    metavar="SECONDS",
+    help="How long to wait for another process that writes. [default: not at all]",
+)
 
-def existing_collection(path: Path) -> Collection:
+
+def existing_collection(path: Path, timeout: float) -> Collection:
     """Open a collection to change it.
+
+    Args:
+        path: The folder.
+        timeout: Seconds to wait for another process that writes.
 
     Raises:
         InputError: It is a single file, which is not changed.
@@ -30,15 +42,16 @@ def existing_collection(path: Path) -> Collection:
             f"{path} is a single file, which is never changed: `embits add` makes a collection of "
             "it"
         )
+    opened.timeout = timeout
     return opened
 
 
-def collection_facts(collection: Collection, done: dict[str, Any]) -> dict[str, Any]:
-    """What was done, and what the collection holds now."""
+def collection_facts(path: Path, collection: Collection, done: dict[str, Any]) -> dict[str, Any]:
+    """What was done, and what the collection holds now; `path` is as the user gave it."""
     files = collection.manifest.files()
     size = sum((collection.path / name).stat().st_size for name in files)
     return {
-        "collection": str(collection.path),
+        "collection": str(path),
         **done,
         "rows": len(collection),
         "pieces": len(collection.manifest.pieces),

@@ -11,14 +11,16 @@ from embits.cli.collection_facts import (
     collection_facts,
     existing_collection,
     show_change,
+    timeout_option,
 )
 from embits.cli.options import json_option
 
 
 @click.command()
 @collection_argument
+@timeout_option
 @json_option
-def command(collection: Path, as_json: bool) -> None:
+def command(collection: Path, timeout: float, as_json: bool) -> None:
     """Merge the pieces of COLLECTION into one file, without removed rows.
 
     The order of the rows and all answers stay the same. Readers that have the collection open are
@@ -27,6 +29,6 @@ def command(collection: Path, as_json: bool) -> None:
     \b
     embits compact news
     """
-    opened = existing_collection(collection)
+    opened = existing_collection(collection, timeout)
     opened.compact()
-    show_change(collection_facts(opened, {}), as_json)
+    show_change(collection_facts(collection, opened, {}), as_json)

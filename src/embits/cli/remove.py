@@ -11,6 +11,7 @@ from embits.cli.collection_facts import (
     collection_facts,
     existing_collection,
     show_change,
+    timeout_option,
 )
 from embits.cli.id_files import read_ids
 from embits.cli.options import FILE, json_option
@@ -22,8 +23,15 @@ from embits.cli.options import FILE, json_option
 @click.option(
     "--ids", "ids_file", type=FILE, metavar="FILE", help="File with the ids, one per line."
 )
+@timeout_option
 @json_option
-def command(collection: Path, ids: tuple[str, ...], ids_file: Path | None, as_json: bool) -> None:
+def command(
+    collection: Path,
+    ids: tuple[str, ...],
+    ids_file: Path | None,
+    timeout: float,
+    as_json: bool,
+) -> None:
     """Remove the rows with these IDs from COLLECTION.
 
     All rows are removed, or, if an id is unknown, none. Their codes stay in the files until
@@ -33,9 +41,9 @@ def command(collection: Path, ids: tuple[str, ...], ids_file: Path | None, as_js
     embits remove news doc-17 doc-18
     embits remove news --ids expired.txt
     """
-    wanted = [*ids, *(read_ids(ids_file) if ids_file else ())]
-    if not wanted:
+    if not ids and ids_file is None:
         raise click.UsageError("give at least one ID, or --ids FILE")
-    opened = existing_collection(collection)
+    wanted = [*ids, *(read_ids(ids_file) if ids_file else ())]  # a file may be empty
+    opened = existing_collection(collection, timeout)
     opened.remove(wanted)
-    show_change(collection_facts(opened, {"removed": len(set(wanted))}), as_json)
+    show_change(collection_facts(collection, opened, {"removed": len(set(wanted))}), as_json)

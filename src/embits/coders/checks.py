@@ -13,6 +13,7 @@ from embits.coders.lazy import LazyRows
 from embits.errors import InputError
 
 MAX_BITS = 1 << 16  # of a code: 8 KB; a larger number is more likely a mistake
+MAX_FLOAT32 = float(np.finfo(np.float32).max)
 MAX_WEIGHT = 1e18  # sums of squares of larger weights over a vector overflow float32
 
 
@@ -82,7 +83,11 @@ def check_not_empty(array: NDArray[Any]) -> None:
 
 
 def check_finite(array: NDArray[Any]) -> None:
-    """Refuse NaN and infinity; the matrix is read in blocks, and may be mapped."""
+    """Refuse NaN, infinity and numbers beyond float32; the matrix is read in blocks (maybe mapped).
+
+    Raises:
+        InputError: There is such a number; names its row.
+    """
     if isinstance(array, LazyRows) or array.dtype.kind != "f":
         return  # LazyRows were checked when they were read
     for rows in blocks(len(array)):
@@ -92,6 +97,19 @@ def check_finite(array: NDArray[Any]) -> None:
             if bad.size:
                 what = "NaN" if np.isnan(block).any() else "infinity"
                 raise InputError(f"row {rows.start + int(bad[0])} of the vectors contains {what}")
+        if block.dtype.itemsize > 4:
+            _check_float32(block, rows.start)
+
+
+def _check_float32(block: NDArray[Any], first: int) -> None:
+    """Refuse numbers that float32 does not hold; `first` is the number of the first row."""
+    if max(block.max(initial=0), -block.min(initial=0)) <= MAX_FLOAT32:
+        return
+    largest = np.abs(block).max(axis=1)
+    row = int((largest > MAX_FLOAT32).argmax())
+    raise InputError(
+        f"row {first + row} of the vectors contains {largest[row]:g}, too large for float32"
+    )
 
 
 def _sum(block: NDArray[Any]) -> Any:

@@ -1,8 +1,8 @@
 """Collections: folders of codes that rows are added to and removed from.
 
 Each module is a step: `manifest` (which files there are), `pieces` (the files), `snapshot` (a
-state, mapped), `lock` (one writer), `changes` (whole or not at all), `rows` (what is added),
-`collection` (what users hold) and `opening`.
+state, mapped), `lock` (one writer), `working` (folders for files in preparation), `changes`
+(whole or not at all), `rows` (what is added), `collection` (what users hold) and `opening`.
 """
 
 from embits.collection.collection import Collection

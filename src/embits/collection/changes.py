@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from embits.collection.lock import writer_lock
 from embits.collection.manifest import Manifest, Piece, read_manifest, write_manifest
-from embits.collection.pieces import OpenPiece, Rows, save_piece, save_removed
+from embits.collection.pieces import OpenPiece, Rows, open_one, save_piece, save_removed
 from embits.collection.snapshot import Snapshot, joined_codes, joined_words, open_snapshot
+from embits.collection.working import delete_abandoned, is_working_folder
 
 # Pieces of this many rows in all are merged when rows are added; only `compact` merges larger ones.
 MAX_MERGED_ROWS = 1 << 16
@@ -55,6 +56,8 @@ def delete_unlisted(folder: Path, manifest: Manifest) -> None:
     """Delete files of the names that embits gives, if the manifest does not list them."""
     listed = manifest.files()
     for path in folder.iterdir():
+        if is_working_folder(path.name):
+            delete_abandoned(path)
         stale = _OURS.fullmatch(path.name) and path.name not in listed
         if stale or _TEMPORARY.fullmatch(path.name):
             with suppress(
@@ -78,10 +81,14 @@ def append(
         snapshot: Its latest state.
         rows: The new rows; their ids are new.
         pieces: The pieces before them, if rows of them are removed with the same change.
+
+    Raises:
+        FormatError: A piece to merge is damaged. The collection is unchanged.
     """
     pieces = snapshot.pieces if pieces is None else pieces
     start = _first_merged(pieces, len(rows.codes))
-    merged = _merged([*pieces[start:], OpenPiece(Piece("", len(rows.codes)), rows, _none())])
+    old = _verified(folder, snapshot, pieces[start:])
+    merged = _merged([*old, OpenPiece(Piece("", len(rows.codes)), rows, _none())])
     manifest = snapshot.manifest
     new = save_piece(folder, manifest.next_piece, merged, snapshot.coder)
     kept = _with_bitmaps(folder, manifest, pieces[:start])
@@ -95,12 +102,17 @@ def replace_pieces(folder: Path, snapshot: Snapshot, pieces: Sequence[OpenPiece]
 
 
 def compact(folder: Path, snapshot: Snapshot) -> None:
-    """Merge all pieces into one, without the removed rows."""
+    """Merge all pieces into one, without the removed rows.
+
+    Raises:
+        FormatError: A piece is damaged. The collection is unchanged.
+    """
     pieces = snapshot.pieces
     if not pieces or (len(pieces) == 1 and pieces[0].entry.header and not len(pieces[0].removed)):
         return
     number = snapshot.manifest.next_piece
-    merged = save_piece(folder, number, _merged(pieces), snapshot.coder)
+    rows = _merged(_verified(folder, snapshot, pieces))
+    merged = save_piece(folder, number, rows, snapshot.coder)
     _commit(folder, snapshot.manifest, (merged,))
 
 
@@ -137,6 +149,18 @@ def _first_merged(pieces: Sequence[OpenPiece], n_new: int) -> int:
             break
         start, total = start - 1, total + live
     return start
+
+
+def _verified(folder: Path, snapshot: Snapshot, pieces: Sequence[OpenPiece]) -> list[OpenPiece]:
+    """The pieces with every byte checked: a copy gets checksums of its own, which hide damage."""
+
+    def verified(piece: OpenPiece) -> OpenPiece:
+        if piece.entry.header is None:  # Parquet, which has no checksums of ours
+            return piece
+        opened = open_one(folder, piece.entry, snapshot.coder, verify=True)
+        return opened._replace(removed=piece.removed)
+
+    return list(map(verified, pieces))
 
 
 def _merged(pieces: Sequence[OpenPiece]) -> Rows:

@@ -15,7 +15,7 @@ from embits.binary_vectors import BinaryVectors
 from embits.collection import changes
 from embits.collection.manifest import Manifest
 from embits.collection.pieces import Rows
-from embits.collection.rows import encoded_rows, known_rows, new_ids, unique_ids
+from embits.collection.rows import encoded_rows, known_rows, new_ids, unique_ids, upserted_ids
 from embits.collection.snapshot import Snapshot, open_snapshot
 from embits.errors import InputError
 
@@ -31,18 +31,20 @@ class Collection(BinaryVectors):
     the same time. A change is made as a whole or not at all.
 
     Attributes:
-        path: The folder.
+        path: The folder, as an absolute path.
+        timeout: Seconds that a change waits for another process that writes.
     """
 
     def __init__(self, path: Path, snapshot: Snapshot, timeout: float = 0) -> None:
-        self.path = path
-        self._timeout = timeout
+        self.path = path.absolute()  # fixed now: the working folder may change
+        self.timeout = timeout
         self._changing = RLock()
         self._show(snapshot)
 
     def _show(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         super().__init__(snapshot.words(), snapshot.codes(), snapshot.coder)
+        self._state = snapshot.manifest
         self.__dict__.pop("_on_device", None)  # copies of the codes before the change
 
     @property
@@ -56,7 +58,9 @@ class Collection(BinaryVectors):
         Threads that search while another thread changes or refreshes the object take one.
         """
         shown = self._snapshot
-        return BinaryVectors(shown.words(), shown.codes(), shown.coder)
+        bits = BinaryVectors(shown.words(), shown.codes(), shown.coder)
+        bits._state = shown.manifest
+        return bits
 
     def refresh(self) -> bool:
         """Show the latest state of the collection.
@@ -66,6 +70,7 @@ class Collection(BinaryVectors):
 
         Raises:
             FormatError: It is damaged.
+            InputError: Another collection, with another coder, was put in its place.
         """
         with self._changing:
             before = self._snapshot
@@ -85,8 +90,10 @@ class Collection(BinaryVectors):
                 added, and a number is never used twice. A collection has either ids or numbers.
 
         Raises:
-            InputError: An id is there already or given twice, the shape or the coder differs, or
-                another process is writing. The collection is unchanged.
+            InputError: An id is there already or given twice, or the shape or the coder differs.
+                The collection is unchanged.
+            LockedError: Another process is writing.
+            FormatError: A piece to merge is damaged. The collection is unchanged.
             OSError: A file could not be written. The collection is unchanged.
 
         Example:
@@ -116,7 +123,7 @@ class Collection(BinaryVectors):
 
         Raises:
             UnknownWordError: There are no rows with some of the ids. The collection is unchanged.
-            InputError: As for `add`.
+            InputError, LockedError, FormatError: As for `add`.
             OSError: A file could not be written. The collection is unchanged.
         """
         given, codes = encoded_rows(self.coder, vectors, ids)
@@ -129,6 +136,27 @@ class Collection(BinaryVectors):
             pieces = changes.without(latest, known_rows(latest, given))
             changes.append(self.path, latest, Rows(words, codes), pieces)
 
+    def upsert(self, vectors: Any, ids: Iterable[str | int] | None = None) -> None:
+        """Add rows, and replace those whose ids are there already, in one change.
+
+        Args:
+            vectors: As for `add`.
+            ids: Their ids. The rows that they replace move to the end.
+
+        Raises:
+            InputError, LockedError, FormatError: As for `add`.
+            OSError: A file could not be written. The collection is unchanged.
+        """
+        given, codes = encoded_rows(self.coder, vectors, ids)
+        if given is None:
+            raise InputError("rows without ids replace no others: give the ids of the rows")
+        if not len(codes):
+            return
+        with self._change() as latest:
+            changed, words, known = upserted_ids(latest, given)
+            pieces = changes.without(latest, known) if len(known) else None
+            changes.append(self.path, changed, Rows(words, codes), pieces)
+
     def remove(self, ids: str | int | Iterable[str | int]) -> None:
         """Remove rows. Their codes stay in the files until `compact`.
 
@@ -137,7 +165,7 @@ class Collection(BinaryVectors):
 
         Raises:
             UnknownWordError: There are no rows with some of the ids. The collection is unchanged.
-            InputError: Another process is writing.
+            LockedError: Another process is writing.
             OSError: A file could not be written. The collection is unchanged.
         """
         wanted = [ids] if isinstance(ids, str | int | np.integer) else ids
@@ -150,7 +178,8 @@ class Collection(BinaryVectors):
         """Merge all pieces into one file, without the removed rows. Answers stay the same.
 
         Raises:
-            InputError: Another process is writing.
+            FormatError: A piece is damaged. The collection is unchanged.
+            LockedError: Another process is writing.
             OSError: The file could not be written. The collection is unchanged.
         """
         with self._change() as latest:
@@ -160,13 +189,13 @@ class Collection(BinaryVectors):
     def _change(self) -> Iterator[Snapshot]:
         """One change: gives the latest state, and shows the one after it."""
         with self._changing:
-            with changes.locked(self.path, self._snapshot, self._timeout) as latest:
+            with changes.locked(self.path, self._snapshot, self.timeout) as latest:
                 yield latest
             self._show(open_snapshot(self.path, before=latest))
 
     def __reduce__(self) -> Any:
         """Another process opens the folder, and shows its latest state."""
-        return _opened, (self.path, self._timeout)
+        return _opened, (self.path, self.timeout)
 
     def __repr__(self) -> str:
         return super().__repr__().replace(": ", f" {os.fspath(self.path)!r}: ", 1)

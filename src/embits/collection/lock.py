@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from embits.errors import InputError
+from embits.errors import LockedError
 
 try:
     import fcntl
@@ -28,7 +28,7 @@ def writer_lock(folder: Path, timeout: float = 0) -> Iterator[None]:
         timeout: Seconds to wait for another writer.
 
     Raises:
-        InputError: Another writer holds it; names its process.
+        LockedError: Another writer holds it; names its process.
         OSError: The lock file cannot be opened, such as in a folder that is read-only.
     """
     handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
@@ -36,7 +36,7 @@ def writer_lock(folder: Path, timeout: float = 0) -> Iterator[None]:
         end = time.monotonic() + timeout
         while not _taken(handle):
             if time.monotonic() >= end:
-                raise InputError(
+                raise LockedError(
                     f"{folder} is locked by process {_holder(handle)}, which is writing to it: try "
                     "again when it has finished"
                 )

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from numbers import Real
 from pathlib import Path
+from typing import cast
 
 from embits.binary_vectors import BinaryVectors
 from embits.binary_vectors.concat import check_same_coder
@@ -12,9 +16,9 @@ from embits.coders.identity import coder_checksum
 from embits.collection.changes import is_leftover
 from embits.collection.collection import Collection
 from embits.collection.lock import LOCK, writer_lock
-from embits.collection.manifest import CODER, MANIFEST, Manifest, write_manifest
+from embits.collection.manifest import CODER, MANIFEST, Manifest, read_manifest, write_manifest
 from embits.collection.snapshot import open_snapshot
-from embits.errors import InputError
+from embits.errors import EmbitsError, InputError
 from embits.file.contents import open_parts, write_coder
 
 
@@ -58,8 +62,9 @@ def open_collection(
         timeout: Seconds that a change waits for another process that writes.
 
     Raises:
-        InputError: There is no collection and no coder was given; the folder has other files; or
-            the coder is not that of the collection.
+        InputError: There is no collection and no coder was given; the folder has other files; the
+            coder is not that of the collection; or the timeout is not a number of seconds.
+        NotFittedError: The coder is not fitted.
         FormatError: The collection is damaged.
         OSError: It cannot be opened or made.
 
@@ -73,13 +78,60 @@ def open_collection(
         >>> folder.cleanup()
     """
     folder = Path(path)
+    _check_timeout(timeout)
     given = load(coder).coder if isinstance(coder, str | os.PathLike) else coder
+    if given is not None:
+        _check_coder(given)
     if not (folder / MANIFEST).is_file():
         _make(folder, given)
     collection = Collection(folder, open_snapshot(folder), timeout)
     if given is not None:
         check_same_coder(collection.coder, given)
     return collection
+
+
+@contextmanager
+def opened_or_undone(
+    path: Path, coder: Path | None = None, *, timeout: float = 0
+) -> Iterator[Collection]:
+    """Open a collection or make one, for a change.
+
+    If the change fails, a collection that was made for it is deleted, unless it has rows.
+
+    Raises:
+        As `open_collection` does.
+    """
+    was_there, had_folder = (path / MANIFEST).is_file(), path.is_dir()
+    collection = open_collection(path, coder, timeout=timeout)
+    try:
+        yield collection
+    except BaseException:  # Ctrl-C too
+        if not was_there:
+            with suppress(EmbitsError, OSError):
+                _delete_empty(collection.path, keep_folder=had_folder)
+        raise
+
+
+def _delete_empty(folder: Path, *, keep_folder: bool) -> None:
+    with writer_lock(folder):
+        if read_manifest(folder).generation:  # another process has changed it
+            return
+        for name in (MANIFEST, CODER, LOCK):
+            (folder / name).unlink()
+    if not keep_folder:
+        folder.rmdir()  # fails if it has other files
+
+
+def _check_timeout(timeout: object) -> None:
+    is_number = isinstance(timeout, Real) and not isinstance(timeout, bool)
+    if not (is_number and cast(float, timeout) >= 0):
+        raise InputError(f"timeout is {timeout!r:.80}, expected seconds, 0 or more")
+
+
+def _check_coder(coder: object) -> None:
+    if not isinstance(coder, Coder):
+        raise InputError(f"coder is {coder!r:.80}, expected a fitted coder or the path of a file")
+    coder.check_fitted()
 
 
 def _make(folder: Path, coder: Coder | None) -> None:
@@ -94,9 +146,6 @@ def _make(folder: Path, coder: Coder | None) -> None:
         )
     if coder is None:
         raise InputError(f"there is no collection at {folder}: pass a coder to make one")
-    if not isinstance(coder, Coder):
-        raise InputError(f"coder is {coder!r:.80}, expected a fitted coder or the path of a file")
-    coder.check_fitted()
     folder.mkdir(parents=True, exist_ok=True)
     with writer_lock(folder, timeout=10):
         if not (folder / MANIFEST).is_file():  # another process may have made it

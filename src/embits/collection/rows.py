@@ -78,12 +78,31 @@ def new_ids(latest: Snapshot, ids: Sequence[str] | None, n: int) -> tuple[Snapsh
         if manifest.ids == "given":
             raise InputError("the rows of this collection have ids: give one for each new row")
         first = manifest.next_number
-        changed = replace(manifest, ids="numbers", next_number=first + n)
-        return replace(latest, manifest=changed), RowNumbers(n, first)
-    if manifest.ids == "numbers":
-        raise InputError("the rows of this collection are numbered: add rows without ids")
+        numbered = replace(manifest, ids="numbers", next_number=first + n)
+        return replace(latest, manifest=numbered), RowNumbers(n, first)
+    changed = _with_ids(latest)
     _check_new(latest, ids)
-    return replace(latest, manifest=replace(manifest, ids="given")), unique_ids(ids)
+    return changed, unique_ids(ids)
+
+
+def upserted_ids(
+    latest: Snapshot, ids: Sequence[str]
+) -> tuple[Snapshot, Vocabulary, NDArray[np.int64]]:
+    """The ids of rows to add or replace, the snapshot as they change it, and the rows replaced.
+
+    Raises:
+        InputError: An id is given twice, or is new in a collection that numbers its rows.
+    """
+    words = unique_ids(ids)
+    rows = latest.words().find_many(ids)
+    is_known = rows >= 0
+    return latest if is_known.all() else _with_ids(latest), words, rows[is_known]
+
+
+def _with_ids(latest: Snapshot) -> Snapshot:
+    if latest.manifest.ids == "numbers":
+        raise InputError("the rows of this collection are numbered: add rows without ids")
+    return replace(latest, manifest=replace(latest.manifest, ids="given"))
 
 
 def unique_ids(ids: Sequence[str]) -> Vocabulary:
@@ -100,7 +119,10 @@ def _check_new(latest: Snapshot, ids: Sequence[str]) -> None:
     if len(there):
         more = f", and {len(there) - 1:,} more" if len(there) > 1 else ""
         first = ids[int(there[0])]
-        raise InputError(f"the id {first!r} is there already{more}: `update` replaces rows")
+        raise InputError(
+            f"the id {first!r} is there already{more}: `update` replaces rows, and so "
+            "does `embits add --update`"
+        )
 
 
 def known_rows(latest: Snapshot, ids: Iterable[str | int]) -> NDArray[np.int64]:

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.binary_vectors.concat import check_same_coder
 from embits.coders import Coder
 from embits.collection.manifest import Manifest, Piece, read_manifest
 from embits.collection.pieces import MissingPieceError, OpenPiece, open_coder, open_one
-from embits.errors import FormatError
+from embits.errors import FormatError, InputError
 from embits.search.pieces import CodePieces
 from embits.words.pieces import PieceIds, PieceWords
 from embits.words.vocabulary import RowNumbers, Vocabulary
@@ -79,6 +80,7 @@ def open_snapshot(
 
     Raises:
         FormatError: It is not a collection, or a file of it is missing or damaged.
+        InputError: Its coder is not that of the earlier snapshot.
         OSError: A file cannot be opened.
     """
     manifest = manifest or read_manifest(folder)
@@ -96,6 +98,8 @@ def open_snapshot(
 def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | None) -> Snapshot:
     reuse = before is not None and before.manifest.coder == manifest.coder
     coder = before.coder if before and reuse else open_coder(folder, manifest, verify=verify)
+    if before and not reuse:
+        _check_not_replaced(folder, before.coder, coder)
     known = {piece.entry: piece for piece in before.pieces} if before and reuse else {}
 
     def opened(entry: Piece) -> OpenPiece:
@@ -107,6 +111,16 @@ def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | N
     if before is None:
         _check_parquet_ids(folder, pieces)
     return Snapshot(manifest, coder, pieces)
+
+
+def _check_not_replaced(folder: Path, before: Coder, coder: Coder) -> None:
+    """Refuse a collection that was put in the place of another one, with another coder."""
+    try:
+        check_same_coder(before, coder)
+    except InputError as error:
+        raise InputError(
+            f"{folder} was replaced by another collection: {error}; open it again"
+        ) from None
 
 
 def _check_parquet_ids(folder: Path, pieces: Sequence[OpenPiece]) -> None:

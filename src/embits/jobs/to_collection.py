@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from embits.collection import Collection, load
+from embits.collection.working import working_folder
 from embits.file.overwrite import is_embits_file
 from embits.jobs.to_file import encode_to_file
 
@@ -39,7 +39,7 @@ def encode_to_collection(
         words: The words of a file that holds only a matrix: a sequence, or the path of a file.
         on_bad: "raise" refuses a file with a bad row; "skip" leaves bad rows out and warns.
         repeats: As for `encode_to_file`.
-        update: Replace rows that are there already.
+        update: Replace the rows whose ids are there already, as `Collection.upsert` does.
         progress: Called as progress(step, done, total).
 
     Returns:
@@ -48,10 +48,9 @@ def encode_to_collection(
     Raises:
         ReadError: The vectors cannot be read. The collection is unchanged.
         InputError: As for `Collection.add`.
-        UnknownWordError: As for `Collection.update`.
         OSError: A file could not be written. The collection is unchanged.
     """
-    change = collection.update if update else collection.add
+    change = collection.upsert if update else collection.add
     if is_embits_file(vectors) or Path(vectors).is_dir():
         bits = load(vectors)
         if limit is not None and limit < len(bits):
@@ -59,9 +58,9 @@ def encode_to_collection(
         change(bits)
         return len(bits)
     # Codes are written to a temporary file first: they may be larger than memory.
-    with tempfile.TemporaryDirectory(dir=collection.path.parent, prefix=".embits-add-") as folder:
+    with working_folder(collection.path) as folder:
         bits = encode_to_file(
-            collection.coder, vectors, Path(folder, "codes"), limit=limit, words=words,
+            collection.coder, vectors, folder / "codes", limit=limit, words=words,
             on_bad=on_bad, repeats=repeats, progress=progress,
         )  # fmt: skip
         change(bits)

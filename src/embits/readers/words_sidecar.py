@@ -84,7 +84,7 @@ def read_words(source: Source) -> Sequence[str]:
     content = content.removeprefix(magic.BYTE_ORDER_MARK)
     if _JSON.match(content):
         return _words_in_json(source, content.decode())
-    return WordRun.from_lines(content) if content.removesuffix(b"\n") else [""]
+    return WordRun.from_lines(content) if content.removesuffix(b"\n") else [""] if content else []
 
 
 def _read_beside(source: Source, dims: int) -> Sequence[str]:

@@ -94,16 +94,18 @@ def wanted_similarity(similarity: Any, lowest: int) -> float:
 
 
 def distance_of(similarity: float, n_bits: int) -> int:
-    """The largest distance whose similarity, 1 - distance / n_bits, is at least `similarity`.
+    """The largest distance whose share of equal bits is at least `similarity`.
 
     Example:
         >>> distance_of(0.9, 10), distance_of(0.91, 10), distance_of(1, 10)
         (1, 0, 0)
     """
-    distance = min(round((1 - similarity) * n_bits) + 1, n_bits)
-    while 1 - distance / n_bits < similarity:
-        distance -= 1
-    return distance
+    # In floats 1 - 56 / 100 is below 0.44, but 44 / 100 is not; with other numbers it is the other
+    # way round, and `similarity` returns 1 - distance / n_bits. Both reach the bound.
+    equal = max(round(similarity * n_bits) - 1, 0)
+    while max(equal / n_bits, 1 - (n_bits - equal) / n_bits) < similarity:
+        equal += 1
+    return n_bits - equal
 
 
 def wanted_results(max_results: Any) -> int:

@@ -61,6 +61,26 @@ def parse_filters(
     return None if len(joined) == n else joined
 
 
+def check_state(state: object, **filters: Any) -> None:
+    """Refuse selections that were made in another state of a collection: rows have moved.
+
+    Args:
+        state: The state to search; None takes every selection.
+        filters: `where` and `exclude`, as for `parse_filters`.
+
+    Raises:
+        InputError: A selection is of another state.
+    """
+    if state is None:
+        return
+    for name, given in filters.items():
+        for each in given if _is_for_each(given) else [given]:
+            if isinstance(each, Selection) and each.state not in (None, state):
+                raise InputError(
+                    f"{name} was selected before the collection changed: select its rows again"
+                )
+
+
 def run_filtered(
     search: Search[Value],
     queries: NDArray[Any],

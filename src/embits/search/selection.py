@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterator, Set
+from copy import copy
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -29,7 +30,10 @@ class Selection:
 
     Attributes:
         n: Rows of the collection.
+        state: The state of the collection that the rows were selected in; None fits any of n rows.
     """
+
+    state: object = None
 
     def __init__(
         self,
@@ -91,6 +95,12 @@ class Selection:
 
     def __repr__(self) -> str:
         return f"<Selection: {len(self):,} of {self.n:,} rows>"
+
+    def of_state(self, state: object) -> Selection:
+        """The same rows, for searches of one state of a collection only."""
+        selection = copy(self)
+        selection.state = state
+        return selection
 
     def without(self, other: Selection) -> Selection:
         """The rows that are not in `other`."""
@@ -163,7 +173,7 @@ def parsed(name: str, given: Any, n: int, rows_of_ids: RowsOfIds | None = None) 
         return given
     if isinstance(given, str | bytes):
         raise InputError(f"{name} is the single string {given!r}, expected a list of ids")
-    array = to_numpy(list(given) if isinstance(given, Set | range) else given)
+    array = to_numpy(list(given) if isinstance(given, Set | range | Iterator) else given)
     if array.ndim != 1:
         raise InputError(
             f"{name} has {array.ndim} dimension(s), expected a boolean mask of {n:,} rows, row "
@@ -178,13 +188,25 @@ def parsed(name: str, given: Any, n: int, rows_of_ids: RowsOfIds | None = None) 
     return _listed(name, array, n)
 
 
-def check_found(name: str, ids: list[str], rows: NDArray[np.int64]) -> None:
-    """Raise UnknownWordError if the row of an id of the filter `name` is -1."""
+def found_rows(name: str, ids: list[str], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The rows of the ids of the filter `name`; ids of `exclude` that are not there are left out.
+
+    Args:
+        name: "where" or "exclude".
+        ids: The ids of the filter.
+        rows: Their rows; -1 if an id is not there.
+
+    Raises:
+        UnknownWordError: An id of `where` is not there.
+    """
+    if name == "exclude":  # to leave out what is not there changes nothing
+        return rows[rows >= 0]
     unknown = [ids[place] for place in np.flatnonzero(rows < 0)]
     if unknown:
         listed = ", ".join(map(repr, unknown[:3])) + (", …" if len(unknown) > 3 else "")
         hint = f"{name} has {len(unknown):,} unknown ids of {len(ids):,}: {listed}"
         raise UnknownWordError(unknown[0], [], hint)
+    return rows
 
 
 def _checked_mask(name: str, mask: NDArray[np.bool_], n: int) -> Selection:

@@ -28,7 +28,7 @@ def test_load_opens_what_a_job_wrote(folder, coder, matrix, tmp_path):
     on_ray.encode(folder, coder, tmp_path / "numbers", ids="id")
     assert embits.load(tmp_path / "numbers").words[7] == "7"
     on_ray.encode(folder, coder, tmp_path / "rows")
-    assert embits.load(str(tmp_path / "rows")).ids([7]).tolist() == [7]
+    assert embits.load(str(tmp_path / "rows")).ids([7]).tolist() == ["7"]
 
 
 def test_ids_that_cannot_name_rows_are_refused(folder, coder, matrix, tmp_path):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import embits
+from embits.collection.lock import writer_lock
 from tests.support.program import messages, run
 from tests.support.vectors import clustered
 
@@ -69,7 +70,9 @@ def test_add_remove_and_compact(folder):
 
 def test_rows_are_updated(folder, collection):
     embits.write_vectors(folder / "w5.npz", embits.WordVectors(["w5"], ROWS[250:251]))
-    assert "'w5' is there already" in refused("add", collection, folder / "w5.npz")
+    said = refused("add", collection, folder / "w5.npz")
+    assert "'w5' is there already" in said
+    assert "--update" in said
     assert answer("add", collection, folder / "w5.npz", "--update")["updated"] == 1
     bits = embits.load(collection)
     assert np.array_equal(bits["w5"], bits.coder.encode(ROWS[250:251])[0])
@@ -89,6 +92,14 @@ def test_search_prints_ids_and_distances(folder, collection):
     assert lines.splitlines()[0].split("\t") == ["0", bits.ids(found.rows)[0, 0], "0"]
     assert len(lines.splitlines()) == 12
     assert "w0" in run("search", collection, folder / "queries.npy").stdout
+
+
+def test_the_names_of_queries_may_repeat(folder, collection):
+    np.save(folder / "queries.npy", ROWS[:3])
+    (folder / "queries.txt").write_text("same\nother\nsame\n")
+    found = answer("search", collection, folder / "queries.npy", "-k", "1")["queries"]
+    assert [each["query"] for each in found] == ["same", "other", "same"]
+    assert [each["neighbors"][0]["id"] for each in found] == ["w0", "w1", "w2"]
 
 
 def test_search_takes_ids_filters_and_metrics(folder, collection):
@@ -148,3 +159,39 @@ def test_what_cannot_be_done_is_said_in_one_line(folder, collection):
     message = refused("search", collection, folder / "q.txt", "--where", folder / "ids.txt")
     assert "nobody" in message
     assert embits.load(collection, verify=True).manifest.generation == 3
+
+
+def test_an_empty_file_of_ids_removes_nothing(folder, collection):
+    (folder / "none.txt").write_text("\n")
+    facts = answer("remove", collection, "--ids", folder / "none.txt")
+    assert (facts["removed"], facts["rows"]) == (0, 198)
+
+
+def test_a_change_waits_for_another_writer(folder, collection):
+    with writer_lock(collection):
+        for change in (("add", collection, folder / "third.npz"), ("remove", collection, "w5")):
+            assert "is locked by process" in refused(*change, "--timeout", "0.1")
+        assert "is locked by process" in refused("compact", collection)
+    assert answer("remove", collection, "w5", "--timeout", "5")["removed"] == 1
+
+
+def test_update_adds_words_that_are_new(folder, collection):
+    vectors = embits.WordVectors(["w5", "new"], ROWS[250:252])
+    embits.write_vectors(folder / "mixed.npz", vectors)
+    facts = answer("add", collection, folder / "mixed.npz", "--update")
+    assert (facts["updated"], facts["rows"]) == (2, 199)
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_first_add_that_fails_leaves_no_collection(folder, is_there):
+    path = folder / "new"
+    if is_there:
+        path.mkdir()
+    np.save(folder / "narrow.npy", ROWS[:3, :5])
+    first = folder / "first.safetensors"
+    refused("add", path, folder / "narrow.npy", "--coder", first)
+    assert path.exists() == is_there
+    assert not is_there or not list(path.iterdir())
+    assert answer("add", path, first, "--coder", first)["rows"] == 100
+    refused("add", path, folder / "narrow.npy", "--coder", first)
+    assert len(embits.load(path)) == 100

@@ -94,21 +94,37 @@ def test_a_collection_is_saved_as_one_file(collection, tmp_path, monkeypatch):
 def test_rows_without_ids_are_numbered_and_no_number_is_used_twice(collection, tmp_path):
     collection.add(ROWS[:3])
     collection.add(ROWS[3:5])
-    assert collection.ids(range(5)).tolist() == [0, 1, 2, 3, 4]
+    assert collection.ids(range(5)).tolist() == ["0", "1", "2", "3", "4"]
     collection.remove([1, 4])
     collection.add(ROWS[5:7])
     for _ in range(2):
         assert list(collection.words) == ["0", "2", "3", "5", "6"]
-        assert collection.ids([1, 4]).tolist() == [2, 6]
+        assert collection.ids([1, 4]).tolist() == ["2", "6"]
         assert collection["6"].tolist() == collection[4].tolist() == CODES[6].tolist()
         assert "1" not in collection
         collection.compact()
     collection.update(ROWS[10:11], [2])
-    assert collection.ids(range(5)).tolist() == [0, 3, 5, 6, 2]
+    assert collection.ids(range(5), int).tolist() == [0, 3, 5, 6, 2]
     with pytest.raises(embits.UnknownWordError, match="the numbers of the rows as added"):
         collection["7"]
     collection.save(tmp_path / "one")
     assert list(embits.load(tmp_path / "one").words) == ["0", "3", "5", "6", "2"]
+
+
+def test_the_ids_of_a_numbered_collection_are_taken_as_ids_and_numbers_as_rows(collection):
+    collection.add(ROWS[:8])
+    collection.remove([0, 3])
+    ids = collection.ids(range(len(collection)))
+    assert all(each in collection for each in ids)
+    for row, each in enumerate(ids):
+        assert collection.search(ROWS[0], where=[each]).rows.tolist() == [row]
+        assert row not in collection.search(ROWS[0], exclude=[each]).rows
+        assert collection.search(ROWS[0], where=[row]).rows.tolist() == [row]
+        assert collection.subset([each]).codes.tolist() == [collection[row].tolist()]
+        assert np.array_equal(collection.decode(each), collection.decode(row))
+    collection.remove(ids[:2])
+    collection.update(ROWS[:1], [int(ids[2])])
+    assert collection.ids(range(4), int).tolist() == [5, 6, 7, 4]
 
 
 def test_numbers_that_follow_each_other_take_no_space(collection):
@@ -116,7 +132,7 @@ def test_numbers_that_follow_each_other_take_no_space(collection):
     collection.add(ROWS[100:200])
     collection.compact()
     assert collection.nbytes.words == 0
-    assert collection.ids([199]).tolist() == [199]
+    assert collection.ids([199]).tolist() == ["199"]
 
 
 def test_the_kinds_of_rows_that_can_be_added(collection):
@@ -271,7 +287,7 @@ def test_files_are_joined(bits, collection):
     assert list(joined.words) == ["w3", "w1", "w9"]
     assert np.array_equal(joined.codes, CODES[[3, 1, 9]])
     numbered = embits.BinaryVectors(None, CODES[:3], CODER)
-    assert embits.concat([numbered, numbered]).ids([5]).tolist() == [5]
+    assert embits.concat([numbered, numbered]).ids([5]).tolist() == ["5"]
     filled(collection, n=10, removed=["w0"])
     assert len(embits.concat([collection, bits.subset(["w15"])])) == 10
 

@@ -53,10 +53,10 @@ def test_it_is_opened_changed_and_compacted(tmp_path):
 
 def test_rows_without_ids_are_numbered_over_all_files(tmp_path):
     collection = embits.load(written(tmp_path / "c", None))
-    assert collection.ids([0, 15, 29]).tolist() == [0, 15, 29]
+    assert collection.ids([0, 15, 29], int).tolist() == [0, 15, 29]
     collection.remove([15])
     collection.add(ROWS[:1])
-    assert collection.ids([15, 29]).tolist() == [16, 30]
+    assert collection.ids([15, 29], int).tolist() == [16, 30]
 
 
 def test_an_id_in_two_files_is_refused(tmp_path):

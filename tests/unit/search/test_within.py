@@ -90,8 +90,16 @@ def test_wrong_arguments_are_refused(distance, options, message):
 
 @given(n_bits=st.integers(1, 300), similarity=st.floats(0, 1))
 def test_a_similarity_is_the_largest_distance_that_has_it(n_bits, similarity):
-    matching = [d for d in range(n_bits + 1) if 1 - d / n_bits >= similarity]
+    shares = [max(1 - d / n_bits, (n_bits - d) / n_bits) for d in range(n_bits + 1)]
+    matching = [d for d, share in enumerate(shares) if share >= similarity]
     assert distance_of(similarity, n_bits) == max(matching)
+
+
+@pytest.mark.parametrize("n_bits", [*range(1, 130), 256, 300, 384, 512, 1000, 1024, 2047, 2048])
+def test_a_share_of_equal_bits_is_reached_by_exactly_so_many(n_bits):
+    for equal in range(n_bits + 1):
+        assert distance_of(equal / n_bits, n_bits) == n_bits - equal
+        assert distance_of(1 - (n_bits - equal) / n_bits, n_bits) == n_bits - equal
 
 
 # -- Filters ---------------------------------------------------------------------------------------

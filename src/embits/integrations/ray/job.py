@@ -29,7 +29,7 @@ from embits.integrations.ray.spans import Span, SpreadCollection
 from embits.integrations.ray.steps import SharedCoder
 from embits.integrations.ray.tasks import n_processors, run_tasks
 from embits.search.filters import Filters, parse_filters
-from embits.search.selection import Selection, check_found
+from embits.search.selection import Selection, found_rows
 
 MAX_BLOCKS = 8  # of a window; a Parquet piece is read once for all of them
 
@@ -78,8 +78,7 @@ class SpreadJob:
         calls = ((span, self.coder, shared) for span in self.spans)
         for found in self.run(rows_of, calls):
             rows = np.maximum(rows, found)
-        check_found(name, ids, rows)
-        return rows
+        return found_rows(name, ids, rows)
 
     def windows(
         self,

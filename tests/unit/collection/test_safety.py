@@ -1,0 +1,213 @@
+"""What a long-lived writer meets: damaged pieces, replaced folders, another working folder."""
+
+import os
+
+import numpy as np
+import pytest
+
+import embits
+from embits.collection import changes
+from embits.collection.lock import writer_lock
+from embits.collection.working import working_folder
+from embits.jobs import to_collection
+from tests.support.vectors import clustered
+
+ROWS = clustered(60)
+CODER = embits.RandomHyperplanes(n_bits=60).fit(ROWS)
+OTHER = embits.RandomHyperplanes(n_bits=60, random_state=1).fit(ROWS)
+
+
+def names(n, start=0):
+    return [f"w{i}" for i in range(start, start + n)]
+
+
+@pytest.fixture
+def collection(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(changes, "MAX_MERGED_ROWS", 0)
+        made = embits.open_collection(tmp_path / "c", CODER)
+        made.add(ROWS[:20], names(20))
+        made.add(ROWS[20:30], names(10, 20))
+    return made
+
+
+def content(folder):
+    return {each.name: each.read_bytes() for each in folder.iterdir() if each.name != "_lock"}
+
+
+CHANGES = {
+    "compact": lambda c: c.compact(),
+    "a merge in add": lambda c: c.add(ROWS[30:60], names(30, 30)),
+    "a merge in update": lambda c: c.update(ROWS[30:60][:15], names(15)),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("piece", [0, 1])
+def test_a_damaged_piece_is_not_copied(collection, change, piece):
+    path = collection.path / collection.manifest.pieces[piece].file
+    code = collection.coder.encode(ROWS[:20] if piece == 0 else ROWS[20:30]).tobytes()
+    damaged = bytearray(path.read_bytes())
+    damaged[damaged.index(code) + 3] ^= 4
+    path.write_bytes(damaged)
+    before = content(collection.path)
+    for writer in (collection, embits.open_collection(collection.path)):
+        with pytest.raises(embits.FormatError, match=path.name) as error:
+            CHANGES[change](writer)
+        assert "\n" not in str(error.value)
+        assert content(collection.path) == before
+    with pytest.raises(embits.FormatError, match=path.name):
+        embits.load(collection.path, verify=True)
+
+
+def test_a_writer_refuses_a_folder_that_was_made_anew_with_another_coder(collection, tmp_path):
+    embits.open_collection(tmp_path / "new", OTHER).add(ROWS[:30], names(30))
+    collection.path.rename(tmp_path / "old")
+    (tmp_path / "new").rename(collection.path)
+    before = content(collection.path)
+    for change in (
+        lambda: collection.add(ROWS[30:31], ["x"]),
+        lambda: collection.update(ROWS[30:31], ["w1"]),
+        lambda: collection.remove(["w1"]),
+        collection.compact,
+        collection.refresh,
+    ):
+        with pytest.raises(embits.InputError, match=r"the coders differ.*open it again"):
+            change()
+    assert content(collection.path) == before
+    assert len(collection) == 30
+    assert np.array_equal(collection["w1"], CODER.encode(ROWS[1:2])[0])
+
+
+def test_a_folder_that_was_made_anew_with_the_same_coder_is_shown(collection, tmp_path):
+    embits.open_collection(tmp_path / "new", CODER).add(ROWS[:5], names(5))
+    collection.path.rename(tmp_path / "old")
+    (tmp_path / "new").rename(collection.path)
+    assert collection.refresh()
+    assert len(collection) == 5
+
+
+def test_a_relative_path_stays_when_the_working_folder_changes(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    made = embits.open_collection("c", CODER)
+    made.add(ROWS[:3], names(3))
+    embits.open_collection("elsewhere/c", CODER).add(ROWS[:5], names(5))
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    made.add(ROWS[5:6], ["x"])
+    assert len(embits.load(tmp_path / "c")) == len(made) == 4
+    assert len(embits.load("c")) == 5
+
+
+def test_a_lock_conflict_has_an_error_of_its_own(collection):
+    with writer_lock(collection.path):
+        for change in (
+            lambda: collection.remove(["w1"]),
+            collection.compact,
+            lambda: embits.open_collection(collection.path, timeout=0.05).compact(),
+        ):
+            with pytest.raises(embits.LockedError, match=f"process {os.getpid()}"):
+                change()
+    collection.remove(["w1"])
+    assert issubclass(embits.LockedError, embits.InputError)
+
+
+def test_a_coder_that_is_not_fitted_is_refused(collection, tmp_path):
+    for path in (collection.path, tmp_path / "new"):
+        with pytest.raises(embits.NotFittedError):
+            embits.open_collection(path, embits.RandomHyperplanes(n_bits=60))
+        with pytest.raises(embits.InputError, match="coder is 3, expected"):
+            embits.open_collection(path, 3)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("timeout", ["3", -1, float("nan"), None, True])
+def test_a_timeout_that_is_no_number_of_seconds_is_refused(collection, timeout):
+    with pytest.raises(embits.InputError, match=r"timeout is .*, expected seconds"):
+        embits.open_collection(collection.path, timeout=timeout)
+
+
+SEARCHES = {
+    "search": lambda c, rows: c.search(ROWS[0], 3, where=rows),
+    "exclude": lambda c, rows: c.search(ROWS[0], 3, exclude=rows),
+    "a filter for each query": lambda c, rows: c.search(ROWS[:2], 3, where=[None, rows]),
+    "within": lambda c, rows: c.within(ROWS[0], distance=60, where=rows),
+    "most_similar": lambda c, rows: c.most_similar("w9", where=rows),
+    "select": lambda c, rows: c.select(exclude=rows),
+    "snapshot": lambda c, rows: c.snapshot().search(ROWS[0], 3, where=rows),
+}
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_selection_is_refused_once_the_collection_has_changed(collection, search):
+    selected = collection.select(["w1", "w2"])
+    SEARCHES[search](collection, selected)
+    SEARCHES[search](embits.load(collection.path), selected)
+    collection.update(ROWS[40:41], ["w0"])  # the rows move, and their number stays
+    with pytest.raises(embits.InputError, match=r"(where|exclude) was selected before .* again"):
+        SEARCHES[search](collection, selected)
+    SEARCHES[search](collection, collection.select(["w1", "w2"]))
+    SEARCHES[search](collection, embits.search.select(30, where=[1, 2]))
+
+
+def test_selecting_from_a_selection_does_not_change_it(collection):
+    plain = embits.search.select(30, where=[1, 2])
+    assert collection.select(plain).state is not None
+    assert plain.state is None
+
+
+def test_upsert_adds_new_rows_and_replaces_others_in_one_change(collection):
+    before = collection.manifest.generation
+    collection.upsert(ROWS[40:43], ["w1", "new", "w25"])
+    assert collection.manifest.generation == before + 1
+    assert len(collection) == len(embits.load(collection.path, verify=True)) == 31
+    for name, row in {"w1": 40, "new": 41, "w25": 42, "w2": 2}.items():
+        assert np.array_equal(collection[name], CODER.encode(ROWS[row : row + 1])[0])
+    with pytest.raises(embits.InputError, match="appears twice"):
+        collection.upsert(ROWS[:2], ["a", "a"])
+    with pytest.raises(embits.InputError, match="without ids"):
+        collection.upsert(ROWS[:2])
+    collection.upsert(ROWS[:0], [])
+    assert collection.manifest.generation == before + 1
+
+
+def test_upsert_fills_an_empty_collection_and_keeps_numbers(tmp_path):
+    made = embits.open_collection(tmp_path / "empty", CODER)
+    made.upsert(ROWS[:2], ["a", "b"])
+    assert list(made.words) == ["a", "b"]
+    numbered = embits.open_collection(tmp_path / "numbered", CODER)
+    numbered.add(ROWS[:3])
+    numbered.upsert(ROWS[5:6], [1])
+    assert np.array_equal(numbered["1"], CODER.encode(ROWS[5:6])[0])
+    with pytest.raises(embits.InputError, match="are numbered"):
+        numbered.upsert(ROWS[5:6], [7])
+
+
+def test_the_next_writer_deletes_working_folders_of_killed_writers_only(collection):
+    killed = collection.path / ".embits-add-abc_123"
+    killed.mkdir()
+    (killed / "_lock").write_text("1")
+    (killed / "codes").write_text("half")
+    with working_folder(collection.path) as folder:
+        assert folder.parent == collection.path
+        (folder / "codes").write_text("more")
+        collection.remove(["w1"])
+        assert not killed.exists()
+        assert (folder / "codes").read_text() == "more"
+    assert not folder.exists()
+    assert set(content(collection.path)) == collection.manifest.files()
+
+
+def test_a_file_is_added_without_writing_next_to_the_collection(collection, tmp_path, monkeypatch):
+    np.save(tmp_path / "rows.npy", ROWS[30:40])
+    made = []
+
+    def watched(coder, vectors, output, **options):
+        made.append(output)
+        return embits.encode_to_file(coder, vectors, output, **options)
+
+    monkeypatch.setattr(to_collection, "encode_to_file", watched)
+    path = tmp_path / "rows.npy"
+    assert embits.encode_to_collection(collection, path, words=names(10, 30)) == 10
+    assert made[0].parent.parent == collection.path
+    assert set(content(collection.path)) == collection.manifest.files()
