@@ -138,6 +138,8 @@ def test_what_is_no_database_is_refused(tmp_path, path):
         ours.nearest(tmp_path / "nothing.duckdb", "word7")
     with pytest.raises(DatabaseError, match="no_such"):
         ours.nearest(path, "word7", where="no_such = 1")
+    with pytest.raises(InputError, match="where is empty, expected a condition"):
+        ours.nearest(path, "word7", where=" ")
     with pytest.raises(InputError, match="2 dimensions"):
         ours.distance(random_codes(2, 8))
 

@@ -256,6 +256,8 @@ def test_filters_are_applied_before_the_search(tmp_path, bits):
     assert sqlite.nearest(path, "word7", where="id < 0") == []
     with pytest.raises(InputError, match="cannot be run: no such column"):
         sqlite.nearest(path, "word7", where="no_such = 1")
+    with pytest.raises(InputError, match="where is empty, expected a condition"):
+        sqlite.nearest(path, "word7", where="")
     export(of_codes(bits.codes, bits.n_bits), "sqlite", str(tmp_path / "rows.db"))
     found = sqlite.nearest(tmp_path / "rows.db", 7, 3, where="id >= 500")
     assert [each.row for each in found] == [r for _, _, r in expected(bits, 7, 600) if r >= 500][:3]

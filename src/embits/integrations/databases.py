@@ -52,6 +52,19 @@ def other_cases(word: str) -> list[str]:
     return sorted({word.lower(), word.upper(), word.capitalize(), word.title()} - {word})
 
 
+def where_clause(where: str | None) -> str:
+    """The SQL of a condition, or nothing without one. The condition is run as it is.
+
+    Raises:
+        InputError: It is empty.
+    """
+    if where is None:
+        return ""
+    if not where.strip():
+        raise InputError("where is empty, expected a condition in SQL, or None for all rows")
+    return f"where ({where}\n)"  # a new line: the condition may end in a comment
+
+
 def row_number(text: str) -> int:
     """Return the row number that a query names in a table without words.
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
 from embits.errors import FormatError, InputError
-from embits.integrations.databases import Neighbor, Query
+from embits.integrations.databases import Neighbor, Query, where_clause
 from embits.integrations.descriptions import check_ours
 from embits.integrations.duckdb.database import (
     CodeTable,
@@ -81,14 +81,13 @@ def nearest(
             the coder is not the one that made them.
         DatabaseError: DuckDB reports an error, such as one in `where`.
     """
+    condition = where_clause(where)
     with opened(source, table) as codes:
 
         def closest(code: NDArray[np.uint8], k: int) -> list[Neighbor]:
             word = "word" if codes.description.words else "id::varchar"
             select = f"select {word}, {distance(code)} as distance, id from {codes.relation} "
-            # A new line: the condition may end in a comment.
-            condition = f"where ({where}\n) " if where is not None else ""
-            order = f"order by distance, id limit {k}"
+            order = f" order by distance, id limit {k}"
             found = codes.connection.execute(select + condition + order, list(params)).fetchall()
             return [Neighbor(*each) for each in found]
 

@@ -11,7 +11,14 @@ from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
 from embits.errors import InputError, UnknownWordError
 from embits.integrations.codes import check_coder, from_codes
-from embits.integrations.databases import Neighbor, Query, other_cases, query_code, row_number
+from embits.integrations.databases import (
+    Neighbor,
+    Query,
+    other_cases,
+    query_code,
+    row_number,
+    where_clause,
+)
 from embits.integrations.pgvector.psycopg import Connection, sql, tuple_row
 from embits.integrations.pgvector.server import Table, expect_description, fetch_one
 from embits.search.arguments import wanted_rows
@@ -197,7 +204,7 @@ def _select(
 ) -> sql.Composed:
     word = sql.SQL("word" if facts["words"] else "id::text")
     # A new line: the condition may end in a comment.
-    where = sql.SQL("" if condition.where is None else f"where ({condition.where}\n)")
+    where = sql.SQL(where_clause(condition.where))
     select = sql.SQL("select id, {} as word, {} as distance from {} {} order by {} limit %s")
     return select.format(word, distance, table.identifier, where, order)
 

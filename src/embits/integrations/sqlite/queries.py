@@ -14,7 +14,14 @@ from embits.bits import packed_width
 from embits.coders import Coder
 from embits.errors import FormatError, InputError, UnknownWordError
 from embits.integrations.codes import check_coder, from_codes
-from embits.integrations.databases import Neighbor, Query, other_cases, query_code, row_number
+from embits.integrations.databases import (
+    Neighbor,
+    Query,
+    other_cases,
+    query_code,
+    row_number,
+    where_clause,
+)
 from embits.integrations.sqlite.database import (
     CODER,
     MAX_BITS,
@@ -165,7 +172,7 @@ def _condition(
     if where is None:
         return ""
     table = "words" if facts["words"] else "codes"
-    rows = f"select id from {table} where ({where}\n)"
+    rows = f"select id from {table} {where_clause(where)}"
     try:
         connection.execute(f"{rows} limit 0", tuple(params)).fetchall()
     except engine().Error as error:
