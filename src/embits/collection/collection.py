@@ -62,6 +62,15 @@ class Collection(BinaryVectors):
         bits._state = shown.manifest
         return bits
 
+    def merged(self) -> BinaryVectors:
+        """The rows in memory, as one file has them; `save` and the exports write them.
+
+        Raises:
+            FormatError: A piece is damaged.
+        """
+        changes.check_pieces(self.path, self._snapshot)
+        return super().merged()
+
     def refresh(self) -> bool:
         """Show the latest state of the collection.
 

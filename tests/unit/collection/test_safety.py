@@ -60,6 +60,20 @@ def test_a_damaged_piece_is_not_copied(collection, change, piece):
         embits.load(collection.path, verify=True)
 
 
+def test_a_damaged_piece_is_not_saved_as_a_file(collection, tmp_path):
+    reader = embits.load(collection.path)
+    collection.compact()
+    reader.save(tmp_path / "before.safetensors")  # of pieces that are deleted
+    path = collection.path / collection.manifest.pieces[0].file
+    damaged = bytearray(path.read_bytes())
+    damaged[damaged.index(CODER.encode(ROWS[:30]).tobytes())] ^= 1
+    path.write_bytes(damaged)
+    with pytest.raises(embits.FormatError, match=path.name):
+        collection.save(tmp_path / "all.safetensors")
+    assert not (tmp_path / "all.safetensors").exists()
+    assert len(embits.load(tmp_path / "before.safetensors", verify=True)) == 30
+
+
 def test_a_writer_refuses_a_folder_that_was_made_anew_with_another_coder(collection, tmp_path):
     embits.open_collection(tmp_path / "new", OTHER).add(ROWS[:30], names(30))
     collection.path.rename(tmp_path / "old")
