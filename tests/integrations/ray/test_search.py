@@ -205,7 +205,8 @@ def test_what_a_job_encoded_is_opened_and_searched(ids, folder, matrix, coder, t
     on_ray.search(out, matrix[:90], 4, target=tmp_path / "near.parquet")
     expected = opened.search(matrix[:90], 4)
     table = pq.read_table(tmp_path / "near.parquet")
-    assert table["id"].to_pylist() == opened.ids(expected.rows, None if ids else int).ravel().tolist()
+    found = opened.ids(expected.rows.ravel(), None if ids else int)
+    assert table["id"].to_pylist() == found.tolist()
 
 
 def test_an_empty_collection_is_searched(matrix, coder, tmp_path):
