@@ -1,7 +1,7 @@
 """A search server over a collection or a file: Starlette and uvicorn.
 
     pip install embits starlette uvicorn
-    python examples/serve.py news --port 8000
+    python examples/serve.py served --port 8000
     curl localhost:8000/search -d '{"vector": [0.1, …], "k": 5}'
 
 Searches run in a pool of threads, one core each, while the event loop takes requests. The server
