@@ -52,7 +52,7 @@ def test_binary_vectors_come_back_from_their_folder(bits, tmp_path):
     assert json.loads((tmp_path / "config.json").read_text()) == {
         "library_name": "embits",
         "model_type": "embits",
-        "format_version": 1,
+        "format_version": 2,
         "method": "lsh",
         "n_bits": 40,
         "dims": 12,
