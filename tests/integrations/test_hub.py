@@ -89,7 +89,7 @@ def test_what_has_learned_nothing_is_not_saved(tmp_path):
 @pytest.mark.parametrize(
     ("key", "value"),
     [("n_bits", 41), ("dims", None), ("method", "itq"), ("rows", "60"), ("params", {}),
-     ("format_version", 2), ("library_name", "transformers")],
+     ("format_version", 1), ("library_name", "transformers")],
 )  # fmt: skip
 def test_a_config_that_does_not_agree_with_the_file_is_refused(key, value, bits, tmp_path):
     bits.save_pretrained(tmp_path)

@@ -66,7 +66,9 @@ def answers(bits: Any, path: Path) -> str:
             note(unknown.suggestions)
     if len(bits):
         note(bits.most_similar(0, topn=5), bits.most_similar([0], [len(bits) - 1]))
-        note(bits.similarity(0, len(bits) - 1), *bits.search(bits.codes[:2], 4))
+        # Damaged codes may have bits set past the last one, which queries may not.
+        queries = np.packbits(np.unpackbits(bits.codes[:2], axis=1, count=bits.n_bits), axis=1)
+        note(bits.similarity(0, len(bits) - 1), *bits.search(queries, 4))
         note(bits.doesnt_match([bits.words[0]]) if bits.words[0] in bits else None)
     return digest.hexdigest()
 

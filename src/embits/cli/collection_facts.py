@@ -16,7 +16,7 @@ collection_argument = click.argument("collection", type=FILE)
 
 timeout_option = click.option(
     "--timeout",
-    type=click.FloatRange(min=0),
+    type=float,
     default=0,
     metavar="SECONDS",
     help="How long to wait for another process that writes. [default: not at all]",
