@@ -100,7 +100,7 @@ def time_all(arguments: argparse.Namespace) -> None:
     for job, result in measured:
         for row in result["rows"]:
             row["query_ms"] = next(times)
-        result["timed"] = about()[0]
+        result["timed"] = f"{about()[0]}; methods in turns"
         job.part.write_text(json.dumps(result))
 
 
@@ -162,7 +162,7 @@ def makers(dims: int) -> Iterator[tuple[str, Maker]]:
         yield f"FAISS RaBitQ {n_bits} bit", faiss_maker(f"RR{dims},RaBitQ{n_bits}".rstrip("1"))
     for kind in ("SQ4", "SQ8", "SQfp16"):
         yield f"FAISS {kind}", faiss_maker(kind)
-    yield from other_packages()
+    yield from other_packages(dims)
 
 
 def product_quantizers(dims: int) -> Iterator[tuple[str, Maker]]:
@@ -179,7 +179,7 @@ def product_quantizers(dims: int) -> Iterator[tuple[str, Maker]]:
         yield f"FAISS PQ {size}", faiss_maker(f"{pad}PQ{size}x8np")
 
 
-def other_packages() -> Iterator[tuple[str, Maker]]:
+def other_packages(dims: int) -> Iterator[tuple[str, Maker]]:
     """Those that are installed."""
 
     def installed(name: str) -> bool:
@@ -187,7 +187,8 @@ def other_packages() -> Iterator[tuple[str, Maker]]:
 
     if installed("scann"):
         for size in SIZES:
-            yield f"ScaNN {size}", scann_maker(size)
+            block = -(-dims // (2 * size))  # dimensions
+            yield f"ScaNN {-(-dims // block) / 2:g}", scann_maker(block)
     if installed("turbovec"):
         for n_bits in (2, 4):
             yield f"turbovec {n_bits} bit", turbovec_maker(n_bits)

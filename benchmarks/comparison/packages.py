@@ -38,7 +38,7 @@ def faiss_maker(factory: str) -> Maker:
     return make
 
 
-def scann_maker(n_bytes: int) -> Maker:
+def scann_maker(block: int) -> Maker:
     """ScaNN's anisotropic hashing without partitions: 4 bits for each block of dimensions.
 
     Its file has a byte for each block; in memory two blocks share one.
@@ -46,9 +46,8 @@ def scann_maker(n_bytes: int) -> Maker:
     import scann
 
     def make(sample: Floats, X: Floats) -> Fitted:
-        blocks = 2 * n_bytes
         builder = scann.scann_ops_pybind.builder(sample, 10, "dot_product")
-        builder.score_ah(-(-X.shape[1] // blocks), anisotropic_quantization_threshold=0.2)
+        builder.score_ah(block, anisotropic_quantization_threshold=0.2)
         clock = Clock()
         rows = list(range(len(X)))
         index = builder.set_n_training_threads(CORES).build(docids=rows[: len(sample)])
@@ -61,6 +60,7 @@ def scann_maker(n_bytes: int) -> Maker:
             found = [index.search(query, final_num_neighbors=k)[0] for query in queries]
             return np.array(found, dtype=np.int64)
 
+        n_bytes = -(-X.shape[1] // block) / 2
         return Fitted({"": search}, n_bytes, scann_codebook(index), fit_s, encode_us)
 
     return make

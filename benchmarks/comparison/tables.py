@@ -20,8 +20,8 @@ PACKAGES = ("numpy", "faiss-cpu", "scann", "turbovec", "rabitqlib", "usearch")
 METHOD = (
     "Fitted on half of the rows, asked with 1,000 rows of the other half; one seed. Fits and "
     "encoding are in seconds and microseconds of processor time, on one or two threads.",
-    "Queries are timed one at a time on one thread, methods in turns, medians. Times of embits "
-    "include encoding the query.",
+    "Queries are timed one at a time on one thread, medians. Times of embits include encoding the "
+    "query.",
     "EDEN is an implementation of this benchmark and is searched as floats, so it is not timed. "
     "usearch is searched exactly; its bytes include the smallest graph that it accepts.",
 )
@@ -89,7 +89,7 @@ def machines(found: list[dict[str, Any]]) -> list[str]:
     fitted: dict[str, set[str]] = {}
     for part in found:
         names = {
-            re.sub(r"( \d+( bit)?)?(, (float.*|Ham.*|dec.*))?$", "", row["method"])
+            re.sub(r"( [\d.]+( bit)?)?(, (float.*|Ham.*|dec.*))?$", "", row["method"])
             for row in part["rows"]
         }
         fitted.setdefault("; ".join(part["about"]), set()).update(names)
@@ -119,7 +119,7 @@ def summary(sets: dict[str, dict[str, Any]]) -> list[str]:
     for name, result in sets.items():
         for row in result["rows"]:
             method, recall = row["method"], f"{row['recall_at_10']:.3f}"
-            if sized := re.match(r"(embits|FAISS \w*Q|ScaNN) \d+(?! bit)(.*)", method):
+            if sized := re.match(r"(embits|FAISS \w*Q|ScaNN) [\d.]+(?! bit)(.*)", method):
                 by_size.setdefault((row["bytes"], "".join(sized.groups())), {})[name] = recall
             else:
                 by_bits.setdefault(method, {})[name] = f"{recall} ({row['bytes']:g} bytes)"

@@ -64,7 +64,7 @@ def against_bytes(sets: dict[str, dict[str, Any]]) -> Figure:
 def against_time(rows: Rows) -> Figure:
     """Recall@10 against the time of a query."""
     figure, axes = plt.subplots(figsize=(8.2, 5.4))
-    figure.subplots_adjust(bottom=0.27)
+    figure.subplots_adjust(bottom=0.22)
     draw(axes, rows, "query_ms")
     finish(axes, MILLISECONDS, "milliseconds a query, 31,600 rows, one thread")
     axes.set_ylabel("recall@10, rows not in the fit")
