@@ -157,7 +157,8 @@ class Worker:
         try:
             if self._pipe.poll(LONGEST_S if self._warm else 60):
                 self._warm = True
-                return self._pipe.recv()  # type: ignore[no-any-return]
+                answer: Answer | str = self._pipe.recv()
+                return answer
             found = "hang"
         except (EOFError, ConnectionResetError):
             found = "crash"

@@ -3,7 +3,6 @@
 import copy
 import errno
 import json
-import os
 import random
 import subprocess
 import sys
@@ -14,9 +13,8 @@ import pytest
 
 import embits
 from embits.collection.manifest import _digest
-from embits.file import atomic
+from tests.support.failing_disk import FailAt, failing_disk
 from tests.support.vectors import clustered
-from tests.trust.test_writes import FailAt, FailingFile
 
 ROOT = Path(__file__).parents[2]
 ROWS = clustered(60)
@@ -68,28 +66,11 @@ def test_writers_that_are_killed_lose_no_change_and_make_none_by_half(memory_pat
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
 def test_every_failing_write_leaves_the_collection_whole(path, change, number, monkeypatch):
     before = state(path)
-    real = {"open": Path.open, "fsync": os.fsync, "replace": Path.replace, "os_open": os.open}
     outcomes = []
     for n in range(1, 100):
         fail = FailAt(n, number)
-
-        def failing(name, fail=fail):
-            def call(*args, **kwargs):
-                if fail():
-                    raise OSError(fail.errno, os.strerror(fail.errno))
-                return real[name](*args, **kwargs)
-
-            return call
-
-        def opened(self, mode="r", *args, fail=fail, **kwargs):
-            file = failing("open")(self, mode, *args, **kwargs) if mode == "xb" else None
-            return FailingFile(file, fail) if file else real["open"](self, mode, *args, **kwargs)
-
         collection = embits.open_collection(path)
-        with monkeypatch.context() as patched:
-            patched.setattr(Path, "open", opened)
-            patched.setattr(atomic.os, "fsync", failing("fsync"))
-            patched.setattr(Path, "replace", failing("replace"))
+        with failing_disk(monkeypatch, fail):
             try:
                 CHANGES[change](collection)
                 outcomes.append("made")
