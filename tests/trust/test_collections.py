@@ -1,7 +1,6 @@
 """Changes of a collection are whole or not at all, whatever interrupts them."""
 
 import errno
-import os
 import random
 import subprocess
 import sys
@@ -12,10 +11,9 @@ import numpy as np
 import pytest
 
 import embits
-from embits.file import atomic
 from tests.support import damaged_collections
+from tests.support.failing_disk import FailAt, failing_disk
 from tests.support.vectors import clustered
-from tests.trust.test_writes import FailAt, FailingFile
 
 ROOT = Path(__file__).parents[2]
 ROWS = clustered(60)
@@ -67,28 +65,11 @@ def test_writers_that_are_killed_lose_no_change_and_make_none_by_half(memory_pat
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
 def test_every_failing_write_leaves_the_collection_whole(path, change, number, monkeypatch):
     before = state(path)
-    real = {"open": Path.open, "fsync": os.fsync, "replace": Path.replace, "os_open": os.open}
     outcomes = []
     for n in range(1, 100):
         fail = FailAt(n, number)
-
-        def failing(name, fail=fail):
-            def call(*args, **kwargs):
-                if fail():
-                    raise OSError(fail.errno, os.strerror(fail.errno))
-                return real[name](*args, **kwargs)
-
-            return call
-
-        def opened(self, mode="r", *args, fail=fail, **kwargs):
-            file = failing("open")(self, mode, *args, **kwargs) if mode == "xb" else None
-            return FailingFile(file, fail) if file else real["open"](self, mode, *args, **kwargs)
-
         collection = embits.open_collection(path)
-        with monkeypatch.context() as patched:
-            patched.setattr(Path, "open", opened)
-            patched.setattr(atomic.os, "fsync", failing("fsync"))
-            patched.setattr(Path, "replace", failing("replace"))
+        with failing_disk(monkeypatch, fail):
             try:
                 CHANGES[change](collection)
                 outcomes.append("made")

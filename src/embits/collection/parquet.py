@@ -20,7 +20,8 @@ from embits.errors import FormatError, InputError, ReadError
 from embits.file import contents
 from embits.file.parquet_codes import CODE, code_matrix, coder_from_arrays, locate, read_column
 from embits.vectors import as_words
-from embits.words.vocabulary import RowNumbers, Vocabulary
+from embits.words.keys import RowNumbers
+from embits.words.vocabulary import Vocabulary
 
 
 def parquet_rows(
