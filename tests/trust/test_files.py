@@ -16,21 +16,26 @@ import embits
 from embits.coders import METHODS
 from embits.file.header import DTYPES, MAX_HEADER
 from tests.support import damage
+from tests.support.answers import answers
 
 MUTATIONS = 50_000  # of a test run, shared out among the files below
 LONGEST_S = 1.0
 MOST_BYTES = 2_000_000
 
-FILES = [(method, words) for method in METHODS for words in (True, False)]
+MADE = [f"{method}-{kind}" for method in METHODS for kind in ("words", "rows")]
+FILES = [*MADE, *damage.SEVERAL_BLOCKS]
 
 
-@pytest.fixture(scope="module", params=FILES, ids=lambda file: "-".join(map(str, file)))
+@pytest.fixture(scope="module", params=FILES)
 def whole(request, tmp_path_factory):
-    """The bytes of a small file with everything in it, and what it answers."""
+    """The bytes of a small file, and what it answers."""
     path = tmp_path_factory.mktemp("whole") / "f"
-    method, words = request.param
-    damage.small(method, words=words, subwords=words).save(path)
-    return path.read_bytes(), damage.answers(embits.load(path, verify=True), path)
+    if request.param in MADE:
+        method, _, kind = request.param.rpartition("-")
+        damage.small(method, words=kind == "words", subwords=kind == "words").save(path)
+    else:
+        path.write_bytes(damage.golden(request.param))
+    return path.read_bytes(), answers(embits.load(path, verify=True), path)
 
 
 @pytest.fixture
@@ -57,7 +62,7 @@ def outcome(path, good, *, verify):
     start = time.perf_counter()
     try:
         bits = embits.load(path, verify=verify)
-        found = "same" if damage.answers(bits, path) == good else "other"
+        found = "same" if answers(bits, path) == good else "other"
     except embits.FormatError as error:
         found = "refused" if is_one_line(error) else "refused with more than a line"
     if time.perf_counter() - start > LONGEST_S:  # again, in case the machine was busy
@@ -69,7 +74,7 @@ def outcome(path, good, *, verify):
 
 def outcome_again(path, *, verify):
     try:
-        damage.answers(embits.load(path, verify=verify), path)
+        answers(embits.load(path, verify=verify), path)
     except embits.FormatError:
         return
 
@@ -178,9 +183,10 @@ import random, resource, sys
 from pathlib import Path
 import embits
 from tests.support import damage
+from tests.support.answers import answers
 path = Path(sys.argv[1])
 whole = path.read_bytes()
-damage.answers(embits.load(path), path)  # everything is imported, every pool is there
+answers(embits.load(path), path)  # everything is imported, every pool is there
 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + 4_000_000, used + 4_000_000))
 rng = random.Random(9)

@@ -42,8 +42,11 @@ def parquet_rows(
         raise FormatError(f"{name}: {len(codes)} rows, expected {entry.rows}")
     if entry.column is None:
         return Rows(RowNumbers(len(codes), entry.first), codes)
+    place = f"{name}, column {entry.column!r}"
     values = read_column(files, name, entry.column).to_pylist()
-    return Rows(_vocabulary(f"{name}, column {entry.column!r}", values), codes)
+    if len(values) != len(codes):
+        raise FormatError(f"{place}: {len(values)} ids for {len(codes)} codes")
+    return Rows(_vocabulary(place, values), codes)
 
 
 def _vocabulary(place: str, values: list[Any]) -> Vocabulary:

@@ -184,4 +184,7 @@ class Vocabulary(WordRun, Keys):
         """The rows of the words from `low` on, up to and without `high`, in order of the words."""
         places = range(len(self))
         start = bisect_left(places, low, key=self._sorted_bytes)
-        return self.order[start : bisect_left(places, high, lo=start, key=self._sorted_bytes)]
+        rows = self.order[start : bisect_left(places, high, lo=start, key=self._sorted_bytes)]
+        if (rows >= len(self)).any():
+            raise FormatError(f"damaged: the vocabulary points at row {rows.max()} of {len(self)}")
+        return rows
