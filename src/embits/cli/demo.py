@@ -24,7 +24,7 @@ from embits.evaluation.tasks.top_k_table import bit_contenders, float_contenders
 from embits.jobs import binarize
 from embits.readers import read_vectors
 from embits.vectors import WordVectors
-from embits.words.vocabulary import Keys
+from embits.words.keys import Keys
 
 BITS = (64, 128, 256)
 WORDS = ("guitar", "jupiter")
