@@ -65,7 +65,8 @@ function parseHeader(header) {
     fail("a safetensors file that embits did not write (its format is not 'embits')");
   }
   if (!["1", "2"].includes(metadata.format_version)) {
-    fail(`written in format version ${metadata.format_version}; this page reads versions 1 and 2`);
+    const version = (metadata.format_version ?? "").slice(0, 20);
+    fail(`written in format version ${version}; this reader knows versions 1 and 2: use a newer embits`);
   }
   checkHeaderSum(header, metadata.header_sha256 ?? "");
   return { entries, metadata };
