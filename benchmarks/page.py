@@ -1,4 +1,4 @@
-"""The page's numbers in a real Chromium: 400,000 words × 256 bits.
+"""The page's numbers in a real Chromium, and the reader's in Node: 400,000 words × 256 bits.
 
 Needs Node, Chromium and `npm ci --prefix tests/page`; says so and ends well where they are not.
 """
@@ -49,7 +49,8 @@ def main() -> None:
         shell = [path for path in write_page(file, folder) if path.suffix != ".safetensors"]
         write_page(GOLDEN, small)
         packed = sum(len(zlib.compress(p.read_bytes(), 9)) for p in shell)
-        print(f"page without its data, compressed   {packed / 1000:8.1f} kB")
+        print(f"page without its data, compressed   {packed / 1000:8.1f} kB", flush=True)
+        subprocess.run([node, TESTS / "node_benchmark.mjs", file.resolve()], check=True, cwd=TESTS)
         subprocess.run([node, TESTS / "benchmark.mjs", folder, small], check=True, cwd=TESTS)
 
 

@@ -23,8 +23,11 @@ MANIFEST = "page.json"  # names the vectors that the page opens
 _LAST = (MANIFEST, "index.html")  # until they are written, a folder holds the old page or none
 _FOR_PROGRAMS = ("embits.d.ts", "simd.d.ts", "package.json")  # browsers do not need them
 _NO_VERSION = b'const PAGE = { version: "", files: [] };'  # in sw.js
-# Comments on lines of their own, which the page's code has in no string, and indentation.
-_COMMENTS = re.compile(rb"^[ \t]*(?:/\*.*?\*/|//[^\n]*)\n|^[ \t]+", re.MULTILINE | re.DOTALL)
+# Comments on lines of their own or at the end of a line, and indentation. No string of the page's
+# code contains " // ".
+_COMMENTS = re.compile(
+    rb"^[ \t]*(?:/\*.*?\*/|//[^\n]*)\n|^[ \t]+|[ \t]+// [^\n]*$", re.MULTILINE | re.DOTALL
+)
 MAX_BYTES = 2**32 - 2**20  # a WebAssembly module has 32-bit addresses
 
 

@@ -36,7 +36,7 @@ let starts = {};
 
 const ask = startWorker({
   onProgress({ done, total }) {
-    byId("progress").value = done / total;
+    byId("progress").value = total ? done / total : 1;
     if (done === total) performance.mark("embits-there"); // all bytes are loaded; "embits-ready" follows
     byId("amount").textContent = `${megabytes(done)} of ${megabytes(total)}`;
   },
@@ -104,7 +104,8 @@ function show(address = location.hash) {
   if (facts.words === 0 && name !== "size") {
     byId("view").replaceChildren(h("p", { class: "problem" }, `This file contains no ${facts.noun}s.`));
     shown = { name: null, view: null };
-    return;
+    byId("tabs").hidden = true;
+    return context.say();
   }
   if (shown.name !== name) {
     shown = { name, view: VIEWS[name].make(context) };

@@ -12,6 +12,10 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** The section of a view, with a heading for screen readers. */
+export const section = (title, ...children) =>
+  h("section", { "aria-label": title }, h("h1", { class: "visually-hidden" }, title), ...children);
+
 export const byId = (id) => document.getElementById(id);
 
 /** A word of the file, with its own text direction, isolated from the surrounding text. */

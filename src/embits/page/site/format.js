@@ -102,7 +102,7 @@ function views(entries, bytes, dataStart) {
     }
     end = stop;
     const at = bytes.byteOffset + dataStart + start;
-    if (dataStart + stop > bytes.length) fail("damaged or cut short: tensors end behind the file");
+    if (dataStart + stop > bytes.length) fail("damaged or cut short: the file ends before its tensors do");
     if (at % View.BYTES_PER_ELEMENT) fail(`damaged: tensor '${name}' is not aligned`);
     const data = new View(bytes.buffer, at, size / View.BYTES_PER_ELEMENT);
     tensors.set(name, {

@@ -1,6 +1,6 @@
 /** a is to b as c is to what? */
 import { combobox } from "../combobox.js";
-import { beginning, h, link, time, wordText } from "../dom.js";
+import { beginning, h, link, section, time, wordText } from "../dom.js";
 import { metricChoice } from "../metric.js";
 import { neighborTable, problem } from "../neighbors.js";
 
@@ -11,7 +11,7 @@ export function analogyView({ ask, go, say, facts, latest }) {
   const field = (label) =>
     combobox({
       label,
-      suggest: (prefix, most) => ask("suggest", { prefix, most }),
+      ask,
       onWord: (_, committed) => go({ ...words(), metric: chosen }, { committed }),
     });
   const fields = { a: field(`This ${facts().noun}`), b: field("is to this one"), c: field("as this one") };
@@ -74,14 +74,7 @@ export function analogyView({ ask, go, say, facts, latest }) {
   );
   return {
     title: ({ a, b, c }) => `${a} : ${b} = ${c} : ?`,
-    element: h(
-      "section",
-      { "aria-label": "Analogy" },
-      h("h1", { class: "visually-hidden" }, "Analogy"),
-      question,
-      choice.element,
-      answer,
-    ),
+    element: section("Analogy", question, choice.element, answer),
     update,
   };
 }

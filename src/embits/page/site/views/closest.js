@@ -1,6 +1,6 @@
 /** The closest words, updated while typing. */
 import { combobox } from "../combobox.js";
-import { beginning, h, link, megabytes, time, wordText } from "../dom.js";
+import { beginning, h, link, megabytes, section, time, wordText } from "../dom.js";
 import { metricChoice } from "../metric.js";
 import { neighborTable, problem } from "../neighbors.js";
 
@@ -14,7 +14,7 @@ export function closestView({ ask, go, say, facts, latest }) {
   const field = combobox({
     label: `Closest ${noun}s to`,
     large: true,
-    suggest: (prefix, most) => ask("suggest", { prefix, most }),
+    ask,
     onWord: (word, committed) => go({ word, metric: state.metric }, { committed }),
   });
 
@@ -58,14 +58,7 @@ export function closestView({ ask, go, say, facts, latest }) {
 
   return {
     title: ({ word }) => word,
-    element: h(
-      "section",
-      { "aria-label": `Closest ${noun}s` },
-      h("h1", { class: "visually-hidden" }, `Closest ${noun}s`),
-      field.element,
-      choice.element,
-      answer,
-    ),
+    element: section(`Closest ${noun}s`, field.element, choice.element, answer),
     update,
   };
 }

@@ -1,7 +1,7 @@
 /** Two words and their bits, side by side. */
 import { bit, colours, drawn, sharp } from "../bits.js";
 import { combobox } from "../combobox.js";
-import { amount, beginning, count, h, link, percent, wordText } from "../dom.js";
+import { amount, beginning, count, h, link, percent, section, wordText } from "../dom.js";
 import { problem } from "../neighbors.js";
 
 const LARGEST = 32; // CSS pixels of a cell
@@ -11,12 +11,11 @@ export function compareView({ ask, go, say, facts, latest }) {
   const field = (label) =>
     combobox({
       label,
-      suggest: (prefix, most) => ask("suggest", { prefix, most }),
+      ask,
       onWord: (_, committed) => go({ compare: one.word, with: other.word, metric: chosen }, { committed }),
     });
   const one = field("Compare");
   const other = field("with");
-  const heading = `Compare two ${facts().noun}s`;
   let chosen;
 
   async function update({ compare: a, with: b, metric }) {
@@ -57,13 +56,7 @@ export function compareView({ ask, go, say, facts, latest }) {
   const question = h("div", { class: "sentence" }, one.element, other.element);
   return {
     title: (state) => `${state.compare} – ${state.with}`,
-    element: h(
-      "section",
-      { "aria-label": heading },
-      h("h1", { class: "visually-hidden" }, heading),
-      question,
-      answer,
-    ),
+    element: section(`Compare two ${facts().noun}s`, question, answer),
     update,
   };
 }

@@ -1,7 +1,7 @@
 /** The paper's figure: the bits of the 50 closest words above, of the 50 furthest below. */
 import { colours, drawn, paintRows, sharp } from "../bits.js";
 import { combobox } from "../combobox.js";
-import { beginning, count, h, link, percent, time, wordText } from "../dom.js";
+import { beginning, count, h, link, percent, section, time, wordText } from "../dom.js";
 import { problem } from "../neighbors.js";
 
 const EACH = 50;
@@ -14,7 +14,7 @@ export function pictureView({ ask, go, say, facts, latest }) {
   const field = combobox({
     label: "The bits around",
     large: true,
-    suggest: (prefix, most) => ask("suggest", { prefix, most }),
+    ask,
     onWord: (word, committed) => go({ picture: word, metric: chosen }, { committed }),
   });
 
@@ -36,13 +36,7 @@ export function pictureView({ ask, go, say, facts, latest }) {
 
   return {
     title: ({ picture }) => `${picture} in bits`,
-    element: h(
-      "section",
-      { "aria-label": "Bit picture" },
-      h("h1", { class: "visually-hidden" }, "Bit picture"),
-      field.element,
-      answer,
-    ),
+    element: section("Bit picture", field.element, answer),
     update,
   };
 }
