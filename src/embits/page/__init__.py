@@ -38,7 +38,7 @@ def write_page(file: Path, folder: Path, *, overwrite: bool = False) -> list[Pat
     vectors are copied. Each file is replaced atomically, the manifest after the vectors and code.
 
     Args:
-        file: An embits file, or the folder of a Ray job.
+        file: An embits file, a collection, or the folder of a Ray job.
         folder: The folder to write; created if it does not exist.
         overwrite: Replace files of the page that were changed since embits wrote them.
 
