@@ -13,9 +13,9 @@ from embits.cli.options import FILE, FOLDER, Command
 from embits.errors import InputError
 from embits.evaluation.against_raw import RAW_TASKS
 from embits.evaluation.data.folder import DataFolder
-from embits.evaluation.evaluator import DATA_TASKS, TASKS
 from embits.evaluation.held_out import ALL_ROWS
 from embits.evaluation.report.results import csv_text, has_score
+from embits.evaluation.tasks import DATA_TASKS, TASKS
 
 FORCE_HELP = "Replace the results, also files that you changed or that embits did not write."
 DEFAULT_TASKS = ",".join(TASKS[:-1])

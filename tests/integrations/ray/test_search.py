@@ -296,6 +296,19 @@ def test_what_is_wrong_is_refused_in_one_line(collection, matrix, tmp_path):
     assert leftovers(tmp_path) == ["nan.parquet", "there.parquet"]
 
 
+def test_a_selection_of_rows_that_have_moved_is_refused(matrix, coder, tmp_path):
+    made = embits.open_collection(tmp_path / "news", coder)
+    made.add(matrix[:300])
+    chosen = made.select(where=[1, 2, 3])
+    found = on_ray.search(made.path, matrix[:5], 2, where=chosen)
+    same(found, made.search(matrix[:5], 2, where=chosen))
+    made.remove([0])
+    with pytest.raises(embits.InputError, match="where was selected before the collection changed"):
+        on_ray.search(made.path, matrix[:5], 2, where=chosen)
+    with pytest.raises(embits.InputError, match="exclude was selected before"):
+        on_ray.within(made.path, matrix[:5], 20, exclude=[chosen] * 5)
+
+
 def test_a_collection_that_changes_under_a_job_is_an_error(matrix, coder, tmp_path):
     made = embits.open_collection(tmp_path / "news", coder)
     for part in np.split(clustered(3000, DIMS), 3):

@@ -98,9 +98,11 @@ def test_search_prints_ids_and_distances(folder, collection):
 def test_the_names_of_queries_may_repeat(folder, collection):
     np.save(folder / "queries.npy", ROWS[:3])
     (folder / "queries.txt").write_text("same\nother\nsame\n")
-    found = answer("search", collection, folder / "queries.npy", "-k", "1")["queries"]
-    assert [each["query"] for each in found] == ["same", "other", "same"]
-    assert [each["neighbors"][0]["id"] for each in found] == ["w0", "w1", "w2"]
+    np.savez(folder / "named.npz", vectors=ROWS[:3], words=["same", "other", "same"])
+    for name in ("queries.npy", "named.npz"):
+        found = answer("search", collection, folder / name, "-k", "1")["queries"]
+        assert [each["query"] for each in found] == ["same", "other", "same"]
+        assert [each["neighbors"][0]["id"] for each in found] == ["w0", "w1", "w2"]
 
 
 def test_search_takes_ids_filters_and_metrics(folder, collection):

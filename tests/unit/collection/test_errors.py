@@ -7,7 +7,7 @@ import pytest
 
 import embits
 from embits.collection import changes
-from embits.collection.manifest import _digest
+from embits.collection.manifest import MAX_ROWS, _digest
 from tests.support.vectors import clustered
 
 ROWS = clustered(60)
@@ -202,6 +202,16 @@ def test_a_manifest_that_is_wrong_is_refused(collection, changes, message):
     rewrite(collection.path, **changes)
     with pytest.raises(embits.FormatError, match=message):
         embits.load(collection.path)
+
+
+@pytest.mark.parametrize("name", ["generation", "next_piece"])
+def test_a_manifest_that_could_not_be_read_again_is_not_written(collection, name):
+    rewrite(collection.path, **{name: MAX_ROWS})
+    before = content(collection.path)
+    for change in (lambda c: c.add(ROWS[:1], ["new"]), lambda c: c.remove(["w5"])):
+        with pytest.raises(embits.FormatError, match=r"_embits\.json"):
+            change(embits.open_collection(collection.path))
+        assert content(collection.path) == before
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"5", b'"x"', b"\xff", b"{}", b"[" * 9999])
