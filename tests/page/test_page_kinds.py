@@ -16,7 +16,8 @@ pytestmark = pytest.mark.slow
 ROWS, QUERIES = 400, 300
 PARTS = (
     "The council approved the budget", "Shares fell after the report", "<b>Breaking</b> & entering",
-    "Zürich hosts the talks", "日本の首都は東京です", "rain is expected on Monday", "👩‍🚀 returned to Earth",
+    "Zürich hosts the talks", "日本の首都は東京です", "rain is expected on Monday",
+    "👩‍🚀 returned to Earth",
     "the striker scored twice", "a “quoted” remark of the minister's", "prices rose by 3 %",
 )  # fmt: skip
 
