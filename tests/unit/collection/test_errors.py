@@ -194,6 +194,7 @@ def rewrite(folder, **changes):
         ({"pieces": [{"file": "/etc/passwd.parquet", "rows": 1}]}, "damaged"),
         ({"bits": -1}, "damaged"),
         ({"bits": True}, "damaged"),
+        ({"method": 5}, "damaged: it does not list"),
         ({"generation": 2**48 + 1}, "damaged"),
         ({"ids": "others"}, "damaged"),
         ({"bits": 61}, "not the coder of this collection"),
