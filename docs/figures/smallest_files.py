@@ -3,7 +3,8 @@
     python docs/figures/smallest_files.py
 
 The run is benchmarks/results/quality_per_megabyte.json, which benchmarks/quality_per_megabyte.py
-writes. A line joins the files of a family that no smaller file of the family reaches.
+writes. A line joins the files of a family that no smaller file of the family reaches. Prints the
+tables of docs/smallest-files.md: the best score of each family up to a size.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from style import LIGHT, ROOT, save
 
+LIMITS = (0.25, 0.5, 1, 2, 5, 10, 20)  # MB
 TITLES = {"glove-6b-100d": "GloVe 6B 100d", "glove-840b-300d": "GloVe 840B 300d"}
 FAMILIES = {
     "embits": ("o-", LIGHT.one, lambda name: name.startswith("embits")),
@@ -30,6 +32,8 @@ FAMILIES = {
 def main() -> None:
     run = json.loads((ROOT / "benchmarks/results/quality_per_megabyte.json").read_text())
     save(smallest_files(run), "smallest-files")
+    for source in run["sources"].values():
+        print(table(source["rows"]), end="\n\n")
 
 
 def smallest_files(run: dict[str, Any]) -> Figure:
@@ -49,8 +53,24 @@ def smallest_files(run: dict[str, Any]) -> Figure:
         axes.set_title(f"{TITLES[name]}, up to {source['words']:,} words")
     publish(panels[0], run["published"])
     panels[0].set_ylabel("similarity score × 100; unknown words count")
-    panels[1].legend(frameon=False, fontsize=8.5, loc="lower right")
+    lines, labels = panels[0].get_legend_handles_labels()
+    figure.legend(lines, labels, frameon=False, ncol=3, loc="upper center",
+                  bbox_to_anchor=(0.5, 0.01))  # fmt: skip
     return figure
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """The best score of each family in files of up to so many megabytes, best in bold."""
+    lines = [f"| up to | {' | '.join(FAMILIES)} |", "|---:" * (len(FAMILIES) + 1) + "|"]
+    for limit in LIMITS:
+        small = [row for row in rows if row["bytes"] <= 1e6 * limit]
+        best = [
+            max((100 * row["score"] for row in small if match(row["method"])), default=0.0)
+            for _, _, match in FAMILIES.values()
+        ]
+        cells = [f"**{x:.1f}**" if x == max(best) else f"{x:.1f}" if x else "–" for x in best]
+        lines.append(f"| {limit:g} MB | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def frontier(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -72,8 +92,8 @@ def finish(axes: Axes, floats: float) -> None:
     axes.grid(axis="y", lw=0.7)
     axes.set_axisbelow(True)
     axes.axhline(floats, color=LIGHT.soft, lw=0.8, ls=(0, (4, 3)))
-    axes.annotate("all words, float32", (1, floats), xycoords=("axes fraction", "data"),
-                  xytext=(0, 4), textcoords="offset points", ha="right", color=LIGHT.soft,
+    axes.annotate("all words, float32", (0, floats), xycoords=("axes fraction", "data"),
+                  xytext=(6, 4), textcoords="offset points", ha="left", color=LIGHT.soft,
                   fontsize=8)  # fmt: skip
 
 
