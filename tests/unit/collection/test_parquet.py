@@ -5,6 +5,7 @@ import pytest
 
 import embits
 from embits.coders.identity import coder_checksum
+from embits.collection import parquet
 from embits.collection.manifest import CODER as CODER_FILE
 from embits.collection.manifest import Manifest, Piece, write_manifest
 from embits.file.contents import write_coder
@@ -77,5 +78,20 @@ def test_a_file_that_is_missing_or_damaged_is_named(tmp_path):
     with pytest.raises(embits.FormatError, match=r"part-00001\.parquet"):
         embits.load(folder)
     pq.write_table(pa.table({"other": [1]}), path)
-    with pytest.raises(embits.EmbitsError, match=r"part-00001\.parquet.*expected one named 'code'"):
+    with pytest.raises(embits.FormatError, match=r"part-00001\.parquet.*expected one named 'code'"):
+        embits.load(folder)
+
+
+def test_a_column_of_ids_that_is_missing_or_short_is_refused(tmp_path, monkeypatch):
+    folder = written(tmp_path / "c", "nothing")
+    with pytest.raises(embits.FormatError, match=r"expected one named 'nothing'"):
+        embits.load(folder)
+    folder = written(tmp_path / "short", "word")
+    whole = parquet.read_column
+
+    def short(files, path, name):  # as pyarrow reads a damaged file
+        return whole(files, path, name)[: 4 if name == "word" else None]
+
+    monkeypatch.setattr(parquet, "read_column", short)
+    with pytest.raises(embits.FormatError, match="4 ids for 10 codes"):
         embits.load(folder)

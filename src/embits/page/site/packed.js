@@ -49,11 +49,24 @@ function prefixCodes({ dtype, shape, data }) {
     const counts = data.subarray(start, start + LENGTHS);
     const room = counts.reduce((sum, count, i) => sum + count * 2 ** (LENGTHS - 1 - i), 0);
     if (counts.length < LENGTHS || room > 2 ** LENGTHS) fail("the words' codes are no prefix codes");
-    start += LENGTHS + counts.reduce((sum, count) => sum + count, 0);
-    return { counts, symbols: data.subarray(start - counts.reduce((a, b) => a + b, 0), start) };
+    const first = start + LENGTHS;
+    start = first + counts.reduce((sum, count) => sum + count, 0);
+    return { counts, symbols: data.subarray(first, start), table: null };
   });
   if (start !== data.length) fail(`the words' codes have ${data.length} bytes, expected ${start}`);
   return codes;
+}
+
+/** For all 15 bits that can follow: the symbol that they start with × 16 + its length, or 0 for none. */
+function decodingTable({ counts, symbols }) {
+  const table = new Uint16Array(2 ** LENGTHS);
+  let [at, index] = [0, 0];
+  counts.forEach((count, i) => {
+    const span = 2 ** (LENGTHS - 1 - i);
+    for (const stop = index + count; index < stop; at += span)
+      table.fill(symbols[index++] * 16 + i + 1, at, at + span);
+  });
+  return table;
 }
 
 /** Decodes words one after another; `word` is the last one, and changes with the next. */
@@ -88,18 +101,16 @@ class WordReader {
   }
 
   #symbol(code) {
-    const { counts, symbols } = this.#codes[code];
     const text = this.#text;
-    for (let [length, bits, first, index] = [0, 0, 0, 0]; length < LENGTHS; length++) {
-      if (this.at >= 8 * text.length) break;
-      bits = (bits << 1) | ((text[Math.floor(this.at / 8)] >> (7 - (this.at % 8))) & 1);
-      this.at++;
-      const count = counts[length];
-      if (bits - first < count) return symbols[index + bits - first];
-      index += count;
-      first = (first + count) << 1;
-    }
-    return fail("a word cannot be decoded");
+    const table = (this.#codes[code].table ??= decodingTable(this.#codes[code]));
+    const shift = this.at % 8;
+    const byte = (this.at - shift) / 8;
+    // Bytes behind the end count as 0.
+    const bits = (text[byte] << 16) | (text[byte + 1] << 8) | text[byte + 2];
+    const entry = table[(bits >> (9 - shift)) & (2 ** LENGTHS - 1)];
+    this.at += entry % 16;
+    if (entry === 0 || this.at > 8 * text.length) fail("a word cannot be decoded");
+    return entry >> 4;
   }
 }
 
