@@ -102,7 +102,7 @@ class Codes:
         try:
             return names.astype(dtype)
         except ValueError as error:
-            raise InputError(f"the ids cannot be made {np.dtype(dtype)}: {error}") from None
+            raise InputError(f"the ids cannot be converted to {np.dtype(dtype)}: {error}") from None
 
     def _names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """The ids of rows as `str` objects; "" for row -1."""

@@ -1,4 +1,4 @@
-"""Smaller files: what a device does not need is left out."""
+"""Smaller files, without parts that are not needed."""
 
 from __future__ import annotations
 

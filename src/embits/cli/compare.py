@@ -90,9 +90,11 @@ def _seeds(_: click.Context, __: click.Parameter, value: str) -> list[int]:
     default="0",
     callback=_seeds,
     metavar="N,...",
-    help="Random seeds of the training; of several, the report shows means [default: 0].",
+    help="Random seeds of the training. With several, the report shows means.",
 )
-@fit_rows_option("Fit on N rows and measure the others [default: half; all of word vectors].")
+@fit_rows_option(
+    "Fit on N rows and measure the others [default: half of the rows; all word vectors]."
+)
 @bootstrap_option(N_RESAMPLES)
 @fisher_option
 @latex_option
@@ -127,9 +129,9 @@ def command(
     results.json, results.csv and figures/. Trained codes and their scores are kept in codes/.
     Run the same command again to resume. Run it with other methods or widths to add them: the
     report shows every code in the folder. A folder with results of other vectors, rows, tasks or
-    another seed is refused, unless --force is given.
+    seeds is refused unless --force is given.
 
-    The task retrieval is run if it is named: every method is fitted on the documents.
+    Retrieval runs only if --tasks names it. Every method is then fitted on the documents.
 
     \b
     embits compare glove.txt --data ~/data --report glove-report

@@ -40,7 +40,10 @@ _BATCH = 1024  # queries that are searched for at once: results are printed as t
 @where_option
 @exclude_option
 @click.option(
-    "--oversample", type=float, metavar="N", help="Search N times as many by bits, then rescore."
+    "--oversample",
+    type=float,
+    metavar="N",
+    help="Find N times as many rows by bits, then rescore them.",
 )
 @words_file_option("File with the names of the queries of a matrix, one per line.")
 @click.option("--tsv", is_flag=True, help="Print lines of query, id and value.")
@@ -63,9 +66,9 @@ def command(
     """Find the rows of FILE that are nearest to each of the QUERIES.
 
     FILE may be a collection. QUERIES is a file of vectors in any format that embits reads, or a
-    text file with an id of FILE on each line. The values are distances, the smallest is the best;
-    with --metric asymmetric or decoded they are scores, the largest is the best. With --ray, FILE
-    is a collection that is searched by the workers of a cluster.
+    text file with an id of FILE on each line. The values are distances, smallest first; with
+    --metric asymmetric or decoded they are scores, largest first. With --ray, FILE is a collection
+    that the workers of a cluster search.
 
     \b
     embits search docs.safetensors questions.npy -k 5

@@ -237,7 +237,7 @@ class Coder(Estimator, Pretrained, ABC):
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             if not is_usual(array):
                 raise FormatError(
-                    f"damaged: the coder's {name} holds NaN, or beyond {MAX_WEIGHT:g}"
+                    f"damaged: the coder's {name} holds NaN or numbers beyond {MAX_WEIGHT:g}"
                 )
             array = array.astype(np.float32) if array.dtype == np.float16 else array
             setattr(self, name, array)

@@ -35,7 +35,9 @@ def encoded_rows(
     """
     own: Any = None
     if isinstance(vectors, str | os.PathLike):
-        raise InputError(f"vectors is a path: embits.encode_to_collection adds {vectors}")
+        raise InputError(
+            f"vectors is a path: add the file with embits.encode_to_collection: {vectors}"
+        )
     if isinstance(vectors, BinaryVectors):
         own, codes = vectors.words, _codes_of(coder, vectors)
     elif isinstance(vectors, WordVectors):

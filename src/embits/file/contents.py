@@ -237,7 +237,7 @@ def _words_of_version_1(contents: Contents) -> Vocabulary | RowNumbers:
         return RowNumbers(len(contents.codes))
     text, ends, order = arrays
     if text is None or ends is None or order is None:
-        raise FormatError("damaged: of words, word_ends and word_order, one is missing")
+        raise FormatError("damaged: one of words, word_ends and word_order is missing")
     words = Vocabulary(text, ends, order)
     words.is_stored = True
     return words

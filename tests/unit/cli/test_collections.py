@@ -146,7 +146,7 @@ def test_what_cannot_be_done_is_said_in_one_line(folder, collection):
     first = folder / "first.safetensors"
     assert "pass a coder to make one" in refused("add", folder / "new", folder / "second.npz")
     assert "1 of 2 ids are unknown ('x')" in refused("remove", collection, "x", "w5")
-    assert "a single file, which is never changed" in refused("remove", first, "w5")
+    assert "a single file, and only collections can be changed" in refused("remove", first, "w5")
     assert "a single file" in refused("compact", first)
     assert "is a file, expected the folder" in refused("add", first, folder / "second.npz")
     assert "not a collection" in refused("compact", folder)
