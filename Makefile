@@ -82,11 +82,12 @@ test-gpu: $(VENV)/test
 	$(BIN)/python -m pytest -q tests/unit/search/test_gpu.py tests/unit/coders/test_near_lossless.py
 
 # Line and branch coverage, including the processes that the command-line tests start. The deselected
-# test limits the file size of its process, and coverage has to write a file there.
+# tests limit the file size of their processes, and coverage has to write a file there.
 coverage: $(VENV)/test tests/page/node_modules
 	$(BIN)/python -m pip install --quiet "pytest-cov>=6" "coverage>=7.10"
 	$(BIN)/python -m pytest -q --cov --cov-report=term-missing:skip-covered \
-	  --deselect tests/trust/test_cli.py::test_a_file_that_does_not_fit_is_named_in_one_line
+	  --deselect tests/trust/test_cli.py::test_a_file_that_does_not_fit_is_named_in_one_line \
+	  --deselect tests/integrations/test_sqlite_export.py::test_a_full_disk_is_an_error_that_names_the_file
 
 wheel: $(BIN)/python
 	$(BIN)/python -m pip install --quiet --group wheel

@@ -48,7 +48,7 @@ class MissingPieceError(FormatError):
     """A file that the manifest lists is not there; another writer may have replaced it."""
 
 
-def open_coder(folder: Path, manifest: Manifest, *, verify: bool = False) -> Coder:
+def open_coder(folder: Path, manifest: Manifest, *, verify: bool) -> Coder:
     """The coder that all pieces share.
 
     Raises:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from embits.arrays import to_numpy
 from embits.binary_vectors import BinaryVectors
 from embits.binary_vectors.concat import check_same_coder
-from embits.bits import check_padding
 from embits.coders import Coder
 from embits.collection.snapshot import Snapshot
 from embits.errors import InputError, UnknownWordError
@@ -58,9 +57,7 @@ def _codes(coder: Coder, array: NDArray[Any]) -> NDArray[np.uint8]:
         raise InputError(f"vectors of shape {array.shape}, expected (n, {coder.n_features_in_})")
     if array.dtype != np.uint8:
         return coder.encode(array)
-    codes = coder.check_codes(array)
-    check_padding(codes, coder.n_bits_)
-    return codes
+    return coder.check_codes(array)  # padding bits are refused when the piece is written
 
 
 def _codes_of(coder: Coder, bits: BinaryVectors) -> NDArray[np.uint8]:

@@ -80,6 +80,9 @@ def test_wrong_counts_and_other_pieces_are_refused_in_memory(tmp_path):
     other.add(ROWS)
     with pytest.raises(embits.FormatError, match="is not Parquet"):
         read_codes(other.path)
+    (folder / "_embits.json").unlink()
+    with pytest.raises(embits.FormatError, match=r"has no _embits\.json"):
+        read_codes(folder)
 
 
 def test_an_id_in_two_files_is_refused(tmp_path):
