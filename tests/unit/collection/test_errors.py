@@ -194,6 +194,8 @@ def rewrite(folder, **changes):
         ({"pieces": [{"file": "/etc/passwd.parquet", "rows": 1}]}, "damaged"),
         ({"bits": -1}, "damaged"),
         ({"bits": True}, "damaged"),
+        ({"method": 5}, "damaged: it does not list"),
+        ({"generation": 2**48 + 1}, "damaged"),
         ({"ids": "others"}, "damaged"),
         ({"bits": 61}, "not the coder of this collection"),
     ],
@@ -204,13 +206,23 @@ def test_a_manifest_that_is_wrong_is_refused(collection, changes, message):
         embits.load(collection.path)
 
 
+def test_numbers_start_at_0_in_a_piece_that_does_not_say_where(tmp_path):
+    numbered = embits.open_collection(tmp_path / "n", CODER)
+    numbered.add(ROWS[:3])
+    body = json.loads((numbered.path / "_embits.json").read_text())
+    del body["pieces"][0]["first"]
+    rewrite(numbered.path, pieces=body["pieces"])
+    assert embits.load(numbered.path).ids([0, 2], int).tolist() == [0, 2]
+
+
 @pytest.mark.parametrize("name", ["generation", "next_piece"])
 def test_a_manifest_that_could_not_be_read_again_is_not_written(collection, name):
     rewrite(collection.path, **{name: MAX_ROWS})
     before = content(collection.path)
     for change in (lambda c: c.add(ROWS[:1], ["new"]), lambda c: c.remove(["w5"])):
+        opened = embits.open_collection(collection.path)
         with pytest.raises(embits.FormatError, match=r"_embits\.json"):
-            change(embits.open_collection(collection.path))
+            change(opened)
         assert content(collection.path) == before
 
 
