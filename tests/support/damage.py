@@ -134,6 +134,15 @@ def hostile(whole: bytes, rng: random.Random) -> bytes:
     return signed(header, data)
 
 
+def hostile_words(whole: bytes, rng: random.Random) -> bytes:
+    """A file whose checksums fit, but whose words, their codes, starts, rows or links lie."""
+    header, data = parts(whole)
+    vocabulary = {name: entry for name, entry in header.items() if name.startswith("word")}
+    for _ in range(rng.choice((1, 1, 2, 8))):
+        data = _lie_in_data(vocabulary, data, rng)
+    return signed(header, data)
+
+
 def _tensor(header: dict[str, Any], rng: random.Random) -> str:
     return rng.choice([name for name in header if name != "__metadata__"] or ["codes"])
 
@@ -141,7 +150,7 @@ def _tensor(header: dict[str, Any], rng: random.Random) -> str:
 def _lie_in_entry(header: dict[str, Any], data: bytes, rng: random.Random) -> bytes:
     """Sizes, offsets and dtypes that are not so: overlapping, backwards, out of range, huge."""
     entry = header.get(_tensor(header, rng))
-    if not isinstance(entry, dict):
+    if not isinstance(entry, dict) or not entry:
         return data
     match rng.randrange(6):
         case 0:

@@ -110,6 +110,25 @@ def test_a_temporary_file_that_is_locked_is_in_use(tmp_path, old):
     assert not other.exists()
 
 
+def test_a_file_that_is_being_written_is_locked(tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    with atomic.atomic_write(tmp_path / "f"):
+        (temporary,) = tmp_path.glob(".f.*.tmp")
+        with temporary.open("rb") as file, pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_a_temporary_file_of_another_users_process_is_in_use(tmp_path, old, monkeypatch):
+    def refused(process, signal):
+        raise PermissionError(errno.EPERM, "not yours")
+
+    other = tmp_path / ".f.1-0123abcd.tmp"
+    other.write_bytes(b"x")
+    monkeypatch.setattr(atomic.os, "kill", refused)
+    old.save(tmp_path / "f")
+    assert other.exists()
+
+
 def dead_process():
     child = os.fork()
     if child == 0:

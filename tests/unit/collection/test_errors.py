@@ -44,7 +44,7 @@ WRONG = {
     "too few ids": (lambda c: c.add(ROWS[:2], ["a"]), "1 ids for 2 rows"),
     "no ids": (lambda c: c.add(ROWS[:2]), "have ids: give one for each"),
     "one vector": (lambda c: c.add(ROWS[0], ["a"]), r"shape \(24,\), expected \(n, 24\)"),
-    "a path": (lambda c: c.add("v.npy"), r"encode_to_collection adds v\.npy"),
+    "a path": (lambda c: c.add("v.npy"), r"embits\.encode_to_collection: v\.npy"),
     "ids of another kind": (lambda c: c.add(ROWS[:1], [1.5]), "strings or whole numbers"),
     "another coder": (
         lambda c: c.add(embits.BinaryVectors(["a"], OTHER.encode(ROWS[:1]), OTHER)),
@@ -194,6 +194,7 @@ def rewrite(folder, **changes):
         ({"pieces": [{"file": "/etc/passwd.parquet", "rows": 1}]}, "damaged"),
         ({"bits": -1}, "damaged"),
         ({"bits": True}, "damaged"),
+        ({"method": 5}, "damaged: it does not list"),
         ({"generation": 2**48 + 1}, "damaged"),
         ({"ids": "others"}, "damaged"),
         ({"bits": 61}, "not the coder of this collection"),

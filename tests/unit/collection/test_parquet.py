@@ -1,5 +1,7 @@
 """Collections whose pieces are Parquet files, as a job on several workers writes them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,8 +9,9 @@ import embits
 from embits.coders.identity import coder_checksum
 from embits.collection import parquet
 from embits.collection.manifest import CODER as CODER_FILE
-from embits.collection.manifest import Manifest, Piece, write_manifest
+from embits.collection.manifest import Manifest, Piece, read_manifest, write_manifest
 from embits.file.contents import write_coder
+from embits.integrations.parquet import read_codes
 from tests.support.vectors import clustered
 
 pa = pytest.importorskip("pyarrow")
@@ -58,6 +61,25 @@ def test_rows_without_ids_are_numbered_over_all_files(tmp_path):
     collection.remove([15])
     collection.add(ROWS[:1])
     assert collection.ids([15, 29], int).tolist() == [16, 30]
+
+
+def test_it_is_read_into_memory(tmp_path):
+    bits = read_codes(written(tmp_path / "c", "word"), "word")
+    assert list(bits.words) == [f"w{i}" for i in range(30)]
+    assert np.array_equal(bits.codes, CODES)
+
+
+def test_wrong_counts_and_other_pieces_are_refused_in_memory(tmp_path):
+    folder = written(tmp_path / "c", "word")
+    manifest = read_manifest(folder)
+    first, *others = manifest.pieces
+    write_manifest(folder, replace(manifest, pieces=(replace(first, rows=9), *others)))
+    with pytest.raises(embits.FormatError, match="10 rows, expected 9"):
+        read_codes(folder)
+    other = embits.open_collection(tmp_path / "other", CODER)
+    other.add(ROWS)
+    with pytest.raises(embits.FormatError, match="is not Parquet"):
+        read_codes(other.path)
 
 
 def test_an_id_in_two_files_is_refused(tmp_path):

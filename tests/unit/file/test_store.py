@@ -197,3 +197,17 @@ def test_float_vectors_in_place_of_bits_are_told_what_they_need(tmp_path, conten
     (tmp_path / "f").write_bytes(b"\xff" * 100 + bytes(10))
     with pytest.raises(FormatError, match="not an embits file, or damaged"):
         store.open_file(tmp_path / "f")
+
+
+@pytest.mark.parametrize("name", ["words", "word_ends", "word_order"])
+def test_words_of_version_1_without_one_of_their_arrays_are_refused(name, tmp_path):
+    (tmp_path / "f").write_bytes(damage.golden("v1-lsh-3"))
+
+    def rename(header):  # in its place: tensors are listed in the order of their bytes
+        renamed = {"other" if key == name else key: entry for key, entry in header.items()}
+        header.clear()
+        header.update(renamed)
+
+    damage.resigned(tmp_path / "f", rename)
+    with pytest.raises(FormatError, match="one of words, word_ends and word_order is missing"):
+        embits.load(tmp_path / "f")

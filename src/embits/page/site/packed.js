@@ -10,6 +10,7 @@ const BLOCK = 32; // words that are coded together
 const STEP = 31; // every 31st place has a link
 const LENGTHS = 15; // bits of the longest code
 const CONTINUED = 254; // this symbol of a number: add 254, and the next symbol
+const MAX_TEXT = 2 ** 32;
 const [SHARED, SIZE, BYTE] = [0, 1, 2];
 
 const fail = (problem) => {
@@ -266,7 +267,9 @@ export class PackedVocabulary {
     const ends = new Float64Array(this.length);
     this.#scan((bytes, place) => (ends[this.#rowAt(place)] = bytes.length));
     for (let row = 1; row < this.length; row++) ends[row] += ends[row - 1];
-    const text = new Uint8Array(this.length ? ends[this.length - 1] : 0);
+    const size = this.length ? ends[this.length - 1] : 0;
+    if (size > MAX_TEXT) fail(`the words have ${size} bytes`); // a hostile file can say so in few bytes
+    const text = new Uint8Array(size);
     this.#scan((bytes, place) => {
       const row = this.#rowAt(place);
       const start = row ? ends[row - 1] : 0;
