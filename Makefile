@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/* cpp/*/*)
 
 .PHONY: demo check test test-gpu lint coverage build docs figures wheel wheel-aarch64 cross bench fuzz \
-  sanitize large soak damage clean help
+  sanitize large soak damage kills mutate clean help
 
 help:
 	@echo "make demo       binarize real GloVe vectors and show the results"
@@ -19,7 +19,7 @@ help:
 	@echo "make test-gpu   run the tests that need PyTorch, on a GPU if there is one"
 	@echo "make wheel      build, audit and install the sdist and the wheel, then test them"
 	@echo "make wheel-aarch64 cross                the same for aarch64; the core for all platforms"
-	@echo "make fuzz sanitize large soak damage    the long tests of docs/trust.md"
+	@echo "make fuzz sanitize large soak damage kills mutate   the long tests of docs/trust.md"
 	@echo "make clean      remove everything the other targets made"
 
 build: $(VENV)/built
@@ -72,7 +72,7 @@ docs: $(VENV)/test
 
 # Draw the figures of the docs again from the stored runs, and write the README's numbers.
 figures: $(VENV)/test $(VENV)/demo
-	for name in results quality comparison search planes method; do \
+	for name in results quality comparison smallest_files search planes method; do \
 	  $(BIN)/python docs/figures/$$name.py || exit 1; done
 	$(BIN)/python benchmarks/readme_numbers.py
 
@@ -82,11 +82,12 @@ test-gpu: $(VENV)/test
 	$(BIN)/python -m pytest -q tests/unit/search/test_gpu.py tests/unit/coders/test_near_lossless.py
 
 # Line and branch coverage, including the processes that the command-line tests start. The deselected
-# test limits the file size of its process, and coverage has to write a file there.
+# tests limit the file size of their processes, and coverage has to write a file there.
 coverage: $(VENV)/test tests/page/node_modules
 	$(BIN)/python -m pip install --quiet "pytest-cov>=6" "coverage>=7.10"
 	$(BIN)/python -m pytest -q --cov --cov-report=term-missing:skip-covered \
-	  --deselect tests/trust/test_cli.py::test_a_file_that_does_not_fit_is_named_in_one_line
+	  --deselect tests/trust/test_cli.py::test_a_file_that_does_not_fit_is_named_in_one_line \
+	  --deselect tests/integrations/test_sqlite_export.py::test_a_full_disk_is_an_error_that_names_the_file
 
 wheel: $(BIN)/python
 	$(BIN)/python -m pip install --quiet --group wheel
@@ -119,6 +120,12 @@ large: $(VENV)/built
 
 soak: $(VENV)/built
 	$(BIN)/python stress/soak.py --write
+
+kills: $(VENV)/built
+	$(BIN)/python stress/collection_kills.py --kills 1000
+
+mutate: $(VENV)/test
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python stress/mutate.py --sample 300
 
 damage: $(VENV)/test
 	$(BIN)/python -m pip install --quiet faiss-cpu usearch

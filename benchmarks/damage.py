@@ -45,7 +45,7 @@ def codes() -> Any:
 
 def _embits(verify: bool) -> tuple[Callable[[str], None], Load]:
     import embits
-    from embits.words.vocabulary import RowNumbers
+    from embits.words.keys import RowNumbers
 
     def save(path: str) -> None:
         # A coder of 8 dimensions: the file is nearly all codes, as those of the others are.
@@ -157,7 +157,8 @@ class Worker:
         try:
             if self._pipe.poll(LONGEST_S if self._warm else 60):
                 self._warm = True
-                return self._pipe.recv()  # type: ignore[no-any-return]
+                answer: Answer | str = self._pipe.recv()
+                return answer
             found = "hang"
         except (EOFError, ConnectionResetError):
             found = "crash"

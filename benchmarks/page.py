@@ -1,4 +1,4 @@
-"""The page's numbers in a real Chromium: 400,000 words × 256 bits.
+"""The page's numbers in a real Chromium, and the reader's in Node: 400,000 words × 256 bits.
 
 Needs Node, Chromium and `npm ci --prefix tests/page`; says so and ends well where they are not.
 """
@@ -17,6 +17,7 @@ import numpy as np
 
 import embits
 from embits.page import write_page
+from embits.page.folder import MARKER
 
 WORDS, BITS = 400_000, 256
 TESTS = Path(__file__).parents[1] / "tests" / "page"
@@ -46,10 +47,12 @@ def main() -> None:
         if not file.exists():
             vectors(file)
         folder, small = Path(temporary) / "site", Path(temporary) / "small"
-        shell = [path for path in write_page(file, folder) if path.suffix != ".safetensors"]
+        written = write_page(file, folder)
+        shell = [p for p in written if p.suffix != ".safetensors" and p.name != MARKER]
         write_page(GOLDEN, small)
         packed = sum(len(zlib.compress(p.read_bytes(), 9)) for p in shell)
-        print(f"page without its data, compressed   {packed / 1000:8.1f} kB")
+        print(f"page without its data, compressed   {packed / 1000:8.1f} kB", flush=True)
+        subprocess.run([node, TESTS / "node_benchmark.mjs", file.resolve()], check=True, cwd=TESTS)
         subprocess.run([node, TESTS / "benchmark.mjs", folder, small], check=True, cwd=TESTS)
 
 

@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import faiss
 import numpy as np
@@ -90,33 +91,26 @@ def searches_within(bench: Bench, codes: NDArray[np.uint8], n_bits: int) -> None
 def near_pairs(bench: Bench, codes: NDArray[np.uint8]) -> None:
     """`pairs_within` against FAISS, on a part of the rows."""
     expected = pairs_within(codes, DISTANCE, threads=1)
-    for name, search in (("IndexBinaryMultiHash", multi_hash), ("range_search", flat)):
-        limits, _, _ = search(codes)()
+    for name, make_index in (
+        ("IndexBinaryMultiHash", partial(faiss.IndexBinaryMultiHash, 64, 4, 16)),
+        ("range_search", partial(faiss.IndexBinaryFlat, 64)),
+    ):
+        limits, _, _ = in_range(make_index, codes)
         assert (limits[-1] - len(codes)) // 2 == len(expected.first)
         bench.compare(
             f"{len(expected.first):,} pairs of {len(codes):,} rows, 64 bits, distance {DISTANCE}",
             ("pairs_within", partial(pairs_within, codes, DISTANCE, threads=1)),
-            (name, search(codes)),
+            (name, partial(in_range, make_index, codes)),
             rounds=3,
         )  # fmt: skip
 
 
-def multi_hash(codes: NDArray[np.uint8]) -> Callable[[], tuple[NDArray[np.int64], ...]]:
-    def run() -> tuple[NDArray[np.int64], ...]:
-        index = faiss.IndexBinaryMultiHash(64, 4, 16)
-        index.add(codes)
-        return index.range_search(codes, DISTANCE + 1)  # type: ignore[no-any-return]
-
-    return run
-
-
-def flat(codes: NDArray[np.uint8]) -> Callable[[], tuple[NDArray[np.int64], ...]]:
-    def run() -> tuple[NDArray[np.int64], ...]:
-        index = faiss.IndexBinaryFlat(64)
-        index.add(codes)
-        return index.range_search(codes, DISTANCE + 1)  # type: ignore[no-any-return]
-
-    return run
+def in_range(make_index: Callable[[], Any], codes: NDArray[np.uint8]) -> tuple[NDArray[Any], ...]:
+    """Limits, distances and rows of all codes near each code, by an index of FAISS."""
+    index = make_index()
+    index.add(codes)
+    found: tuple[NDArray[Any], ...] = index.range_search(codes, DISTANCE + 1)
+    return found
 
 
 def all_rows(codes: NDArray[np.uint8], search: Callable[..., object]) -> dict[str, float]:

@@ -11,30 +11,26 @@ other programs used more than a twentieth of the processor time.
 from __future__ import annotations
 
 import argparse
-import logging
-import os
 import shutil
 import statistics
 import tempfile
 from pathlib import Path
 
-for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[name] = "1"  # before NumPy is imported, here and in the workers
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import ray
 
-import numpy as np  # noqa: E402
-import pyarrow as pa  # noqa: E402
-import pyarrow.parquet as pq  # noqa: E402
-import ray  # noqa: E402
-
-import embits  # noqa: E402
-from embits.integrations import ray as on_ray  # noqa: E402
-from embits.integrations.parquet import read_codes  # noqa: E402
-from quiet import timed  # noqa: E402
+import embits
+from embits.integrations import ray as on_ray
+from embits.integrations.parquet import read_codes
+from quiet import timed
+from ray_cluster import start_cluster
 
 RESULTS = Path(__file__).parent / "results" / "ray_encode.md"
 FILES = 8
-MOST_FOREIGN = 0.05
-MOST_ROUNDS = 25
+MAX_FOREIGN = 0.05
+MAX_ROUNDS = 25
 
 
 def write_vectors(folder: Path, rows: int, dims: int) -> None:
@@ -72,12 +68,7 @@ def main() -> None:
     parser.add_argument("--vectors", type=Path, help="keep them in this folder for the next time")
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
     args = parser.parse_args()
-    ray.init(
-        "local", num_cpus=2, include_dashboard=False, log_to_driver=False,
-        logging_level=logging.ERROR, object_store_memory=500 << 20,
-    )  # fmt: skip
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
-    ray.data.DataContext.get_current().enable_progress_bars = False
+    start_cluster()
     times: dict[str, list[float]] = {"no Ray": [], "1 worker": [], "2 workers": []}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -90,7 +81,7 @@ def main() -> None:
         for name in ("warm", "warmer"):  # imports, once a worker
             on_ray.encode(source / "000.parquet", coder, folder / name, workers=2)
         expected = without_ray(source, coder, folder / "plain")
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             if len(times["no Ray"]) == args.runs:
                 break
             shutil.rmtree(folder / "plain")
@@ -104,7 +95,7 @@ def main() -> None:
                 assert np.array_equal(read_codes(folder / "out").codes, expected)
             shares = ", ".join(f"{n} {s:.1f} s, {f:.0%}" for n, (s, f, _) in rounds.items())
             print(f"seconds, and what others took of the processors: {shares}", flush=True)
-            if max(foreign for _, foreign, _ in rounds.values()) <= MOST_FOREIGN:
+            if max(foreign for _, foreign, _ in rounds.values()) <= MAX_FOREIGN:
                 for name, (seconds, _, _) in rounds.items():
                     times[name].append(seconds)
     ray.shutdown()

@@ -12,8 +12,6 @@ two cores.
 from __future__ import annotations
 
 import argparse
-import logging
-import os
 import statistics
 import sys
 import tempfile
@@ -21,16 +19,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[name] = "1"  # before NumPy is imported, here and in the workers
+import numpy as np
+import ray
 
-import numpy as np  # noqa: E402
-import ray  # noqa: E402
-
-import embits  # noqa: E402
-from embits.integrations import ray as on_ray  # noqa: E402
-from embits.integrations.ray import spans  # noqa: E402
-from quiet import timed  # noqa: E402
+import embits
+from embits.integrations import ray as on_ray
+from embits.integrations.ray import spans
+from quiet import timed
+from ray_cluster import start_cluster
 
 RESULTS = Path(__file__).parent / "results" / "ray_search.md"
 DIMS = 64
@@ -88,10 +84,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
     args = parser.parse_args()
-    ray.init(
-        "local", num_cpus=2, include_dashboard=False, log_to_driver=False,
-        logging_level=logging.ERROR, object_store_memory=500 << 20,
-    )  # fmt: skip
+    start_cluster()
     spans.MAX_ROWS = min(spans.MAX_ROWS, args.rows // 8)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)

@@ -45,7 +45,8 @@ def main() -> None:
 
 
 def read_with_embits(path: Path) -> tuple[int, int]:
-    return read_vectors(path).matrix.shape  # type: ignore[return-value]
+    rows, dims = read_vectors(path).matrix.shape
+    return rows, dims
 
 
 def read_with_gensim(path: Path) -> tuple[int, int]:

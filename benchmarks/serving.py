@@ -26,6 +26,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -37,6 +38,10 @@ EXAMPLE = Path(__file__).parents[1] / "examples" / "serve.py"
 DIMS, BITS, K = 384, 256, 10
 PORT = 8765
 MAX_FOREIGN = 0.1
+
+Latencies: TypeAlias = "multiprocessing.Queue[list[float]]"
+Metric: TypeAlias = Literal["hamming", "asymmetric"]
+METRICS: tuple[Metric, Metric] = ("hamming", "asymmetric")
 
 
 @contextlib.contextmanager
@@ -61,12 +66,13 @@ def connection() -> http.client.HTTPConnection:
     return http.client.HTTPConnection("127.0.0.1", PORT, timeout=60)
 
 
-def client(seed: int, seconds: float, metric: str, latencies: object) -> None:
+def client(seed: int, seconds: float, metric: str, latencies: Latencies) -> None:
     """Ask for some seconds; put the latencies of all requests into the queue."""
     rng = np.random.default_rng(seed)
     vectors = rng.standard_normal((64, DIMS)).round(4).tolist()
     bodies = [json.dumps({"vector": each, "k": K, "metric": metric}) for each in vectors]
-    http_client, took = connection(), []
+    http_client = connection()
+    took: list[float] = []
     stop = time.perf_counter() + seconds
     while (start := time.perf_counter()) < stop:
         http_client.request("POST", "/search", bodies[len(took) % len(bodies)])
@@ -74,7 +80,7 @@ def client(seed: int, seconds: float, metric: str, latencies: object) -> None:
         content = response.read()
         assert response.status == 200, content
         took.append(time.perf_counter() - start)
-    latencies.put(took)  # type: ignore[attr-defined]
+    latencies.put(took)
 
 
 def writer(folder: Path, seconds: float) -> None:
@@ -92,7 +98,7 @@ def writer(folder: Path, seconds: float) -> None:
 
 def load(folder: Path, clients: int, seconds: float, metric: str, writes: bool) -> list[float]:
     """The latencies of all clients, in seconds."""
-    latencies: multiprocessing.Queue[list[float]] = multiprocessing.Queue()
+    latencies: Latencies = multiprocessing.Queue()
     processes = [
         multiprocessing.Process(target=client, args=(seed, seconds, metric, latencies))
         for seed in range(clients)
@@ -127,12 +133,12 @@ def quietest(
     return best
 
 
-def search_ms(bits: embits.BinaryVectors, metric: str) -> float:
+def search_ms(bits: embits.BinaryVectors, metric: Metric) -> float:
     """Milliseconds of processor time of one search without a server."""
     took = []
     for query in np.random.default_rng(1).standard_normal((200, DIMS), dtype=np.float32):
         start = time.process_time()
-        bits.search(query, K, metric=metric, threads=1)  # type: ignore[arg-type]
+        bits.search(query, K, metric=metric, threads=1)
         took.append(time.process_time() - start)
     return 1000 * statistics.median(took)
 
@@ -151,7 +157,7 @@ def main() -> None:
         coder = embits.RandomHyperplanes(BITS).fit(rng.standard_normal((100, DIMS)))
         made = embits.open_collection(folder, coder)
         made.add(rng.integers(0, 256, (args.rows, BITS // 8), dtype=np.uint8))
-        alone = {metric: search_ms(made, metric) for metric in ("hamming", "asymmetric")}
+        alone: dict[str, float] = {metric: search_ms(made, metric) for metric in METRICS}
         for workers, clients, metric, writes in [
             (1, 1, "hamming", False),
             (1, 4, "hamming", False),

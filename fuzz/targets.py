@@ -1,4 +1,4 @@
-"""What the fuzzer calls: the file of bits, and each reader of floats.
+"""What the fuzzer calls: files and collections of codes, and each reader of floats.
 
 A target takes bytes and returns; whatever it raises is a finding.
 """
@@ -13,7 +13,8 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.support import damage, reader_corpus
+from tests.support import damage, damaged_collections, reader_corpus
+from tests.support.answers import answers
 
 import embits
 import embits.readers.fasttext_binary
@@ -35,7 +36,15 @@ def fuzz_file(data: bytes) -> None:
     _PATH.write_bytes(data)
     for verify in (True, False):
         with contextlib.suppress(embits.FormatError):
-            damage.answers(embits.load(_PATH, verify=verify), _PATH)
+            answers(embits.load(_PATH, verify=verify), _PATH)
+
+
+def fuzz_collection(data: bytes) -> None:
+    """Open, search and change a collection: FormatError or an answer."""
+    files = damaged_collections.unpack(data)
+    for verify in (True, False):
+        damaged_collections.write(files, _PATH.with_name("collection"))
+        damaged_collections.use(_PATH.with_name("collection"), verify=verify)
 
 
 def fuzz_reader(data: bytes) -> None:
@@ -54,6 +63,9 @@ def _reader(magic: bytes) -> Callable[[bytes], None]:
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "file": fuzz_file,
+    "blocks": fuzz_file,
+    "version1": fuzz_file,
+    "collection": fuzz_collection,
     "text": fuzz_reader,
     "word2vec": fuzz_reader,
     "fasttext": _reader(reader_corpus.fasttext()[:4]),
@@ -68,19 +80,30 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 
 def corpus(name: str) -> list[bytes]:
     """Good inputs to start from, made by the project itself."""
-    if name != "file":
-        return reader_corpus.FORMATS[name]
-    found = []
-    for method in METHODS:
-        for words in (True, False):
-            damage.small(method, words=words, subwords=words).save(_PATH)
-            found.append(_PATH.read_bytes())
-    return found
+    match name:
+        case "file":
+            return [_saved(method, words) for method in METHODS for words in (True, False)]
+        case "blocks":
+            return [damage.golden(each) for each in damage.SEVERAL_BLOCKS]
+        case "version1":
+            return [damage.golden(f"v1-{method}") for method in ("lsh-100", "paper-64", "sign-12")]
+        case "collection":
+            good = damaged_collections.good(Path(_FOLDER.name, "good"))
+            return [damaged_collections.pack(files) for files in good]
+    return reader_corpus.FORMATS[name]
+
+
+def _saved(method: str, words: bool) -> bytes:
+    damage.small(method, words=words, subwords=words).save(_PATH, overwrite=True)
+    return _PATH.read_bytes()
 
 
 def mutated(name: str, data: bytes, rng: random.Random) -> bytes:
-    """Damage that knows the format: for a file of bits, with checksums that fit."""
-    if name == "file":
+    """Damage that knows the format: in files of codes, with checksums that fit."""
+    if name == "collection":
+        change = rng.choice((damaged_collections.damaged, damaged_collections.hostile))
+        return damaged_collections.pack(change(damaged_collections.unpack(data), rng))
+    if TARGETS[name] is fuzz_file:
         with contextlib.suppress(Exception):  # what is no file any more gets blind damage
             return damage.hostile(data, rng)
     return rng.choice((damage.blind, damage.numbers))(data or b"0", rng)

@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import random
+import select
 import signal
 import tempfile
 import time
@@ -148,7 +149,8 @@ def main() -> None:
             ours, theirs = os.pipe()
             child = forked(write_until_killed, path, dict(model), kill, theirs)
             os.close(theirs)
-            time.sleep(rng.uniform(0.005, 0.08))
+            select.select([ours], [], [], 30)  # it has begun: a busy machine takes a while
+            time.sleep(rng.uniform(0, 0.08))
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             lines = reported(ours)

@@ -17,8 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "sanitize"
 TESTS = [
-    *("unit/search", "unit/readers", "unit/coders", "unit/file/test_vocabulary.py"),
-    *("trust/test_memory.py", "trust/test_readers.py"),
+    *("unit/search", "unit/readers", "unit/coders", "unit/file", "unit/collection"),
+    *("trust/test_memory.py", "trust/test_readers.py", "trust/test_files.py"),
 ]
 # -fno-sanitize=vptr: nanobind is built without the type information that it looks at.
 FLAGS = "-fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all -g -O1"

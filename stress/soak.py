@@ -1,10 +1,12 @@
-"""A soak: millions of queries from 8 threads on one object; memory stays flat, speed steady.
+"""A soak test: millions of queries from 8 threads, while a collection grows and shrinks.
 
     python stress/soak.py [--queries 10000000] [--seconds S] [--write]
 
-Every query is one of what a server is asked: the neighbors of a word, of a row, of an unknown
-word, of a vector, a similarity, a float vector back. Memory and queries are noted in ten parts of
-the run; the first one warms up and does not count. --write puts the figures into docs/trust.md.
+The queries are those of a server: the neighbors of a word, of a row, of an unknown word, of a
+vector, with and without filters, a similarity, a decoded vector. Some go to a collection to which
+another thread adds rows, removes the oldest, and which it compacts. Memory and queries are noted in
+ten parts of the run. Memory may grow while the allocator warms up, but not in the second half.
+--write puts the figures into docs/trust.md.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +29,9 @@ import embits
 
 ROOT = Path(__file__).resolve().parents[1]
 THREADS, PARTS = 8, 10
-MOST_DRIFT = 0.01
+MAX_DRIFT = 0.01
+BATCH = 20  # rows of a change
+CHANGE_EVERY_S = 0.01
 
 
 def resident() -> int:
@@ -34,29 +39,60 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
-def make(folder: Path) -> tuple[embits.BinaryVectors, np.ndarray]:
+class Served(NamedTuple):
+    """What the threads ask."""
+
+    bits: embits.BinaryVectors
+    matrix: np.ndarray
+    evens: Any
+    collection: embits.Collection
+
+
+def make(folder: Path) -> Served:
     matrix = np.random.default_rng(0).normal(0, 0.5, (2000, 32)).astype("f4")
     words = [f"word{i}" for i in range(len(matrix))]
     embits.binarize(embits.WordVectors(words, matrix), 128, "lsh").save(folder / "f")
-    return embits.load(folder / "f"), matrix
+    bits = embits.load(folder / "f")
+    collection = embits.open_collection(folder / "c", bits.coder)
+    collection.add(matrix[: 20 * BATCH])
+    return Served(bits, matrix, bits.select(where=np.arange(0, 2000, 2)), collection)
 
 
-def ask(bits: embits.BinaryVectors, matrix: np.ndarray, i: int) -> None:
+def change(served: Served, i: int) -> None:
+    """Add a batch of rows and remove the oldest: the collection keeps its size."""
+    collection = served.collection
+    start = i * BATCH % len(served.matrix)
+    collection.add(served.matrix[start : start + BATCH])
+    collection.remove(collection.ids(np.arange(BATCH)).tolist())
+    if i % 20 == 19:
+        collection.compact()
+
+
+def ask(served: Served, i: int) -> None:
+    bits, matrix, evens, collection = served
     row = i * 7919 % len(bits)
-    match i % 8:
+    match i % 12:
         case 0:
             bits.most_similar(f"word{row}", topn=5)
         case 1:
             bits.decode(row)
         case 2:
             bits.search(matrix[row], 5)
-        case 3 if i % 64 == 3:
+        case 3 if i % 96 == 3:
             with contextlib.suppress(embits.UnknownWordError):
                 bits.most_similar(f"wrd{row}")
         case 4:
             bits.search(matrix[row], 5, metric="asymmetric")
         case 5:
             assert f"word{row}" in bits
+        case 6:
+            assert not (bits.search(matrix[row], 5, where=evens).rows % 2).any()
+        case 7:
+            assert row not in bits.search(matrix[row], 5, exclude=[f"word{row}"]).rows
+        case 8:
+            now = collection.snapshot()  # whole, whatever the writer does
+            found = now.search(matrix[row], 5)
+            assert (now.ids(found.rows, int) >= 0).all()
         case _:
             assert 0 <= bits.similarity(row, i % len(bits)) <= 1
 
@@ -70,48 +106,62 @@ def main() -> int:
     )
     options = arguments.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        bits, matrix = make(Path(folder))
-        notes = soak(bits, matrix, options.queries, options.seconds)
+        notes, changes = soak(make(Path(folder)), options.queries, options.seconds)
     memory = [resident for _, resident, _ in notes]
     speeds = [speed for _, _, speed in notes[1:]]
-    drift = (memory[-1] - memory[0]) / memory[0]
+    half = memory[PARTS // 2 - 1]
+    drift = (memory[-1] - half) / half
     total = notes[-1][0]
     report = (
-        f"{total:,} queries from {THREADS} threads: memory {memory[0] / 1e6:.1f} MB after the "
-        f"first tenth, {memory[-1] / 1e6:.1f} MB at the end ({100 * drift:+.2f} %); "
-        f"{min(speeds):,.0f} to {max(speeds):,.0f} queries a second of processor time "
-        f"(median {np.median(speeds):,.0f}) in the tenths after it"
+        f"{total:,} queries from {THREADS} threads and {changes:,} additions and removals of "
+        f"{BATCH} rows of a collection: memory {memory[0] / 1e6:.1f} MB after the "
+        f"first tenth, {half / 1e6:.1f} MB after half of the run and {memory[-1] / 1e6:.1f} MB at "
+        f"the end ({100 * drift:+.2f} % in the second half); {min(speeds):,.0f} to "
+        f"{max(speeds):,.0f} queries a second of processor time (median {np.median(speeds):,.0f}) "
+        "in the tenths after the first"
     )
     print(report)
     if options.write:
         page = ROOT / "docs" / "trust.md"
         block = f"<!-- soak -->\n{report}.\n<!-- /soak -->"
         page.write_text(re.sub(r"(?s)<!-- soak -->.*<!-- /soak -->", block, page.read_text()))
-    return int(drift > MOST_DRIFT)
+    return int(drift > MAX_DRIFT)
 
 
 def soak(
-    bits: embits.BinaryVectors, matrix: np.ndarray, queries: int, seconds: float | None
-) -> list[tuple[int, int, float]]:
-    """(queries done, bytes resident, queries a second) at the end of each tenth of the run.
+    served: Served, queries: int, seconds: float | None
+) -> tuple[list[tuple[int, int, float]], int]:
+    """Ask and change until all queries are asked or the time is up.
 
-    Seconds of processor time: on a machine that others use too, those on the wall say nothing.
+    Returns:
+        (queries done, bytes resident, queries a second of processor time) at the end of each tenth
+        of the run; and how many changes were made.
     """
-    counts = [0] * THREADS
+    counts, changes = [0] * THREADS, [0]
     stop = threading.Event()
     failures: list[BaseException] = []
 
     def run(thread: int) -> None:
         try:
             for i in range(queries // THREADS):
-                ask(bits, matrix, i * THREADS + thread)
+                ask(served, i * THREADS + thread)
                 counts[thread] = i + 1
                 if stop.is_set():
                     return
         except BaseException as error:  # noqa: BLE001 - told below, in the main thread
             failures.append(error)
 
+    def write() -> None:
+        try:
+            while not stop.wait(CHANGE_EVERY_S):
+                change(served, changes[0])
+                changes[0] += 1
+        except BaseException as error:  # noqa: BLE001 - as above
+            failures.append(error)
+
     threads = [threading.Thread(target=run, args=(i,)) for i in range(THREADS)]
+    writer = threading.Thread(target=write)
+    writer.start()
     start, last = time.monotonic(), time.process_time()
     for thread in threads:
         thread.start()
@@ -130,11 +180,11 @@ def soak(
         before, last = total, now
         print(f"{part}/{PARTS}: {total:,} queries, {notes[-1][1] / 1e6:.1f} MB", file=sys.stderr)
     stop.set()
-    for thread in threads:
+    for thread in (*threads, writer):
         thread.join()
     if failures:
         raise failures[0]
-    return notes
+    return notes, changes[0]
 
 
 if __name__ == "__main__":

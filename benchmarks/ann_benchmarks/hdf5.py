@@ -3,11 +3,11 @@
     python benchmarks/ann_benchmarks/hdf5.py make MATRIX.npy FILE.hdf5 [--distance NAME]
     python benchmarks/ann_benchmarks/hdf5.py run FILE.hdf5 [--count 10] [--queries 1000]
 
-`make` takes the last rows of a matrix as queries and computes their true neighbors. The distance is
-angular, hamming, or cosine, which is VIBE's name for angular. For Hamming, bits are the signs of the
-values minus their means. `run` fits every configuration of config.yml
-that applies, and prints recall and queries per second: one query at a time on one thread, and all
-at once on all threads.
+`make` takes the last rows of a matrix as queries and computes their true neighbors. The distance
+is angular, hamming, or cosine, which is VIBE's name for angular. For Hamming, bits are the signs
+of the values minus their means. `run` fits every configuration of config.yml that applies, and
+prints recall and queries per second: one query at a time on one thread, and all at once on all
+threads.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from style import LIGHT, ROOT, WIDTHS, bytes_axis, save
 
 RESULTS = ROOT / "docs" / "results"
 SCORES = RESULTS / "scores.json"
+WIDEST = 1024
 PICTURE = "queen"  # the one word whose bits a page shows
 METHODS = {
     "near-lossless": ("NearLossless", LIGHT.one, "-", "o"),
@@ -86,8 +87,8 @@ def draw(name: str, scores: dict[str, Any], measures: dict[str, str], label: str
         label_ends(axes, names)
         axes.set_title(title)
         axes.set_xlabel("bits")
-        bytes_axis(axes, WIDTHS)
-        axes.set_xlim(56, 560)
+        bytes_axis(axes, (*WIDTHS, WIDEST))
+        axes.set_xlim(56, 1.1 * WIDEST)
         if "similarity" in measure:
             raw = next(iter(scores["raw"].values()))["similarity"]
             axes.axhline(raw, color=LIGHT.soft, lw=0.8, ls=(0, (4, 3)))
@@ -119,7 +120,7 @@ def label_ends(axes: Axes, ends: list[tuple[float, str, str]]) -> None:
     gap, place = (high - low) / 16, low
     for value, title, colour in ends:
         place = max(value, place + gap)
-        axes.annotate(title, (512, place), xytext=(10, 0), color=colour, va="center",
+        axes.annotate(title, (WIDEST, place), xytext=(10, 0), color=colour, va="center",
                       textcoords="offset points", annotation_clip=False)  # fmt: skip
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.errors import InputError
+
 
 def packed_width(n_bits: int) -> int:
     """Bytes of a packed code of `n_bits` bits.
@@ -30,6 +32,12 @@ def has_padding_bits(codes: NDArray[np.uint8], n_bits: int) -> bool:
     """Whether a padding bit is set in packed codes of shape (width,) or (n, width)."""
     mask = padding_mask(n_bits)
     return bool(mask and (codes[..., -1] & mask).any())
+
+
+def check_padding(codes: NDArray[np.uint8], n_bits: int) -> None:
+    """Raise InputError if packed codes have bits set past the coder's `n_bits`."""
+    if has_padding_bits(codes, n_bits):
+        raise InputError(f"codes have bits set past the coder's {n_bits} bits")
 
 
 def invert(codes: NDArray[np.uint8], n_bits: int) -> NDArray[np.uint8]:

@@ -143,7 +143,7 @@ def test_a_model_is_read_by_its_name_and_its_program_is_not_run(downloads, tmp_p
     [
         ("tiny-vector-2", "gensim has no model of that name; did you mean 'tiny-vectors-2'?"),
         ("tiny-text", "gensim has a corpus of texts by that name, expected vectors"),
-        ("not-fetched-yet-50", "gensim could not fetch it: "),
+        ("not-fetched-yet-50", "gensim could not download it: "),
     ],
 )
 def test_a_name_without_vectors_is_refused_in_one_line(downloads, tmp_path, name, says):
@@ -158,7 +158,7 @@ def test_without_network_and_list_the_error_is_one_line(tmp_path):
     done = run(tmp_path / "empty", "binarize", "gensim:glove-twitter-25", "-o", tmp_path / "x")
     assert done.returncode == 1
     (error,) = messages(done.stderr).splitlines()
-    assert "gensim's list of models cannot be had" in error
+    assert "gensim's list of models cannot be downloaded" in error
 
 
 def test_a_file_that_is_called_so_comes_first(tmp_path, monkeypatch):

@@ -180,7 +180,7 @@ def test_ids_that_cannot_be_are_refused():
         ([2], None, "there is no row 2: there are 2 rows"),
         ([-2], None, "there is no row -2"),
         ([0.5], None, "float64"),
-        ([0], int, "cannot be made int64"),
+        ([0], int, "cannot be converted to int64"),
     ):
         with pytest.raises(embits.InputError, match=message):
             bits.ids(rows, dtype)

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
-import { launch, ready } from "./browser.mjs";
+import { askAll, assertFits, assertSameScores, launch, ready, visit as visitPage } from "./browser.mjs";
 import { serve } from "./server.mjs";
 
 const folder = process.env.PAGE_FOLDER;
@@ -13,12 +13,12 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 const vectors = readdirSync(folder).find((name) => name.endsWith(".safetensors"));
 const VIEWS = [
   "#word=queen",
+  "#word=king&metric=decoded",
   "#compare=queen&with=king",
   "#a=man&b=king&c=woman",
   "#picture=queen",
   "#size=1",
 ];
-const SIZES = { phone: { width: 390, height: 844 }, desktop: { width: 1280, height: 800 } };
 
 let browser, server;
 before(async () => {
@@ -30,21 +30,7 @@ after(async () => {
   await server.stop();
 });
 
-/** Open the page; whatever it complains about, or asks of another host, fails the test. */
-async function visit(hash, options = {}, address = server.address) {
-  const context = await browser.newContext({ viewport: SIZES.desktop, ...options });
-  const page = await context.newPage();
-  page.setDefaultTimeout(15_000);
-  const complaints = [];
-  page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
-  page.on("pageerror", (error) => complaints.push(String(error)));
-  page.on(
-    "request",
-    (request) => request.url().startsWith(address) || complaints.push(`asked ${request.url()}`),
-  );
-  await page.goto(address + hash);
-  return { page, context, complaints };
-}
+const visit = (hash, options = {}, address = server.address) => visitPage(browser, address, hash, options);
 async function visitReady(...details) {
   const visited = await visit(...details);
   await ready(visited.page);
@@ -91,15 +77,93 @@ test("both kernels answer as Python does for 1,000 words", async () => {
     ["?plain", "JavaScript"],
   ]) {
     const { page, context } = await visitReady(search);
-    const answers = await page.evaluate(async (words) => {
-      const found = await Promise.all(words.map((word) => embits.ask("closest", { word, k: 10 })));
-      return found.map(({ neighbors }) => neighbors.map(({ word, similarity }) => [word, similarity]));
-    }, Object.keys(expected.thousand));
+    const words = Object.keys(expected.thousand);
+    const answers = await askAll(
+      page,
+      "closest",
+      words.map((word) => ({ word, k: 10 })),
+    );
     assert.equal(answers.length, 1000);
     assert.deepEqual(answers, Object.values(expected.thousand));
     assert.match(await text(page, "#status"), new RegExp(kernel));
     await context.close();
   }
+});
+
+test("with the metric decoded, both kernels answer as Python does for 500 words", async () => {
+  const words = Object.keys(expected.decoded);
+  assert.equal(words.length, 500);
+  for (const search of ["", "?plain"]) {
+    const { page, context } = await visitReady(search);
+    const all = words.map((word) => ({ word, k: 10, metric: "decoded" }));
+    const answers = await askAll(page, "closest", all);
+    answers.forEach((found, i) => assertSameScores(found, expected.decoded[words[i]]));
+    await context.close();
+  }
+});
+
+test("300 analogies are Python's with either metric", async () => {
+  const { page, context } = await visitReady("");
+  for (const metric of ["hamming", "decoded"]) {
+    const asked = expected.analogies.map(({ a, b, c }) => ({ a, b, c, k: 10, metric }));
+    const answers = await askAll(page, "analogy", asked);
+    assert.equal(answers.length, 300);
+    answers.forEach((found, i) => {
+      const wanted = expected.analogies[i][metric];
+      if (metric === "hamming") assert.deepEqual(found, wanted);
+      else assertSameScores(found, wanted);
+    });
+  }
+  await context.close();
+});
+
+test("the metric is chosen with the keyboard, is in the link, and stays while one goes on", async () => {
+  const { page, context, complaints } = await visitReady("#word=queen");
+  const group = page.getByRole("group", { name: "Metric" });
+  assert.deepEqual(await group.getByRole("radio").evaluateAll((all) => all.map(({ value }) => value)), [
+    "hamming",
+    "decoded",
+  ]);
+  await group.getByRole("radio", { name: "hamming", checked: true }).focus();
+  await page.keyboard.press("ArrowRight");
+  const header = page.getByRole("columnheader", { name: "estimated cosine" });
+  await header.waitFor();
+  assert.match(page.url(), /#word=queen&metric=decoded$/);
+  assert.equal(await page.evaluate(() => document.activeElement.value), "decoded");
+  const [first] = expected.decoded.queen;
+  assert.deepEqual((await shown(page))[0], first[0]);
+  assert.equal(await page.locator("tbody .number").first().textContent(), first[1].toFixed(3));
+  await page.locator(".neighbors tbody a").first().click();
+  await page.waitForFunction((word) => document.title.startsWith(word), first[0]);
+  assert.match(page.url(), /&metric=decoded$/);
+  await page.getByRole("link", { name: "Picture" }).click();
+  await page.locator("canvas.picture").waitFor();
+  await page.getByRole("link", { name: "Closest" }).click();
+  await header.waitFor();
+  await page.goBack();
+  await page.goBack();
+  await page.goBack();
+  await page.goBack();
+  await page.getByRole("columnheader", { name: "bits that agree" }).waitFor();
+  assert.equal(await page.getByRole("radio", { name: "hamming" }).isChecked(), true);
+  assert.deepEqual(complaints, []);
+  await context.close();
+});
+
+test("the tab of analogies starts with the metric decoded, as the command line does", async () => {
+  const { page, context } = await visitReady("#word=queen");
+  await page.getByRole("link", { name: "Analogy" }).click();
+  await page.getByRole("radio", { name: "decoded", checked: true }).waitFor();
+  await page.evaluate(() => (location.hash = "#a=man&b=king&c=woman&metric=decoded"));
+  await page.getByText("king − man + woman").waitFor();
+  assertSameScores(
+    (await shown(page)).slice(0, 1).map((word) => [word, expected.king[0][1]]),
+    expected.king.slice(0, 1),
+  );
+  await page.getByRole("radio", { name: "hamming" }).check({ force: true });
+  await page.getByText("(king and not man) or woman").waitFor();
+  assert.match(page.url(), /metric=hamming$/);
+  await context.close();
 });
 
 test("the analogy is (b and not a) or c, as in Python", async () => {
@@ -118,6 +182,10 @@ test("two words are compared, and their bits drawn", async () => {
   const { page, context, complaints } = await visitReady("#compare=queen&with=king");
   const agree = Math.round(expected.similarity * expected.bits);
   await page.getByRole("img", { name: `${agree} of ${expected.bits} bits agree` }).waitFor();
+  assert.deepEqual(await page.locator(".verdict strong").allTextContents(), [
+    `${(100 * expected.similarity).toFixed(1)} %`,
+    expected.cosine.toFixed(3),
+  ]);
   assert.deepEqual(complaints, []);
   await context.close();
 });
@@ -309,7 +377,6 @@ test("it works with the server gone, once it was there; it can be installed", as
 
 test("phone and desktop, light and dark: nothing sticks out, and axe finds nothing", async () => {
   const { page, context, complaints } = await visitReady(VIEWS[0]);
-  await page.evaluate(axe);
   const hashes = [...VIEWS, `#${new URLSearchParams({ word: expected.longest })}`, "#word=nowhere-at-all"];
   for (const hash of hashes) {
     await page.evaluate((hash) => (location.hash = hash), hash);
@@ -320,20 +387,7 @@ test("phone and desktop, light and dark: nothing sticks out, and axe finds nothi
       ["desktop", "light"],
       ["desktop", "dark"],
     ]) {
-      await page.setViewportSize(SIZES[size]);
-      await page.emulateMedia({ colorScheme });
-      await page.evaluate(
-        () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
-      );
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      assert.ok(wide <= 0, `${hash} is ${wide} pixels too wide on a ${size}`);
-      if ((size === "phone") !== (colorScheme === "dark")) continue; // axe: dark phone, light desktop
-      const { violations } = await page.evaluate(() => axe.run());
-      assert.deepEqual(
-        violations.map(({ id, nodes }) => [id, nodes[0].html]),
-        [],
-        `${hash} on a ${size}`,
-      );
+      await assertFits(page, axe, size, colorScheme, hash);
     }
   }
   assert.deepEqual(complaints, []);
@@ -349,6 +403,8 @@ test("the keyboard reaches everything: skip link, tabs, field, answers", async (
   assert.match(page.url(), /#word=queen$/);
   await page.keyboard.press("Tab");
   assert.equal(await page.evaluate(() => document.activeElement.getAttribute("role")), "combobox");
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.type), "radio");
   await page.keyboard.press("Tab");
   assert.equal(await page.evaluate(() => document.activeElement.closest("tbody") !== null), true);
   await context.close();

@@ -95,7 +95,7 @@ def test_only_comments_and_indentation_are_left_out_of_a_written_page(folder):
         written = folder / path.relative_to(SITE)
         assert b"/**" not in written.read_bytes()
         node("--check", written)
-        lines = [line.strip() for line in path.read_text().splitlines()]
+        lines = [line.split(" // ")[0].strip() for line in path.read_text().splitlines()]
         kept = written.read_text().splitlines()
         assert len(kept) > len(lines) / 2
         assert {line for line in kept if not line.startswith("const PAGE = ")} <= set(lines)
@@ -364,6 +364,8 @@ def refuses(path):
 @needs_chromium
 def test_the_page_in_chromium(bits, folder, tmp_path):
     thousand = list(bits.words[:1000])
+    rng = np.random.default_rng(1)
+    triples = [[bits.words[row] for row in rng.choice(3000, 3, replace=False)] for _ in range(300)]
     expected = {
         "bits": bits.n_bits,
         "strange": STRANGE,
@@ -371,7 +373,15 @@ def test_the_page_in_chromium(bits, folder, tmp_path):
         "closest": {word: bits.most_similar(word) for word in ("queen", "king")},
         "analogy": bits.most_similar(["king", "woman"], ["man"]),
         "similarity": bits.similarity("queen", "king"),
+        "cosine": bits.similarity("queen", "king", metric="decoded"),
         "thousand": {word: bits.most_similar(word) for word in thousand},
+        "decoded": {word: bits.most_similar(word, metric="decoded") for word in thousand[:500]},
+        "analogies": [
+            {"a": a, "b": b, "c": c}
+            | {m: bits.most_similar([b, c], [a], metric=m) for m in ("hamming", "decoded")}
+            for a, b, c in triples
+        ],
+        "king": bits.most_similar(["king", "woman"], ["man"], metric="decoded"),
     }
     (tmp_path / "expected.json").write_text(json.dumps(expected))
     with serve(folder) as server:

@@ -3,7 +3,8 @@
 import numpy as np
 
 import embits
-from embits.words.vocabulary import RowNumbers, Vocabulary
+from embits.words.keys import RowNumbers
+from embits.words.vocabulary import Vocabulary
 
 
 def of_codes(codes, n_bits, words=None):

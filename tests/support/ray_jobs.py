@@ -77,3 +77,11 @@ def with_ray(*arguments):
     address = ray.get_runtime_context().gcs_address
     command = [sys.executable, "-m", "embits", *map(str, arguments), "--ray-address", address]
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def same(found, expected):
+    """Check that two results are equal, with their types."""
+    assert type(found) is type(expected)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.dtype == theirs.dtype
+        assert np.array_equal(ours, theirs)

@@ -82,7 +82,24 @@ def safetensors(header):
     return len(text).to_bytes(8, "little") + text
 
 
+def parquet(n_rows, *, in_groups):
+    """Parquet that claims other rows than its five, in its metadata or in its row groups too."""
+    good = corpus.parquet()
+    five, number = b"\x16\x0a", 2 * n_rows if n_rows >= 0 else -2 * n_rows - 1  # zigzag, varint
+    false = b"\x16"
+    while number > 127:
+        false, number = false + bytes([number & 127 | 128]), number >> 7
+    false += bytes([number])
+    body = good[:-8].replace(five, false) if in_groups else good[:-8].replace(five, false, 1)
+    size = int.from_bytes(good[-8:-4], "little") + len(body) - len(good[:-8])
+    return body + size.to_bytes(4, "little") + good[-4:]
+
+
 LYING = {
+    "parquet of a negative number of rows": parquet(-24, in_groups=False),
+    "parquet of a negative number of rows in groups": parquet(-24, in_groups=True),
+    "parquet of more rows than its groups": parquet(2**44, in_groups=False),
+    "parquet of huge groups": parquet(2**44, in_groups=True),
     "word2vec of huge dims in a .gz": gzip.compress(b"1 99999999999\n" + bytes(range(20)) * 99),
     "word2vec of many rows": b"999999999 4\nthe " + bytes(range(16)),
     "npy of a huge shape": npy_header("{'descr':'<f4','fortran_order':False,'shape':(2**40,9)}"),

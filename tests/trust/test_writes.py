@@ -14,6 +14,7 @@ import pytest
 
 import embits
 from embits.file import atomic
+from tests.support.failing_disk import FailAt, failing_disk
 from tests.support.vectors import clustered
 
 KILLS = 300
@@ -109,6 +110,25 @@ def test_a_temporary_file_that_is_locked_is_in_use(tmp_path, old):
     assert not other.exists()
 
 
+def test_a_file_that_is_being_written_is_locked(tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    with atomic.atomic_write(tmp_path / "f"):
+        (temporary,) = tmp_path.glob(".f.*.tmp")
+        with temporary.open("rb") as file, pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_a_temporary_file_of_another_users_process_is_in_use(tmp_path, old, monkeypatch):
+    def refused(process, signal):
+        raise PermissionError(errno.EPERM, "not yours")
+
+    other = tmp_path / ".f.1-0123abcd.tmp"
+    other.write_bytes(b"x")
+    monkeypatch.setattr(atomic.os, "kill", refused)
+    old.save(tmp_path / "f")
+    assert other.exists()
+
+
 def dead_process():
     child = os.fork()
     if child == 0:
@@ -120,72 +140,16 @@ def dead_process():
 # -- a disk that fails -----------------------------------------------------------------------------
 
 
-class FailingFile:
-    """A file whose n-th write or flush fails, having written half of it."""
-
-    def __init__(self, file, fail):
-        self._file, self._fail = file, fail
-
-    def write(self, data):
-        if self._fail():
-            self._file.write(bytes(data)[: len(data) // 2])
-            raise OSError(self._fail.errno, os.strerror(self._fail.errno))
-        return self._file.write(data)
-
-    def flush(self):
-        if self._fail():
-            raise OSError(self._fail.errno, os.strerror(self._fail.errno))
-        self._file.flush()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        self._file.close()
-
-    def __getattr__(self, name):
-        return getattr(self._file, name)
-
-
-class FailAt:
-    """Says yes at its n-th call."""
-
-    def __init__(self, n, errno):
-        self.left, self.errno = n, errno
-
-    def __call__(self):
-        self.left -= 1
-        return self.left == 0
-
-
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EDQUOT])
 def test_every_failing_write_fsync_and_rename_leaves_a_whole_file(
     tmp_path, old, new, number, monkeypatch
 ):
     path = tmp_path / "f"
     old.save(path)
-    real = {"open": Path.open, "fsync": os.fsync, "replace": Path.replace, "os_open": os.open}
     outcomes = []
     for n in range(1, 100):
         fail = FailAt(n, number)
-
-        def failing(name, fail=fail):
-            def call(*args, **kwargs):
-                if fail():
-                    raise OSError(fail.errno, os.strerror(fail.errno))
-                return real[name](*args, **kwargs)
-
-            return call
-
-        def opened(self, mode="r", *args, fail=fail, **kwargs):
-            file = failing("open")(self, mode, *args, **kwargs) if mode == "xb" else None
-            return FailingFile(file, fail) if file else real["open"](self, mode, *args, **kwargs)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(Path, "open", opened)
-            patched.setattr(atomic.os, "fsync", failing("fsync"))
-            patched.setattr(Path, "replace", failing("replace"))
-            patched.setattr(atomic.os, "open", failing("os_open"))
+        with failing_disk(monkeypatch, fail, opening_folders=True):
             try:
                 new.save(path)
                 outcomes.append("saved")

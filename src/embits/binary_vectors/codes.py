@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from embits.arrays import to_numpy
-from embits.bits import has_padding_bits
+from embits.bits import check_padding
 from embits.coders import Coder
 from embits.errors import InputError
 from embits.search.pieces import CodePieces
 from embits.search.results import NO_ROW
 from embits.vectors import WordVectors, as_words
+from embits.words.keys import Keys, RowNumbers
 from embits.words.subwords import Subwords
-from embits.words.vocabulary import Keys, RowNumbers, Vocabulary
+from embits.words.vocabulary import Vocabulary
 from embits.words.word_rows import WordRows
 
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -101,7 +102,7 @@ class Codes:
         try:
             return names.astype(dtype)
         except ValueError as error:
-            raise InputError(f"the ids cannot be made {np.dtype(dtype)}: {error}") from None
+            raise InputError(f"the ids cannot be converted to {np.dtype(dtype)}: {error}") from None
 
     def _names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """The ids of rows as `str` objects; "" for row -1."""
@@ -218,12 +219,6 @@ def _wrong_key(key: Any) -> InputError:
         f"the key is {shortened(key)}, expected an id, a row number, a packed code (uint8), or "
         "several of them"
     )
-
-
-def check_padding(codes: NDArray[np.uint8], n_bits: int) -> None:
-    """Raise InputError if packed codes have bits set past their `n_bits`."""
-    if has_padding_bits(codes, n_bits):
-        raise InputError(f"codes have bits set past the coder's {n_bits} bits")
 
 
 def single(rows: NDArray[Scalar]) -> NDArray[Scalar]:

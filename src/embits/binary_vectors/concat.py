@@ -11,7 +11,7 @@ from embits.binary_vectors.vectors import BinaryVectors
 from embits.coders import Coder
 from embits.coders.identity import coder_checksum
 from embits.errors import InputError
-from embits.words.vocabulary import RowNumbers
+from embits.words.keys import RowNumbers
 
 
 def concat(files: Iterable[BinaryVectors]) -> BinaryVectors:
@@ -40,7 +40,9 @@ def concat(files: Iterable[BinaryVectors]) -> BinaryVectors:
         check_same_coder(first.coder, part.coder)
     numbered = {isinstance(part.words, RowNumbers) for part in parts}
     if len(numbered) > 1:
-        raise InputError("some of the files have ids and others have none: all or none must")
+        raise InputError(
+            "some of the files have ids and others have none: all must have them, or none"
+        )
     words = None if numbered == {True} else list(chain.from_iterable(p.words for p in parts))
     codes = np.concatenate([np.asarray(part.codes) for part in parts])
     return BinaryVectors(words, codes, first.coder, first.subwords)

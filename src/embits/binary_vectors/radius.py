@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress
-from embits.binary_vectors.search import METRICS, SearchableCodes, check_metric, float_vectors
+from embits.binary_vectors.queries import METRICS, check_metric, float_vectors
+from embits.binary_vectors.search import SearchableCodes
 from embits.errors import InputError
 from embits.search import (
     GroupsResult,

@@ -12,8 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import as_float32, to_numpy
-from embits.binary_vectors.codes import Codes, check_padding, single
-from embits.bits import unpack
+from embits.binary_vectors.codes import Codes, single
+from embits.binary_vectors.queries import (
+    METRICS,
+    are_numbers,
+    are_strings,
+    check_metric,
+    float_vectors,
+)
+from embits.bits import check_padding, unpack
 from embits.errors import InputError, UnknownWordError
 from embits.search import (
     DeviceIndex,
@@ -27,8 +34,6 @@ from embits.search import (
 from embits.search.filters import Filters, check_state, parse_filters
 from embits.search.rescoring import rescore_bits, rescore_floats, shortlist_size
 from embits.search.selection import found_rows, select
-
-METRICS = ("hamming", "asymmetric", "decoded")
 
 
 class SearchableCodes(Codes):
@@ -192,7 +197,7 @@ class SearchableCodes(Codes):
                 f"the query is {shortened(queries)}, expected a float vector, a packed code or an "
                 "id; bits[row] is the code of a row"
             )
-        if array.dtype.kind in "UT" or (array.dtype.kind == "O" and _are_strings(array)):
+        if array.dtype.kind in "UT" or (array.dtype.kind == "O" and are_strings(array)):
             return self._codes_of_ids(array)
         if array.dtype.kind in "iu" and array.dtype != np.uint8 and array.shape[-1] != self.dims:
             raise InputError(
@@ -207,7 +212,7 @@ class SearchableCodes(Codes):
         try:
             return self[ids.ravel().tolist()]
         except UnknownWordError:
-            if ids.shape[-1] == self.dims and _are_numbers(ids):
+            if ids.shape[-1] == self.dims and are_numbers(ids):
                 raise InputError(
                     "the queries are numbers as text: convert them by queries.astype(np.float32)"
                 ) from None
@@ -271,32 +276,3 @@ class SearchableCodes(Codes):
                 f"floats of shape {array.shape}, expected the originals: {len(self), self.dims}"
             )
         return array
-
-
-def check_metric(metric: str, known: tuple[str, ...]) -> None:
-    """Raise InputError for a metric that is not known."""
-    if metric not in known:
-        expected = f"{', '.join(map(repr, known[:-1]))} or {known[-1]!r}"
-        raise InputError(f"metric is {metric!r}, expected {expected}")
-
-
-def float_vectors(queries: NDArray[Any]) -> NDArray[Any]:
-    """The queries, or an InputError where they are codes."""
-    if queries.dtype == np.uint8:
-        raise InputError(
-            "the queries are codes or ids; this search needs the float vectors, or "
-            'metric="decoded" without floats'
-        )
-    return queries
-
-
-def _are_strings(array: NDArray[Any]) -> bool:
-    return array.size > 0 and all(isinstance(each, str) for each in array.flat)
-
-
-def _are_numbers(texts: NDArray[Any]) -> bool:
-    try:
-        texts.astype(np.float64)
-    except ValueError:
-        return False
-    return True

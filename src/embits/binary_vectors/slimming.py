@@ -1,4 +1,4 @@
-"""Smaller files: what a device does not need is left out."""
+"""Smaller files, without parts that are not needed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from embits.coders import Coder
 from embits.errors import InputError
-from embits.words.vocabulary import RowNumbers, Vocabulary
+from embits.words.keys import RowNumbers
+from embits.words.vocabulary import Vocabulary
 
 # The parts that can be left out, and what no longer works without them.
 PARTS = {

@@ -19,8 +19,9 @@ from embits.file.contents import ByteCounts, byte_counts, to_contents
 from embits.file.overwrite import check_target
 from embits.pretrained import Pretrained
 from embits.vectors import as_words
+from embits.words.keys import RowNumbers
 from embits.words.pieces import PieceWords
-from embits.words.vocabulary import RowNumbers, Vocabulary
+from embits.words.vocabulary import Vocabulary
 
 
 class BinaryVectors(WordQueries, Pretrained):

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from embits.arrays import unit_rows
 from embits.binary_vectors.codes import Key
+from embits.binary_vectors.queries import check_metric
 from embits.binary_vectors.radius import RadiusQueries
-from embits.binary_vectors.search import check_metric
 from embits.bits import invert
 from embits.errors import InputError
 from embits.search import top_k

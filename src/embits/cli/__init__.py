@@ -23,7 +23,7 @@ GROUPS = {
         "binarize": "Turn a file of float vectors into a file of binary codes.",
         "encode": "Encode new vectors with the coder of a file.",
         "decode": "Rebuild float vectors from codes.",
-        "slim": "Leave out what a device does not need.",
+        "slim": "Write a smaller file without parts that are not needed.",
     },
     "Collect": {
         "add": "Add vectors to a collection, or make one.",

@@ -51,7 +51,7 @@ def command(
     timeout: float,
     as_json: bool,
 ) -> None:
-    """Add VECTORS to COLLECTION, a folder that embits makes.
+    """Add VECTORS to COLLECTION, a folder that embits manages.
 
     The words of the vectors are their ids; vectors without words are numbered. VECTORS may also be
     a file of codes of the same coder, and may be larger than memory. All rows are added, or none.

@@ -24,8 +24,8 @@ from embits.collection import load
 def command(file: Path, a: str, b: str, c: str, k: int, metric: Metric, as_json: bool) -> None:
     """A is to B as C is to what?
 
-    Prints the words closest to B - A + C: of the vectors rebuilt from the codes, or, with --metric
-    hamming, of the codes themselves, as (B AND NOT A) OR C.
+    Prints the words closest to B - A + C, computed with the vectors rebuilt from the codes. With
+    --metric hamming, the codes themselves are combined: (B AND NOT A) OR C.
 
     \b
     embits analogy glove.safetensors man king woman

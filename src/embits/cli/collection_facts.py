@@ -19,7 +19,7 @@ timeout_option = click.option(
     type=float,
     default=0,
     metavar="SECONDS",
-    help="How long to wait for another process that writes. [default: not at all]",
+    help="How long to wait while another process writes to the collection.",
 )
 
 
@@ -39,8 +39,8 @@ def existing_collection(path: Path, timeout: float) -> Collection:
     opened = load(path)
     if not isinstance(opened, Collection):
         raise InputError(
-            f"{path} is a single file, which is never changed: `embits add` makes a collection of "
-            "it"
+            f"{path} is a single file, and only collections can be changed: `embits add` makes one "
+            "from a file"
         )
     opened.timeout = timeout
     return opened

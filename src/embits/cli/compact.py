@@ -23,8 +23,8 @@ from embits.cli.options import json_option
 def command(collection: Path, timeout: float, as_json: bool) -> None:
     """Merge the pieces of COLLECTION into one file, without removed rows.
 
-    The order of the rows and all answers stay the same. Readers that have the collection open are
-    not disturbed.
+    The order of the rows and all search results stay the same. Readers that have the collection
+    open are not affected.
 
     \b
     embits compact news

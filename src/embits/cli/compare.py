@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from embits.cli.comparison_report import (
+    examples,
+    facts_of,
+    print_summary,
+    report_settings,
+    without_folder,
+)
 from embits.cli.evaluation_options import (
     FORCE_HELP,
     bootstrap_option,
@@ -34,29 +40,15 @@ from embits.cli.options import (
     reading_options,
     widths_option,
 )
-from embits.cli.output import print_json, table
+from embits.cli.output import print_json
 from embits.cli.progress import status_line
-from embits.coders import DEFAULT_METHOD, METHODS
+from embits.coders import METHODS
 from embits.evaluation.compare import BITS, Comparison
-from embits.evaluation.evaluator import TASKS
-from embits.evaluation.report.document import Picture
 from embits.evaluation.report.folder import check_report_folder
 from embits.evaluation.report.paired import paired_tests
-from embits.evaluation.report.picture import bit_picture
-from embits.evaluation.report.results import (
-    MEASURES,
-    WAYS,
-    at,
-    retrieval_lines,
-    retrieval_path,
-)
-from embits.evaluation.report.tables import percent
 from embits.evaluation.report.write import write_report
 from embits.evaluation.resampling import N_RESAMPLES
-from embits.evaluation.spaces import BitSpace, FloatSpace
-from embits.evaluation.tasks.moved_pairs import MovedPair, moved_pairs
-
-PICTURED = ("queen", "automobile", "jupiter", "man")  # the paper's words
+from embits.evaluation.tasks import TASKS
 
 if TYPE_CHECKING:
     from embits.readers.source import Repeats
@@ -98,9 +90,11 @@ def _seeds(_: click.Context, __: click.Parameter, value: str) -> list[int]:
     default="0",
     callback=_seeds,
     metavar="N,...",
-    help="Random seeds of the training; of several, the report shows means [default: 0].",
+    help="Random seeds of the training. With several, the report shows means.",
 )
-@fit_rows_option("Fit on N rows and measure the others [default: half; all of word vectors].")
+@fit_rows_option(
+    "Fit on N rows and measure the others [default: half of the rows; all word vectors]."
+)
 @bootstrap_option(N_RESAMPLES)
 @fisher_option
 @latex_option
@@ -135,9 +129,9 @@ def command(
     results.json, results.csv and figures/. Trained codes and their scores are kept in codes/.
     Run the same command again to resume. Run it with other methods or widths to add them: the
     report shows every code in the folder. A folder with results of other vectors, rows, tasks or
-    another seed is refused, unless --force is given.
+    seeds is refused unless --force is given.
 
-    The task retrieval is run if it is named: every method is fitted on the documents.
+    Retrieval runs only if --tasks names it. Every method is then fitted on the documents.
 
     \b
     embits compare glove.txt --data ~/data --report glove-report
@@ -152,117 +146,49 @@ def command(
     folder = data_folder(data, tasks)
     floats = read(vectors, limit, words_file, skip_bad, repeats, quiet=as_json)
     with status_line(quiet=as_json) as status:
-
-        def say(text: str) -> None:
-            if ": done in" in text or "is skipped" in text:
-                click.echo(f"embits: {text}", err=True)
-            status(text)
-
         comparison = Comparison(
-            floats, report, folder, bits, methods, tasks, seeds, vectors, say,
+            floats, report, folder, bits, methods, tasks, seeds, vectors, _said(status),
             fit_rows=fit_rows, n_resamples=bootstrap, by_pairs=fisher == "pairs",
         )  # fmt: skip
         if not force:
             comparison.check_folder()
-        try:
-            entries = comparison.run()
-        except KeyboardInterrupt:
-            click.echo("embits: interrupted; run the same command again to resume", err=True)
-            sys.exit(130)
-        check_scored([entry for entry in entries if entry["method"] != "raw"], comparison.notes)
-        pictures, moved = _examples(comparison)
-    options: dict[str, Sequence[object]] = {
-        "bits": sorted({width for method, width in comparison.plan if method != "sign"} or bits),
-        "methods": list(dict.fromkeys(method for method, _ in comparison.plan)),
-        "tasks": tasks,
-        "seeds": seeds,
-    }
-    fitted = comparison.settings["fit_rows"]
-    options |= {"limit": [limit]} if limit else {}
-    options |= {"fit-rows": [fitted or "all"]} if fit_rows else {}
-    options |= {"fisher": [fisher]} if fisher != "equal" else {}
-    settings = {
-        "vectors": vectors.name,
-        "words": f"{len(floats):,}",
-        "dimensions": floats.dims,
-        "seeds": ", ".join(map(str, seeds)),
-        "Fisher mean": "sets weighed " + ("equally" if fisher == "equal" else "by their pairs"),
-        "rows of the fit": f"{fitted or len(floats):,}",
-        "command": _command_line(vectors, options),
-    }
-    notes = comparison.notes
-    shown = [note.replace(f"{folder.path}{os.sep}", "") if folder else note for note in notes]
+        entries = _run(comparison)
+        pictures, moved = examples(comparison)
+    options = {"limit": limit, "fit-rows": fit_rows and (comparison.settings["fit_rows"] or "all")}
+    settings = report_settings(comparison, vectors, bits, options, fisher)
     tests = paired_tests(entries, comparison.replicates) if bootstrap else []
     write_report(
-        report, f"Bits of {vectors.name}", entries, settings, pictures, moved, shown, force,
-        tests=tests, latex=latex,
+        report, f"Bits of {vectors.name}", entries, settings, pictures, moved,
+        without_folder(comparison.notes, folder), force, tests=tests, latex=latex,
     )  # fmt: skip
     if csv_file is not None:
         write_csv(csv_file, entries)
-    for note in notes:
+    for note in comparison.notes:
         click.echo(f"embits: note: {note}", err=True)
     if as_json:
         print_json(entries)
         return
-    _summary(entries)
-    facts = [f"{time.perf_counter() - start:.0f} s"]
-    facts += [f"means over {len(seeds)} fits"] if len(seeds) > 1 else []
-    if "neighbors" in tasks:
-        facts.append("recall of rows " + ("outside the fit (unseen)" if fitted else "of the fit"))
+    print_summary(entries)
+    facts = [f"{time.perf_counter() - start:.0f} s", *facts_of(comparison)]
     click.echo(f"\n{report / 'report.html'} ({'; '.join(facts)})")
 
 
-def _command_line(vectors: Path, options: Mapping[str, Sequence[object]]) -> str:
-    """The command that makes the report again, without local folders."""
-    given = (f"--{name} {','.join(map(str, values))}" for name, values in options.items())
-    return f"embits compare {vectors.name} {' '.join(given)} --report DIR"
+def _said(status: Callable[[str], None]) -> Callable[[str], None]:
+    """Show steps in the status line, and print those that stay of interest."""
+
+    def say(text: str) -> None:
+        if ": done in" in text or "is skipped" in text:
+            click.echo(f"embits: {text}", err=True)
+        status(text)
+
+    return say
 
 
-def _summary(entries: list[dict[str, Any]]) -> None:
-    """Print the main scores, one line per code."""
-    columns = (
-        ("Fisher mean", ("similarity", "fisher_mean")),
-        ("semantic", ("analogy", "semantic", "accuracy")),
-        ("syntactic", ("analogy", "syntactic", "accuracy")),
-        ("recall@10", ("neighbors", "recall_at_10")),
-        ("float query", ("neighbors", "asymmetric_recall_at_10")),
-        ("rebuilt", ("reconstruction", "cosine")),
-        *(
-            (f"{name} {MEASURES[measure]}, {WAYS[way]}", ("retrieval", name, way, measure))
-            for name, measure, way in retrieval_lines(entries)
-            if measure == "ndcg@10" and way != "floats"
-        ),
-    )
-    known = [(name, path) for name, path in columns if any(at(e, *path) for e in entries[1:])]
-    rows = [("", *(name for name, _ in known))]
-    for entry in entries:
-        label = "raw" if entry["method"] == "raw" else f"{entry['method']} {entry['bits']}"
-        rows.append((label, *(percent(_score(entry, path)) for _, path in known)))
-    table(rows, indent="")
-
-
-def _score(entry: dict[str, Any], path: tuple[str, ...]) -> float | None:
-    if path[0] == "retrieval":
-        path = retrieval_path(entry, *path[1:])
-    score: float | None = at(entry, *path)
-    return score
-
-
-def _examples(
-    comparison: Comparison,
-) -> tuple[list[Picture], tuple[list[MovedPair], list[MovedPair]] | None]:
-    """Pictures of the widest codes and pairs moved at 256 bits, for the default method."""
-    raw = comparison.evaluator.raw
-    methods = [method for method, _ in comparison.plan]
-    method = DEFAULT_METHOD if DEFAULT_METHOD in methods else methods[0]
-    widths = [width for name, width in comparison.plan if name == method]
-    widest = comparison.codes(method, max(widths))
-    pictures = []
-    for word in PICTURED:
-        if word in widest:
-            caption = f"{word}: {method}, {widest.n_bits} bits"
-            pictures.append(Picture(f"bits-{word}.png", bit_picture(widest, [word]), caption))
-    if "similarity" not in comparison.evaluator.tasks or not isinstance(raw, FloatSpace):
-        return pictures, None
-    bits = comparison.codes(method, min(widths, key=lambda width: abs(width - 256)))
-    return pictures, moved_pairs(raw, BitSpace(bits, raw.lookup), comparison.evaluator.pairs)
+def _run(comparison: Comparison) -> list[dict[str, Any]]:
+    try:
+        entries = comparison.run()
+    except KeyboardInterrupt:
+        click.echo("embits: interrupted; run the same command again to resume", err=True)
+        sys.exit(130)
+    check_scored([entry for entry in entries if entry["method"] != "raw"], comparison.notes)
+    return entries

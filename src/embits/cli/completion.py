@@ -17,7 +17,7 @@ SHELLS = ("bash", "zsh", "fish")
 def command(ctx: click.Context, shell: str | None) -> None:
     """Print the script that enables completion of `embits` in SHELL: bash, zsh or fish.
 
-    SHELL defaults to the shell named by $SHELL. The script is click's own. It completes verbs,
+    SHELL defaults to the shell named by $SHELL. The script is click's own. It completes commands,
     options, methods, file names, and the words of the FILE on the command line.
 
     \b

@@ -41,7 +41,7 @@ _BLOCK = 10_000  # groups whose ids are looked up at a time
     type=click.IntRange(min=0),
     required=True,
     metavar="BITS",
-    help="Most bits in which two duplicates differ.",
+    help="Largest number of bits in which two duplicates differ.",
 )
 @output_option(required=False, help="File to write the groups to, instead of printing them.")
 @force_option()

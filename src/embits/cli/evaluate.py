@@ -60,8 +60,8 @@ if TYPE_CHECKING:
 @data_option
 @tasks_option()
 @fit_rows_option(
-    "Fit a new coder on N rows, and measure neighbors of the others [default: half of the rows of "
-    "files without words]; all measures the codes of the file."
+    "Fit a new coder on N rows and measure the neighbors of the others; all measures the codes of "
+    "the file [default: half of the rows if they have no words]."
 )
 @bootstrap_option(0)
 @fisher_option

@@ -13,11 +13,11 @@ from embits.cli.options import FILE, FOLDER, Command
 from embits.errors import InputError
 from embits.evaluation.against_raw import RAW_TASKS
 from embits.evaluation.data.folder import DataFolder
-from embits.evaluation.evaluator import DATA_TASKS, TASKS
 from embits.evaluation.held_out import ALL_ROWS
 from embits.evaluation.report.results import csv_text, has_score
+from embits.evaluation.tasks import DATA_TASKS, TASKS
 
-FORCE_HELP = "Replace the results, also files that you changed or that embits did not write."
+FORCE_HELP = "Replace existing results, even files that you changed or that embits did not write."
 DEFAULT_TASKS = ",".join(TASKS[:-1])
 
 data_option = click.option(
@@ -25,7 +25,7 @@ data_option = click.option(
 )
 
 latex_option = click.option(
-    "--latex", is_flag=True, help="Write tables as LaTeX and figures as PDF and SVG, too."
+    "--latex", is_flag=True, help="Also write tables as LaTeX, and figures as PDF and SVG."
 )
 csv_option = click.option(
     "--csv", "csv_file", type=FILE, metavar="FILE", help="Write all scores into one CSV file."

@@ -22,7 +22,7 @@ def read_ids(path: Path) -> list[str]:
         content.decode()
     except UnicodeDecodeError:
         raise ReadError(
-            f"{path}: found other bytes, expected UTF-8 text, an id on a line"
+            f"{path}: found other bytes, expected UTF-8 text with one id per line"
         ) from None
     return [line for line in WordRun.from_lines(content) if line]
 

@@ -24,10 +24,13 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 file_argument = click.argument("file", type=FILE)
 where_option = click.option(
-    "--where", type=FILE, metavar="FILE", help="Find only these: ids, or rows or a mask (.npy)."
+    "--where",
+    type=FILE,
+    metavar="FILE",
+    help="Find only these rows: a text file of ids, or a .npy of row numbers or a mask.",
 )
 exclude_option = click.option(
-    "--exclude", type=FILE, metavar="FILE", help="Find all rows but these."
+    "--exclude", type=FILE, metavar="FILE", help="Leave these rows out; FILE is as for --where."
 )
 files_argument = click.argument("files", type=FILE, nargs=-1, required=True, metavar="FILE...")
 words_argument = click.argument(

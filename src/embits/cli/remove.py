@@ -34,7 +34,7 @@ def command(
 ) -> None:
     """Remove the rows with these IDs from COLLECTION.
 
-    All rows are removed, or, if an id is unknown, none. Their codes stay in the files until
+    If an id is unknown, no row is removed. The codes of removed rows stay in the files until
     `embits compact`.
 
     \b

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryVectors
 from embits.cli.id_files import read_filter, read_ids
@@ -41,7 +40,10 @@ _BATCH = 1024  # queries that are searched for at once: results are printed as t
 @where_option
 @exclude_option
 @click.option(
-    "--oversample", type=float, metavar="N", help="Search N times as many by bits, then rescore."
+    "--oversample",
+    type=float,
+    metavar="N",
+    help="Find N times as many rows by bits, then rescore them.",
 )
 @words_file_option("File with the names of the queries of a matrix, one per line.")
 @click.option("--tsv", is_flag=True, help="Print lines of query, id and value.")
@@ -64,9 +66,9 @@ def command(
     """Find the rows of FILE that are nearest to each of the QUERIES.
 
     FILE may be a collection. QUERIES is a file of vectors in any format that embits reads, or a
-    text file with an id of FILE on each line. The values are distances, the smallest is the best;
-    with --metric asymmetric or decoded they are scores, the largest is the best. With --ray, FILE
-    is a collection that is searched by the workers of a cluster.
+    text file with an id of FILE on each line. The values are distances, smallest first; with
+    --metric asymmetric or decoded they are scores, largest first. With --ray, FILE is a collection
+    that the workers of a cluster search.
 
     \b
     embits search docs.safetensors questions.npy -k 5
@@ -103,33 +105,16 @@ def _read_queries(
     bits: BinaryVectors, path: Path, words_file: Path | None, metric: str
 ) -> tuple[Sequence[str], Any]:
     """The names of the queries, and their vectors or codes."""
+    from embits.readers import read_rows
+
     if (ids := _ids(bits, path)) is not None:
         if metric == "asymmetric":
             raise InputError(f"{path}: found ids; --metric asymmetric needs float vectors")
         return ids, bits[ids]
-    names, matrix = _read_vectors(path, words_file)
+    names, matrix = read_rows(path, words_file)
     if matrix.shape[1] != bits.dims:
         raise InputError(f"{path}: vectors of {matrix.shape[1]} dimensions, expected {bits.dims}")
     return names or [str(row) for row in range(len(matrix))], matrix
-
-
-def _read_vectors(
-    path: Path, words_file: Path | None
-) -> tuple[Sequence[str] | None, NDArray[np.float32]]:
-    """Names and vectors of queries. Unlike the words of a file of codes, names may repeat."""
-    from embits.readers import open_blocks, read_vectors
-
-    blocks = open_blocks(path, words=words_file)
-    if blocks is None:
-        vectors = read_vectors(path, words=words_file)
-        return vectors.words, vectors.matrix
-    names: list[str] = []
-    parts = [np.empty((0, blocks.dims), np.float32)]
-    for block in blocks.read(blocks.start(), words=blocks.named):
-        names += block.words or ()
-        parts.append(block.matrix)
-    blocks.findings.warn(blocks.source)
-    return names, np.concatenate(parts)
 
 
 def _ids(bits: BinaryVectors, path: Path) -> list[str] | None:

@@ -1,4 +1,4 @@
-"""`embits slim`: a smaller file without what a device does not need."""
+"""`embits slim`: write a smaller file without parts that are not needed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _DEFAULT = ("coder", "subwords")
     "with --half-decoder.",
 )
 @click.option("--half-decoder", is_flag=True, help="Keep the decoder in 16 bits.")
-@force_option(help="Replace an existing file that is not one of codes.")
+@force_option(help="Replace an existing file that does not hold codes.")
 @json_option
 def command(
     file: Path,
@@ -44,7 +44,7 @@ def command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write FILE again without the parts that a device does not need.
+    """Write a smaller copy of FILE without parts that are not needed.
 
     Without its coder, a file cannot encode or decode vectors. Without subwords, unknown words have
     no codes. Without the order, rows are sorted by their words, and row numbers change.

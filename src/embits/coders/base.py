@@ -18,6 +18,7 @@ from embits.coders.checks import (
     check_not_empty,
     is_usual,
     matrix_of_numbers,
+    too_large,
 )
 from embits.coders.columns import column_names, in_container
 from embits.coders.estimator import Estimator
@@ -88,6 +89,8 @@ class Coder(Estimator, Pretrained, ABC):
             Weights of shape (n, n_bits) and offsets of shape (n,).
         """
         scores = self._scores(X)
+        if not np.isfinite(scores).all():
+            raise too_large()
         # Divided by the largest first: squares of very small or large scores leave float32.
         scores = scores / _or_one(np.abs(scores).max(axis=1))[:, None]
         norms = np.sqrt(np.einsum("ij,ij->i", scores, scores) * np.float32(self.n_bits_))
@@ -234,7 +237,7 @@ class Coder(Estimator, Pretrained, ABC):
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             if not is_usual(array):
                 raise FormatError(
-                    f"damaged: the coder's {name} holds NaN, or beyond {MAX_WEIGHT:g}"
+                    f"damaged: the coder's {name} holds NaN or numbers beyond {MAX_WEIGHT:g}"
                 )
             array = array.astype(np.float32) if array.dtype == np.float16 else array
             setattr(self, name, array)

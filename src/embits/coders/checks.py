@@ -118,6 +118,21 @@ def _sum(block: NDArray[Any]) -> Any:
         return block.sum(dtype=np.float32 if block.dtype.itemsize < 4 else None)
 
 
+def check_size(vectors: NDArray[Any]) -> None:
+    """Refuse finite vectors with values so large that sums of squares overflow.
+
+    Raises:
+        InputError: There is such a value.
+    """
+    if not is_usual(vectors):
+        raise too_large()
+
+
+def too_large() -> InputError:
+    """The error for vectors whose products or squares are beyond float32."""
+    return InputError("vectors have values beyond 1e18: scale them down")
+
+
 def is_usual(weights: NDArray[Any]) -> bool:
     """Whether all numbers are finite, and small enough for their squares to be summed."""
     # If there is a NaN, it is both the smallest and the largest, and compares as False.

@@ -1,4 +1,4 @@
-"""A warning for codes that tell few of the vectors apart."""
+"""A warning for codes that hardly distinguish the vectors."""
 
 from __future__ import annotations
 

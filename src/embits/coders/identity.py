@@ -1,4 +1,4 @@
-"""What tells one fitted coder from another."""
+"""A checksum that identifies a fitted coder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors brought to the size that the paper's model was made for."""
+"""Scale vectors to the size that the paper's model was made for."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress, as_float32, blocks
-from embits.coders.checks import check_n_bits, random_generator
+from embits.coders.checks import check_n_bits, check_size, random_generator
 from embits.coders.collapse import warn_if_collapsed
 from embits.coders.linear_decoder import LinearlyDecoded
 from embits.coders.linear_encoder import LinearlyEncoded
@@ -106,12 +106,18 @@ class ITQ(LinearlyEncoded, LinearlyDecoded):
 
 
 def principal_directions(X: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The mean (dims,) of rows, and the principal directions (dims, dims), largest first."""
+    """The mean (dims,) of rows, and the principal directions (dims, dims), largest first.
+
+    Raises:
+        InputError: The values are too large to be squared.
+    """
     total = np.zeros(X.shape[1])
     products = np.zeros((X.shape[1], X.shape[1]))
     shift = np.asarray(X[0], dtype=np.float64)  # near the mean: keeps the subtraction below exact
     for rows in blocks(len(X)):
-        block = X[rows].astype(np.float64) - shift
+        block = X[rows].astype(np.float64)
+        check_size(block)
+        block -= shift
         total += block.sum(axis=0)
         products += block.T @ block
     mean = total / len(X)

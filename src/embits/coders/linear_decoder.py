@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from embits.arrays import as_float32, blocks
 from embits.bits import unpack
 from embits.coders.base import Coder
+from embits.coders.checks import check_size
 
 SAMPLE_ROWS = 100_000  # rows the decoder is fitted on: far above any usual number of bits
 
@@ -39,13 +40,18 @@ class LinearlyDecoded(Coder):
         return np.arange(0, n, decoder_step(n), dtype=np.int64)
 
     def _fit_decoder(self, X: NDArray[Any]) -> None:
-        """Solve for D and o on rows of `X` spread evenly; the encoder must be ready."""
+        """Solve for D and o on rows of `X` spread evenly; the encoder must be ready.
+
+        Raises:
+            InputError: The values are too large to be squared.
+        """
         sample = X[:: decoder_step(len(X))]
         size = self.n_bits_ + 1
         gram = np.zeros((size, size))
         target = np.zeros((size, self._decoder_targets(as_float32(sample[:1])).shape[1]))
         for rows in blocks(len(sample)):
             x = as_float32(sample[rows])
+            check_size(x)
             b = np.ones((len(x), size), dtype=np.float32)  # the last column of ones is for o
             b[:, :-1] = self.project(x) >= 0
             gram += b.T @ b

@@ -32,7 +32,8 @@ class LinearlyEncoded(Coder):
     def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """Scores of shape (n, n_bits): the product of the two factors."""
         rows, weights = self.factors(X)
-        scores: NDArray[np.float32] = rows @ weights.T
+        with np.errstate(over="ignore", invalid="ignore"):  # those who use the scores check them
+            scores: NDArray[np.float32] = rows @ weights.T
         return scores
 
     def encode_rows(self, X: NDArray[np.float32]) -> NDArray[np.uint8]:
@@ -55,7 +56,8 @@ def pack_signs(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArr
         >>> np.unpackbits(pack_signs(rows, weights), axis=1, count=2)
         array([[1, 0]], dtype=uint8)
     """
-    scores = np.ascontiguousarray(rows @ weights.T)
+    with np.errstate(over="ignore", invalid="ignore"):  # scores of such rows are doubtful
+        scores = np.ascontiguousarray(rows @ weights.T)
     errors = product_errors(rows, weights)
     codes = np.empty((len(rows), packed_width(len(weights))), dtype=np.uint8)
     doubtful = np.empty_like(codes)
@@ -64,7 +66,7 @@ def pack_signs(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArr
         byte, bit = np.nonzero(np.unpackbits(doubtful.ravel()[places, None], axis=1))
         line, column = np.divmod(places[byte], codes.shape[1])
         column = 8 * column + bit
-        signs = _exact_signs(rows, line, weights, column, errors.max())
+        signs = _exact_signs(rows, line, weights, column)
         wrong = np.where(signs != (scores[line, column] >= 0), 128 >> bit, 0).astype(np.uint8)
         np.bitwise_xor.at(codes.ravel(), places[byte], wrong)
     return codes
@@ -75,7 +77,6 @@ def _exact_signs(
     line: NDArray[np.int64],
     weights: NDArray[np.float32],
     column: NDArray[np.int64],
-    error: np.float32,
 ) -> NDArray[np.bool_]:
     """Where Σ x w is 0 or more, for pairs of a row and a weight vector, exactly."""
     signs = np.empty(len(line), dtype=bool)
@@ -83,8 +84,9 @@ def _exact_signs(
         x, w = rows[line[part]].astype(np.float64), weights[column[part]].astype(np.float64)
         sums = np.einsum("ij,ij->i", x, w)
         signs[part] = sums >= 0
-        # float64 has 29 more bits, and its products of float32 are exact: only sums round.
-        unsure = np.flatnonzero(np.abs(sums) <= float(error) * 2.0**-28)
+        # Products of float32 are exact in float64: only sums round (the bound of `product_errors`).
+        lengths = np.sqrt(np.einsum("ij,ij->i", x, x) * np.einsum("ij,ij->i", w, w))
+        unsure = np.flatnonzero(np.abs(sums) <= lengths * (2 * x.shape[1] * 2.0**-53))
         for at in unsure[x[unsure].any(axis=1)]:  # rows of zeros have no sum to round
             signs[part.start + at] = math.fsum(x[at] * w[at]) >= 0
     return signs

@@ -51,11 +51,12 @@ def product_errors(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> N
     the rounding of this bound itself.
     """
     k = rows.shape[1]
-    with np.errstate(over="ignore"):  # beyond float32, every score is doubtful
-        lengths = np.minimum(_lengths(rows), _FLOAT32.max)
+    with np.errstate(over="ignore"):
+        lengths = _lengths(rows)
         longest = _lengths(weights).max(initial=0)
         errors: NDArray[np.float32] = lengths * (longest * np.float32(2 * k * 2.0**-24))
         errors += 2 * k * _FLOAT32.tiny
+    errors[np.isinf(lengths)] = np.inf  # beyond float32, every score is doubtful
     return errors
 
 

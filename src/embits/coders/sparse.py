@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress, as_float32, namespace, unit_rows
-from embits.coders.checks import check_n_bits, random_generator
+from embits.coders.checks import check_n_bits, check_size, random_generator
 from embits.coders.collapse import warn_if_collapsed
 from embits.coders.linear_decoder import LinearlyDecoded
 from embits.coders.rounding import ITERATED_ERROR, doubtful_rows
@@ -92,8 +92,9 @@ class SparseBits(LinearlyDecoded):
         if not 0 < self.density < 1:
             raise InputError(f"density is {self.density!r}, expected a share between 0 and 1")
         sample = as_float32(X[self.rows_for_fit(*X.shape)])
+        check_size(sample)
         self.mean_ = sample.mean(axis=0)
-        centered = unit_rows(sample - self.mean_)
+        centered = self._centered(sample)
         rng = random_generator(self.random_state)
         self.atoms_ = unit_rows(rng.normal(size=(self.n_bits_, X.shape[1]))).astype(np.float32)
         scores = centered @ self.atoms_.T
@@ -114,14 +115,14 @@ class SparseBits(LinearlyDecoded):
 
     def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """Sparse codes before their last cut at zero, shape (n, n_bits)."""
-        return self._sparse_scores(unit_rows(X - self.mean_))
+        return self._sparse_scores(self._centered(X))
 
     def encode_rows(self, X: NDArray[np.float32]) -> NDArray[np.uint8]:
         """Packed codes; rows with a doubtful bit are encoded again in float64.
 
         The rounding of float64 is a hundred million times smaller than the margin.
         """
-        centered = unit_rows(X - self.mean_)
+        centered = self._centered(X)
         scores = self._sparse_scores(centered)
         codes = np.packbits(scores >= 0, axis=1)
         doubtful = np.flatnonzero(doubtful_rows(scores, ITERATED_ERROR))
@@ -129,6 +130,12 @@ class SparseBits(LinearlyDecoded):
             again = self._sparse_scores(centered[doubtful].astype(np.float64))
             codes[doubtful] = np.packbits(again >= 0, axis=1)
         return codes
+
+    def _centered(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Rows less the mean, of unit length."""
+        if isinstance(X, np.ndarray):  # a GPU computes in float64, which holds all squares
+            check_size(X)
+        return unit_rows(X - self.mean_)
 
     def _sparse_scores(self, X: NDArray[Any]) -> NDArray[Any]:
         """FISTA from zero, for rows of unit length, as exact as they are."""

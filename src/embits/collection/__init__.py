@@ -2,7 +2,7 @@
 
 Each module is a step: `manifest` (which files there are), `pieces` (the files), `snapshot` (a
 state, mapped), `lock` (one writer), `working` (folders for files in preparation), `changes`
-(whole or not at all), `rows` (what is added), `collection` (what users hold) and `opening`.
+(atomic), `rows` (what is added), `collection` (what users hold) and `opening`.
 """
 
 from embits.collection.collection import Collection

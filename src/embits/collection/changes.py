@@ -1,4 +1,4 @@
-"""Changes to a collection, each whole or not at all.
+"""Atomic changes to a collection.
 
 New files are written and flushed first; then the manifest is replaced, which makes the change;
 then files that it no longer lists are deleted. A writer that stops half-way leaves files that no

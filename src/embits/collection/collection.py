@@ -28,7 +28,7 @@ class Collection(BinaryVectors):
     they were added; a change may give a row another number, but never another id.
 
     One writer at a time changes a collection, in any process; any number of readers search it at
-    the same time. A change is made as a whole or not at all.
+    the same time. Changes are atomic.
 
     Attributes:
         path: The folder, as an absolute path.
@@ -158,7 +158,7 @@ class Collection(BinaryVectors):
         """
         given, codes = encoded_rows(self.coder, vectors, ids)
         if given is None:
-            raise InputError("rows without ids replace no others: give the ids of the rows")
+            raise InputError("upsert needs the ids of the rows")
         if not len(codes):
             return
         with self._change() as latest:

@@ -115,10 +115,13 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Replace the manifest: the change that it describes is then made.
 
     Raises:
+        FormatError: It could not be read again: one of its numbers is too large.
         OSError: It could not be written.
     """
+    content = manifest_json(manifest)
+    parse_manifest(folder, content)
     with atomic_write(folder / MANIFEST) as file:
-        file.write(manifest_json(manifest))
+        file.write(content)
 
 
 def manifest_json(manifest: Manifest) -> bytes:

@@ -20,7 +20,8 @@ from embits.errors import FormatError, InputError, ReadError
 from embits.file import contents
 from embits.file.parquet_codes import CODE, code_matrix, coder_from_arrays, locate, read_column
 from embits.vectors import as_words
-from embits.words.vocabulary import RowNumbers, Vocabulary
+from embits.words.keys import RowNumbers
+from embits.words.vocabulary import Vocabulary
 
 
 def parquet_rows(
@@ -41,8 +42,11 @@ def parquet_rows(
         raise FormatError(f"{name}: {len(codes)} rows, expected {entry.rows}")
     if entry.column is None:
         return Rows(RowNumbers(len(codes), entry.first), codes)
+    place = f"{name}, column {entry.column!r}"
     values = read_column(files, name, entry.column).to_pylist()
-    return Rows(_vocabulary(f"{name}, column {entry.column!r}", values), codes)
+    if len(values) != len(codes):
+        raise FormatError(f"{place}: {len(values)} ids for {len(codes)} codes")
+    return Rows(_vocabulary(place, values), codes)
 
 
 def _vocabulary(place: str, values: list[Any]) -> Vocabulary:

@@ -15,12 +15,12 @@ from embits.bits import packed_width
 from embits.coders import Coder
 from embits.coders.identity import coder_checksum
 from embits.collection.manifest import CODER, Manifest, Piece, Removed
-from embits.errors import FormatError
+from embits.errors import FormatError, ReadError
 from embits.file.atomic import atomic_write
 from embits.file.contents import open_piece, read_coder, write_piece
 from embits.file.header import MAX_HEADER
+from embits.words.keys import RowNumbers
 from embits.words.pieces import PieceIds
-from embits.words.vocabulary import RowNumbers
 
 
 class Rows(NamedTuple):
@@ -48,7 +48,7 @@ class MissingPieceError(FormatError):
     """A file that the manifest lists is not there; another writer may have replaced it."""
 
 
-def open_coder(folder: Path, manifest: Manifest, *, verify: bool = False) -> Coder:
+def open_coder(folder: Path, manifest: Manifest, *, verify: bool) -> Coder:
     """The coder that all pieces share.
 
     Raises:
@@ -168,6 +168,6 @@ def _named(folder: Path, name: str) -> Iterator[None]:
         raise MissingPieceError(
             f"{folder / name} is missing, and the manifest lists it: {_RESTORE}"
         ) from None
-    except FormatError as error:
+    except (FormatError, ReadError) as error:  # ReadError: a Parquet file lacks the column
         text: Any = str(error)
         raise FormatError(text if _RESTORE in text else f"{text}: {_RESTORE}") from None

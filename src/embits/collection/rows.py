@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from embits.arrays import to_numpy
 from embits.binary_vectors import BinaryVectors
 from embits.binary_vectors.concat import check_same_coder
-from embits.bits import has_padding_bits
 from embits.coders import Coder
 from embits.collection.snapshot import Snapshot
 from embits.errors import InputError, UnknownWordError
 from embits.vectors import WordVectors, as_words
+from embits.words.keys import RowNumbers
 from embits.words.pieces import PieceIds
-from embits.words.vocabulary import RowNumbers, Vocabulary
+from embits.words.vocabulary import Vocabulary
 
 _MAX_NAMED = 3  # unknown ids that an error names
 
@@ -34,7 +34,9 @@ def encoded_rows(
     """
     own: Any = None
     if isinstance(vectors, str | os.PathLike):
-        raise InputError(f"vectors is a path: embits.encode_to_collection adds {vectors}")
+        raise InputError(
+            f"vectors is a path: add the file with embits.encode_to_collection: {vectors}"
+        )
     if isinstance(vectors, BinaryVectors):
         own, codes = vectors.words, _codes_of(coder, vectors)
     elif isinstance(vectors, WordVectors):
@@ -55,10 +57,7 @@ def _codes(coder: Coder, array: NDArray[Any]) -> NDArray[np.uint8]:
         raise InputError(f"vectors of shape {array.shape}, expected (n, {coder.n_features_in_})")
     if array.dtype != np.uint8:
         return coder.encode(array)
-    codes = coder.check_codes(array)
-    if has_padding_bits(codes, coder.n_bits_):
-        raise InputError(f"codes have bits set past the coder's {coder.n_bits_} bits")
-    return codes
+    return coder.check_codes(array)  # padding bits are refused when the piece is written
 
 
 def _codes_of(coder: Coder, bits: BinaryVectors) -> NDArray[np.uint8]:

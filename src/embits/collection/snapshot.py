@@ -15,8 +15,9 @@ from embits.collection.manifest import Manifest, Piece, read_manifest
 from embits.collection.pieces import MissingPieceError, OpenPiece, open_coder, open_one
 from embits.errors import FormatError, InputError
 from embits.search.pieces import CodePieces
+from embits.words.keys import RowNumbers
 from embits.words.pieces import PieceIds, PieceWords
-from embits.words.vocabulary import RowNumbers, Vocabulary
+from embits.words.vocabulary import Vocabulary
 
 MAX_TRIES = 100
 

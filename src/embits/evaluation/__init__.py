@@ -10,11 +10,12 @@ from embits.evaluation.compare import Comparison
 from embits.evaluation.data.files import read_labelled, read_pairs, read_questions
 from embits.evaluation.data.folder import DataFolder
 from embits.evaluation.data.retrieval import RetrievalSet, read_retrieval
-from embits.evaluation.evaluator import TASKS, Evaluator
+from embits.evaluation.evaluator import Evaluator
 from embits.evaluation.lookup import Lookup
 from embits.evaluation.report.write import write_report
 from embits.evaluation.spaces import BitSpace, FloatSpace, as_space
 from embits.evaluation.statistics import fisher_mean, pearson, ranks, spearman
+from embits.evaluation.tasks import TASKS
 from embits.evaluation.tasks.analogy import evaluate_analogies, evaluate_word_analogies
 from embits.evaluation.tasks.classification import evaluate_classification, prepare
 from embits.evaluation.tasks.neighbors import evaluate_neighbors

@@ -20,7 +20,7 @@ from embits.coders import METHODS, Coder, coder_class
 from embits.collection import load
 from embits.errors import EmbitsError, FormatError, InputError
 from embits.evaluation.data.folder import DataFolder
-from embits.evaluation.evaluator import TASKS, Evaluator, FitCoder
+from embits.evaluation.evaluator import Evaluator, FitCoder
 from embits.evaluation.held_out import ALL_ROWS, split_rows
 from embits.evaluation.report.results import jsonable
 from embits.evaluation.resampling import N_RESAMPLES, intervals
@@ -33,6 +33,7 @@ from embits.evaluation.saved_scores import (
     write_replicates,
 )
 from embits.evaluation.seeds import mean_entry, mean_replicates
+from embits.evaluation.tasks import TASKS
 from embits.vectors import WordVectors
 
 Kept: TypeAlias = tuple[dict[str, Any], dict[str, NDArray[np.float64]]]

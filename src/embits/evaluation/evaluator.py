@@ -22,6 +22,7 @@ from embits.evaluation.held_out import RowSplit
 from embits.evaluation.lookup import Lookup
 from embits.evaluation.resampling import Samples, intervals
 from embits.evaluation.spaces import BitSpace, Space, float_space, same_words
+from embits.evaluation.tasks import DATA_TASKS, TASKS
 from embits.evaluation.tasks.analogy import evaluate_analogies
 from embits.evaluation.tasks.classification import Task, evaluate_classification, prepare
 from embits.evaluation.tasks.retrieval import evaluate_retrieval
@@ -29,18 +30,6 @@ from embits.evaluation.tasks.similarity import evaluate_similarity
 from embits.evaluation.tasks.speed import evaluate_speed
 from embits.vectors import WordVectors
 
-TASKS = (
-    "similarity",
-    "analogy",
-    "neighbors",
-    "reconstruction",
-    "classification",
-    "retrieval",
-    "speed",
-)
-"""All tasks, in the order of the reports."""
-DATA_TASKS = frozenset({"similarity", "analogy", "classification", "retrieval"})
-"""Tasks that read data sets."""
 Say = Callable[[str], None]
 FitCoder = Callable[[NDArray[np.float32]], Coder]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from embits.arrays import blocks
 from embits.evaluation.data.folder import DataFolder
-from embits.evaluation.evaluator import DATA_TASKS
+from embits.evaluation.tasks import DATA_TASKS
 from embits.file.atomic import atomic_write
 from embits.vectors import WordVectors
 

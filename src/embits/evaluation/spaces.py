@@ -14,7 +14,8 @@ from embits.binary_vectors import BinaryVectors
 from embits.bits import unpack
 from embits.evaluation.lookup import Lookup
 from embits.vectors import WordVectors
-from embits.words.vocabulary import RowNumbers, Vocabulary
+from embits.words.keys import RowNumbers
+from embits.words.vocabulary import Vocabulary
 
 
 class FloatSpace:

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.bits import has_padding_bits
+from embits.bits import check_padding
 from embits.coders import METHODS, Coder, is_registered
 from embits.errors import FormatError, InputError
 from embits.file.store import Contents, open_file, write
+from embits.words.keys import RowNumbers
 from embits.words.packing import open_words, pack, packed_sizes
 from embits.words.subwords import Subwords
-from embits.words.vocabulary import RowNumbers, Vocabulary
+from embits.words.vocabulary import Vocabulary
 
 _LENGTHS_BYTES = 8  # of `subwords.lengths`
 
@@ -82,8 +83,7 @@ def to_contents(
             f"{name} is not registered, so a file with it could not be loaded: call "
             f"embits.register_coder({name}) first"
         )
-    if has_padding_bits(codes, coder.n_bits_):
-        raise InputError(f"codes have bits set past the coder's {coder.n_bits_} bits")
+    check_padding(codes, coder.n_bits_)
     tensors = {f"coder.{name}": array for name, array in coder.state().items()}
     if isinstance(words, Vocabulary):
         tensors |= pack(words)
@@ -237,7 +237,7 @@ def _words_of_version_1(contents: Contents) -> Vocabulary | RowNumbers:
         return RowNumbers(len(contents.codes))
     text, ends, order = arrays
     if text is None or ends is None or order is None:
-        raise FormatError("damaged: of words, word_ends and word_order, one is missing")
+        raise FormatError("damaged: one of words, word_ends and word_order is missing")
     words = Vocabulary(text, ends, order)
     words.is_stored = True
     return words

@@ -1,4 +1,4 @@
-"""The file: write, open, verify. With `header`, all that knows the layout (docs/file-format.md).
+"""The file: write, open, verify. The layout (docs/file-format.md) is known here and in `header`.
 
 A valid safetensors file: 8 bytes of header length, a JSON header, then the tensors' bytes.
 Opening maps the file and checks the header against the size; it reads no tensor.

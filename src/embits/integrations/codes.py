@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryVectors
-from embits.bits import has_padding_bits
+from embits.bits import check_padding
 from embits.coders import Coder
 from embits.coders.identity import coder_checksum
 from embits.errors import InputError
@@ -38,8 +38,7 @@ def from_codes(codes: NDArray[Any], coder: Coder, ids: Any = None) -> BinaryVect
         InputError: The codes do not have the coder's width, or there are not as many ids.
     """
     checked = coder.check_codes(codes)
-    if has_padding_bits(checked, coder.n_bits_):
-        raise InputError(f"codes have bits set past the coder's {coder.n_bits_} bits")
+    check_padding(checked, coder.n_bits_)
     return BinaryVectors(ids, checked, coder)
 
 

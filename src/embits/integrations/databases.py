@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -63,6 +64,14 @@ def where_clause(where: str | None) -> str:
     if not where.strip():
         raise InputError("where is empty, expected a condition in SQL, or None for all rows")
     return f"where ({where}\n)"  # a new line: the condition may end in a comment
+
+
+def number_ids(numbers: Sequence[int] | NDArray[np.int64]) -> Any:
+    """Row numbers as ids; None if they are 0, 1, …, which need no ids.
+
+    They are others after rows were added or removed.
+    """
+    return None if np.array_equal(numbers, np.arange(len(numbers))) else numbers
 
 
 def row_number(text: str) -> int:

@@ -12,8 +12,14 @@ from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
 from embits.errors import FormatError, InputError, UnknownWordError
 from embits.integrations.codes import check_coder, from_codes
-from embits.integrations.databases import Neighbor, Query, other_cases, query_code, row_number
-from embits.integrations.descriptions import Description
+from embits.integrations.databases import (
+    Neighbor,
+    Query,
+    number_ids,
+    other_cases,
+    query_code,
+    row_number,
+)
 from embits.search.arguments import wanted_rows
 from embits.words.vocabulary import Vocabulary
 
@@ -36,11 +42,30 @@ class Rows(NamedTuple):
         return cls(numbers[order], codes[order], ordered)
 
 
+class Coded(Protocol):
+    """What a search needs to know of the codes: a `Description`, or what an engine has of it."""
+
+    @property
+    def bits(self) -> int:
+        """Bits of a code."""
+
+    @property
+    def coder(self) -> str | None:
+        """The checksum of the coder, None if it is not known."""
+
+    @property
+    def words(self) -> bool:
+        """Whether the rows have ids of their own."""
+
+
 class Table(Protocol):
     """What a search needs of an engine's table."""
 
-    description: Description
     place: str
+
+    @property
+    def description(self) -> Coded:
+        """What the codes are."""
 
     def find(self, words: list[str]) -> dict[str, int]:
         """The row numbers of those words that are there."""
@@ -117,9 +142,7 @@ def binary_vectors(rows: Rows, table: Table, coder: Coder) -> BinaryVectors:
     """
     facts = table.description
     check_coder(coder, facts.bits, facts.coder, table.place)
-    ids: Any = rows.words
-    if ids is None and not np.array_equal(rows.numbers, np.arange(len(rows.numbers))):
-        ids = rows.numbers  # rows were added or removed: the numbers are not those of rows
+    ids = number_ids(rows.numbers) if rows.words is None else rows.words
     try:
         return from_codes(rows.codes, coder, ids)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""What the jobs take: vectors, files and coders in the forms that users have them."""
+"""The arguments of the jobs: vectors, files and coders in all accepted forms."""
 
 from __future__ import annotations
 

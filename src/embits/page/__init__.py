@@ -23,8 +23,11 @@ MANIFEST = "page.json"  # names the vectors that the page opens
 _LAST = (MANIFEST, "index.html")  # until they are written, a folder holds the old page or none
 _FOR_PROGRAMS = ("embits.d.ts", "simd.d.ts", "package.json")  # browsers do not need them
 _NO_VERSION = b'const PAGE = { version: "", files: [] };'  # in sw.js
-# Comments on lines of their own, which the modules of the page have in no string, and indentation.
-_COMMENTS = re.compile(rb"^[ \t]*(?:/\*\*.*?\*/|//[^\n]*)\n|^[ \t]+", re.MULTILINE | re.DOTALL)
+# Comments on lines of their own or at the end of a line, and indentation. No string of the page's
+# code contains " // ".
+_COMMENTS = re.compile(
+    rb"^[ \t]*(?:/\*.*?\*/|//[^\n]*)\n|^[ \t]+|[ \t]+// [^\n]*$", re.MULTILINE | re.DOTALL
+)
 MAX_BYTES = 2**32 - 2**20  # a WebAssembly module has 32-bit addresses
 
 
@@ -35,7 +38,7 @@ def write_page(file: Path, folder: Path, *, overwrite: bool = False) -> list[Pat
     vectors are copied. Each file is replaced atomically, the manifest after the vectors and code.
 
     Args:
-        file: An embits file, or the folder of a Ray job.
+        file: An embits file, a collection, or the folder of a Ray job.
         folder: The folder to write; created if it does not exist.
         overwrite: Replace files of the page that were changed since embits wrote them.
 
@@ -78,7 +81,10 @@ def _single_file(file: Path) -> Iterator[Path]:
 def _shell(facts: dict[str, str | int]) -> dict[str, bytes]:
     """Return all files of the page but the vectors, by name."""
     site = _site(files("embits.page") / "site")
-    shell = {name: _COMMENTS.sub(b"", b) if name.endswith(".js") else b for name, b in site}
+    shell = {
+        name: _COMMENTS.sub(b"", content) if name.endswith((".js", ".css")) else content
+        for name, content in site
+    }
     content = repr([*sorted(shell.items()), facts["file"]])
     version = hashlib.sha256(content.encode()).hexdigest()[:12]
     shell["sw.js"] = _with_version(shell["sw.js"], version, ["./", MANIFEST, *sorted(shell)])

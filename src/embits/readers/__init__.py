@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from embits.arrays import Progress
 from embits.errors import InputError, ReadError
@@ -17,7 +18,7 @@ from embits.readers.gensim_models import downloaded, model_name
 from embits.readers.source import OnBad, Repeats, Source, Words
 from embits.vectors import WordVectors, as_words
 
-__all__ = ["open_blocks", "read_vectors"]
+__all__ = ["open_blocks", "read_rows", "read_vectors"]
 
 
 def read_vectors(
@@ -94,6 +95,28 @@ def open_blocks(
     with _os_errors(path):
         form = recognize(source)
         return form.open(source) if form.is_streamed else None
+
+
+def read_rows(
+    path: str | os.PathLike[str], words: Words | None = None
+) -> tuple[list[str], NDArray[np.float32]]:
+    """Read all rows of a file of vectors; unlike in `read_vectors`, words may repeat.
+
+    The arguments and errors are those of `read_vectors`.
+
+    Returns:
+        The words, none if the file has no words, and the matrix of shape (n, dims).
+    """
+    source = _source(path, None, words, "raise", None, None)
+    with _os_errors(path):
+        blocks = recognize(source).open(source)
+        names: list[str] = []
+        parts = [np.empty((0, blocks.dims), np.float32)]
+        for block in blocks.read(blocks.start(), words=blocks.named):
+            names += block.words or ()
+            parts.append(block.matrix)
+        blocks.findings.warn(source)
+    return names, np.concatenate(parts)
 
 
 def holds_words(path: str | os.PathLike[str]) -> bool:

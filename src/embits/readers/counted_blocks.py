@@ -33,7 +33,7 @@ class CountedBlocks(Blocks):
         if words is not None:
             n_words = min(len(words), n_rows) if source.limit is not None else len(words)
             if n_words != n_rows:
-                raise source.read_error(f"{n_words} words for {n_rows} rows", "one word a row")
+                raise source.read_error(f"{n_words} words for {n_rows} rows", "one word per row")
         if source.on_bad == "raise":
             self.n_rows = n_rows
 

@@ -76,7 +76,9 @@ def downloaded(name: str) -> Path:
         try:
             known = gensim.info(show_only_latest=False)
         except Exception as error:  # noqa: BLE001 - gensim raises plain Exception
-            raise _read_error(name, f"gensim's list of models cannot be had: {error}") from None
+            raise _read_error(
+                name, f"gensim's list of models cannot be downloaded: {error}"
+            ) from None
         models, corpora = known.get("models", {}), known.get("corpora", {})
         if name in corpora:
             raise _read_error(name, "gensim has a corpus of texts by that name, expected vectors")
@@ -87,9 +89,11 @@ def downloaded(name: str) -> Path:
         try:
             path = Path(gensim.load(name, return_path=True))
         except Exception as error:  # noqa: BLE001 - gensim raises plain Exception
-            raise _read_error(name, f"gensim could not fetch it: {error}") from None
+            raise _read_error(name, f"gensim could not download it: {error}") from None
     if not path.is_file():
-        raise _read_error(name, f"there is no {path}; without its folder, gensim fetches it again")
+        raise _read_error(
+            name, f"there is no {path}; delete its folder, and gensim downloads it again"
+        )
     return path
 
 

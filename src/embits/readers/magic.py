@@ -1,4 +1,4 @@
-"""The first bytes by which files are recognized. No other module knows them."""
+"""The first bytes by which files are recognized, in one place."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from embits.errors import MissingExtraError
 from embits.readers.blocks import Block, Position
 from embits.readers.counted_blocks import CountedBlocks, rows_at_once
-from embits.readers.source import Source
+from embits.readers.source import Source, largest_inside
 from embits.readers.words_sidecar import FoundWords, words_for
 
 _ROWS_AT_ONCE = 1 << 14
@@ -26,13 +26,15 @@ class ParquetBlocks(CountedBlocks):
         self._columns, self._name_column = _vector_columns(source, table.schema_arrow)
         if source.words is not None:
             self._name_column = None
-        n_rows = source.rows_wanted(table.metadata.num_rows)
+        n_rows = source.rows_wanted(_row_count(source, table))
         if n_rows == 0:
             raise source.read_error("0 rows", "at least one row")
         dims = self._find_dims(source, table.schema_arrow)
         given = FoundWords(None) if source.words is None else words_for(source, n_rows, dims)
         super().__init__(source, dims, n_rows, given)
         self.named = self.named or self._name_column is not None
+        if 4 * n_rows * dims > largest_inside(source.size):
+            self.n_rows = None  # it may be false: no memory is reserved for so many
 
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
         """The blocks from `start` on: row groups before it are not touched."""
@@ -75,6 +77,16 @@ class ParquetBlocks(CountedBlocks):
         for batch in _batches(source, _open(source, 1), self._columns, None, 1):
             return int(_matrix(source, batch, self._columns, 0).shape[1])
         raise source.read_error("0 rows", "at least one row")
+
+
+def _row_count(source: Source, table: Any) -> int:
+    """The rows that the metadata claims; a damaged file may claim any number."""
+    groups = [table.metadata.row_group(i).num_rows for i in range(table.num_row_groups)]
+    n_rows = int(table.metadata.num_rows)
+    if n_rows != sum(groups) or min(groups, default=0) < 0:
+        found = f"a damaged file ({n_rows} rows, and {sum(groups)} in its row groups)"
+        raise source.read_error(found, "a Parquet table")
+    return n_rows
 
 
 def _groups_from(table: Any, row: int) -> tuple[list[int], int]:

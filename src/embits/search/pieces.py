@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from embits import _core
-from embits.live_rows import LiveRows
 from embits.search.filters import Filters
+from embits.search.live_rows import LiveRows
 from embits.search.selection import Selection, select
 
 

@@ -1,4 +1,4 @@
-"""What tells whether a job is the one that was interrupted."""
+"""The identity of a job: whether it is the one that was interrupted."""
 
 from __future__ import annotations
 

@@ -16,7 +16,8 @@ from embits.coders.lazy import LazyRows
 from embits.errors import ReadError, TrainingError
 from embits.readers.blocks import Blocks, Findings, Position
 from embits.streaming.checkpoint import Checkpoint, Stage, append
-from embits.words.vocabulary import RowNumbers, Vocabulary
+from embits.words.keys import RowNumbers
+from embits.words.vocabulary import Vocabulary
 
 Rows: TypeAlias = NDArray[np.int64]
 _NONE: Rows = np.empty(0, np.int64)

@@ -41,7 +41,9 @@ class FixedIds(LazyVocabulary):
         if self._rows is not None:
             expected = packed_size(n, self._width)
             if self._rows.dtype != np.uint8 or self._rows.shape != (expected,):
-                raise FormatError(f"damaged: word_rows has not {expected} bytes")
+                raise FormatError(
+                    f"damaged: word_rows has {self._rows.nbytes} bytes, expected {expected}"
+                )
 
     @abstractmethod
     def _own_keys(self) -> NDArray[Any]:

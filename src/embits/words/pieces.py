@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.errors import FormatError, UnknownWordError
-from embits.live_rows import LiveRows
+from embits.search.live_rows import LiveRows
+from embits.words.keys import RowNumbers
 from embits.words.lazy import LazyVocabulary
 from embits.words.run import encoded_words
-from embits.words.vocabulary import RowNumbers, Vocabulary
+from embits.words.vocabulary import Vocabulary
 
 PieceIds: TypeAlias = Vocabulary | RowNumbers
 

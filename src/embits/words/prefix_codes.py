@@ -78,7 +78,7 @@ def check_codes(content: bytes, n_codes: int) -> None:
         counts = content[start : start + MAX_LENGTH]
         used = sum(count << (MAX_LENGTH - 1 - i) for i, count in enumerate(counts))
         if len(counts) < MAX_LENGTH or used > 1 << MAX_LENGTH:
-            raise FormatError("damaged: the words' codes are no prefix codes")
+            raise FormatError("damaged: the words' codes are not prefix codes")
         start += MAX_LENGTH + sum(counts)
     if start != len(content):
         raise FormatError(f"damaged: the words' codes have {len(content)} bytes, expected {start}")

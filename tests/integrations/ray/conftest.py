@@ -59,3 +59,26 @@ def bucket():
     files.create_dir("bucket")
     yield files, lambda path: f"s3://name:secret@bucket/{path}{options}"
     server.stop()
+
+
+@pytest.fixture(scope="package")
+def collection(matrix, coder, tmp_path_factory):
+    """Pieces of several sizes, of which some rows are removed and some have the same code."""
+    made = embits.open_collection(tmp_path_factory.mktemp("collections") / "news", coder)
+    start = 0
+    for stop in (3000, 4400, 5100, 5400, 5500):
+        made.add(matrix[start:stop], ids=[f"word{i}" for i in range(start, stop)])
+        start = stop
+    made.add(matrix[:100], ids=[f"copy{i}" for i in range(100)])
+    made.remove([f"word{i}" for i in (*range(0, 3000, 7), *range(4000, 4400), 5499)])
+    return made
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Several blocks of queries, several windows of blocks, and pieces in several spans."""
+    from embits.integrations.ray import job, queries, spans
+
+    monkeypatch.setattr(queries, "QUERIES_AT_ONCE", 40)
+    monkeypatch.setattr(job, "MAX_BLOCKS", 2)
+    monkeypatch.setattr(spans, "MAX_ROWS", 700)

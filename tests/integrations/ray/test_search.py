@@ -1,16 +1,9 @@
 """Searches of several Ray workers give the answers of one machine, whatever happens on the way."""
 
-import os
-import signal
-import sys
-import threading
-import time
-
 import numpy as np
 import pytest
 
 import embits
-from tests.support.vectors import clustered
 
 ray = pytest.importorskip("ray")
 pa = pytest.importorskip("pyarrow")
@@ -18,39 +11,11 @@ pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
 
 from embits.integrations import ray as on_ray  # noqa: E402
-from embits.integrations.ray import job, near_pairs, queries, spans  # noqa: E402
-from tests.support.ray_jobs import DIMS, busy_workers, fixed, leftovers, write_folder  # noqa: E402
+from embits.integrations.ray import near_pairs, queries, spans  # noqa: E402
+from tests.support.ray_jobs import leftovers, same, write_folder  # noqa: E402
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_blocks")]
 N_QUERIES = 150
-
-
-@pytest.fixture(scope="module")
-def collection(matrix, coder, tmp_path_factory):
-    """Pieces of several sizes, of which some rows are removed and some have the same code."""
-    made = embits.open_collection(tmp_path_factory.mktemp("collections") / "news", coder)
-    start = 0
-    for stop in (3000, 4400, 5100, 5400, 5500):
-        made.add(matrix[start:stop], ids=[f"word{i}" for i in range(start, stop)])
-        start = stop
-    made.add(matrix[:100], ids=[f"copy{i}" for i in range(100)])
-    made.remove([f"word{i}" for i in (*range(0, 3000, 7), *range(4000, 4400), 5499)])
-    return made
-
-
-@pytest.fixture(autouse=True)
-def small_blocks(monkeypatch):
-    """Several blocks of queries, several windows of blocks, and pieces in several spans."""
-    monkeypatch.setattr(queries, "QUERIES_AT_ONCE", 40)
-    monkeypatch.setattr(job, "MAX_BLOCKS", 2)
-    monkeypatch.setattr(spans, "MAX_ROWS", 700)
-
-
-def same(found, expected):
-    assert type(found) is type(expected)
-    for ours, theirs in zip(found, expected, strict=True):
-        assert ours.dtype == theirs.dtype
-        assert np.array_equal(ours, theirs)
 
 
 def test_spans_hold_every_row_once_and_in_order(collection):
@@ -236,75 +201,3 @@ def test_a_collection_in_an_object_store_is_searched(bucket, folder, matrix, cod
         table = pq.read_table(stream)
     assert np.array_equal(table["row"].to_numpy(), bits.search(matrix[:30], 3).rows.ravel())
     same(on_ray.pairs_within(address("codes"), 3), bits.pairs_within(3))
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="finds the workers in /proc")
-def test_a_worker_that_is_killed_loses_nothing(collection, matrix, tmp_path, monkeypatch):
-    monkeypatch.setattr(job, "MAX_BLOCKS", 100)
-    asked = np.tile(matrix, (2, 1))
-    killed, started = [], threading.Event()
-
-    def kill_when_started():
-        while not killed and not done.is_set():
-            if started.is_set():
-                for process in busy_workers("answer")[:1]:
-                    os.kill(process, signal.SIGKILL)
-                    killed.append(process)
-            time.sleep(0.001)
-
-    done = threading.Event()
-    killer = threading.Thread(target=kill_when_started)
-    killer.start()
-    try:
-        found = on_ray.search(collection.path, asked, 7, progress=lambda *_: started.set())
-    finally:
-        done.set()
-        killer.join()
-    assert killed, "the job was over before a worker could be killed"
-    same(found, collection.search(asked, 7))
-
-
-def test_what_is_wrong_is_refused_in_one_line(collection, matrix, tmp_path):
-    path, asked = collection.path, matrix[:3]
-    (tmp_path / "there.parquet").write_text("mine")
-    bad = pa.table({"vector": fixed(np.where(np.eye(DIMS) > 0, np.nan, 1.0))})
-    pq.write_table(bad, tmp_path / "nan.parquet")
-    wrong = [
-        (lambda: on_ray.search(tmp_path / "no", asked), "not a collection"),
-        (lambda: on_ray.search(path, matrix[:3, :5]), "5"),
-        (lambda: on_ray.search(path, asked * np.nan), "NaN"),
-        (lambda: on_ray.search(path, tmp_path / "nan.parquet"), "row 0: found nan"),
-        (lambda: on_ray.search(path, asked, -1), "k is -1"),
-        (lambda: on_ray.search(path, asked, metric="cosine"), "metric is 'cosine'"),
-        (lambda: on_ray.search(path, asked, where=["nobody"]), "nobody"),
-        (lambda: on_ray.search(path, asked, where=np.ones(3, bool)), "mask of 3 rows"),
-        (lambda: on_ray.search(path, asked, ids="word"), "pass target"),
-        (lambda: on_ray.search(path, asked, target=tmp_path / "there.parquet"), "exists"),
-        (lambda: on_ray.search(path, asked, target=tmp_path / "a/b.parquet"), "no folder"),
-        (lambda: on_ray.within(path, asked), "a distance or a similarity"),
-        (lambda: on_ray.within(path, asked, 900), "distance is 900"),
-        (lambda: on_ray.within(path, asked, 3, metric="decoded"), "pass similarity"),
-        (lambda: on_ray.within(path, asked, 100, max_results=20), "more than 20 rows"),
-        (lambda: on_ray.pairs_within(path, 100, max_results=20), "more than 20 pairs"),
-        (lambda: on_ray.search(path, np.zeros((1, 13), np.uint8), metric="asymmetric"), "float"),
-    ]
-    for call, message in wrong:
-        with pytest.raises(embits.EmbitsError, match=message) as caught:
-            call()
-        assert "\n" not in str(caught.value)
-    assert (tmp_path / "there.parquet").read_text() == "mine"
-    assert leftovers(tmp_path) == ["nan.parquet", "there.parquet"]
-
-
-def test_a_collection_that_changes_under_a_job_is_an_error(matrix, coder, tmp_path):
-    made = embits.open_collection(tmp_path / "news", coder)
-    for part in np.split(clustered(3000, DIMS), 3):
-        made.add(part)
-    with pytest.raises(embits.InputError, match="was changed while the job ran: run it again"):
-        on_ray.search(made.path, matrix, 5, progress=lambda *_: len(made.manifest.pieces) > 1
-                      and (made.remove([0]), made.compact()))  # fmt: skip
-    found = on_ray.search(made.path, matrix[:5], 5)
-    same(found, made.search(matrix[:5], 5))
-    (made.path / made.manifest.pieces[0].file).unlink()
-    with pytest.raises(embits.FormatError, match="is missing, and the manifest lists it"):
-        on_ray.search(made.path, matrix[:5], 4, where=[1, 2])

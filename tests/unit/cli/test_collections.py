@@ -98,9 +98,11 @@ def test_search_prints_ids_and_distances(folder, collection):
 def test_the_names_of_queries_may_repeat(folder, collection):
     np.save(folder / "queries.npy", ROWS[:3])
     (folder / "queries.txt").write_text("same\nother\nsame\n")
-    found = answer("search", collection, folder / "queries.npy", "-k", "1")["queries"]
-    assert [each["query"] for each in found] == ["same", "other", "same"]
-    assert [each["neighbors"][0]["id"] for each in found] == ["w0", "w1", "w2"]
+    np.savez(folder / "named.npz", vectors=ROWS[:3], words=["same", "other", "same"])
+    for name in ("queries.npy", "named.npz"):
+        found = answer("search", collection, folder / name, "-k", "1")["queries"]
+        assert [each["query"] for each in found] == ["same", "other", "same"]
+        assert [each["neighbors"][0]["id"] for each in found] == ["w0", "w1", "w2"]
 
 
 def test_search_takes_ids_filters_and_metrics(folder, collection):
@@ -144,7 +146,7 @@ def test_what_cannot_be_done_is_said_in_one_line(folder, collection):
     first = folder / "first.safetensors"
     assert "pass a coder to make one" in refused("add", folder / "new", folder / "second.npz")
     assert "1 of 2 ids are unknown ('x')" in refused("remove", collection, "x", "w5")
-    assert "a single file, which is never changed" in refused("remove", first, "w5")
+    assert "a single file, and only collections can be changed" in refused("remove", first, "w5")
     assert "a single file" in refused("compact", first)
     assert "is a file, expected the folder" in refused("add", first, folder / "second.npz")
     assert "not a collection" in refused("compact", folder)

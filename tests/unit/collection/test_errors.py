@@ -7,7 +7,7 @@ import pytest
 
 import embits
 from embits.collection import changes
-from embits.collection.manifest import _digest
+from embits.collection.manifest import MAX_ROWS, _digest
 from tests.support.vectors import clustered
 
 ROWS = clustered(60)
@@ -44,7 +44,7 @@ WRONG = {
     "too few ids": (lambda c: c.add(ROWS[:2], ["a"]), "1 ids for 2 rows"),
     "no ids": (lambda c: c.add(ROWS[:2]), "have ids: give one for each"),
     "one vector": (lambda c: c.add(ROWS[0], ["a"]), r"shape \(24,\), expected \(n, 24\)"),
-    "a path": (lambda c: c.add("v.npy"), r"encode_to_collection adds v\.npy"),
+    "a path": (lambda c: c.add("v.npy"), r"embits\.encode_to_collection: v\.npy"),
     "ids of another kind": (lambda c: c.add(ROWS[:1], [1.5]), "strings or whole numbers"),
     "another coder": (
         lambda c: c.add(embits.BinaryVectors(["a"], OTHER.encode(ROWS[:1]), OTHER)),
@@ -194,6 +194,8 @@ def rewrite(folder, **changes):
         ({"pieces": [{"file": "/etc/passwd.parquet", "rows": 1}]}, "damaged"),
         ({"bits": -1}, "damaged"),
         ({"bits": True}, "damaged"),
+        ({"method": 5}, "damaged: it does not list"),
+        ({"generation": 2**48 + 1}, "damaged"),
         ({"ids": "others"}, "damaged"),
         ({"bits": 61}, "not the coder of this collection"),
     ],
@@ -202,6 +204,26 @@ def test_a_manifest_that_is_wrong_is_refused(collection, changes, message):
     rewrite(collection.path, **changes)
     with pytest.raises(embits.FormatError, match=message):
         embits.load(collection.path)
+
+
+def test_numbers_start_at_0_in_a_piece_that_does_not_say_where(tmp_path):
+    numbered = embits.open_collection(tmp_path / "n", CODER)
+    numbered.add(ROWS[:3])
+    body = json.loads((numbered.path / "_embits.json").read_text())
+    del body["pieces"][0]["first"]
+    rewrite(numbered.path, pieces=body["pieces"])
+    assert embits.load(numbered.path).ids([0, 2], int).tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("name", ["generation", "next_piece"])
+def test_a_manifest_that_could_not_be_read_again_is_not_written(collection, name):
+    rewrite(collection.path, **{name: MAX_ROWS})
+    before = content(collection.path)
+    for change in (lambda c: c.add(ROWS[:1], ["new"]), lambda c: c.remove(["w5"])):
+        opened = embits.open_collection(collection.path)
+        with pytest.raises(embits.FormatError, match=r"_embits\.json"):
+            change(opened)
+        assert content(collection.path) == before
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"5", b'"x"', b"\xff", b"{}", b"[" * 9999])

@@ -1,13 +1,17 @@
 """Collections whose pieces are Parquet files, as a job on several workers writes them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import embits
 from embits.coders.identity import coder_checksum
+from embits.collection import parquet
 from embits.collection.manifest import CODER as CODER_FILE
-from embits.collection.manifest import Manifest, Piece, write_manifest
+from embits.collection.manifest import Manifest, Piece, read_manifest, write_manifest
 from embits.file.contents import write_coder
+from embits.integrations.parquet import read_codes
 from tests.support.vectors import clustered
 
 pa = pytest.importorskip("pyarrow")
@@ -59,6 +63,28 @@ def test_rows_without_ids_are_numbered_over_all_files(tmp_path):
     assert collection.ids([15, 29], int).tolist() == [16, 30]
 
 
+def test_it_is_read_into_memory(tmp_path):
+    bits = read_codes(written(tmp_path / "c", "word"), "word")
+    assert list(bits.words) == [f"w{i}" for i in range(30)]
+    assert np.array_equal(bits.codes, CODES)
+
+
+def test_wrong_counts_and_other_pieces_are_refused_in_memory(tmp_path):
+    folder = written(tmp_path / "c", "word")
+    manifest = read_manifest(folder)
+    first, *others = manifest.pieces
+    write_manifest(folder, replace(manifest, pieces=(replace(first, rows=9), *others)))
+    with pytest.raises(embits.FormatError, match="10 rows, expected 9"):
+        read_codes(folder)
+    other = embits.open_collection(tmp_path / "other", CODER)
+    other.add(ROWS)
+    with pytest.raises(embits.FormatError, match="is not Parquet"):
+        read_codes(other.path)
+    (folder / "_embits.json").unlink()
+    with pytest.raises(embits.FormatError, match=r"has no _embits\.json"):
+        read_codes(folder)
+
+
 def test_an_id_in_two_files_is_refused(tmp_path):
     folder = written(tmp_path / "c", "word")
     (folder / "part-00001.parquet").write_bytes((folder / "part-00000.parquet").read_bytes())
@@ -77,5 +103,20 @@ def test_a_file_that_is_missing_or_damaged_is_named(tmp_path):
     with pytest.raises(embits.FormatError, match=r"part-00001\.parquet"):
         embits.load(folder)
     pq.write_table(pa.table({"other": [1]}), path)
-    with pytest.raises(embits.EmbitsError, match=r"part-00001\.parquet.*expected one named 'code'"):
+    with pytest.raises(embits.FormatError, match=r"part-00001\.parquet.*expected one named 'code'"):
+        embits.load(folder)
+
+
+def test_a_column_of_ids_that_is_missing_or_short_is_refused(tmp_path, monkeypatch):
+    folder = written(tmp_path / "c", "nothing")
+    with pytest.raises(embits.FormatError, match=r"expected one named 'nothing'"):
+        embits.load(folder)
+    folder = written(tmp_path / "short", "word")
+    whole = parquet.read_column
+
+    def short(files, path, name):  # as pyarrow reads a damaged file
+        return whole(files, path, name)[: 4 if name == "word" else None]
+
+    monkeypatch.setattr(parquet, "read_column", short)
+    with pytest.raises(embits.FormatError, match="4 ids for 10 codes"):
         embits.load(folder)

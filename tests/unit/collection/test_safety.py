@@ -179,10 +179,13 @@ def test_upsert_adds_new_rows_and_replaces_others_in_one_change(collection):
         assert np.array_equal(collection[name], CODER.encode(ROWS[row : row + 1])[0])
     with pytest.raises(embits.InputError, match="appears twice"):
         collection.upsert(ROWS[:2], ["a", "a"])
-    with pytest.raises(embits.InputError, match="without ids"):
+    with pytest.raises(embits.InputError, match="needs the ids"):
         collection.upsert(ROWS[:2])
     collection.upsert(ROWS[:0], [])
     assert collection.manifest.generation == before + 1
+    collection.upsert(ROWS[44:45], ["w0"])  # row 0
+    assert len(collection) == 31
+    assert np.array_equal(collection["w0"], CODER.encode(ROWS[44:45])[0])
 
 
 def test_upsert_fills_an_empty_collection_and_keeps_numbers(tmp_path):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -197,3 +198,35 @@ def test_float_vectors_in_place_of_bits_are_told_what_they_need(tmp_path, conten
     (tmp_path / "f").write_bytes(b"\xff" * 100 + bytes(10))
     with pytest.raises(FormatError, match="not an embits file, or damaged"):
         store.open_file(tmp_path / "f")
+
+
+@pytest.mark.parametrize("name", ["words", "word_ends", "word_order"])
+def test_words_of_version_1_without_one_of_their_arrays_are_refused(name, tmp_path):
+    (tmp_path / "f").write_bytes(damage.golden("v1-lsh-3"))
+
+    def rename(header):  # in its place: tensors are listed in the order of their bytes
+        renamed = {"other" if key == name else key: entry for key, entry in header.items()}
+        header.clear()
+        header.update(renamed)
+
+    damage.resigned(tmp_path / "f", rename)
+    with pytest.raises(FormatError, match="one of words, word_ends and word_order is missing"):
+        embits.load(tmp_path / "f")
+
+
+def test_codes_on_disk_are_copied_in_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "_PIECE_BYTES", 5)
+    (tmp_path / "codes").write_bytes(bytes(range(12)))
+    codes = store.CodesOnDisk(tmp_path / "codes", (6, 2))
+    assert list(codes.pieces()) == [bytes(range(5)), bytes(range(5, 10)), bytes([10, 11])]
+    with pytest.raises(OSError, match="cut short while it was read"):
+        list(store.CodesOnDisk(tmp_path / "codes", (7, 2)).pieces())
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 16, 72])
+def test_padding_aligns_the_tensors_and_is_there_only_if_needed(n, tmp_path):
+    store.write(tmp_path / "f", replace(GOOD, codes=np.zeros((n, 1), np.uint8)))
+    header, _ = damage.parts((tmp_path / "f").read_bytes())
+    assert ("padding" in header) == (n % 8 > 0)
+    first = min(header[name]["data_offsets"][0] for name in header if name.startswith("coder."))
+    assert first == -(-n // 8) * 8

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import embits
+from embits.words.keys import RowNumbers
 from embits.words.run import WordRun
-from embits.words.vocabulary import RowNumbers, Vocabulary
+from embits.words.vocabulary import Vocabulary
 
 words = st.lists(st.text(max_size=12), unique=True, max_size=60)
 
@@ -126,12 +127,21 @@ def test_damaged_arrays_give_format_errors_and_nothing_else():
             lambda v: v.find("two"),
             lambda v: v.find_many(["two", "three", ""]),
             lambda v: v.suggest("tw"),
+            lambda v: v.starting_with("", 5),
+            lambda v: v.find_all("two"),
             lambda v: list(v),
         ):
             try:
                 ask(broken)
             except embits.FormatError:
                 continue
+
+
+def test_a_row_that_does_not_exist_between_the_words_of_a_prefix_is_damage():
+    good = Vocabulary.from_words(list("abcde"))
+    broken = Vocabulary(good.text, good.ends, np.array([0, 1, 2, 2**31, 4], "u4"))
+    with pytest.raises(embits.FormatError, match="points at row 2147483648 of 5"):
+        broken.starting_with("", 1)
 
 
 def test_rows_without_words_go_by_their_number():

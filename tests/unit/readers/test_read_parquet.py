@@ -11,12 +11,10 @@ import pytest
 
 from embits.errors import MissingExtraError, ReadError, ReadWarning
 from embits.readers import read_vectors
+from tests.support.reading import MATRIX, WORDS
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
-
-MATRIX = np.array([[1, 2], [3, 4], [5, 6]], dtype=np.float32)
-WORDS = ["a", "b", "c"]
 
 
 def lists(kind: Any, matrix: Any = MATRIX) -> Any:

@@ -1,4 +1,4 @@
-"""What codes are asked to keep, and how long a training may take."""
+"""Training targets, and the length of a training."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from embits.coders.near_lossless.training import ASKING
 
 
 class Target(NamedTuple):
-    """What codes are asked to keep: γ and `drop` of whitening.py."""
+    """What codes are trained to keep: γ and `drop` of whitening.py."""
 
     flatten: float
     drop: int

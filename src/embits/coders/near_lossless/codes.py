@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from embits.arrays import blocks, namespace
 from embits.bits import unpack
+from embits.coders.checks import too_large
 from embits.coders.linear_encoder import LinearlyEncoded
 from embits.coders.near_lossless.encoder import Encoder
-from embits.errors import FormatError, InputError
+from embits.errors import FormatError
 
 TINY = 1e-30  # the norm of a row of zeros
 SHORT = 1e-12  # squares of the values of shorter rows may underflow
@@ -131,7 +132,7 @@ def _lengths(x: NDArray[np.float32]) -> NDArray[np.float32]:
     # NumPy's vector_norm makes a copy of all the squares first.
     norms = xp.sqrt(np.einsum("ij,ij->i", x, x)) if xp is np else xp.linalg.vector_norm(x, axis=1)
     if not xp.all(xp.isfinite(norms)):
-        raise InputError("vectors have values beyond 1e18: scale them down")
+        raise too_large()
     return norms  # type: ignore[no-any-return]
 
 

@@ -1,4 +1,4 @@
-"""What is done to vectors before their neighborhoods are taken: centre, and flatten the spectrum.
+"""Vectors before their neighborhoods are computed: centered, and with a flatter spectrum.
 
 Embeddings share a common part. Word vectors lean to one side, and a few directions hold much
 of the variance; those say little about meaning (Mu & Viswanath 2018) and cost bits. So rows of

@@ -8,6 +8,8 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from embits.evaluation.tasks import TASKS
+
 LABELS = {
     "ag_news": "AG-News",
     "dbpedia": "DBpedia",
@@ -22,15 +24,6 @@ LABELS = {
     "subj": "Subj",
 }
 
-SCORED = (
-    "similarity",
-    "analogy",
-    "neighbors",
-    "reconstruction",
-    "classification",
-    "retrieval",
-    "speed",
-)
 WAYS = {
     "floats": "floats",
     "hamming": "Hamming",
@@ -105,7 +98,7 @@ def has_score(entry: dict[str, Any]) -> bool:
         >>> has_score({"bits": 64, "similarity": {"fisher_mean": float("nan")}})
         False
     """
-    for task in SCORED:
+    for task in TASKS:
         for _, value in _leaves(entry.get(task), ""):
             if isinstance(value, float) and math.isfinite(value):
                 return True

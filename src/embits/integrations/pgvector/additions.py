@@ -1,4 +1,4 @@
-"""What people added to a table that `export` wrote: an export must not drop it."""
+"""Changes that users made to a table that `export` wrote: an export must not drop them."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, LiteralString, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from embits.integrations.codes import check_coder, from_codes
 from embits.integrations.databases import (
     Neighbor,
     Query,
+    number_ids,
     other_cases,
     query_code,
     row_number,
@@ -27,11 +28,36 @@ MAX_EF_SEARCH = 1000  # pgvector's limit
 _READ_ROWS = 10_000
 
 
-class Condition(NamedTuple):
-    """A condition in SQL, and the values of its parameters."""
+class Search(NamedTuple):
+    """A search for the nearest rows of a code.
 
+    Attributes:
+        connection: An open connection.
+        table: The table.
+        facts: Its description.
+        code: The query's code as a string of bits.
+        wanted: How many rows.
+        where: A condition in SQL, or None.
+        params: The values of its parameters.
+    """
+
+    connection: Connection[Any]
+    table: Table
+    facts: dict[str, Any]
+    code: str
+    wanted: int
     where: str | None
     params: tuple[Any, ...]
+
+    def run(self, distance: sql.Composed, order: LiteralString) -> list[Neighbor]:
+        """The rows with the smallest distance, an expression in SQL with the code as parameter."""
+        word = sql.SQL("word" if self.facts["words"] else "id::text")
+        select = sql.SQL("select id, {} as word, {} as distance from {} {} order by {} limit %s")
+        where = sql.SQL(where_clause(self.where))
+        query = select.format(word, distance, self.table.identifier, where, sql.SQL(order))
+        with self.connection.cursor(row_factory=tuple_row) as cursor:
+            cursor.execute(query, (self.code, *self.params, self.wanted))
+            return [Neighbor(word, int(distance), row) for row, word, distance in cursor]
 
 
 def nearest(
@@ -80,12 +106,11 @@ def nearest(
         facts = expect_description(connection, name).facts
         row, code = _query_row_and_code(connection, name, facts, query, coder)
         wanted = wanted_rows(k, np.iinfo(np.int64).max) + (row is not None)
-        condition = Condition(where, tuple(params))
+        search = Search(connection, name, facts, code, wanted, where, tuple(params))
         if exact or facts["index"] is None or wanted > MAX_EF_SEARCH:
-            found = _exact(connection, name, facts, code, wanted, condition)
+            found = _exact(search)
         else:
-            ef = max(ef_search, wanted)
-            found = _by_index(connection, name, facts, code, wanted, condition, ef)
+            found = _by_index(search, max(ef_search, wanted))
     neighbors = sorted(found, key=lambda each: (each.distance, each.row))
     return [each for each in neighbors if each.row != row][:k]
 
@@ -119,10 +144,7 @@ def read(connection: Connection[Any], coder: Coder, table: str = "embits") -> Bi
                 blocks.append(packed.reshape(len(rows), -1)[:, 4:])  # after the number of bits
                 numbers += [row[1] for row in rows]
                 words += [row[2] for row in rows] if facts["words"] else []
-    if facts["words"]:
-        return from_codes(np.concatenate(blocks), coder, words)
-    # The numbers are ids where rows were added or removed.
-    ids = None if numbers == list(range(len(numbers))) else numbers
+    ids = words if facts["words"] else number_ids(numbers)
     return from_codes(np.concatenate(blocks), coder, ids)
 
 
@@ -154,64 +176,26 @@ def _spellings(connection: Connection[Any], table: Table, word: str) -> list[str
         return [row[0] for row in cursor]
 
 
-def _exact(
-    connection: Connection[Any],
-    table: Table,
-    facts: dict[str, Any],
-    code: str,
-    wanted: int,
-    condition: Condition,
-) -> list[Neighbor]:
+def _exact(search: Search) -> list[Neighbor]:
     # Postgres' own operators: they use no index and need no extension.
-    distance = sql.SQL("bit_count(code # %s::bit({}))").format(sql.Literal(facts["bits"]))
-    select = _select(table, facts, distance, sql.SQL("distance, id"), condition)
-    return _neighbors(connection, select, (code, *condition.params, wanted))
+    distance = sql.SQL("bit_count(code # %s::bit({}))").format(sql.Literal(search.facts["bits"]))
+    return search.run(distance, "distance, id")
 
 
-def _by_index(
-    connection: Connection[Any],
-    table: Table,
-    facts: dict[str, Any],
-    code: str,
-    wanted: int,
-    condition: Condition,
-    ef_search: int,
-) -> list[Neighbor]:
+def _by_index(search: Search, ef_search: int) -> list[Neighbor]:
+    connection = search.connection
     schema = fetch_one(
         connection,
         "select nspname, current_setting('hnsw.ef_search', true) from pg_extension e "
         "join pg_namespace n on n.oid = e.extnamespace where extname = 'vector'",
     )
     if schema is None:
-        return _exact(connection, table, facts, code, wanted, condition)
+        return _exact(search)
     distance = sql.SQL("code operator({}.<~>) %s::bit({})").format(
-        sql.Identifier(schema[0]), sql.Literal(facts["bits"])
+        sql.Identifier(schema[0]), sql.Literal(search.facts["bits"])
     )
     setting = "select set_config('hnsw.ef_search', %s, true)"
     connection.execute(setting, (str(ef_search),))
-    select = _select(table, facts, distance, sql.SQL("distance"), condition)
-    found = _neighbors(connection, select, (code, *condition.params, wanted))
+    found = search.run(distance, "distance")
     connection.execute(setting, (schema[1],))  # the old value, for the rest of an outer transaction
     return found
-
-
-def _select(
-    table: Table,
-    facts: dict[str, Any],
-    distance: sql.Composed,
-    order: sql.SQL,
-    condition: Condition,
-) -> sql.Composed:
-    word = sql.SQL("word" if facts["words"] else "id::text")
-    # A new line: the condition may end in a comment.
-    where = sql.SQL(where_clause(condition.where))
-    select = sql.SQL("select id, {} as word, {} as distance from {} {} order by {} limit %s")
-    return select.format(word, distance, table.identifier, where, order)
-
-
-def _neighbors(
-    connection: Connection[Any], select: sql.Composed, values: tuple[Any, ...]
-) -> list[Neighbor]:
-    with connection.cursor(row_factory=tuple_row) as cursor:
-        cursor.execute(select, values)
-        return [Neighbor(word, int(distance), row) for row, word, distance in cursor]

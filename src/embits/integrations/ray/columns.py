@@ -83,7 +83,7 @@ def bad_row_error(where: str, column: str, found: str, dims: int | None, row: st
     expected = f"{dims} finite numbers" if dims else "finite numbers, as many in each row"
     return ReadError(
         f"{where}, column {column!r}, {row}: found {found}, expected {expected} "
-        "(or leave bad rows out: skip them)"
+        "(bad rows can be skipped)"
     )
 
 

@@ -28,7 +28,7 @@ from embits.integrations.ray.queries import Queries, QueryBlock, prepare
 from embits.integrations.ray.spans import Span, SpreadCollection
 from embits.integrations.ray.steps import SharedCoder
 from embits.integrations.ray.tasks import n_processors, run_tasks
-from embits.search.filters import Filters, parse_filters
+from embits.search.filters import Filters, check_state, parse_filters
 from embits.search.selection import Selection, found_rows
 
 MAX_BLOCKS = 8  # of a window; a Parquet piece is read once for all of them
@@ -69,7 +69,12 @@ class SpreadJob:
             self._progress(done, total)
 
     def filters(self, queries: Queries, where: Any, exclude: Any) -> Filters:
-        """Parse filters of the whole collection; workers look up ids."""
+        """Parse filters of the whole collection; workers look up ids.
+
+        Raises:
+            InputError: A filter does not fit, or was selected before the collection changed.
+        """
+        check_state(self.collection.manifest, where=where, exclude=exclude)
         return parse_filters(len(self.collection), (queries.n,), where, exclude, self._find)
 
     def _find(self, name: str, ids: list[str]) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from embits.arrays import to_numpy
 from embits.binary_vectors import BinaryVectors
-from embits.binary_vectors.search import METRICS, check_metric, float_vectors
+from embits.binary_vectors.queries import METRICS, check_metric, float_vectors
 from embits.coders import Coder
 from embits.errors import InputError
 from embits.integrations.ray.columns import (

@@ -5,21 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryVectors
 from embits.bits import packed_width
 from embits.coders import Coder
-from embits.errors import FormatError, InputError, UnknownWordError
+from embits.errors import FormatError, InputError
 from embits.integrations.codes import check_coder, from_codes
 from embits.integrations.databases import (
     Neighbor,
     Query,
-    other_cases,
-    query_code,
-    row_number,
+    number_ids,
     where_clause,
 )
 from embits.integrations.sqlite.database import (
@@ -30,9 +29,61 @@ from embits.integrations.sqlite.database import (
     reverse_bits,
     to_blob,
 )
-from embits.search.arguments import wanted_rows
+from embits.integrations.tables import nearest_neighbors
 
 MAX_K = 1024  # beyond, sqlite-vec is slower than a scan of all rows; its own limit is 4096
+
+
+class Facts(NamedTuple):
+    """What the table `embits` says of the codes."""
+
+    bits: int
+    words: bool
+    coder: str | None
+
+
+class CodeTable:
+    """The codes of a database.
+
+    Raises:
+        FormatError: The table `embits` is damaged.
+    """
+
+    place = "the database"
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        facts = dict(connection.execute("select name, value from embits").fetchall())
+        most = {"rows": 2**63, "bits": MAX_BITS, "words": 1}
+        whole = all(type(facts.get(name)) is int for name in most)
+        if not whole or not all(0 <= facts[name] <= most[name] for name in most):
+            raise FormatError("damaged: the table embits does not describe the codes")
+        self.description = Facts(facts["bits"], bool(facts["words"]), facts.get(CODER))
+
+    def find(self, words: list[str]) -> dict[str, int]:
+        """The row numbers of those words that are there."""
+        select = "select word, id from words where word = ?"
+        rows = (self.connection.execute(select, (word,)).fetchone() for word in words)
+        return {word: int(row) for word, row in filter(None, rows)}
+
+    def code(self, row: int) -> NDArray[np.uint8] | None:
+        """The packed code of a row."""
+        select = "select code from codes where id = ?"
+        found = self.connection.execute(select, (row,)).fetchone()
+        return None if found is None else reverse_bits(np.frombuffer(found[0], dtype=np.uint8))
+
+    def word(self, row: int) -> str:
+        """The word of a row, or its number.
+
+        Raises:
+            FormatError: It has none.
+        """
+        if not self.description.words:
+            return str(row)
+        found = self.connection.execute("select word from words where id = ?", (row,)).fetchone()
+        if found is None:
+            raise FormatError(f"damaged: row {row} has no word")
+        return str(found[0])
 
 
 def nearest(
@@ -66,13 +117,14 @@ def nearest(
         FormatError: `export` did not write the database, or it is damaged.
     """
     with _reading(source) as connection:
-        facts = _facts(connection)
-        row, code = _query_row_and_code(connection, facts, query, coder)
-        wanted = wanted_rows(k, np.iinfo(np.int64).max - 1) + (row is not None)
-        condition = _condition(connection, facts, where, params)
-        found = _closest(connection, code, wanted, condition, tuple(params))
-        found = [(distance, each) for distance, each in found if each != row][:k]
-        return [Neighbor(_word(connection, facts, each), int(d), each) for d, each in found]
+        table = CodeTable(connection)
+        condition = _condition(table, where, params)
+
+        def closest(code: NDArray[np.uint8], k: int) -> list[Neighbor]:
+            found = _closest(connection, to_blob(code), k, condition, tuple(params))
+            return [Neighbor(table.word(row), int(distance), row) for distance, row in found]
+
+        return nearest_neighbors(table, query, k, coder, closest)
 
 
 def read(source: str | os.PathLike[str] | Any, coder: Coder) -> BinaryVectors:
@@ -87,12 +139,13 @@ def read(source: str | os.PathLike[str] | Any, coder: Coder) -> BinaryVectors:
         FormatError: `export` did not write the database, or it is damaged.
     """
     with _reading(source) as connection:
-        facts = _facts(connection)
-        check_coder(coder, facts["bits"], facts.get(CODER), "the database")
+        table = CodeTable(connection)
+        facts = table.description
+        check_coder(coder, facts.bits, facts.coder, table.place)
         found = connection.execute("select id, code from codes order by id").fetchall()
         numbers = [row[0] for row in found]
         blob = b"".join(row[1] for row in found)
-        width = packed_width(facts["bits"])
+        width = packed_width(facts.bits)
         if len(blob) != width * len(found):
             raise FormatError(f"damaged: {len(blob)} bytes of codes for {len(found)} rows")
         codes = reverse_bits(np.frombuffer(blob, dtype=np.uint8).reshape(-1, width))
@@ -102,10 +155,10 @@ def read(source: str | os.PathLike[str] | Any, coder: Coder) -> BinaryVectors:
             raise FormatError(f"damaged: {error}") from None
 
 
-def _ids(connection: Any, facts: dict[str, Any], numbers: list[int]) -> Any:
+def _ids(connection: Any, facts: Facts, numbers: list[int]) -> Any:
     """Return the ids of the rows of these numbers; None if they are the row numbers."""
-    if not facts["words"]:
-        return None if numbers == list(range(len(numbers))) else numbers
+    if not facts.words:
+        return number_ids(numbers)
     found = connection.execute("select id, word from words order by id").fetchall()
     if [row[0] for row in found] != numbers:
         raise FormatError(f"damaged: {len(found)} words do not match {len(numbers)} codes")
@@ -124,43 +177,7 @@ def _reading(source: Any) -> Iterator[Any]:
         raise FormatError(f"{source if is_path else 'the database'}: {error}") from None
 
 
-def _facts(connection: Any) -> dict[str, Any]:
-    facts = dict(connection.execute("select name, value from embits").fetchall())
-    most = {"rows": 2**63, "bits": MAX_BITS, "words": 1}
-    if not all(type(facts.get(name)) is int and 0 <= facts[name] <= most[name] for name in most):
-        raise FormatError("damaged: the table embits does not describe the codes")
-    return facts
-
-
-def _query_row_and_code(
-    connection: Any, facts: dict[str, Any], query: Query, coder: Coder | None
-) -> tuple[int | None, bytes]:
-    """Return the row that the query names, if any, and the query's code for sqlite-vec."""
-    if not isinstance(query, str | int | np.integer):
-        return None, to_blob(query_code(query, facts["bits"], coder, facts.get(CODER)))
-    row = _row(connection, facts, query)
-    found = connection.execute("select code from codes where id = ?", (row,)).fetchone()
-    if found is None:
-        raise InputError(f"there is no row {row} in the database")
-    return row, bytes(found[0])
-
-
-def _row(connection: Any, facts: dict[str, Any], query: str | int | np.integer[Any]) -> int:
-    if not isinstance(query, str):
-        return int(query)
-    if not facts["words"]:
-        return row_number(query)
-    select = "select id from words where word = ?"
-    found = connection.execute(select, (query,)).fetchone()
-    if found is not None:
-        return int(found[0])
-    others = [word for word in other_cases(query) if connection.execute(select, (word,)).fetchone()]
-    raise UnknownWordError(query, others[:3])
-
-
-def _condition(
-    connection: Any, facts: dict[str, Any], where: str | None, params: Sequence[Any]
-) -> str:
+def _condition(table: CodeTable, where: str | None, params: Sequence[Any]) -> str:
     """Return the rows that a condition lets through, as a condition on `id`.
 
     sqlite-vec looks at `id in (…)` while it searches. A condition on a joined table filters only
@@ -171,10 +188,10 @@ def _condition(
     """
     if where is None:
         return ""
-    table = "words" if facts["words"] else "codes"
-    rows = f"select id from {table} {where_clause(where)}"
+    name = "words" if table.description.words else "codes"
+    rows = f"select id from {name} {where_clause(where)}"
     try:
-        connection.execute(f"{rows} limit 0", tuple(params)).fetchall()
+        table.connection.execute(f"{rows} limit 0", tuple(params)).fetchall()
     except engine().Error as error:
         raise InputError(f"the condition {where!r} cannot be run: {error}") from None
     return f" and id in ({rows})"
@@ -188,8 +205,6 @@ def _closest(
     sqlite-vec breaks ties in any order. The query is repeated with a larger k until it returns all
     rows at the last distance; if there are too many, every row is compared.
     """
-    if k == 0:
-        return []
     size = k + 16
     while size <= MAX_K:
         select = "select distance, id from codes where code match vec_bit(?) and k = ?" + condition
@@ -202,12 +217,3 @@ def _closest(
         f"{condition} order by 1, 2 limit ?"
     )
     return connection.execute(select, (code, *params, k)).fetchall()  # type: ignore[no-any-return]
-
-
-def _word(connection: Any, facts: dict[str, Any], row: int) -> str:
-    if not facts["words"]:
-        return str(row)
-    found = connection.execute("select word from words where id = ?", (row,)).fetchone()
-    if found is None:
-        raise FormatError(f"damaged: row {row} has no word")
-    return str(found[0])

@@ -36,7 +36,7 @@ let starts = {};
 
 const ask = startWorker({
   onProgress({ done, total }) {
-    byId("progress").value = done / total;
+    byId("progress").value = total ? done / total : 1;
     if (done === total) performance.mark("embits-there"); // all bytes are loaded; "embits-ready" follows
     byId("amount").textContent = `${megabytes(done)} of ${megabytes(total)}`;
   },
@@ -67,7 +67,7 @@ const context = {
     show(address);
   },
   /**
-   * Resolve to an answer, or to { error } with suggestions for an unknown word. The promise never
+   * Resolve to an answer, or to { error }, with suggestions for an unknown word. The promise never
    * settles after a newer request. An unknown word waits a little: the visitor may be typing.
    */
   latest(promise) {
@@ -77,7 +77,7 @@ const context = {
       promise.then(
         (answer) => newest() && resolve(answer),
         async ({ name, word, message }) => {
-          if (name !== "UnknownWordError") return newest() && refuse({ message });
+          if (name !== "UnknownWordError") return newest() && resolve({ error: { message } });
           await new Promise((done) => setTimeout(done, PATIENCE_MS));
           const near = newest() ? await ask("near", { word }) : [];
           if (!newest()) return;
@@ -102,15 +102,16 @@ function show(address = location.hash) {
   if (!facts) return;
   const { name, state } = stateOf(address);
   if (facts.words === 0 && name !== "size") {
-    byId("view").replaceChildren(h("p", { class: "problem" }, "This file contains no words."));
+    byId("view").replaceChildren(h("p", { class: "problem" }, `This file contains no ${facts.noun}s.`));
     shown = { name: null, view: null };
-    return;
+    byId("tabs").hidden = true;
+    return context.say();
   }
   if (shown.name !== name) {
     shown = { name, view: VIEWS[name].make(context) };
     byId("view").replaceChildren(shown.view.element);
   }
-  byId("problem").hidden = true;
+  byId("welcome").hidden = true;
   document.title = `${shown.view.title(state)} · embits`;
   showTabs(name, state);
   shown.view.update(state);
@@ -120,7 +121,9 @@ function showTabs(name, state) {
   const word = state.word ?? state.picture ?? state.compare ?? state.b;
   const carried = { word: word && { word }, picture: word && { picture: word } };
   const tab = ([key, { label, needs }]) => {
-    const target = carried[key] ?? Object.fromEntries(needs.map((need, i) => [need, starts[key][i]]));
+    const metric = state.metric ?? (key === "a" && facts.decodes ? "decoded" : undefined);
+    const start = Object.fromEntries(needs.map((need, i) => [need, starts[key][i]]));
+    const target = { ...(carried[key] ?? start), metric };
     return h(
       "a",
       { href: link(key === name ? state : target), "aria-current": key === name ? "page" : null },
@@ -129,7 +132,9 @@ function showTabs(name, state) {
   };
   const tabs = byId("tabs");
   const focused = [...tabs.children].indexOf(document.activeElement);
-  tabs.replaceChildren(...Object.entries(VIEWS).map(tab));
+  // Analogies are about words.
+  const offered = Object.entries(VIEWS).filter(([key]) => key !== "a" || name === "a" || facts.noun === "word");
+  tabs.replaceChildren(...offered.map(tab));
   tabs.children[focused]?.focus();
   tabs.hidden = false;
 }
@@ -166,22 +171,23 @@ async function load(details, name) {
     return refuse(error, name);
   }
   await findStarts();
+  document.body.dataset.noun = facts.noun;
   welcome.hidden = true;
   byId("view").hidden = false;
   byId("verify").hidden = byId("copy").hidden = false;
   byId("facts").replaceChildren(
     wordText(name, { class: "file" }),
-    ` ${count(facts.words)} ${facts.named ? "words" : "rows"} × ${count(facts.nBits)} bits, ${megabytes(facts.size)}`,
+    ` ${count(facts.words)} ${facts.noun}${facts.words === 1 ? "" : "s"} × ${count(facts.nBits)} bits, ${megabytes(facts.size)}`,
   );
   shown = { name: null, view: null };
   show();
   performance.mark("embits-ready");
 }
 
-function refuse(error, name = "The file") {
+function refuse(error, name = "The file", headline = facts ? "The file could not be opened" : "No file is open") {
   byId("welcome").hidden = false;
   byId("loading").hidden = true;
-  byId("headline").textContent = facts ? "The file could not be opened" : "No file is open";
+  byId("headline").textContent = headline;
   byId("explain").hidden = Boolean(facts);
   byId("problem").hidden = false;
   byId("problem").replaceChildren(wordText(name), `: ${error.message}.`);
@@ -226,7 +232,7 @@ byId("verify").onclick = async () => {
   try {
     context.say(`All checksums match (${time((await ask("verify")).ms)})`);
   } catch (error) {
-    refuse(error);
+    refuse(error, undefined, "The file is damaged");
   }
 };
 byId("copy").onclick = async () => {
@@ -257,7 +263,10 @@ addEventListener("dragleave", (event) => {
 addEventListener("drop", (event) => {
   event.preventDefault();
   document.body.classList.remove("dragging");
-  openOwn(event.dataTransfer.files[0]);
+  const [item] = event.dataTransfer.items;
+  if (item?.webkitGetAsEntry()?.isDirectory)
+    refuse({ message: "a folder; drop a file, or save a collection as one file" }, item.getAsFile()?.name);
+  else openOwn(event.dataTransfer.files[0]);
 });
 
 globalThis.embits = { ask }; // for the console: await embits.ask("closest", { word: "queen", k: 5 })

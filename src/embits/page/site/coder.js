@@ -24,7 +24,7 @@ export function coderOf({ method, params, tensors, nBits, dims }) {
   if (![...tensors.keys()].some((name) => name.startsWith("coder."))) {
     throw new Error("the file was written without its coder: it can be searched by codes only");
   }
-  if (!Coder) throw new Error(`embits.js has no coder '${method}': it can search by codes only`);
+  if (!Coder) throw new Error(`JavaScript has no coder '${method}': the file can be searched by codes only`);
   return new Coder(array, has, params, nBits);
 }
 

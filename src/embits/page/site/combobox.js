@@ -10,11 +10,11 @@ let made = 0;
 /**
  * @param {object} options
  * @param {string} options.label the label of the field
- * @param {(prefix: string, most: number) => Promise<string[]>} options.suggest
+ * @param {(question: string, details: object) => Promise<string[]>} options.ask asks the worker
  * @param {(word: string, committed: boolean) => void} options.onWord called while typing, and with
  *   `committed` when a word is chosen
  */
-export function combobox({ label, suggest, onWord, large = false }) {
+export function combobox({ label, ask, onWord, large = false }) {
   const id = `combobox-${++made}`;
   const list = h("ul", {
     id: `${id}-list`,
@@ -90,7 +90,7 @@ export function combobox({ label, suggest, onWord, large = false }) {
   };
   const refresh = async () => {
     const mine = ++asked;
-    const words = input.value === "" ? [] : await suggest(input.value, MOST);
+    const words = input.value === "" ? [] : await ask("suggest", { prefix: input.value, most: MOST });
     if (mine === asked && document.activeElement === input) show(words);
   };
 

@@ -12,6 +12,10 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** The section of a view, with a heading for screen readers. */
+export const section = (title, ...children) =>
+  h("section", { "aria-label": title }, h("h1", { class: "visually-hidden" }, title), ...children);
+
 export const byId = (id) => document.getElementById(id);
 
 /** A word of the file, with its own text direction, isolated from the surrounding text. */
@@ -24,8 +28,19 @@ export function wordText(word, attributes = {}) {
   );
 }
 
+/** The beginning of a text, for places with room for one line. */
+export function beginning(text, most = 28) {
+  const letters = [...text.slice(0, 4 * most)];
+  return letters.length > most ? letters.slice(0, most - 1).join("").trimEnd() + "…" : text;
+}
+
 /** A link to a state of the page: `link({ word: "queen" })` is "#word=queen". */
-export const link = (state) => "#" + new URLSearchParams(state);
+export const link = (state) =>
+  "#" + new URLSearchParams(Object.entries(state).filter(([, value]) => value !== undefined));
+
+/** A similarity as its metric has it: the share of equal bits, or a cosine. */
+export const amount = (similarity, metric) =>
+  metric === "decoded" ? similarity.toFixed(3).replace("-", "−") : percent(similarity);
 
 export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)} %`;
 export const count = (number) => number.toLocaleString("en");

@@ -13,7 +13,7 @@
  *     const news = await open((name) => fetch(`news/${name}`));   // the folder of a collection
  *
  * In Node, use `open(readFileSync("glove.safetensors"))`. Types are in embits.d.ts. simd.js makes the
- * search about ten times faster. A damaged file throws FormatError, an unknown word
+ * search two to four times faster. A damaged file throws FormatError, an unknown word
  * UnknownWordError, and a wrong argument TypeError or RangeError.
  */
 import { checkOptions } from "./arguments.js";

@@ -65,7 +65,8 @@ function parseHeader(header) {
     fail("a safetensors file that embits did not write (its format is not 'embits')");
   }
   if (!["1", "2"].includes(metadata.format_version)) {
-    fail(`written in format version ${metadata.format_version}; this page reads versions 1 and 2`);
+    const version = (metadata.format_version ?? "").slice(0, 20);
+    fail(`written in format version ${version}; this reader knows versions 1 and 2: use a newer embits`);
   }
   checkHeaderSum(header, metadata.header_sha256 ?? "");
   return { entries, metadata };
@@ -101,7 +102,7 @@ function views(entries, bytes, dataStart) {
     }
     end = stop;
     const at = bytes.byteOffset + dataStart + start;
-    if (dataStart + stop > bytes.length) fail("damaged or cut short: tensors end behind the file");
+    if (dataStart + stop > bytes.length) fail("damaged or cut short: the file ends before its tensors do");
     if (at % View.BYTES_PER_ELEMENT) fail(`damaged: tensor '${name}' is not aligned`);
     const data = new View(bytes.buffer, at, size / View.BYTES_PER_ELEMENT);
     tensors.set(name, {

@@ -14,7 +14,7 @@ const fail = (problem) => {
 export function parseManifest(bytes) {
   const body = parsed(bytes);
   if (body.get("format") !== "embits collection") fail("is not the manifest of a collection");
-  if (body.get("version") !== 1) fail(`is of version ${body.get("version")}; this page reads version 1`);
+  if (body.get("version") !== 1) fail(`is of version ${body.get("version")}; this reader knows version 1: use a newer embits`);
   const checksum = body.get("sha256");
   body.delete("sha256");
   if (hex(sha256(new TextEncoder().encode(canonical(body)))) !== checksum)

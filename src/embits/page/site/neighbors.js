@@ -1,9 +1,9 @@
-/** A query and its closest words, each with its bits and the share of equal bits. */
+/** A query and its closest words, each with its bits and its similarity. */
 import { strip } from "./bits.js";
-import { h, link, percent, wordText } from "./dom.js";
+import { amount, h, link, wordText } from "./dom.js";
 
 /** The table; the query's own bits are on top, aligned with the bits of the others. */
-export function neighborTable({ caption, queryLabel, code, neighbors, nBits }) {
+export function neighborTable({ caption, queryLabel, code, neighbors, nBits, metric }) {
   return h(
     "table",
     { class: "neighbors" },
@@ -15,43 +15,51 @@ export function neighborTable({ caption, queryLabel, code, neighbors, nBits }) {
         "tr",
         { class: "query" },
         h("th", { scope: "col", class: "name" }, queryLabel),
-        h("td", { class: "bits" }, strip(code, nBits)),
-        h("th", { scope: "col", class: "share" }, "bits that agree"),
+        h("td", { class: "bits" }, code ? strip(code, nBits) : null),
+        h(
+          "th",
+          { scope: "col", class: "share" },
+          metric === "decoded" ? "estimated cosine" : "bits that agree",
+        ),
       ),
     ),
-    h("tbody", {}, ...neighbors.map((each) => row(each, nBits))),
+    h("tbody", {}, ...neighbors.map((each) => row(each, nBits, metric))),
   );
 }
 
-function row({ word, similarity, code }, nBits) {
+function row({ word, similarity, code }, nBits, metric) {
   const bar = h("span", { class: "bar", "aria-hidden": "true" });
-  bar.style.inlineSize = `${100 * similarity}%`;
+  bar.style.inlineSize = `${100 * Math.min(Math.max(similarity, 0), 1)}%`;
   return h(
     "tr",
     {},
-    h("th", { scope: "row", class: "name" }, h("a", { href: link({ word }) }, wordText(word))),
+    h("th", { scope: "row", class: "name" }, h("a", { href: link({ word, metric }) }, wordText(word))),
     h("td", { class: "bits" }, strip(code, nBits)),
     h(
       "td",
       { class: "share" },
-      h("span", { class: "number" }, percent(similarity)),
+      h("span", { class: "number" }, amount(similarity, metric)),
       h("span", { class: "track", "aria-hidden": "true" }, bar),
     ),
   );
 }
 
-/** The message for an unknown word. */
-export function unknownWord({ word, near }, linkTo) {
-  const hints = near.flatMap((each, i) => [
-    i ? ", " : " Did you mean ",
-    h("a", { href: linkTo(each) }, wordText(each)),
-  ]);
-  return h(
-    "p",
-    { class: "problem", role: "alert" },
-    wordText(word),
-    " is not in the vocabulary.",
-    ...hints,
-    hints.length ? "?" : "",
-  );
+const NOT_HERE = {
+  word: "is not in the vocabulary.",
+  text: "is not a text of this file.",
+  id: "is not an id of this file.",
+  row: "is not a row of this file.",
+};
+
+/** The message for an unknown word, with links to others; or for a question that has no answer. */
+export function problem({ word, near, message, instead }, linkTo, { noun }) {
+  const say = (...parts) => h("div", { class: "problem", role: "alert" }, ...parts);
+  if (word === undefined)
+    return say(`${message[0].toUpperCase()}${message.slice(1)}.`, instead ? " " : "", instead ?? "");
+  const links = near.map((each) => h("a", { href: linkTo(each) }, wordText(each)));
+  const parts = [wordText(word), ` ${NOT_HERE[noun]}`];
+  if (!links.length) return say(...parts);
+  if (noun === "text")
+    return say(...parts, " Texts that contain it:", h("ul", {}, ...links.map((each) => h("li", {}, each))));
+  return say(...parts, ...links.flatMap((each, i) => [i ? ", " : " Did you mean ", each]), "?");
 }

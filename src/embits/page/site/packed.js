@@ -10,6 +10,7 @@ const BLOCK = 32; // words that are coded together
 const STEP = 31; // every 31st place has a link
 const LENGTHS = 15; // bits of the longest code
 const CONTINUED = 254; // this symbol of a number: add 254, and the next symbol
+const MAX_TEXT = 2 ** 32;
 const [SHARED, SIZE, BYTE] = [0, 1, 2];
 
 const fail = (problem) => {
@@ -49,11 +50,24 @@ function prefixCodes({ dtype, shape, data }) {
     const counts = data.subarray(start, start + LENGTHS);
     const room = counts.reduce((sum, count, i) => sum + count * 2 ** (LENGTHS - 1 - i), 0);
     if (counts.length < LENGTHS || room > 2 ** LENGTHS) fail("the words' codes are no prefix codes");
-    start += LENGTHS + counts.reduce((sum, count) => sum + count, 0);
-    return { counts, symbols: data.subarray(start - counts.reduce((a, b) => a + b, 0), start) };
+    const first = start + LENGTHS;
+    start = first + counts.reduce((sum, count) => sum + count, 0);
+    return { counts, symbols: data.subarray(first, start), table: null };
   });
   if (start !== data.length) fail(`the words' codes have ${data.length} bytes, expected ${start}`);
   return codes;
+}
+
+/** For all 15 bits that can follow: the symbol that they start with × 16 + its length, or 0 for none. */
+function decodingTable({ counts, symbols }) {
+  const table = new Uint16Array(2 ** LENGTHS);
+  let [at, index] = [0, 0];
+  counts.forEach((count, i) => {
+    const span = 2 ** (LENGTHS - 1 - i);
+    for (const stop = index + count; index < stop; at += span)
+      table.fill(symbols[index++] * 16 + i + 1, at, at + span);
+  });
+  return table;
 }
 
 /** Decodes words one after another; `word` is the last one, and changes with the next. */
@@ -88,18 +102,16 @@ class WordReader {
   }
 
   #symbol(code) {
-    const { counts, symbols } = this.#codes[code];
     const text = this.#text;
-    for (let [length, bits, first, index] = [0, 0, 0, 0]; length < LENGTHS; length++) {
-      if (this.at >= 8 * text.length) break;
-      bits = (bits << 1) | ((text[Math.floor(this.at / 8)] >> (7 - (this.at % 8))) & 1);
-      this.at++;
-      const count = counts[length];
-      if (bits - first < count) return symbols[index + bits - first];
-      index += count;
-      first = (first + count) << 1;
-    }
-    return fail("a word cannot be decoded");
+    const table = (this.#codes[code].table ??= decodingTable(this.#codes[code]));
+    const shift = this.at % 8;
+    const byte = (this.at - shift) / 8;
+    // Bytes behind the end count as 0.
+    const bits = (text[byte] << 16) | (text[byte + 1] << 8) | text[byte + 2];
+    const entry = table[(bits >> (9 - shift)) & (2 ** LENGTHS - 1)];
+    this.at += entry % 16;
+    if (entry === 0 || this.at > 8 * text.length) fail("a word cannot be decoded");
+    return entry >> 4;
   }
 }
 
@@ -255,7 +267,9 @@ export class PackedVocabulary {
     const ends = new Float64Array(this.length);
     this.#scan((bytes, place) => (ends[this.#rowAt(place)] = bytes.length));
     for (let row = 1; row < this.length; row++) ends[row] += ends[row - 1];
-    const text = new Uint8Array(this.length ? ends[this.length - 1] : 0);
+    const size = this.length ? ends[this.length - 1] : 0;
+    if (size > MAX_TEXT) fail(`the words have ${size} bytes`); // a hostile file can say so in few bytes
+    const text = new Uint8Array(size);
     this.#scan((bytes, place) => {
       const row = this.#rowAt(place);
       const start = row ? ends[row - 1] : 0;

@@ -9,7 +9,11 @@ const PROGRESS_EVERY_MS = 60;
 const PART = 1 << 18;
 const WARM_UP = 10; // searches before the first request: engines compile code that runs often
 const WARM_UP_MS = 150;
+const MAX_UNPACKED = 1 << 24; // bytes of texts that are decoded when the file is opened
+const CONTAINING_MS = 100; // for texts that contain what is typed
 let bits = null;
+let noun = "word"; // what a row is called
+let decodes = false; // whether the metric "decoded" works
 
 const questions = {
   /** Read a file, from the page's folder ({ url, size, cache }) or from the visitor ({ file }). */
@@ -27,12 +31,18 @@ const questions = {
       opened.nearest(opened.code(0), 10);
     }
     bits = opened;
+    noun = nounOf(bits, first);
+    if (noun === "text" && bits.tensors.get("words").bytes.length < MAX_UNPACKED) bits.words.bytes(0);
+    decodes = canDecode(bits);
     const ms = performance.now() - start;
     if (cache) keep(bytes, url, cache).catch(() => self.postMessage({ kept: false }));
     return { ...describe(), first, ms };
   },
 
-  /** Words that start with the typed text; also in lower case if there are too few. */
+  /**
+   * Words that start with the typed text; if there are too few, also those that start with it in
+   * lower case, and texts that contain it.
+   */
   suggest({ prefix, most }) {
     const rows = bits.words.startingWith(prefix, most);
     const lower = prefix.toLowerCase();
@@ -40,18 +50,22 @@ const questions = {
       for (const row of bits.words.startingWith(lower, most - rows.length))
         if (!rows.includes(row)) rows.push(row);
     }
+    if (noun === "text" && prefix !== "") rows.push(...containing(prefix, most - rows.length, rows));
     return rows.map((row) => bits.words.at(row));
   },
 
-  closest({ word, k }) {
+  closest({ word, k, metric }) {
     const found = existing(word);
-    return { word: found, code: bits.code(found).slice(), ...timed(() => bits.mostSimilar(found, { k })) };
+    const ask = () => bits.mostSimilar(found, { k, metric });
+    return { word: found, code: bits.code(found).slice(), ...timed(ask) };
   },
 
-  analogy({ a, b, c, k }) {
+  analogy({ a, b, c, k, metric }) {
     const [from, to, like] = [a, b, c].map(existing);
-    const ask = () => bits.mostSimilar([to, like], { negative: [from], k });
-    return { a: from, b: to, c: like, code: bits.combine([to, like], [from]), ...timed(ask) };
+    const ask = () => bits.mostSimilar([to, like], { negative: [from], k, metric });
+    // The sum of decoded vectors has no code.
+    const code = metric === "decoded" ? null : bits.combine([to, like], [from]);
+    return { a: from, b: to, c: like, code, ...timed(ask) };
   },
 
   compare({ a, b }) {
@@ -61,6 +75,7 @@ const questions = {
       b: other,
       codes: [one, other].map((word) => bits.code(word).slice()),
       similarity: bits.similarity(one, other),
+      cosine: decodes ? bits.similarity(one, other, { metric: "decoded" }) : null,
     };
   },
 
@@ -79,7 +94,9 @@ const questions = {
     };
   },
 
-  near: ({ word }) => bits.suggest(word),
+  /** Words that are spelled like an unknown one, or texts that contain it. */
+  near: ({ word }) =>
+    noun === "text" ? containing(word, 3).map((row) => bits.words.at(row)) : bits.suggest(word),
 
   async verify() {
     const start = performance.now();
@@ -106,11 +123,40 @@ function timed(ask) {
 
 const existing = (word) => bits.resolve(word);
 
+/** Whether the metric "decoded" works: the file has its coder, and JavaScript has its method. */
+function canDecode(bits) {
+  try {
+    bits.search(new Uint8Array(bits.width), { k: 1, metric: "decoded" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** What the rows are called: words, texts (most have spaces or are long), ids or row numbers. */
+function nounOf({ tensors }, first) {
+  if (![...tensors.keys()].some((name) => name.startsWith("word"))) return "row";
+  if (tensors.has("word_numbers") || tensors.has("word_uuids")) return "id";
+  const texts = first.filter((word) => word.length > 40 || /\S\s+\S/.test(word));
+  return 2 * texts.length > first.length ? "text" : "word";
+}
+
+/** The first rows whose texts contain some letters, in any case, of those that are read in time. */
+function containing(letters, most, without = []) {
+  const wanted = letters.toLowerCase();
+  const rows = [];
+  const stop = performance.now() + CONTAINING_MS;
+  for (let row = 0; row < bits.length && rows.length < most && performance.now() < stop; row++) {
+    if (bits.words.at(row).toLowerCase().includes(wanted) && !without.includes(row)) rows.push(row);
+  }
+  return rows;
+}
+
 function describe() {
   const parts = [...bits.tensors.values()].map(({ name, bytes }) => ({ name, bytes: bytes.length }));
-  const { length, nBits, dims, method, size, kernel, codes, tensors } = bits;
-  const named = [...tensors.keys()].some((name) => name.startsWith("word"));
-  return { words: length, named, nBits, dims, method, size, kernel, parts, codeBytes: codes.length };
+  const { length, nBits, dims, method, size, kernel, codes } = bits;
+  const facts = { words: length, noun, decodes, nBits, dims, method, size, kernel, parts };
+  return { ...facts, codeBytes: codes.length };
 }
 
 async function download(url) {

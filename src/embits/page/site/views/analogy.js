@@ -1,57 +1,67 @@
 /** a is to b as c is to what? */
 import { combobox } from "../combobox.js";
-import { h, link, time, wordText } from "../dom.js";
-import { neighborTable, unknownWord } from "../neighbors.js";
+import { beginning, h, link, section, time, wordText } from "../dom.js";
+import { metricChoice } from "../metric.js";
+import { neighborTable, problem } from "../neighbors.js";
 
 export function analogyView({ ask, go, say, facts, latest }) {
   const answer = h("div", { class: "answer" });
-  const state = () => Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, field.word]));
+  let chosen;
+  const words = () => Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, field.word]));
   const field = (label) =>
     combobox({
       label,
-      suggest: (prefix, most) => ask("suggest", { prefix, most }),
-      onWord: (_, committed) => go(state(), { committed }),
+      ask,
+      onWord: (_, committed) => go({ ...words(), metric: chosen }, { committed }),
     });
-  const fields = { a: field("This word"), b: field("is to this one"), c: field("as this one") };
+  const fields = { a: field(`This ${facts().noun}`), b: field("is to this one"), c: field("as this one") };
+  const choice = metricChoice({
+    facts,
+    onMetric: (metric) => go({ ...words(), metric }, { committed: true }),
+  });
 
-  async function update({ a, b, c }) {
+  async function update({ a, b, c, metric }) {
+    chosen = choice.metric = metric;
     Object.assign(fields.a, { word: a });
     Object.assign(fields.b, { word: b });
     Object.assign(fields.c, { word: c });
-    const found = await latest(ask("analogy", { a, b, c, k: 10 }));
+    const found = await latest(ask("analogy", { a, b, c, k: 10, metric }));
     if (found.error) {
-      const instead = (each) =>
+      const instead = h("a", { href: link({ a, b, c }) }, "Search with hamming");
+      const corrected = (each) =>
         link(
           Object.fromEntries(
-            Object.entries({ a, b, c }).map(([name, word]) => [
+            Object.entries({ a, b, c, metric }).map(([name, word]) => [
               name,
               word === found.error.word ? each : word,
             ]),
           ),
         );
-      return answer.replaceChildren(unknownWord(found.error, instead));
+      return answer.replaceChildren(problem({ ...found.error, instead }, corrected, facts()));
     }
+    const [first, minus, plus] = metric === "decoded" ? ["", " − ", " + "] : ["(", " and not ", ") or "];
     const formula = h(
       "span",
       { class: "formula" },
-      "(",
+      first,
       wordText(found.b),
-      " and not ",
+      minus,
       wordText(found.a),
-      ") or ",
+      plus,
       wordText(found.c),
     );
     answer.replaceChildren(
       neighborTable({
-        caption: `${found.a} is to ${found.b} as ${found.c} is to these words`,
+        caption: `${found.a} is to ${found.b} as ${found.c} is to these`,
         queryLabel: formula,
         code: found.code,
         neighbors: found.neighbors,
         nBits: facts().nBits,
+        metric,
       }),
     );
     const best = found.neighbors[0]?.word ?? "nothing";
-    say(wordText(found.c), " is to ", wordText(best), `: ${time(found.ms)}`);
+    say(wordText(beginning(found.c)), " is to ", wordText(beginning(best)), `: ${time(found.ms)}`);
   }
 
   const question = h(
@@ -64,13 +74,7 @@ export function analogyView({ ask, go, say, facts, latest }) {
   );
   return {
     title: ({ a, b, c }) => `${a} : ${b} = ${c} : ?`,
-    element: h(
-      "section",
-      { "aria-label": "Analogy" },
-      h("h1", { class: "visually-hidden" }, "Analogy"),
-      question,
-      answer,
-    ),
+    element: section("Analogy", question, choice.element, answer),
     update,
   };
 }

@@ -1,54 +1,64 @@
 /** The closest words, updated while typing. */
 import { combobox } from "../combobox.js";
-import { h, link, megabytes, time, wordText } from "../dom.js";
-import { neighborTable, unknownWord } from "../neighbors.js";
+import { beginning, h, link, megabytes, section, time, wordText } from "../dom.js";
+import { metricChoice } from "../metric.js";
+import { neighborTable, problem } from "../neighbors.js";
 
 const FIRST = 10;
 const MORE = 50;
 
 export function closestView({ ask, go, say, facts, latest }) {
   const answer = h("div", { class: "answer" });
+  const { noun } = facts();
+  let state = {};
   const field = combobox({
-    label: "Closest words to",
+    label: `Closest ${noun}s to`,
     large: true,
-    suggest: (prefix, most) => ask("suggest", { prefix, most }),
-    onWord: (word, committed) => go({ word }, { committed }),
+    ask,
+    onWord: (word, committed) => go({ word, metric: state.metric }, { committed }),
   });
 
-  async function update({ word, k }) {
+  const choice = metricChoice({
+    facts,
+    onMetric: (metric) => go({ ...state, metric }, { committed: true }),
+  });
+
+  async function update({ word, k, metric }) {
+    state = { word, k, metric };
     field.word = word;
+    choice.metric = metric;
     const most = Number(k) === MORE ? MORE : FIRST;
-    const found = await latest(ask("closest", { word, k: most }));
-    if (found.error) return answer.replaceChildren(unknownWord(found.error, (each) => link({ word: each })));
+    const found = await latest(ask("closest", { word, k: most, metric }));
+    if (found.error) {
+      const instead = h("a", { href: link({ word, k }) }, "Search with hamming");
+      return answer.replaceChildren(
+        problem({ ...found.error, instead }, (each) => link({ word: each, metric }), facts()),
+      );
+    }
     const table = neighborTable({
-      caption: `The ${found.neighbors.length} words closest to ${found.word}`,
+      caption: `The ${found.neighbors.length} ${noun}s closest to ${found.word}`,
       queryLabel: wordText(found.word),
       code: found.code,
       neighbors: found.neighbors,
       nBits: facts().nBits,
+      metric,
     });
     const more =
       most === FIRST && facts().words > FIRST + 1
-        ? h("a", { class: "more", href: link({ word: found.word, k: MORE }) }, `Show ${MORE}`)
+        ? h("a", { class: "more", href: link({ word: found.word, k: MORE, metric }) }, `Show ${MORE}`)
         : null;
     answer.replaceChildren(table, h("div", { class: "after" }, more));
     const codes = megabytes(facts().codeBytes);
     say(
       `${found.neighbors.length} closest to `,
-      wordText(found.word),
+      wordText(beginning(found.word)),
       `: ${time(found.ms)}, ${codes} of bits, ${facts().kernel}`,
     );
   }
 
   return {
     title: ({ word }) => word,
-    element: h(
-      "section",
-      { "aria-label": "Closest words" },
-      h("h1", { class: "visually-hidden" }, "Closest words"),
-      field.element,
-      answer,
-    ),
+    element: section(`Closest ${noun}s`, field.element, choice.element, answer),
     update,
   };
 }

@@ -1,8 +1,8 @@
 /** Two words and their bits, side by side. */
 import { bit, colours, drawn, sharp } from "../bits.js";
 import { combobox } from "../combobox.js";
-import { count, h, link, percent, wordText } from "../dom.js";
-import { unknownWord } from "../neighbors.js";
+import { amount, beginning, count, h, link, percent, section, wordText } from "../dom.js";
+import { problem } from "../neighbors.js";
 
 const LARGEST = 32; // CSS pixels of a cell
 
@@ -11,20 +11,22 @@ export function compareView({ ask, go, say, facts, latest }) {
   const field = (label) =>
     combobox({
       label,
-      suggest: (prefix, most) => ask("suggest", { prefix, most }),
-      onWord: (_, committed) => go({ compare: one.word, with: other.word }, { committed }),
+      ask,
+      onWord: (_, committed) => go({ compare: one.word, with: other.word, metric: chosen }, { committed }),
     });
   const one = field("Compare");
   const other = field("with");
+  let chosen;
 
-  async function update({ compare: a, with: b }) {
+  async function update({ compare: a, with: b, metric }) {
+    chosen = metric;
     one.word = a;
     other.word = b;
     const found = await latest(ask("compare", { a, b }));
     if (found.error) {
       const instead = (each) =>
-        link({ compare: a === found.error.word ? each : a, with: b === found.error.word ? each : b });
-      return answer.replaceChildren(unknownWord(found.error, instead));
+        link({ compare: a === found.error.word ? each : a, with: b === found.error.word ? each : b, metric });
+      return answer.replaceChildren(problem(found.error, instead, facts()));
     }
     const { nBits } = facts();
     const counts = tally(found.codes, nBits);
@@ -35,31 +37,37 @@ export function compareView({ ask, go, say, facts, latest }) {
       "aria-label": `${agree} of ${nBits} bits agree`,
     });
     answer.replaceChildren(
+      ...texts(found),
       h(
-        "p",
-        { class: "verdict" },
-        h("strong", {}, percent(found.similarity)),
-        ` ${count(agree)} of ${count(nBits)} bits agree`,
+        "div",
+        { class: "verdicts" },
+        verdict(percent(found.similarity), `${count(agree)} of ${count(nBits)} bits agree`),
+        found.cosine === null
+          ? null
+          : verdict(amount(found.cosine, "decoded"), "cosine of the decoded vectors"),
       ),
       canvas,
       legend(found, counts),
     );
     drawn(canvas, () => paint(canvas, found.codes, nBits));
-    say(wordText(found.a), " and ", wordText(found.b), `: ${agree} of ${nBits} bits agree`);
+    say(wordText(beginning(found.a)), " and ", wordText(beginning(found.b)), `: ${agree} of ${nBits} bits agree`);
   }
 
   const question = h("div", { class: "sentence" }, one.element, other.element);
   return {
     title: (state) => `${state.compare} – ${state.with}`,
-    element: h(
-      "section",
-      { "aria-label": "Compare two words" },
-      h("h1", { class: "visually-hidden" }, "Compare two words"),
-      question,
-      answer,
-    ),
+    element: section(`Compare two ${facts().noun}s`, question, answer),
     update,
   };
+}
+
+const verdict = (number, meaning) =>
+  h("p", { class: "verdict" }, h("strong", {}, number), ` ${meaning}`);
+
+/** Both texts, whole, where the fields are too short for them. */
+function texts({ a, b }) {
+  if (beginning(a) === a && beginning(b) === b) return [];
+  return [h("div", { class: "texts" }, h("p", {}, wordText(a)), h("p", {}, wordText(b)))];
 }
 
 function tally([a, b], nBits) {
@@ -81,8 +89,8 @@ function legend({ a, b }, counts) {
     { class: "legend" },
     item("both", counts.both, "a 1 in both"),
     item("neither", counts.neither, "a 0 in both"),
-    item("first", counts.first, "a 1 in ", wordText(a), " only"),
-    item("second", counts.second, "a 1 in ", wordText(b), " only"),
+    item("first", counts.first, "a 1 in ", wordText(beginning(a)), " only"),
+    item("second", counts.second, "a 1 in ", wordText(beginning(b)), " only"),
   );
 }
 

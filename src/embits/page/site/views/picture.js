@@ -1,8 +1,8 @@
 /** The paper's figure: the bits of the 50 closest words above, of the 50 furthest below. */
 import { colours, drawn, paintRows, sharp } from "../bits.js";
 import { combobox } from "../combobox.js";
-import { count, h, link, percent, time, wordText } from "../dom.js";
-import { unknownWord } from "../neighbors.js";
+import { beginning, count, h, link, percent, section, time, wordText } from "../dom.js";
+import { problem } from "../neighbors.js";
 
 const EACH = 50;
 const GAP = 3; // empty rows between the halves
@@ -14,48 +14,45 @@ export function pictureView({ ask, go, say, facts, latest }) {
   const field = combobox({
     label: "The bits around",
     large: true,
-    suggest: (prefix, most) => ask("suggest", { prefix, most }),
-    onWord: (word, committed) => go({ picture: word }, { committed }),
+    ask,
+    onWord: (word, committed) => go({ picture: word, metric: chosen }, { committed }),
   });
 
-  async function update({ picture: word }) {
+  let chosen;
+
+  async function update({ picture: word, metric }) {
     field.word = word;
+    chosen = metric;
     const found = await latest(ask("picture", { word, most: EACH }));
     if (found.error)
-      return answer.replaceChildren(unknownWord(found.error, (each) => link({ picture: each })));
-    answer.replaceChildren(...figure(found, facts().nBits));
+      return answer.replaceChildren(problem(found.error, (each) => link({ picture: each, metric }), facts()));
+    answer.replaceChildren(...figure(found, facts()));
     say(
       `${found.closest.length} closest and ${found.furthest.length} furthest of `,
-      wordText(found.word),
+      wordText(beginning(found.word)),
       `: ${time(found.ms)}`,
     );
   }
 
   return {
     title: ({ picture }) => `${picture} in bits`,
-    element: h(
-      "section",
-      { "aria-label": "Bit picture" },
-      h("h1", { class: "visually-hidden" }, "Bit picture"),
-      field.element,
-      answer,
-    ),
+    element: section("Bit picture", field.element, answer),
     update,
   };
 }
 
-function figure({ word, closest, furthest }, nBits) {
+function figure({ word, closest, furthest }, { nBits, noun }) {
   const rows = [...closest, ...Array(GAP).fill(null), ...furthest];
   const canvas = h("canvas", {
     class: "picture",
     role: "img",
     tabindex: "0",
-    "aria-label": `Bits of the ${closest.length} closest words to ${word} above and the ${furthest.length} furthest below. Plus and minus zoom, arrows move.`,
+    "aria-label": `Bits of the ${closest.length} closest ${noun}s to ${word} above and the ${furthest.length} furthest below. Plus and minus zoom, arrows move.`,
   });
   const readout = h(
     "p",
     { class: "readout small" },
-    "Red is a 1, white a 0. Stripes are bits that close words share.",
+    `Red is a 1, white a 0. Stripes are bits that close ${noun}s share.`,
   );
   const map = zoomable(canvas, rows, nBits, (...parts) => readout.replaceChildren(...parts));
   const button = (label, sign, act) => h("button", { type: "button", "aria-label": label, click: act }, sign);
@@ -78,7 +75,7 @@ function figure({ word, closest, furthest }, nBits) {
     h(
       "details",
       {},
-      h("summary", {}, `The ${count(closest.length + furthest.length)} words`),
+      h("summary", {}, `The ${count(closest.length + furthest.length)} ${noun}s`),
       h("div", { class: "two-lists" }, wordList("Closest", closest), wordList("Furthest", furthest)),
     ),
   ];
@@ -138,7 +135,7 @@ function zoomable(canvas, rows, nBits, readOut) {
     const labels = rows.flatMap((row, i) => {
       const y = (i + 0.5) * lineHeight - view.y * height * view.scale;
       const seen = row && y > -lineHeight && y < height + lineHeight;
-      return seen ? [{ y, text: [...row.word].slice(0, LABEL).join("") }] : [];
+      return seen ? [{ y, text: beginning(row.word, LABEL) }] : [];
     });
     const column = Math.max(0, ...labels.map(({ text }) => context.measureText(text).width));
     context.fillStyle = palette.surface;

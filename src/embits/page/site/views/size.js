@@ -3,22 +3,24 @@ import { count, h, megabytes } from "../dom.js";
 
 const TEXT = ["words", "word_numbers", "word_uuids"];
 const KINDS = [
-  ["codes", "codes", (name) => name === "codes" || name === "padding"],
-  ["text", "words", (name) => TEXT.includes(name)],
-  ["order", "word index", (name) => name.startsWith("word_")],
-  ["subwords", "subwords", (name) => name.startsWith("subwords.")],
-  ["coder", "coder and header", () => true],
+  ["codes", () => "codes", (name) => name === "codes" || name === "padding"],
+  ["text", (noun) => `${noun}s`, (name) => TEXT.includes(name)],
+  ["order", () => "index", (name) => name.startsWith("word_")],
+  ["subwords", () => "subwords", (name) => name.startsWith("subwords.")],
+  ["coder", () => "coder", (name) => name.startsWith("coder.")],
+  ["header", () => "header", () => true],
 ];
 
 export function sizeView({ facts, say }) {
   const element = h("section", { "aria-label": "Size" });
 
   function update() {
-    const { words, dims, nBits, size, parts } = facts();
+    const { words, noun, dims, nBits, size, parts } = facts();
     const floats = words * dims * 4;
     const largest = Math.max(floats, size, 1);
     const ratio = floats / size;
-    const shares = grouped(parts, size);
+    const shares = grouped(parts, size, noun);
+    const others = shares.slice(1, -1).map(({ label }) => label);
     const file = square(
       "bits",
       size / largest,
@@ -56,7 +58,7 @@ export function sizeView({ facts, say }) {
             "figcaption",
             {},
             h("strong", {}, megabytes(size)),
-            ` as this file: ${count(nBits)} bits per word, with words, index and coder`,
+            ` as this file: ${count(nBits)} bits per ${noun}${others.length ? ", with " : ""}${list(others)}`,
           ),
         ),
       ),
@@ -73,7 +75,7 @@ export function sizeView({ facts, say }) {
             {},
             h("th", { scope: "col" }, "part"),
             h("th", { scope: "col" }, "size"),
-            h("th", { scope: "col" }, "bytes per word"),
+            h("th", { scope: "col" }, `bytes per ${noun}`),
           ),
         ),
         h(
@@ -111,8 +113,11 @@ function square(kind, share, children = []) {
   return element;
 }
 
-function grouped(parts, size) {
-  const groups = KINDS.map(([kind, label]) => ({ kind, label, bytes: 0 }));
+const list = (names) =>
+  names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names.join("");
+
+function grouped(parts, size, noun) {
+  const groups = KINDS.map(([kind, label]) => ({ kind, label: label(noun), bytes: 0 }));
   for (const { name, bytes } of parts) groups[KINDS.findIndex(([, , has]) => has(name))].bytes += bytes;
   groups.at(-1).bytes += size - parts.reduce((sum, { bytes }) => sum + bytes, 0); // the header
   return groups.filter(({ bytes }) => bytes > 0);

@@ -1,0 +1,128 @@
+"""Ids of rows: what all kinds of them have in common, and row numbers in place of words."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.errors import UnknownWordError
+
+
+class Keys(Sequence[str], ABC):
+    """The ids of rows: what a vocabulary of words and plain row numbers have in common.
+
+    Attributes:
+        are_numbers: The rows have no words: their ids are numbers.
+        lacks_subwords: The file had subwords, which were left out.
+    """
+
+    are_numbers = False
+    lacks_subwords = False
+
+    @abstractmethod
+    def find(self, word: str) -> int | None:
+        """The row of a word, or None."""
+
+    def find_many(self, words: Iterable[str]) -> NDArray[np.int64]:
+        """The row of each word; -1 if it is not there."""
+        rows = (self.find(word) for word in words)
+        return np.array([-1 if row is None else row for row in rows], np.int64)
+
+    @property
+    def byte_sizes(self) -> tuple[int, int]:
+        """Bytes of the text of the words, and of their order."""
+        return 0, 0
+
+    @abstractmethod
+    def suggest(self, word: str) -> list[str]:
+        """Words spelled alike."""
+
+    def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """The words of rows, in their shape: an array of `str` objects."""
+        different, places = np.unique(rows, return_inverse=True)
+        words = np.empty(len(different), dtype=object)
+        words[:] = [self[row] for row in different.tolist()]
+        return words[places.ravel()].reshape(rows.shape)
+
+    @abstractmethod
+    def starting_with(self, prefix: str, most: int) -> list[str]:
+        """The first `most` words, in row order, that start with `prefix`."""
+
+    def row(self, word: str) -> int:
+        """The row of a word.
+
+        Raises:
+            UnknownWordError: It is not there; near spellings are offered.
+        """
+        row = self.find(word)
+        if row is None:
+            raise self.unknown(word)
+        return row
+
+    def unknown(self, word: str) -> UnknownWordError:
+        """The error for a word that is not there, with near spellings."""
+        hint = "subwords, which make codes of unknown words, were left out of this file"
+        return UnknownWordError(word, self.suggest(word), hint if self.lacks_subwords else "")
+
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and self.find(word) is not None
+
+
+class RowNumbers(Keys):
+    """The ids of a matrix without words: the row numbers.
+
+    Args:
+        n: How many rows.
+        first: The number of row 0. It is 0 but for the later pieces of a collection.
+
+    Example:
+        >>> rows = RowNumbers(3)
+        >>> rows[2], rows.find("2"), rows.find("3"), "02" in rows
+        ('2', 2, None, False)
+    """
+
+    are_numbers = True
+
+    def __init__(self, n: int, first: int = 0) -> None:
+        self._numbers = range(first, first + n)
+        self.first = first
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[str]: ...
+    def __getitem__(self, row: int | slice) -> str | list[str]:
+        numbers = self._numbers[row]
+        return str(numbers) if isinstance(numbers, int) else [str(i) for i in numbers]
+
+    def find(self, word: str) -> int | None:
+        """The row with a number, or None."""
+        is_number = word.isascii() and word.isdigit() and len(word) < 20
+        number = int(word) if is_number else -1
+        return number - self.first if number in self._numbers and str(number) == word else None
+
+    def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """The numbers of the rows."""
+        return rows + self.first if self.first else rows
+
+    def suggest(self, word: str) -> list[str]:
+        """Nothing: numbers have no near spellings."""
+        return []
+
+    def unknown(self, word: str) -> UnknownWordError:
+        """The error for a number that is not there, or for a word."""
+        last = self.first + len(self) - 1
+        numbers = f"a row number from {self.first} to {last}" if len(self) else "a file with rows"
+        return UnknownWordError(word, [], f"the rows have no words: give {numbers}")
+
+    def starting_with(self, prefix: str, most: int) -> list[str]:
+        """The first `most` numbers that start with `prefix`."""
+        return list(islice((row for row in self if row.startswith(prefix)), most))

@@ -1,0 +1,85 @@
+"""Calls every kind of method of an opened file or collection.
+
+The files may be damaged or hostile: see `tests.support.damage`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import embits
+from embits.cli.file_facts import describe
+from tests.support.damage import WORDS
+
+Bits = embits.BinaryVectors
+
+
+def answers(bits: Bits, path: Path) -> str:
+    """A digest of what an object answers to every kind of question.
+
+    Raises:
+        FormatError: The file is damaged. No other exception may be raised.
+    """
+    digest = hashlib.sha256()
+    questions: list[Callable[[Bits], Iterator[Any]]] = [_words, _codes, _lookups]
+    for found in [*_facts(bits, path), *(found for ask in questions for found in ask(bits))]:
+        digest.update(found.tobytes() if isinstance(found, np.ndarray) else repr(found).encode())
+    return digest.hexdigest()
+
+
+def _facts(bits: Bits, path: Path) -> Iterator[Any]:
+    yield from (len(bits), bits.n_bits, bits.dims, repr(bits), bits.coder.method)
+    yield json.dumps(describe(path, bits), ensure_ascii=False)
+
+
+def _words(bits: Bits) -> Iterator[Any]:
+    words = bits.words
+    yield list(words)
+    yield [word in bits for word in [*WORDS, "absent", "\ud800"]]
+    rows = np.arange(len(bits))[:: max(1, len(bits) // 5)]  # of several blocks
+    yield bits.ids(rows).tolist()
+    own = [words[row] for row in rows.tolist()]
+    yield words.find_many([*own, "absent"])
+    yield [words.starting_with(prefix, 3) for prefix in ("", "w", "qu", "1", "0000")]
+    yield words.suggest("quen")
+
+
+def _codes(bits: Bits) -> Iterator[Any]:
+    if not bits.coder.is_left_out:
+        yield from _floats(bits)
+    if len(bits):
+        # Damaged codes may have bits set past the last one, which queries may not.
+        queries = np.packbits(np.unpackbits(bits.codes[:2], axis=1, count=bits.n_bits), axis=1)
+        yield from bits.search(queries, 4)
+        yield from bits.search(queries, 4, where=np.arange(0, len(bits), 2))
+        yield from bits.search(queries[:1], 4, exclude=[bits.words[0]])
+        yield bits.similarity(0, len(bits) - 1)
+        yield bits.most_similar(0, topn=5)
+
+
+def _floats(bits: Bits) -> Iterator[Any]:
+    x = np.linspace(-1, 1, bits.dims, dtype="f4")
+    yield from (bits.encode(x), bits.encode(np.stack([x, -x])), bits.decode())
+    yield from (*bits.search(x, 3), *bits.search(x, 3, metric="asymmetric"))
+    yield from bits.search(np.stack([x, -x]), 3, metric="asymmetric", oversample=2)
+    yield bits.coder.state()
+    if len(bits):
+        yield bits.most_similar([0], [len(bits) - 1])
+        yield bits.doesnt_match([bits.words[0]]) if bits.words[0] in bits else None
+
+
+def _lookups(bits: Bits) -> Iterator[Any]:
+    for word in (*WORDS, "absent", "quen"):
+        try:
+            yield bits[word]
+            yield bits.most_similar(word, topn=3)
+            if not bits.coder.is_left_out:
+                yield bits.decode(word)
+        except embits.UnknownWordError as unknown:
+            yield unknown.suggestions
