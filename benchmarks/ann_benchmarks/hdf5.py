@@ -1,12 +1,13 @@
 """HDF5 files in the format of ann-benchmarks, and a run of the module on them without Docker.
 
-    python benchmarks/ann_benchmarks/hdf5.py make MATRIX.npy FILE.hdf5 [--distance angular|hamming]
+    python benchmarks/ann_benchmarks/hdf5.py make MATRIX.npy FILE.hdf5 [--distance NAME]
     python benchmarks/ann_benchmarks/hdf5.py run FILE.hdf5 [--count 10] [--queries 1000]
 
-`make` takes the last rows of a matrix as queries and computes their true neighbors. For Hamming,
-bits are the signs of the values minus their means. `run` fits every configuration of config.yml
-that applies, and prints recall and queries per second: one query at a time on one thread, and all
-at once on all threads.
+`make` takes the last rows of a matrix as queries and computes their true neighbors. The distance
+is angular, hamming, or cosine, which is VIBE's name for angular. For Hamming, bits are the signs
+of the values minus their means. `run` fits every configuration of config.yml that applies, and
+prints recall and queries per second: one query at a time on one thread, and all at once on all
+threads.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def main():
     maker, runner = verbs.add_parser("make"), verbs.add_parser("run")
     maker.add_argument("matrix", type=Path)
     maker.add_argument("file", type=Path)
-    maker.add_argument("--distance", choices=["angular", "hamming"], default="angular")
+    maker.add_argument("--distance", choices=["angular", "hamming", "cosine"], default="angular")
     maker.add_argument("--queries", type=int, default=1000)
     runner.add_argument("file", type=Path)
     runner.add_argument("--count", type=int, default=10)

@@ -22,6 +22,7 @@ class EmbitsHamming(BaseANN):
 
     def __init__(self, metric, index="scan"):
         if metric != "hamming" or index not in ("scan", "multi-index"):
+            # The algorithms of both benchmarks raise this error for a metric they do not support.
             raise NotImplementedError(f"EmbitsHamming has no metric {metric} with index {index}")
         self._index = index
         self.name = f"embits(hamming, {index})"
@@ -59,7 +60,7 @@ class Embits(BaseANN):
     """
 
     def __init__(self, metric, n_bits, method="near-lossless", params=None):
-        if metric not in COSINE:
+        if metric not in COSINE:  # the same convention
             raise NotImplementedError(f"Embits compares by cosine, not by {metric}")
         self._n_bits, self._method = n_bits, method
         self._params = params or {}

@@ -1,13 +1,14 @@
-"""Quantizers on unseen rows, from a stored run: docs/images/comparison.svg.
+"""Quantizers on unseen rows, from a stored run: docs/images/comparison.svg and comparison-time.svg.
 
     python docs/figures/comparison.py
 
-The run is benchmarks/results/comparison.json, which benchmarks/comparison.py writes.
+The run is benchmarks/results/comparison.json, which benchmarks/comparison writes.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -15,50 +16,87 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from style import LIGHT, ROOT, save
 
-TICKS = (8, 16, 32, 64, 128, 256, 512)
+TITLES = {"minilm": "MiniLM sentences", "mpnet": "MPNet sentences", "gnews": "GoogleNews words"}
+BYTES = (8, 16, 32, 64, 128, 256, 512)
+MILLISECONDS = (0.05, 0.1, 0.2, 0.5, 1, 2, 5)
+SERIES = (  # name, color, line and marker, methods
+    ("embits, float query", LIGHT.one, "o-", r"embits.*float query"),
+    ("embits, Hamming", LIGHT.one, "o--", r"embits.*Hamming"),
+    ("RQ", LIGHT.ink, "P-", r"FAISS RQ"),
+    ("LSQ", LIGHT.ink, "x", r"FAISS LSQ"),
+    ("PRQ", LIGHT.soft, "P:", r"FAISS PRQ"),
+    ("OPQ", LIGHT.blue, "s-", r"FAISS OPQ"),
+    ("PQ", LIGHT.grey, "s-", r"FAISS PQ"),
+    ("ScaNN", LIGHT.green, "D-", r"ScaNN"),
+    ("RaBitQ, FAISS", LIGHT.ochre, "^-", r"FAISS RaBitQ"),
+    ("RaBitQ, rabitqlib", LIGHT.ochre, "v:", r"rabitqlib"),
+    ("turbovec", LIGHT.pink, "v-", r"turbovec"),
+    ("EDEN", LIGHT.pink, "^:", r"EDEN"),
+    ("sign, float query", LIGHT.ink, "*", r"sign.*float query"),
+    ("sign, Hamming", LIGHT.grey, "*", r"sign.*Hamming"),
+    ("scalar, 4 and 8 bits", LIGHT.blue, "D:", r"FAISS SQ[48]"),
+)
+Rows = list[dict[str, Any]]
 
 
 def main() -> None:
     run = json.loads((ROOT / "benchmarks/results/comparison.json").read_text())
-    save(comparison(run["sets"]["minilm"]["rows"]), "comparison")
+    save(against_bytes(run["sets"]), "comparison")
+    timed = [row for row in run["sets"]["minilm"]["rows"] if "query_ms" in row]
+    if timed:
+        save(against_time(timed), "comparison-time")
 
 
-def comparison(rows: list[dict[str, Any]]) -> Figure:
-    """Recall@10 against bytes of a row, and against the time of a query."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10.4, 4.3), sharey=True)
-    figure.subplots_adjust(wspace=0.08)
-    for name, colour, style, match in (
-        ("embits, float query", LIGHT.one, "o-", lambda m: "embits" in m and "float" in m),
-        ("embits, decoded", LIGHT.one, "o:", lambda m: "embits" in m and "decoded" in m),
-        ("embits, Hamming", LIGHT.one, "o--", lambda m: "embits" in m and "Hamming" in m),
-        ("PQ", LIGHT.grey, "s-", lambda m: m.startswith("FAISS PQ")),
-        ("OPQ", LIGHT.blue, "s-", lambda m: m.startswith("FAISS OPQ")),
-        ("RaBitQ, 1, 2, 4 bits", LIGHT.ink, "^-", lambda m: "RaBitQ" in m),
-        ("EDEN, 1, 2, 4 bits", LIGHT.soft, "v-", lambda m: m.startswith("EDEN")),
-        ("4- and 8-bit scalar", LIGHT.grey, "D:", lambda m: m in ("FAISS SQ4", "FAISS SQ8")),
-        ("residual quantizer", LIGHT.ink, "P", lambda m: m.startswith("FAISS RQ")),
-    ):
-        chosen = sorted((row for row in rows if match(row["method"])), key=lambda r: r["bytes"])
-        recalls = [row["recall_at_10"] for row in chosen]
-        bold = colour == LIGHT.one
-        how = {"color": colour, "lw": 2.0 if bold else 1.2, "ms": 5, "label": name}
-        left.plot([row["bytes"] for row in chosen], recalls, style, **how)
-        if "EDEN" not in name:  # searched as floats here
-            right.plot([row["query_ms"] for row in chosen], recalls, style, **how)
-    finish(left, "bytes a row", TICKS)
-    finish(right, "milliseconds a query, 31,600 rows, one thread", (0.1, 0.2, 0.5, 1, 2))
-    left.set_ylabel("recall@10, rows not in the fit")
-    left.legend(frameon=False, fontsize=8, loc="lower right")
+def against_bytes(sets: dict[str, dict[str, Any]]) -> Figure:
+    """Recall@10 against bytes of a row, a panel for each set."""
+    names = [name for name in TITLES if name in sets]
+    figure, panels = plt.subplots(1, len(names), figsize=(11.6, 5.0), sharey=True)
+    figure.subplots_adjust(wspace=0.06, bottom=0.27, left=0.06, right=0.99)
+    for name, axes in zip(names, panels, strict=True):
+        draw(axes, sets[name]["rows"], "bytes")
+        finish(axes, BYTES, "bytes a row")
+        axes.set_title(f"{TITLES[name]}, {sets[name]['dims']} dimensions")
+    panels[0].set_ylabel("recall@10, rows not in the fit")
+    legend(figure, panels[0])
     return figure
 
 
-def finish(axes: Axes, title: str, ticks: tuple[float, ...]) -> None:
+def against_time(rows: Rows) -> Figure:
+    """Recall@10 against the time of a query."""
+    figure, axes = plt.subplots(figsize=(8.2, 5.4))
+    figure.subplots_adjust(bottom=0.22)
+    draw(axes, rows, "query_ms")
+    finish(axes, MILLISECONDS, "milliseconds a query, 31,600 rows, one thread")
+    axes.set_ylabel("recall@10, rows not in the fit")
+    legend(figure, axes)
+    return figure
+
+
+def draw(axes: Axes, rows: Rows, measure: str) -> None:
+    for name, color, style, pattern in SERIES:
+        chosen = [row for row in rows if re.match(pattern, row["method"])]
+        chosen.sort(key=lambda row: row["bytes"])
+        axes.plot(
+            [row[measure] for row in chosen], [row["recall_at_10"] for row in chosen], style,
+            color=color, label=name, ms=8 if style == "*" else 5,
+            lw=2.0 if color == LIGHT.one else 1.2,
+        )  # fmt: skip
+
+
+def finish(axes: Axes, ticks: tuple[float, ...], title: str) -> None:
     axes.set_xscale("log")
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()
     axes.set_xlabel(title)
+    axes.set_xlim(ticks[0] / 1.25, ticks[-1] * 1.6)
     axes.set_ylim(0.15, 1.02)
-    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", lw=0.6)
+    axes.set_axisbelow(True)
+
+
+def legend(figure: Figure, axes: Axes) -> None:
+    drawn = [line for line in axes.get_lines() if len(line.get_xdata())]
+    figure.legend(handles=drawn, frameon=False, fontsize=8.5, loc="lower center", ncols=5)
 
 
 if __name__ == "__main__":

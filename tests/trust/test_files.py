@@ -201,6 +201,7 @@ print("no more was needed")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits memory by Linux's RLIMIT_AS")
+@pytest.mark.skipif("EMBITS_SANITIZED" in os.environ, reason="a sanitizer takes memory itself")
 def test_native_memory_stays_small_too(memory_path):
     path = memory_path / "f"
     damage.small("paper").save(path)

@@ -235,3 +235,10 @@ def test_codes_in_pieces_are_searched_as_one_array():
         assert as_lists(within(pieces, queries, 9)) == as_lists(within(left, queries, 9))
     assert as_lists(pairs_within(pieces, 4)) == all_pairs(left, 4)
     assert as_lists(duplicates(pieces, 4)) == as_lists(duplicates(left, 4))
+
+
+def test_the_pairs_of_identical_rows_may_be_as_many_as_allowed():
+    codes = np.zeros((4, 8), np.uint8)
+    assert len(pairs_within(codes, 0, max_results=6).first) == 6
+    with pytest.raises(TooManyResultsError):
+        pairs_within(codes, 0, max_results=5)

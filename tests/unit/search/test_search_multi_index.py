@@ -115,3 +115,10 @@ def test_bad_cuts_are_refused(n_chunks):
 def test_bad_queries_are_refused():
     with pytest.raises(InputError, match="9 bytes wide"):
         MultiIndex(np.zeros((3, 8), np.uint8)).top_k(np.zeros(9, np.uint8), 1)
+
+
+def test_there_may_be_as_many_chunks_as_bits():
+    codes = np.arange(200, dtype=np.uint8).repeat(2).reshape(200, 2)
+    assert MultiIndex(codes, n_chunks=16).n_chunks == 16
+    with pytest.raises(InputError, match="n_chunks is 17"):
+        MultiIndex(codes, n_chunks=17)

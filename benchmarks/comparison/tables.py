@@ -1,0 +1,149 @@
+"""Measured parts merged into one file, and a page of tables."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import embits
+
+NAMES = {
+    "minilm": "MiniLM sentences",
+    "mpnet": "MPNet sentences",
+    "gnews": "GoogleNews words",
+}
+PACKAGES = ("numpy", "faiss-cpu", "scann", "turbovec", "rabitqlib", "usearch")
+METHOD = (
+    "Fitted on half of the rows, asked with 1,000 rows of the other half; one seed. Fits and "
+    "encoding are in seconds and microseconds of processor time, on one or two threads.",
+    "Queries are timed one at a time on one thread, medians. Times of embits include encoding the "
+    "query.",
+    "EDEN is an implementation of this benchmark and is searched as floats, so it is not timed. "
+    "usearch is searched exactly; its bytes include the smallest graph that it accepts.",
+)
+COLUMNS = [  # key, heading, format
+    ("recall_at_10", "recall@10", ".3f"),
+    ("recall_at_40", "recall@40", ".3f"),
+    ("ndcg_at_10", "nDCG@10", ".3f"),
+    ("fit_s", "fit, s", ",.1f"),
+    ("encode_us", "encoding, µs a row", ",.1f"),
+    ("shared_bytes", "codebook, bytes", ",d"),
+    ("query_ms", "ms a query", ".2g"),
+]
+
+
+def about() -> list[str]:
+    """The machine and the versions of the packages."""
+    versions = [f"{name} {found}" for name in PACKAGES if (found := installed_version(name))]
+    return [
+        f"{processor()}, {embits.search.simd()} kernels in embits",
+        ", ".join([f"Python {platform.python_version()}", *versions]),
+    ]
+
+
+def processor() -> str:
+    """The processor's name, family and model where the system gives them."""
+    fields = {}
+    if Path("/proc/cpuinfo").exists():
+        for line in Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines():
+            key, _, value = line.partition(":")
+            fields[key.strip()] = value.strip()
+    if "model name" not in fields:
+        return platform.machine()
+    return f"{fields['model name']}, family {fields['cpu family']} model {fields['model']}"
+
+
+def installed_version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def has_results(part: Path) -> bool:
+    """Whether a file is there and not that of a run that was stopped."""
+    return part.exists() and part.stat().st_size > 0
+
+
+def merge(parts: Path, out: Path) -> None:
+    """Write comparison.json and comparison.md from the parts that have results."""
+    found = [json.loads(p.read_text()) for p in sorted(parts.glob("*.json")) if has_results(p)]
+    sets: dict[str, dict[str, Any]] = {}
+    for part in found:
+        of = {"vectors": part["vectors"], "dims": part["dims"], "rows": []}
+        sets.setdefault(part["set"], of)["rows"] += part["rows"]
+    for result in sets.values():
+        result["rows"].sort(key=lambda row: (row["bytes"], row["recall_at_10"]))
+    lines = [*machines(found), *METHOD]
+    whole = {"about": lines, "sets": {name: sets[name] for name in ordered(sets)}}
+    (out / "comparison.json").write_text(json.dumps(whole, indent=1) + "\n")
+    (out / "comparison.md").write_text(page(whole))
+
+
+def machines(found: list[dict[str, Any]]) -> list[str]:
+    """Where each method was fitted, and where queries were timed."""
+    fitted: dict[str, set[str]] = {}
+    for part in found:
+        names = {
+            re.sub(r"( [\d.]+( bit)?)?(, (float.*|Ham.*|dec.*))?$", "", row["method"])
+            for row in part["rows"]
+        }
+        fitted.setdefault("; ".join(part["about"]), set()).update(names)
+    lines = [f"{where}: {', '.join(sorted(names))}" for where, names in fitted.items()]
+    timed = sorted({part["timed"] for part in found if "timed" in part})
+    return [*lines, *(f"Queries: {where}" for where in timed)]
+
+
+def ordered(sets: dict[str, Any]) -> list[str]:
+    return sorted(sets, key=lambda name: (name not in NAMES, [*NAMES, name].index(name)))
+
+
+def page(whole: dict[str, Any]) -> str:
+    lines = ["# Quantizers on unseen rows", "", *(f"- {line}" for line in whole["about"])]
+    lines += ["", "## Recall@10", "", *summary(whole["sets"])]
+    for name, result in whole["sets"].items():
+        title = f"{NAMES.get(name, name)}, {result['vectors']:,} × {result['dims']}"
+        lines += ["", f"## {title}", "", *table(result["rows"])]
+    return "\n".join(lines) + "\n"
+
+
+def summary(sets: dict[str, dict[str, Any]]) -> list[str]:
+    """Recall@10 on all sets: methods of any size by their bytes, then those of bits a dimension."""
+    heads = [NAMES.get(name, name) for name in sets]
+    by_size: dict[tuple[float, str], dict[str, str]] = {}
+    by_bits: dict[str, dict[str, str]] = {}
+    for name, result in sets.items():
+        for row in result["rows"]:
+            method, recall = row["method"], f"{row['recall_at_10']:.3f}"
+            if sized := re.match(r"(embits|FAISS \w*Q|ScaNN) [\d.]+(?! bit)(.*)", method):
+                by_size.setdefault((row["bytes"], "".join(sized.groups())), {})[name] = recall
+            else:
+                by_bits.setdefault(method, {})[name] = f"{recall} ({row['bytes']:g} bytes)"
+    lines = [f"| bytes | method | {' | '.join(heads)} |", "|---:|---|" + "---:|" * len(sets)]
+    for (size, method), found in sorted(by_size.items()):
+        lines.append(f"| {size:g} | {method} | {cells(found, sets)} |")
+    lines += ["", f"| method | {' | '.join(heads)} |", "|---|" + "---:|" * len(sets)]
+    return lines + [f"| {method} | {cells(found, sets)} |" for method, found in by_bits.items()]
+
+
+def cells(found: dict[str, str], sets: dict[str, Any]) -> str:
+    return " | ".join(found.get(name, "–") for name in sets)
+
+
+def table(rows: list[dict[str, Any]]) -> list[str]:
+    columns = [column for column in COLUMNS if any(column[0] in row for row in rows)]
+    heads = [name for _, name, _ in columns]
+    return [
+        f"| bytes | method | {' | '.join(heads)} |",
+        "|---:|---|" + "---:|" * len(columns),
+        *(line(row, columns) for row in rows),
+    ]
+
+
+def line(row: dict[str, Any], columns: list[tuple[str, str, str]]) -> str:
+    values = [format(row[key], style) if key in row else "–" for key, _, style in columns]
+    return f"| {row['bytes']:g} | {row['method']} | {' | '.join(values)} |"
