@@ -25,7 +25,7 @@ def main() -> None:
     here = Path(__file__).resolve().parents[1] / "src"
     assert here not in Path(embits.__file__).parents, "the checkout is tested, not the wheel"
     assert importlib.metadata.version("embits") == embits.__version__
-    for name in ("py.typed", "_core.pyi", "page/site/kernel.wasm", "cli/shells/embits.zsh"):
+    for name in ("py.typed", "_core.pyi", "page/site/kernel.wasm", "readers/sample.npz"):
         assert importlib.resources.files("embits").joinpath(name).is_file(), name
     assert len(embits.sample_vectors()) == 2000
     with tempfile.TemporaryDirectory() as folder:
