@@ -19,7 +19,8 @@ NAMES = {
 PACKAGES = ("numpy", "faiss-cpu", "scann", "turbovec", "rabitqlib", "usearch")
 METHOD = (
     "Fitted on half of the rows, asked with 1,000 rows of the other half; one seed. Fits and "
-    "encoding are in seconds and microseconds of processor time, on one or two threads.",
+    "encoding are in seconds and microseconds of processor time, on one or two threads. Fits of "
+    "several methods shared a machine, so their times are rough.",
     "Queries are timed one at a time on one thread, medians. Times of embits include encoding the "
     "query.",
     "EDEN is an implementation of this benchmark and is searched as floats, so it is not timed. "
