@@ -72,6 +72,8 @@ class UnknownWordError(EmbitsError, KeyError):
 
     def __str__(self) -> str:
         parts = [f"there is no word or id {self.word!r}", self.hint]
+        if " " in str(self.word) and not (self.hint or self.suggestions):
+            parts.append("if it is a text, embed it first and search with its vector")
         if self.suggestions:
             parts.append(f"did you mean {', '.join(map(repr, self.suggestions))}?")
         return "; ".join(filter(None, parts))

@@ -93,10 +93,26 @@ def test_most_similar_words_are_filtered(named, metric):
 
 
 def test_unknown_ids_are_counted_and_named(named):
-    with pytest.raises(UnknownWordError, match="where has 4 unknown ids of 5: 'a', 'b', 'c', …"):
+    with pytest.raises(
+        UnknownWordError, match="4 of the 5 ids of where are unknown: 'a', 'b', 'c', …"
+    ):
         named.search(X[0], where=["a", "id1", "b", "c", "d"])
-    with pytest.raises(UnknownWordError, match="where has 1 unknown ids of 1: 'a'"):
+    with pytest.raises(
+        UnknownWordError, match=r"no word or id 'a'; 1 of the 1 ids of where is unknown$"
+    ):
         named.most_similar("id1", where=["a"])
+
+
+@pytest.mark.parametrize(("where", "kind"), [({}, "dict"), (len, "builtin_function_or_method")])
+def test_a_filter_of_another_type_names_those_that_are_accepted(named, where, kind):
+    accepted = r"expected a boolean mask of .* rows, or a list of row numbers or ids"
+    with pytest.raises(InputError, match=rf"where is a {kind}, {accepted}"):
+        named.search(X[0], where=where)
+
+
+def test_a_text_that_is_no_id_must_be_embedded_first(named):
+    with pytest.raises(UnknownWordError, match=r"'a singer of old songs'; .* embed it first"):
+        named.most_similar("a singer of old songs")
 
 
 def test_excluded_ids_that_are_not_there_are_ignored(named):

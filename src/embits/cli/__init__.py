@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import logging
 import os
 import sys
 import warnings
@@ -131,6 +132,10 @@ def embits() -> None:
 def main() -> None:
     """Run the command line and exit with one of the codes in `EXIT_CODES`."""
     warnings.showwarning = _show_warning
+    logger = logging.getLogger("embits")
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    logger.addHandler(_Notes())
     try:
         code = embits.main(standalone_mode=False)
         sys.stdout.flush()
@@ -151,6 +156,20 @@ def main() -> None:
         _say(f"error: {one_line(error)}")
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+class _Notes(logging.Handler):
+    """Prints each message of the log once, as a note."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._printed: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = record.getMessage()
+        if message not in self._printed:
+            self._printed.add(message)
+            _say(f"note: {message}")
 
 
 def _say(message: str) -> None:

@@ -65,6 +65,7 @@ def command(
         opened_or_undone(collection, coder, timeout=timeout) as opened,
         steps_progress(title, quiet=as_json) as progress,
     ):
+        before = len(opened)
         n = encode_to_collection(
             opened,
             vectors,
@@ -75,5 +76,6 @@ def command(
             update=update,
             progress=progress,
         )
-    done = {"updated" if update else "added": n}
+    added = len(opened) - before if update else n
+    done = {"updated": n - added, "added": added} if update else {"added": n}
     show_change(collection_facts(collection, opened, done), as_json)

@@ -130,7 +130,7 @@ def command(
 
 
 def _sizes(facts: dict[str, Any]) -> str:
-    sizes = f"{megabytes(facts['bytes'])} instead of {megabytes(facts['float_bytes'])}"
+    sizes = f"{megabytes(facts['bytes'])} instead of {megabytes(facts['float_bytes'])} as float32"
     return f"{sizes}, {_change(facts['bytes'], facts['float_bytes'])}"
 
 

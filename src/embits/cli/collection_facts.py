@@ -64,8 +64,10 @@ def show_change(facts: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(facts)
         return
-    name, n = list(facts.items())[1]
-    done = f"{_counted(n, 'row')} {name}; " if name != "rows" else ""
+    changes = [name for name in ("updated", "added", "removed") if name in facts]
+    changes = [name for name in changes if facts[name]] or changes[:1]
+    done = ", ".join(f"{_counted(facts[name], 'row')} {name}" for name in changes)
+    done += "; " if done else ""
     rows, pieces = _counted(facts["rows"], "row"), _counted(facts["pieces"], "piece")
     click.echo(
         printable(f"{facts['collection']}: {done}{rows} in {pieces}, {megabytes(facts['bytes'])}")

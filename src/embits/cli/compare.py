@@ -27,6 +27,7 @@ from embits.cli.evaluation_options import (
     fisher_option,
     fit_rows_option,
     latex_option,
+    note_missing_figures,
     tasks_option,
     write_csv,
 )
@@ -165,6 +166,7 @@ def command(
         write_csv(csv_file, entries)
     for note in comparison.notes:
         click.echo(f"embits: note: {note}", err=True)
+    note_missing_figures()
     if as_json:
         print_json(entries)
         return

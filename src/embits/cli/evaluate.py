@@ -12,6 +12,7 @@ import click
 from embits.cli.evaluation_options import (
     FORCE_HELP,
     bootstrap_option,
+    check_dims,
     check_raw,
     check_scored,
     csv_option,
@@ -20,6 +21,7 @@ from embits.cli.evaluation_options import (
     fisher_option,
     fit_rows_option,
     latex_option,
+    note_missing_figures,
     tasks_option,
     write_csv,
 )
@@ -114,6 +116,8 @@ def command(
     floats = (
         read(raw_file, limit, words_file, skip_bad, repeats, quiet=as_json) if raw_file else None
     )
+    if raw_file is not None and floats is not None:
+        check_dims(raw_file, floats.dims, {file: load(file).dims for file in files})
     entries = []
     with status_line(quiet=as_json) as status:
         current = ""
@@ -138,6 +142,7 @@ def command(
             report, "Scores of binary codes", entries, facts, notes=evaluator.notes,
             overwrite=force, latex=latex,
         )  # fmt: skip
+        note_missing_figures()
     if csv_file is not None:
         write_csv(csv_file, entries)
     for note in evaluator.notes:

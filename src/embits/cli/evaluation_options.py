@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,30 @@ def check_scored(entries: Iterable[dict[str, Any]], notes: Sequence[str]) -> Non
     if not any(map(has_score, entries)):
         reasons = notes or ["no word of the data sets is in the vocabulary"]
         raise InputError(f"nothing could be scored: {'; '.join(reasons)}")
+
+
+def note_missing_figures() -> None:
+    """Print a note if a report has no figures."""
+    if find_spec("matplotlib") is None:
+        click.echo("embits: note: no figures: pip install 'embits[plots]'", err=True)
+
+
+def check_dims(raw: Path, dims: int, files: Mapping[Path, int]) -> None:
+    """Refuse raw vectors from which none of the files can be made.
+
+    Args:
+        raw: The file of the raw vectors.
+        dims: Their dimensions.
+        files: The dimensions of the vectors of each file of codes.
+
+    Raises:
+        InputError: All files have other dimensions.
+    """
+    if dims not in files.values():
+        file, expected = next(iter(files.items()))
+        raise InputError(
+            f"{raw}: vectors of {dims} dimensions, but {file} was made from {expected} dimensions"
+        )
 
 
 def write_csv(path: Path, entries: Iterable[dict[str, Any]]) -> None:

@@ -70,8 +70,9 @@ def search_ray_options(command: Command) -> Command:
             return command(cluster=None, **others)
         if output is None:
             raise click.UsageError("--ray needs -o, the Parquet file to write")
-        if others["tsv"] or others["oversample"] or others["words_file"]:
-            raise click.UsageError("--tsv, --oversample and --words cannot be used with --ray")
+        if any(others[name] for name in ("tsv", "oversample", "floats", "words_file")):
+            options = "--tsv, --oversample, --floats and --words"
+            raise click.UsageError(f"{options} cannot be used with --ray")
         cluster = Cluster(ray_address or LOCAL, column, ids, None, workers, force)
         return command(cluster=cluster, **others)
 

@@ -12,6 +12,7 @@ import numpy as np
 from embits.binary_vectors import BinaryVectors
 from embits.cli.id_files import read_filter, read_ids
 from embits.cli.options import (
+    FILE,
     exclude_option,
     json_option,
     where_option,
@@ -41,9 +42,15 @@ _BATCH = 1024  # queries that are searched for at once: results are printed as t
 @exclude_option
 @click.option(
     "--oversample",
-    type=float,
+    type=click.FloatRange(min=1),
     metavar="N",
-    help="Find N times as many rows by bits, then rescore them.",
+    help="Find N times as many rows by bits, then rescore them by --metric or --floats.",
+)
+@click.option(
+    "--floats",
+    type=FILE,
+    metavar="FILE",
+    help="Rescore by the cosines with the original vectors, in the order of the rows of the codes.",
 )
 @words_file_option("File with the names of the queries of a matrix, one per line.")
 @click.option("--tsv", is_flag=True, help="Print lines of query, id and value.")
@@ -57,6 +64,7 @@ def command(
     where: Path | None,
     exclude: Path | None,
     oversample: float | None,
+    floats: Path | None,
     words_file: Path | None,
     tsv: bool,
     output: Path | None,
@@ -67,11 +75,13 @@ def command(
 
     FILE may be a collection. QUERIES is a file of vectors in any format that embits reads, or a
     text file with an id of FILE on each line. The values are distances, smallest first; with
-    --metric asymmetric or decoded they are scores, largest first. With --ray, FILE is a collection
-    that the workers of a cluster search.
+    --metric asymmetric or decoded they are scores, largest first. --floats orders 4 times as many
+    rows as wanted, or --oversample times, by their cosines with the queries. With --ray, FILE is a
+    collection that the workers of a cluster search.
 
     \b
     embits search docs.safetensors questions.npy -k 5
+    embits search docs.safetensors questions.npy --floats docs.npy --oversample 8
     embits search news questions.parquet --metric asymmetric --where allowed.txt --json
     embits search s3://bucket/codes s3://bucket/questions -o s3://bucket/nearest.parquet --ray
     """
@@ -84,14 +94,19 @@ def command(
         return
     if tsv and as_json:
         raise click.UsageError("give --tsv or --json, not both")
+    if oversample is not None and metric == "hamming" and floats is None:
+        raise click.UsageError("--oversample needs --metric asymmetric or --floats FILE")
     bits = load(file)
-    names, vectors = _read_queries(bits, queries, words_file, metric)
+    originals = None if floats is None else _read_originals(bits, floats)
+    needs_floats = "--floats" if floats else "--metric asymmetric" * (metric == "asymmetric")
+    names, vectors = _read_queries(bits, queries, words_file, needs_floats)
     allowed = bits.select(read_filter(where), read_filter(exclude)) if where or exclude else None
     answers: list[dict[str, Any]] = []
     for start in range(0, len(names), _BATCH):
         found = bits.search(
-            vectors[start : start + _BATCH], k, metric=metric, where=allowed, oversample=oversample
-        )
+            vectors[start : start + _BATCH], k, metric=metric, where=allowed,
+            oversample=oversample, floats=originals,
+        )  # fmt: skip
         for answer in _answers(bits, names[start : start + _BATCH], found):
             if as_json:
                 answers.append(answer)
@@ -102,19 +117,45 @@ def command(
 
 
 def _read_queries(
-    bits: BinaryVectors, path: Path, words_file: Path | None, metric: str
+    bits: BinaryVectors, path: Path, words_file: Path | None, needs_floats: str
 ) -> tuple[Sequence[str], Any]:
-    """The names of the queries, and their vectors or codes."""
+    """The names of the queries, and their vectors or codes.
+
+    Args:
+        bits: The codes.
+        path: File of the queries.
+        words_file: Names of the queries of a matrix.
+        needs_floats: The option for which ids are refused, or "".
+    """
     from embits.readers import read_rows
 
     if (ids := _ids(bits, path)) is not None:
-        if metric == "asymmetric":
-            raise InputError(f"{path}: found ids; --metric asymmetric needs float vectors")
+        if needs_floats:
+            raise InputError(f"{path}: found ids; {needs_floats} needs float vectors")
         return ids, bits[ids]
     names, matrix = read_rows(path, words_file)
     if matrix.shape[1] != bits.dims:
         raise InputError(f"{path}: vectors of {matrix.shape[1]} dimensions, expected {bits.dims}")
     return names or [str(row) for row in range(len(matrix))], matrix
+
+
+def _read_originals(bits: BinaryVectors, path: Path) -> Any:
+    """The float vectors from which the codes were made; a `.npy` is mapped.
+
+    Raises:
+        InputError: They have other words.
+    """
+    from embits.readers import read_vectors
+    from embits.readers.numpy_arrays import map_npy
+    from embits.readers.source import Source
+
+    if path.suffix.lower() == ".npy":
+        return map_npy(Source(path))
+    floats = read_vectors(path)
+    words = floats.words
+    if words is not None and len(words) == len(bits) and list(words) != list(bits.words):
+        raise InputError(f"{path}: the words are not those of the codes, row by row")
+    return floats.matrix
 
 
 def _ids(bits: BinaryVectors, path: Path) -> list[str] | None:

@@ -32,6 +32,13 @@ def warn_if_collapsed(coder: Coder, X: NDArray[Any]) -> None:
         rows = np.arange(len(X))
     sample = as_float32(X[rows[:: -(-len(rows) // SAMPLE_ROWS)]])
     n_rows = len(np.unique(sample, axis=0))
+    if n_rows == 1 and len(sample) >= MIN_ROWS:
+        kind = "equal" if sample[0].any() else "zero"
+        warnings.warn(
+            f"method {coder.method!r}: all of {len(sample):,} rows are {kind}, and have one code",
+            TrainingWarning,
+            stacklevel=3,
+        )
     if n_rows < MIN_ROWS:
         return
     codes = coder.encode_rows(sample)

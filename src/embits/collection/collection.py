@@ -135,7 +135,7 @@ class Collection(BinaryVectors):
             InputError, LockedError, FormatError: As for `add`.
             OSError: A file could not be written. The collection is unchanged.
         """
-        given, codes = encoded_rows(self.coder, vectors, ids)
+        given, codes = encoded_rows(self.coder, vectors, ids, are_new=False)
         if given is None:
             raise InputError("update needs the ids of the rows to replace")
         if not len(codes):

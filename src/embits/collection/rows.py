@@ -25,12 +25,13 @@ _MAX_NAMED = 3  # unknown ids that an error names
 
 
 def encoded_rows(
-    coder: Coder, vectors: Any, ids: Iterable[str | int] | None
+    coder: Coder, vectors: Any, ids: Iterable[str | int] | None, *, are_new: bool = True
 ) -> tuple[Sequence[str] | None, NDArray[np.uint8]]:
     """The ids and the codes of rows to add; the ids are None if there are none.
 
     Raises:
-        InputError: The vectors are not of the coder, or the ids are not as many.
+        InputError: The vectors are not of the coder, the ids are not as many, or a new one is
+            empty.
     """
     own: Any = None
     if isinstance(vectors, str | os.PathLike):
@@ -47,6 +48,8 @@ def encoded_rows(
         words = None if own is None or isinstance(own, RowNumbers) else own
     else:
         words = as_words(ids)
+        if are_new and "" in words:
+            raise InputError(f"ids[{list(words).index('')}] is empty, expected a name for each row")
     if words is not None and len(words) != len(codes):
         raise InputError(f"{len(words)} ids for {len(codes)} rows")
     return words, codes

@@ -117,6 +117,15 @@ def has_word_column(source: Source) -> bool:
     return _string_column(_open(source).schema_arrow) is not None
 
 
+def has_codes(source: Source) -> bool:
+    """Whether embits wrote codes into the file, or it has a column of binary codes."""
+    schema = _open(source).schema_arrow
+    import pyarrow.types as kinds  # `_open` has refused a missing pyarrow
+
+    is_ours = b"embits" in (schema.metadata or {})
+    return is_ours or any(kinds.is_fixed_size_binary(field.type) for field in schema)
+
+
 def _open(source: Source, n_columns: int = 0) -> Any:
     """The table; a large one with a small buffer for each of the `n_columns` to read."""
     try:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import codecs
+import itertools
 import json
+import logging
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -19,6 +21,7 @@ _SUFFIXES = (".words", ".txt", ".vocab", ".tsv", ".json", ".parquet")
 _USUAL_STEMS = ("words", "vocab", "vocabulary", "tokenizer")
 _JSON = re.compile(rb'\s*[\[{]\s*"')
 _BYTES_AT_ONCE = 1 << 20
+_LOG = logging.getLogger("embits")  # the command line prints it as notes
 
 
 class FoundWords(NamedTuple):
@@ -35,21 +38,54 @@ def words_for(source: Source, n_rows: int, dims: int) -> FoundWords:
         ReadError: The file of words cannot be read, or has another number of words.
     """
     if isinstance(source.words, str | os.PathLike):
-        given = Path(source.words)
-        return _fitting(source, read_words(Source(given)), given, n_rows)
+        given = Source(Path(source.words))
+        return _fitting(source, _not_empty(given, read_words(given)), given.path, n_rows)
     if source.words is not None:
         return FoundWords(source.words)
     path = source.path
     for suffix in _SUFFIXES:
-        if path.suffix != suffix and (beside := path.with_suffix(suffix)).is_file():
+        if path.suffix == suffix or not (beside := path.with_suffix(suffix)).is_file():
+            continue
+        if not _is_of_codes(beside):
+            _LOG.info("ids from %s", beside.name)
             return _fitting(source, _read_beside(Source(beside), dims), beside, n_rows)
     # A file with a common name may belong to something else: it is used only if it fits.
-    for beside in _usual_files(path):
+    for beside in itertools.filterfalse(_is_of_codes, _usual_files(path)):
         found = _read_beside(Source(beside), dims)
         if len(found) == n_rows:
+            _report_found(source, beside)
             return FoundWords(found, beside)
         source.warn(f"{beside.name} beside it has {len(found)} words for {n_rows} rows: not used")
     return FoundWords(None)
+
+
+def _report_found(source: Source, beside: Path) -> None:
+    """Log a usual name; warn of any other, which may be a table of something else."""
+    if beside.stem in _USUAL_STEMS:
+        _LOG.info("ids from %s", beside.name)
+    else:
+        source.warn(f"ids from {beside.name} (--words FILE, or words=, names another file)")
+
+
+def _not_empty(source: Source, words: Sequence[str]) -> Sequence[str]:
+    """The words.
+
+    Raises:
+        ReadError: One is empty.
+    """
+    empty = next((row for row, word in enumerate(words) if not word), None)
+    if empty is not None:
+        raise source.read_error("an empty word", "one word per line", f"line {empty + 1}")
+    return words
+
+
+def _is_of_codes(beside: Path) -> bool:
+    """Whether a file is a Parquet table of codes: its ids belong to those, not to a matrix."""
+    if beside.suffix != ".parquet":
+        return False
+    from embits.readers.parquet import has_codes
+
+    return has_codes(Source(beside))
 
 
 def _fitting(source: Source, words: Sequence[str], file: Path, n_rows: int) -> FoundWords:

@@ -175,9 +175,10 @@ def parsed(name: str, given: Any, n: int, rows_of_ids: RowsOfIds | None = None) 
         raise InputError(f"{name} is the single string {given!r}, expected a list of ids")
     array = to_numpy(list(given) if isinstance(given, Set | range | Iterator) else given)
     if array.ndim != 1:
+        found = f"has {array.ndim} dimensions" if array.ndim else f"is a {type(given).__name__}"
         raise InputError(
-            f"{name} has {array.ndim} dimension(s), expected a boolean mask of {n:,} rows, row "
-            "numbers or ids"
+            f"{name} {found}, expected a boolean mask of {n:,} rows, or a list of row numbers or "
+            "ids"
         )
     if array.dtype == bool:
         return _checked_mask(name, array, n)
@@ -204,7 +205,8 @@ def found_rows(name: str, ids: list[str], rows: NDArray[np.int64]) -> NDArray[np
     unknown = [ids[place] for place in np.flatnonzero(rows < 0)]
     if unknown:
         listed = ", ".join(map(repr, unknown[:3])) + (", …" if len(unknown) > 3 else "")
-        hint = f"{name} has {len(unknown):,} unknown ids of {len(ids):,}: {listed}"
+        are = f"are unknown: {listed}" if len(unknown) > 1 else "is unknown"
+        hint = f"{len(unknown):,} of the {len(ids):,} ids of {name} {are}"
         raise UnknownWordError(unknown[0], [], hint)
     return rows
 

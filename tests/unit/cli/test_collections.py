@@ -144,7 +144,7 @@ def test_every_verb_takes_a_collection(folder, collection):
 
 def test_what_cannot_be_done_is_said_in_one_line(folder, collection):
     first = folder / "first.safetensors"
-    assert "pass a coder to make one" in refused("add", folder / "new", folder / "second.npz")
+    assert "give --coder FILE to make one" in refused("add", folder / "new", folder / "second.npz")
     assert "1 of 2 ids are unknown ('x')" in refused("remove", collection, "x", "w5")
     assert "a single file, and only collections can be changed" in refused("remove", first, "w5")
     assert "a single file" in refused("compact", first)
@@ -182,7 +182,7 @@ def test_update_adds_words_that_are_new(folder, collection):
     vectors = embits.WordVectors(["w5", "new"], ROWS[250:252])
     embits.write_vectors(folder / "mixed.npz", vectors)
     facts = answer("add", collection, folder / "mixed.npz", "--update")
-    assert (facts["updated"], facts["rows"]) == (2, 199)
+    assert (facts["updated"], facts["added"], facts["rows"]) == (1, 1, 199)
 
 
 @pytest.mark.parametrize("is_there", [False, True])

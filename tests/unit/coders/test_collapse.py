@@ -45,3 +45,9 @@ def test_codes_that_most_rows_share_are_warned_of():
 def test_few_rows_give_no_warning():
     assert not warned(embits.SignBits(), FAR[:50])
     assert not warned(embits.SignBits(), np.repeat(FAR[:2], 100, axis=0))
+
+
+@pytest.mark.parametrize(("value", "kind"), [(0, "zero"), (1, "equal")])
+def test_rows_that_are_all_equal_are_warned_of(value, kind):
+    (message,) = warned(embits.NearLossless(8), np.full((300, 4), value, "f4"))
+    assert f"all of 300 rows are {kind}" in message

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import embits
 from embits import _core
 from embits.coders import NearLossless
 from embits.coders.near_lossless.encoder import SWEEPS, UNIT_BITS, Encoder
@@ -165,3 +166,29 @@ def test_products_are_the_same_on_every_instruction_set(simd, shape):
         assert np.array_equal(product(a.T.copy().T, b.copy()), wanted)
     finally:
         _core.use_simd(used)
+
+
+def degenerate_rows():
+    rng = np.random.default_rng(0)
+    pair = np.array([[1, 2, 3, 4], [-1, 0, 2, 3]], "f4")
+    one, few = np.zeros((300, 4), "f4"), np.zeros((300, 4), "f4")
+    one[0], few[:5] = 1, rng.normal(size=(5, 4))
+    return {
+        "all zero": np.zeros((300, 4), "f4"),
+        "all equal": np.ones((300, 4), "f4"),
+        "two values": pair[rng.integers(0, 2, 300)],
+        "one is not zero": one,
+        "few are not zero": few,
+    }
+
+
+@pytest.mark.parametrize("kind", degenerate_rows())
+def test_rows_that_are_zero_or_equal_fit_and_load(kind, tmp_path):
+    rows = degenerate_rows()[kind]
+    bits = embits.binarize(rows, n_bits=8)
+    bits.save(tmp_path / "codes.safetensors")
+    loaded = embits.load(tmp_path / "codes.safetensors")
+    assert np.array_equal(loaded.encode(rows), bits.codes)
+    assert np.isfinite(loaded.decode()).all()
+    equal = np.all(rows == rows[0], axis=1)
+    assert (bits.codes[equal] == bits.codes[0]).all()

@@ -231,7 +231,7 @@ def test_another_process_opens_the_same_folder(collection):
 def test_ids_of_many_languages_are_merged(collection):
     words = ["", "Zürich", "東京", "\U0001f600", "a" * 500, "nul\0"]
     for word in words:
-        collection.add(ROWS[:1], [word])
+        collection.add(embits.WordVectors([word], ROWS[:1]))
     collection.remove(["東京"])
     collection.compact()
     left = [word for word in words if word != "東京"]

@@ -249,3 +249,12 @@ def test_a_reader_tries_again_when_a_writer_replaces_pieces(collection, monkeypa
     monkeypatch.setattr(snapshot, "read_manifest", read_and_compact)
     assert len(embits.load(collection.path)) == 29
     assert len(calls) >= 2
+
+
+def test_new_ids_are_not_empty(tmp_path):
+    coder = embits.RandomHyperplanes(8).fit(np.eye(4))
+    collection = embits.open_collection(tmp_path / "c", coder)
+    for change in (collection.add, collection.upsert):
+        with pytest.raises(embits.InputError, match=r"ids\[1\] is empty"):
+            change(np.eye(4)[:2], ids=["a", ""])
+    assert len(collection) == 0

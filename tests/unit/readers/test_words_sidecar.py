@@ -73,7 +73,31 @@ class TestWordsBeside:
         pa = pytest.importorskip("pyarrow")
         pq = pytest.importorskip("pyarrow.parquet")
         pq.write_table(pa.table({"index": WORDS}), npy.with_name("some_index.parquet"))
-        assert read_vectors(npy).words == WORDS
+        with pytest.warns(ReadWarning, match=r"ids from some_index\.parquet"):
+            assert read_vectors(npy).words == WORDS
+
+    @pytest.mark.parametrize("name", ["glove.parquet", "vocab.parquet", "codes.parquet"])
+    @pytest.mark.parametrize("has_metadata", [True, False])
+    def test_a_table_of_codes_is_not_one_of_ids(
+        self, npy: Path, name: str, has_metadata: bool
+    ) -> None:
+        pa = pytest.importorskip("pyarrow")
+        pq = pytest.importorskip("pyarrow.parquet")
+        codes = pa.array([b"ab"] * len(WORDS), pa.binary() if has_metadata else pa.binary(2))
+        table = pa.table({"id": WORDS, "code": codes})
+        if has_metadata:
+            table = table.replace_schema_metadata({"embits": "{}"})
+        pq.write_table(table, npy.with_name(name))
+        assert read_vectors(npy).words is None
+
+    @pytest.mark.parametrize("name", ["glove.txt", "words.txt"])
+    def test_where_words_were_found_is_logged(
+        self, npy: Path, name: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        npy.with_name(name).write_text("a\nb\nc\n")
+        with caplog.at_level("INFO", "embits"):
+            read_vectors(npy)
+        assert caplog.messages == [f"ids from {name}"]
 
     def test_words_may_be_given(self, npy: Path) -> None:
         assert read_vectors(npy, words=WORDS).words == WORDS

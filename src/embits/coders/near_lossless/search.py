@@ -179,7 +179,8 @@ def search(
     """The best plan for rows of norm 1 and thresholds W x - t, trained on `split.train`.
 
     Returns:
-        None where every plan loses to the thresholds, or rows are too few.
+        None where every plan loses to the thresholds, rows are too few, or those of the fit
+        are zero.
     """
     if len(unit) < MIN_ROWS:
         return None
@@ -197,6 +198,8 @@ def search(
     if plan is None:
         return None
     decoder = alternation.run(plan.solve, LAST_ROUNDS, MAX_ROWS, tried[plan.solve])
+    if decoder.length == 0:  # the rows are zero, and there is nothing to rebuild
+        return None
     best = Searched.at(plan.encode, decoder, thresholds)
     return Found(best, _query_shares(best, held_out, thresholds))
 
