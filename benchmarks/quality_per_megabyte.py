@@ -195,10 +195,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if importlib.util.find_spec("faiss") is None:
         raise SystemExit("product quantization needs FAISS: pip install faiss-cpu")
-    try:
-        datasets = DataFolder.at(arguments.data).similarity()
-    except embits.EmbitsError as error:
-        raise SystemExit(str(error)) from None
+    datasets = DataFolder.at(arguments.data).similarity()
     options = Options(arguments.cuts, arguments.bits)
     result: Row = {"about": about(datasets), "published": PUBLISHED, "sources": {}}
     if arguments.out and arguments.out.exists():
@@ -219,4 +216,7 @@ def compact(result: Row) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except embits.EmbitsError as error:
+        raise SystemExit(str(error)) from None
