@@ -193,7 +193,12 @@ def main() -> None:
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    datasets = DataFolder.at(arguments.data).similarity()
+    if importlib.util.find_spec("faiss") is None:
+        raise SystemExit("product quantization needs FAISS: pip install faiss-cpu")
+    try:
+        datasets = DataFolder.at(arguments.data).similarity()
+    except embits.EmbitsError as error:
+        raise SystemExit(str(error)) from None
     options = Options(arguments.cuts, arguments.bits)
     result: Row = {"about": about(datasets), "published": PUBLISHED, "sources": {}}
     if arguments.out and arguments.out.exists():
