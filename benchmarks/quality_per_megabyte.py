@@ -193,6 +193,8 @@ def main() -> None:
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
+    if importlib.util.find_spec("faiss") is None:
+        raise SystemExit("product quantization needs FAISS: pip install faiss-cpu")
     datasets = DataFolder.at(arguments.data).similarity()
     options = Options(arguments.cuts, arguments.bits)
     result: Row = {"about": about(datasets), "published": PUBLISHED, "sources": {}}
@@ -214,4 +216,7 @@ def compact(result: Row) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except embits.EmbitsError as error:
+        raise SystemExit(str(error)) from None

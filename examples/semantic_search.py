@@ -7,7 +7,7 @@
 Compares learned codes of 128, 256 and 384 bits with "ubinary" of sentence-transformers (the sign of
 each dimension) and with an exact search of the floats. Three kinds of search: bits against bits, a
 float query against bits, and candidates rescored with the floats, which stay on disk.
-Takes about four minutes for 24,000 sentences on two cores, or half a minute with `--method itq`.
+Takes about two minutes for 24,000 sentences on two cores, or half a minute with `--method itq`.
 """
 
 from __future__ import annotations

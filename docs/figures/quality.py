@@ -3,13 +3,12 @@
     python docs/figures/quality.py
 
 The first comes from docs/results/scores.json (GloVe 840B 300d, `embits compare`), the second from
-benchmarks/results/near_lossless.json (three seeds, trained on the CPU).
+benchmarks/results/comparison.json (`benchmarks/comparison`, rows that are not in the fit).
 """
 
 from __future__ import annotations
 
 import json
-import statistics
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -18,15 +17,19 @@ from matplotlib.figure import Figure
 from style import LIGHT, ROOT, WIDTHS, bytes_axis, save
 
 TICKS = (8, 16, 32, 64)
-DATA = {"glove": "GloVe 6B 100d", "gnews": "GoogleNews 300d", "minilm": "MiniLM sentences 384d"}
-FLOAT_BYTES = {"glove": 400, "gnews": 1200, "minilm": 1536}
+SIZES = (8, 16, 32, 64, 128)
+DATA = {
+    "minilm": "MiniLM sentences",
+    "mpnet": "MPNet sentences",
+    "gnews": "GoogleNews words",
+}
 
 
 def main() -> None:
     scores = json.loads((ROOT / "docs/results/scores.json").read_text())["glove-840B-300d"]
     save(quality(scores), "quality")
-    runs = json.loads((ROOT / "benchmarks/results/near_lossless.json").read_text())
-    save(choosing(runs), "choosing-bits")
+    run = json.loads((ROOT / "benchmarks/results/comparison.json").read_text())
+    save(choosing(run["sets"]), "choosing-bits")
 
 
 def quality(scores: dict[str, Any]) -> Figure:
@@ -88,37 +91,33 @@ def finish(axes: Axes, title: str, label: str) -> None:
     bytes_axis(axes, (*TICKS, 1200))
 
 
-def choosing(runs: list[dict[str, Any]]) -> Figure:
+def choosing(sets: dict[str, Any]) -> Figure:
     """Recall against bytes for three kinds of vectors and three kinds of search."""
     figure, panels = plt.subplots(1, 3, figsize=(9.6, 3.4), sharey=True)
     figure.subplots_adjust(wspace=0.12)
     for axes, (data, title) in zip(panels, DATA.items(), strict=True):
-        for measure, name, style in (
-            ("s40", "float query, 40 candidates rescored with floats", "--"),
-            ("asym", "float query", ":"),
-            ("r@10", "bits against bits", "-"),
+        rows = {row["method"]: row for row in sets[data]["rows"]}
+        for way, measure, name, style in (
+            (
+                "float query",
+                "recall_at_40",
+                "float query, 40 rescored with floats",
+                "--",
+            ),
+            ("float query", "recall_at_10", "float query", ":"),
+            ("Hamming", "recall_at_10", "bits against bits", "-"),
         ):
-            curve = [mean(runs, data, bits, measure) for bits in WIDTHS]
-            colour = LIGHT.blue if measure == "s40" else LIGHT.one
-            axes.plot(TICKS, curve, style, marker="o", color=colour, ms=4.5, lw=2, label=name)
-        axes.set_title(f"{title} ({FLOAT_BYTES[data]:,} bytes)", fontsize=9.5)
+            curve = [100 * rows[f"embits {8 * size}, {way}"][measure] for size in SIZES]
+            colour = LIGHT.blue if measure == "recall_at_40" else LIGHT.one
+            axes.plot(SIZES, curve, style, marker="o", color=colour, ms=4.5, lw=2, label=name)
+        axes.set_title(f"{title} ({4 * sets[data]['dims']:,} bytes)", fontsize=9.5)
         axes.set_xlabel("bytes per vector")
-        bytes_axis(axes, TICKS)
+        bytes_axis(axes, SIZES)
     panels[0].set_ylabel("recall@10, %")
     panels[0].set_ylim(0, 103)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="lower center", ncols=3,
                   frameon=False, bbox_to_anchor=(0.5, -0.14))  # fmt: skip
     return figure
-
-
-def mean(runs: list[dict[str, Any]], data: str, bits: int, measure: str) -> float:
-    cells = [
-        100 * run[measure]
-        for run in runs
-        if (run["data"], run["method"], run["budget"]) == (data, "neighbors", "cpu")
-        and run["bits"] == bits
-    ]
-    return statistics.mean(cells)
 
 
 if __name__ == "__main__":

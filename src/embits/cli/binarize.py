@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     "--sample",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Train on N random rows [default: all; with --ray 100,000].",
+    help="Train on N random rows [default: all, with --ray 100,000]; near-lossless learns from at "
+    "most 50,000 of them.",
 )
 @click.option(
     "--subwords/--no-subwords", default=True, help="Keep fastText subwords, if there are any."

@@ -64,6 +64,15 @@ export function checkVector(vector, dims) {
   return vector;
 }
 
+/** The query of a search; an array of numbers is a float vector. */
+export function checkQuery(query) {
+  if (Array.isArray(query) && query.every((x) => typeof x === "number")) return Float32Array.from(query);
+  if (ArrayBuffer.isView(query) || typeof query === "string" || typeof query === "number") return query;
+  throw new TypeError(
+    `the query is ${shown(query)}, expected a vector (Float32Array), a code (Uint8Array), a word (string) or a row (number)`,
+  );
+}
+
 /** One of the known values, such as a metric. */
 export function checkChoice(value, known, name) {
   if (known.includes(value)) return value;

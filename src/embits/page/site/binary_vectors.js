@@ -4,6 +4,7 @@ import {
   checkCode,
   checkCount,
   checkOptions,
+  checkQuery,
   checkRow,
   checkString,
   checkVector,
@@ -158,8 +159,9 @@ export class BinaryVectors {
   }
 
   /** What is searched for: { code }, or { weights, offset }. */
-  #query(query, metric) {
+  #query(given, metric) {
     checkChoice(metric, METRICS, "metric");
+    const query = checkQuery(given);
     const isCode = !ArrayBuffer.isView(query) || query instanceof Uint8Array;
     if (metric === "asymmetric") return floatQuery(this.#coder, checkVector(query, this.dims));
     const code = isCode ? this.code(query) : this.encode(query);

@@ -78,6 +78,9 @@ export interface Score {
 /** A word (string), a row (number) or a packed code. */
 export type Key = string | number | Uint8Array;
 
+/** The float vector of a query. */
+export type Vector = Float32Array | readonly number[];
+
 /** A set of rows, made by `select`: a filter that is parsed once for many searches. */
 export class Selection {
   private constructor();
@@ -162,16 +165,16 @@ export class BinaryVectors {
    * differ; a float vector is encoded first. "asymmetric" weighs the bits by a float vector,
    * "decoded" by the vector rebuilt from the query's code.
    */
-  search(query: Float32Array | Key, options?: Filter & { k?: number; metric?: "hamming" }): Distance[];
-  search(query: Float32Array, options: Filter & { k?: number; metric: "asymmetric" }): Score[];
-  search(query: Float32Array | Key, options: Filter & { k?: number; metric: "decoded" }): Score[];
+  search(query: Vector | Key, options?: Filter & { k?: number; metric?: "hamming" }): Distance[];
+  search(query: Vector, options: Filter & { k?: number; metric: "asymmetric" }): Score[];
+  search(query: Vector | Key, options: Filter & { k?: number; metric: "decoded" }): Score[];
   /**
    * All rows within a distance of a query, or of at least a similarity, best first. With
    * "asymmetric" and "decoded", `similarity` is the lowest score, from -1 to 1.
    */
-  within(query: Float32Array | Key, options: Filter & Bound & { metric?: "hamming" }): Distance[];
-  within(query: Float32Array, options: Filter & { similarity: number; metric: "asymmetric" }): Score[];
-  within(query: Float32Array | Key, options: Filter & { similarity: number; metric: "decoded" }): Score[];
+  within(query: Vector | Key, options: Filter & Bound & { metric?: "hamming" }): Distance[];
+  within(query: Vector, options: Filter & { similarity: number; metric: "asymmetric" }): Score[];
+  within(query: Vector | Key, options: Filter & { similarity: number; metric: "decoded" }): Score[];
   /** The share of equal bits; with "decoded", the cosine of the vectors rebuilt from the codes. */
   similarity(a: Key, b: Key, options?: { metric?: "hamming" | "decoded" }): number;
   /** (b AND NOT a) OR c: the first positive without the negatives, with the other positives. */

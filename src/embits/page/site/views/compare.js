@@ -50,7 +50,8 @@ export function compareView({ ask, go, say, facts, latest }) {
       legend(found, counts),
     );
     drawn(canvas, () => paint(canvas, found.codes, nBits));
-    say(wordText(beginning(found.a)), " and ", wordText(beginning(found.b)), `: ${agree} of ${nBits} bits agree`);
+    const [first, second] = [found.a, found.b].map((word) => wordText(beginning(word)));
+    say("“", first, "” and “", second, `”: ${agree} of ${nBits} bits agree`);
   }
 
   const question = h("div", { class: "sentence" }, one.element, other.element);

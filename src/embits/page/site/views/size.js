@@ -1,5 +1,5 @@
 /** The size of the floats and of the file, drawn to scale. */
-import { count, h, megabytes } from "../dom.js";
+import { count, h, megabytes, time } from "../dom.js";
 
 const TEXT = ["words", "word_numbers", "word_uuids"];
 const KINDS = [
@@ -105,7 +105,7 @@ export function sizeView({ facts, say }) {
   return { title: () => "Size", element, update };
 }
 
-const seconds = (bytes) => `${Math.max(1, Math.round(bytes / 1.25e6))} s`;
+const seconds = (bytes) => time(bytes / 1250);
 
 function square(kind, share, children = []) {
   const element = h("div", { class: `square ${kind}`, "aria-hidden": "true" }, ...children);
