@@ -175,7 +175,9 @@ def parsed(name: str, given: Any, n: int, rows_of_ids: RowsOfIds | None = None) 
         raise InputError(f"{name} is the single string {given!r}, expected a list of ids")
     array = to_numpy(list(given) if isinstance(given, Set | range | Iterator) else given)
     if array.ndim != 1:
-        found = f"has {array.ndim} dimensions" if array.ndim else f"is a {type(given).__name__}"
+        found = (
+            f"has {array.ndim} dimensions" if array.ndim else f"is of type {type(given).__name__}"
+        )
         raise InputError(
             f"{name} {found}, expected a boolean mask of {n:,} rows, or a list of row numbers or "
             "ids"
