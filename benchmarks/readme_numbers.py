@@ -83,11 +83,11 @@ def search() -> list[tuple[str, str, str]]:
     floats = found["341,479 × 300 floats, or 256 bits", "Hamming scan", "FAISS IndexFlatIP"]
     index = found["10 million × 64 bits, top 10", "multi-index", "scan"]
     return [
-        ("one exact top-10 query over 341,479 codes, one core, µs", one[0],
+        ("one exact top-10 query over 400,000 codes, one core, µs", one[0],
          f"FAISS `IndexBinaryFlat` is {one[1]} times slower"),
         ("the same in batches of 1,000 queries, µs per query", batch[0],
          f"FAISS is {batch[1]} times slower"),
-        ("one query over 256 bits, or over 300 floats, of the same words",
+        ("one query over 341,479 rows of 256 bits, or of 300 floats",
          f"{floats['subject_us'] / 1e3:.2f} ms",
          f"FAISS `IndexFlatIP` on the floats is {floats['ratio']:.0f} times slower"),
         ("10 million codes of 64 bits, top 10, multi-index", f"{index['subject_us'] / 1e3:.2f} ms",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import statistics
 import subprocess
@@ -28,8 +29,10 @@ def median(measure: Callable[[], float], runs: int = 15) -> float:
 
 
 def process_seconds(*command: str) -> float:
+    # With bytecode, as an installed package has it.
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     start = time.perf_counter()
-    subprocess.run([sys.executable, *command], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, *command], check=True, stdout=subprocess.DEVNULL, env=env)
     return time.perf_counter() - start
 
 
@@ -76,11 +79,10 @@ def report(path: Path) -> dict[str, float]:
           f"{1e3 * (ours - numpy):+.0f} ms")  # fmt: skip
     whole = median(lambda: process_seconds("-m", "embits", "neighbors", str(path), "queen"))
     print(f"embits neighbors as a process: {whole:.2f} s")
-    words = bits.words.text.nbytes
-    vocabulary = words + bits.words.ends.nbytes + bits.words.order.nbytes
-    print(f"codes: {bits.codes.nbytes / 1e6:.1f} MB; vocabulary: "
-          f"{(vocabulary - words) / len(bits):.2f} bytes a word over its text; "
-          f"whole file {size / 1e6:.2f} MB")  # fmt: skip
+    parts = bits.nbytes
+    a_word = (parts.words + parts.order) / len(bits)
+    print(f"codes: {parts.codes / 1e6:.1f} MB; words: {a_word:.2f} "
+          f"bytes a word with their text; whole file {size / 1e6:.2f} MB")  # fmt: skip
     return {
         "words": len(bits),
         "bits": bits.n_bits,

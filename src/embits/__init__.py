@@ -21,7 +21,7 @@ from embits.coders import (
     SparseBits,
     register_coder,
 )
-from embits.collection import Collection, load, open_collection
+from embits.collection import load
 from embits.errors import (
     ClusterError,
     DatabaseError,
@@ -40,11 +40,12 @@ from embits.errors import (
     TrainingWarning,
     UnknownWordError,
 )
-from embits.jobs import binarize, binarize_to_file, encode_to_collection, encode_to_file
 from embits.vectors import WordVectors
 
 if TYPE_CHECKING:
     from embits import evaluation, integrations
+    from embits.collection import Collection, open_collection
+    from embits.jobs import binarize, binarize_to_file, encode_to_collection, encode_to_file
     from embits.readers import read_vectors
     from embits.readers.sample import sample_vectors
     from embits.writers import write_vectors
@@ -96,8 +97,14 @@ __all__ = [
 # A program that only opens and searches a file needs none of these: they are imported at the first
 # use of their name. None stands for the module of that name.
 _LAZY = {
+    "Collection": "embits.collection",
+    "binarize": "embits.jobs",
+    "binarize_to_file": "embits.jobs",
+    "encode_to_collection": "embits.jobs",
+    "encode_to_file": "embits.jobs",
     "evaluation": None,
     "integrations": None,
+    "open_collection": "embits.collection",
     "read_vectors": "embits.readers",
     "sample_vectors": "embits.readers.sample",
     "write_vectors": "embits.writers",

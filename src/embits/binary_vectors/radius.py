@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from embits import search
 from embits.arrays import Progress
 from embits.binary_vectors.queries import METRICS, check_metric, float_vectors
 from embits.binary_vectors.search import SearchableCodes
@@ -18,9 +19,6 @@ from embits.search import (
     WithinResult,
     WithinScoreResult,
     asymmetric_top_k,
-    duplicates,
-    iter_pairs_within,
-    pairs_within,
     within,
 )
 from embits.search.arguments import distance_of, wanted_distance, wanted_similarity
@@ -127,7 +125,7 @@ class RadiusQueries(SearchableCodes):
             ([0, 1], [100, 101])
         """
         distance = wanted_distance(distance, self.n_bits)
-        return pairs_within(self.codes, distance, threads, max_results=max_results)
+        return search.pairs_within(self.codes, distance, threads, max_results=max_results)
 
     def iter_pairs_within(
         self, distance: int, *, threads: int | None = None
@@ -139,7 +137,7 @@ class RadiusQueries(SearchableCodes):
         Raises:
             InputError: The distance is out of range.
         """
-        return iter_pairs_within(self.codes, wanted_distance(distance, self.n_bits), threads)
+        return search.iter_pairs_within(self.codes, wanted_distance(distance, self.n_bits), threads)
 
     def duplicates(
         self, distance: int, *, threads: int | None = None, progress: Progress | None = None
@@ -171,7 +169,7 @@ class RadiusQueries(SearchableCodes):
             [0, 100, 1, 101]
         """
         distance = wanted_distance(distance, self.n_bits)
-        return duplicates(self.codes, distance, threads, progress=progress)
+        return search.duplicates(self.codes, distance, threads, progress=progress)
 
     @staticmethod
     def _lowest_score(metric: str, similarity: float | None) -> float:

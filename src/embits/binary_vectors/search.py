@@ -6,7 +6,7 @@ import os
 from functools import cached_property
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,6 @@ from embits.binary_vectors.queries import (
 from embits.bits import check_padding, unpack
 from embits.errors import InputError, UnknownWordError
 from embits.search import (
-    DeviceIndex,
     DistanceResult,
     ScoreResult,
     SearchResult,
@@ -34,6 +33,9 @@ from embits.search import (
 from embits.search.filters import Filters, check_state, parse_filters
 from embits.search.rescoring import rescore_bits, rescore_floats, shortlist_size
 from embits.search.selection import found_rows, select
+
+if TYPE_CHECKING:
+    from embits.search.gpu import DeviceIndex
 
 
 class SearchableCodes(Codes):
@@ -229,6 +231,9 @@ class SearchableCodes(Codes):
         if device == "cpu":
             return top_k(self.codes, codes, k, threads, where=where)
         if device not in self._on_device:
+            # Imported here: a search on the processor needs no GPU code.
+            from embits.search.gpu import DeviceIndex
+
             self._on_device[device] = DeviceIndex(self.codes, device)
         return self._on_device[device].top_k(codes, k, where=where)
 

@@ -2,10 +2,29 @@
 
 Each module is a step: `manifest` (which files there are), `pieces` (the files), `snapshot` (a
 state, mapped), `lock` (one writer), `working` (folders for files in preparation), `changes`
-(atomic), `rows` (what is added), `collection` (what users hold) and `opening`.
+(atomic), `rows` (what is added), `collection` (what users hold), `opening`, and `loading` (files
+too).
 """
 
-from embits.collection.collection import Collection
-from embits.collection.opening import load, open_collection
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from embits.collection.loading import load
+
+if TYPE_CHECKING:
+    from embits.collection.collection import Collection
+    from embits.collection.opening import open_collection
 
 __all__ = ["Collection", "load", "open_collection"]
+
+# A program that opens a file needs neither: they are imported at the first use of their name.
+_LAZY = {
+    "Collection": "embits.collection.collection",
+    "open_collection": "embits.collection.opening",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'embits.collection' has no attribute {name!r}")
+    return getattr(import_module(_LAZY[name]), name)

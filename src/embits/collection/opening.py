@@ -9,42 +9,17 @@ from numbers import Real
 from pathlib import Path
 from typing import cast
 
-from embits.binary_vectors import BinaryVectors
 from embits.binary_vectors.concat import check_same_coder
 from embits.coders import Coder
 from embits.coders.identity import coder_checksum
 from embits.collection.changes import is_leftover
 from embits.collection.collection import Collection
+from embits.collection.loading import load
 from embits.collection.lock import LOCK, writer_lock
 from embits.collection.manifest import CODER, MANIFEST, Manifest, read_manifest, write_manifest
 from embits.collection.snapshot import open_snapshot
 from embits.errors import EmbitsError, InputError
-from embits.file.contents import open_parts, write_coder
-
-
-def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
-    """Open a file that `BinaryVectors.save` wrote, or a collection: mapped, not read.
-
-    Args:
-        path: The file; the folder of a collection, such as a job on Ray writes; or the address of
-            such a folder (s3://bucket/codes), which is read into memory.
-        verify: Read every byte and check it against the checksums first.
-
-    Returns:
-        For a collection, a `Collection`.
-
-    Raises:
-        FormatError: It is not such a file or folder, or it is damaged.
-        MissingExtraError: The folder has Parquet files, and pyarrow is not installed.
-        OSError: It cannot be opened.
-    """
-    if isinstance(path, str) and "://" in path:
-        from embits.collection.parquet import open_address  # only here: a file needs no Parquet
-
-        return open_address(path)
-    if Path(path).is_dir():
-        return Collection(Path(path), open_snapshot(Path(path), verify=verify))
-    return BinaryVectors(*open_parts(Path(path), verify=verify))
+from embits.file.contents import write_coder
 
 
 def open_collection(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,11 +17,7 @@ from embits.search.arguments import (
     wanted_threads,
 )
 from embits.search.filters import run_filtered
-from embits.search.gpu import DeviceIndex
-from embits.search.groups import duplicates
 from embits.search.kernels import Kernel, kernel, simd
-from embits.search.multi_index import MultiIndex
-from embits.search.pairs import iter_pairs_within, pairs_within
 from embits.search.pieces import CodePieces
 from embits.search.radius import within
 from embits.search.results import (
@@ -37,6 +34,12 @@ from embits.search.results import (
 )
 from embits.search.scanned import Scanned
 from embits.search.selection import Selection, select
+
+if TYPE_CHECKING:
+    from embits.search.gpu import DeviceIndex
+    from embits.search.groups import duplicates
+    from embits.search.multi_index import MultiIndex
+    from embits.search.pairs import iter_pairs_within, pairs_within
 
 __all__ = [
     "CodePieces",
@@ -62,6 +65,25 @@ __all__ = [
     "top_k",
     "within",
 ]
+
+# Most programs use none of these: their modules are imported at the first use of a name.
+_LAZY = {
+    "DeviceIndex": "embits.search.gpu",
+    "MultiIndex": "embits.search.multi_index",
+    "duplicates": "embits.search.groups",
+    "iter_pairs_within": "embits.search.pairs",
+    "pairs_within": "embits.search.pairs",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'embits.search' has no attribute {name!r}")
+    return getattr(import_module(_LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 def top_k(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -129,10 +130,10 @@ def hashes(words: NDArray[np.uint64], mask: NDArray[np.uint8] | None = None) -> 
     Sums of products by odd numbers: the upper bits depend on all bits.
     """
     masks = None if mask is None else as_words(mask[np.newaxis])[0]
-    total = np.zeros(len(words), np.uint64)
+    total, factors = np.zeros(len(words), np.uint64), _factors()
     for column in range(words.shape[1]):
         word = words[:, column] if masks is None else words[:, column] & masks[column]
-        total += word * _FACTORS[column % len(_FACTORS)] ^ np.uint64(column)
+        total += word * factors[column % len(factors)] ^ np.uint64(column)
     return total
 
 
@@ -155,4 +156,10 @@ def by_hash(
 
 
 _LOW = np.uint64(0xFFFFFFFF)
-_FACTORS = np.random.default_rng(0).integers(0, 2**64, 1024, dtype=np.uint64) | np.uint64(1)
+
+
+@cache
+def _factors() -> NDArray[np.uint64]:
+    """Odd numbers; drawn at the first use, because numpy.random takes long to import."""
+    drawn = np.random.default_rng(0).integers(0, 2**64, 1024, dtype=np.uint64)
+    return np.asarray(drawn | np.uint64(1))

@@ -96,7 +96,7 @@ def test_a_code_does_not_depend_on_its_block_its_length_or_the_threads():
 
 
 def test_a_fit_on_more_rows_than_a_round_takes(monkeypatch):
-    monkeypatch.setattr("embits.coders.near_lossless.coder.MAX_ROWS", 700)
+    monkeypatch.setattr("embits.coders.near_lossless.search.MAX_ROWS", 700)
     coder = NearLossless(n_bits=64, steps=5).fit(unit(2000, 16))
     assert coder.encode(unit(3, 16)).shape == (3, 8)
 

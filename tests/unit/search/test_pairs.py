@@ -176,7 +176,7 @@ def test_thousands_of_identical_rows_are_a_group_and_an_error_as_pairs():
 def test_codes_that_share_a_hash_are_told_apart(monkeypatch):
     codes = near_copies(0, 200, 100)
     expected = all_pairs(codes, 3)
-    monkeypatch.setattr(pair_tables, "_FACTORS", np.zeros(4, np.uint64))
+    monkeypatch.setattr(pair_tables, "_factors", lambda: np.zeros(4, np.uint64))
     assert as_lists(pairs_within(codes, 3)) == expected
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from embits.coders.near_lossless.training import ASKING
+from embits.coders.near_lossless.sampling import ASKING
 
 
 class Target(NamedTuple):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,18 +27,14 @@ from embits.coders.collapse import warn_if_collapsed
 from embits.coders.near_lossless import sampling
 from embits.coders.near_lossless.budget import TARGETS, Budget, budget
 from embits.coders.near_lossless.codes import SearchedCodes, norms_of, unit_of
-from embits.coders.near_lossless.rebuilding import (
-    Decoder,
-    least_squares,
-    norm_decoder,
-    whole_numbers,
-)
-from embits.coders.near_lossless.search import MAX_ROWS, PULL, search
 from embits.coders.near_lossless.start import first_weights
-from embits.coders.near_lossless.training import Start, descend
 from embits.coders.near_lossless.whitening import Shaping
 from embits.coders.stored import Shapes
 from embits.errors import InputError
+
+if TYPE_CHECKING:
+    from embits.coders.near_lossless.rebuilding import Decoder
+    from embits.coders.near_lossless.training import Start
 
 CHECK_BLOCKS, CHECK_ROWS = 16, 1024  # rows that the length of decoded vectors is fitted on
 LATER_RATE = 0.3  # of the learning rates, when more rows come
@@ -207,6 +203,8 @@ class NearLossless(SearchedCodes):
         progress: Progress | None,
     ) -> None:
         """Descend from `start` for a share of the steps, and fold what is found into W and t."""
+        from embits.coders.near_lossless.training import descend  # here: only a fit needs it
+
         steps, batch_size = self._budget(len(unit))
         best, curve = descend(
             unit,
@@ -231,6 +229,14 @@ class NearLossless(SearchedCodes):
         rng: np.random.Generator,
     ) -> None:
         """Choose how far to search, and solve for the decoder; the thresholds must be there."""
+        # Imported here: only a fit needs these.
+        from embits.coders.near_lossless.rebuilding import (
+            least_squares,
+            norm_decoder,
+            whole_numbers,
+        )
+        from embits.coders.near_lossless.search import MAX_ROWS, PULL, search
+
         self.search_ = np.zeros(0)
         vars(self).pop("_rounded", None)
         unit = unit_of(rows)

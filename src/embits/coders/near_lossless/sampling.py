@@ -15,6 +15,7 @@ SAMPLE_BYTES = 128 << 20  # ... and bytes of their floats: a fit holds three tim
 ANCHORS = 4096  # rows whose neighborhoods are looked up ...
 ANCHORS_AMONG = 8192  # ... and the rows they are looked up among
 NEIGHBORS = 16  # rows of a neighborhood, the anchor among them
+ASKING = 4  # one row of so many asks for its neighbors among all rows of a batch
 HELD_OUT = 512  # queries of the held-out check ...
 HELD_OUT_AMONG = 4096  # ... and the rows they are looked up among
 

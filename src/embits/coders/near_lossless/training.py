@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from embits.arrays import Progress
 from embits.coders.backend import Backend
 from embits.coders.near_lossless import loss as objective
-from embits.coders.near_lossless.sampling import Batches, HeldOut, Split
+from embits.coders.near_lossless.sampling import ASKING, Batches, HeldOut, Split
 from embits.coders.near_lossless.whitening import Shaping
 from embits.errors import TrainingError
 
 Start = tuple[NDArray[np.float64], NDArray[np.float64]]  # weights and bias on shaped rows
 
 LEARNING_RATES = objective.Weights(3e-3, 3e-3, 0.02, 0.02)
-ASKING = 4  # one row of so many asks for its neighbors among all rows of a batch
 WARM_UP = 30  # steps in which the learning rate rises
 CHECKS = 4  # looks at the held-out recall in a fit
 
