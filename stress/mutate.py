@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import importlib.abc
 import importlib.machinery
 import os
 import random
@@ -127,7 +128,7 @@ class MutatedLoader(importlib.machinery.SourceFileLoader):
         return compile(tree, self.path, "exec")
 
 
-class MutatedFinder:
+class MutatedFinder(importlib.abc.MetaPathFinder):
     """Finds the mutated module, and leaves all others to Python."""
 
     def __init__(self, path: str, place: int) -> None:
@@ -153,7 +154,7 @@ def test_one(path: str, place: int, tests: list[str], log: Path) -> int:
         for descriptor in (1, 2):
             os.dup2(file.fileno(), descriptor)
     if place >= 0:
-        sys.meta_path.insert(0, MutatedFinder(path, place))  # type: ignore[arg-type]
+        sys.meta_path.insert(0, MutatedFinder(path, place))
     options = ["-q", "-x", "-m", "not slow", "-p", "no:cacheprovider", f"--rootdir={ROOT}"]
     options += ["-p", "_hypothesis_pytestplugin", "--hypothesis-profile=mutation"]
     return int(pytest.main([*options, *tests]))

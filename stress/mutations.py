@@ -77,8 +77,8 @@ def _replacements(node: ast.AST) -> Iterator[tuple[Any, str]]:
             yield ast.Pass(), f"without {text}"
 
 
-def _swapped(node: ast.AST) -> Iterator[ast.AST]:
-    operators = node.ops if isinstance(node, ast.Compare) else [node.op]  # type: ignore[attr-defined]
+def _swapped(node: Any) -> Iterator[ast.AST]:
+    operators = node.ops if isinstance(node, ast.Compare) else [node.op]
     for i, operator in enumerate(operators):
         if type(operator) in SWAPS:
             new: Any = copy.copy(node)
