@@ -6,9 +6,10 @@
 array([3])
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from embits import search
+from embits._lazy import lazy_names
 from embits._version import __version__
 from embits.binary_vectors import BinaryVectors, concat
 from embits.coders import (
@@ -95,31 +96,23 @@ __all__ = [
 ]
 
 # A program that only opens and searches a file needs none of these: they are imported at the first
-# use of their name. None stands for the module of that name.
-_LAZY = {
-    "Collection": "embits.collection",
-    "binarize": "embits.jobs",
-    "binarize_to_file": "embits.jobs",
-    "encode_to_collection": "embits.jobs",
-    "encode_to_file": "embits.jobs",
-    "evaluation": None,
-    "integrations": None,
-    "open_collection": "embits.collection",
-    "read_vectors": "embits.readers",
-    "sample_vectors": "embits.readers.sample",
-    "write_vectors": "embits.writers",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'embits' has no attribute {name!r}")
-    from importlib import import_module
-
-    home = _LAZY[name]
-    if home is None:
-        return import_module(f"embits.{name}")
-    return getattr(import_module(home), name)
+# use of their name.
+__getattr__ = lazy_names(
+    "embits",
+    {
+        "Collection": "embits.collection",
+        "binarize": "embits.jobs",
+        "binarize_to_file": "embits.jobs",
+        "encode_to_collection": "embits.jobs",
+        "encode_to_file": "embits.jobs",
+        "evaluation": "embits.evaluation",
+        "integrations": "embits.integrations",
+        "open_collection": "embits.collection",
+        "read_vectors": "embits.readers",
+        "sample_vectors": "embits.readers.sample",
+        "write_vectors": "embits.writers",
+    },
+)
 
 
 def __dir__() -> list[str]:

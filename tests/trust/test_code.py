@@ -16,13 +16,7 @@ FORBIDDEN_MODULES = {
 }  # fmt: skip
 FORBIDDEN_METHODS = {"extract", "extractall", "read_pickle", "to_pickle", "system", "popen"}
 # Imports by a name that is computed: each looks the name up in a table of ours first.
-DYNAMIC_IMPORTS = {
-    "__init__.py",
-    "cli/__init__.py",
-    "collection/__init__.py",
-    "integrations/__init__.py",
-    "search/__init__.py",
-}
+DYNAMIC_IMPORTS = {"_lazy.py", "cli/__init__.py", "integrations/__init__.py"}
 
 
 def name_of(call):

@@ -6,9 +6,9 @@ state, mapped), `lock` (one writer), `working` (folders for files in preparation
 too).
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from embits._lazy import lazy_names
 from embits.collection.loading import load
 
 if TYPE_CHECKING:
@@ -18,13 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["Collection", "load", "open_collection"]
 
 # A program that opens a file needs neither: they are imported at the first use of their name.
-_LAZY = {
-    "Collection": "embits.collection.collection",
-    "open_collection": "embits.collection.opening",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'embits.collection' has no attribute {name!r}")
-    return getattr(import_module(_LAZY[name]), name)
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "Collection": "embits.collection.collection",
+        "open_collection": "embits.collection.opening",
+    },
+)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from embits import _core
+from embits._lazy import lazy_names
 from embits.bits import packed_width
 from embits.errors import InputError
 from embits.search.arguments import (
@@ -67,19 +67,16 @@ __all__ = [
 ]
 
 # Most programs use none of these: their modules are imported at the first use of a name.
-_LAZY = {
-    "DeviceIndex": "embits.search.gpu",
-    "MultiIndex": "embits.search.multi_index",
-    "duplicates": "embits.search.groups",
-    "iter_pairs_within": "embits.search.pairs",
-    "pairs_within": "embits.search.pairs",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'embits.search' has no attribute {name!r}")
-    return getattr(import_module(_LAZY[name]), name)
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "DeviceIndex": "embits.search.gpu",
+        "MultiIndex": "embits.search.multi_index",
+        "duplicates": "embits.search.groups",
+        "iter_pairs_within": "embits.search.pairs",
+        "pairs_within": "embits.search.pairs",
+    },
+)
 
 
 def __dir__() -> list[str]:
