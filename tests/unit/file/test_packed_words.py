@@ -79,6 +79,14 @@ def test_both_versions_answer_alike(words, asked):
     assert packed.names(rows).tolist() == plain.names(rows).tolist()
 
 
+@given(ids, st.slices(40))
+def test_slices_are_the_same_before_and_after_the_words_are_unpacked(words, part):
+    vocabulary = stored(words)
+    before = vocabulary[part]
+    vocabulary.unpack()
+    assert before == vocabulary[part] == words[part]
+
+
 @given(ids)
 def test_the_same_words_give_the_same_tensors(words):
     once, twice = pack(Vocabulary.from_words(words)), pack(stored(words))
