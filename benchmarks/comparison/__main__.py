@@ -149,7 +149,7 @@ def measure(job: Job) -> list[dict[str, Any]]:
 
 def makers(dims: int) -> Iterator[tuple[str, Maker]]:
     """All contenders by name, the slowest fits first."""
-    for size in (32, 16, 8):
+    for size in (64, 32, 16, 8):
         yield f"FAISS RQ {size}", faiss_maker(f"RQ{size}x8_Nnone")  # needs no norms
     for size in (16, 8):
         yield f"FAISS LSQ {size}", faiss_maker(f"LSQ{size}x8_Nnone")
