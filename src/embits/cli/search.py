@@ -22,7 +22,7 @@ from embits.cli.output import print_json, printable, table
 from embits.cli.ray_options import ADDRESS, Cluster
 from embits.cli.ray_search import search_on_ray, search_ray_options
 from embits.collection import load
-from embits.errors import InputError
+from embits.errors import InputError, named_if_missing
 from embits.search import SearchResult
 
 _BATCH = 1024  # queries that are searched for at once: results are printed as they are found
@@ -160,7 +160,7 @@ def _read_originals(bits: BinaryVectors, path: Path) -> Any:
 
 def _ids(bits: BinaryVectors, path: Path) -> list[str] | None:
     """The ids of a text file; None if its first line is not an id."""
-    with path.open("rb") as file:
+    with named_if_missing(path), path.open("rb") as file:
         first = file.readline(1 << 16)
     try:
         known = first.decode().rstrip("\r\n") in bits

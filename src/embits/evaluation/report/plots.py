@@ -50,7 +50,7 @@ FIGURES = (
         ),
         "Fisher mean of Spearman × 100",
         ("similarity", "fisher_mean"),
-        "Figure 1. Fisher mean of the similarity scores by width. The dashed line shows the raw "
+        "Figure N. Fisher mean of the similarity scores by width. The dashed line shows the raw "
         "floats.",
     ),
     Figure(
@@ -61,7 +61,7 @@ FIGURES = (
         ),
         "recall@10 of raw-cosine neighbors, %",
         None,
-        "Figure 2. Recall@10 by width: the share of a row's ten nearest by raw cosine that are "
+        "Figure N. Recall@10 by width: the share of a row's ten nearest by raw cosine that are "
         "among the ten nearest codes.",
     ),
 )
@@ -111,9 +111,9 @@ def _retrieval_figures(coded: Sequence[dict[str, Any]]) -> list[Figure]:
             ),
             "nDCG@10 × 100",
             ("retrieval", name, "floats", "ndcg@10"),
-            f"Figure {3 + number}. nDCG@10 on {name} by width. The dashed line shows the floats.",
+            f"Figure N. nDCG@10 on {name} by width. The dashed line shows the floats.",
         )
-        for number, name in enumerate(names)
+        for name in names
     ]
 
 
