@@ -72,11 +72,13 @@ docs: $(VENV)/test
 	$(BIN)/python -m mkdocs build --strict
 	@echo "built the docs: open site/index.html"
 
-# Draw the figures of the docs again from the stored runs, and write the README's numbers.
+# Draw the figures of the docs again from the stored runs, and write the numbers of the README
+# and of the comparison.
 figures: $(VENV)/test $(VENV)/demo
 	for name in results quality comparison smallest_files search planes method; do \
 	  $(BIN)/python docs/figures/$$name.py || exit 1; done
 	$(BIN)/python benchmarks/readme_numbers.py
+	$(BIN)/python benchmarks/comparison_tables.py
 
 # PyTorch is several gigabytes, so these are not part of `make test`.
 test-gpu: $(VENV)/test

@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import array_api_compat  # noqa: F401  encoding needs it at the end: check that first
 import numpy as np
 import torch
 from numpy.typing import NDArray

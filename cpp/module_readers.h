@@ -122,7 +122,10 @@ static void bind_packed_words(nb::module_& m) {
              "links"_a.noconvert(), "n"_a)
         .def("find",
              [](const MappedWords& self, const nb::bytes& word) {
-                 return self.words.find(data_of(word), word.size());
+                 const uint64_t end = word.size();
+                 int64_t row;
+                 self.words.find(data_of(word), &end, 1, &row);
+                 return row;
              })
         .def("first_place",
              [](const MappedWords& self, const nb::bytes& word) {
@@ -132,11 +135,7 @@ static void bind_packed_words(nb::module_& m) {
              [](const MappedWords& self, Bytes wanted, Array<const uint64_t> ends,
                 Array<int64_t> rows) {
                  nb::gil_scoped_release release;
-                 for (size_t i = 0; i < rows.shape(0); ++i) {
-                     const uint64_t start = i ? ends.data()[i - 1] : 0;
-                     rows.data()[i] =
-                         self.words.find(wanted.data() + start, ends.data()[i] - start);
-                 }
+                 self.words.find(wanted.data(), ends.data(), rows.shape(0), rows.data());
              })
         .def("word",
              [](const MappedWords& self, size_t row) -> nb::object {

@@ -16,6 +16,7 @@ NAMES = {
     "mpnet": "MPNet sentences",
     "gnews": "GoogleNews words",
 }
+MAX_NAMED = 9  # rows of a machine that are named one by one
 PACKAGES = ("numpy", "faiss-cpu", "scann", "turbovec", "rabitqlib", "usearch")
 METHOD = (
     "Fitted on half of the rows, asked with 1,000 rows of the other half; one seed. Fits and "
@@ -87,16 +88,21 @@ def merge(parts: Path, out: Path) -> None:
 
 def machines(found: list[dict[str, Any]]) -> list[str]:
     """Where each method was fitted, and where queries were timed."""
-    fitted: dict[str, set[str]] = {}
+    fitted: dict[str, list[dict[str, Any]]] = {}
     for part in found:
-        names = {
-            re.sub(r"( [\d.]+( bit)?)?(, (float.*|Ham.*|dec.*))?$", "", row["method"])
-            for row in part["rows"]
-        }
-        fitted.setdefault("; ".join(part["about"]), set()).update(names)
-    lines = [f"{where}: {', '.join(sorted(names))}" for where, names in fitted.items()]
+        fitted.setdefault("; ".join(part["about"]), []).append(part)
+    lines = [f"{where}: {', '.join(fitted_methods(parts))}" for where, parts in fitted.items()]
     timed = sorted({part["timed"] for part in found if "timed" in part})
     return [*lines, *(f"Queries: {where}" for where in timed)]
+
+
+def fitted_methods(parts: list[dict[str, Any]]) -> list[str]:
+    """The methods of a machine without their sizes, or each row of one that measured few."""
+    rows = [(row["method"], part["set"]) for part in parts for row in part["rows"]]
+    if len(rows) <= MAX_NAMED:
+        return [f"{method} of {NAMES.get(of, of)}" for method, of in rows]
+    size = r"( [\d.]+( bit)?)?(, (float.*|Ham.*|dec.*))?$"
+    return sorted({re.sub(size, "", method) for method, _ in rows})
 
 
 def ordered(sets: dict[str, Any]) -> list[str]:

@@ -15,6 +15,10 @@ unsigned bit_length(uint64_t number) {
     return bits;
 }
 
+std::string_view as_text(const uint8_t* text, size_t size) {
+    return {reinterpret_cast<const char*>(text), size};
+}
+
 }  // namespace
 
 uint64_t PackedNumbers::operator[](size_t i) const {
@@ -59,7 +63,11 @@ int PrefixCode::long_symbol(unsigned bits, unsigned& length) const {
 class WordReader {
 public:
     WordReader(const PackedWords& words, size_t block)
-        : words_(words), end_(8 * uint64_t{words.text_.size}), at_(std::min(words.starts_[block], end_)) {}
+        : words_(words), end_(8 * uint64_t{words.text_.size}) {
+        start(block);
+    }
+
+    void start(size_t block) { at_ = std::min(words_.starts_[block], end_); }
 
     // Reads the next word; the first word of a block shares nothing with the one before.
     bool next(bool is_first);
@@ -144,37 +152,72 @@ PackedWords::PackedWords(Bytes text, Bytes codes, Bytes starts, Bytes rows, Byte
       n_(n),
       codes_{PrefixCode(codes.data), PrefixCode(codes.data), PrefixCode(codes.data)} {}
 
-int64_t PackedWords::first_place(const uint8_t* word, size_t size, bool& is_equal) const {
-    const std::string_view wanted(reinterpret_cast<const char*>(word), size);
-    bool is_damaged = is_equal = false;
-    size_t low = 0, high = (n_ + kBlock - 1) / kBlock;  // the last block that starts at or below
-    while (high - low > 1) {
-        const size_t middle = low + (high - low) / 2;
-        (WordReader(*this, middle).first_is_above(wanted, is_damaged) ? high : low) = middle;
-    }
-    if (is_damaged) return kDamaged;
-    WordReader reader(*this, low);
-    const size_t stop = std::min(n_, (low + 1) * kBlock);
-    for (size_t place = low * kBlock; place < stop; ++place) {
-        if (!reader.next(place % kBlock == 0)) return kDamaged;
-        const int sign = std::string_view(reader.word).compare(wanted);
+// Looks words up. One at or above the word before is looked for from there on, so that words in
+// ascending order take one pass.
+class WordFinder {
+public:
+    explicit WordFinder(const PackedWords& words) : words_(words), reader_(words, 0) {}
+
+    // The place of the first word that is not below.
+    int64_t first_place(std::string_view wanted, bool& is_equal) {
+        const bool goes_on = has_read_ && before_ <= wanted;
+        before_ = wanted;
+        has_read_ = move_to_block(wanted, goes_on);
+        const size_t stop = std::min(words_.n_, (block_ + 1) * PackedWords::kBlock);
+        int sign = -1;
+        while (has_read_ && (sign = std::string_view(reader_.word).compare(wanted)) < 0) {
+            if (place_ + 1 == stop) break;
+            ++place_;
+            has_read_ = reader_.next(false);
+        }
         is_equal = sign == 0;
-        if (sign >= 0) return static_cast<int64_t>(place);
+        return has_read_ ? static_cast<int64_t>(place_ + (sign < 0)) : PackedWords::kDamaged;
     }
-    return static_cast<int64_t>(stop);
-}
+
+    int64_t row(std::string_view wanted) {
+        bool is_equal = false;
+        const int64_t place = words_.n_ ? first_place(wanted, is_equal) : 0;
+        if (place < 0 || !is_equal) return place < 0 ? place : PackedWords::kAbsent;
+        const uint64_t found = words_.row(place);
+        return found < words_.n_ ? static_cast<int64_t>(found) : PackedWords::kDamaged;
+    }
+
+private:
+    // Reads the first word of the last block that starts at or below, or stays in that block.
+    bool move_to_block(std::string_view wanted, bool goes_on) {
+        bool is_damaged = false;
+        size_t low = goes_on ? block_ : 0;
+        size_t high = (words_.n_ + PackedWords::kBlock - 1) / PackedWords::kBlock;
+        // From a block on, the next one is tried first.
+        for (size_t step = goes_on ? 1 : high / 2; high - low > 1; step = (high - low) / 2)
+            (WordReader(words_, low + step).first_is_above(wanted, is_damaged) ? high : low) =
+                low + step;
+        if (is_damaged) return false;
+        if (goes_on && low == block_) return true;
+        block_ = low;
+        place_ = low * PackedWords::kBlock;
+        reader_.start(low);
+        return reader_.next(true);
+    }
+
+    const PackedWords& words_;
+    WordReader reader_;
+    std::string_view before_;
+    size_t block_ = 0, place_ = 0;  // the reader has read the word of this place
+    bool has_read_ = false;
+};
 
 int64_t PackedWords::first_place(const uint8_t* word, size_t size) const {
     bool is_equal;
-    return first_place(word, size, is_equal);
+    return n_ ? WordFinder(*this).first_place(as_text(word, size), is_equal) : 0;
 }
 
-int64_t PackedWords::find(const uint8_t* word, size_t size) const {
-    bool is_equal;
-    const int64_t place = first_place(word, size, is_equal);
-    if (place < 0 || !is_equal) return place < 0 ? place : kAbsent;
-    const uint64_t found = row(place);
-    return found < n_ ? static_cast<int64_t>(found) : kDamaged;
+void PackedWords::find(const uint8_t* text, const uint64_t* ends, size_t n, int64_t* rows) const {
+    WordFinder finder(*this);
+    for (size_t i = 0; i < n; ++i) {
+        const uint64_t start = i ? ends[i - 1] : 0;
+        rows[i] = finder.row(as_text(text + start, ends[i] - start));
+    }
 }
 
 // Rows are a permutation of places. From `row` its cycle leads back to the place before; the first

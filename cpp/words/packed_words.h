@@ -41,6 +41,7 @@ enum Alphabet { kShared, kSize, kByte };
 constexpr int kContinued = 254;  // this symbol of a number: add 254, and the next symbol
 
 class WordReader;
+class WordFinder;
 
 // The arrays may come from a damaged file: nothing is read beyond their ends, and every loop ends.
 class PackedWords {
@@ -52,7 +53,8 @@ public:
     // `codes` has three codes, which must lie in it. Without rows, rows are in the order of words.
     PackedWords(Bytes text, Bytes codes, Bytes starts, Bytes rows, Bytes links, size_t n);
 
-    int64_t find(const uint8_t* word, size_t size) const;         // its row
+    // The row of each of n words, kAbsent or kDamaged. Ascending words are found fastest.
+    void find(const uint8_t* text, const uint64_t* ends, size_t n, int64_t* rows) const;
     int64_t first_place(const uint8_t* word, size_t size) const;  // of the words not below it
     int64_t place(uint64_t row) const;
     bool word(uint64_t place, std::string& out) const;  // false if damaged
@@ -69,8 +71,8 @@ public:
 
 private:
     friend class WordReader;
+    friend class WordFinder;
     uint64_t row(size_t place) const { return has_rows_ ? rows_[place] : place; }
-    int64_t first_place(const uint8_t* word, size_t size, bool& is_equal) const;
 
     Bytes text_;
     PackedNumbers starts_, rows_, links_;

@@ -23,7 +23,7 @@ SERIES = (  # name, color, line and marker, methods
     ("embits, float query", LIGHT.one, "o-", r"embits.*float query"),
     ("embits, Hamming", LIGHT.one, "o--", r"embits.*Hamming"),
     ("RQ", LIGHT.ink, "P-", r"FAISS RQ"),
-    ("LSQ", LIGHT.ink, "x", r"FAISS LSQ"),
+    ("LSQ", LIGHT.ink, "x:", r"FAISS LSQ"),
     ("PRQ", LIGHT.soft, "P:", r"FAISS PRQ"),
     ("OPQ", LIGHT.blue, "s-", r"FAISS OPQ"),
     ("PQ", LIGHT.grey, "s-", r"FAISS PQ"),
@@ -50,8 +50,8 @@ def main() -> None:
 def against_bytes(sets: dict[str, dict[str, Any]]) -> Figure:
     """Recall@10 against bytes of a row, a panel for each set."""
     names = [name for name in TITLES if name in sets]
-    figure, panels = plt.subplots(1, len(names), figsize=(11.6, 5.0), sharey=True)
-    figure.subplots_adjust(wspace=0.06, bottom=0.27, left=0.06, right=0.99)
+    figure, panels = plt.subplots(1, len(names), figsize=(11.6, 6.4), sharey=True)
+    figure.subplots_adjust(wspace=0.06, bottom=0.21, left=0.06, right=0.99)
     for name, axes in zip(names, panels, strict=True):
         draw(axes, sets[name]["rows"], "bytes")
         finish(axes, BYTES, "bytes a row")
@@ -78,7 +78,7 @@ def draw(axes: Axes, rows: Rows, measure: str) -> None:
         chosen.sort(key=lambda row: row["bytes"])
         axes.plot(
             [row[measure] for row in chosen], [row["recall_at_10"] for row in chosen], style,
-            color=color, label=name, ms=8 if style == "*" else 5,
+            color=color, label=name, ms=8 if style[0] in "*x" else 5,
             lw=2.0 if color == LIGHT.one else 1.2,
         )  # fmt: skip
 

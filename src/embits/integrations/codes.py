@@ -11,10 +11,13 @@ from embits.bits import check_padding
 from embits.coders import Coder
 from embits.coders.identity import coder_checksum
 from embits.errors import InputError
+from embits.words.lazy import LazyVocabulary
 
 
 def to_export(bits: Any) -> BinaryVectors:
-    """Return what is to be exported, with all codes in one array: a collection is merged.
+    """Return what is to be exported, with all codes in one array and fast slices of its words.
+
+    A collection is merged.
 
     Raises:
         InputError: It is not BinaryVectors.
@@ -23,7 +26,10 @@ def to_export(bits: Any) -> BinaryVectors:
         raise InputError(
             f"bits is {type(bits).__name__}, expected BinaryVectors; embits.binarize makes them"
         )
-    return bits.merged()
+    merged = bits.merged()
+    if isinstance(merged.words, LazyVocabulary):
+        merged.words.unpack()
+    return merged
 
 
 def from_codes(codes: NDArray[Any], coder: Coder, ids: Any = None) -> BinaryVectors:

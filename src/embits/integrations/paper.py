@@ -54,11 +54,12 @@ def export(
                 f"the word {word[:40]!r} of row {row} cannot be written to the paper's format: "
                 f"words are 1 to {MAX_WORD_BYTES} bytes without white space"
             )
+    words = iter(bits.words)
     with atomic_write(path) as file:
         file.write(f"{len(bits)} {width}\n".encode())
         for rows in blocks(len(bits)):
             integers = _integers(bits.codes[rows]).tolist()
-            for word, numbers in zip(bits.words[rows], integers, strict=True):
+            for numbers, word in zip(integers, words, strict=False):
                 file.write(f"{word} {' '.join(map(str, numbers))}\n".encode())
             if progress is not None:
                 progress(rows.stop, len(bits))

@@ -29,6 +29,10 @@ class LazyVocabulary(Vocabulary):
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         return self.__dict__[name]
 
+    def unpack(self) -> None:
+        """Make the arrays of the text: slices are faster from then on."""
+        _ = self.ends
+
     @abstractmethod
     def __len__(self) -> int: ...
 
@@ -50,6 +54,8 @@ class LazyVocabulary(Vocabulary):
     def __getitem__(self, row: slice) -> list[str]: ...
     def __getitem__(self, row: int | slice) -> str | list[str]:
         if isinstance(row, slice):
+            if "ends" in self.__dict__:  # the run is there: words that follow each other are fast
+                return WordRun(self.text, self.ends)[row]
             return self._words_of(np.arange(*row.indices(len(self))))
         if not -len(self) <= row < len(self):
             raise IndexError(f"row {row} of {len(self)} words")

@@ -52,6 +52,19 @@ def test_stored_words_are_those_that_were_packed(words, other):
     vocabulary.verify()
 
 
+@given(ALIKE, st.lists(st.text("abcü", max_size=9), max_size=150), st.booleans())
+@settings(max_examples=200)
+@example([f"{i:03}" for i in range(0, 300, 3)], [f"{i:03}" for i in range(300)], True)
+@example(["b"], ["c", "b", "a", "b"], False)
+def test_words_looked_up_together_are_found_in_any_order(words, others, ascending):
+    wanted = [*others, *words, *others[::-1]]
+    if ascending:
+        wanted.sort(key=str.encode)
+    rows = {word: row for row, word in enumerate(words)}
+    found = stored(words).find_many(wanted).tolist()
+    assert found == [rows.get(word, -1) for word in wanted]
+
+
 @given(ids, st.text("abü0123", max_size=4))
 @settings(max_examples=100)
 def test_both_versions_answer_alike(words, asked):
@@ -64,6 +77,14 @@ def test_both_versions_answer_alike(words, asked):
     assert packed.order.tolist() == plain.order.tolist()
     rows = np.arange(len(words))[::-1].reshape(1, -1)
     assert packed.names(rows).tolist() == plain.names(rows).tolist()
+
+
+@given(ids, st.slices(40))
+def test_slices_are_the_same_before_and_after_the_words_are_unpacked(words, part):
+    vocabulary = stored(words)
+    before = vocabulary[part]
+    vocabulary.unpack()
+    assert before == vocabulary[part] == words[part]
 
 
 @given(ids)
@@ -187,6 +208,7 @@ def test_damaged_arrays_raise_format_errors_and_nothing_else(seed, name, is_nois
     ask(lambda: [words[row] for row in range(len(WORDS))])
     ask(lambda: [words.find(word) for word in WORDS])
     ask(lambda: words.find_many(WORDS))
+    ask(lambda: words.find_many(sorted(WORDS)))
     ask(lambda: words.starting_with("a", 5))
     ask(lambda: words.suggest("a9b"))
     ask(words.verify)

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -93,19 +95,28 @@ def _write(connection: Any, bits: BinaryVectors, progress: Progress | None) -> N
     )
     if named:
         connection.execute(SCHEMA["words"])
-    for start in range(0, len(bits), _BLOCK_ROWS):
-        rows = range(start, min(start + _BLOCK_ROWS, len(bits)))
-        blob = to_blob(bits.codes[start : rows.stop])
-        codes = (blob[at : at + width] for at in range(0, len(blob), width))
-        insert = "insert into codes (id, code) values (?, vec_bit(?))"
-        connection.executemany(insert, zip(rows, codes, strict=True))
+    insert = "insert into codes (id, code) values (?, vec_bit(?))"
+    for rows in _blocks(bits):
+        connection.executemany(insert, zip(rows, _blobs(bits, rows), strict=True))
         if named:
-            words = zip(rows, bits.words[start : rows.stop], strict=True)
+            words = zip(rows, bits.words[rows.start : rows.stop], strict=True)
             connection.executemany("insert into words values (?, ?)", words)
         if progress is not None:
             progress(rows.stop, len(bits))
     if named:
         connection.execute(SCHEMA["words_by_word"])
-    digest = rows_digest(connection, words=bool(named))
+    codes = chain.from_iterable(_blobs(bits, rows) for rows in _blocks(bits))
+    digest = rows_digest(enumerate(codes), enumerate(bits.words) if named else ())
     checksums = [(DIGEST, digest), (CODER, coder_checksum(bits.coder))]
     connection.executemany("insert into embits values (?, ?)", checksums)
+
+
+def _blocks(bits: BinaryVectors) -> Iterator[range]:
+    for start in range(0, len(bits), _BLOCK_ROWS):
+        yield range(start, min(start + _BLOCK_ROWS, len(bits)))
+
+
+def _blobs(bits: BinaryVectors, rows: range) -> list[bytes]:
+    """The codes of rows as the bytes that `vec_bit(?)` takes."""
+    blob, width = to_blob(bits.codes[rows.start : rows.stop]), bits.codes.shape[1]
+    return [blob[at : at + width] for at in range(0, len(blob), width)]

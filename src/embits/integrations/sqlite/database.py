@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -152,18 +152,23 @@ def _additions(connection: Any) -> Iterator[str]:
         if connection.execute(f"select count(*) from {table}").fetchone() != rows:
             yield f"rows in {table!r}"
     stored = connection.execute("select value from embits where name = ?", (DIGEST,)).fetchone()
-    if stored is not None and stored[0] != rows_digest(connection, words="words" in tables):
+    if stored is not None and stored[0] != _stored_digest(connection, words="words" in tables):
         yield "changed rows"
 
 
-def rows_digest(connection: Any, *, words: bool) -> str:
-    """A checksum of all codes and words with their ids."""
+def _stored_digest(connection: Any, *, words: bool) -> str:
+    codes = connection.execute("select id, code from codes order by id")
+    named = connection.execute("select id, word from words order by id") if words else ()
+    return rows_digest(codes, named)
+
+
+def rows_digest(codes: Iterable[tuple[int, bytes]], words: Iterable[tuple[int, str]]) -> str:
+    """A checksum of all codes and words with their ids, in the order of the ids."""
     digest = hashlib.blake2b(digest_size=16)
-    for row, code in connection.execute("select id, code from codes order by id"):
+    for row, code in codes:
         digest.update(b"%d %b" % (row, code))
-    if words:
-        for row, word in connection.execute("select id, word from words order by id"):
-            digest.update(f"{row} {word}\n".encode())
+    for row, word in words:
+        digest.update(f"{row} {word}\n".encode())
     return digest.hexdigest()
 
 
