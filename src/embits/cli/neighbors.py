@@ -39,7 +39,7 @@ def command(
     exclude: Path | None,
     as_json: bool,
 ) -> None:
-    """Print the words closest to each WORD.
+    """Print the words or ids closest to each WORD, which is a word or an id of FILE.
 
     Closeness is the share of bits that are equal, from 0 to 1, or, with --metric decoded, an
     estimate of the cosine.

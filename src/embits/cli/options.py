@@ -116,8 +116,8 @@ def reading_options(command: Command) -> Command:
         click.option(
             "--repeats",
             type=click.Choice(["first", "refuse"]),
-            help="Keep the first row of a repeated word, or refuse the file [default: refuse if the"
-            " words are in another file].",
+            help="Keep the first row of a repeated word (id), or refuse the file [default: refuse"
+            " if the words are in another file].",
         ),
         words_file_option("File with the words (ids) of a matrix: one per line, or Parquet."),
         click.option(
