@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from embits.cli.numbers import WholeNumber
 from embits.cli.progress import progress_bar
 from embits.cli.suggestions import words_of_file
 
@@ -120,7 +121,7 @@ def reading_options(command: Command) -> Command:
         ),
         words_file_option("File with the words (ids) of a matrix: one per line, or Parquet."),
         click.option(
-            "--limit", type=click.IntRange(min=1), metavar="N", help="Read only the first N rows."
+            "--limit", type=WholeNumber(min=1), metavar="N", help="Read only the first N rows."
         ),
     ):
         command = option(command)
