@@ -2,9 +2,9 @@
 
     python benchmarks/read_text.py [VECTORS] [--runs 5] [--out benchmarks/results]
 
-Writes read_text.json into --out. VECTORS is a text file with a word2vec header; without it one is
-made: 20,000 words of 300 dimensions. Times are medians in one process, in turns; peak memory is
-that of a fresh process which does nothing but read, less what it had before.
+With --out, read_text.json is written there. VECTORS is a text file with a word2vec header; without
+it one is made: 20,000 words of 300 dimensions. Times are medians in one process, in turns; peak
+memory is that of a fresh process which does nothing but read, less what it had before.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ def main() -> None:
         path = arguments.vectors or write_synthetic(Path(folder, "synthetic.vec"))
         facts = compare(path, arguments.runs)
     if arguments.out:
+        arguments.out.mkdir(parents=True, exist_ok=True)
         (arguments.out / "read_text.json").write_text(json.dumps(facts, indent=1) + "\n")
 
 

@@ -83,7 +83,7 @@ def plain_table(bits: embits.BinaryVectors, path: Path) -> None:
     path.unlink(missing_ok=True)
     connection = sqlite3.connect(path)
     connection.execute("create table codes (id integer primary key, word text unique, code blob)")
-    rows = ((row, bits.words[row], bits.codes[row].tobytes()) for row in range(len(bits)))
+    rows = zip(range(len(bits)), bits.words, map(bytes, bits.codes), strict=True)
     connection.executemany("insert into codes values (?, ?, ?)", rows)
     connection.commit()
     connection.close()

@@ -2,8 +2,8 @@
 
     python benchmarks/startup.py [FILE] [--out benchmarks/results]
 
-Writes startup.json into --out. Without FILE, the demo's GloVe (400,000 words; extra `demo`) is
-binarized to 256 bits first.
+With --out, startup.json is written there. Without FILE, the demo's GloVe (400,000 words; extra
+`demo`) is binarized to 256 bits first.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ def main() -> None:
             embits.binarize(glove(), 256, "paper").save(path)
         facts = report(path)
     if arguments.out:
+        arguments.out.mkdir(parents=True, exist_ok=True)
         (arguments.out / "startup.json").write_text(json.dumps(facts, indent=1) + "\n")
 
 

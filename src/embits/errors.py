@@ -6,6 +6,11 @@ NumPy, scikit-learn or gensim catches it unchanged.
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class EmbitsError(Exception):
     """The base of all errors."""
@@ -13,6 +18,35 @@ class EmbitsError(Exception):
 
 class ReadError(EmbitsError, ValueError):
     """A vector file could not be read: names the file, the line or byte, and what was expected."""
+
+
+class MissingFileError(ReadError, FileNotFoundError):
+    """A file that was to be read is not there.
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(path)
+        self.errno, self.strerror, self.filename = errno.ENOENT, "no such file", os.fspath(path)
+
+    def __str__(self) -> str:
+        return f"{self.filename}: {self.strerror}"
+
+    def __reduce__(self) -> tuple[type[MissingFileError], tuple[str]]:
+        return type(self), (self.filename,)
+
+
+@contextmanager
+def named_if_missing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Raise `MissingFileError` with this path where Python's own error has another text."""
+    try:
+        yield
+    except MissingFileError:  # of another file, such as the words of a matrix
+        raise
+    except FileNotFoundError:
+        raise MissingFileError(path) from None
 
 
 class ReadWarning(UserWarning):

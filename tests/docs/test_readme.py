@@ -25,3 +25,11 @@ def test_every_verb_is_named():
     from embits.cli import VERBS
 
     assert [verb for verb in VERBS if f"`{verb}" not in README] == []
+
+
+def test_every_benchmark_script_is_named_on_its_page():
+    page = (ROOT / "docs/benchmarks.md").read_text()
+    scripts = [
+        path for path in (ROOT / "benchmarks").glob("*.py") if "__main__" in path.read_text()
+    ]
+    assert [path.name for path in scripts if f"`{path.name}`" not in page] == []

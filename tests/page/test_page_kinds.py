@@ -75,12 +75,12 @@ def bad_files(folder, good):
     resigned(future, lambda header: header["__metadata__"].update(format_version="3"))
     bad = {
         "damaged or cut short: the file ends before its tensors do": whole[:-100],
-        "not an embits file, or cut short: its header would be": whole[:100],
+        "cut short: 100 bytes, and its header alone has": whole[:100],
         "written in format version 3; this reader knows versions 1 and 2: use a newer embits": (
             future.read_bytes()
         ),
         "not a safetensors file: it has 0 bytes": b"",
-        "not an embits file, or cut short": b"the quick brown fox jumps over the lazy dog",
+        "not an embits file, or damaged": b"the quick brown fox jumps over the lazy dog",
     }
     paths = {}
     for i, (said, content) in enumerate(bad.items()):

@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from embits.arrays import to_numpy
 from embits.bits import check_padding
 from embits.coders import Coder
+from embits.coders.checks import check_dims
 from embits.errors import InputError
 from embits.search.pieces import CodePieces
 from embits.search.results import NO_ROW
@@ -179,6 +180,7 @@ class Codes:
         """
         if not getattr(vectors, "is_cuda", False):  # what is on a GPU is encoded there
             vectors = to_numpy(vectors)
+        check_dims(vectors, self.dims)
         if vectors.ndim == 1:
             return single(self.coder.encode(vectors[np.newaxis], device=device))
         return self.coder.encode(vectors, device=device)

@@ -21,6 +21,7 @@ from embits.binary_vectors.queries import (
     float_vectors,
 )
 from embits.bits import check_padding, unpack
+from embits.coders.checks import check_dims
 from embits.errors import InputError, UnknownWordError
 from embits.search import (
     DistanceResult,
@@ -208,6 +209,8 @@ class SearchableCodes(Codes):
             )
         if array.dtype == np.uint8 and array.shape[-1] == self.coder.n_bytes_:
             check_padding(array, self.n_bits)
+        if array.dtype.kind == "f":
+            check_dims(array, self.dims)
         return array
 
     def _codes_of_ids(self, ids: NDArray[Any]) -> NDArray[np.uint8]:

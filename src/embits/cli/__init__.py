@@ -139,8 +139,8 @@ def main() -> None:
     try:
         code = embits.main(standalone_mode=False)
         sys.stdout.flush()
-    except click.ClickException as error:  # wrong usage: click's message, exit code 2
-        error.show()
+    except click.ClickException as error:  # wrong usage: exit code 2
+        _show_usage_error(error)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt) as error:
         # click raises Abort from the interrupt, whose text may name what was kept.
@@ -156,6 +156,16 @@ def main() -> None:
         _say(f"error: {one_line(error)}")
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _show_usage_error(error: click.ClickException) -> None:
+    """One line for a value that is not accepted; click's message for other wrong usage."""
+    if not isinstance(error, click.BadParameter) or isinstance(error, click.MissingParameter):
+        error.show()
+        return
+    hint = error.param_hint or (error.param.get_error_hint(error.ctx) if error.param else "")
+    name = hint.replace("'", "") if isinstance(hint, str) else " / ".join(hint)
+    _say(f"error: {name}: {error.message}" if name else f"error: {error.message}")
 
 
 class _Notes(logging.Handler):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.option(
     "--update",
     is_flag=True,
-    help="Replace the rows of words that are there already; other words are added.",
+    help="Replace the rows of ids that are there already; other ids are added.",
 )
 @reading_options
 @timeout_option

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from embits.binary_vectors.words import Metric
+from embits.cli.numbers import WholeNumber
 from embits.cli.options import file_argument, json_option, metric_option
 from embits.cli.output import neighbor_dicts, neighbor_table, print_json
 from embits.cli.suggestions import words_of_file
@@ -18,7 +19,7 @@ from embits.collection import load
 @click.argument("a", shell_complete=words_of_file)
 @click.argument("b", shell_complete=words_of_file)
 @click.argument("c", shell_complete=words_of_file)
-@click.option("-k", "--topn", "k", type=click.IntRange(min=1), default=5, help="Number of answers.")
+@click.option("-k", "--topn", "k", type=WholeNumber(min=1), default=5, help="Number of answers.")
 @metric_option("decoded")
 @json_option
 def command(file: Path, a: str, b: str, c: str, k: int, metric: Metric, as_json: bool) -> None:

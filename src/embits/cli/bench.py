@@ -11,6 +11,7 @@ import click
 from embits.arrays import unit_rows
 from embits.binary_vectors import BinaryVectors
 from embits.cli.file_facts import counted_rows
+from embits.cli.numbers import WholeNumber
 from embits.cli.options import (
     FILE,
     files_argument,
@@ -39,7 +40,7 @@ from embits.search import kernel, simd
 @click.option("--raw", type=FILE, help="Float vectors to time as well.")
 @words_file_option("File with the words of --raw, if that is a matrix.")
 @widths_option("64,128,256,512", "Widths of the table.")
-@click.option("--threads", type=click.IntRange(min=1), default=1, help="Threads per search.")
+@click.option("--threads", type=WholeNumber(min=1), default=1, help="Threads per search.")
 @json_option
 def command(
     files: tuple[Path, ...],

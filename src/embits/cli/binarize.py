@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from embits.cli.file_facts import counted_rows, describe
+from embits.cli.numbers import WholeNumber
 from embits.cli.options import (
     check_writable,
     json_option,
@@ -31,16 +32,16 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("vectors", type=ADDRESS)
 @output_option(ADDRESS, help=OUTPUT_HELP)
-@click.option("--bits", type=click.IntRange(1, MAX_BITS), help="Bits per code [default: 256].")
+@click.option("--bits", type=WholeNumber(1, MAX_BITS), help="Bits per code [default: 256].")
 @click.option(
     "--method", type=click.Choice(list(METHODS)), default=DEFAULT_METHOD, help="The coder."
 )
-@click.option("--seed", type=int, default=0, help="Random seed of the training.")
+@click.option("--seed", type=WholeNumber(), default=0, help="Random seed of the training.")
 @params_option("Parameter of the method.", shell_complete=params_of_method)
 @reading_options
 @click.option(
     "--sample",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     metavar="N",
     help="Train on N random rows [default: all, with --ray 100,000]; near-lossless learns from at "
     "most 50,000 of them.",
@@ -140,6 +141,4 @@ def _change(size: int, float_size: int) -> str:
         return f"{float_size / size:.1f} times smaller"
     if not float_size:
         return "without rows"
-    return (
-        f"{size / float_size:.1f} times larger: the words and the coder need more than the floats"
-    )
+    return f"{size / float_size:.1f} times larger: the ids and the coder need more than the floats"

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from embits.cli.numbers import DecimalNumber
 from embits.cli.options import FILE
 from embits.cli.output import megabytes, print_json, printable
 from embits.collection import Collection
@@ -16,7 +17,7 @@ collection_argument = click.argument("collection", type=FILE)
 
 timeout_option = click.option(
     "--timeout",
-    type=float,
+    type=DecimalNumber(min=0),
     default=0,
     metavar="SECONDS",
     help="How long to wait while another process writes to the collection.",

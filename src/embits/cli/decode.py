@@ -31,7 +31,7 @@ from embits.writers import write_vectors
     multiple=True,
     metavar="WORD",
     shell_complete=words_of_file,
-    help="Decode only this word. May be repeated.",
+    help="Decode only this word or id. May be repeated.",
 )
 @json_option
 def command(file: Path, output: Path, force: bool, words: tuple[str, ...], as_json: bool) -> None:

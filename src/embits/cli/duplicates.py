@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from embits.cli.file_facts import counted_rows
+from embits.cli.numbers import WholeNumber
 from embits.cli.options import (
     check_output,
     file_argument,
@@ -38,7 +39,7 @@ _BLOCK = 10_000  # groups whose ids are looked up at a time
 @click.option(
     "--within",
     "distance",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     required=True,
     metavar="BITS",
     help="Largest number of bits in which two duplicates differ.",

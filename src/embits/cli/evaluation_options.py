@@ -10,6 +10,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from embits.cli.numbers import WholeNumber
 from embits.cli.options import FILE, FOLDER, Command
 from embits.errors import InputError
 from embits.evaluation.against_raw import RAW_TASKS
@@ -57,7 +58,7 @@ def bootstrap_option(default: int) -> Callable[[Command], Command]:
     """The option --bootstrap N."""
     return click.option(
         "--bootstrap",
-        type=click.IntRange(min=0),
+        type=WholeNumber(min=0),
         default=default,
         show_default=True,
         metavar="N",

@@ -62,9 +62,11 @@ def _parts(bits: BinaryVectors, size: int) -> dict[str, int]:
 
 
 def counted_rows(bits: BinaryVectors) -> str:
-    """The number of rows with their noun: "1 word", "2,000 words", or "rows" without words."""
-    noun = "row" if bits.words.are_numbers else "word"
-    return f"{len(bits):,} {noun}" + ("" if len(bits) == 1 else "s")
+    """The number of rows with their noun: "1 row", "2,000 rows".
+
+    They are not called words: a file does not tell words from ids of texts.
+    """
+    return "1 row" if len(bits) == 1 else f"{len(bits):,} rows"
 
 
 def size_on_disk(path: Path) -> int:

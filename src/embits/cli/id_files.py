@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from embits.errors import ReadError
+from embits.errors import ReadError, named_if_missing
 
 
 def read_ids(path: Path) -> list[str]:
@@ -17,7 +17,8 @@ def read_ids(path: Path) -> list[str]:
     """
     from embits.words.run import WordRun
 
-    content = path.read_bytes()
+    with named_if_missing(path):
+        content = path.read_bytes()
     try:
         content.decode()
     except UnicodeDecodeError:

@@ -17,7 +17,8 @@ from embits.collection import load
 from embits.file.store import open_file
 
 _COLUMNS = 80
-_COUNTS = ("words", "bytes_per_word")  # called rows if the rows have no words
+# A file does not tell words from ids of texts: people read of rows and ids.
+_NAMES = {"words": "rows", "bytes_per_word": "bytes per row"}
 
 
 @click.command()
@@ -56,10 +57,6 @@ def _facts(file: Path) -> dict[str, Any]:
 
 def _show(facts: dict[str, Any]) -> None:
     """Print names on the left and values on the right; long values are wrapped."""
-    has_words = facts.get("parts", {}).get("words", 1)
-    if not has_words:
-        facts = {name.replace("word", "row") if name in _COUNTS else name: value
-                 for name, value in facts.items()}  # fmt: skip
     width = max(map(len, facts)) + 2
     for name, value in facts.items():
         if name == "parts":
@@ -68,7 +65,8 @@ def _show(facts: dict[str, Any]) -> None:
         lines = textwrap.wrap(
             printable(_shown(name, value)), _COLUMNS - width, break_on_hyphens=False
         )
-        click.echo(f"{name.replace('_', ' '):<{width}}" + f"\n{'':<{width}}".join(lines))
+        label = _NAMES.get(name, name.replace("_", " "))
+        click.echo(f"{label:<{width}}" + f"\n{'':<{width}}".join(lines))
 
 
 def _show_parts(parts: dict[str, int], width: int) -> None:
@@ -76,7 +74,8 @@ def _show_parts(parts: dict[str, int], width: int) -> None:
     total = max(1, sum(parts.values()))
     for name, size in parts.items():
         if size:
-            click.echo(f"{'  ' + name:<{width}}{size:,} ({100 * size / total:.0f} %)")
+            label = "ids" if name == "words" else name
+            click.echo(f"{'  ' + label:<{width}}{size:,} ({100 * size / total:.0f} %)")
 
 
 def _shown(name: str, value: Any) -> str:

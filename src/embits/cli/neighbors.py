@@ -9,6 +9,7 @@ import click
 
 from embits.binary_vectors.words import Metric
 from embits.cli.id_files import read_filter
+from embits.cli.numbers import WholeNumber
 from embits.cli.options import (
     exclude_option,
     file_argument,
@@ -24,9 +25,7 @@ from embits.collection import load
 @click.command()
 @file_argument
 @words_argument
-@click.option(
-    "-k", "--topn", "k", type=click.IntRange(min=1), default=10, help="Number of neighbors."
-)
+@click.option("-k", "--topn", "k", type=WholeNumber(min=1), default=10, help="Number of neighbors.")
 @metric_option("hamming")
 @where_option
 @exclude_option
@@ -40,7 +39,7 @@ def command(
     exclude: Path | None,
     as_json: bool,
 ) -> None:
-    """Print the words closest to each WORD.
+    """Print the words or ids closest to each WORD, which is a word or an id of FILE.
 
     Closeness is the share of bits that are equal, from 0 to 1, or, with --metric decoded, an
     estimate of the cosine.

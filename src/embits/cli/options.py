@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from embits.cli.numbers import WholeNumber
 from embits.cli.progress import progress_bar
 from embits.cli.suggestions import words_of_file
 
@@ -115,12 +116,12 @@ def reading_options(command: Command) -> Command:
         click.option(
             "--repeats",
             type=click.Choice(["first", "refuse"]),
-            help="Keep the first row of a repeated word, or refuse the file [default: refuse if the"
-            " words are in another file].",
+            help="Keep the first row of a repeated word (id), or refuse the file [default: refuse"
+            " if the words are in another file].",
         ),
         words_file_option("File with the words (ids) of a matrix: one per line, or Parquet."),
         click.option(
-            "--limit", type=click.IntRange(min=1), metavar="N", help="Read only the first N rows."
+            "--limit", type=WholeNumber(min=1), metavar="N", help="Read only the first N rows."
         ),
     ):
         command = option(command)

@@ -74,12 +74,13 @@ def one_line(error: BaseException) -> str:
     """An error as one line.
 
     >>> one_line(FileNotFoundError(2, "No such file or directory", "a.txt"))
-    'a.txt: no such file or directory'
+    'a.txt: no such file'
     """
     if isinstance(error, MemoryError):
         return _out_of_memory(error)
     if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror.lower()}"
+        reason = error.strerror.lower().replace("no such file or directory", "no such file")
+        return f"{error.filename}: {reason}"
     line = " ".join(str(error).split("\n"))
     for in_python, on_command_line in _ADVICE.items():
         line = line.replace(in_python, on_command_line)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from embits.cli.numbers import WholeNumber
 from embits.cli.options import FOLDER, file_argument, force_option, json_option, output_option
 from embits.cli.output import megabytes, print_json
 from embits.page import write_page
@@ -22,7 +23,7 @@ from embits.page import write_page
 )
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=WholeNumber(0, 65535),
     default=0,
     help="Port for --open; 0 takes a free one.",
 )

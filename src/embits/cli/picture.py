@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from embits.cli.numbers import WholeNumber
 from embits.cli.options import (
     check_output,
     file_argument,
@@ -27,7 +28,7 @@ from embits.file.atomic import atomic_write
 @force_option()
 @click.option(
     "-n",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     default=N_WORDS,
     help="Number of closest and of furthest words.",
 )

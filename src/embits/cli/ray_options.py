@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from embits.cli.numbers import WholeNumber
 from embits.cli.options import Command, force_option
 from embits.cli.output import megabytes, print_json, printable
 from embits.cli.progress import progress_bar
@@ -152,7 +153,7 @@ def cluster_options(ray_help: str, ids_help: str) -> Callable[[Command], Command
     def decorated(command: Command) -> Command:
         for option in (
             click.option(
-                "--workers", type=click.IntRange(min=1), metavar="N",
+                "--workers", type=WholeNumber(min=1), metavar="N",
                 help="With --ray: parallel tasks.",
             ),
             click.option("--ids", metavar="NAME", help=ids_help),

@@ -11,6 +11,7 @@ import numpy as np
 
 from embits.binary_vectors import BinaryVectors
 from embits.cli.id_files import read_filter, read_ids
+from embits.cli.numbers import DecimalNumber, WholeNumber
 from embits.cli.options import (
     FILE,
     exclude_option,
@@ -22,7 +23,7 @@ from embits.cli.output import print_json, printable, table
 from embits.cli.ray_options import ADDRESS, Cluster
 from embits.cli.ray_search import search_on_ray, search_ray_options
 from embits.collection import load
-from embits.errors import InputError
+from embits.errors import InputError, named_if_missing
 from embits.search import SearchResult
 
 _BATCH = 1024  # queries that are searched for at once: results are printed as they are found
@@ -31,7 +32,7 @@ _BATCH = 1024  # queries that are searched for at once: results are printed as t
 @click.command()
 @click.argument("file", type=ADDRESS)
 @click.argument("queries", type=ADDRESS)
-@click.option("-k", "k", type=click.IntRange(min=1), default=10, help="Rows for each query.")
+@click.option("-k", "k", type=WholeNumber(min=1), default=10, help="Rows for each query.")
 @click.option(
     "--metric",
     type=click.Choice(["hamming", "asymmetric", "decoded"]),
@@ -42,7 +43,7 @@ _BATCH = 1024  # queries that are searched for at once: results are printed as t
 @exclude_option
 @click.option(
     "--oversample",
-    type=click.FloatRange(min=1),
+    type=DecimalNumber(min=1),
     metavar="N",
     help="Find N times as many rows by bits, then rescore them by --metric or --floats.",
 )
@@ -143,7 +144,7 @@ def _read_originals(bits: BinaryVectors, path: Path) -> Any:
     """The float vectors from which the codes were made; a `.npy` is mapped.
 
     Raises:
-        InputError: They have other words.
+        InputError: They have other ids.
     """
     from embits.readers import read_vectors
     from embits.readers.numpy_arrays import map_npy
@@ -154,13 +155,13 @@ def _read_originals(bits: BinaryVectors, path: Path) -> Any:
     floats = read_vectors(path)
     words = floats.words
     if words is not None and len(words) == len(bits) and list(words) != list(bits.words):
-        raise InputError(f"{path}: the words are not those of the codes, row by row")
+        raise InputError(f"{path}: the ids are not those of the codes, row by row")
     return floats.matrix
 
 
 def _ids(bits: BinaryVectors, path: Path) -> list[str] | None:
     """The ids of a text file; None if its first line is not an id."""
-    with path.open("rb") as file:
+    with named_if_missing(path), path.open("rb") as file:
         first = file.readline(1 << 16)
     try:
         known = first.decode().rstrip("\r\n") in bits
@@ -183,11 +184,16 @@ def _answers(
 
 
 def _show(answer: dict[str, Any], tsv: bool) -> None:
-    rows = [tuple(str(value) for value in each.values()) for each in answer["neighbors"]]
     query = printable(answer["query"])
+    neighbors = [tuple(each.values()) for each in answer["neighbors"]]
     if tsv:
-        for row in rows:
-            click.echo("\t".join((query, *map(printable, row))))
+        for id, value in neighbors:
+            click.echo(f"{query}\t{printable(id)}\t{value}")
         return
     click.echo(query)
-    table(rows or [("none",)])
+    table([(id, _aligned(value)) for id, value in neighbors] or [("none",)])
+
+
+def _aligned(value: float) -> str:
+    """A distance as it is; a score with a fixed number of decimals."""
+    return str(value) if isinstance(value, int) else f"{value:.4f}"

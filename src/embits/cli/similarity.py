@@ -18,7 +18,7 @@ from embits.collection import load
 @click.argument("b", shell_complete=words_of_file)
 @json_option
 def command(file: Path, a: str, b: str, as_json: bool) -> None:
-    """Print the similarity of the words A and B.
+    """Print the similarity of the words or ids A and B.
 
     It is the share of bits that are equal, from 0 to 1 (Sokal-Michener similarity).
 

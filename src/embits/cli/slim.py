@@ -47,7 +47,7 @@ def command(
     """Write a smaller copy of FILE without parts that are not needed.
 
     Without its coder, a file cannot encode or decode vectors. Without subwords, unknown words have
-    no codes. Without the order, rows are sorted by their words, and row numbers change.
+    no codes. Without the order, rows are sorted by their ids, and row numbers change.
 
     \b
     embits slim glove.safetensors -o small.safetensors

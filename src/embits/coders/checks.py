@@ -72,6 +72,21 @@ def _as_numbers(X: Any) -> NDArray[Any]:
     return array
 
 
+def check_dims(vectors: Any, dims: int) -> None:
+    """Refuse vectors of other dimensions than those of a file or collection.
+
+    Args:
+        vectors: An array of shape (dims,) or (n, dims).
+        dims: What is expected.
+
+    Raises:
+        InputError: They have other dimensions.
+    """
+    if vectors.ndim in (1, 2) and vectors.shape[-1] != dims:
+        what = "a vector" if vectors.ndim == 1 else "vectors"
+        raise InputError(f"{what} of {vectors.shape[-1]} dimensions, expected {dims}")
+
+
 def check_not_empty(array: NDArray[Any]) -> None:
     """Refuse a matrix without rows or columns, in scikit-learn's words."""
     if array.shape[0] == 0:

@@ -23,6 +23,7 @@ def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
     Raises:
         FormatError: It is not such a file or folder, or it is damaged.
         MissingExtraError: The folder has Parquet files, and pyarrow is not installed.
+        FileNotFoundError: It is not there.
         OSError: It cannot be opened.
     """
     if isinstance(path, str) and "://" in path:

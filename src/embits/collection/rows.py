@@ -14,6 +14,7 @@ from embits.arrays import to_numpy
 from embits.binary_vectors import BinaryVectors
 from embits.binary_vectors.concat import check_same_coder
 from embits.coders import Coder
+from embits.coders.checks import check_dims
 from embits.collection.snapshot import Snapshot
 from embits.errors import InputError, UnknownWordError
 from embits.vectors import WordVectors, as_words
@@ -41,6 +42,7 @@ def encoded_rows(
     if isinstance(vectors, BinaryVectors):
         own, codes = vectors.words, _codes_of(coder, vectors)
     elif isinstance(vectors, WordVectors):
+        check_dims(vectors.matrix, coder.n_features_in_)
         own, codes = vectors.words, coder.encode(vectors.matrix)
     else:
         codes = _codes(coder, to_numpy(vectors))
@@ -59,6 +61,7 @@ def _codes(coder: Coder, array: NDArray[Any]) -> NDArray[np.uint8]:
     if array.ndim != 2:
         raise InputError(f"vectors of shape {array.shape}, expected (n, {coder.n_features_in_})")
     if array.dtype != np.uint8:
+        check_dims(array, coder.n_features_in_)
         return coder.encode(array)
     return coder.check_codes(array)  # padding bits are refused when the piece is written
 

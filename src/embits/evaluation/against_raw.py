@@ -119,14 +119,18 @@ class AgainstRaw:
 
     def _raw_of(self, space: BitSpace, file: Path | None) -> FloatSpace | None:
         """The raw vectors with the rows of a file; None, and a note, if there are none."""
+        reason = _other_dims(self._raw, space)
         if not self._tasks:
+            if reason:
+                self._note(f"{file or 'a file'}: {reason}; the column raw is of other vectors")
             return None
         if self._raw is None:
             self._note("neighbors and reconstruction need the raw vectors: give --raw")
             return None
-        if self._aligned is not None and same_words(self._aligned.words, space.words):
-            return self._aligned
-        aligned = _aligned(self._raw, space)
+        known = self._aligned
+        if not reason and known is not None and same_words(known.words, space.words):
+            return known
+        aligned = reason or _aligned(self._raw, space)
         if isinstance(aligned, str):
             self._note(f"{file or 'a file'}: neighbors and reconstruction are skipped: {aligned}")
             return None
@@ -141,10 +145,15 @@ def _about(split: RowSplit | None) -> dict[str, Any]:
     return {"rows": "unseen", "fit_rows": len(split.fitted)}
 
 
+def _other_dims(raw: FloatSpace | None, space: BitSpace) -> str:
+    """Why the codes cannot be of the raw vectors; "" if they have the same dimensions."""
+    if raw is None or raw.matrix.shape[1] == space.bits.dims:
+        return ""
+    return f"raw vectors of {raw.matrix.shape[1]} dimensions, expected {space.bits.dims}"
+
+
 def _aligned(raw: FloatSpace, space: BitSpace) -> FloatSpace | str:
     """`raw` with the rows of `space`, or the reason why that is impossible."""
-    if raw.matrix.shape[1] != space.bits.dims:
-        return f"raw vectors of {raw.matrix.shape[1]} dimensions, expected {space.bits.dims}"
     if same_words(raw.words, space.words):
         return raw
     exact = Lookup(raw.words, case_insensitive=False)

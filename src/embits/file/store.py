@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.bits import has_padding_bits, packed_width
-from embits.errors import FormatError
+from embits.errors import FormatError, named_if_missing
 from embits.file.atomic import atomic_write
 from embits.file.header import (
     ALIGNMENT,
@@ -171,13 +171,14 @@ def open_file(path: Path, *, verify: bool = False) -> Contents:
 
     Raises:
         FormatError: It is not such a file, or it is damaged.
+        MissingFileError: It is not there.
         OSError: It cannot be opened.
     """
 
     def fail(problem: str) -> NoReturn:
         raise FormatError(f"{path}: {problem}")
 
-    with path.open("rb") as file:
+    with named_if_missing(path), path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size < 8:
             fail(f"not a safetensors file: it has {size} bytes")

@@ -21,7 +21,7 @@ from embits.arrays import Progress, blocks
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
 from embits.coders.identity import coder_checksum
-from embits.errors import InputError, MissingExtraError, ReadError
+from embits.errors import InputError, MissingExtraError, MissingFileError, ReadError
 from embits.file.atomic import atomic_write
 from embits.integrations import Facts
 from embits.integrations.codes import check_coder, from_codes, to_export
@@ -255,7 +255,7 @@ def _unsupported(index: Any) -> InputError:
 
 def _read(faiss: Any, path: Path) -> Any:
     if not path.is_file():
-        raise ReadError(f"{path}: found no such file, expected a FAISS index")
+        raise MissingFileError(path)
     try:
         return faiss.read_index_binary(str(path))
     except (RuntimeError, MemoryError) as error:  # FAISS's message starts with its source file

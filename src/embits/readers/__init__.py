@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress
-from embits.errors import InputError, ReadError
+from embits.errors import InputError, MissingFileError, ReadError, named_if_missing
 from embits.readers.blocks import Blocks
 from embits.readers.formats import recognize
 from embits.readers.gensim_models import downloaded, model_name
@@ -130,7 +130,10 @@ def holds_words(path: str | os.PathLike[str]) -> bool:
 def _os_errors(path: str | os.PathLike[str]) -> Iterator[None]:
     """Turn errors of the operating system into ReadError."""
     try:
-        yield
+        with named_if_missing(path):
+            yield
+    except MissingFileError:
+        raise
     except OSError as error:
         raise ReadError(f"{path}: cannot be read: {error.strerror or error}") from error
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
+from embits.errors import MissingFileError
 from embits.readers import magic
 from embits.readers.array_blocks import ArrayBlocks, check_matrix
 from embits.readers.source import DAMAGED_ARCHIVE, Source, largest_inside
@@ -35,6 +36,8 @@ def map_npy(source: Source) -> NDArray[Any]:
             file.seek(0)
             _check_header(file, source.size)
         array: NDArray[Any] = np.load(source.path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise MissingFileError(source.path) from None
     except _DAMAGED as error:
         raise source.read_error(f"no usable array ({error!s:.200})", "a .npy of numbers") from error
     return array

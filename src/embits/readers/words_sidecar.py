@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from embits.errors import MissingFileError
 from embits.readers import magic
 from embits.readers.source import Source
 from embits.readers.words_columns import column_of_words
@@ -109,6 +110,8 @@ def read_words(source: Source) -> Sequence[str]:
                 return read_word_column(source)
             content += file.read()
             _check_utf8(content)
+    except FileNotFoundError:
+        raise MissingFileError(source.path) from None
     except OSError as error:
         raise source.read_error(
             f"no readable file ({error.strerror})", "a file of words"

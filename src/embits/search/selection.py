@@ -172,7 +172,9 @@ def parsed(name: str, given: Any, n: int, rows_of_ids: RowsOfIds | None = None) 
             raise InputError(f"{name} selects among {given.n:,} rows, but there are {n:,}")
         return given
     if isinstance(given, str | bytes):
-        raise InputError(f"{name} is the single string {given!r}, expected a list of ids")
+        raise InputError(
+            f"{name} is the single string {given!r}, expected a list of ids: {name}=[{given!r}]"
+        )
     array = to_numpy(list(given) if isinstance(given, Set | range | Iterator) else given)
     if array.ndim != 1:
         found = (

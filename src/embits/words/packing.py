@@ -20,6 +20,7 @@ Tensors = dict[str, NDArray[Any]]
 _NOTHING = np.empty(0, np.uint8)
 _MAX_DIGITS = len(str(MAX_NUMBER))
 _UUID_DIGITS = 36
+_AT_ONCE = 1 << 20  # rows or bytes: temporary arrays of all words take much memory
 
 
 def pack(words: Vocabulary) -> Tensors:
@@ -74,17 +75,18 @@ def _packed_text(words: Vocabulary) -> Tensors:
     packed = np.zeros(-(-n_bits // 8), np.uint8)
     codes = np.concatenate([code_table(each) for each in lengths])
     _core.pack_words(text, ends, order, counts, codes, packed, starts)
+    del ends  # of many words, this is much memory
     return {
         "words": packed,
         "word_codes": np.frombuffer(b"".join(map(to_bytes, lengths)), np.uint8),
         "word_starts": pack_numbers(starts, (8 * len(packed)).bit_length()),
-        **_order(order.astype(np.int64), links=True),
+        **_order(order.view(np.int64), links=True),
     }
 
 
 def _order(rows: NDArray[np.int64], *, links: bool) -> Tensors:
     """The row of each place; nothing if the rows are in the order of their words."""
-    if np.array_equal(rows, np.arange(len(rows))):
+    if _count_up(rows):
         return {}
     width = (len(rows) - 1).bit_length()
     tensors = {"word_rows": pack_numbers(rows, width)}
@@ -93,10 +95,22 @@ def _order(rows: NDArray[np.int64], *, links: bool) -> Tensors:
     return tensors
 
 
+def _count_up(rows: NDArray[np.int64]) -> bool:
+    """Whether the rows are 0, 1, …"""
+    parts = ((i, rows[i : i + _AT_ONCE]) for i in range(0, len(rows), _AT_ONCE))
+    return all(np.array_equal(part, np.arange(i, i + len(part))) for i, part in parts)
+
+
+def _are_digits(text: NDArray[np.uint8]) -> bool:
+    parts = (text[i : i + _AT_ONCE] for i in range(0, len(text), _AT_ONCE))
+    return all(((part >= ord("0")) & (part <= ord("9"))).all() for part in parts)
+
+
 def _numbers(words: Vocabulary) -> Tensors | None:
+    if not len(words) or not _are_digits(words.text):
+        return None
     sizes = np.diff(words.ends.astype(np.int64), prepend=0)
-    is_digit = (words.text >= ord("0")) & (words.text <= ord("9"))
-    if not len(words) or sizes.max() > _MAX_DIGITS or not sizes.min() or not is_digit.all():
+    if sizes.max() > _MAX_DIGITS or not sizes.min():
         return None
     starts = words.ends.astype(np.int64) - sizes
     if ((words.text[starts] == ord("0")) & (sizes > 1)).any():

@@ -29,7 +29,7 @@ def folder(tmp_path_factory, vectors):
     done = run("binarize", folder / "v.vec", "-o", folder / "b.safetensors", "--bits", 96,
                "--method", "paper")  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "600 words × 96 bits" in done.stdout
+    assert "600 rows × 96 bits" in done.stdout
     return folder
 
 
@@ -234,7 +234,7 @@ def test_the_verbs_are_summed_up_in_whole_lines_of_80_columns():
 
 def test_info_folds_what_is_long(folder):
     lines = run("info", folder / "b.safetensors").stdout.splitlines()
-    assert lines[0].split() == ["words", "600"]
+    assert lines[0].split() == ["rows", "600"]
     assert lines[-1].split() == ["subwords", "no"]
     assert max(map(len, lines)) <= 80
 

@@ -48,9 +48,9 @@ def test_answers_are_short_tables(folder, bits):
     assert first == "word1 : word2 = word3 : ?"
     answers = bits.most_similar(["word2", "word3"], ["word1"], topn=5, metric="decoded")
     assert [line.split() for line in lines] == [[w, f"{s:.3f}"] for w, s in answers]
-    assert "intact (600 words × 100 bits)" in shown(folder, "verify", "b.safetensors")
+    assert "intact (600 rows × 100 bits)" in shown(folder, "verify", "b.safetensors")
     encoded = shown(folder, "encode", "b.safetensors", "v.vec", "-o", "again.safetensors")
-    assert encoded.startswith("600 words × 100 bits in again.safetensors: ")
+    assert encoded.startswith("600 rows × 100 bits in again.safetensors: ")
     drawn = shown(folder, "picture", "b.safetensors", "word1", "word2", "-o", "p.png", "-n", "3")
     assert drawn == "p.png: the bits of word1, word2\n"
 
@@ -79,7 +79,7 @@ def test_compare_sums_up_what_its_report_holds(folder):
 
 def test_bench_has_a_line_for_each_top_k_and_a_column_for_each_width(folder):
     first, units, head, *rows = shown(folder, "bench", "b.safetensors", "--bits", "32").splitlines()
-    assert first.startswith("600 words; threads: 1")
+    assert first.startswith("600 rows; threads: 1")
     assert units.endswith("floats rebuilt from the bits")
     assert head.split() == ["32-bit", "100-bit", "floats"]
     assert {row[:6].strip() for row in rows} >= {"Top 1", "Top 10", "Top 50"}
@@ -232,7 +232,7 @@ def test_the_size_of_a_tiny_file_is_computed_from_its_bytes(tmp_path):
     assert done.returncode == 0, done.stderr
     ratio = (tmp_path / "b.safetensors").stat().st_size / 16
     assert f"{ratio:.1f} times larger" in done.stdout
-    assert done.stdout.startswith("1 word × 16 bits")
+    assert done.stdout.startswith("1 row × 16 bits")
 
 
 class OwnCoder(embits.SignBits):

@@ -61,7 +61,7 @@ def test_people_see_groups_and_a_count(folder):
         "    0  doc-0\n    0  a\\x1bb\n\n"
         "    0  doc-1\n    0  doc-201\n\n"
         "    0  doc-2\n    0  doc-202\n\n"
-        "3 duplicates in 3 groups of 205 words within 0 of 64 bits\n"
+        "3 duplicates in 3 groups of 205 rows within 0 of 64 bits\n"
     )
     done = run("duplicates", "rows.safetensors", "--within", 0, cwd=folder)
     assert done.stdout.startswith("    0  0\n    0  200\n\n")
@@ -74,7 +74,7 @@ def test_no_duplicates_are_an_empty_list(folder, tmp_path):
     done = run("duplicates", tmp_path / "few.safetensors", "--within", 0, "--json")
     assert json.loads(done.stdout)["groups"] == []
     done = run("duplicates", tmp_path / "few.safetensors", "--within", 0)
-    assert done.stdout == "0 duplicates in 0 groups of 57 words within 0 of 64 bits\n"
+    assert done.stdout == "0 duplicates in 0 groups of 57 rows within 0 of 64 bits\n"
 
 
 def test_groups_go_into_a_file(folder, tmp_path):

@@ -75,7 +75,7 @@ class TestSearch:
     def test_oversample_names_the_option_it_needs_and_its_range(self, matrix, codes):
         alone = failed("search", codes, matrix, "--oversample", 4)
         assert "--metric asymmetric or --floats FILE" in alone
-        assert "x>=1" in failed("search", codes, matrix, "--floats", matrix, "--oversample", 0)
+        assert "1 or more" in failed("search", codes, matrix, "--floats", matrix, "--oversample", 0)
 
 
 class TestAdd:

@@ -273,7 +273,7 @@ def test_info_shows_how_many_bytes_each_part_takes(folder, bits):
     assert 0 < parts["words"] < len("".join(bits.words))  # they are compressed
     lines = run("info", "b.safetensors", cwd=folder).stdout.splitlines()
     shown = [line.split() for line in lines if line.startswith("  ") and "%" in line]
-    assert [name for name, *_ in shown] == ["codes", "words", "order", "coder", "header"]
+    assert [name for name, *_ in shown] == ["codes", "ids", "order", "coder", "header"]
     assert [int(size.replace(",", "")) for _, size, *_ in shown] == [
         size for size in parts.values() if size
     ]

@@ -264,6 +264,20 @@ def test_evaluate_prints_the_shape_that_the_design_promises(tmp_path, vectors, s
     assert "note: similarity: RW, SimLex, SimVerb, WS353 not found in" in done.stderr
 
 
+@pytest.mark.parametrize("task", ["neighbors", "speed"])
+def test_a_file_of_other_dimensions_than_the_raw_vectors_is_noted(tmp_path, vectors, saved, task):
+    embits.write_vectors(tmp_path / "v.vec", vectors)
+    narrow = embits.WordVectors(vectors.words, vectors.matrix[:, :8])
+    embits.binarize(narrow, 16, "lsh").save(tmp_path / "narrow.safetensors")
+    done = run("evaluate", saved, "narrow.safetensors", "--raw", "v.vec", "--tasks", task,
+               cwd=tmp_path)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    notes = [line for line in done.stderr.splitlines() if "note" in line]
+    assert len(notes) == 1
+    assert "narrow.safetensors: " in notes[0]
+    assert "raw vectors of 24 dimensions, expected 8" in notes[0]
+
+
 def test_evaluate_holds_only_the_tasks_asked_for(saved, small_data):
     done = run("evaluate", saved, "--tasks", "similarity", "--json",
                env=os.environ | {"EMBITS_DATA": str(small_data)})  # fmt: skip

@@ -64,7 +64,7 @@ def test_missing_and_malformed_sets_leave_the_others_scored(tmp_path, vectors, b
     notes = "\n".join(evaluator.notes)
     assert notes.startswith("RW is skipped")
     assert "line 1: found 'damaged'" in notes
-    assert "analogy/questions-words.txt does not exist" in notes
+    assert "analogy/questions-words.txt: no such file" in notes
     assert "similarity: SimLex, SimVerb, WS353 not found in" in notes
 
 

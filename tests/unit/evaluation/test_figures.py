@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embits.evaluation.report.labels import Line, label_lines, spread
+from embits.evaluation.report.labels import Line, label_lines, spread, within
 from embits.evaluation.report.tables import Grid, neighbors_table, score_table
 
 heights = st.lists(st.floats(-1e3, 1e3), max_size=9)
@@ -23,14 +23,22 @@ def test_spread_heights_keep_their_order_and_their_distance(values, apart):
     assert np.mean(placed or [0]) == pytest.approx(np.mean(values or [0]), abs=1e-6)
 
 
-def labelled(lines):
+@given(heights, st.floats(0.5, 50))
+def test_a_column_within_limits_keeps_its_order_and_its_distance(values, apart):
+    column = spread(values, apart)
+    placed = np.array(within(column, apart, -2000, 2000))
+    assert all(np.diff(placed[np.argsort(column, kind="stable")]) >= apart - 1e-6)
+    assert all((placed >= -2000) & (placed <= 2000))
+
+
+def labelled(lines, level=None):
     """The boxes of the labels in pixels, and where each line ends."""
     figure, axis = pytest.importorskip("matplotlib.pyplot").subplots(figsize=(5, 4))
     for line in lines:
         axis.plot(*zip(*line.points, strict=True))
     axis.set_xlim(50, 1200)
     figure.tight_layout()
-    label_lines(axis, lines)
+    label_lines(axis, lines, level)
     figure.canvas.draw()
     from matplotlib.text import Text  # its box has no leader line
 
@@ -59,6 +67,18 @@ def test_labels_do_not_overlap_and_stand_in_the_order_of_their_lines(seed):
         assert not any(single.contains(*point) for point in path)
     figure_box = axis.figure.bbox
     assert all(figure_box.contains(box.x1, box.y1) for box in boxes.values())
+
+
+@pytest.mark.parametrize("score", [50.0, 55.0, 58.0, 59.9])
+def test_the_label_of_the_raw_floats_and_single_points_keep_clear_of_other_labels(score):
+    lines = [Line(f"method {i}", "C0", [(64, 50.0 + i), (512, 58.0 + i / 3)]) for i in range(4)]
+    lines += [Line("single 300", "C1", [(300, 59.0)]), Line("single 1000", "C2", [(1000, 58.5)])]
+    level = Line("raw floats", "black", [(64, score), (1000, score)])
+    boxes, _, axis = labelled(lines, level)
+    assert len(boxes) == 7
+    for a, b in itertools.combinations(boxes.values(), 2):
+        assert not a.overlaps(b)
+    assert all(box.y1 <= axis.bbox.y1 for box in boxes.values())
 
 
 def entries(scores):

@@ -228,7 +228,8 @@ def test_the_report_has_a_table_and_a_figure_of_each_set(tmp_path, folder):
                "--methods", "lsh,itq", "--report", "r", cwd=tmp_path)  # fmt: skip
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "r/report.md").read_text()
-    assert "Table 8. Retrieval" in text
+    assert "Table 1. Retrieval" in text
+    assert "Figure 1. nDCG@10 on small" in text
     assert "small nDCG@10, float query" in text
     assert (tmp_path / "r/figures/retrieval-small.png").exists()
 

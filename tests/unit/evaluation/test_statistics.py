@@ -242,11 +242,11 @@ def test_compare_writes_latex_pdf_svg_and_one_csv(tmp_path, vectors):
     assert "means over 2 fits; recall of rows outside the fit (unseen)" in done.stdout
     report = (tmp_path / "r/report.md").read_text()
     assert "outside the fit (unseen); the fit used 300 rows" in report
-    assert "Table 9. Difference of lsh" in report
+    assert "Table 3. Difference of lsh" in report
     assert re.search(r"Recall@10, Hamming \(± [\d.]+; fits [\d.]+\)", report)
     assert "Scores are means over 2 fits" in report
-    for name in ("tables/table-4.tex", "tables/table-8.tex", "figures/neighbors.pdf",
-                 "figures/retrieval-small.svg"):  # fmt: skip
+    for name in ("tables/table-1.tex", "tables/table-2.tex", "tables/table-3.tex",
+                 "figures/neighbors.pdf", "figures/retrieval-small.svg"):  # fmt: skip
         assert (tmp_path / "r" / name).stat().st_size > 100
     assert json.loads((tmp_path / "r/results.json").read_text())["tests"]
     with (tmp_path / "all.csv").open() as file:

@@ -28,7 +28,7 @@ def test_a_directory(tmp_path: Path) -> None:
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
-    assert "No such file" in refusal(tmp_path / "nowhere.vec")
+    assert "no such file" in refusal(tmp_path / "nowhere.vec")
 
 
 def test_an_empty_file(tmp_path: Path) -> None:

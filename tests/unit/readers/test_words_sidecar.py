@@ -129,5 +129,5 @@ class TestWordsBeside:
             read_vectors(npy, words=names)
 
     def test_a_missing_file_of_words_is_refused(self, npy: Path) -> None:
-        with pytest.raises(ReadError, match="no readable file"):
+        with pytest.raises(ReadError, match="no such file"):
             read_vectors(npy, words="nowhere.txt")

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.errors import ReadError
+from embits.errors import ReadError, named_if_missing
 
 Questions: TypeAlias = list[tuple[str, str, str, str]]
 
@@ -177,7 +177,10 @@ def read_labelled(path: str | os.PathLike[str], most_rows: int = MAX_ROWS) -> La
 
 
 def _csv_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
-    with Path(path).open(encoding="utf-8", errors="replace", newline="") as file:
+    with (
+        named_if_missing(path),
+        Path(path).open(encoding="utf-8", errors="replace", newline="") as file,
+    ):
         rows = csv.reader(line.replace("\0", "") for line in file)
         try:
             for fields in rows:
@@ -191,7 +194,7 @@ def lines_of(
     path: str | os.PathLike[str], *, has_comments: bool = True
 ) -> Iterator[tuple[int, str]]:
     """Number and text of each line that is not empty; lines that start with # are comments."""
-    with Path(path).open(encoding="utf-8-sig") as file:
+    with named_if_missing(path), Path(path).open(encoding="utf-8-sig") as file:
         try:
             for number, line in enumerate(file, 1):
                 line = line.strip()

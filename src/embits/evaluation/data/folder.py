@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from embits.errors import InputError, MissingExtraError, ReadError
+from embits.errors import InputError, MissingExtraError, MissingFileError, ReadError
 from embits.evaluation.data.files import (
     Pairs,
     Questions,
@@ -105,7 +105,7 @@ class DataFolder:
             if other.name != path.name:
                 self._unused(other, f"expected {path.name}")
         if not path.exists():
-            self._missing["analogy"] = f"analogy is skipped: {path} does not exist"
+            self._missing["analogy"] = f"analogy is skipped: {MissingFileError(path)}"
             return {}
         return self._read("analogy", read_questions, path) or {}
 
@@ -138,8 +138,6 @@ class DataFolder:
     def _read(self, name: str, read: Callable[[Path], Found], path: Path) -> Found | None:
         try:
             return read(path)
-        except FileNotFoundError as error:
-            self._note(f"{name} is skipped: {error.filename} does not exist")
         except (ReadError, MissingExtraError, OSError) as error:
             self._note(f"{name} is skipped: {error}")
         return None

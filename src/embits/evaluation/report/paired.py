@@ -53,7 +53,7 @@ def paired_tests(
 
 
 def tests_table(tests: Sequence[dict[str, Any]], reference: str, caption: str) -> Table:
-    """Table 9: the reference method minus each other, × 100, with the p-value."""
+    """The reference method minus each other, × 100, with the p-value."""
     widths = sorted({test["bits"] for test in tests})
     cells: dict[str, dict[str, dict[int, str]]] = {}
     for test in tests:

@@ -13,7 +13,7 @@ from typing import Any
 
 from embits.errors import MissingExtraError
 from embits.evaluation.report.document import Picture
-from embits.evaluation.report.labels import Line, Points, label_lines, write
+from embits.evaluation.report.labels import Line, Points, label_lines
 from embits.evaluation.report.results import at, interval
 
 STYLES = {
@@ -50,7 +50,7 @@ FIGURES = (
         ),
         "Fisher mean of Spearman × 100",
         ("similarity", "fisher_mean"),
-        "Figure 1. Fisher mean of the similarity scores by width. The dashed line shows the raw "
+        "Figure N. Fisher mean of the similarity scores by width. The dashed line shows the raw "
         "floats.",
     ),
     Figure(
@@ -61,7 +61,7 @@ FIGURES = (
         ),
         "recall@10 of raw-cosine neighbors, %",
         None,
-        "Figure 2. Recall@10 by width: the share of a row's ten nearest by raw cosine that are "
+        "Figure N. Recall@10 by width: the share of a row's ten nearest by raw cosine that are "
         "among the ten nearest codes.",
     ),
 )
@@ -111,9 +111,9 @@ def _retrieval_figures(coded: Sequence[dict[str, Any]]) -> list[Figure]:
             ),
             "nDCG@10 × 100",
             ("retrieval", name, "floats", "ndcg@10"),
-            f"Figure {3 + number}. nDCG@10 on {name} by width. The dashed line shows the floats.",
+            f"Figure N. nDCG@10 on {name} by width. The dashed line shows the floats.",
         )
-        for number, name in enumerate(names)
+        for name in names
     ]
 
 
@@ -146,16 +146,17 @@ def score_by_bits(
     coded = [entry for entry in entries if entry["method"] != "raw"]
     raw = next((at(e, *raw_path) for e in entries if raw_path and e["method"] == "raw"), None)
     lines = [_lines(coded, path) for _, path in panels]
+    level = None
     for axis, (title, _), drawn in zip(axes[0], panels, lines, strict=True):
         _draw_panel(axis, title, drawn, coded)
         if raw is not None:
-            _draw_raw(axis, 100 * raw, coded)
+            level = _draw_raw(axis, 100 * raw, coded)
     if raw_path is None:
         axes[0][0].set_ylim(0, 100)
     axes[0][0].set_ylabel(label)
     figure.tight_layout()
     for axis, drawn in zip(axes[0], lines, strict=True):
-        label_lines(axis, list(drawn.values()))
+        label_lines(axis, list(drawn.values()), level)
     files = [_file(figure, kind) for kind in formats]
     pyplot.close(figure)
     return files
@@ -217,12 +218,12 @@ def _draw_panel(
     axis.spines[["top", "right"]].set_visible(False)
 
 
-def _draw_raw(axis: Any, score: float, coded: Sequence[dict[str, Any]]) -> None:
-    """A dashed line behind the others, over the same range."""
-    widths = [entry["bits"] for entry in coded]
-    ends = [min(widths), max(widths)]
+def _draw_raw(axis: Any, score: float, coded: Sequence[dict[str, Any]]) -> Line:
+    """A dashed line behind the others, over the same range; over all of the axis for one width."""
+    widths = {entry["bits"] for entry in coded}
+    ends = (min(widths), max(widths)) if len(widths) > 1 else axis.get_xlim()
     axis.plot(ends, [score] * 2, color="black", linewidth=1, dashes=(6, 3), zorder=1)
-    write(axis, f"raw floats {score:.1f}", (ends[0], score), (0, 4), "black")
+    return Line(f"raw floats {score:.1f}", "black", [(ends[0], score), (ends[1], score)])
 
 
 def _draw(axis: Any, method: str, line: Line) -> None:

@@ -19,7 +19,8 @@ from embits.evaluation.report.results import (
 
 Entry: TypeAlias = dict[str, Any]
 
-# Methods whose rebuilt floats have their own rows, as in the paper; Table 5 has all methods.
+# Methods whose rebuilt floats have their own rows, as in the paper; the table of reconstruction
+# has all methods.
 REBUILT = ("paper", "near-lossless")
 
 
@@ -77,7 +78,7 @@ def score_table(grid: Grid, tasks: Sequence[str], caption: str) -> Table:
 
 
 def neighbors_table(grid: Grid, caption: str) -> Table:
-    """Table 4: recall of the raw neighbors, by Hamming distance and with float queries."""
+    """Recall of the raw neighbors, by Hamming distance and with float queries."""
     rows: list[list[str]] = []
     for k in (1, 10, 100):
         for name, label in (("recall", "Hamming"), ("asymmetric_recall", "float query")):
@@ -108,7 +109,7 @@ def query_rows_text(grid: Grid, task: str) -> str:
 
 
 def retrieval_table(grid: Grid, caption: str) -> Table:
-    """Table 8: retrieval scores by way to search, with those of the floats in the column raw."""
+    """Retrieval scores by way to search, with those of the floats in the column raw."""
     rows: list[list[str]] = []
     for name, measure, way in retrieval_lines(grid.coded):
         if way == "floats":
@@ -124,7 +125,7 @@ def retrieval_table(grid: Grid, caption: str) -> Table:
 
 
 def rebuilt_table(grid: Grid, caption: str) -> Table:
-    """Table 5: quality of the rebuilt floats, for every method."""
+    """Quality of the rebuilt floats, for every method."""
     rows: list[list[str]] = []
     for label, path, shown in (
         ("Cosine to raw", ("cosine",), percent),
@@ -141,7 +142,7 @@ def rebuilt_table(grid: Grid, caption: str) -> Table:
 
 
 def speed_table(grid: Grid, caption: str) -> Table:
-    """Table 3: milliseconds per top-k query of the first method; the others take the same time."""
+    """Milliseconds per top-k query of the first method; the others take the same time."""
     columns = {e["bits"]: e for e in reversed(grid.coded) if "speed" in e}
     entries = [columns[width] for width in sorted(columns)]
     rows = []
@@ -159,7 +160,7 @@ def speed_table(grid: Grid, caption: str) -> Table:
 
 
 def gap_table(grid: Grid, caption: str) -> Table:
-    """Table 7: scores of codes minus raw scores, here and in the paper."""
+    """Scores of codes minus raw scores, here and in the paper."""
     rows: list[list[str]] = []
     lines = {path[1]: (label, path) for task in ("similarity", "analogy", "classification")
              for label, path in score_lines(grid.entries, task)}  # fmt: skip

@@ -25,6 +25,7 @@ from embits.evaluation.report.document import (
 )
 from embits.evaluation.report.folder import FIGURES, check_report_folder, write_files
 from embits.evaluation.report.latex import latex_tables
+from embits.evaluation.report.numbering import numbered
 from embits.evaluation.report.paired import tests_table
 from embits.evaluation.report.plots import figures_of
 from embits.evaluation.report.results import at, csv_text
@@ -82,6 +83,7 @@ def write_report(
     if notes:
         blocks += [Heading("Skipped"), *(Text(note) for note in notes)]
     blocks += [Heading("Settings"), _settings_table(settings), *_training_table(grid)]
+    blocks = numbered(blocks)
     files: dict[str, bytes] = {
         "report.md": to_markdown(blocks, FIGURES).encode(),
         "report.html": to_html(title, blocks).encode(),
@@ -120,7 +122,7 @@ _PICTURES = (
 
 
 _RETRIEVAL = (
-    "Table 8. Retrieval with judged queries, × 100: codes against codes (Hamming), float queries "
+    "Table N. Retrieval with judged queries, × 100: codes against codes (Hamming), float queries "
     "against codes, rebuilt queries against codes (decoded), and a Hamming search for four times "
     "as many documents, ordered by the floats (rescored). The column raw shows the floats. Bold: "
     "the best of each width."
@@ -150,7 +152,7 @@ def _sections(grid: tables.Grid, figures: Sequence[Picture]) -> list[Block]:
     blocks: list[Block] = []
     if has & {"similarity", "analogy"}:
         caption = (
-            "Table 1. Spearman's rank correlation with human scores, and accuracy on analogies, "
+            "Table N. Spearman's rank correlation with human scores, and accuracy on analogies, "
             "× 100, for codes (bin), floats rebuilt from them (rec) and raw floats. Bold: the best "
             "codes, and the best rebuilt floats, of each width."
         )
@@ -163,7 +165,7 @@ def _sections(grid: tables.Grid, figures: Sequence[Picture]) -> list[Block]:
         blocks.append(by_name["similarity.png"])
     if "classification" in has:
         caption = (
-            "Table 2. Accuracy of a softmax layer on the mean vector of a text, × 100; in brackets "
+            "Table N. Accuracy of a softmax layer on the mean vector of a text, × 100; in brackets "
             "the largest 95 % confidence interval of the data set's scores."
         )
         blocks += [
@@ -172,13 +174,13 @@ def _sections(grid: tables.Grid, figures: Sequence[Picture]) -> list[Block]:
         ]
     if "speed" in has:
         caption = (
-            "Table 3. Time of one exact top-k query over all words by linear scan on one thread: "
+            "Table N. Time of one exact top-k query over all words by linear scan on one thread: "
             "median of 35 queries. Loading with the file in the page cache."
         )
         blocks += [Heading("Speed and size"), tables.speed_table(grid, caption)]
     if "neighbors" in has:
         caption = (
-            "Table 4. Recall of the nearest neighbors by raw cosine, × 100: codes against codes "
+            "Table N. Recall of the nearest neighbors by raw cosine, × 100: codes against codes "
             "(Hamming), and float queries against codes. "
             f"{tables.query_rows_text(grid, 'neighbors')} Bold: the best of each width."
         )
@@ -187,7 +189,7 @@ def _sections(grid: tables.Grid, figures: Sequence[Picture]) -> list[Block]:
         blocks.append(by_name["neighbors.png"])
     if "reconstruction" in has:
         caption = (
-            "Table 5. Floats rebuilt from the codes. Cosine and Fisher mean × 100. "
+            "Table N. Floats rebuilt from the codes. Cosine and Fisher mean × 100. "
             f"{tables.query_rows_text(grid, 'reconstruction')}"
         )
         blocks += [Heading("Reconstruction"), tables.rebuilt_table(grid, caption)]
@@ -223,7 +225,7 @@ def _moved(moved: tuple[Sequence[MovedPair], Sequence[MovedPair]] | None) -> lis
             placed = " / ".join(f"{100 * rank:.0f}" for rank in pair.ranks)
             rows.append([f" {pair.first} – {pair.second}", pair.dataset, *values, placed])
     caption = (
-        "Table 6. Word pairs that binarization moved most: human score scaled to 0–1, share of "
+        "Table N. Word pairs that binarization moved most: human score scaled to 0–1, share of "
         "equal bits, cosine, and the percentiles of these three in the data set. Pairs are chosen "
         "by percentiles."
     )
@@ -233,7 +235,7 @@ def _moved(moved: tuple[Sequence[MovedPair], Sequence[MovedPair]] | None) -> lis
 
 def _gaps(grid: tables.Grid) -> list[Block]:
     caption = (
-        "Table 7. Score of the codes minus score of the raw floats, × 100: here, and the range "
+        "Table N. Score of the codes minus score of the raw floats, × 100: here, and the range "
         "published in the paper for its three vectors (dict2vec, fastText, GloVe)."
     )
     table = tables.gap_table(grid, caption)
@@ -245,7 +247,7 @@ def _tests(grid: tables.Grid, tests: Sequence[dict[str, Any]]) -> list[Block]:
         return []
     reference = DEFAULT_METHOD if DEFAULT_METHOD in grid.methods else grid.methods[0]
     caption = (
-        f"Table 9. Difference of {reference} and each other method, × 100, with the two-sided "
+        f"Table N. Difference of {reference} and each other method, × 100, with the two-sided "
         "p-value of a paired bootstrap over the same queries, pairs, questions or rows. P-values "
         "are not corrected for the number of tests."
     )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
-from embits.errors import FormatError, InputError
+from embits.errors import FormatError, InputError, named_if_missing
 from embits.integrations.databases import Neighbor, Query, where_clause
 from embits.integrations.descriptions import check_ours
 from embits.integrations.duckdb.database import (
@@ -42,8 +42,9 @@ def connect(path: str | os.PathLike[str]) -> Any:
         OSError: There is no such file, or it cannot be opened.
     """
     path = Path(path)
-    if not is_database(path):
-        raise FormatError(f"{path}: not a DuckDB database")
+    with named_if_missing(path):
+        if not is_database(path):
+            raise FormatError(f"{path}: not a DuckDB database")
     with one_line_errors(str(path)):
         return duckdb().connect(str(path), read_only=True)
 

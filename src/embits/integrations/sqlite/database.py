@@ -14,7 +14,7 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.errors import FormatError, InputError, MissingExtraError
+from embits.errors import FormatError, InputError, MissingExtraError, named_if_missing
 
 APPLICATION = 0x656D6274  # "embt", the application id in the header of our databases
 MAX_BITS = 8192  # sqlite-vec's limit
@@ -49,7 +49,7 @@ def connect(path: str | os.PathLike[str], *, writable: bool = False) -> Any:
         OSError: There is no such file, or it cannot be read.
     """
     path = Path(path)
-    with path.open("rb"):  # SQLite's own message does not give the reason
+    with named_if_missing(path), path.open("rb"):  # SQLite's own message does not give the reason
         pass
     if not is_ours(path):
         raise FormatError(f"{path}: not a database that embits wrote")

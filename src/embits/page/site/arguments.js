@@ -59,7 +59,7 @@ export function checkVector(vector, dims) {
   if (!(vector instanceof Float32Array)) {
     throw new TypeError(`the vector is ${shown(vector)}, expected a Float32Array`);
   }
-  if (vector.length !== dims) throw new RangeError(`a vector of ${vector.length} numbers, expected ${dims}`);
+  if (vector.length !== dims) throw new RangeError(`a vector of ${vector.length} dimensions, expected ${dims}`);
   if (!vector.every(Number.isFinite)) throw new RangeError("the vector has NaN or infinity");
   return vector;
 }

@@ -41,9 +41,8 @@ export function plainBytes(bytes) {
 export function readLayout(bytes) {
   if (bytes.length < 8) fail(`not a safetensors file: it has ${bytes.length} bytes`);
   const length = Number(new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true));
-  if (length > MAX_HEADER || length > bytes.length - 8) {
-    fail(`not an embits file, or cut short: its header would be ${length} bytes long`);
-  }
+  if (length > MAX_HEADER) fail("not an embits file, or damaged");
+  if (length > bytes.length - 8) fail(`cut short: ${bytes.length} bytes, and its header alone has ${length}`);
   const header = bytes.subarray(8, 8 + length);
   const { entries, metadata } = parseHeader(header);
   if ((8 + length) % ALIGNMENT) fail(`damaged: a header of ${length} bytes is not aligned`);
@@ -58,7 +57,7 @@ function parseHeader(header) {
     metadata = Object.fromEntries(entries.get("__metadata__"));
     entries.delete("__metadata__");
   } catch {
-    fail("not an embits file: its header is not JSON");
+    fail("not an embits file: its header is not valid JSON");
   }
   const strings = Object.values(metadata).every((value) => typeof value === "string");
   if (!strings || metadata.format !== "embits") {

@@ -9,7 +9,7 @@ export class UnknownWordError extends Error {
   #suggest;
 
   constructor(word, suggest = () => []) {
-    super(`the word '${word}' is not in the vocabulary`);
+    super(`there is no word or id '${word}'`);
     this.word = word;
     this.#suggest = suggest;
   }
