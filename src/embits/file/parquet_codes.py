@@ -41,7 +41,7 @@ def read_column(files: Any, path: str, name: str) -> Any:
         return table.read([name]).column(name)
     except FileNotFoundError:
         raise
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         folder, _, file = path.rpartition("/")
         raise FormatError(f"{folder}: damaged: {file}: {_first_line(error)}") from None
 

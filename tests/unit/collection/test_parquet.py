@@ -99,9 +99,11 @@ def test_a_file_that_is_missing_or_damaged_is_named(tmp_path):
     path.unlink()
     with pytest.raises(embits.FormatError, match=r"part-00001\.parquet is missing"):
         embits.load(folder)
-    path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(embits.FormatError, match=r"part-00001\.parquet"):
-        embits.load(folder)
+    no_utf8 = content.replace(b"kept", b"\xe9ept")  # the name of a column
+    for damaged in (content[: len(content) // 2], no_utf8):
+        path.write_bytes(damaged)
+        with pytest.raises(embits.FormatError, match=r"part-00001\.parquet"):
+            embits.load(folder)
     pq.write_table(pa.table({"other": [1]}), path)
     with pytest.raises(embits.FormatError, match=r"part-00001\.parquet.*expected one named 'code'"):
         embits.load(folder)

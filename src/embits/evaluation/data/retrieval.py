@@ -176,7 +176,7 @@ def _read_parquet(path: Path, with_embeddings: bool) -> tuple[list[str], Any]:
         if column is None:
             raise ReadError(f"{path}: found no column of ids, expected {', '.join(ID_NAMES)}")
         ids = pq.read_table(path, columns=[column]).column(0).to_pylist()
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise ReadError(f"{path}: found no usable Parquet ({error!s:.100})") from None
     words = _checked_ids(path, ids)
     return words, read_vectors(path, words=words).matrix if with_embeddings else None

@@ -130,7 +130,7 @@ class PieceReader:
                 ):
                     yield self.step(pa.Table.from_batches([rows]), BatchLocation(name, done))
                     done += rows.num_rows
-            except (pa.ArrowException, OSError) as error:
+            except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
                 raise _damaged(name, error) from None
 
 
@@ -166,7 +166,7 @@ def _footer(files: Any, name: str) -> tuple[Any, list[tuple[int, int]]]:
         table = pq.ParquetFile(name, filesystem=files)
         groups = [table.metadata.row_group(i) for i in range(table.metadata.num_row_groups)]
         return table.schema_arrow, [(group.num_rows, group.total_byte_size) for group in groups]
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _damaged(name, error) from None
 
 
