@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from reprlib import repr as shortened
 from typing import Any, Self, TypeAlias, TypeVar, cast
 
@@ -24,6 +24,8 @@ from embits.words.word_rows import WordRows
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Key: TypeAlias = str | int | NDArray[np.uint8]
+
+_ROWS_AT_ONCE = 65_536  # of an iteration: pieces of a collection are joined a part at a time
 
 
 class Codes:
@@ -143,6 +145,11 @@ class Codes:
         if not isinstance(key, Sequence | np.ndarray) or getattr(key, "ndim", 1) == 0:
             raise _wrong_key(key)
         return np.stack([self._code(each) for each in key]) if len(key) else self.codes[:0]
+
+    def __iter__(self) -> Iterator[NDArray[np.uint8]]:
+        """The packed code of each row, in order."""
+        for start in range(0, len(self), _ROWS_AT_ONCE):
+            yield from self.codes[start : start + _ROWS_AT_ONCE]
 
     def _slice(self, rows: slice) -> NDArray[np.uint8]:
         try:

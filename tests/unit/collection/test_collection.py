@@ -68,6 +68,8 @@ def test_it_answers_as_one_file_of_the_same_rows(collection, monkeypatch):
     assert np.array_equal(collection.decode(["w58", 3]), one.decode(["w58", 3]))
     assert np.array_equal(collection[5:40], one[5:40])
     assert np.array_equal(collection[::-7], one[::-7])
+    assert np.array_equal(list(collection), list(one))
+    assert np.array_equal(list(one), one.codes)
     assert np.array_equal(collection[["w58", 3]], one[["w58", 3]])
     assert np.array_equal(collection.encode(ROWS[:3]), one.encode(ROWS[:3]))
     assert collection.key_to_index["w58"] == one.key_to_index["w58"]
