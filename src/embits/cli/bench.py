@@ -80,7 +80,7 @@ def command(
         return
     what = f"from {raw.name}" if raw else "rebuilt from the bits"
     click.echo(
-        f"{counted_rows(first)}; threads: {threads}; "
+        f"{counted_rows(first)}; threads: {threads} (NumPy (BLAS) has its own number); "
         f"instruction set: {simd()}, path: {kernel().path}"
     )
     click.echo(printable(f"Median milliseconds of one query; floats {what}"))

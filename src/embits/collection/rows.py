@@ -142,10 +142,7 @@ def known_rows(latest: Snapshot, ids: Iterable[str | int]) -> NDArray[np.int64]:
     if len(missing):
         named = ", ".join(repr(wanted[each]) for each in missing[:_MAX_NAMED].tolist())
         more = ", …" if len(missing) > _MAX_NAMED else ""
-        raise UnknownWordError(
-            wanted[int(missing[0])],
-            [],
-            f"{len(missing):,} of {len(wanted):,} ids are unknown ({named}{more}), and nothing was "
-            "changed",
-        )
+        unknown = f"{len(missing):,} of {len(wanted):,} ids are unknown ({named}{more}), and "
+        many = unknown if len(wanted) > 1 else ""
+        raise UnknownWordError(wanted[int(missing[0])], [], f"{many}nothing was changed")
     return rows

@@ -106,6 +106,8 @@ def parse_header(header: bytes, fail: Any) -> tuple[dict[str, Any], dict[str, st
     if not strings or metadata.get("format") != FORMAT:
         fail("a safetensors file, but not one that embits wrote (no format 'embits' in it)")
     version = metadata.get("format_version", "")
+    if not version:
+        fail("damaged: the header has no format version")
     if version not in VERSIONS:
         fail(
             f"written in format version {shortened(version)}; this embits reads versions "

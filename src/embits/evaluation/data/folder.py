@@ -75,7 +75,10 @@ class DataFolder:
         """
         where = os.environ.get("EMBITS_DATA") if path is None else path
         if where is None:
-            raise InputError("no folder of evaluation data: give --data DIR, or set EMBITS_DATA")
+            raise InputError(
+                "no folder of evaluation data: give --data DIR, or set EMBITS_DATA; the tasks "
+                "neighbors, reconstruction and speed need none"
+            )
         folder = Path(where)
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder of evaluation data")

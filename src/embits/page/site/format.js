@@ -63,8 +63,9 @@ function parseHeader(header) {
   if (!strings || metadata.format !== "embits") {
     fail("a safetensors file that embits did not write (its format is not 'embits')");
   }
-  if (!["1", "2"].includes(metadata.format_version)) {
-    const version = (metadata.format_version ?? "").slice(0, 20);
+  const version = (metadata.format_version ?? "").slice(0, 20);
+  if (!version) fail("damaged: the header has no format version");
+  if (!["1", "2"].includes(version)) {
     fail(`written in format version ${version}; this reader knows versions 1 and 2: use a newer embits`);
   }
   checkHeaderSum(header, metadata.header_sha256 ?? "");
