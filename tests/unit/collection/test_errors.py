@@ -55,7 +55,7 @@ WRONG = {
         lambda c: c.remove(["w1", "x", "y", "w3", "z"]),
         r"no word or id 'x'; 4 of 5 ids are unknown \('x', 'y', 'w3', …\), and nothing was changed",
     ),
-    "unknown ids to update": (lambda c: c.update(ROWS[:1], ["x"]), "no word or id 'x'; nothing was changed"),
+    "unknown ids to update": (lambda c: c.update(ROWS[:1], ["x"]), "'x'; nothing was changed"),
     "an update without ids": (lambda c: c.update(ROWS[:1]), "update needs the ids"),
     "an update of one row twice": (lambda c: c.update(ROWS[:2], ["w1", "w1"]), "appears twice"),
 }
