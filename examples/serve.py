@@ -177,6 +177,10 @@ def main() -> None:
         "--refresh", type=float, default=1.0, metavar="S", help="seconds (default: %(default)s)"
     )
     options = parser.parse_args()
+    try:
+        embits.load(options.collection)
+    except (embits.EmbitsError, OSError) as error:
+        parser.exit(1, f"serve.py: {error}\n")
     os.environ["EMBITS_SERVE"] = options.collection
     os.environ["EMBITS_REFRESH"] = str(options.refresh)
     uvicorn.run(

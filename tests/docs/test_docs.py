@@ -98,6 +98,8 @@ def test_commands_and_then_queries_run(page, folder, database):
     for block in blocks(page, "sh"):
         for line in block.splitlines():
             command = [os.path.expandvars(part) for part in shlex.split(line, comments=True)]
+            if command[:1] == ["printf"]:
+                subprocess.run(line, shell=True, check=True)
             forever = "--open" in command  # serves until it is stopped
             if command[:1] == ["embits"] and "demo" not in command and not forever:
                 done = subprocess.run(
