@@ -202,7 +202,8 @@ def test_the_command_writes_it(engine, saved):
 
 @pytest.mark.parametrize("to", ["duckdb", "lancedb", "milvus"])
 def test_a_missing_package_is_named_with_its_install_line(bits, tmp_path, monkeypatch, to):
-    monkeypatch.setitem(sys.modules, "pymilvus" if to == "milvus" else to, None)
+    for package in {"milvus": ("pymilvus", "grpc")}.get(to, (to,)):
+        monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(embits.MissingExtraError, match=rf"pip install 'embits\[{to}\]'"):
         export(bits, to, str(tmp_path / "codes.db"))
     assert list(tmp_path.iterdir()) == []

@@ -28,6 +28,7 @@ from embits.cli.evaluation_options import (
     fit_rows_option,
     latex_option,
     note_missing_figures,
+    possible_tasks,
     tasks_option,
     write_csv,
 )
@@ -132,7 +133,8 @@ def command(
     report shows every code in the folder. A folder with results of other vectors, rows, tasks or
     seeds is refused unless --force is given.
 
-    Retrieval runs only if --tasks names it. Every method is then fitted on the documents.
+    Without a folder of data sets, the tasks that need none run: neighbors, reconstruction and
+    speed. Retrieval runs only if --tasks names it. Every method is then fitted on the documents.
 
     \b
     embits compare glove.txt --data ~/data --report glove-report
@@ -144,6 +146,7 @@ def command(
     check_report_folder(report, force)
     if csv_file is not None:
         check_output(csv_file, vectors, force)
+    tasks = possible_tasks(tasks, data)
     folder = data_folder(data, tasks)
     floats = read(vectors, limit, words_file, skip_bad, repeats, quiet=as_json)
     with status_line(quiet=as_json) as status:

@@ -22,6 +22,7 @@ from embits.cli.evaluation_options import (
     fit_rows_option,
     latex_option,
     note_missing_figures,
+    possible_tasks,
     tasks_option,
     write_csv,
 )
@@ -73,9 +74,7 @@ if TYPE_CHECKING:
 @force_option(help=FORCE_HELP)
 @reading_options
 @json_option
-@click.pass_context
 def command(
-    ctx: click.Context,
     files: tuple[Path, ...],
     raw_file: Path | None,
     data: Path | None,
@@ -105,13 +104,15 @@ def command(
     embits evaluate glove.*.safetensors --raw glove.txt --tasks similarity,analogy --json
     embits evaluate docs.safetensors --tasks retrieval --data ~/data
     """
-    check_raw(ctx, tasks, raw_file)
+    check_raw(tasks, raw_file)
     if latex and report is None:
         raise click.UsageError("--latex writes into the folder of --report: give both")
     if csv_file is not None:
         check_output(csv_file, files[0], force)
     if report is not None:
         check_report_folder(report, force)
+    if raw_file is not None:
+        tasks = possible_tasks(tasks, data)
     folder = data_folder(data, tasks)
     floats = (
         read(raw_file, limit, words_file, skip_bad, repeats, quiet=as_json) if raw_file else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -82,10 +83,28 @@ def _task_names(_: click.Context, __: click.Parameter, value: str) -> tuple[str,
     return tasks
 
 
-def check_raw(ctx: click.Context, tasks: tuple[str, ...], raw: Path | None) -> None:
+def _are_named() -> bool:
+    """Whether --tasks is on the command line."""
+    source = click.get_current_context().get_parameter_source("tasks")
+    return source is ParameterSource.COMMANDLINE
+
+
+def possible_tasks(tasks: tuple[str, ...], data: Path | None) -> tuple[str, ...]:
+    """The tasks of the default without those that read data sets, if no folder of them is given."""
+    if _are_named() or data is not None or "EMBITS_DATA" in os.environ:
+        return tasks
+    missing = [task for task in tasks if task in DATA_TASKS]
+    click.echo(
+        f"embits: note: without a folder of data sets (--data DIR, or EMBITS_DATA), "
+        f"{', '.join(missing)} are left out",
+        err=True,
+    )
+    return tuple(task for task in tasks if task not in DATA_TASKS)
+
+
+def check_raw(tasks: tuple[str, ...], raw: Path | None) -> None:
     """Refuse tasks named on the command line that need --raw, if that is not given."""
-    named = ctx.get_parameter_source("tasks") is ParameterSource.COMMANDLINE
-    if raw is None and named and (missing := [task for task in tasks if task in RAW_TASKS]):
+    if raw is None and _are_named() and (missing := [task for task in tasks if task in RAW_TASKS]):
         raise click.UsageError(
             f"the float vectors are needed for {' and '.join(missing)}: give --raw FILE"
         )

@@ -11,16 +11,12 @@ import numpy as np
 import pytest
 
 import embits
-from embits.evaluation import evaluate_classification, prepare
 from embits.evaluation.compare import Comparison
-from embits.evaluation.data.files import Labelled, Split, read_split
 from embits.evaluation.data.folder import DataFolder
-from embits.evaluation.lookup import Lookup
 from embits.evaluation.report.document import Heading, Picture, Table, Text, to_html, to_markdown
 from embits.evaluation.report.picture import bit_picture, bit_rows
 from embits.evaluation.report.write import write_report
 from embits.evaluation.spaces import BitSpace, as_space
-from embits.evaluation.tasks.classification import mean_vectors, tokens, train_softmax
 from embits.evaluation.tasks.moved_pairs import moved_pairs
 from tests.support.program import run
 
@@ -53,51 +49,6 @@ def small_data(tmp_path_factory):
 
 
 # -- classification --------------------------------------------------------------------------------
-
-
-def test_texts_are_cut_where_the_vocabulary_says():
-    lookup = Lookup(["don't", "stop", ".", "the", "n't", "do"])
-    assert tokens("Don't STOP the-music.", lookup) == [0, 1, 3, 2]
-    assert tokens("do n't", lookup) == [5, 4]
-
-
-def test_mean_vectors_are_the_means(vectors):
-    space = as_space(vectors)
-    texts = ["word1 word2 word2", "nothing known", "word599"]
-    split = Split(Labelled(texts, np.array([0, 1, 0])), Labelled(texts, np.array([0, 1, 0])))
-    means = mean_vectors(prepare(split, space.lookup).train, space)
-    m = vectors.matrix
-    np.testing.assert_allclose(means, [(m[1] + 2 * m[2]) / 3, 0 * m[0], m[599]], rtol=1e-5)
-
-
-def test_the_softmax_layer_learns_what_can_be_learned_and_repeats_itself():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(600, 5)).astype("f4")
-    classes = np.argmax(X[:, :3] + [0, 0, 0.5], axis=1)
-    W = train_softmax(X, classes, 3, seed=1)
-    guesses = (X @ W[:-1] + W[-1]).argmax(axis=1)
-    assert (guesses == classes).mean() > 0.9
-    assert np.array_equal(W, train_softmax(X, classes, 3, seed=1))
-
-
-def test_classification_is_close_to_scikit_learns(data):
-    linear_model = pytest.importorskip("sklearn.linear_model")
-    split = read_split(data / "classification/trec", most_rows=1500)
-    words = sorted({word.lower() for text in split.train.texts for word in text.split()})
-    rng = np.random.default_rng(0)
-    space = as_space(embits.WordVectors(words, rng.normal(size=(len(words), 32))))
-    task = prepare(split, space.lookup)
-    ours = evaluate_classification(space, task, seeds=(0, 1))
-    train, test = mean_vectors(task.train, space), mean_vectors(task.test, space)
-    center, scale = train.mean(axis=0), train.std(axis=0)
-    theirs = linear_model.LogisticRegression(C=0.1, max_iter=300)
-    theirs.fit((train - center) / scale, task.train.classes)
-    wanted = theirs.score((test - center) / scale, task.test.classes)
-    assert ours["accuracy"] == pytest.approx(wanted, abs=0.04)
-    assert 0 < ours["interval"] < 0.06
-
-
-# -- the comparison --------------------------------------------------------------------------------
 
 
 def test_a_comparison_goes_on_where_it_was_stopped(tmp_path, vectors, small_data):
@@ -291,6 +242,21 @@ def test_evaluate_without_data_says_what_to_do(saved):
     assert done.returncode == 1
     assert "give --data DIR, or set EMBITS_DATA" in done.stderr
     assert run("evaluate", saved, "--tasks", "juggling").returncode == 2
+
+
+def test_without_data_the_tasks_that_need_none_run(tmp_path, vectors, saved):
+    env = {name: value for name, value in os.environ.items() if name != "EMBITS_DATA"}
+    embits.write_vectors(tmp_path / "v.vec", vectors)
+    done = run("evaluate", saved, "--raw", tmp_path / "v.vec", "--json", env=env)
+    assert done.returncode == 0, done.stderr
+    scores = json.loads(done.stdout)[-1]
+    assert {"neighbors", "reconstruction"} < set(scores)
+    assert not {"similarity", "analogy", "classification", "retrieval"} & set(scores)
+    assert "without a folder of data sets" in done.stderr
+    done = run("compare", tmp_path / "v.vec", "--bits", "16", "--methods", "lsh", "--report",
+               tmp_path / "report", env=env)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "similarity, analogy, classification are left out" in done.stderr
 
 
 def test_compare_and_picture_write_their_files(tmp_path, vectors, saved, small_data):

@@ -125,12 +125,13 @@ def _lite_process(path: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def one_line_errors(place: str) -> Iterator[None]:
     """Turn errors of pymilvus into one line that names the place; its log is silent meanwhile."""
-    import grpc
+    package = pymilvus()
+    import grpc  # a dependency of pymilvus
 
     try:
         with _silent_logs():
             yield
-    except (pymilvus().MilvusException, grpc.RpcError) as error:
+    except (package.MilvusException, grpc.RpcError) as error:
         found = " ".join(str(getattr(error, "message", "") or error).split())[:300]
         if "Open local milvus failed" in found:
             found = "Milvus Lite cannot open it; another process may have it open"
