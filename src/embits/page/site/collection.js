@@ -31,10 +31,7 @@ export async function readCollection(read, { room, verify }) {
 }
 
 async function opened(read, manifest, room, verify) {
-  const coder = readContents(await readBytes(read, CODER));
-  checkCoder(coder);
-  checkFacts(coder.facts, manifest, CODER);
-  if (verify) await verifyContents(coder);
+  const coder = await naming(CODER, () => readCoder(read, manifest, verify));
   const { width, facts } = coder;
   const length = manifest.pieces.reduce((sum, piece) => sum + piece.rows - (piece.removed?.rows ?? 0), 0);
   const memory = await room?.(length * width);
@@ -43,7 +40,7 @@ async function opened(read, manifest, room, verify) {
   let size = 0;
   let at = 0;
   for (const entry of manifest.pieces) {
-    const piece = await readPiece(read, entry, manifest, verify);
+    const piece = await naming(entry.file, () => readPiece(read, entry, manifest, verify));
     removed.push(await removedRows(read, entry));
     ids.push(piece.ids);
     at = copyRows(piece.codes, width, removed.at(-1), codes, at);
@@ -52,6 +49,24 @@ async function opened(read, manifest, room, verify) {
   const kernel = memory?.countDifferences ?? countDifferences;
   const words = new PieceWords(ids, removed);
   return { kernel, contents: { facts, tensors: coder.tensors, codes, width, length, words }, size };
+}
+
+/** What `run` gives. The message of its FormatError names the file. */
+async function naming(file, run) {
+  try {
+    return await run();
+  } catch (error) {
+    if (error instanceof FormatError && !error.message.includes(file)) error.message = `${file}: ${error.message}`;
+    throw error;
+  }
+}
+
+async function readCoder(read, manifest, verify) {
+  const coder = readContents(await readBytes(read, CODER));
+  checkCoder(coder);
+  checkFacts(coder.facts, manifest, CODER);
+  if (verify) await verifyContents(coder);
+  return coder;
 }
 
 async function readPiece(read, entry, manifest, verify) {
