@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +13,7 @@ import numpy as np
 
 from embits.collection import Collection, load
 from embits.collection.working import working_folder
+from embits.errors import ReadWarning
 from embits.file.overwrite import is_embits_file
 from embits.jobs.to_file import encode_to_file
 
@@ -59,9 +63,21 @@ def encode_to_collection(
         return len(bits)
     # Codes are written to a temporary file first: they may be larger than memory.
     with working_folder(collection.path) as folder:
-        bits = encode_to_file(
-            collection.coder, vectors, folder / "codes", limit=limit, words=words,
-            on_bad=on_bad, repeats=repeats, progress=progress,
-        )  # fmt: skip
+        with _nothing_kept():
+            bits = encode_to_file(
+                collection.coder, vectors, folder / "codes", limit=limit, words=words,
+                on_bad=on_bad, repeats=repeats, progress=progress,
+            )  # fmt: skip
         change(bits)
         return len(bits)
+
+
+@contextmanager
+def _nothing_kept() -> Iterator[None]:
+    """A job that writes a file says that its progress is kept; that of a working folder is not."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "progress is kept", ReadWarning)
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("interrupted; nothing was added") from None

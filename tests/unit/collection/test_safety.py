@@ -1,6 +1,7 @@
 """What a long-lived writer meets: damaged pieces, replaced folders, another working folder."""
 
 import os
+import warnings
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from embits.collection import changes
 from embits.collection.lock import writer_lock
 from embits.collection.working import working_folder
 from embits.jobs import to_collection
+from embits.streaming import steps
+from tests.support.streaming import in_blocks
 from tests.support.vectors import clustered
 
 ROWS = clustered(60)
@@ -228,3 +231,22 @@ def test_a_file_is_added_without_writing_next_to_the_collection(collection, tmp_
     assert embits.encode_to_collection(collection, path, words=names(10, 30)) == 10
     assert made[0].parent.parent == collection.path
     assert set(content(collection.path)) == collection.manifest.files()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
+def test_an_addition_that_is_stopped_keeps_nothing_and_says_so(
+    collection, tmp_path, monkeypatch, error
+):
+    in_blocks(monkeypatch)
+
+    def stop(*_):
+        raise error
+
+    monkeypatch.setattr(steps, "encode_file", stop)
+    before = content(collection.path)
+    np.save(tmp_path / "rows.npy", ROWS[:10])
+    expected = "nothing was added" if error is KeyboardInterrupt else "No space left"
+    with pytest.raises((KeyboardInterrupt, OSError), match=expected), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        embits.encode_to_collection(collection, tmp_path / "rows.npy", words=names(10, 30))
+    assert content(collection.path) == before
