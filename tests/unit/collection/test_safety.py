@@ -1,7 +1,6 @@
 """What a long-lived writer meets: damaged pieces, replaced folders, another working folder."""
 
 import os
-import warnings
 
 import numpy as np
 import pytest
@@ -233,6 +232,7 @@ def test_a_file_is_added_without_writing_next_to_the_collection(collection, tmp_
     assert set(content(collection.path)) == collection.manifest.files()
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
 def test_an_addition_that_is_stopped_keeps_nothing_and_says_so(
     collection, tmp_path, monkeypatch, error
@@ -246,7 +246,6 @@ def test_an_addition_that_is_stopped_keeps_nothing_and_says_so(
     before = content(collection.path)
     np.save(tmp_path / "rows.npy", ROWS[:10])
     expected = "nothing was added" if error is KeyboardInterrupt else "No space left"
-    with pytest.raises((KeyboardInterrupt, OSError), match=expected), warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with pytest.raises((KeyboardInterrupt, OSError), match=expected):
         embits.encode_to_collection(collection, tmp_path / "rows.npy", words=names(10, 30))
     assert content(collection.path) == before
