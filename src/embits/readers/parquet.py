@@ -73,6 +73,8 @@ class ParquetBlocks(CountedBlocks):
         if kinds.is_floating(kind):
             return len(self._columns)
         if kinds.is_fixed_size_list(kind):
+            if kind.list_size < 1:  # a damaged file may claim any size
+                raise source.read_error(f"vectors of {kind.list_size} numbers", "at least one")
             return int(kind.list_size)
         for batch in _batches(source, _open(source, 1), self._columns, None, 1):
             return int(_matrix(source, batch, self._columns, 0).shape[1])

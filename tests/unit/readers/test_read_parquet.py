@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import sys
 from pathlib import Path
 from typing import Any
@@ -116,4 +117,18 @@ def test_without_pyarrow_the_error_names_the_extra(
     pq.write_table(pa.table({"w": WORDS, "v": lists(pa.list_(pa.float32()))}), path)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'embits\[parquet\]'"):
+        read_vectors(path)
+
+
+@pytest.mark.parametrize("claimed", [-5, 0])
+def test_a_schema_that_claims_vectors_of_no_numbers_is_refused(path: Path, claimed: int) -> None:
+    n = 12_345
+    table = pa.table({"v": pa.FixedSizeListArray.from_arrays(pa.array(np.ones(n, "f4")), n)})
+    pq.write_table(table, path)
+    stored = pq.read_metadata(path).metadata[b"ARROW:schema"]
+    schema = base64.b64decode(stored)
+    lies = schema.replace(n.to_bytes(4, "little"), claimed.to_bytes(4, "little", signed=True))
+    assert lies != schema
+    path.write_bytes(path.read_bytes().replace(stored, base64.b64encode(lies)))
+    with pytest.raises(ReadError, match=f"vectors of {claimed} numbers"):
         read_vectors(path)
