@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from functools import cached_property
-from pathlib import Path
 from reprlib import repr as shortened
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +11,7 @@ from numpy.typing import NDArray
 
 from embits.arrays import as_float32, to_numpy
 from embits.binary_vectors.codes import Codes, single
+from embits.binary_vectors.originals import Originals, rescored
 from embits.binary_vectors.queries import (
     METRICS,
     are_numbers,
@@ -32,7 +31,7 @@ from embits.search import (
     top_k,
 )
 from embits.search.filters import Filters, check_state, parse_filters
-from embits.search.rescoring import rescore_bits, rescore_floats, shortlist_size
+from embits.search.rescoring import rescore_bits, shortlist_size
 from embits.search.selection import found_rows, select
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class SearchableCodes(Codes):
         *,
         metric: Literal["hamming", "asymmetric", "decoded"] = "hamming",
         oversample: float | None = None,
-        floats: NDArray[Any] | str | os.PathLike[str] | None = None,
+        floats: Originals | None = None,
         threads: int | None = None,
         device: str = "cpu",
         where: Any = None,
@@ -78,8 +77,10 @@ class SearchableCodes(Codes):
             oversample: Find this many times k rows by the cheaper score, and order those by the
                 finer one: by `floats` if they are given (4 by default), else by the score of
                 "asymmetric" or "decoded" after a search by Hamming distance.
-            floats: The original vectors, row by row, or the path of their `.npy` (mapped): the
-                shortlist is ordered by their cosine to the query, and no other row is read.
+            floats: The original vectors: a matrix row by row, the path of its `.npy` (mapped), or
+                `WordVectors`, which are looked up by id. The shortlist is ordered by their cosine
+                to the query, and no other row is read. Rows of a collection move when it changes:
+                give `WordVectors`.
             threads: None uses every core.
             device: A GPU such as "cuda" (the extra `gpu`) searches by Hamming distance there and
                 gives the same rows; the first search copies the codes to it, where they stay.
@@ -100,7 +101,8 @@ class SearchableCodes(Codes):
             with row -1 and the worst value (2^31 - 1, or -inf).
 
         Raises:
-            InputError: Shapes or types do not fit, or the search needs float queries.
+            InputError: Shapes or types do not fit, the search needs float queries, or `floats` are
+                not the vectors of the codes.
             UnknownWordError: There is no such id.
             ReadError: The `.npy` of `floats` is damaged.
 
@@ -128,9 +130,7 @@ class SearchableCodes(Codes):
                 device=device,
                 where=where,
             )
-            return rescore_floats(
-                self._originals(floats), queries, shortlist, k, padded=isinstance(where, list)
-            )
+            return rescored(self, floats, queries, shortlist, k, padded=isinstance(where, list))
         if metric == "hamming":
             return self._top_k(self._codes_of(queries), k, threads, device, where)
         if metric == "decoded":
@@ -269,18 +269,3 @@ class SearchableCodes(Codes):
         is_zero = ~vectors.any(axis=1)  # the cosine with a vector of zeros is 0
         weights[is_zero], offsets[is_zero] = 0, 0
         return (single(weights), offsets) if queries.ndim == 1 else (weights, offsets[:, None])
-
-    def _originals(self, floats: NDArray[Any] | str | os.PathLike[str]) -> NDArray[Any]:
-        if isinstance(floats, str | os.PathLike):
-            # Imported here: a search without floats needs no readers.
-            from embits.readers.numpy_arrays import map_npy
-            from embits.readers.source import Source
-
-            array = map_npy(Source(Path(floats)))
-        else:
-            array = to_numpy(floats)
-        if array.shape != (len(self), self.dims):
-            raise InputError(
-                f"floats of shape {array.shape}, expected the originals: {len(self), self.dims}"
-            )
-        return array

@@ -141,22 +141,27 @@ def _read_queries(
 
 
 def _read_originals(bits: BinaryVectors, path: Path) -> Any:
-    """The float vectors from which the codes were made; a `.npy` is mapped.
+    """The float vectors from which the codes were made, with their ids if both have some.
 
-    Raises:
-        InputError: They have other ids.
+    A `.npy` is mapped, and its ids are those of a file beside it.
     """
     from embits.readers import read_vectors
     from embits.readers.numpy_arrays import map_npy
     from embits.readers.source import Source
+    from embits.readers.words_sidecar import words_for
+    from embits.vectors import WordVectors
+    from embits.words.keys import RowNumbers
 
     if path.suffix.lower() == ".npy":
-        return map_npy(Source(path))
-    floats = read_vectors(path)
-    words = floats.words
-    if words is not None and len(words) == len(bits) and list(words) != list(bits.words):
-        raise InputError(f"{path}: the ids are not those of the codes, row by row")
-    return floats.matrix
+        source = Source(path)
+        matrix = map_npy(source)
+        words = words_for(source, *matrix.shape).words if matrix.ndim == 2 else None
+    else:
+        floats = read_vectors(path)
+        words, matrix = floats.words, floats.matrix
+    if words is None or isinstance(bits.words, RowNumbers) or len(set(words)) < len(words):
+        return matrix
+    return WordVectors(words, matrix)
 
 
 def _ids(bits: BinaryVectors, path: Path) -> list[str] | None:

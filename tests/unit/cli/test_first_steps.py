@@ -61,9 +61,14 @@ class TestSearch:
         options = ["-k", 1, "--tsv", "--oversample", 300, "--floats"]
         done = run("search", tmp_path / "w.safetensors", matrix, *options, tmp_path / "w.vec")
         assert done.stdout.splitlines()[7] == "7\tw7\t1.0"
+        np.save(tmp_path / "reversed.npy", X[::-1])  # in another order, with their ids beside them
+        (tmp_path / "reversed.words").write_text("\n".join(words[::-1]))
+        by_id = run("search", tmp_path / "w.safetensors", matrix, *options,
+                    tmp_path / "reversed.npy")  # fmt: skip
+        assert by_id.stdout == done.stdout
         error = failed("search", tmp_path / "w.safetensors", matrix, *options,
                        tmp_path / "other.vec")  # fmt: skip
-        assert "not those of the codes" in error
+        assert "not the vectors of the codes" in error
 
     def test_floats_of_another_shape_and_ids_as_queries_are_refused(self, matrix, codes, tmp_path):
         np.save(tmp_path / "few.npy", X[:5])

@@ -1,0 +1,110 @@
+"""Rescoring by the original vectors: row by row, or by id."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.arrays import to_numpy
+from embits.errors import InputError
+from embits.search.rescoring import rescore_floats
+from embits.search.results import NO_ROW, CosineResult
+from embits.vectors import WordVectors
+from embits.words.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from embits.binary_vectors.codes import Codes
+
+Originals: TypeAlias = NDArray[Any] | WordVectors | str | os.PathLike[str]
+
+_MAX_CHECKED = 64  # rows of a search whose codes are compared
+_MAX_SHARE = 0.4  # of the bits of a code. Those of unrelated rows differ in about half
+
+
+def rescored(
+    bits: Codes,
+    floats: Originals,
+    queries: NDArray[Any],
+    shortlist: NDArray[np.int64],
+    k: int,
+    *,
+    padded: bool,
+) -> CosineResult:
+    """The k rows of each shortlist whose original vectors have the highest cosine to the query.
+
+    Raises:
+        InputError: The floats are not the vectors that the codes were made of.
+        ReadError: Their `.npy` is damaged.
+        UnknownWordError: They have no vector for an id of the shortlist.
+    """
+    rows = np.unique(shortlist[shortlist != NO_ROW])
+    if isinstance(floats, WordVectors) and floats.words is not None:
+        vectors = floats.matrix[_places(bits, floats.words, rows)]
+        _check(bits, vectors, rows, np.arange(len(rows)))
+        places = np.where(shortlist == NO_ROW, NO_ROW, np.searchsorted(rows, shortlist))
+        cosines, found = rescore_floats(vectors, queries, places, k, padded=padded)
+        return CosineResult(cosines, np.where(found == NO_ROW, NO_ROW, rows[found]))
+    matrix = _matrix(floats)
+    if matrix.shape != (len(bits), bits.dims):
+        raise InputError(
+            f"floats of shape {matrix.shape}, expected the originals: {len(bits), bits.dims}"
+        )
+    _check(bits, matrix, rows, rows)
+    return rescore_floats(matrix, queries, shortlist, k, padded=padded)
+
+
+def _matrix(floats: Originals) -> NDArray[Any]:
+    if isinstance(floats, str | os.PathLike):
+        # Imported here: a search without floats needs no readers.
+        from embits.readers.numpy_arrays import map_npy
+        from embits.readers.source import Source
+
+        return map_npy(Source(Path(floats)))
+    return floats.matrix if isinstance(floats, WordVectors) else to_numpy(floats)
+
+
+def _places(bits: Codes, words: Any, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The rows of `words` that have the ids of the rows of the codes."""
+    ids = bits.ids(rows).tolist()
+    if isinstance(words, Vocabulary):
+        places = words.find_many(ids)
+    else:  # one pass takes less time than an index of all words
+        wanted = set(ids)
+        found = {word: place for place, word in enumerate(words) if word in wanted}
+        places = np.array([found.get(each, -1) for each in ids], np.int64)
+    if (places < 0).any():
+        missing = ids[int((places < 0).argmax())]
+        raise InputError(f"floats has no vector for the id {missing!r}")
+    return places
+
+
+def _check(
+    bits: Codes, matrix: NDArray[Any], rows: NDArray[np.int64], places: NDArray[np.int64]
+) -> None:
+    """Refuse vectors of other rows: their codes differ from the stored ones in half of the bits.
+
+    Rounded or normalized originals pass, whose codes differ in a few bits.
+
+    Args:
+        bits: The codes.
+        matrix: Vectors.
+        rows: Rows of the codes, of which some are compared.
+        places: The rows of `matrix` that have their vectors.
+    """
+    step = max(1, -(-len(rows) // _MAX_CHECKED))
+    rows, vectors = rows[::step], np.asarray(matrix[places[::step]])
+    if not np.isfinite(vectors).all():
+        return  # a cosine with them is NaN, as in the matrix
+    codes = bits.coder.encode(vectors)
+    differing = np.bitwise_count(codes ^ bits.codes[rows]).sum(axis=1, dtype=np.int64)
+    if (differing > _MAX_SHARE * bits.n_bits).any():
+        place = int(differing.argmax())
+        raise InputError(
+            f"floats are not the vectors of the codes: {differing[place]} of {bits.n_bits} bits of "
+            f"row {rows[place]} differ; give them in the order of the rows, or with ids as "
+            "embits.WordVectors"
+        )
