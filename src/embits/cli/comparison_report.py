@@ -22,6 +22,7 @@ from embits.evaluation.report.results import (
 )
 from embits.evaluation.report.tables import percent
 from embits.evaluation.spaces import BitSpace, FloatSpace
+from embits.evaluation.tasks import DATA_TASKS
 from embits.evaluation.tasks.moved_pairs import MovedPair, moved_pairs
 
 PICTURED = ("queen", "automobile", "jupiter", "man")  # the paper's words
@@ -54,7 +55,8 @@ def report_settings(
 def _command_line(vectors: Path, options: Mapping[str, Sequence[object]]) -> str:
     """The command that makes the report again, without local folders."""
     given = (f"--{name} {','.join(map(str, values))}" for name, values in options.items())
-    return f"embits compare {vectors.name} {' '.join(given)} --report DIR"
+    data = " --data DATA" if DATA_TASKS & set(options["tasks"]) else ""
+    return f"embits compare {vectors.name} {' '.join(given)}{data} --report DIR"
 
 
 def without_folder(notes: list[str], folder: DataFolder | None) -> list[str]:

@@ -109,7 +109,7 @@ def _show_sizes(facts: list[dict[str, Any]], vectors: WordVectors, speed: dict[s
                      f"{fact['seconds']:.1f} s", _ms(speed[name]),
                      f"{faster:.0f} × faster"))  # fmt: skip
     table(rows)
-    click.echo("  * one query over all words, on one thread")
+    click.echo("  * one query over all words: codes on one thread, floats with NumPy")
 
 
 def _ms(milliseconds: float) -> str:
@@ -151,7 +151,7 @@ def _nearest(
 def _speed(
     folder: Path, made: dict[int, BinaryVectors], floats: NDArray[np.float32]
 ) -> dict[str, float]:
-    """Median milliseconds of one top-10 query on one thread: floats by NumPy, then each width."""
+    """Median milliseconds of one top-10 query: floats by NumPy, then each width on one thread."""
     timed = {"floats": next(float_contenders(None, floats, 1))}
     for n_bits, bits in made.items():
         timed[f"{n_bits} bits"] = next(bit_contenders(_file(folder, n_bits), bits, 1))

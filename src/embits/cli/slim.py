@@ -63,7 +63,7 @@ def command(
     slim = bits.slim(parts, half_decoder=half_decoder)
     slim.save(output, overwrite=force)
     before, after = bits.nbytes._asdict(), slim.nbytes._asdict()
-    saved = {name: before[name] - after[name] for name in before if before[name] != after[name]}
+    saved = {name: before[name] - after[name] for name in before if before[name] > after[name]}
     sizes = size_on_disk(file), size_on_disk(output)
     lost = {name: PARTS[name] for name in PARTS if name in parts and name in saved}
     facts = {

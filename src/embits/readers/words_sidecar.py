@@ -94,7 +94,8 @@ def _fitting(source: Source, words: Sequence[str], file: Path, n_rows: int) -> F
     wanted = source.rows_wanted(n_rows)
     if len(words) < wanted or (len(words) > wanted and source.limit is None):
         raise Source(file).read_error(
-            f"{len(words)} words for {wanted} rows of {source.path}", "one word per row"
+            f"{len(words)} words for {wanted} rows of {source.path}",
+            "one word per row; name another file with --words, or words=",
         )
     return FoundWords(words, file)
 
