@@ -21,7 +21,7 @@ namespace embits {
 namespace {
 
 constexpr size_t kTaskRows = 48;          // rows of a product that are one task
-constexpr size_t kLeastWork = 2'500'000;  // multiplications of a step that are worth a thread
+constexpr size_t kLeastWork = 1'000'000;  // multiplications of a step that are worth a thread
 constexpr int kSpins = 40'000;            // of a waiting thread, about 40 microseconds
 constexpr int kMaxLongWaits = 4;          // after so many, one thread goes on alone
 
