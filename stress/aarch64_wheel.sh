@@ -55,7 +55,7 @@ $pip install --quiet auditwheel abi3audit
 $pip install --quiet --target "$here/site" --python-version "$version" --only-binary=:all: \
     --platform linux_aarch64 --platform manylinux_2_28_aarch64 --platform manylinux2014_aarch64 \
     "$here"/dist/*.whl
-wc -c "$here"/dist/*.whl "$here"/site/embits/_core.abi3.so | head -2
+wc -c "$here"/dist/*.whl "$here"/site/embits/_core.abi3.so | sed -n 1,2p
 
 # A plain processor: the emulation of the widest one is many times slower.
 export PYTHONPATH=$here/site QEMU_LD_PREFIX=$sysroot QEMU_CPU=cortex-a72 OPENBLAS_NUM_THREADS=1
