@@ -5,10 +5,9 @@ import json
 import shutil
 from pathlib import Path
 
-import embits
 from embits.file import store
 from tests.support.damage import resigned
-from tests.support.javascript import needs_node, node
+from tests.support.javascript import needs_node, node, refuses
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 
@@ -93,11 +92,3 @@ def aligned(path):
     zeroed = header.replace(checksum, b"0" * 64, 1)
     header = header.replace(checksum, hashlib.sha256(zeroed).hexdigest().encode(), 1)
     path.write_bytes(len(header).to_bytes(8, "little") + header + raw[8 + length :])
-
-
-def refuses(path):
-    try:
-        embits.load(path, verify=True)
-    except embits.FormatError:
-        return True
-    return False

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import embits
+
 HERE = Path(__file__).parent.parent / "page"
 NODE = shutil.which("node")
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
@@ -46,6 +48,15 @@ def node(*arguments, **environment):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def refuses(path):
+    """Whether Python finds the file damaged."""
+    try:
+        embits.load(path, verify=True)
+    except embits.FormatError:
+        return True
+    return False
 
 
 def clustered(n, seed):

@@ -8,9 +8,8 @@ import random
 
 import pytest
 
-import embits
 from tests.support import damage
-from tests.support.javascript import needs_node, node
+from tests.support.javascript import needs_node, node, refuses
 
 MUTANTS = 60  # of each file and way to damage it
 
@@ -29,14 +28,6 @@ def mutants(request, tmp_path_factory):
         (folder / f"anywhere-{i}").write_bytes(damage.hostile(whole, rng))
         (folder / f"blind-{i}").write_bytes(damage.blind(whole, rng))
     return folder
-
-
-def refuses(path):
-    try:
-        embits.load(path, verify=True)
-    except embits.FormatError:
-        return True
-    return False
 
 
 def test_hostile_files_are_answered_or_refused_and_no_byte_outside_is_read(mutants):
