@@ -25,6 +25,7 @@ def concat(files: Iterable[BinaryVectors]) -> BinaryVectors:
 
     Raises:
         InputError: A coder differs, an id appears twice, or only some of the files have ids.
+        FormatError: A file is damaged.
 
     Example:
         >>> import numpy as np, embits
@@ -35,6 +36,8 @@ def concat(files: Iterable[BinaryVectors]) -> BinaryVectors:
     parts = list(files)
     if not parts or not all(isinstance(part, BinaryVectors) for part in parts):
         raise InputError("concat needs a list of at least one BinaryVectors")
+    for part in parts:
+        part.check_undamaged()
     first = parts[0]
     for part in parts[1:]:
         check_same_coder(first.coder, part.coder)

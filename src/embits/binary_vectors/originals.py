@@ -14,6 +14,7 @@ from embits.errors import InputError
 from embits.search.rescoring import rescore_floats
 from embits.search.results import NO_ROW, CosineResult
 from embits.vectors import WordVectors
+from embits.words.keys import RowNumbers
 from embits.words.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 Originals: TypeAlias = NDArray[Any] | WordVectors | str | os.PathLike[str]
 
-_MAX_CHECKED = 64  # rows of a search whose codes are compared
+_MAX_CHECKED = 512  # rows of a search whose codes are compared: all of about ten queries
 _MAX_SHARE = 0.4  # of the bits of a code. Those of unrelated rows differ in about half
 
 
@@ -42,13 +43,15 @@ def rescored(
         UnknownWordError: They have no vector for an id of the shortlist.
     """
     rows = np.unique(shortlist[shortlist != NO_ROW])
+    if isinstance(floats, str | os.PathLike):
+        floats = read_originals(floats, bits.words)
     if isinstance(floats, WordVectors) and floats.words is not None:
         vectors = floats.matrix[_places(bits, floats.words, rows)]
         _check(bits, vectors, rows, np.arange(len(rows)))
         places = np.where(shortlist == NO_ROW, NO_ROW, np.searchsorted(rows, shortlist))
         cosines, found = rescore_floats(vectors, queries, places, k, padded=padded)
         return CosineResult(cosines, np.where(found == NO_ROW, NO_ROW, rows[found]))
-    matrix = _matrix(floats)
+    matrix = floats.matrix if isinstance(floats, WordVectors) else to_numpy(floats)
     if matrix.shape != (len(bits), bits.dims):
         raise InputError(
             f"floats of shape {matrix.shape}, expected the originals: {len(bits), bits.dims}"
@@ -57,14 +60,34 @@ def rescored(
     return rescore_floats(matrix, queries, shortlist, k, padded=padded)
 
 
-def _matrix(floats: Originals) -> NDArray[Any]:
-    if isinstance(floats, str | os.PathLike):
-        # Imported here: a search without floats needs no readers.
-        from embits.readers.numpy_arrays import map_npy
-        from embits.readers.source import Source
+def read_originals(path: str | os.PathLike[str], words: object) -> NDArray[Any] | WordVectors:
+    """The vectors of a file, with their ids if both they and the codes have some.
 
-        return map_npy(Source(Path(floats)))
-    return floats.matrix if isinstance(floats, WordVectors) else to_numpy(floats)
+    A `.npy` is mapped, and its ids are those of a file beside it.
+
+    Args:
+        path: The file.
+        words: The ids of the codes.
+
+    Raises:
+        ReadError: It cannot be read.
+    """
+    # Imported here: a search without floats needs no readers.
+    from embits.readers import read_vectors
+    from embits.readers.numpy_arrays import map_npy
+    from embits.readers.source import Source
+    from embits.readers.words_sidecar import words_for
+
+    if Path(path).suffix.lower() == ".npy":
+        source = Source(Path(path))
+        matrix = map_npy(source)
+        ids = words_for(source, *matrix.shape).words if matrix.ndim == 2 else None
+    else:
+        floats = read_vectors(path)
+        ids, matrix = floats.words, floats.matrix
+    if ids is None or isinstance(words, RowNumbers) or len(set(ids)) < len(ids):
+        return matrix
+    return WordVectors(ids, matrix)
 
 
 def _places(bits: Codes, words: Any, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -98,13 +121,13 @@ def _check(
     step = max(1, -(-len(rows) // _MAX_CHECKED))
     rows, vectors = rows[::step], np.asarray(matrix[places[::step]])
     if not np.isfinite(vectors).all():
-        return  # a cosine with them is NaN, as in the matrix
+        return  # rescoring refuses them
     codes = bits.coder.encode(vectors)
     differing = np.bitwise_count(codes ^ bits.codes[rows]).sum(axis=1, dtype=np.int64)
     if (differing > _MAX_SHARE * bits.n_bits).any():
         place = int(differing.argmax())
         raise InputError(
             f"floats are not the vectors of the codes: {differing[place]} of {bits.n_bits} bits of "
-            f"row {rows[place]} differ; give them in the order of the rows, or with ids as "
-            "embits.WordVectors"
+            f"row {rows[place]} differ; give them in the order of the rows, or with their ids "
+            "(embits.WordVectors, or a file of words beside a .npy)"
         )

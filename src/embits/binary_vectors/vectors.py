@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,18 @@ class BinaryVectors(WordQueries, Pretrained):
         ['doc-2']
     """
 
+    _verify: Callable[[], None] | None = None  # of a mapped file, until every byte was checked
+
+    def check_undamaged(self) -> None:
+        """Check a mapped file before its rows are copied: a copy's own checksums hide damage.
+
+        Raises:
+            FormatError: It is damaged.
+        """
+        if self._verify is not None:
+            self._verify()
+            self._verify = None
+
     @property
     def nbytes(self) -> ByteCounts:
         """Bytes of the codes, words, order of the words, coder and subwords in a file.
@@ -71,7 +83,11 @@ class BinaryVectors(WordQueries, Pretrained):
         """The same rows with all codes in one array, and all ids in one vocabulary.
 
         A file is returned as it is. The pieces of a collection are copied into memory.
+
+        Raises:
+            FormatError: The file or a piece is damaged.
         """
+        self.check_undamaged()
         words: Any = self.words
         words = words.merged() if isinstance(words, PieceWords) else words
         if words is self.words and isinstance(self.codes, np.ndarray):
@@ -92,6 +108,7 @@ class BinaryVectors(WordQueries, Pretrained):
         Raises:
             UnknownWordError: There is no such id.
             InputError: There is no such row, a row is given twice, or the mask is not of n flags.
+            FormatError: The file is damaged.
 
         Example:
             >>> import numpy as np, embits
@@ -99,6 +116,7 @@ class BinaryVectors(WordQueries, Pretrained):
             >>> list(bits.subset(["c", "a"]).words), list(bits.subset([1]).words)
             (['c', 'a'], ['b'])
         """
+        self.check_undamaged()
         chosen = chosen_rows(self.words, rows)
         ids = as_words(self.words.names(chosen))
         return BinaryVectors(ids, self.codes[chosen], self.coder, self.subwords)

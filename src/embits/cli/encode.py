@@ -18,7 +18,7 @@ from embits.cli.options import (
 from embits.cli.output import megabytes, print_json
 from embits.cli.progress import steps_progress
 from embits.cli.ray_options import ADDRESS, OUTPUT_HELP, Cluster, ray_options
-from embits.collection import load
+from embits.collection.loading import load_coder
 from embits.jobs import encode_to_file
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def command(
     embits encode coder.safetensors s3://bucket/vectors -o s3://bucket/codes --ray
     """
     if cluster is not None:
-        coder = load(file).coder
+        coder = load_coder(file)
         cluster.encode(vectors, lambda _: coder, output, skip_bad=skip_bad, as_json=as_json)
         return
     check_writable(output)

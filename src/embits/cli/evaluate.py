@@ -111,6 +111,8 @@ def command(
         check_output(csv_file, files[0], force)
     if report is not None:
         check_report_folder(report, force)
+    for file in files:
+        load(file)  # a missing or damaged one is named before the data sets are read
     if raw_file is not None:
         tasks = possible_tasks(tasks, data)
     folder = data_folder(data, tasks)

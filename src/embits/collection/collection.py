@@ -14,7 +14,7 @@ import numpy as np
 from embits.binary_vectors import BinaryVectors
 from embits.collection import changes
 from embits.collection.manifest import Manifest
-from embits.collection.pieces import Rows
+from embits.collection.pieces import Rows, open_coder
 from embits.collection.rows import encoded_rows, known_rows, new_ids, unique_ids, upserted_ids
 from embits.collection.snapshot import Snapshot, open_snapshot
 from embits.errors import InputError
@@ -39,6 +39,7 @@ class Collection(BinaryVectors):
         self.path = path.absolute()  # fixed now: the working folder may change
         self.timeout = timeout
         self._changing = RLock()
+        self._coder_is_whole = False
         self._show(snapshot)
 
     def _show(self, snapshot: Snapshot) -> None:
@@ -62,14 +63,20 @@ class Collection(BinaryVectors):
         bits._state = shown.manifest
         return bits
 
-    def merged(self) -> BinaryVectors:
-        """The rows in memory, as one file has them; `save` and the exports write them.
+    def check_undamaged(self) -> None:
+        """Check the pieces and the coder before they are copied.
 
         Raises:
-            FormatError: A piece is damaged.
+            FormatError: One is damaged.
         """
         changes.check_pieces(self.path, self._snapshot)
-        return super().merged()
+        self._check_coder(self.manifest)
+
+    def _check_coder(self, manifest: Manifest) -> None:
+        """Check the coder once: rows that a damaged one encodes would have wrong codes."""
+        if not self._coder_is_whole:
+            open_coder(self.path, manifest, verify=True)
+            self._coder_is_whole = True
 
     def refresh(self) -> bool:
         """Show the latest state of the collection.
@@ -199,6 +206,7 @@ class Collection(BinaryVectors):
         """One change: gives the latest state, and shows the one after it."""
         with self._changing:
             with changes.locked(self.path, self._snapshot, self.timeout) as latest:
+                self._check_coder(latest.manifest)
                 yield latest
             self._show(open_snapshot(self.path, before=latest))
 

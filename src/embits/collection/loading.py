@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 from embits.binary_vectors import BinaryVectors
-from embits.file.contents import open_parts
+from embits.coders import Coder
+from embits.file.contents import open_parts, read_coder, verify_unless_replaced
 
 
 def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
@@ -36,4 +38,25 @@ def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
         from embits.collection.snapshot import open_snapshot
 
         return Collection(Path(path), open_snapshot(Path(path), verify=verify))
-    return BinaryVectors(*open_parts(Path(path), verify=verify))
+    file = Path(path)
+    opened = None if verify else file.stat()
+    bits = BinaryVectors(*open_parts(file, verify=verify))
+    if opened is not None:
+        bits._verify = partial(verify_unless_replaced, file.absolute(), opened)
+    return bits
+
+
+def load_coder(path: str | os.PathLike[str]) -> Coder:
+    """The coder of a file or collection, checked: what it encodes would hide damage of it.
+
+    Raises:
+        FormatError, OSError: As for `load`.
+    """
+    if isinstance(path, str) and "://" in path:
+        return load(path).coder
+    if not Path(path).is_dir():
+        return read_coder(Path(path), verify=True)
+    from embits.collection.manifest import read_manifest
+    from embits.collection.pieces import open_coder
+
+    return open_coder(Path(path), read_manifest(Path(path)), verify=True)

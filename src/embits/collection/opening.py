@@ -14,7 +14,7 @@ from embits.coders import Coder
 from embits.coders.identity import coder_checksum
 from embits.collection.changes import is_leftover
 from embits.collection.collection import Collection
-from embits.collection.loading import load
+from embits.collection.loading import load_coder
 from embits.collection.lock import LOCK, writer_lock
 from embits.collection.manifest import CODER, MANIFEST, Manifest, read_manifest, write_manifest
 from embits.collection.snapshot import open_snapshot
@@ -54,7 +54,7 @@ def open_collection(
     """
     folder = Path(path)
     _check_timeout(timeout)
-    given = load(coder).coder if isinstance(coder, str | os.PathLike) else coder
+    given = load_coder(coder) if isinstance(coder, str | os.PathLike) else coder
     if given is not None:
         _check_coder(given)
     if not (folder / MANIFEST).is_file():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from reprlib import repr as shortened
@@ -126,6 +128,22 @@ def open_parts(path: Path, *, verify: bool = False) -> Parts:
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from None
     return parts
+
+
+def verify_unless_replaced(path: Path, opened: os.stat_result) -> None:
+    """Check every byte of a file that is mapped.
+
+    Args:
+        path: The file.
+        opened: What `stat` said of it when it was opened. If another file is there now, or none,
+            the mapped one cannot be checked.
+
+    Raises:
+        FormatError: It is damaged.
+    """
+    with suppress(FileNotFoundError):
+        if os.path.samestat(path.stat(), opened):
+            open_parts(path, verify=True)
 
 
 def write_piece(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from embits.binary_vectors import BinaryVectors
 from embits.coders import DEFAULT_METHOD, Coder, new_coder
 from embits.coders.contract import check_fit
-from embits.collection import load
+from embits.collection.loading import load_coder
 from embits.errors import InputError
 from embits.vectors import WordVectors
 
@@ -43,7 +43,7 @@ def fitted_coder(coder: Any) -> tuple[Coder, str, list[Path]]:
         fitted = coder if isinstance(coder, Coder) else coder.coder
         fitted.check_fitted()
         return fitted, "the coder", []
-    return load(coder).coder, f"the coder in {coder}", [Path(coder)]
+    return load_coder(coder), f"the coder in {coder}", [Path(coder)]
 
 
 def input_file(

@@ -107,7 +107,8 @@ def rescore_floats(
         the cosine with a vector of zeros is 0.
 
     Raises:
-        InputError: Shapes do not fit, or a row is not one of the floats.
+        InputError: Shapes do not fit, a row is not one of the floats, or a vector of the shortlist
+            contains NaN or infinity.
 
     Example:
         >>> import numpy as np
@@ -122,6 +123,9 @@ def rescore_floats(
 
     def best(q: int, rows: NDArray[np.int64], k: int) -> _Best:
         vectors = np.asarray(floats[rows], dtype=np.float64)
+        if not np.isfinite(vectors).all():
+            wrong = rows[~np.isfinite(vectors).all(axis=1)][0]
+            raise InputError(f"row {wrong} of floats contains NaN or infinity")
         query = batch[q].astype(np.float64)
         norms = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
         cosines = np.divide(vectors @ query, norms, out=np.zeros(len(rows)), where=norms > 0)
