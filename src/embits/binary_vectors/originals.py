@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import to_numpy
-from embits.errors import InputError
+from embits.errors import InputError, named_if_missing
 from embits.search.rescoring import rescore_floats
 from embits.search.results import NO_ROW, CosineResult
 from embits.vectors import WordVectors
@@ -73,13 +73,16 @@ def read_originals(path: str | os.PathLike[str], words: object) -> NDArray[Any] 
         ReadError: It cannot be read.
     """
     # Imported here: a search without floats needs no readers.
-    from embits.readers import read_vectors
+    from embits.readers import magic, read_vectors
     from embits.readers.numpy_arrays import map_npy
     from embits.readers.source import Source
     from embits.readers.words_sidecar import words_for
 
-    if Path(path).suffix.lower() == ".npy":
-        source = Source(Path(path))
+    file = Path(path)
+    with named_if_missing(file), file.open("rb") as head:
+        is_npy = head.read(len(magic.NPY)) == magic.NPY
+    if is_npy or file.suffix.lower() == ".npy":
+        source = Source(file)
         matrix = map_npy(source)
         ids = words_for(source, *matrix.shape).words if matrix.ndim == 2 else None
     else:

@@ -39,10 +39,9 @@ def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
 
         return Collection(Path(path), open_snapshot(Path(path), verify=verify))
     file = Path(path)
-    opened = None if verify else file.stat()
     bits = BinaryVectors(*open_parts(file, verify=verify))
-    if opened is not None:
-        bits._verify = partial(verify_unless_replaced, file.absolute(), opened)
+    if not verify:
+        bits._verify = partial(verify_unless_replaced, file.absolute(), file.stat())
     return bits
 
 
