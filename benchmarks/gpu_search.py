@@ -20,10 +20,10 @@ import statistics
 import time
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import array_api_compat  # noqa: F401  encoding needs it at the end: check that first
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -156,6 +156,8 @@ def main() -> None:
     parser.add_argument("--billion", action="store_true", help="also a billion codes: 32 GB")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
     options = parser.parse_args()
+    if find_spec("array_api_compat") is None:  # encoding needs it, which is measured last
+        raise SystemExit("gpu_search.py needs array-api-compat: pip install 'embits[gpu]'")
     rng = np.random.default_rng(0)
     head = [
         "| codes | queries | ms | queries a second | of the copy's bandwidth | "

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import to_numpy
-from embits.errors import InputError, named_if_missing
+from embits.errors import InputError
 from embits.search.rescoring import rescore_floats
 from embits.search.results import NO_ROW, CosineResult
 from embits.vectors import WordVectors
-from embits.words.keys import RowNumbers
 from embits.words.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -38,20 +37,18 @@ def rescored(
     """The k rows of each shortlist whose original vectors have the highest cosine to the query.
 
     Raises:
-        InputError: The floats are not the vectors that the codes were made of.
+        InputError: The floats are not the vectors that the codes were made of, or have none for an
+            id of the shortlist.
         ReadError: Their `.npy` is damaged.
-        UnknownWordError: They have no vector for an id of the shortlist.
     """
     rows = np.unique(shortlist[shortlist != NO_ROW])
-    if isinstance(floats, str | os.PathLike):
-        floats = read_originals(floats, bits.words)
     if isinstance(floats, WordVectors) and floats.words is not None:
         vectors = floats.matrix[_places(bits, floats.words, rows)]
         _check(bits, vectors, rows, np.arange(len(rows)))
         places = np.where(shortlist == NO_ROW, NO_ROW, np.searchsorted(rows, shortlist))
         cosines, found = rescore_floats(vectors, queries, places, k, padded=padded)
         return CosineResult(cosines, np.where(found == NO_ROW, NO_ROW, rows[found]))
-    matrix = floats.matrix if isinstance(floats, WordVectors) else to_numpy(floats)
+    matrix = _matrix(floats)
     if matrix.shape != (len(bits), bits.dims):
         raise InputError(
             f"floats of shape {matrix.shape}, expected the originals: {len(bits), bits.dims}"
@@ -60,37 +57,14 @@ def rescored(
     return rescore_floats(matrix, queries, shortlist, k, padded=padded)
 
 
-def read_originals(path: str | os.PathLike[str], words: object) -> NDArray[Any] | WordVectors:
-    """The vectors of a file, with their ids if both they and the codes have some.
+def _matrix(floats: Originals) -> NDArray[Any]:
+    if isinstance(floats, str | os.PathLike):
+        # Imported here: a search without floats needs no readers.
+        from embits.readers.numpy_arrays import map_npy
+        from embits.readers.source import Source
 
-    A `.npy` is mapped, and its ids are those of a file beside it.
-
-    Args:
-        path: The file.
-        words: The ids of the codes.
-
-    Raises:
-        ReadError: It cannot be read.
-    """
-    # Imported here: a search without floats needs no readers.
-    from embits.readers import magic, read_vectors
-    from embits.readers.numpy_arrays import map_npy
-    from embits.readers.source import Source
-    from embits.readers.words_sidecar import words_for
-
-    file = Path(path)
-    with named_if_missing(file), file.open("rb") as head:
-        is_npy = head.read(len(magic.NPY)) == magic.NPY
-    if is_npy or file.suffix.lower() == ".npy":
-        source = Source(file)
-        matrix = map_npy(source)
-        ids = words_for(source, *matrix.shape).words if matrix.ndim == 2 else None
-    else:
-        floats = read_vectors(path)
-        ids, matrix = floats.words, floats.matrix
-    if ids is None or isinstance(words, RowNumbers) or len(set(ids)) < len(ids):
-        return matrix
-    return WordVectors(ids, matrix)
+        return map_npy(Source(Path(floats)))
+    return floats.matrix if isinstance(floats, WordVectors) else to_numpy(floats)
 
 
 def _places(bits: Codes, words: Any, rows: NDArray[np.int64]) -> NDArray[np.int64]:

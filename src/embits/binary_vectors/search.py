@@ -77,10 +77,10 @@ class SearchableCodes(Codes):
             oversample: Find this many times k rows by the cheaper score, and order those by the
                 finer one: by `floats` if they are given (4 by default), else by the score of
                 "asymmetric" or "decoded" after a search by Hamming distance.
-            floats: The original vectors: a matrix row by row, `WordVectors`, which are looked up by
-                id, or the path of their file; a `.npy` is mapped, and its ids are in a file of
-                words beside it. The shortlist is ordered by their cosine to the query, and no
-                other row is read. Rows of a collection move when it changes: its floats need ids.
+            floats: The original vectors: a matrix row by row, the path of its `.npy` (mapped), or
+                `WordVectors`, which are looked up by id. The shortlist is ordered by their cosine
+                to the query, and no other row is read. Rows of a collection move when it changes:
+                give `WordVectors`.
             threads: None uses every core.
             device: A GPU such as "cuda" (the extra `gpu`) searches by Hamming distance there and
                 gives the same rows; the first search copies the codes to it, where they stay.

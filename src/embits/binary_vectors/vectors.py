@@ -63,8 +63,9 @@ class BinaryVectors(WordQueries, Pretrained):
         Raises:
             FormatError: It is damaged.
         """
-        if self._verify is not None:
-            self._verify()
+        verify = self._verify  # another thread may end its check meanwhile
+        if verify is not None:
+            verify()
             self._verify = None
 
     @property

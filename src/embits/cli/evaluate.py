@@ -111,8 +111,7 @@ def command(
         check_output(csv_file, files[0], force)
     if report is not None:
         check_report_folder(report, force)
-    for file in files:
-        load(file)  # a missing or damaged one is named before the data sets are read
+    opened = [(file, load(file)) for file in files]
     if raw_file is not None:
         tasks = possible_tasks(tasks, data)
     folder = data_folder(data, tasks)
@@ -120,7 +119,7 @@ def command(
         read(raw_file, limit, words_file, skip_bad, repeats, quiet=as_json) if raw_file else None
     )
     if raw_file is not None and floats is not None:
-        check_dims(raw_file, floats.dims, {file: load(file).dims for file in files})
+        check_dims(raw_file, floats.dims, {file: bits.dims for file, bits in opened})
     entries = []
     with status_line(quiet=as_json) as status:
         current = ""
@@ -135,9 +134,9 @@ def command(
         if floats is not None:
             current = "raw"
             entries.append(evaluator.evaluate_raw())
-        for file in files:
+        for file, bits in opened:
             current = file.name
-            entries.append(evaluator.evaluate_bits(load(file), file))
+            entries.append(evaluator.evaluate_bits(bits, file))
     check_scored(entries, evaluator.notes)
     if report is not None:
         facts = {"raw": raw_file.name if raw_file else "-", "tasks": ", ".join(tasks)}

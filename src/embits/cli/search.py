@@ -10,7 +10,6 @@ import click
 import numpy as np
 
 from embits.binary_vectors import BinaryVectors
-from embits.binary_vectors.originals import read_originals
 from embits.cli.id_files import read_filter, read_ids
 from embits.cli.numbers import DecimalNumber, WholeNumber
 from embits.cli.options import (
@@ -99,7 +98,7 @@ def command(
     if oversample is not None and metric == "hamming" and floats is None:
         raise click.UsageError("--oversample needs --metric asymmetric or --floats FILE")
     bits = load(file)
-    originals = None if floats is None else read_originals(floats, bits.words)
+    originals = None if floats is None else _read_originals(bits, floats)
     needs_floats = "--floats" if floats else "--metric asymmetric" * (metric == "asymmetric")
     names, vectors = _read_queries(bits, queries, words_file, needs_floats)
     allowed = bits.select(read_filter(where), read_filter(exclude)) if where or exclude else None
@@ -139,6 +138,30 @@ def _read_queries(
     if matrix.shape[1] != bits.dims:
         raise InputError(f"{path}: vectors of {matrix.shape[1]} dimensions, expected {bits.dims}")
     return names or [str(row) for row in range(len(matrix))], matrix
+
+
+def _read_originals(bits: BinaryVectors, path: Path) -> Any:
+    """The float vectors from which the codes were made, with their ids if both have some.
+
+    A `.npy` is mapped. Its ids are in a file of the same name that ends in `.words`.
+    """
+    from embits.readers import read_vectors
+    from embits.readers.numpy_arrays import map_npy
+    from embits.readers.source import Source
+    from embits.readers.words_sidecar import read_words
+    from embits.vectors import WordVectors
+    from embits.words.keys import RowNumbers
+
+    beside = path.with_suffix(".words")
+    if path.suffix.lower() == ".npy":
+        matrix = map_npy(Source(path))
+        words = read_words(Source(beside)) if beside.is_file() else None
+    else:
+        floats = read_vectors(path)
+        words, matrix = floats.words, floats.matrix
+    if words is None or isinstance(bits.words, RowNumbers) or len(set(words)) < len(words):
+        return matrix
+    return WordVectors(words, matrix)
 
 
 def _ids(bits: BinaryVectors, path: Path) -> list[str] | None:
