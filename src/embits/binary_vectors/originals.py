@@ -44,6 +44,10 @@ def rescored(
     rows = np.unique(shortlist[shortlist != NO_ROW])
     if isinstance(floats, WordVectors) and floats.words is not None:
         vectors = floats.matrix[_places(bits, floats.words, rows)]
+        is_finite = np.isfinite(vectors).all(axis=1)
+        if not is_finite.all():
+            wrong = bits.ids(rows[~is_finite])[0]
+            raise InputError(f"the vector of the id {wrong!r} in floats contains NaN or infinity")
         _check(bits, vectors, rows, np.arange(len(rows)))
         places = np.where(shortlist == NO_ROW, NO_ROW, np.searchsorted(rows, shortlist))
         cosines, found = rescore_floats(vectors, queries, places, k, padded=padded)

@@ -71,3 +71,17 @@ def test_an_id_without_floats_is_named(collection):
     floats = embits.WordVectors(IDS[:10], ROWS[:10])
     with pytest.raises(embits.InputError, match="floats has no vector for the id 'doc-"):
         collection.search(ROWS[50], 5, floats=floats)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_nan_and_infinity_in_floats_are_named(collection, value):
+    rows = [int(each.removeprefix("doc-")) for each in collection.words]
+    place = rows.index(50)
+    floats = ROWS[rows]
+    floats[place, 0] = value
+    with pytest.raises(embits.InputError, match=f"row {place} of floats contains NaN or infinity"):
+        collection.search(ROWS[50], 1, floats=floats)
+    named = embits.WordVectors(list(collection.words), floats)
+    with pytest.raises(embits.InputError, match="vector of the id 'doc-50' in floats contains NaN"):
+        collection.search(ROWS[50], 1, floats=named)
