@@ -23,6 +23,7 @@ Originals: TypeAlias = NDArray[Any] | WordVectors | str | os.PathLike[str]
 
 _MAX_CHECKED = 512  # rows of a search whose codes are compared: all of about ten queries
 _MAX_SHARE = 0.4  # of the bits of a code. Those of unrelated rows differ in about half
+_MAX_BITS = 4  # of a short code, in which rounding may change as large a share
 
 
 def rescored(
@@ -105,10 +106,10 @@ def _check(
         return  # rescoring refuses them
     codes = bits.coder.encode(vectors)
     differing = np.bitwise_count(codes ^ bits.codes[rows]).sum(axis=1, dtype=np.int64)
-    if (differing > _MAX_SHARE * bits.n_bits).any():
+    if (differing > max(_MAX_SHARE * bits.n_bits, _MAX_BITS)).any():
         place = int(differing.argmax())
         raise InputError(
             f"floats are not the vectors of the codes: {differing[place]} of {bits.n_bits} bits of "
             f"row {rows[place]} differ; give them in the order of the rows, or with their ids "
-            "(embits.WordVectors, or a file of words beside a .npy)"
+            "(embits.WordVectors; on the command line, x.words beside x.npy)"
         )
