@@ -45,7 +45,7 @@ def codes() -> Any:
 
 def _embits(verify: bool) -> tuple[Callable[[str], None], Load]:
     import embits
-    from embits.words.keys import RowNumbers
+    from embits.ids.keys import RowNumbers
 
     def save(path: str) -> None:
         # A coder of 8 dimensions: the file is nearly all codes, as those of the others are.

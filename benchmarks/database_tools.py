@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 import embits
-from embits.words.vocabulary import Vocabulary
+from embits.ids.vocabulary import Vocabulary
 
 ROWS = 400_000
 RUNS = 3

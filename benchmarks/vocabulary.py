@@ -25,7 +25,7 @@ import embits
 from embits import _core
 from embits.file.contents import to_contents
 from embits.file.store import open_file, write
-from embits.words.vocabulary import Vocabulary
+from embits.ids.vocabulary import Vocabulary
 
 DIMS, ASKED, TURNS = 100, 5_000, 9
 

@@ -14,7 +14,7 @@ from embits.arrays import to_numpy
 from embits.errors import InputError
 
 if TYPE_CHECKING:
-    from embits.words.subwords import Subwords
+    from embits.ids.subwords import Subwords
 
 
 @dataclass(frozen=True, eq=False)

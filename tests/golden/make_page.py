@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from embits.file.store import Contents, write
-from embits.words.vocabulary import Vocabulary
+from embits.ids.vocabulary import Vocabulary
 
 HERE = Path(__file__).parent
 WORDS = [

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import embits
-from embits.words.subwords import Subwords
+from embits.ids.subwords import Subwords
 from tests.support.javascript import DIMS, assert_same, clustered, needs_node, node
 
 pytestmark = pytest.mark.slow

@@ -3,8 +3,8 @@
 import numpy as np
 
 import embits
-from embits.words.keys import RowNumbers
-from embits.words.vocabulary import Vocabulary
+from embits.ids.keys import RowNumbers
+from embits.ids.vocabulary import Vocabulary
 
 
 def of_codes(codes, n_bits, words=None):

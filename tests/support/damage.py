@@ -18,7 +18,7 @@ import numpy as np
 
 import embits
 from embits.coders import METHODS
-from embits.words.subwords import Subwords
+from embits.ids.subwords import Subwords
 
 WORDS = ["the", "queen", "of", "Zürich", "日本", "", "a b", "queen's"]
 NO_CHECKSUM = "0" * 64

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import embits
-from embits.words.subwords import Subwords
+from embits.ids.subwords import Subwords
 
 
 def oracle(bits, code, without):

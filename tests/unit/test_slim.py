@@ -9,7 +9,7 @@ import pytest
 
 import embits
 from embits.coders import METHODS
-from embits.words.subwords import Subwords
+from embits.ids.subwords import Subwords
 from tests.support.program import run
 
 WORDS = [f"w{i * 7 % 100}" for i in range(100)]

@@ -7,7 +7,7 @@ import pytest
 
 import embits
 from embits.file.store import open_file
-from embits.words.subwords import Subwords
+from embits.ids.subwords import Subwords
 
 # -- arguments that contradict each other ----------------------------------------------------
 

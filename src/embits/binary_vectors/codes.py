@@ -14,13 +14,13 @@ from embits.bits import check_padding
 from embits.coders import Coder
 from embits.coders.checks import check_dims
 from embits.errors import InputError
+from embits.ids.keys import Keys, RowNumbers
+from embits.ids.subwords import Subwords
+from embits.ids.vocabulary import Vocabulary
+from embits.ids.word_rows import WordRows
 from embits.search.pieces import CodePieces
 from embits.search.results import NO_ROW
 from embits.vectors import WordVectors, as_words
-from embits.words.keys import Keys, RowNumbers
-from embits.words.subwords import Subwords
-from embits.words.vocabulary import Vocabulary
-from embits.words.word_rows import WordRows
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Key: TypeAlias = str | int | NDArray[np.uint8]

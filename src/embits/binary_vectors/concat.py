@@ -11,7 +11,7 @@ from embits.binary_vectors.vectors import BinaryVectors
 from embits.coders import Coder
 from embits.coders.identity import coder_checksum
 from embits.errors import InputError
-from embits.words.keys import RowNumbers
+from embits.ids.keys import RowNumbers
 
 
 def concat(files: Iterable[BinaryVectors]) -> BinaryVectors:

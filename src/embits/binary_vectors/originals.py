@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from embits.arrays import to_numpy
 from embits.errors import InputError
+from embits.ids.vocabulary import Vocabulary
 from embits.search.rescoring import rescore_floats
 from embits.search.results import NO_ROW, CosineResult
 from embits.vectors import WordVectors
-from embits.words.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from embits.binary_vectors.codes import Codes

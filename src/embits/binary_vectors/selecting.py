@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from embits.arrays import to_numpy
 from embits.errors import InputError
-from embits.words.keys import Keys
+from embits.ids.keys import Keys
 
 
 def chosen_rows(words: Keys, rows: Any) -> NDArray[np.int64]:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from embits.coders import Coder
 from embits.errors import InputError
-from embits.words.keys import RowNumbers
-from embits.words.vocabulary import Vocabulary
+from embits.ids.keys import RowNumbers
+from embits.ids.vocabulary import Vocabulary
 
 # The parts that can be left out, and what no longer works without them.
 PARTS = {

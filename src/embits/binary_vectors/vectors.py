@@ -17,11 +17,11 @@ from embits.errors import SizeWarning
 from embits.file import store
 from embits.file.contents import ByteCounts, byte_counts, to_contents
 from embits.file.overwrite import check_target
+from embits.ids.keys import RowNumbers
+from embits.ids.pieces import PieceWords
+from embits.ids.vocabulary import Vocabulary
 from embits.pretrained import Pretrained
 from embits.vectors import as_words
-from embits.words.keys import RowNumbers
-from embits.words.pieces import PieceWords
-from embits.words.vocabulary import Vocabulary
 
 
 class BinaryVectors(WordQueries, Pretrained):

@@ -21,10 +21,10 @@ from embits.coders import DEFAULT_METHOD, METHODS
 from embits.collection import load
 from embits.errors import MissingExtraError
 from embits.evaluation.tasks.top_k_table import bit_contenders, float_contenders, measure
+from embits.ids.keys import Keys
 from embits.jobs import binarize
 from embits.readers import read_vectors
 from embits.vectors import WordVectors
-from embits.words.keys import Keys
 
 BITS = (64, 128, 256)
 WORDS = ("guitar", "jupiter")

@@ -145,12 +145,12 @@ def _read_originals(bits: BinaryVectors, path: Path) -> Any:
 
     A `.npy` is mapped. Its ids are in a file of the same name that ends in `.words`.
     """
+    from embits.ids.keys import RowNumbers
     from embits.readers import read_vectors
     from embits.readers.numpy_arrays import map_npy
     from embits.readers.source import Source
     from embits.readers.words_sidecar import read_words
     from embits.vectors import WordVectors
-    from embits.words.keys import RowNumbers
 
     beside = path.with_suffix(".words")
     if path.suffix.lower() == ".npy":

@@ -19,9 +19,9 @@ from embits.collection.pieces import Rows
 from embits.errors import FormatError, InputError, ReadError
 from embits.file import contents
 from embits.file.parquet_codes import CODE, code_matrix, coder_from_arrays, locate, read_column
+from embits.ids.keys import RowNumbers
+from embits.ids.vocabulary import Vocabulary
 from embits.vectors import as_words
-from embits.words.keys import RowNumbers
-from embits.words.vocabulary import Vocabulary
 
 
 def parquet_rows(

@@ -19,8 +19,8 @@ from embits.errors import FormatError, ReadError
 from embits.file.atomic import atomic_write
 from embits.file.contents import open_piece, read_coder, write_piece
 from embits.file.header import MAX_HEADER
-from embits.words.keys import RowNumbers
-from embits.words.pieces import PieceIds
+from embits.ids.keys import RowNumbers
+from embits.ids.pieces import PieceIds
 
 
 class Rows(NamedTuple):

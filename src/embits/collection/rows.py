@@ -17,10 +17,10 @@ from embits.coders import Coder
 from embits.coders.checks import check_dims
 from embits.collection.snapshot import Snapshot
 from embits.errors import InputError, UnknownWordError
+from embits.ids.keys import RowNumbers
+from embits.ids.pieces import PieceIds
+from embits.ids.vocabulary import Vocabulary
 from embits.vectors import WordVectors, as_words
-from embits.words.keys import RowNumbers
-from embits.words.pieces import PieceIds
-from embits.words.vocabulary import Vocabulary
 
 _MAX_NAMED = 3  # unknown ids that an error names
 

@@ -14,10 +14,10 @@ from embits.coders import Coder
 from embits.collection.manifest import Manifest, Piece, read_manifest
 from embits.collection.pieces import MissingPieceError, OpenPiece, open_coder, open_one
 from embits.errors import FormatError, InputError
+from embits.ids.keys import RowNumbers
+from embits.ids.pieces import PieceIds, PieceWords
+from embits.ids.vocabulary import Vocabulary
 from embits.search.pieces import CodePieces
-from embits.words.keys import RowNumbers
-from embits.words.pieces import PieceIds, PieceWords
-from embits.words.vocabulary import Vocabulary
 
 MAX_TRIES = 100
 

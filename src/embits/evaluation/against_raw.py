@@ -22,7 +22,7 @@ from embits.evaluation.tasks.neighbors import (
     unseen_query_rows,
 )
 from embits.evaluation.tasks.reconstruction import evaluate_reconstruction
-from embits.words.keys import RowNumbers
+from embits.ids.keys import RowNumbers
 
 RAW_TASKS = frozenset({"neighbors", "reconstruction"})
 """Tasks that are measured against the raw vectors."""

@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.words.vocabulary import Vocabulary
+from embits.ids.vocabulary import Vocabulary
 
 MISSING = -1
 

@@ -13,9 +13,9 @@ from embits.arrays import row_cosines, unit_rows
 from embits.binary_vectors import BinaryVectors
 from embits.bits import unpack
 from embits.evaluation.lookup import Lookup
+from embits.ids.keys import RowNumbers
+from embits.ids.vocabulary import Vocabulary
 from embits.vectors import WordVectors
-from embits.words.keys import RowNumbers
-from embits.words.vocabulary import Vocabulary
 
 
 class FloatSpace:

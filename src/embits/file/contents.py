@@ -17,10 +17,10 @@ from embits.bits import check_padding
 from embits.coders import METHODS, Coder, is_registered
 from embits.errors import FormatError, InputError
 from embits.file.store import Contents, open_file, write
-from embits.words.keys import RowNumbers
-from embits.words.packing import open_words, pack, packed_sizes
-from embits.words.subwords import Subwords
-from embits.words.vocabulary import Vocabulary
+from embits.ids.keys import RowNumbers
+from embits.ids.packing import open_words, pack, packed_sizes
+from embits.ids.subwords import Subwords
+from embits.ids.vocabulary import Vocabulary
 
 _LENGTHS_BYTES = 8  # of `subwords.lengths`
 

@@ -20,7 +20,7 @@ from embits._version import __version__
 from embits.binary_vectors import BinaryVectors
 from embits.coders.identity import coder_checksum
 from embits.errors import InputError
-from embits.words.vocabulary import Vocabulary
+from embits.ids.vocabulary import Vocabulary
 
 _BLOCK_ROWS = 1 << 16
 

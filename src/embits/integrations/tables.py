@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
 from embits.errors import FormatError, InputError, UnknownWordError
+from embits.ids.vocabulary import Vocabulary
 from embits.integrations.codes import check_coder, from_codes
 from embits.integrations.databases import (
     Neighbor,
@@ -21,7 +22,6 @@ from embits.integrations.databases import (
     row_number,
 )
 from embits.search.arguments import wanted_rows
-from embits.words.vocabulary import Vocabulary
 
 BLOCK_BYTES = 32 << 20  # of a block of rows: small enough for a message to a server
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from embits.errors import ReadError
 from embits.file.overwrite import check_target
-from embits.words.keys import Keys, RowNumbers
+from embits.ids.keys import Keys, RowNumbers
 from embits.writers import write_words
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.errors import InputError
+from embits.ids.subwords import Subwords
 from embits.readers.rows import (
     as_text,
     decode_run,
@@ -23,7 +24,6 @@ from embits.readers.rows import (
 )
 from embits.readers.source import Source
 from embits.vectors import WordVectors
-from embits.words.subwords import Subwords
 
 
 class Position(NamedTuple):

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
+from embits.ids.subwords import MAX_NGRAM, Subwords
 from embits.readers.array_blocks import ArrayBlocks
 from embits.readers.rows import decode_words
 from embits.readers.source import Source, cores
 from embits.readers.words_sidecar import FoundWords
-from embits.words.subwords import MAX_NGRAM, Subwords
 
 _VERSIONS = (11, 12)
 _SUPERVISED = 3

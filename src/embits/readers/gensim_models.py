@@ -19,8 +19,8 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from embits.errors import MissingExtraError, ReadError
+from embits.ids.subwords import Subwords
 from embits.vectors import WordVectors
-from embits.words.subwords import Subwords
 
 PREFIX = "gensim:"
 

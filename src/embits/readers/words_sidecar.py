@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from embits.errors import MissingFileError
+from embits.ids.run import WordRun
 from embits.readers import magic
 from embits.readers.source import Source
 from embits.readers.words_columns import column_of_words
-from embits.words.run import WordRun
 
 _SUFFIXES = (".words", ".txt", ".vocab", ".tsv", ".json", ".parquet")
 _USUAL_STEMS = ("words", "vocab", "vocabulary", "tokenizer")

@@ -14,10 +14,10 @@ from embits.arrays import BLOCK_ROWS
 from embits.coders import Coder
 from embits.coders.lazy import LazyRows
 from embits.errors import ReadError, TrainingError
+from embits.ids.keys import RowNumbers
+from embits.ids.vocabulary import Vocabulary
 from embits.readers.blocks import Blocks, Findings, Position
 from embits.streaming.checkpoint import Checkpoint, Stage, append
-from embits.words.keys import RowNumbers
-from embits.words.vocabulary import Vocabulary
 
 Rows: TypeAlias = NDArray[np.int64]
 _NONE: Rows = np.empty(0, np.int64)

@@ -12,8 +12,8 @@ import pytest
 import embits
 from embits.cli import GROUPS, VERBS
 from embits.cli.completion import SHELLS
-from embits.words.keys import RowNumbers
-from embits.words.vocabulary import Vocabulary
+from embits.ids.keys import RowNumbers
+from embits.ids.vocabulary import Vocabulary
 
 VERB_MODULES = Path(embits.__file__).parent / "cli"
 

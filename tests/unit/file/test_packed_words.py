@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 import embits
 from embits.errors import FormatError
-from embits.words.fixed_ids import NumberIds, UuidIds
-from embits.words.packed import STEP, PackedVocabulary, cycle_links
-from embits.words.packed_numbers import pack_numbers, packed_size, unpack_numbers
-from embits.words.packing import open_words, pack
-from embits.words.prefix_codes import MAX_LENGTH, check_codes, code_lengths, code_table, to_bytes
-from embits.words.vocabulary import Vocabulary
+from embits.ids.fixed_ids import NumberIds, UuidIds
+from embits.ids.packed import STEP, PackedVocabulary, cycle_links
+from embits.ids.packed_numbers import pack_numbers, packed_size, unpack_numbers
+from embits.ids.packing import open_words, pack
+from embits.ids.prefix_codes import MAX_LENGTH, check_codes, code_lengths, code_table, to_bytes
+from embits.ids.vocabulary import Vocabulary
 
 ANY = st.lists(st.text(max_size=12), unique=True, max_size=150)
 ALIKE = st.lists(st.text("abü", max_size=9), unique=True, max_size=150)

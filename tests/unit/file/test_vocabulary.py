@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import embits
-from embits.words.keys import RowNumbers
-from embits.words.run import WordRun
-from embits.words.vocabulary import Vocabulary
+from embits.ids.keys import RowNumbers
+from embits.ids.run import WordRun
+from embits.ids.vocabulary import Vocabulary
 
 words = st.lists(st.text(max_size=12), unique=True, max_size=60)
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from embits.errors import InputError, ReadError, ReadWarning, UnknownWordError
+from embits.ids.subwords import Subwords
 from embits.readers import read_vectors
-from embits.words.subwords import Subwords
 
 SENTENCES = [
     ["the", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog"],

@@ -9,7 +9,7 @@ import pytest
 
 import embits
 from embits.errors import InputError, ReadError
-from embits.words.keys import RowNumbers
+from embits.ids.keys import RowNumbers
 from tests.support.streaming import in_blocks, noted
 from tests.support.vectors import clustered
 

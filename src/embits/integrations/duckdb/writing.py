@@ -11,6 +11,7 @@ from embits.arrays import Progress
 from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError
 from embits.file.atomic import atomic_write
+from embits.ids.vocabulary import Vocabulary
 from embits.integrations import Facts
 from embits.integrations.codes import to_export
 from embits.integrations.descriptions import Description, check_ours, check_unchanged
@@ -28,7 +29,6 @@ from embits.integrations.duckdb.database import (
     to_integers,
 )
 from embits.integrations.tables import row_blocks
-from embits.words.vocabulary import Vocabulary
 
 _BLOCK_ROWS = 122_880  # DuckDB's row group
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError
-from embits.words.keys import RowNumbers
+from embits.ids.keys import RowNumbers
 
 # A card without this line belongs to its owner and is never overwritten.
 MARK = "<!-- Written by embits: remove this line to keep your changes to the card. -->"

@@ -12,6 +12,7 @@ import numpy as np
 from embits.arrays import Progress
 from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError
+from embits.ids.vocabulary import Vocabulary
 from embits.integrations import Facts
 from embits.integrations.codes import to_export
 from embits.integrations.descriptions import Description, check_unchanged
@@ -25,7 +26,6 @@ from embits.integrations.lancedb.database import (
     open_table,
 )
 from embits.integrations.tables import row_blocks
-from embits.words.vocabulary import Vocabulary
 
 _INDEX = "code_idx"  # LanceDB's own name for an index of the column `code`
 _BLOCK_ROWS = 1 << 16

@@ -8,6 +8,7 @@ from typing import Any
 from embits.arrays import Progress
 from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError
+from embits.ids.vocabulary import Vocabulary
 from embits.integrations import Facts
 from embits.integrations.codes import to_export
 from embits.integrations.descriptions import Description, check_unchanged
@@ -20,7 +21,6 @@ from embits.integrations.milvus.client import (
 )
 from embits.integrations.milvus.collection import CodeCollection
 from embits.integrations.tables import longest_word, row_blocks
-from embits.words.vocabulary import Vocabulary
 
 MAX_BITS = 262_144  # of a binary vector
 MAX_WORD_BYTES = 65_535  # of a VARCHAR

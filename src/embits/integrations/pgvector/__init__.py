@@ -18,6 +18,7 @@ from embits.arrays import Progress
 from embits.binary_vectors import BinaryVectors
 from embits.coders.identity import coder_checksum
 from embits.errors import InputError
+from embits.ids.vocabulary import Vocabulary
 from embits.integrations import Facts
 from embits.integrations.codes import to_export
 from embits.integrations.pgvector.additions import check_no_additions, check_rows, rows_digest
@@ -44,7 +45,6 @@ from embits.integrations.pgvector.server import (
     read_description,
     without_password,
 )
-from embits.words.vocabulary import Vocabulary
 
 __all__ = ["export", "nearest", "read"]
 

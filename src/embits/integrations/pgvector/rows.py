@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryVectors
 from embits.errors import FormatError, InputError
-from embits.words.keys import RowNumbers
-from embits.words.vocabulary import Vocabulary
+from embits.ids.keys import RowNumbers
+from embits.ids.vocabulary import Vocabulary
 
 HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)  # no flags, no extension of the header
 TRAILER = b"\xff\xff"

@@ -19,9 +19,9 @@ from embits.collection.pieces import MissingPieceError, OpenPiece, open_one
 from embits.collection.snapshot import joined_codes, joined_words
 from embits.errors import FormatError, InputError
 from embits.file.parquet_codes import is_address
+from embits.ids.pieces import PieceWords
 from embits.integrations.ray.steps import SharedCoder
 from embits.search.pieces import CodePieces
-from embits.words.pieces import PieceWords
 
 MIN_ROWS, MAX_ROWS = 1 << 16, 1 << 22  # of a span; a Parquet piece is never divided
 SPANS_PER_CPU = 4  # within these limits; workers then finish at about the same time

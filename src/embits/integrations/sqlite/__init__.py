@@ -23,6 +23,7 @@ from embits.binary_vectors import BinaryVectors
 from embits.coders.identity import coder_checksum
 from embits.errors import InputError
 from embits.file.atomic import atomic_write
+from embits.ids.vocabulary import Vocabulary
 from embits.integrations import Facts
 from embits.integrations.codes import to_export
 from embits.integrations.sqlite.database import (
@@ -40,7 +41,6 @@ from embits.integrations.sqlite.database import (
     to_blob,
 )
 from embits.integrations.sqlite.queries import nearest, read
-from embits.words.vocabulary import Vocabulary
 
 __all__ = ["connect", "export", "nearest", "read", "to_blob"]
 

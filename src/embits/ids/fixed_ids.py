@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.errors import FormatError
-from embits.words.lazy import LazyVocabulary
-from embits.words.packed_numbers import packed_size, unpack_numbers
-from embits.words.run import encoded_words
+from embits.ids.lazy import LazyVocabulary
+from embits.ids.packed_numbers import packed_size, unpack_numbers
+from embits.ids.run import encoded_words
 
 NUMBERS, UUIDS = "word_numbers", "word_uuids"
 MAX_NUMBER = 2**64 - 1

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.errors import FormatError
-from embits.words.lazy import LazyVocabulary
-from embits.words.packed_numbers import packed_size, unpack_numbers
-from embits.words.prefix_codes import check_codes
-from embits.words.run import WordRun, narrowed
+from embits.ids.lazy import LazyVocabulary
+from embits.ids.packed_numbers import packed_size, unpack_numbers
+from embits.ids.prefix_codes import check_codes
+from embits.ids.run import WordRun, narrowed
 
 BLOCK = 32  # words that are coded together
 STEP = 31  # every STEP-th place has a link

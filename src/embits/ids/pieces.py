@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.errors import FormatError, UnknownWordError
+from embits.ids.keys import RowNumbers
+from embits.ids.lazy import LazyVocabulary
+from embits.ids.run import encoded_words
+from embits.ids.vocabulary import Vocabulary
 from embits.search.live_rows import LiveRows
-from embits.words.keys import RowNumbers
-from embits.words.lazy import LazyVocabulary
-from embits.words.run import encoded_words
-from embits.words.vocabulary import Vocabulary
 
 PieceIds: TypeAlias = Vocabulary | RowNumbers
 

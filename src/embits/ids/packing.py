@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
-from embits.words.fixed_ids import MAX_NUMBER, NUMBERS, UUIDS, FixedIds, NumberIds, UuidIds
-from embits.words.packed import BLOCK, N_CODES, PackedVocabulary, cycle_links
-from embits.words.packed_numbers import pack_numbers
-from embits.words.prefix_codes import code_lengths, code_table, to_bytes
-from embits.words.run import narrowed
-from embits.words.vocabulary import Vocabulary
+from embits.ids.fixed_ids import MAX_NUMBER, NUMBERS, UUIDS, FixedIds, NumberIds, UuidIds
+from embits.ids.packed import BLOCK, N_CODES, PackedVocabulary, cycle_links
+from embits.ids.packed_numbers import pack_numbers
+from embits.ids.prefix_codes import code_lengths, code_table, to_bytes
+from embits.ids.run import narrowed
+from embits.ids.vocabulary import Vocabulary
 
 Tensors = dict[str, NDArray[Any]]
 _NOTHING = np.empty(0, np.uint8)

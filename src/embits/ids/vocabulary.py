@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.errors import FormatError, InputError
-from embits.words.keys import Keys
-from embits.words.run import WordRun, encoded_words, narrowed
+from embits.ids.keys import Keys
+from embits.ids.run import WordRun, encoded_words, narrowed
 
 
 class Vocabulary(WordRun, Keys):

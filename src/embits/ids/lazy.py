@@ -9,8 +9,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.words.run import WordRun, narrowed
-from embits.words.vocabulary import Vocabulary
+from embits.ids.run import WordRun, narrowed
+from embits.ids.vocabulary import Vocabulary
 
 
 class LazyVocabulary(Vocabulary):

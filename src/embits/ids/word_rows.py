@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from embits.words.keys import Keys
+from embits.ids.keys import Keys
 
 
 class WordRows(Mapping[str, int]):
