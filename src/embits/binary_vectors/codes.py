@@ -14,10 +14,9 @@ from embits.bits import check_padding
 from embits.coders import Coder
 from embits.coders.checks import check_dims
 from embits.errors import InputError
-from embits.ids.keys import Keys, RowNumbers
+from embits.ids.keys import Keys, RowNumbers, WordRows
 from embits.ids.subwords import Subwords
 from embits.ids.vocabulary import Vocabulary
-from embits.ids.word_rows import WordRows
 from embits.search.pieces import CodePieces
 from embits.search.results import NO_ROW
 from embits.vectors import WordVectors, as_words

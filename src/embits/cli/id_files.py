@@ -15,7 +15,7 @@ def read_ids(path: Path) -> list[str]:
         ReadError: It is not UTF-8.
         OSError: It cannot be read.
     """
-    from embits.ids.run import WordRun
+    from embits.ids.vocabulary import WordRun
 
     with named_if_missing(path):
         content = path.read_bytes()

@@ -18,7 +18,7 @@ from embits.coders import METHODS, Coder, is_registered
 from embits.errors import FormatError, InputError
 from embits.file.store import Contents, open_file, write
 from embits.ids.keys import RowNumbers
-from embits.ids.packing import open_words, pack, packed_sizes
+from embits.ids.packed import open_words, pack, packed_sizes
 from embits.ids.subwords import Subwords
 from embits.ids.vocabulary import Vocabulary
 

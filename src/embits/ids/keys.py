@@ -1,9 +1,9 @@
-"""Ids of rows: what all kinds of them have in common, and row numbers in place of words."""
+"""Ids of rows: what all kinds of them have in common, row numbers, and a mapping of ids to rows."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, overload
 
@@ -46,8 +46,12 @@ class Keys(Sequence[str], ABC):
         """The words of rows, in their shape: an array of `str` objects."""
         different, places = np.unique(rows, return_inverse=True)
         words = np.empty(len(different), dtype=object)
-        words[:] = [self[row] for row in different.tolist()]
+        words[:] = self._words_of(different)
         return words[places.ravel()].reshape(rows.shape)
+
+    def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
+        """The words of rows that are there."""
+        return [self[row] for row in rows.tolist()]
 
     @abstractmethod
     def starting_with(self, prefix: str, most: int) -> list[str]:
@@ -126,3 +130,22 @@ class RowNumbers(Keys):
     def starting_with(self, prefix: str, most: int) -> list[str]:
         """The first `most` numbers that start with `prefix`."""
         return list(islice((row for row in self if row.startswith(prefix)), most))
+
+
+class WordRows(Mapping[str, int]):
+    """A vocabulary as a mapping word -> row, like `key_to_index` in gensim but without a dict."""
+
+    def __init__(self, vocabulary: Keys) -> None:
+        self._vocabulary = vocabulary
+
+    def __getitem__(self, word: str) -> int:
+        return self._vocabulary.row(word)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._vocabulary)
+
+    def __len__(self) -> int:
+        return len(self._vocabulary)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._vocabulary

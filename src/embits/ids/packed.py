@@ -1,38 +1,86 @@
-"""The words of a file of version 2: sorted, front-coded and Huffman-coded, read as they are.
+"""Words and ids as a file of version 2 stores them (docs/file-format.md), read as they are.
 
-`words` holds the bits, `word_codes` the three prefix codes, `word_starts` where each block of words
-starts, `word_rows` the row of each place in sorted order and `word_links` shortcuts from a row to
-its place. Together they take about 5 bytes a word (docs/file-format.md).
+Words are sorted, front-coded and Huffman-coded: `words` holds the bits, `word_codes` the three
+prefix codes, `word_starts` where each block of words starts, `word_rows` the row of each place in
+sorted order and `word_links` shortcuts from a row to its place. Together they take about 5 bytes a
+word. Ids that are whole numbers or UUIDs are stored as numbers of a fixed size, in row order.
 """
 
 from __future__ import annotations
 
+import heapq
+import re
+from abc import abstractmethod
+from bisect import bisect_left
 from collections.abc import Mapping
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
 from embits.errors import FormatError
-from embits.ids.lazy import LazyVocabulary
-from embits.ids.packed_numbers import packed_size, unpack_numbers
-from embits.ids.prefix_codes import check_codes
-from embits.ids.run import WordRun, narrowed
+from embits.ids.vocabulary import LazyVocabulary, Vocabulary, WordRun, encoded_words, narrowed
 
 BLOCK = 32  # words that are coded together
 STEP = 31  # every STEP-th place has a link
 N_CODES = 3
+MAX_CODE_BITS = 15
+NUMBERS, UUIDS = "word_numbers", "word_uuids"
+MAX_NUMBER = 2**64 - 1
+
 _TEXT = ("words", "word_codes", "word_starts")
 _ORDER = ("word_rows", "word_links")
-
+_NUMBER = re.compile("0|[1-9][0-9]{0,19}", re.ASCII)
+_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_UUID_DIGITS = 36
 _EMPTY = np.empty(0, np.uint8)
 _DAMAGED = -2
 _MANY = 8  # of as many rows as an 8th of all, all words are unpacked
+_AT_ONCE = 1 << 20  # rows or bytes: temporary arrays of all words take much memory
+_NUMBERS_AT_ONCE = 1 << 16  # a multiple of 8: each batch fills whole bytes
+
+Tensors: TypeAlias = dict[str, NDArray[Any]]
+Lengths: TypeAlias = NDArray[np.int64]
 
 
-class PackedVocabulary(LazyVocabulary):
-    """Words of a mapped file. A look-up decodes about 30 words, and nothing is built before it.
+def pack(words: Vocabulary) -> Tensors:
+    """The tensors of words: as numbers or UUIDs if they are such, and otherwise as text.
+
+    The same words give the same tensors.
+    """
+    if isinstance(words, StoredWords):
+        return dict(words.tensors)
+    fixed = _numbers(words) or _uuids(words)
+    if fixed is not None and "word_rows" not in fixed:
+        return fixed
+    text = _packed_text(words)
+    return fixed if fixed is not None and _size(fixed) < _size(text) else text
+
+
+def packed_sizes(words: Vocabulary) -> tuple[int, int]:
+    """Bytes of the words and of their order in a file."""
+    stored = words if words.is_stored else open_words(pack(words), len(words))
+    return (0, 0) if stored is None else stored.byte_sizes
+
+
+def open_words(tensors: Mapping[str, NDArray[Any]], n: int) -> Vocabulary | None:
+    """The words of an opened file, which stay mapped; None if it has none.
+
+    Raises:
+        FormatError: The tensors do not fit together.
+    """
+    names = (*_TEXT, *_ORDER, NUMBERS, UUIDS)
+    own = {name: tensors[name] for name in names if name in tensors}
+    if NUMBERS in own:
+        return NumberIds(own, n)
+    if UUIDS in own:
+        return UuidIds(own, n)
+    return PackedVocabulary(own, n) if own else None
+
+
+class StoredWords(LazyVocabulary):
+    """Words or ids of a mapped file.
 
     Args:
         tensors: The tensors of the words, by name.
@@ -44,30 +92,59 @@ class PackedVocabulary(LazyVocabulary):
 
     def __init__(self, tensors: Mapping[str, NDArray[Any]], n: int) -> None:
         self._n, self.tensors = n, dict(tensors)
-        self._width = width = max(0, n - 1).bit_length()
+        self._width = max(0, n - 1).bit_length()
+        self._rows = tensors.get("word_rows", _EMPTY)
+        if any(name in tensors for name in self._order_names):
+            _check_size("rows", self._rows, packed_size(n, self._width))
+
+    _order_names: tuple[str, ...] = _ORDER
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.tensors, self._n), {"lacks_subwords": self.lacks_subwords}
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def byte_sizes(self) -> tuple[int, int]:
+        """Bytes of the words, and of their order."""
+        order = sum(self.tensors[name].nbytes for name in _ORDER if name in self.tensors)
+        return _size(self.tensors) - order, order
+
+    def _rows_at(self, places: slice) -> NDArray[np.int64]:
+        """The rows of places in sorted order."""
+        if not len(self._rows):
+            return np.arange(places.start, places.stop)
+        return unpack_numbers(self._rows, self._width, places)
+
+    def _verified_rows(self) -> NDArray[np.int64]:
+        rows = self._rows_at(slice(0, self._n))
+        if not np.array_equal(np.sort(rows), np.arange(self._n)):
+            raise FormatError("damaged: the words' order is not a permutation of the rows")
+        return rows
+
+
+# -- words -------------------------------------------------------------------------------------
+
+
+class PackedVocabulary(StoredWords):
+    """Words of a mapped file. A look-up decodes about 30 words, and nothing is built before it."""
+
+    def __init__(self, tensors: Mapping[str, NDArray[Any]], n: int) -> None:
+        super().__init__(tensors, n)
         try:
             text, codes, starts = (tensors[name] for name in _TEXT)
         except KeyError as error:
             raise FormatError(f"damaged: there are words, but no {error.args[0]}") from None
-        rows, links = (tensors.get(name, _EMPTY) for name in _ORDER)
-        offset_width = (8 * text.size).bit_length()
-        _check_size("starts", starts, packed_size(-(-n // BLOCK), offset_width))
-        if "word_rows" in self.tensors or "word_links" in self.tensors:
-            _check_size("rows", rows, packed_size(n, width))
-            _check_size("links", links, packed_size(-(-n // STEP), width))
+        _check_size("starts", starts, packed_size(-(-n // BLOCK), (8 * text.size).bit_length()))
+        links = tensors.get("word_links", _EMPTY)
+        if any(name in tensors for name in _ORDER):
+            _check_size("links", links, packed_size(-(-n // STEP), self._width))
         for array in (text, codes):
             if array.dtype != np.uint8 or array.ndim != 1:
                 raise FormatError("damaged: the words' arrays have wrong types")
         check_codes(codes.tobytes(), N_CODES)
-        self._rows = rows
-        self._core = _core.PackedWords(text, codes, starts, rows, links, n)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        state = {"lacks_subwords": self.lacks_subwords}
-        return type(self), (self.tensors, self._n), state
-
-    def __len__(self) -> int:
-        return self._n
+        self._core = _core.PackedWords(text, codes, starts, self._rows, links, n)
 
     def _run(self) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
         sizes = np.zeros(self._n, np.uint64)
@@ -80,11 +157,6 @@ class PackedVocabulary(LazyVocabulary):
 
     def _order(self) -> NDArray[Any]:
         return narrowed(self._rows_at(slice(0, self._n)), self._n)
-
-    def _rows_at(self, places: slice) -> NDArray[np.int64]:
-        if not len(self._rows):
-            return np.arange(places.start, places.stop)
-        return unpack_numbers(self._rows, self._width, places)
 
     @overload
     def __getitem__(self, row: int) -> str: ...
@@ -119,17 +191,6 @@ class PackedVocabulary(LazyVocabulary):
             raise _damaged()
         return rows
 
-    def find_all(self, word: str) -> list[int]:
-        """The row of a word in a list, which is empty if it is not there."""
-        row = self.find(word)
-        return [] if row is None else [row]
-
-    @property
-    def byte_sizes(self) -> tuple[int, int]:
-        """Bytes of the text with its codes and starts, and of the order."""
-        order = sum(self.tensors[n].nbytes for n in _ORDER if n in self.tensors)
-        return sum(array.nbytes for array in self.tensors.values()) - order, order
-
     def _near(self, word: bytes, edits: int, most: int) -> list[int]:
         return self._core.near(word, edits, most)
 
@@ -148,9 +209,7 @@ class PackedVocabulary(LazyVocabulary):
         """
         if not self._core.is_sorted():
             raise FormatError("damaged: the words cannot be decoded, or are not in order")
-        rows = self._rows_at(slice(0, self._n))
-        if not np.array_equal(np.sort(rows), np.arange(self._n)):
-            raise FormatError("damaged: the words' order is not a permutation of the rows")
+        rows = self._verified_rows()
         links = self.tensors.get("word_links")
         if links is not None:
             found = unpack_numbers(links, self._width, slice(0, -(-self._n // STEP)))
@@ -197,3 +256,336 @@ def _checked(number: int) -> int:
 
 def _damaged() -> FormatError:
     return FormatError("damaged: the words cannot be decoded")
+
+
+# -- numbers and UUIDs -----------------------------------------------------------------------------
+
+
+class FixedIds(StoredWords):
+    """Ids of a fixed size. A prefix or a spelling is looked up in their text."""
+
+    _order_names = ("word_rows",)
+
+    def __init__(self, tensors: Mapping[str, NDArray[Any]], n: int) -> None:
+        super().__init__(tensors, n)
+        self._keys = self._own_keys()
+
+    @abstractmethod
+    def _own_keys(self) -> NDArray[Any]:
+        """The sortable keys of the rows."""
+
+    @abstractmethod
+    def _key(self, word: str) -> Any:
+        """An id as a key, or None."""
+
+    @abstractmethod
+    def _text_of(self, row: int) -> str:
+        """The id of a row."""
+
+    def _run(self) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+        return encoded_words(map(self._text_of, range(self._n)))
+
+    def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
+        return [self._text_of(row) for row in rows.tolist()]
+
+    def find(self, word: str) -> int | None:
+        """The row of an id, or None."""
+        key = self._key(word)
+        if key is None:
+            return None
+        place = self._place(key)
+        if place == self._n:
+            return None
+        row = self._row_at(place)
+        return row if self._text_of(row) == word else None
+
+    def _place(self, key: Any) -> int:
+        if not len(self._rows):
+            return int(np.searchsorted(self._keys, self._keys.dtype.type(key)))
+        return bisect_left(range(self._n), key, key=lambda place: self._key_at(place))
+
+    def _key_at(self, place: int) -> Any:
+        return self._key(self._text_of(self._row_at(place)))
+
+    def _row_at(self, place: int) -> int:
+        if not len(self._rows):
+            return place
+        row = int(self._rows_at(slice(place, place + 1))[0])
+        if row >= self._n:
+            raise FormatError(f"damaged: the ids point at row {row} of {self._n}")
+        return row
+
+    def find_encoded(
+        self, wanted: NDArray[np.uint8], ends: NDArray[np.uint64]
+    ) -> NDArray[np.int64]:
+        """The row of each id of a run of UTF-8; -1 if it is not there."""
+        starts = np.concatenate(([0], ends[:-1].astype(np.int64))) if len(ends) else ends
+        run = wanted.tobytes()
+        words = (
+            run[start:end].decode(errors="replace")
+            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+        )
+        rows = (self.find(word) for word in words)
+        return np.array([-1 if row is None else row for row in rows], np.int64)
+
+    def verify(self) -> None:
+        """Check all ids.
+
+        Raises:
+            FormatError: They are not in order, or the order is not one.
+        """
+        keys = self._keys[self._verified_rows()] if len(self._rows) else self._keys
+        if (keys[1:] <= keys[:-1]).any():
+            raise FormatError("damaged: the ids are not in order")
+
+
+class NumberIds(FixedIds):
+    """Whole numbers below 2^64; one number in the file: the ids count up from it.
+
+    Example:
+        >>> ids = NumberIds({"word_numbers": np.array([5], np.uint32)}, 3)
+        >>> list(ids), ids.find("6"), ids.find("06")
+        (['5', '6', '7'], 1, None)
+    """
+
+    def _own_keys(self) -> NDArray[Any]:
+        numbers = self.tensors[NUMBERS]
+        if numbers.dtype.kind != "u" or numbers.dtype.itemsize < 4 or numbers.ndim != 1:
+            raise FormatError(f"damaged: the ids are {numbers.dtype} {numbers.shape}")
+        if len(numbers) not in (1, self._n) or (self._n == 0 and len(numbers)):
+            raise FormatError(f"damaged: {len(numbers)} ids for {self._n} codes")
+        self._first = int(numbers[0]) if len(numbers) == 1 else None
+        if self._first is not None and self._first + self._n - 1 > MAX_NUMBER:
+            raise FormatError(f"damaged: {self._n} ids count up from {self._first}")
+        return numbers
+
+    def _key(self, word: str) -> int | None:
+        number = int(word) if _NUMBER.fullmatch(word) else -1
+        return number if 0 <= number <= MAX_NUMBER else None
+
+    def _text_of(self, row: int) -> str:
+        return str(int(self._keys[row]) if self._first is None else self._first + row)
+
+    def _place(self, key: int) -> int:
+        if self._first is not None:
+            place = key - self._first
+            return place if 0 <= place < self._n else self._n
+        if key > np.iinfo(self._keys.dtype).max:
+            return self._n
+        return super()._place(key)
+
+
+class UuidIds(FixedIds):
+    """UUIDs in lower case with hyphens."""
+
+    def _own_keys(self) -> NDArray[Any]:
+        uuids = self.tensors[UUIDS]
+        if uuids.dtype != np.uint8 or uuids.shape != (self._n, 16):
+            raise FormatError(f"damaged: the ids are {uuids.dtype} {uuids.shape}")
+        self._uuids = uuids
+        return np.ascontiguousarray(uuids).view("S16").ravel()
+
+    @staticmethod
+    def key_of(word: str) -> bytes | None:
+        """The 16 bytes of a UUID, or None."""
+        return bytes.fromhex(word.replace("-", "")) if _UUID.fullmatch(word) else None
+
+    def _key(self, word: str) -> bytes | None:
+        return self.key_of(word)
+
+    def _text_of(self, row: int) -> str:
+        digits = self._uuids[row].tobytes().hex()
+        return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+# -- pack ------------------------------------------------------------------------------------------
+
+
+def _size(tensors: Tensors) -> int:
+    return sum(array.nbytes for array in tensors.values())
+
+
+def _packed_text(words: Vocabulary) -> Tensors:
+    ends, order = words.ends.astype(np.uint64), words.order.astype(np.uint64)
+    text = np.ascontiguousarray(words.text)
+    counts = np.zeros(N_CODES * 256, np.uint64)
+    starts = np.zeros(-(-len(words) // BLOCK), np.uint64)
+    _core.pack_words(text, ends, order, counts, np.empty(0, np.uint32), _EMPTY, starts)
+    lengths = [code_lengths(each) for each in counts.reshape(N_CODES, 256)]
+    n_bits = sum(int(counts[i] * length) for i, length in enumerate(np.concatenate(lengths)))
+    packed = np.zeros(-(-n_bits // 8), np.uint8)
+    codes = np.concatenate([code_table(each) for each in lengths])
+    _core.pack_words(text, ends, order, counts, codes, packed, starts)
+    del ends  # of many words, this is much memory
+    return {
+        "words": packed,
+        "word_codes": np.frombuffer(b"".join(map(to_bytes, lengths)), np.uint8),
+        "word_starts": pack_numbers(starts, (8 * len(packed)).bit_length()),
+        **_order(order.view(np.int64), links=True),
+    }
+
+
+def _order(rows: NDArray[np.int64], *, links: bool) -> Tensors:
+    """The row of each place; nothing if the rows are in the order of their words."""
+    if _count_up(rows):
+        return {}
+    width = (len(rows) - 1).bit_length()
+    tensors = {"word_rows": pack_numbers(rows, width)}
+    if links:
+        tensors["word_links"] = pack_numbers(cycle_links(rows), width)
+    return tensors
+
+
+def _count_up(rows: NDArray[np.int64]) -> bool:
+    """Whether the rows are 0, 1, …"""
+    parts = ((i, rows[i : i + _AT_ONCE]) for i in range(0, len(rows), _AT_ONCE))
+    return all(np.array_equal(part, np.arange(i, i + len(part))) for i, part in parts)
+
+
+def _are_digits(text: NDArray[np.uint8]) -> bool:
+    parts = (text[i : i + _AT_ONCE] for i in range(0, len(text), _AT_ONCE))
+    return all(((part >= ord("0")) & (part <= ord("9"))).all() for part in parts)
+
+
+def _numbers(words: Vocabulary) -> Tensors | None:
+    if not len(words) or not _are_digits(words.text):
+        return None
+    sizes = np.diff(words.ends.astype(np.int64), prepend=0)
+    if sizes.max() > len(str(MAX_NUMBER)) or not sizes.min():
+        return None
+    starts = words.ends.astype(np.int64) - sizes
+    if ((words.text[starts] == ord("0")) & (sizes > 1)).any():
+        return None
+    exact = [int(word) for word in words]
+    if max(exact) > MAX_NUMBER:
+        return None
+    numbers = np.array(exact, np.uint64)
+    if (np.diff(numbers) == 1).all():
+        return {NUMBERS: narrowed(numbers[:1], int(numbers[0]))}
+    return {NUMBERS: narrowed(numbers, max(exact)), **_order(np.argsort(numbers), links=False)}
+
+
+def _uuids(words: Vocabulary) -> Tensors | None:
+    if not len(words) or len(words.text) != _UUID_DIGITS * len(words):
+        return None
+    if (np.diff(words.ends.astype(np.int64), prepend=0) != _UUID_DIGITS).any():
+        return None
+    keys = [UuidIds.key_of(word) for word in words]
+    if None in keys:
+        return None
+    uuids = np.frombuffer(b"".join(filter(None, keys)), np.uint8).reshape(-1, 16)
+    return {UUIDS: uuids, **_order(words.order.astype(np.int64), links=False)}
+
+
+# -- whole numbers of a fixed number of bits, the lowest bit first ---------------------------------
+
+
+def packed_size(n: int, width: int) -> int:
+    """Bytes of n numbers of `width` bits."""
+    return -(-n * width // 8)
+
+
+def pack_numbers(numbers: NDArray[Any], width: int) -> NDArray[np.uint8]:
+    """Pack numbers below 2^width.
+
+    >>> pack_numbers(np.array([1, 2, 3]), 4).tolist()
+    [33, 3]
+    """
+    shifts = np.arange(width, dtype=np.uint64)
+    one = np.uint64(1)
+    batches = [
+        np.packbits(batch.astype(np.uint64)[:, np.newaxis] >> shifts & one, bitorder="little")
+        for batch in np.split(numbers, range(_NUMBERS_AT_ONCE, len(numbers), _NUMBERS_AT_ONCE))
+    ]
+    return np.concatenate(batches)
+
+
+def unpack_numbers(packed: NDArray[np.uint8], width: int, rows: slice) -> NDArray[np.int64]:
+    """Numbers `rows.start` to `rows.stop` of a packed array, which holds them.
+
+    >>> unpack_numbers(np.array([33, 3], np.uint8), 4, slice(1, 3)).tolist()
+    [2, 3]
+    """
+    if width == 0:
+        return np.zeros(rows.stop - rows.start, np.int64)
+    numbers = np.empty(rows.stop - rows.start, np.int64)
+    shifts = np.arange(width, dtype=np.int64)
+    for start in range(rows.start, rows.stop, _NUMBERS_AT_ONCE):
+        stop = min(start + _NUMBERS_AT_ONCE, rows.stop)
+        first, last = start * width, stop * width
+        bits = np.unpackbits(packed[first // 8 : -(-last // 8)], bitorder="little")
+        own = bits[first % 8 : first % 8 + last - first].reshape(-1, width)
+        numbers[start - rows.start : stop - rows.start] = own @ (np.int64(1) << shifts)
+    return numbers
+
+
+# -- canonical Huffman codes of at most 15 bits, for up to 255 symbols -----------------------------
+
+
+def code_lengths(counts: NDArray[Any]) -> Lengths:
+    """Bits of each symbol's code; 0 for a symbol that does not occur.
+
+    >>> code_lengths(np.array([5, 0, 1, 2])).tolist()
+    [1, 0, 2, 2]
+    """
+    weights = counts.astype(np.int64)
+    lengths = _depths(weights)
+    while lengths.max(initial=0) > MAX_CODE_BITS:
+        weights = (weights + 1) // 2  # flatter: rare symbols get shorter codes
+        lengths = _depths(weights)
+    return lengths
+
+
+def _depths(weights: NDArray[np.int64]) -> Lengths:
+    """The depth of each symbol in a Huffman tree."""
+    depths = np.zeros(len(weights), np.int64)
+    heap = [(weight, symbol, [symbol]) for symbol, weight in enumerate(weights.tolist()) if weight]
+    heapq.heapify(heap)
+    if len(heap) == 1:
+        depths[heap[0][2]] = 1  # a code needs a bit
+    while len(heap) > 1:
+        (a, first, left), (b, _, right) = heapq.heappop(heap), heapq.heappop(heap)
+        depths[left + right] += 1
+        heapq.heappush(heap, (a + b, first, left + right))
+    return depths
+
+
+def code_table(lengths: Lengths) -> NDArray[np.uint32]:
+    """The canonical code of each symbol, as code x 16 + length."""
+    table = np.zeros(len(lengths), np.uint32)
+    code = before = 0
+    for symbol in _in_order(lengths):
+        length = int(lengths[symbol])
+        code <<= length - before
+        table[symbol] = code << 4 | length
+        code, before = code + 1, length
+    return table
+
+
+def to_bytes(lengths: Lengths) -> bytes:
+    """How many symbols have 1 to 15 bits, then the symbols by length and value."""
+    counts = np.bincount(lengths, minlength=MAX_CODE_BITS + 1)[1:]
+    return bytes(counts.tolist()) + bytes(_in_order(lengths))
+
+
+def _in_order(lengths: Lengths) -> list[int]:
+    used = np.flatnonzero(lengths)
+    in_order: list[int] = used[np.argsort(lengths[used], kind="stable")].tolist()
+    return in_order
+
+
+def check_codes(content: bytes, n_codes: int) -> None:
+    """Check that an array holds so many codes, and that no code has too many symbols.
+
+    Raises:
+        FormatError: It holds something else.
+    """
+    start = 0
+    for _ in range(n_codes):
+        counts = content[start : start + MAX_CODE_BITS]
+        used = sum(count << (MAX_CODE_BITS - 1 - i) for i, count in enumerate(counts))
+        if len(counts) < MAX_CODE_BITS or used > 1 << MAX_CODE_BITS:
+            raise FormatError("damaged: the words' codes are not prefix codes")
+        start += MAX_CODE_BITS + sum(counts)
+    if start != len(content):
+        raise FormatError(f"damaged: the words' codes have {len(content)} bytes, expected {start}")

@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 
 from embits.errors import FormatError, UnknownWordError
 from embits.ids.keys import RowNumbers
-from embits.ids.lazy import LazyVocabulary
-from embits.ids.run import encoded_words
-from embits.ids.vocabulary import Vocabulary
+from embits.ids.vocabulary import LazyVocabulary, Vocabulary, encoded_words
 from embits.search.live_rows import LiveRows
 
 PieceIds: TypeAlias = Vocabulary | RowNumbers

@@ -11,7 +11,7 @@ from embits.bits import check_padding
 from embits.coders import Coder
 from embits.coders.identity import coder_checksum
 from embits.errors import InputError
-from embits.ids.lazy import LazyVocabulary
+from embits.ids.vocabulary import LazyVocabulary
 
 
 def to_export(bits: Any) -> BinaryVectors:

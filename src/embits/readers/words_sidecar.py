@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from embits.errors import MissingFileError
-from embits.ids.run import WordRun
+from embits.ids.vocabulary import WordRun
 from embits.readers import magic
 from embits.readers.source import Source
 from embits.readers.words_columns import column_of_words

@@ -10,11 +10,23 @@ from hypothesis import strategies as st
 
 import embits
 from embits.errors import FormatError
-from embits.ids.fixed_ids import NumberIds, UuidIds
-from embits.ids.packed import STEP, PackedVocabulary, cycle_links
-from embits.ids.packed_numbers import pack_numbers, packed_size, unpack_numbers
-from embits.ids.packing import open_words, pack
-from embits.ids.prefix_codes import MAX_LENGTH, check_codes, code_lengths, code_table, to_bytes
+from embits.ids.packed import (
+    MAX_CODE_BITS,
+    STEP,
+    NumberIds,
+    PackedVocabulary,
+    UuidIds,
+    check_codes,
+    code_lengths,
+    code_table,
+    cycle_links,
+    open_words,
+    pack,
+    pack_numbers,
+    packed_size,
+    to_bytes,
+    unpack_numbers,
+)
 from embits.ids.vocabulary import Vocabulary
 
 ANY = st.lists(st.text(max_size=12), unique=True, max_size=150)
@@ -156,7 +168,7 @@ def test_packed_numbers_are_unpacked(numbers, width, data):
 def test_codes_are_prefix_codes_as_short_as_huffman_makes_them(counts):
     lengths = code_lengths(np.array(counts))
     used = [length for length in lengths.tolist() if length]
-    assert max(used, default=0) <= MAX_LENGTH
+    assert max(used, default=0) <= MAX_CODE_BITS
     assert sum(2.0**-length for length in used) <= 1
     codes = [f"{entry >> 4:0{entry & 15}b}" for entry in code_table(lengths).tolist() if entry & 15]
     assert not any(a != b and b.startswith(a) for a in codes for b in codes)
@@ -168,7 +180,7 @@ def test_rare_symbols_get_codes_of_15_bits_at_most():
     fibonacci = [1, 1]
     while len(fibonacci) < 60:
         fibonacci.append(fibonacci[-1] + fibonacci[-2])
-    assert code_lengths(np.array(fibonacci)).max() == MAX_LENGTH
+    assert code_lengths(np.array(fibonacci)).max() == MAX_CODE_BITS
 
 
 @given(st.permutations(range(100)))

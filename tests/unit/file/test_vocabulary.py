@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 import embits
 from embits.ids.keys import RowNumbers
-from embits.ids.run import WordRun
-from embits.ids.vocabulary import Vocabulary
+from embits.ids.vocabulary import Vocabulary, WordRun
 
 words = st.lists(st.text(max_size=12), unique=True, max_size=60)
 
