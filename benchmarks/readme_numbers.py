@@ -1,4 +1,4 @@
-"""Write the README's table of numbers from stored results.
+"""Write the tables of numbers in the README and in docs/benchmarks.md from stored results.
 
     python benchmarks/readme_numbers.py
 
@@ -14,30 +14,59 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-README = ROOT / "README.md"
 WIDTHS = (64, 128, 256, 512)
+Row = tuple[str, ...]
 
 
 def main() -> None:
-    README.write_text(with_numbers(README.read_text()))
+    for page in TABLES:
+        path = ROOT / page
+        path.write_text(with_numbers(path.read_text(), page))
 
 
-def with_numbers(readme: str) -> str:
-    """Return the README with the stored numbers."""
-    lines = [
-        "| | embits | for comparison |",
-        "|---|---|---|",
-        *(f"| {' | '.join(row)} |" for row in rows()),
-    ]
+def with_numbers(text: str, page: str) -> str:
+    """Return the page with the stored numbers in its table."""
+    head, *rows = TABLES[page]()
+    rule = ["---", *("---:" if page == "README.md" else "---" for _ in head[1:])]
+    lines = (f"| {' | '.join(row)} |" for row in (head, rule, *rows))
     block = "<!-- numbers -->\n" + "\n".join(lines) + "\n<!-- /numbers -->"
-    return re.sub(r"(?s)<!-- numbers -->.*<!-- /numbers -->", lambda _: block, readme)
+    return re.sub(r"(?s)<!-- numbers -->.*<!-- /numbers -->", lambda _: block, text)
 
 
-def rows() -> list[tuple[str, str, str]]:
-    return [*size(), *quality(), *search(), *opening()]
+def readme() -> list[Row]:
+    """A column for each width, and one for the floats."""
+    scores = stored("docs/results/scores.json")["glove-840B-300d"]
+    found = searches()
+
+    def quality(measure: str) -> list[str]:
+        return [f"{scores['near-lossless'][str(width)][measure]:.1f}" for width in WIDTHS]
+
+    def microseconds(what: str, who: str = "subject_us") -> list[str]:
+        cells = [found[f"{what}, {width} bits", "avx512", "FAISS"] for width in WIDTHS]
+        return [f"{cell[who]:,.0f}" for cell in cells]
+
+    raw = f"{scores['raw']['9600']['similarity']:.1f}"
+    return [
+        ("", *(f"{width} bits" for width in WIDTHS), "floats"),
+        (
+            "bytes of a 300-dimensional vector",
+            *(f"{width // 8}" for width in WIDTHS),
+            f"{4 * 300:,}",
+        ),
+        ("word similarity (GloVe 840B), Spearman × 100", *quality("similarity"), raw),
+        ("recall@10 of nearest words, %", *quality("recall_at_10"), "100"),
+        ("the same with float queries, %", *quality("asymmetric_recall_at_10"), "100"),
+        ("exact top 10 of 400,000 codes, one core, µs", *microseconds("one query"), "–"),
+        ("the same with FAISS `IndexBinaryFlat`, µs", *microseconds("one query", "rival_us"), "–"),
+    ]
 
 
-def size() -> list[tuple[str, str, str]]:
+def benchmarks() -> list[Row]:
+    """Everything, beside what it compares with."""
+    return [("", "embits", "for comparison"), *size(), *quality(), *search(), *opening()]
+
+
+def size() -> list[Row]:
     return [
         (
             "bytes of a 300-dimensional vector at 64 / 128 / 256 / 512 bits",
@@ -47,7 +76,7 @@ def size() -> list[tuple[str, str, str]]:
     ]
 
 
-def quality() -> list[tuple[str, str, str]]:
+def quality() -> list[Row]:
     scores = stored("docs/results/scores.json")["glove-840B-300d"]
 
     def over_widths(method: str, measure: str) -> str:
@@ -69,9 +98,8 @@ def quality() -> list[tuple[str, str, str]]:
     ]
 
 
-def search() -> list[tuple[str, str, str]]:
-    runs = stored("benchmarks/results/hamming_search.json")["rows"]
-    found = {(run["what"], run["subject"], run["rival"]): run for run in runs}
+def search() -> list[Row]:
+    found = searches()
 
     def compared(what: str) -> tuple[str, str]:
         cells = [found[f"{what}, {width} bits", "avx512", "FAISS"] for width in WIDTHS]
@@ -95,7 +123,7 @@ def search() -> list[tuple[str, str, str]]:
     ]  # fmt: skip
 
 
-def opening() -> list[tuple[str, str, str]]:
+def opening() -> list[Row]:
     start = stored("benchmarks/results/startup.json")
     text = stored("benchmarks/results/read_text.json")
     return [
@@ -107,6 +135,11 @@ def opening() -> list[tuple[str, str, str]]:
     ]  # fmt: skip
 
 
+def searches() -> dict[Row, Any]:
+    runs = stored("benchmarks/results/hamming_search.json")["rows"]
+    return {(run["what"], run["subject"], run["rival"]): run for run in runs}
+
+
 def stored(path: str) -> Any:
     return json.loads((ROOT / path).read_text())
 
@@ -114,6 +147,8 @@ def stored(path: str) -> Any:
 def joined(values: Any) -> str:
     return " / ".join(values)
 
+
+TABLES = {"README.md": readme, "docs/benchmarks.md": benchmarks}
 
 if __name__ == "__main__":
     main()
