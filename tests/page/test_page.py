@@ -1,7 +1,7 @@
 """The browser page: written whole, read by a second reader, and used in a real browser."""
 
 import contextlib
-import hashlib
+import http.client
 import json
 import os
 import re
@@ -18,9 +18,8 @@ from click.testing import CliRunner
 
 import embits
 from embits.cli.page import command
-from embits.page import write_page
-from embits.page.folder import PageFolder
-from embits.page.server import serve
+from embits.file.atomic import atomic_write
+from embits.page import serve, write_page
 from tests.support.javascript import CHROMIUM, needs_chromium, needs_node, needs_packages, node
 
 HERE = Path(__file__).parent
@@ -73,7 +72,6 @@ def test_the_service_worker_keeps_every_file_that_the_page_is_made_of(folder):
         "embits.d.ts",
         "simd.d.ts",
         "package.json",
-        "embits-page.json",
         json.loads((folder / "page.json").read_text())["file"],
     }
     assert set(kept["files"]) == written - unneeded | {"./"}
@@ -97,101 +95,99 @@ def test_only_comments_and_indentation_are_left_out_of_a_written_page(folder):
         assert {line for line in kept if not line.startswith("const PAGE = ")} <= set(lines)
 
 
-def test_a_second_page_takes_the_place_of_the_first_and_leaves_other_files(bits, tmp_path):
-    (tmp_path / "CNAME").write_text("example.org")
-    for n_bits in (8, 16):
-        embits.BinaryVectors.encoded(
-            embits.WordVectors(["a", "b"], np.eye(2, 32, dtype="f4")),
-            embits.RandomHyperplanes(n_bits).fit(np.eye(4, 32, dtype="f4")),
-        ).save(tmp_path / "f.safetensors")
-        write_page(tmp_path / "f.safetensors", tmp_path / "site")
-    assert len(list((tmp_path / "site").glob("*.safetensors"))) == 1
-    page = json.loads((tmp_path / "site" / "page.json").read_bytes())
-    assert embits.load(tmp_path / "site" / page["file"]).n_bits == 16
-
-
 def contents(folder):
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize(
-    "name", ["index.html", "package.json", "app.js", "views/size.js", "page.json", "notes.txt"]
-)
-def test_a_folder_that_embits_did_not_write_is_refused_and_left_alone(name, saved, tmp_path):
+@pytest.fixture
+def other(tmp_path):
+    embits.binarize(np.eye(8), 8, "lsh").save(tmp_path / "other.safetensors")
+    return tmp_path / "other.safetensors"
+
+
+@pytest.mark.parametrize("name", ["index.html", "views/size.js", "notes.txt"])
+def test_a_folder_that_is_not_empty_is_refused_and_left_alone(name, saved, tmp_path):
     mine = tmp_path / "project" / name
     mine.parent.mkdir(parents=True)
     mine.write_text("{}")
-    with pytest.raises(embits.InputError, match="not empty, and embits did not write it"):
+    with pytest.raises(embits.InputError, match=r"is not empty.*--force"):
         write_page(saved, tmp_path / "project")
     assert contents(tmp_path / "project") == {mine: b"{}"}
 
 
-def test_a_marker_that_names_files_outside_is_not_ours(saved, tmp_path):
-    (tmp_path / "precious").write_text("mine")
-    for name in ("../precious", str(tmp_path / "precious")):
-        listed = {name: [hashlib.sha256(b"mine").hexdigest()]}
-        (tmp_path / "site").mkdir(exist_ok=True)
-        (tmp_path / "site/embits-page.json").write_text(json.dumps({"files": listed}))
-        with pytest.raises(embits.InputError, match="embits did not write it"):
-            write_page(saved, tmp_path / "site")
-    assert (tmp_path / "precious").read_text() == "mine"
-
-
-def test_files_beside_our_page_stay_and_our_changed_files_are_not_replaced(saved, tmp_path):
+def test_a_page_is_replaced_with_force_and_other_files_stay(saved, other, tmp_path):
     site = tmp_path / "site"
     (site / ".git").mkdir(parents=True)
     (site / ".git/config").write_text("mine")
     write_page(saved, site)
-    (site / "CNAME").write_text("example.org")
-    (site / "views/mine.js").write_text("mine")
-    written = contents(site)
-    write_page(saved, site)
-    assert contents(site) == written
+    first = contents(site)
+    mine = {site / name: b"mine" for name in ("CNAME", "views/mine.js", "vectors-old.safetensors")}
+    for path, content in mine.items():
+        path.write_bytes(content)
+    with pytest.raises(embits.InputError, match="is not empty"):
+        write_page(other, site)
+    assert contents(site) == first | mine
     (site / "style.css").write_text("my own colors")
-    with pytest.raises(embits.InputError, match=r"style.css: embits did not write .* or it was ch"):
-        write_page(saved, site)
-    assert contents(site) == written | {site / "style.css": b"my own colors"}
-    (site / "style.css").unlink()
-    write_page(saved, site)
-    assert contents(site) == written
-
-
-def test_changed_files_of_our_page_are_replaced_with_force(saved, tmp_path):
-    site = tmp_path / "site"
-    write_page(saved, site)
-    written = contents(site)
-    (site / "mine.txt").write_text("mine")
-    vectors = next(site.glob("vectors-*.safetensors"))
-    vectors.write_bytes(b"changed")
-    (site / "style.css").write_text("my own colors")
+    written = write_page(other, site, overwrite=True)
+    assert set(contents(site)) == {*written, *mine, site / ".git/config"}
+    assert all(path.read_bytes() == b"mine" for path in mine)
     write_page(saved, site, overwrite=True)
-    assert (site / "mine.txt").read_text() == "mine"
-    (site / "mine.txt").unlink()
-    assert contents(site) == written
+    assert contents(site) == first | mine
 
 
-def test_a_page_whose_writing_was_interrupted_is_written_again(saved, tmp_path, monkeypatch):
-    for stop_at in range(0, 30, 3):
-        site = tmp_path / f"site{stop_at}"
-        if stop_at % 2:  # over an older page
-            embits.binarize(np.eye(8), 8, "lsh").save(tmp_path / "old.safetensors")
-            write_page(tmp_path / "old.safetensors", site)
-        left = stop_at
-        real = PageFolder.write
+def test_nothing_is_written_or_deleted_through_links(saved, other, tmp_path):
+    """As another user could prepare them: links in the page, and a manifest that names others."""
+    site, elsewhere = tmp_path / "site", tmp_path / "elsewhere"
+    write_page(other, site)
+    (site / "views").rename(elsewhere)
+    (site / "views").symlink_to(elsewhere, target_is_directory=True)
+    before = contents(elsewhere)
+    with pytest.raises(embits.InputError, match="is a link"):
+        write_page(saved, site, overwrite=True)
+    assert contents(elsewhere) == before
+    (site / "views").unlink()
+    elsewhere.rename(site / "views")
+    (tmp_path / "vectors-0123456789ab.safetensors").write_text("mine")
+    (site / "app.js").rename(tmp_path / "app.js")
+    (site / "app.js").symlink_to(tmp_path / "app.js")
+    with pytest.raises(embits.InputError, match="is a link"):
+        write_page(saved, site, overwrite=True)
+    (site / "app.js").unlink()
+    for name in ("../precious", str(tmp_path / "precious"), "../vectors-0123456789ab.safetensors"):
+        (tmp_path / "precious").write_text("mine")
+        (site / "page.json").write_text(json.dumps({"file": name}))
+        write_page(saved, site, overwrite=True)
+        assert (tmp_path / "precious").read_text() == "mine"
+    assert (tmp_path / "vectors-0123456789ab.safetensors").read_text() == "mine"
+    linked = tmp_path / "linked"
+    linked.symlink_to(site, target_is_directory=True)
+    before = set(contents(site))
+    write_page(other, linked, overwrite=True)
+    assert before <= set(contents(site))
 
-        def write(self, name, content, real=real):
-            nonlocal left
-            left -= 1
-            if left < 0:
-                raise KeyboardInterrupt
-            real(self, name, content)
 
-        with monkeypatch.context() as patch:
-            patch.setattr(PageFolder, "write", write)
-            with contextlib.suppress(KeyboardInterrupt):
-                write_page(saved, site)
-        written = write_page(saved, site)
-        assert set(contents(site)) == set(written)
+@pytest.mark.parametrize("stop_at", [0, 1, 20, 43])
+def test_an_interrupted_page_is_written_again_with_force(saved, other, tmp_path, stop_at):
+    site, left = tmp_path / "site", stop_at
+    write_page(other, site)
+
+    @contextlib.contextmanager
+    def stopped(path):
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise KeyboardInterrupt
+        with atomic_write(path) as file:
+            yield file
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("embits.page.atomic_write", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            write_page(saved, site, overwrite=True)
+    page = json.loads((site / "page.json").read_bytes())
+    assert embits.load(site / page["file"], verify=True).n_bits == 8  # still the earlier page
+    written = write_page(saved, site, overwrite=True)
+    assert set(contents(site)) == set(written)
 
 
 def test_the_page_has_its_own_copy_of_the_vectors(bits, tmp_path):
@@ -224,16 +220,53 @@ def test_the_verb_writes_a_page_and_says_what_it_wrote(saved, tmp_path):
     assert CliRunner().invoke(command, [str(saved)]).exit_code == 2
 
 
-def test_open_serves_the_page_here_alone_with_a_strict_policy(folder):
+@contextlib.contextmanager
+def served(folder):
     with serve(folder) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}/"
-        kinds = {"": "html", "app.js": "javascript", "kernel.wasm": "wasm"}
+        yield server.server_port
+        server.shutdown()
+
+
+def test_open_serves_the_page_here_alone_with_a_strict_policy(folder):
+    with served(folder) as port:
+        kinds = {"": "html", "app.js?x": "javascript", "kernel.wasm": "wasm"}
         for name, kind in kinds.items():
-            with urllib.request.urlopen(address + name) as response:
+            with urllib.request.urlopen(f"http://localhost:{port}/{name}") as response:
                 assert kind in response.headers["Content-Type"]
                 assert "default-src 'none'" in response.headers["Content-Security-Policy"]
-        server.shutdown()
+
+
+def test_open_serves_only_the_files_of_the_page(saved, tmp_path, capfd):
+    site = tmp_path / "site"
+    write_page(saved, site)
+    (site / ".git").mkdir()
+    (site / ".git/config").write_text("secret")
+    (site / "notes.txt").write_text("secret")
+    (tmp_path / "secret").write_text("secret")
+    (site / "style.css").unlink()
+    (site / "style.css").symlink_to(tmp_path / "secret")
+
+    def status(name, method="GET", **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection.putrequest(method, name, skip_host="Host" in headers)
+        for each in headers.items():
+            connection.putheader(*each)
+        connection.endheaders()
+        response = connection.getresponse()
+        assert b"secret" not in response.read()
+        connection.close()
+        return response.status
+
+    with served(site) as port:
+        assert status("/app.js") == status("/", "HEAD") == 200
+        for name in ("/.git/config", "/notes.txt", "/views/", "/views", "/style.css", "/%00",
+                     "/app.js%00", "/../secret", "/%2e%2e/secret", "//[", "app.jss"):  # fmt: skip
+            assert status(name) == 404, name
+        for host in ("evil.example", f"evil.example:{port}", "", f"127.0.0.1.evil.org:{port}"):
+            assert status("/app.js", Host=host) == 421
+        assert status("/", Host=f"localhost:{port}") == 200
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_importing_embits_does_not_import_the_page():

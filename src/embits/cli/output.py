@@ -9,16 +9,6 @@ from typing import Any
 
 import click
 
-from embits.file.overwrite import PYTHON_ADVICE
-
-# Advice of messages for Python, and what the command line prints in its place.
-_ADVICE = {
-    PYTHON_ADVICE: "pass --force",
-    "pass a coder to make one": "give --coder FILE to make one",
-    "give one for each new row": "give one for each new row with --words FILE",
-    'repeats="first", or --repeats first, keeps': "--repeats first keeps",
-}
-
 # Control characters, and those that change the direction of writing.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -81,10 +71,7 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename:
         reason = error.strerror.lower().replace("no such file or directory", "no such file")
         return f"{error.filename}: {reason}"
-    line = " ".join(str(error).split("\n"))
-    for in_python, on_command_line in _ADVICE.items():
-        line = line.replace(in_python, on_command_line)
-    return line
+    return " ".join(str(error).split("\n"))
 
 
 def _out_of_memory(error: MemoryError) -> str:

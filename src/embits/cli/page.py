@@ -17,7 +17,7 @@ from embits.page import write_page
 @click.command()
 @file_argument
 @output_option(FOLDER, metavar="DIR", required=False, help="Folder to write the page into.")
-@force_option(help="Replace files of the page that you changed.")
+@force_option(help="Replace a page in the folder; other files stay.")
 @click.option(
     "--open", "show", is_flag=True, help="Serve the page on this machine and open a browser."
 )
@@ -55,7 +55,7 @@ def command(
 
 
 def _show(folder: Path, port: int) -> None:
-    from embits.page.server import serve
+    from embits.page import serve
 
     with serve(folder, port) as server:
         address = f"http://127.0.0.1:{server.server_port}/"

@@ -120,7 +120,9 @@ def _make(folder: Path, coder: Coder | None) -> None:
             f"{others[0]!r}; a new collection needs an empty folder"
         )
     if coder is None:
-        raise InputError(f"there is no collection at {folder}: pass a coder to make one")
+        raise InputError(
+            f"there is no collection at {folder}: give a coder to make one (coder=, --coder FILE)"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     with writer_lock(folder, timeout=10):
         if not (folder / MANIFEST).is_file():  # another process may have made it

@@ -81,7 +81,10 @@ def new_ids(latest: Snapshot, ids: Sequence[str] | None, n: int) -> tuple[Snapsh
     manifest = latest.manifest
     if ids is None:
         if manifest.ids == "given":
-            raise InputError("the rows of this collection have ids: give one for each new row")
+            raise InputError(
+                "the rows of this collection have ids: give one for each new row (ids=, --words "
+                "FILE)"
+            )
         first = manifest.next_number
         numbered = replace(manifest, ids="numbers", next_number=first + n)
         return replace(latest, manifest=numbered), RowNumbers(n, first)

@@ -1,10 +1,11 @@
-"""What a new file may replace: never an input, and no other file without `overwrite`.
+"""What a new file or folder may replace: never an input, and nothing else without `overwrite`.
 
 There is one exception: a job that writes codes replaces an earlier file of codes.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterable
@@ -13,7 +14,7 @@ from pathlib import Path
 from embits.errors import InputError
 from embits.file.header import FORMAT, MAX_HEADER
 
-PYTHON_ADVICE = "pass overwrite=True"  # the command line prints the name of its own option
+OVERWRITE = "overwrite it (overwrite=True, --force)"
 
 
 def check_target(
@@ -23,7 +24,7 @@ def check_target(
     *,
     codes: bool = False,
 ) -> None:
-    """Refuse to write a file over an input, or over an existing file.
+    """Refuse a file that cannot be written, that is an input, or that exists.
 
     Args:
         target: The file to be written. An empty file may be replaced.
@@ -35,9 +36,15 @@ def check_target(
 
     Raises:
         InputError: The target may not be replaced.
+        FileNotFoundError: Its folder does not exist.
+        IsADirectoryError: It is a folder.
     """
     target = Path(target)
-    if not target.exists() or target.is_dir():  # a folder is refused when it is written to
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "no such folder", str(target.parent))
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "is a folder, expected a file", str(target))
+    if not target.exists():
         return
     for each in inputs:
         if is_same_file(target, each):
@@ -46,7 +53,39 @@ def check_target(
         raise InputError(f"{target} is not a regular file: choose another output")
     if overwrite or target.stat().st_size == 0 or (codes and is_embits_file(target)):
         return
-    raise InputError(f"{target} exists: choose another output, or {PYTHON_ADVICE}")
+    raise InputError(f"{target} exists: choose another output, or {OVERWRITE}")
+
+
+def check_folder(
+    folder: str | os.PathLike[str], names: Iterable[str], overwrite: bool = False
+) -> None:
+    """Refuse to write files into a folder that has others; hidden ones, such as .git, are ignored.
+
+    Args:
+        folder: The folder to be written, which need not exist.
+        names: The files to be written, relative to the folder.
+        overwrite: Allow files of these names to be replaced. All others stay.
+
+    Raises:
+        InputError: The folder is not empty and `overwrite` is false; or one of the files, or a
+            folder on the way to it, is a link or not a regular file.
+        NotADirectoryError: It is a file.
+    """
+    folder = Path(folder)
+    if not folder.exists():
+        return
+    if not overwrite and any(not entry.name.startswith(".") for entry in folder.iterdir()):
+        raise InputError(
+            f"{folder} is not empty: choose another folder, or replace the files that have the "
+            "names of the new ones (overwrite=True, --force)"
+        )
+    for name in names:
+        path = folder / name
+        within = [folder / parent for parent in Path(name).parents][:-1]
+        if any(each.is_symlink() or (each.exists() and not each.is_dir()) for each in within) or (
+            path.is_symlink() or (path.exists() and not path.is_file())
+        ):
+            raise InputError(f"{path} is a link or not a regular file: move it away")
 
 
 def is_same_file(a: str | os.PathLike[str], b: str | os.PathLike[str]) -> bool:

@@ -98,14 +98,13 @@ class TestAdd:
 
     def test_errors_name_options(self, matrix, codes, tmp_path):
         news = tmp_path / "news"
-        assert "give --coder FILE to make one" in failed("add", news, matrix)
+        assert "--coder FILE" in failed("add", news, matrix)
         embits.write_vectors(tmp_path / "a.vec", embits.WordVectors(["a"], X[:1]))
         run("add", news, tmp_path / "a.vec", "--coder", codes)
-        assert "with --words FILE" in failed("add", news, matrix)
+        assert "--words FILE" in failed("add", news, matrix)
         (tmp_path / "ids").write_text("same\n" * len(X))
         error = failed("add", news, matrix, "--words", tmp_path / "ids")
-        assert "(--repeats first keeps the first row of each)" in error
-        assert "repeats=" not in error
+        assert "--repeats first" in error
 
     def test_a_blank_line_in_a_file_of_words_is_refused(self, matrix, codes, tmp_path):
         ids = [f"doc{row}" for row in range(len(X))]

@@ -74,7 +74,8 @@ def test_a_file_that_embits_did_not_write_is_replaced_only_with_force(folder, co
     before = contents(folder)
     done = run(*command, cwd=folder)
     assert done.returncode == 1
-    assert f"{target} exists: choose another output, or pass --force\n" in done.stderr
+    assert f"{target} exists: choose another output, or overwrite it" in done.stderr
+    assert "--force" in done.stderr
     assert contents(folder) == before
     done = run(*command, "--force", cwd=folder)
     assert done.returncode == 0, done.stderr

@@ -80,7 +80,7 @@ def test_numbers_and_ids_are_not_mixed(tmp_path):
 
 
 def test_a_collection_that_is_not_there_needs_a_coder(tmp_path):
-    with pytest.raises(embits.InputError, match=r"no collection at .*: pass a coder to make one"):
+    with pytest.raises(embits.InputError, match=r"no collection at .*: give a coder to make one"):
         embits.open_collection(tmp_path / "c")
     assert not (tmp_path / "c").exists()
     with pytest.raises(embits.NotFittedError):

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from embits.errors import InputError
-from embits.file.overwrite import PYTHON_ADVICE
+from embits.file.overwrite import OVERWRITE
 from embits.file.parquet_codes import is_address, locate
 from embits.integrations import Facts
 
@@ -31,7 +31,7 @@ class ResultFile:
         if kind == fs.FileType.Directory:
             raise InputError(f"{target} is a folder, expected a Parquet file to write")
         if kind == fs.FileType.File and not overwrite:
-            raise InputError(f"{target} exists: choose another output, or {PYTHON_ADVICE}")
+            raise InputError(f"{target} exists: choose another output, or {OVERWRITE}")
         if not is_address(self.target) and not Path(self._path).parent.is_dir():
             raise InputError(f"{target}: there is no folder {Path(self._path).parent}")
         self._writer: Any = None

@@ -1,0 +1,200 @@
+"""The browser page: a static site that searches a file on the visitor's device.
+
+`write_page` writes the site and the vectors to a folder that any static web server can serve, and
+`serve` serves such a folder on this machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from functools import partial
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from embits.collection import load
+from embits.errors import InputError
+from embits.file.atomic import atomic_write
+from embits.file.overwrite import check_folder
+
+MANIFEST = "page.json"  # names the vectors that the page opens
+_LAST = (MANIFEST, "index.html")  # until they are written, a folder holds the old page or none
+_FOR_PROGRAMS = ("embits.d.ts", "simd.d.ts", "package.json")  # browsers do not need them
+_NO_VERSION = b'const PAGE = { version: "", files: [] };'  # in sw.js
+# Comments on lines of their own or at the end of a line, and indentation. No string of the page's
+# code contains " // ".
+_COMMENTS = re.compile(
+    rb"^[ \t]*(?:/\*.*?\*/|//[^\n]*)\n|^[ \t]+|[ \t]+// [^\n]*$", re.MULTILINE | re.DOTALL
+)
+_SITE = Path(__file__).parent / "page" / "site"
+_OWN_NAMES = re.compile(r"(127\.0\.0\.1|localhost)(:\d+)?")
+_VECTORS = re.compile(r"vectors-[0-9a-f]{12}\.safetensors")
+MAX_BYTES = 2**32 - 2**20  # a WebAssembly module has 32-bit addresses
+
+# The types that browsers insist on, whatever this system's registry says.
+_TYPES = {
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".html": "text/html; charset=utf-8",
+    ".json": "application/json",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".wasm": "application/wasm",
+    ".webmanifest": "application/manifest+json",
+}
+_HEADERS = {
+    # The page says so itself for its document; a header says it for its workers too.
+    "Content-Security-Policy": "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; "
+    "worker-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-cache",
+}
+
+
+def write_page(file: Path, folder: Path, *, overwrite: bool = False) -> list[Path]:
+    """Write the page that searches `file` into `folder`, and return the files of the page.
+
+    The vectors are copied. Each file is written atomically, the manifest after vectors and code.
+
+    Args:
+        file: An embits file, a collection, or the folder of a Ray job.
+        folder: The folder to write; created if it does not exist.
+        overwrite: Replace a page in the folder. Files that are not part of a page stay.
+
+    Raises:
+        FormatError: `file` is not an embits file, or is damaged: every byte is checked.
+        InputError: The folder is not empty and `overwrite` is false, a file of the page is a link,
+            or the file is too large for a browser.
+        OSError: A file could not be written.
+    """
+    with _single_file(file) as source:
+        size = source.stat().st_size
+        if size > MAX_BYTES:
+            raise InputError(f"{file}: {size:,} bytes; a browser can hold {MAX_BYTES:,}")
+        with source.open("rb") as opened:
+            checksum = hashlib.file_digest(opened, "sha256").hexdigest()
+        vectors = f"vectors-{checksum[:12]}.safetensors"
+        shell = _shell({"file": vectors, "name": file.name, "bytes": size})
+        check_folder(folder, [vectors, *shell], overwrite)
+        earlier = _vectors_of(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        _copy(source, folder / vectors, checksum)
+        for name in (*sorted(shell.keys() - set(_LAST)), *_LAST):
+            (folder / name).parent.mkdir(exist_ok=True)
+            with atomic_write(folder / name) as target:
+                target.write(shell[name])
+    if earlier not in (None, vectors) and not folder.is_symlink():
+        (folder / str(earlier)).unlink(missing_ok=True)  # the vectors of the page replaced
+    return [folder / name for name in (vectors, *shell)]
+
+
+@contextlib.contextmanager
+def _single_file(file: Path) -> Iterator[Path]:
+    """Yield a checked embits file; a folder of codes is saved as a temporary one."""
+    bits = load(file, verify=True)
+    if not file.is_dir():
+        yield file
+        return
+    with tempfile.TemporaryDirectory(prefix="embits-page-") as temporary:
+        path = Path(temporary, "vectors.safetensors")
+        bits.save(path)
+        yield path
+
+
+def _shell(facts: dict[str, str | int]) -> dict[str, bytes]:
+    """Return all files of the page but the vectors, by name."""
+    shell = {name: path.read_bytes() for name, path in _site().items()}
+    for name in shell:
+        if name.endswith((".js", ".css")):
+            shell[name] = _COMMENTS.sub(b"", shell[name])
+    content = repr([*sorted(shell.items()), facts["file"]])
+    version = hashlib.sha256(content.encode()).hexdigest()[:12]
+    names = ["./", MANIFEST, *sorted(shell.keys() - {*_FOR_PROGRAMS, "sw.js"})]
+    page = json.dumps({"version": version, "files": names})
+    shell["sw.js"] = shell["sw.js"].replace(_NO_VERSION, f"const PAGE = {page};".encode())
+    shell[MANIFEST] = json.dumps(facts | {"version": version}).encode()
+    return shell
+
+
+def _site() -> dict[str, Path]:
+    """The files of the site, by name."""
+    paths = (path for path in _SITE.rglob("*") if path.is_file() and path.name[0] != ".")
+    return {path.relative_to(_SITE).as_posix(): path for path in paths}
+
+
+def _vectors_of(folder: Path) -> str | None:
+    """The name of the vectors of the page in a folder, if there is one."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        name = json.loads((folder / MANIFEST).read_bytes())["file"]
+        if _VECTORS.fullmatch(name) and not (folder / name).is_symlink():
+            return str(name)
+    return None
+
+
+def _copy(source: Path, target: Path, checksum: str) -> None:
+    found = hashlib.sha256()
+    with source.open("rb") as original, atomic_write(target) as copy:
+        while block := original.read(1 << 20):
+            found.update(block)
+            copy.write(block)
+        if found.hexdigest() != checksum:
+            raise InputError(f"{source}: changed while it was copied; try again")
+
+
+def serve(folder: Path, port: int = 0) -> ThreadingHTTPServer:
+    """A server of the page in `folder` on 127.0.0.1; port 0 takes a free one.
+
+    Only the files of the page are served, and only to this machine's own names. The caller runs
+    and closes the server.
+    """
+    names = {*_site(), MANIFEST, _vectors_of(folder) or MANIFEST}
+    return ThreadingHTTPServer(("127.0.0.1", port), partial(_Handler, folder.resolve(), names))
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers with the files of one page."""
+
+    protocol_version = "HTTP/1.1"
+
+    def __init__(self, folder: Path, names: set[str], *args: Any) -> None:
+        self.folder, self.names = folder, names
+        super().__init__(*args)
+
+    def do_GET(self) -> None:
+        """Send a file of the page."""
+        if not _OWN_NAMES.fullmatch(self.headers.get("Host", "")):
+            self.send_error(HTTPStatus.MISDIRECTED_REQUEST)  # another site's name for this machine
+            return
+        name = unquote(self.path.partition("?")[0]).removeprefix("/") or "index.html"
+        path = self.folder / name if name in self.names else None
+        if path is None or path.resolve() != path or not path.is_file():
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return
+        with path.open("rb") as file:
+            self.send_response(HTTPStatus.OK)
+            self.send_header("Content-Type", _TYPES.get(path.suffix, "application/octet-stream"))
+            self.send_header("Content-Length", str(os.fstat(file.fileno()).st_size))
+            self.end_headers()
+            if self.command == "GET":
+                shutil.copyfileobj(file, self.wfile)
+
+    do_HEAD = do_GET  # noqa: N815
+
+    def end_headers(self) -> None:
+        """Add what a careful server says."""
+        for name, value in _HEADERS.items():
+            self.send_header(name, value)
+        super().end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Be quiet."""
