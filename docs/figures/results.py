@@ -3,13 +3,15 @@
     python docs/figures/results.py
     python docs/figures/results.py --run REPORT --name glove-840B-300d
 
-REPORT is a folder that `embits compare --report` wrote. Its page becomes docs/results/NAME.md, the
-scores that figures and the README show go to scores.json, and the figures are drawn again.
+REPORT is a folder that `embits compare --report` wrote. The main rows of its report become
+docs/results/NAME.md, the scores that figures and the README show go to scores.json, and the figures
+are drawn again.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import re
 import shutil
@@ -23,7 +25,18 @@ from style import LIGHT, ROOT, WIDTHS, bytes_axis, save
 RESULTS = ROOT / "docs" / "results"
 SCORES = RESULTS / "scores.json"
 WIDEST = 1024
+NOTHING = r"(?!)"  # an expression that matches no row
+INDENT = " \u00a0"  # of the rows of a group
 PICTURE = "queen"  # the one word whose bits a page shows
+# Parts of a report that its page leaves out: whole sections, and rows by "group: method".
+SECTIONS_LEFT_OUT = ("Pairs of words", "Differences between methods", "Training of each code")
+REST = r"(.* rec|(lsh|sign|itq) bin)"  # all but the codes of near-lossless and of the paper
+ROWS_LEFT_OUT = {
+    "Semantic similarity and analogy": rf"(?!Fisher|Semantic|Syntactic).*: {REST}",
+    "Classification": rf".*: {REST}",
+    "Neighbors": r"Recall@(1|100),.*",
+    "Gaps to raw floats, compared with the paper": r".*: (near-lossless|itq)",
+}
 METHODS = {
     "near-lossless": ("NearLossless", LIGHT.one, "-", "o"),
     "paper": ("paper", LIGHT.blue, "-", "s"),
@@ -58,11 +71,33 @@ def take_over(run: Path, name: str) -> None:
     page = page.replace(f"figures/bits-{PICTURE}.png", f"{name}-bits.png")
     page = re.sub(r"\(figures/(similarity|neighbors)\.png\)", rf"({name}-\1.svg)", page)
     page = page.replace("&nbsp;", "\u00a0")  # a third of the length
-    (RESULTS / f"{name}.md").write_text(page.rstrip() + "\n", encoding="utf-8")
+    (RESULTS / f"{name}.md").write_text(shortened(page), encoding="utf-8")
     shutil.copy(run / "figures" / f"bits-{PICTURE}.png", RESULTS / f"{name}-bits.png")
     scores = json.loads(SCORES.read_text()) if SCORES.exists() else {}
     scores[name] = scores_of(json.loads((run / "results.json").read_text())["results"])
     SCORES.write_text(json.dumps(scores, indent=1, sort_keys=True) + "\n")
+
+
+def shortened(page: str) -> str:
+    """Return a report with its main rows only, and its tables numbered again."""
+    lines: list[str] = []
+    section = group = ""
+    for line in page.splitlines():
+        if line.startswith(("## ", "Training of each code")):
+            section = line.removeprefix("## ").split(":")[0]
+        if section in SECTIONS_LEFT_OUT:
+            continue
+        if line.startswith("| "):
+            label = line.split("|")[1]
+            if not label.startswith(INDENT):
+                group = label.strip()
+            row = f"{group}: {label.strip()}" if label.startswith(INDENT) else group
+            if re.fullmatch(ROWS_LEFT_OUT.get(section, NOTHING), row):
+                continue
+        lines.append(line)
+    number = itertools.count(1)
+    text = re.sub(r"(?m)^Table \d+\.", lambda _: f"Table {next(number)}.", "\n".join(lines))
+    return text.rstrip() + "\n"
 
 
 def scores_of(entries: list[dict[str, Any]]) -> dict[str, Any]:

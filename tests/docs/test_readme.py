@@ -4,6 +4,8 @@ import re
 import runpy
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 
@@ -45,3 +47,24 @@ def test_every_benchmark_script_is_named_on_its_page():
         path for path in (ROOT / "benchmarks").glob("*.py") if "__main__" in path.read_text()
     ]
     assert [path.name for path in scripts if f"`{path.name}`" not in page] == []
+
+
+def test_results_pages_have_the_main_rows_of_their_reports(monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.syspath_prepend(ROOT / "docs/figures")
+    shortened = runpy.run_path(str(ROOT / "docs/figures/results.py"))["shortened"]
+    indent = " \u00a0 \u00a0 "
+    tables = (
+        "# Bits of x\n\n## Neighbors\n\nTable 4. Recall.\n\n|  | 64 |\n| --- | ---: |\n"
+        f"| Recall@1, Hamming | |\n|{indent}lsh | 1.0 |\n"
+        f"| Recall@10, Hamming | |\n|{indent}lsh | 2.0 |\n"
+    )
+    page = shortened(
+        f"{tables}\n## Pairs of words\n\nTable 5. Pairs.\n\n## Speed\n\nTable 6. Time.\n"
+    )
+    assert "Table 1. Recall.\n\n|  | 64 |" in page
+    assert "1.0" not in page
+    assert "2.0" in page
+    assert page.endswith("\n\n## Speed\n\nTable 2. Time.\n")
+    for path in (ROOT / "docs/results").glob("[!R]*.md"):
+        assert shortened(path.read_text()) == path.read_text()
