@@ -161,7 +161,7 @@ def test_processes_that_write_in_turns_and_readers_see_whole_changes(memory_path
 
 def test_a_writer_that_is_busy_is_named(path):
     code = (
-        "import sys, time, pathlib; from embits.collection.lock import writer_lock\n"
+        "import sys, time, pathlib; from embits.collection.changes import writer_lock\n"
         "with writer_lock(pathlib.Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
     )
     with subprocess.Popen(

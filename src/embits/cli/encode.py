@@ -18,7 +18,7 @@ from embits.cli.options import (
 from embits.cli.output import megabytes, print_json
 from embits.cli.progress import steps_progress
 from embits.cli.ray_options import ADDRESS, OUTPUT_HELP, Cluster, ray_options
-from embits.collection.loading import load_coder
+from embits.collection import load_coder
 from embits.jobs import encode_to_file
 
 if TYPE_CHECKING:

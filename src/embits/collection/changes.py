@@ -1,13 +1,17 @@
-"""Atomic changes to a collection.
+"""Atomic changes to a collection, by one writer at a time.
 
 New files are written and flushed first; then the manifest is replaced, which makes the change;
 then files that it no longer lists are deleted. A writer that stops half-way leaves files that no
-manifest lists, and the next writer deletes them.
+manifest lists, and the next writer deletes them. The lock ends with the process that holds it.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -16,29 +20,118 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.collection.lock import writer_lock
 from embits.collection.manifest import Manifest, Piece, read_manifest, write_manifest
 from embits.collection.pieces import (
-    MissingPieceError,
     OpenPiece,
     Rows,
-    header_digest,
-    open_one,
+    Snapshot,
+    joined_codes,
+    joined_words,
+    open_snapshot,
     save_piece,
     save_removed,
+    verified,
 )
-from embits.collection.snapshot import Snapshot, joined_codes, joined_words, open_snapshot
-from embits.collection.working import delete_abandoned, is_working_folder
+from embits.errors import LockedError
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+LOCK = "_lock"
 # Pieces of this many rows in all are merged when rows are added; only `compact` merges larger ones.
 MAX_MERGED_ROWS = 1 << 16
 
+_WAIT_SECONDS = 0.02
+_WORKING = ".embits-add-"
+_WORKING_NAME = re.compile(rf"{re.escape(_WORKING)}\w+", re.ASCII)
 _PIECE = r"piece-\d{8,}\.safetensors"
 _BITMAP = r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.removed-\d{8,}"
 _OURS = re.compile(rf"{_PIECE}|{_BITMAP}", re.ASCII)
 _TEMPORARY = re.compile(
     rf"\.({_PIECE}|{_BITMAP}|_embits\.json|_coder\.safetensors)\.\d+-[0-9a-f]{{8}}\.tmp", re.ASCII
 )
+
+
+# -- one writer ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def writer_lock(folder: Path, timeout: float = 0) -> Iterator[None]:
+    """Hold the lock of a collection.
+
+    Args:
+        folder: The collection.
+        timeout: Seconds to wait for another writer.
+
+    Raises:
+        LockedError: Another writer holds it; names its process.
+        OSError: The lock file cannot be opened, such as in a folder that is read-only.
+    """
+    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+    try:
+        end = time.monotonic() + timeout
+        while not _taken(handle):
+            if time.monotonic() >= end:
+                raise LockedError(
+                    f"{folder} is locked by process {_holder(handle)}, which is writing to it: try "
+                    "again when it has finished"
+                )
+            time.sleep(_WAIT_SECONDS)
+        os.lseek(handle, 0, os.SEEK_SET)
+        os.write(handle, f"{os.getpid():<20}".encode())
+        yield
+    finally:
+        os.close(handle)  # which frees the lock
+
+
+def _taken(handle: int) -> bool:
+    try:
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:  # pragma: no cover
+            import msvcrt
+
+            os.lseek(handle, 1 << 30, os.SEEK_SET)  # a byte past the number, which others read
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+    except (BlockingIOError, PermissionError):  # Windows raises the latter
+        return False
+    return True
+
+
+def _holder(handle: int) -> str:
+    """The process that wrote its number last."""
+    os.lseek(handle, 0, os.SEEK_SET)
+    return os.read(handle, 20).decode(errors="replace").strip() or "?"
+
+
+@contextmanager
+def working_folder(collection: Path) -> Iterator[Path]:
+    """A new folder for one process. It is locked, so that other writers leave it alone.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    folder = Path(tempfile.mkdtemp(dir=collection, prefix=_WORKING))
+    try:
+        with writer_lock(folder):
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _delete_abandoned(folder: Path) -> None:
+    """Delete a working folder if no process holds its lock: its process was killed."""
+    if not (folder / LOCK).is_file():  # it is being made
+        return
+    with suppress(LockedError, OSError):
+        with writer_lock(folder):
+            pass
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+# -- changes ---------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -64,8 +157,8 @@ def delete_unlisted(folder: Path, manifest: Manifest) -> None:
     """Delete files of the names that embits gives, if the manifest does not list them."""
     listed = manifest.files()
     for path in folder.iterdir():
-        if is_working_folder(path.name):
-            delete_abandoned(path)
+        if _WORKING_NAME.fullmatch(path.name):
+            _delete_abandoned(path)
         stale = _OURS.fullmatch(path.name) and path.name not in listed
         if stale or _TEMPORARY.fullmatch(path.name):
             with suppress(
@@ -95,7 +188,7 @@ def append(
     """
     pieces = snapshot.pieces if pieces is None else pieces
     start = _first_merged(pieces, len(rows.codes))
-    old = _verified(folder, snapshot, pieces[start:])
+    old = verified(folder, snapshot.coder, pieces[start:])
     merged = _merged([*old, OpenPiece(Piece("", len(rows.codes)), rows, _none())])
     manifest = snapshot.manifest
     new = save_piece(folder, manifest.next_piece, merged, snapshot.coder)
@@ -119,21 +212,9 @@ def compact(folder: Path, snapshot: Snapshot) -> None:
     if not pieces or (len(pieces) == 1 and pieces[0].entry.header and not len(pieces[0].removed)):
         return
     number = snapshot.manifest.next_piece
-    rows = _merged(_verified(folder, snapshot, pieces))
+    rows = _merged(verified(folder, snapshot.coder, pieces))
     merged = save_piece(folder, number, rows, snapshot.coder)
     _commit(folder, snapshot.manifest, (merged,))
-
-
-def check_pieces(folder: Path, snapshot: Snapshot) -> None:
-    """Check every byte of the pieces. Those that a later change has deleted are not checked.
-
-    Raises:
-        FormatError: A piece is damaged.
-    """
-    for piece in snapshot.pieces:
-        with suppress(FileNotFoundError, MissingPieceError):
-            if piece.entry.header == header_digest(folder / piece.entry.file):
-                _verified(folder, snapshot, [piece])
 
 
 def without(snapshot: Snapshot, rows: NDArray[np.int64]) -> list[OpenPiece]:
@@ -169,18 +250,6 @@ def _first_merged(pieces: Sequence[OpenPiece], n_new: int) -> int:
             break
         start, total = start - 1, total + live
     return start
-
-
-def _verified(folder: Path, snapshot: Snapshot, pieces: Sequence[OpenPiece]) -> list[OpenPiece]:
-    """The pieces with every byte checked: a copy gets checksums of its own, which hide damage."""
-
-    def verified(piece: OpenPiece) -> OpenPiece:
-        if piece.entry.header is None:  # Parquet, which has no checksums of ours
-            return piece
-        opened = open_one(folder, piece.entry, snapshot.coder, verify=True)
-        return opened._replace(removed=piece.removed)
-
-    return list(map(verified, pieces))
 
 
 def _merged(pieces: Sequence[OpenPiece]) -> Rows:

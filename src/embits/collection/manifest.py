@@ -28,7 +28,8 @@ MAX_ROWS = 1 << 48
 
 _NUMBERS = ("bits", "dims", "generation", "next_piece", "next_number")
 _FACTS = (*_NUMBERS, "method", "coder", "ids")
-_CHECKSUM = re.compile("[0-9a-f]{64}", re.ASCII)
+_CHECKSUM = "[0-9a-f]{64}"
+_NAME = "[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}"  # never a path that leads out of the folder
 
 IdKind: TypeAlias = Literal["given", "numbers"]
 
@@ -220,49 +221,36 @@ def _manifest(body: Mapping[str, Any]) -> Manifest:
 
 
 def _piece(entry: Mapping[str, Any]) -> Piece:
-    rows, header, removed = _number(entry["rows"]), entry.get("header"), entry.get("removed")
-    if header is None and not _name(entry["file"]).endswith(".parquet"):
+    rows, header, column = _number(entry["rows"]), entry.get("header"), entry.get("column")
+    removed = None
+    if (bitmap := entry.get("removed")) is not None:
+        removed = Removed(
+            _text(bitmap["file"], _NAME),
+            _number(bitmap["rows"], most=rows),
+            _text(bitmap["sha256"], _CHECKSUM),
+        )
+    if header is None and not _text(entry["file"]).endswith(".parquet"):
         raise ValueError(entry)
     return Piece(
-        file=_name(entry["file"]),
+        file=_text(entry["file"], _NAME),
         rows=rows,
         first=_number(entry.get("first", 0)),
-        header=None if header is None else _checksum(header),
-        column=None if entry.get("column") is None else _text(entry["column"]),
-        removed=None if removed is None else _removed(removed, rows),
+        header=None if header is None else _text(header, _CHECKSUM),
+        column=None if column is None else _text(column),
+        removed=removed,
     )
 
 
-def _removed(entry: Mapping[str, Any], rows: int) -> Removed:
-    removed = Removed(_name(entry["file"]), _number(entry["rows"]), _checksum(entry["sha256"]))
-    if removed.rows > rows:
-        raise ValueError(entry)
-    return removed
-
-
-def _number(value: Any) -> int:
-    if type(value) is not int or not 0 <= value <= MAX_ROWS:
+def _number(value: Any, most: int = MAX_ROWS) -> int:
+    if type(value) is not int or not 0 <= value <= most:
         raise ValueError(value)
     return value
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
+def _text(value: Any, pattern: str = "(?s).*") -> str:
+    if not isinstance(value, str) or not re.fullmatch(pattern, value, re.ASCII):
         raise ValueError(value)
     return value
-
-
-def _name(value: Any) -> str:
-    """A file name: never a path that leads out of the folder."""
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}", _text(value), re.ASCII):
-        raise ValueError(value)
-    return str(value)
-
-
-def _checksum(value: Any) -> str:
-    if not _CHECKSUM.fullmatch(_text(value)):
-        raise ValueError(value)
-    return str(value)
 
 
 def _digest(body: Mapping[str, Any]) -> str:

@@ -1,25 +1,77 @@
-"""Open a collection, or make one; `load` opens a file or a collection."""
+"""Open a file of codes or a collection, or make a collection."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from numbers import Real
+from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING
 
+from embits import checks
+from embits.binary_vectors import BinaryVectors
 from embits.binary_vectors.concat import check_same_coder
 from embits.coders import Coder
 from embits.coders.identity import coder_checksum
-from embits.collection.changes import is_leftover
-from embits.collection.collection import Collection
-from embits.collection.loading import load_coder
-from embits.collection.lock import LOCK, writer_lock
-from embits.collection.manifest import CODER, MANIFEST, Manifest, read_manifest, write_manifest
-from embits.collection.snapshot import open_snapshot
 from embits.errors import EmbitsError, InputError
-from embits.file.contents import write_coder
+from embits.file.contents import open_parts, read_coder, verify_unless_replaced, write_coder
+
+if TYPE_CHECKING:
+    from embits.collection.collection import Collection
+
+# A file needs none of the other modules of collections, and they take longer to import than a file
+# to open: the functions here import them.
+
+
+def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
+    """Open a file that `BinaryVectors.save` wrote, or a collection: mapped, not read.
+
+    Args:
+        path: The file; the folder of a collection, such as a job on Ray writes; or the address of
+            such a folder (s3://bucket/codes), which is read into memory.
+        verify: Read every byte and check it against the checksums first.
+
+    Returns:
+        For a collection, a `Collection`.
+
+    Raises:
+        FormatError: It is not such a file or folder, or it is damaged.
+        MissingExtraError: The folder has Parquet files, and pyarrow is not installed.
+        FileNotFoundError: It is not there.
+        OSError: It cannot be opened.
+    """
+    if isinstance(path, str) and "://" in path:
+        from embits.collection.parquet import open_address
+
+        return open_address(path)
+    if Path(path).is_dir():
+        from embits.collection.collection import Collection
+        from embits.collection.pieces import open_snapshot
+
+        return Collection(Path(path), open_snapshot(Path(path), verify=verify))
+    file = Path(path)
+    bits = BinaryVectors(*open_parts(file, verify=verify))
+    if not verify:
+        bits._verify = partial(verify_unless_replaced, file.absolute(), file.stat())
+    return bits
+
+
+def load_coder(path: str | os.PathLike[str]) -> Coder:
+    """The coder of a file or collection, checked: what it encodes would hide damage of it.
+
+    Raises:
+        FormatError, OSError: As for `load`.
+    """
+    if isinstance(path, str) and "://" in path:
+        return load(path).coder
+    if not Path(path).is_dir():
+        return read_coder(Path(path), verify=True)
+    from embits.collection.manifest import read_manifest
+    from embits.collection.pieces import open_coder
+
+    return open_coder(Path(path), read_manifest(Path(path)), verify=True)
 
 
 def open_collection(
@@ -52,8 +104,13 @@ def open_collection(
         8
         >>> folder.cleanup()
     """
+    from embits.collection.collection import Collection
+    from embits.collection.manifest import MANIFEST
+    from embits.collection.pieces import open_snapshot
+
     folder = Path(path)
-    _check_timeout(timeout)
+    if timeout != math.inf:  # which waits for ever
+        checks.number("timeout", timeout, least=0)
     given = load_coder(coder) if isinstance(coder, str | os.PathLike) else coder
     if given is not None:
         _check_coder(given)
@@ -76,6 +133,8 @@ def opened_or_undone(
     Raises:
         As `open_collection` does.
     """
+    from embits.collection.manifest import MANIFEST
+
     was_there, had_folder = (path / MANIFEST).is_file(), path.is_dir()
     collection = open_collection(path, coder, timeout=timeout)
     try:
@@ -88,6 +147,9 @@ def opened_or_undone(
 
 
 def _delete_empty(folder: Path, *, keep_folder: bool) -> None:
+    from embits.collection.changes import LOCK, writer_lock
+    from embits.collection.manifest import CODER, MANIFEST, read_manifest
+
     with writer_lock(folder):
         if read_manifest(folder).generation:  # another process has changed it
             return
@@ -97,12 +159,6 @@ def _delete_empty(folder: Path, *, keep_folder: bool) -> None:
         folder.rmdir()  # fails if it has other files
 
 
-def _check_timeout(timeout: object) -> None:
-    is_number = isinstance(timeout, Real) and not isinstance(timeout, bool)
-    if not (is_number and cast(float, timeout) >= 0):
-        raise InputError(f"timeout is {timeout!r:.80}, expected seconds, 0 or more")
-
-
 def _check_coder(coder: object) -> None:
     if not isinstance(coder, Coder):
         raise InputError(f"coder is {coder!r:.80}, expected a fitted coder or the path of a file")
@@ -110,6 +166,9 @@ def _check_coder(coder: object) -> None:
 
 
 def _make(folder: Path, coder: Coder | None) -> None:
+    from embits.collection.changes import LOCK, is_leftover, writer_lock
+    from embits.collection.manifest import CODER, MANIFEST, Manifest, write_manifest
+
     if folder.is_file():
         raise InputError(f"{folder} is a file, expected the folder of a collection")
     others = [each.name for each in folder.iterdir()] if folder.is_dir() else []

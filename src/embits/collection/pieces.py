@@ -1,26 +1,35 @@
-"""The files of a collection: pieces, the bitmaps of their removed rows, and the coder."""
+"""The files of a collection, opened: the coder, the pieces, and a snapshot of all of them."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.binary_vectors import BinaryVectors
+from embits.binary_vectors.concat import check_same_coder
 from embits.bits import packed_width
 from embits.coders import Coder
 from embits.coders.identity import coder_checksum
-from embits.collection.manifest import CODER, Manifest, Piece, Removed
-from embits.errors import FormatError, ReadError
+from embits.collection.manifest import CODER, Manifest, Piece, Removed, read_manifest
+from embits.errors import FormatError, InputError, ReadError
 from embits.file.atomic import atomic_write
 from embits.file.contents import open_piece, read_coder, write_piece
 from embits.file.header import MAX_HEADER
 from embits.ids.keys import RowNumbers
-from embits.ids.pieces import PieceIds
+from embits.ids.pieces import PieceIds, PieceWords
+from embits.ids.vocabulary import Vocabulary
+from embits.search.pieces import CodePieces
+
+MAX_TRIES = 100
+_RESTORE = "restore it from a copy"
 
 
 class Rows(NamedTuple):
@@ -48,6 +57,129 @@ class MissingPieceError(FormatError):
     """A file that the manifest lists is not there; another writer may have replaced it."""
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """The pieces of a collection at one moment. Later changes do not alter it.
+
+    Attributes:
+        folder: The collection.
+        manifest: What it consists of.
+        coder: The coder that the pieces share.
+        pieces: The pieces in row order, mapped.
+    """
+
+    folder: Path
+    manifest: Manifest
+    coder: Coder
+    pieces: tuple[OpenPiece, ...]
+
+    @cached_property
+    def bits(self) -> BinaryVectors:
+        """The rows that are left, to be searched."""
+        bits = BinaryVectors(self.words, self._codes(), self.coder)
+        bits._state = self.manifest
+        bits._verify = partial(_check, self.folder, self.manifest, self.coder, self.pieces)
+        return bits
+
+    @cached_property
+    def words(self) -> PieceWords | PieceIds:
+        """The ids of the rows that are left."""
+        if not self.pieces:
+            return RowNumbers(0)
+        ids, is_numbered = self.pieces[0].rows.ids, self.manifest.ids == "numbers"
+        is_plain = ids.first == 0 if isinstance(ids, RowNumbers) else not is_numbered
+        if self._is_whole() and is_plain:
+            return ids
+        return joined_words(self.pieces, numbered=is_numbered)
+
+    def _codes(self) -> NDArray[np.uint8] | CodePieces:
+        if not self.pieces:
+            return np.empty((0, self.coder.n_bytes_), np.uint8)
+        return self.pieces[0].rows.codes if self._is_whole() else joined_codes(self.pieces)
+
+    def _is_whole(self) -> bool:
+        return len(self.pieces) == 1 and not len(self.pieces[0].removed)
+
+
+# -- open ------------------------------------------------------------------------------------------
+
+
+def open_snapshot(
+    folder: Path,
+    *,
+    verify: bool = False,
+    before: Snapshot | None = None,
+    manifest: Manifest | None = None,
+) -> Snapshot:
+    """Open the latest state of a collection.
+
+    A writer may replace pieces between the reading of the manifest and their opening: then the
+    manifest is read again.
+
+    Args:
+        folder: The collection.
+        verify: Read every byte and check it against the checksums.
+        before: An earlier snapshot, whose open pieces are used again.
+        manifest: The manifest, if it was just read.
+
+    Raises:
+        FormatError: It is not a collection, or a file of it is missing or damaged.
+        InputError: Its coder is not that of the earlier snapshot.
+        OSError: A file cannot be opened.
+    """
+    manifest = manifest or read_manifest(folder)
+    for _ in range(MAX_TRIES):
+        try:
+            return _opened(folder, manifest, verify, before)
+        except MissingPieceError:
+            latest = read_manifest(folder)
+            if latest == manifest:  # nobody replaced it: it is lost
+                raise
+            manifest = latest
+    return _opened(folder, manifest, verify, before)
+
+
+def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | None) -> Snapshot:
+    known: dict[Piece, OpenPiece] = {}
+    if before is not None and before.manifest.coder == manifest.coder:
+        coder, known = before.coder, {piece.entry: piece for piece in before.pieces}
+    else:
+        coder = open_coder(folder, manifest, verify=verify)
+        if before is not None:
+            _check_not_replaced(folder, before.coder, coder)
+    pieces = tuple(
+        known.get(entry) or open_one(folder, entry, coder, verify=verify)
+        for entry in manifest.pieces
+    )
+    if manifest.ids != "numbers" and any(isinstance(p.rows.ids, RowNumbers) for p in pieces):
+        raise FormatError(f"{folder}: damaged: the rows have ids, but a piece has none")
+    if before is None:
+        _check_parquet_ids(folder, pieces)
+    return Snapshot(folder, manifest, coder, pieces)
+
+
+def _check_not_replaced(folder: Path, before: Coder, coder: Coder) -> None:
+    try:
+        check_same_coder(before, coder)
+    except InputError as error:
+        raise InputError(
+            f"{folder} was replaced by another collection: {error}; open it again"
+        ) from None
+
+
+def _check_parquet_ids(folder: Path, pieces: Sequence[OpenPiece]) -> None:
+    """Refuse ids that repeat between Parquet pieces: their writers do not know of each other."""
+    pieces = [piece for piece in pieces if piece.entry.column is not None]
+    if len(pieces) < 2:
+        return
+    words, repeated = Vocabulary.with_repeats(joined_words(pieces))
+    if repeated:
+        raise FormatError(
+            f"{folder}, column {pieces[0].entry.column!r}: the id {words[repeated[0]]!r} appears "
+            "twice"
+        )
+
+
 def open_coder(folder: Path, manifest: Manifest, *, verify: bool) -> Coder:
     """The coder that all pieces share.
 
@@ -63,49 +195,32 @@ def open_coder(folder: Path, manifest: Manifest, *, verify: bool) -> Coder:
     return coder
 
 
-def save_piece(folder: Path, number: int, rows: Rows, coder: Coder) -> Piece:
-    """Write rows to a new file.
-
-    Raises:
-        OSError: It could not be written.
-    """
-    name = piece_name(number)
-    first = rows.ids.first if isinstance(rows.ids, RowNumbers) else 0
-    write_piece(folder / name, rows.ids, rows.codes, coder)
-    return Piece(name, len(rows.codes), first=first, header=header_digest(folder / name))
-
-
-def piece_name(number: int) -> str:
-    """The name of a new piece."""
-    return f"piece-{number:08d}.safetensors"
-
-
 def open_one(folder: Path, entry: Piece, coder: Coder, *, verify: bool = False) -> OpenPiece:
-    """Map a piece, and read its removed rows.
+    """Map a piece, or read it if it is Parquet; and read its removed rows.
 
     Raises:
         MissingPieceError: A file is not there.
         FormatError: A file is damaged, or is not the one that the manifest lists.
     """
-    if entry.header is None:
-        return _open_parquet(folder, entry, coder)
-    path = folder / entry.file
     with _named(folder, entry.file):
-        if header_digest(path) != entry.header:
-            raise FormatError(f"{path}: not the file that the manifest lists")
-        ids, codes = open_piece(path, coder, verify=verify)
+        rows = _open_rows(folder, entry, coder, verify)
+    return OpenPiece(entry, rows, read_removed(folder, entry))
+
+
+def _open_rows(folder: Path, entry: Piece, coder: Coder, verify: bool) -> Rows:
+    if entry.header is None:
+        from embits.collection.parquet import parquet_rows  # other pieces need no pyarrow
+
+        return parquet_rows(folder, entry, coder)
+    path = folder / entry.file
+    if header_digest(path) != entry.header:
+        raise FormatError(f"{path}: not the file that the manifest lists")
+    ids, codes = open_piece(path, coder, verify=verify)
     if len(codes) != entry.rows:
-        raise FormatError(f"{path}: {len(codes)} rows, expected {entry.rows}: {_RESTORE}")
+        raise FormatError(f"{path}: {len(codes)} rows, expected {entry.rows}")
     if isinstance(ids, RowNumbers):
         ids = RowNumbers(len(ids), entry.first)
-    return OpenPiece(entry, Rows(ids, codes), read_removed(folder, entry))
-
-
-def _open_parquet(folder: Path, entry: Piece, coder: Coder) -> OpenPiece:
-    from embits.collection.parquet import parquet_rows  # only here: other pieces need no pyarrow
-
-    with _named(folder, entry.file):
-        return OpenPiece(entry, parquet_rows(folder, entry, coder), read_removed(folder, entry))
+    return Rows(ids, codes)
 
 
 def header_digest(path: Path) -> str:
@@ -113,24 +228,6 @@ def header_digest(path: Path) -> str:
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         return hashlib.sha256(file.read(min(length, MAX_HEADER))).hexdigest()
-
-
-def save_removed(folder: Path, number: int, piece: Piece, rows: NDArray[np.int64]) -> Removed:
-    """Write the bitmap of the removed rows of a piece.
-
-    Args:
-        folder: The collection.
-        number: The number of the change.
-        piece: The piece.
-        rows: All of its removed rows.
-    """
-    bitmap = np.zeros(packed_width(piece.rows), np.uint8)
-    np.bitwise_or.at(bitmap, rows >> 3, (128 >> (rows & 7)).astype(np.uint8))
-    content = bitmap.tobytes()
-    name = f"{Path(piece.file).stem}.removed-{number:08d}"
-    with atomic_write(folder / name) as file:
-        file.write(content)
-    return Removed(name, len(rows), hashlib.sha256(content).hexdigest())
 
 
 def read_removed(folder: Path, piece: Piece) -> NDArray[np.int64]:
@@ -142,21 +239,42 @@ def read_removed(folder: Path, piece: Piece) -> NDArray[np.int64]:
     """
     if piece.removed is None:
         return np.empty(0, np.int64)
+    path = folder / piece.removed.file
     with _named(folder, piece.removed.file):
-        content = (folder / piece.removed.file).read_bytes()
+        content = path.read_bytes()
     is_as_long = len(content) == packed_width(piece.rows)
     if not is_as_long or hashlib.sha256(content).hexdigest() != piece.removed.sha256:
-        raise FormatError(f"{folder / piece.removed.file}: damaged: {_RESTORE}")
+        raise FormatError(f"{path}: damaged: {_RESTORE}")
     bitmap = np.frombuffer(content, np.uint8)
     places = np.flatnonzero(bitmap)  # few bytes have a bit
     flags = np.unpackbits(bitmap[places, np.newaxis], axis=1)
     rows: NDArray[np.int64] = (8 * places[:, np.newaxis] + np.arange(8))[flags.view(bool)]
     if len(rows) != piece.removed.rows or (len(rows) and rows[-1] >= piece.rows):
-        raise FormatError(f"{folder / piece.removed.file}: damaged: {_RESTORE}")
+        raise FormatError(f"{path}: damaged: {_RESTORE}")
     return rows
 
 
-_RESTORE = "restore it from a copy"
+def verified(folder: Path, coder: Coder, pieces: Sequence[OpenPiece]) -> list[OpenPiece]:
+    """The pieces with every byte checked: a copy gets checksums of its own, which hide damage.
+
+    Raises:
+        FormatError: A piece is damaged. Parquet has no checksums of ours.
+    """
+    return [
+        open_one(folder, piece.entry, coder, verify=True)._replace(removed=piece.removed)
+        if piece.entry.header
+        else piece
+        for piece in pieces
+    ]
+
+
+def _check(folder: Path, manifest: Manifest, coder: Coder, pieces: Sequence[OpenPiece]) -> None:
+    """Check every byte of the pieces and the coder, but not pieces that were deleted meanwhile."""
+    for piece in pieces:
+        with suppress(FileNotFoundError, MissingPieceError):
+            if piece.entry.header == header_digest(folder / piece.entry.file):
+                verified(folder, coder, [piece])
+    open_coder(folder, manifest, verify=True)
 
 
 @contextmanager
@@ -171,3 +289,50 @@ def _named(folder: Path, name: str) -> Iterator[None]:
     except (FormatError, ReadError) as error:  # ReadError: a Parquet file lacks the column
         text: Any = str(error)
         raise FormatError(text if _RESTORE in text else f"{text}: {_RESTORE}") from None
+
+
+# -- save ------------------------------------------------------------------------------------------
+
+
+def save_piece(folder: Path, number: int, rows: Rows, coder: Coder) -> Piece:
+    """Write rows to a new file.
+
+    Raises:
+        OSError: It could not be written.
+    """
+    name = f"piece-{number:08d}.safetensors"
+    first = rows.ids.first if isinstance(rows.ids, RowNumbers) else 0
+    write_piece(folder / name, rows.ids, rows.codes, coder)
+    return Piece(name, len(rows.codes), first=first, header=header_digest(folder / name))
+
+
+def save_removed(folder: Path, number: int, piece: Piece, rows: NDArray[np.int64]) -> Removed:
+    """Write the bitmap of all removed rows of a piece; `number` is that of the change."""
+    bitmap = np.zeros(packed_width(piece.rows), np.uint8)
+    np.bitwise_or.at(bitmap, rows >> 3, (128 >> (rows & 7)).astype(np.uint8))
+    content = bitmap.tobytes()
+    name = f"{Path(piece.file).stem}.removed-{number:08d}"
+    with atomic_write(folder / name) as file:
+        file.write(content)
+    return Removed(name, len(rows), hashlib.sha256(content).hexdigest())
+
+
+# -- pieces as one ---------------------------------------------------------------------------------
+
+
+def joined_words(pieces: Sequence[OpenPiece], *, numbered: bool = False) -> PieceWords:
+    """The ids of the rows that are left of several pieces, in order."""
+    ids = [piece.rows.ids for piece in pieces]
+    return PieceWords(ids, _removed_rows(pieces), numbered=numbered)
+
+
+def joined_codes(pieces: Sequence[OpenPiece]) -> CodePieces:
+    """The codes of the rows that are left of several pieces, in order."""
+    return CodePieces([piece.rows.codes for piece in pieces], _removed_rows(pieces))
+
+
+def _removed_rows(pieces: Sequence[OpenPiece]) -> NDArray[np.int64]:
+    """The removed rows, ascending, counted over all pieces."""
+    starts = np.cumsum([0, *(len(piece.rows.codes) for piece in pieces)])
+    shifted = (piece.removed + start for piece, start in zip(pieces, starts, strict=False))
+    return np.concatenate([np.empty(0, np.int64), *shifted])

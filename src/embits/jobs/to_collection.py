@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embits.collection import Collection, load
-from embits.collection.working import working_folder
+from embits.collection.changes import working_folder
 from embits.errors import ReadWarning
 from embits.file.overwrite import is_embits_file
 from embits.jobs.to_file import encode_to_file

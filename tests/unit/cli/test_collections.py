@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import embits
-from embits.collection.lock import writer_lock
+from embits.collection.changes import writer_lock
 from tests.support.program import messages, run
 from tests.support.vectors import clustered
 

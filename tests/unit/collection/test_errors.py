@@ -235,9 +235,9 @@ def test_a_manifest_that_is_not_one_is_refused(collection, text):
 
 def test_a_reader_tries_again_when_a_writer_replaces_pieces(collection, monkeypatch):
     """The manifest is read, and then a writer compacts before the pieces are opened."""
-    from embits.collection import snapshot
+    from embits.collection import pieces
 
-    real, calls = snapshot.read_manifest, []
+    real, calls = pieces.read_manifest, []
 
     def read_and_compact(folder):
         manifest = real(folder)
@@ -246,7 +246,7 @@ def test_a_reader_tries_again_when_a_writer_replaces_pieces(collection, monkeypa
             collection.compact()
         return manifest
 
-    monkeypatch.setattr(snapshot, "read_manifest", read_and_compact)
+    monkeypatch.setattr(pieces, "read_manifest", read_and_compact)
     assert len(embits.load(collection.path)) == 29
     assert len(calls) >= 2
 

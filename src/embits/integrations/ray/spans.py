@@ -15,8 +15,13 @@ from numpy.typing import NDArray
 from embits.coders import Coder
 from embits.collection.manifest import Manifest, Piece
 from embits.collection.parquet import coder_at, manifest_at, parquet_rows
-from embits.collection.pieces import MissingPieceError, OpenPiece, open_one
-from embits.collection.snapshot import joined_codes, joined_words
+from embits.collection.pieces import (
+    MissingPieceError,
+    OpenPiece,
+    joined_codes,
+    joined_words,
+    open_one,
+)
 from embits.errors import FormatError, InputError
 from embits.file.parquet_codes import is_address
 from embits.ids.pieces import PieceWords
