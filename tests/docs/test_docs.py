@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import embits
-from embits.coders.near_lossless import coder as near_lossless
+from embits.coders.near_lossless import training
 from tests.support.retrieval import write_retrieval
 
 ROOT = Path(__file__).parents[2]
@@ -66,7 +66,7 @@ def folder(tmp_path, monkeypatch):
     pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "embeddings/0.parquet")
     monkeypatch.chdir(tmp_path)
     # These tests check that the examples run; test_near_lossless.py checks a full training.
-    monkeypatch.setattr(near_lossless, "budget", lambda *_: near_lossless.Budget(100, 256))
+    monkeypatch.setattr(training, "budget", lambda *_: training.Budget(100, 256))
     return tmp_path
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from embits.coders.base import Coder
 from embits.coders.itq import ITQ
-from embits.coders.lambda_search import search_lambda
 from embits.coders.lsh import RandomHyperplanes
 from embits.coders.near_lossless import NearLossless
-from embits.coders.paper import PaperAutoencoder
+from embits.coders.paper import PaperAutoencoder, search_lambda
 from embits.coders.registry import (
     DEFAULT_METHOD,
     METHODS,

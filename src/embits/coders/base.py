@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from reprlib import repr as shortened
+from types import MappingProxyType, NoneType
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +22,14 @@ from embits.coders.checks import (
     matrix_of_numbers,
     too_large,
 )
-from embits.coders.columns import column_names, in_container
 from embits.coders.estimator import Estimator
-from embits.coders.stored import Shapes, check_params, checked_arrays, learned_arrays
 from embits.errors import FormatError, InputError
 from embits.pretrained import Pretrained
+
+Shapes: TypeAlias = Mapping[str, tuple[str | int, ...]]
+
+SYMBOLS = ("bits", "dims", "dims+1", "any")  # sizes of `state_shapes` that are not numbers
+FLOATS = tuple(map(np.dtype, ("<f2", "<f4", "<f8")))  # of learned arrays in a file
 
 
 class Coder(Estimator, Pretrained, ABC):
@@ -125,7 +130,7 @@ class Coder(Estimator, Pretrained, ABC):
             An array, or a data frame where `set_output` or scikit-learn's configuration asks
             for one.
         """
-        return in_container(self, self.encode(X, device=device), X)
+        return self._in_container(self.encode(X, device=device), X)
 
     def encode(self, X: Any, *, device: str = "cpu") -> NDArray[np.uint8]:
         """Packed codes of shape (n, ceil(n_bits / 8)), first bit highest, padding bits zero.
@@ -138,7 +143,7 @@ class Coder(Estimator, Pretrained, ABC):
         if getattr(X, "is_cuda", False) and device == "cpu":
             device = str(X.device)
         if device != "cpu":
-            from embits.coders.on_device import encode_on
+            from embits.coders.backend import encode_on
 
             return encode_on(self, X, device)
         X = self.check_vectors(X)
@@ -178,7 +183,8 @@ class Coder(Estimator, Pretrained, ABC):
             return {}
         if getattr(self, "n_bits", None) not in (None, self.n_bits_):
             raise InputError(f"n_bits was changed since the fit to {self.n_bits_} bits: fit again")
-        state = learned_arrays(self)
+        learned = {name: getattr(self, f"{name}_", None) for name in self.state_shapes}
+        state = _checked_arrays(type(self), learned, self.n_features_in_, self.n_bits_)
         for name, array in state.items():
             if not is_usual(array):
                 raise InputError(f"the coder's {name}_ has weights beyond {MAX_WEIGHT:g}, or NaN")
@@ -200,11 +206,12 @@ class Coder(Estimator, Pretrained, ABC):
             InputError: An array is missing, or its shape or type is not what the coder needs; or
                 a parameter is unknown or of the wrong type.
         """
-        check_params(cls, params)
+        _check_params(cls, params)
         coder = cls(**params)
         if getattr(coder, "n_bits", None) not in (None, n_bits):
             raise InputError(f"the parameter n_bits does not fit codes of {n_bits} bits")
-        coder._unread = checked_arrays(cls, state, dims, n_bits)
+        arrays = _checked_arrays(cls, state, dims, n_bits, cls.state_defaults)
+        coder._unread = {f"{name}_": array for name, array in arrays.items()}
         coder._halved = frozenset(n for n, array in state.items() if array.dtype == np.float16)
         coder.n_features_in_ = dims
         coder.n_bits_ = n_bits
@@ -213,7 +220,7 @@ class Coder(Estimator, Pretrained, ABC):
     @classmethod
     def left_out(cls, params: Mapping[str, Any], dims: int, n_bits: int) -> Self:
         """A coder whose learned arrays a file does not hold: it cannot encode or decode."""
-        check_params(cls, params)
+        _check_params(cls, params)
         coder = cls(**params)
         coder.n_features_in_, coder.n_bits_, coder._is_left_out = dims, n_bits, True
         return coder
@@ -247,13 +254,12 @@ class Coder(Estimator, Pretrained, ABC):
 
     def check_vectors(self, X: Any, *, fitting: bool = False) -> NDArray[Any]:
         """`X` as a 2-d array of finite numbers; not copied, and read in blocks (maybe mapped)."""
-        names = column_names(X)
         array = matrix_of_numbers(X)
         if fitting:
             check_not_empty(array)
-            self._set_features(array, names)
+            self._set_features(X, int(array.shape[1]))
         else:
-            self._check_features(array, names)
+            self._check_features(X, array.shape[1])
         check_finite(array)
         return array
 
@@ -272,3 +278,69 @@ class Coder(Estimator, Pretrained, ABC):
 def _or_one(divisors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Divisors with 1 in place of 0."""
     return np.where(divisors > 0, divisors, np.float32(1)).astype(np.float32)
+
+
+# -- what a file stores of a coder -----------------------------------------------------------------
+
+
+def _check_params(coder: type[Coder], params: Mapping[str, Any]) -> None:
+    """Refuse parameters that the coder does not have, or of a type it does not take."""
+    hints = _param_types(coder)
+    for name, value in params.items():
+        if name not in hints:
+            raise InputError(f"method {coder.method!r} has no parameter {shortened(name)}")
+        if not _fits(value, hints[name]):
+            raise InputError(f"the parameter {name} is {shortened(value)}")
+
+
+@functools.cache
+def _param_types(coder: type[Coder]) -> dict[str, Any]:
+    try:
+        hints = get_type_hints(coder.__init__)
+    except NameError:  # a type that is imported for the type checker alone
+        hints = {}
+    return {name: hints.get(name, Any) for name in coder.param_names()}
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value out of JSON is of the type that a parameter is declared with."""
+    kinds = {kind for part in get_args(hint) or (hint,) for kind in get_args(part) or (part,)}
+    if Any in kinds:
+        return True
+    if isinstance(value, int):  # also for floats, and a flag may be a number
+        return not {int, float, bool}.isdisjoint(kinds)
+    if isinstance(value, float):
+        return float in kinds and bool(np.isfinite(value))
+    if value is None:
+        return NoneType in kinds
+    return isinstance(value, str) and (str in kinds or value in kinds)
+
+
+def _checked_arrays(
+    coder: type[Coder],
+    arrays: Mapping[str, Any],
+    dims: int,
+    n_bits: int,
+    defaults: Mapping[str, float] = MappingProxyType({}),
+) -> dict[str, NDArray[Any]]:
+    """Learned arrays by name, if they are floats in the shapes of `state_shapes`.
+
+    An array that `defaults` names may be missing. The numbers in the arrays are not read.
+    """
+    sizes = {"bits": n_bits, "dims": dims, "dims+1": dims + 1}
+    checked = {}
+    for name, shape in coder.state_shapes.items():
+        wanted: tuple[Any, ...] = tuple(sizes.get(str(size), size) for size in shape)
+        value = arrays.get(name)
+        if value is None and name in defaults:
+            value = np.full(wanted, defaults[name], dtype=np.float32)
+        array = np.asarray(value)
+        if (
+            array.dtype not in FLOATS
+            or array.ndim != len(wanted)
+            or any(w not in ("any", got) for w, got in zip(wanted, array.shape, strict=True))
+        ):
+            found = "missing" if value is None else f"{array.dtype} {array.shape}"
+            raise InputError(f"the coder's {name}_ is {found}, expected floats {wanted}")
+        checked[name] = array
+    return checked

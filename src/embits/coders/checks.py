@@ -1,37 +1,39 @@
-"""The checks that every coder makes of vectors, numbers of bits and weights."""
+"""Checks of what coders are given: vectors, numbers of bits, seeds; and of the codes they give."""
 
 from __future__ import annotations
 
+import warnings
 from reprlib import repr as shortened
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import blocks, to_numpy
+from embits.arrays import as_float32, blocks, to_numpy
+from embits.checks import whole
 from embits.coders.lazy import LazyRows
-from embits.errors import InputError
+from embits.errors import InputError, TrainingWarning
+
+if TYPE_CHECKING:
+    from embits.coders.base import Coder
 
 MAX_BITS = 1 << 16  # of a code: 8 KB; a larger number is more likely a mistake
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
 MAX_WEIGHT = 1e18  # sums of squares of larger weights over a vector overflow float32
 
+COLLAPSE_ROWS = 1_024  # rows that are encoded to see whether codes tell them apart
+COLLAPSE_MIN_ROWS = 64  # different ones; with fewer, good codes can look alike by chance
+MAX_CONSTANT = 0.25  # share of bits that are the same for all rows
+MIN_DISTINCT = 0.1  # codes for each row, among codes of COLLAPSE_MIN_ROWS bits or more
+
 
 def check_n_bits(n_bits: Any) -> int:
     """`n_bits` as an int from 1 to MAX_BITS, or InputError."""
-    if isinstance(n_bits, bool) or not isinstance(n_bits, int | np.integer) or n_bits < 1:
-        raise InputError(f"n_bits is {shortened(n_bits)}, expected a whole number of 1 or more")
-    if n_bits > MAX_BITS:
-        raise InputError(f"n_bits is {n_bits:,}, expected {MAX_BITS:,} at most")
-    return int(n_bits)
+    return whole("n_bits", n_bits, 1, MAX_BITS)
 
 
 def random_generator(random_state: Any) -> np.random.Generator:
-    """The generator of a seed.
-
-    Raises:
-        InputError: It is not a seed.
-    """
+    """The generator of a seed, or InputError."""
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):
@@ -41,18 +43,11 @@ def random_generator(random_state: Any) -> np.random.Generator:
         ) from None
 
 
+# -- vectors -------------------------------------------------------------------------------------
+
+
 def matrix_of_numbers(X: Any) -> NDArray[Any]:
     """`X` as a 2-d array of numbers; LazyRows as they are."""
-    array = _as_numbers(X)
-    if array.ndim != 2:
-        raise InputError(
-            f"Expected 2D array, got {array.ndim}D array instead: vectors are rows of "
-            "(n, dims). Reshape your data with array.reshape(1, -1) if it is a single vector"
-        )
-    return array
-
-
-def _as_numbers(X: Any) -> NDArray[Any]:
     if isinstance(X, LazyRows):
         return cast("NDArray[Any]", X)
     if hasattr(X, "toarray"):  # scipy.sparse, recognised without importing it
@@ -69,6 +64,11 @@ def _as_numbers(X: Any) -> NDArray[Any]:
             raise type(error)(f"argument must be rows of numbers: {error}") from None
     if array.dtype.kind not in "fiub":
         raise InputError(f"vectors are {array.dtype}, expected numbers")
+    if array.ndim != 2:
+        raise InputError(
+            f"Expected 2D array, got {array.ndim}D array instead: vectors are rows of "
+            "(n, dims). Reshape your data with array.reshape(1, -1) if it is a single vector"
+        )
     return array
 
 
@@ -107,30 +107,18 @@ def check_finite(array: NDArray[Any]) -> None:
         return  # LazyRows were checked when they were read
     for rows in blocks(len(array)):
         block = array[rows]
-        if not np.isfinite(_sum(block)):
+        with np.errstate(over="ignore", invalid="ignore"):  # large values may overflow a sum
+            total = block.sum(dtype=np.float32 if block.dtype.itemsize < 4 else None)
+        if not np.isfinite(total):
             bad = np.flatnonzero(~np.isfinite(block).all(axis=1))
             if bad.size:
                 what = "NaN" if np.isnan(block).any() else "infinity"
                 raise InputError(f"row {rows.start + int(bad[0])} of the vectors contains {what}")
-        if block.dtype.itemsize > 4:
-            _check_float32(block, rows.start)
-
-
-def _check_float32(block: NDArray[Any], first: int) -> None:
-    """Refuse numbers that float32 does not hold; `first` is the number of the first row."""
-    if max(block.max(initial=0), -block.min(initial=0)) <= MAX_FLOAT32:
-        return
-    largest = np.abs(block).max(axis=1)
-    row = int((largest > MAX_FLOAT32).argmax())
-    raise InputError(
-        f"row {first + row} of the vectors contains {largest[row]:g}, too large for float32"
-    )
-
-
-def _sum(block: NDArray[Any]) -> Any:
-    """The sum of a block, finite only if all of it is: one fast pass. Large values may overflow."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return block.sum(dtype=np.float32 if block.dtype.itemsize < 4 else None)
+        if array.dtype.itemsize > 4 and np.abs(block).max(initial=0) > MAX_FLOAT32:
+            largest = np.abs(block).max(axis=1)
+            row = int((largest > MAX_FLOAT32).argmax())
+            found = f"{largest[row]:g}, too large for float32"
+            raise InputError(f"row {rows.start + row} of the vectors contains {found}")
 
 
 def check_size(vectors: NDArray[Any]) -> None:
@@ -154,4 +142,46 @@ def is_usual(weights: NDArray[Any]) -> bool:
     # As Python's numbers, because float16 cannot hold the limit.
     return weights.size == 0 or (
         float(weights.min()) >= -MAX_WEIGHT and float(weights.max()) <= MAX_WEIGHT
+    )
+
+
+# -- codes ---------------------------------------------------------------------------------------
+
+
+def warn_if_collapsed(coder: Coder, X: NDArray[Any]) -> None:
+    """Warn, once for a fit, of bits that are constant and of codes that most rows share.
+
+    Args:
+        coder: A fitted coder.
+        X: The vectors it was fitted on, shape (n, dims), of which a sample is encoded.
+    """
+    rows = coder.rows_for_fit(*X.shape)
+    if rows is None:
+        rows = np.arange(len(X))
+    sample = as_float32(X[rows[:: -(-len(rows) // COLLAPSE_ROWS)]])
+    if found := _collapse(coder, sample):
+        warnings.warn(f"method {coder.method!r}: {found}", TrainingWarning, stacklevel=3)
+
+
+def _collapse(coder: Coder, sample: NDArray[np.float32]) -> str | None:
+    """What is wrong with the codes of a sample."""
+    n_rows = len(np.unique(sample, axis=0))
+    if n_rows == 1 and len(sample) >= COLLAPSE_MIN_ROWS:
+        kind = "equal" if sample[0].any() else "zero"
+        return f"all of {len(sample):,} rows are {kind}, and have one code"
+    if n_rows < COLLAPSE_MIN_ROWS:
+        return None
+    codes = coder.encode_rows(sample)
+    differing = np.bitwise_or.reduce(codes ^ codes[0], axis=0)
+    n_constant = coder.n_bits_ - int(np.unpackbits(differing).sum())
+    n_codes = len(np.unique(codes, axis=0))
+    if n_constant > MAX_CONSTANT * coder.n_bits_:
+        found = f"{n_constant} of {coder.n_bits_} bits are the same for all of {len(codes):,} rows"
+    elif coder.n_bits_ >= COLLAPSE_MIN_ROWS and n_codes < MIN_DISTINCT * n_rows:
+        found = f"{n_rows:,} different rows have only {n_codes:,} different codes"
+    else:
+        return None
+    return (
+        f"{found}; searches will find few true neighbors. "
+        "Subtract the mean of the vectors, or take another method"
     )

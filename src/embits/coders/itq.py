@@ -18,12 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress, as_float32, blocks
-from embits.coders.checks import check_n_bits, check_size, random_generator
-from embits.coders.collapse import warn_if_collapsed
-from embits.coders.linear_decoder import LinearlyDecoded
-from embits.coders.linear_encoder import LinearlyEncoded
-from embits.coders.stored import Shapes
-from embits.errors import InputError
+from embits.checks import whole
+from embits.coders.base import Shapes
+from embits.coders.checks import check_n_bits, check_size, random_generator, warn_if_collapsed
+from embits.coders.linear import LinearlyDecoded, LinearlyEncoded
 
 SAMPLE_ROWS = 20_000  # rows the rotations are learned on: 300² numbers need no more
 
@@ -74,8 +72,7 @@ class ITQ(LinearlyEncoded, LinearlyDecoded):
         """Learn the directions, the rotations and the decoder."""
         X = self.check_vectors(X, fitting=True)
         self.n_bits_ = check_n_bits(self.n_bits)
-        if not isinstance(self.iterations, int | np.integer) or self.iterations < 0:
-            raise InputError(f"iterations is {self.iterations!r}, expected a whole number from 0")
+        whole("iterations", self.iterations)
         mean, directions = principal_directions(X)
         self.mean_ = mean.astype(np.float32)
         sample = as_float32(X[:: -(-len(X) // SAMPLE_ROWS)])

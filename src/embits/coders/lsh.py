@@ -8,11 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress
-from embits.coders.checks import check_n_bits, random_generator
-from embits.coders.collapse import warn_if_collapsed
-from embits.coders.linear_decoder import LinearlyDecoded
-from embits.coders.linear_encoder import LinearlyEncoded
-from embits.coders.stored import Shapes
+from embits.coders.base import Shapes
+from embits.coders.checks import check_n_bits, random_generator, warn_if_collapsed
+from embits.coders.linear import LinearlyDecoded, LinearlyEncoded
 
 
 class RandomHyperplanes(LinearlyEncoded, LinearlyDecoded):

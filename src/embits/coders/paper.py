@@ -18,7 +18,8 @@ mean in common, most of them get the same code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,16 +28,18 @@ from numpy.typing import NDArray
 from embits import _core
 from embits.arrays import Progress, as_float32, blocks, namespace
 from embits.bits import unpack
-from embits.coders.checks import check_n_bits, random_generator
-from embits.coders.collapse import warn_if_collapsed
-from embits.coders.input_scale import mean_and_scale
+from embits.checks import number, whole
+from embits.coders.base import Shapes
+from embits.coders.checks import check_n_bits, random_generator, warn_if_collapsed
 from embits.coders.lazy import LazyRows
-from embits.coders.linear_encoder import LinearlyEncoded
-from embits.coders.stored import Shapes
+from embits.coders.linear import LinearlyEncoded
 from embits.errors import FormatError, InputError, TrainingError
 
 MAX_HELD_BYTES = 1 << 28  # of the rows of a file that a fit holds in memory
 STEPS_AT_ONCE = 1_024  # between two of them, a fit can be interrupted
+USUAL_SIZE = 0.4  # root mean square of the values of GloVe
+MAX_SCALE_LOG2 = 30  # of equal rows, only rounding errors are left by the centering
+SCALE_ROWS = 10_000  # rows that the mean and the scale are taken from
 
 
 class PaperAutoencoder(LinearlyEncoded):
@@ -166,14 +169,13 @@ class PaperAutoencoder(LinearlyEncoded):
     def _start(self, X: NDArray[Any]) -> np.random.Generator:
         """Check the parameters and draw the first weights; returns the generator that drew them."""
         self.n_bits_ = check_n_bits(self.n_bits)
-        for name in ("batch_size", "epochs"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)!r}, expected 1 or more")
-        if not self.learning_rate > 0 or self.lambda_reg < 0 or not 0 <= self.momentum < 1:
-            raise InputError(
-                f"learning_rate={self.learning_rate!r}, lambda_reg={self.lambda_reg!r}, "
-                f"momentum={self.momentum!r}: expected > 0, >= 0 and in [0, 1)"
-            )
+        whole("batch_size", self.batch_size, 1)
+        whole("epochs", self.epochs, 1)
+        number("lambda_reg", self.lambda_reg, least=0)
+        if not number("learning_rate", self.learning_rate) > 0:
+            raise InputError(f"learning_rate is {self.learning_rate!r}, expected more than 0")
+        if not 0 <= number("momentum", self.momentum) < 1:
+            raise InputError(f"momentum is {self.momentum!r}, expected 0 or more and less than 1")
         rng = random_generator(self.random_state)
         shape = (self.n_bits_, self.n_features_in_)
         # 0.05 up to 400 bits or dimensions. Beyond, WᵀW would start so far from I that the first
@@ -181,7 +183,7 @@ class PaperAutoencoder(LinearlyEncoded):
         spread = min(0.05, max(shape) ** -0.5)
         self.W_ = rng.normal(0, spread, shape).astype(np.float32)
         self.c_ = np.zeros(shape[1], dtype=np.float32)
-        self.mean_, self.scale_ = mean_and_scale(X)
+        self.mean_, self.scale_ = _mean_and_scale(X)
         self.loss_curve_ = np.empty((0, 2))
         self._velocity_W = np.zeros_like(self.W_)
         self._velocity_c = np.zeros_like(self.c_)
@@ -236,8 +238,74 @@ class PaperAutoencoder(LinearlyEncoded):
         )
 
 
+def search_lambda(
+    X: Any,
+    n_bits: int = 256,
+    lambdas: Sequence[float] = (1.0, 2.0, 3.0, 4.0),
+    *,
+    sample: int = 50_000,
+    **params: Any,
+) -> tuple[float, dict[float, float]]:
+    """The paper's grid search: the λ with the smallest reconstruction + regularization loss.
+
+    The two losses are compared without the weight λ. With it, the smallest λ would always win.
+
+    Args:
+        X: Vectors of shape (n, dims).
+        n_bits: Bits of a code.
+        lambdas: The weights to try: one or more.
+        sample: Fit on this many rows, spread evenly.
+        params: Other parameters of `PaperAutoencoder`.
+
+    Returns:
+        The best λ, and the final loss of each.
+
+    Raises:
+        InputError: Bad vectors or parameters, or no λ to try.
+
+    Example:
+        >>> import numpy as np
+        >>> X = np.random.default_rng(0).normal(0, 0.4, (300, 20))
+        >>> best, losses = search_lambda(X, n_bits=32, lambdas=(1, 4), epochs=2)
+        >>> best in losses
+        True
+    """
+    if isinstance(lambdas, str) or not np.ndim(lambdas) or not len(lambdas):
+        raise InputError(f"lambdas is {lambdas!r}, expected a list of one weight or more")
+    X = PaperAutoencoder().check_vectors(X, fitting=True)
+    rows = X[:: max(1, -(-len(X) // sample))]
+    losses: dict[float, float] = {}
+    for lambda_reg in lambdas:
+        coder = PaperAutoencoder(n_bits, lambda_reg=lambda_reg, **params).fit(rows)
+        losses[lambda_reg] = float(coder.loss_curve_[-1].sum())
+    return min(losses, key=losses.__getitem__), losses
+
+
 def _in_memory(X: NDArray[Any]) -> NDArray[Any]:
     """Rows of a file, read at once if they are not too many: one by one, reading them is slow."""
     if isinstance(X, LazyRows) and 4 * len(X) * X.dims <= MAX_HELD_BYTES:
         return np.asarray(X)
     return X
+
+
+def _mean_and_scale(X: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """What to subtract from rows, shape (dims,), and to multiply them by, shape (1,).
+
+    Zero and one, unless the values are less than about two thirds of the size of GloVe's. The
+    scale is a power of two: it multiplies floats without rounding.
+    """
+    sample = np.asarray(X[np.arange(0, len(X), -(-len(X) // SCALE_ROWS))], dtype=np.float64)
+    mean = np.zeros(sample.shape[1], dtype=np.float32)
+    scale = _scale_to_usual(sample)
+    if scale > 1:
+        mean = sample.mean(axis=0).astype(np.float32)
+        scale = _scale_to_usual(sample - mean)
+    return mean, np.array([scale], dtype=np.float32)
+
+
+def _scale_to_usual(values: NDArray[np.float64]) -> float:
+    """The power of two, 1 or more, that brings the values closest to the usual size."""
+    size = math.sqrt(np.mean(values * values))
+    if not size > 0:
+        return 1.0
+    return 2.0 ** min(max(0, round(math.log2(USUAL_SIZE / size))), MAX_SCALE_LOG2)

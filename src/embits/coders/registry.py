@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Mapping
+from reprlib import repr as shortened
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.coders.base import Coder
+from embits.checks import whole
+from embits.coders.base import SYMBOLS, Coder
 from embits.coders.checks import check_n_bits, random_generator
-from embits.coders.contract import check_class
 from embits.coders.itq import ITQ
 from embits.coders.lsh import RandomHyperplanes
 from embits.coders.near_lossless import NearLossless
@@ -22,6 +25,7 @@ from embits.errors import InputError
 BUILT_IN = (NearLossless, PaperAutoencoder, RandomHyperplanes, SignBits, ITQ, SparseBits)
 METHODS: dict[str, type[Coder]] = {coder.method: coder for coder in BUILT_IN}
 DEFAULT_METHOD = NearLossless.method
+MAX_AXES = 2  # of a learned array in a file
 
 CoderClass = TypeVar("CoderClass", bound=type[Coder])
 
@@ -43,7 +47,11 @@ def register_coder(coder: CoderClass) -> CoderClass:
     Raises:
         InputError: The class is incomplete, or its name belongs to another coder.
     """
-    check_class(coder)
+    if not (isinstance(coder, type) and issubclass(coder, Coder)):
+        raise InputError(f"{coder!r} cannot be registered: expected a subclass of embits.Coder")
+    if problem := _problem(coder):
+        raise InputError(f"{coder.__name__} cannot be registered: {problem}")
+    check_fit(coder)
     name = coder.method
     taken = METHODS.get(name, coder)
     # A notebook cell that is run again defines the same class anew.
@@ -51,6 +59,48 @@ def register_coder(coder: CoderClass) -> CoderClass:
         raise InputError(f"the method {name!r} belongs to {taken.__name__}: choose another name")
     METHODS[name] = coder
     return coder
+
+
+def check_fit(coder: type[Coder]) -> None:
+    """Refuse a coder whose `fit` does not take the keyword `progress`.
+
+    Raises:
+        InputError: It does not.
+    """
+    parameters = inspect.signature(coder.fit).parameters
+    takes_all = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    if "progress" not in parameters and not takes_all:
+        raise InputError(
+            f"{coder.__name__}.fit has no argument `progress`: define it as "
+            "fit(self, X, y=None, *, progress=None)"
+        )
+
+
+def _problem(coder: type[Coder]) -> str | None:
+    """What a class lacks to be a coder."""
+    if inspect.isabstract(coder):
+        return f"it does not define {', '.join(sorted(coder.__abstractmethods__))}"
+    method, shapes = (getattr(coder, name, None) for name in ("method", "state_shapes"))
+    if not isinstance(method, str) or not re.fullmatch(r"\w[\w.-]*", method):
+        return f"its `method` is {shortened(method)}, expected letters, digits, '-', '_' and '.'"
+    if not isinstance(shapes, Mapping):
+        example = '{"mean": ("dims",)}'
+        return f"its `state_shapes` is {shortened(shapes)}, expected a dict such as {example}"
+    for name, shape in shapes.items():
+        if not isinstance(name, str) or not name.isidentifier():
+            return f"`state_shapes` has the name {shortened(name)}, expected an attribute's name"
+        if not isinstance(shape, tuple) or len(shape) > MAX_AXES or not all(map(_is_size, shape)):
+            return (
+                f"`state_shapes` has {shortened(shape)} for {name!r}, expected a tuple of at most "
+                f"{MAX_AXES} of {', '.join(map(repr, SYMBOLS))} or positive numbers"
+            )
+    if unknown := sorted(set(coder.state_defaults) - set(shapes)):
+        return f"`state_defaults` has {unknown[0]!r}, which is not in `state_shapes`"
+    return None
+
+
+def _is_size(size: Any) -> bool:
+    return size in SYMBOLS if isinstance(size, str) else type(size) is int and size > 0
 
 
 def is_registered(coder: Coder) -> bool:
@@ -100,11 +150,7 @@ def draw_rows(n: int, sample: int | None, coder: Coder) -> NDArray[np.int64] | N
     Raises:
         InputError: `sample` is not a number of rows.
     """
-    if sample is None:
-        return None
-    if isinstance(sample, bool) or not isinstance(sample, int | np.integer) or sample < 1:
-        raise InputError(f"sample is {sample!r}, expected a number of rows from 1, or None")
-    if sample >= n:
+    if sample is None or whole("sample", sample, 1) >= n:
         return None
     rng = random_generator(getattr(coder, "random_state", 0))
     return np.sort(rng.choice(n, sample, replace=False, shuffle=False))

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress, namespace
-from embits.coders.checks import check_n_bits
-from embits.coders.collapse import warn_if_collapsed
-from embits.coders.linear_decoder import LinearlyDecoded
-from embits.coders.stored import Shapes
+from embits.coders.base import Shapes
+from embits.coders.checks import check_n_bits, warn_if_collapsed
+from embits.coders.linear import LinearlyDecoded
 from embits.errors import InputError
 
 _BELOW_ZERO = -float(np.finfo(np.float32).tiny)  # a normal number: no processor flushes it to zero

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from embits.binary_vectors import BinaryVectors
 from embits.coders import DEFAULT_METHOD, Coder, new_coder
-from embits.coders.contract import check_fit
+from embits.coders.registry import check_fit
 from embits.collection import load_coder
 from embits.errors import InputError
 from embits.vectors import WordVectors

@@ -185,7 +185,7 @@ def test_search_lambda_takes_the_weight_with_the_smallest_losses():
 
 def test_a_code_has_a_most_number_of_bits():
     for method in ("lsh", "near-lossless", "paper", "itq", "sparse"):
-        with pytest.raises(InputError, match="n_bits is 65,537, expected 65,536 at most"):
+        with pytest.raises(InputError, match=r"n_bits is 65537, expected .* to 65,536"):
             embits.binarize(np.eye(3), 65_537, method)
-    with pytest.raises(InputError, match="65,536 at most"):
+    with pytest.raises(InputError, match="to 65,536"):
         embits.RandomHyperplanes(n_bits=10**9).fit(np.eye(3))

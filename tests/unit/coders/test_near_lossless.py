@@ -13,7 +13,7 @@ from embits.coders import (
     RandomHyperplanes,
 )
 from embits.coders.near_lossless import sampling
-from embits.coders.near_lossless.budget import budget
+from embits.coders.near_lossless.training import budget
 from embits.errors import InputError, NotFittedError
 
 

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from embits.coders.backend import backend
-from embits.coders.near_lossless import loss as objective
 from embits.coders.near_lossless import sampling, training
-from embits.coders.near_lossless.start import closest_to_signs, first_weights, orthogonal
-from embits.coders.near_lossless.whitening import Shaping
+from embits.coders.near_lossless.training import closest_to_signs, first_weights, orthogonal
+from embits.coders.near_lossless.whitening import Shaping, Target
 from embits.errors import InputError, MissingExtraError
 from tests.unit.coders.test_near_lossless import topics
 
@@ -57,7 +56,7 @@ def test_shaping_folds_into_the_weights_and_back():
     unit = topics() / np.linalg.norm(topics(), axis=1, keepdims=True)
     rng = np.random.default_rng(0)
     for drop in (0, 1):
-        shaping = Shaping.fit(unit, 0.5, drop)
+        shaping = Shaping.fit(unit, Target(0.5, drop))
         weights = rng.normal(size=(48, 32))
         if drop:  # weights on a direction that is removed cannot come back
             gone = np.linalg.eigh(shaping.matrix)[1][:, :1]
@@ -75,13 +74,13 @@ def test_shaping_folds_into_the_weights_and_back():
 
 
 def problem(rng, n=9, dims=6, n_bits=5, dtype=np.float64):
-    weights = objective.Weights(
+    weights = training.Weights(
         rng.normal(size=(n_bits, dims)), rng.normal(size=n_bits), np.full(1, 0.8), np.full(1, 1.1)
     )
     return (
-        objective.Weights(*(w.astype(dtype) for w in weights)),
+        training.Weights(*(w.astype(dtype) for w in weights)),
         rng.normal(size=(n, dims)).astype(dtype),
-        (-objective.FAR_BELOW * np.eye(n)).astype(dtype),
+        (-training.FAR_BELOW * np.eye(n)).astype(dtype),
     )
 
 
@@ -91,7 +90,7 @@ def test_the_gradient_is_that_of_the_loss(part):
     width = np.linspace(0.5, 1.5, 5)
 
     def loss_and_gradient(weights):
-        return objective.loss_and_gradient(
+        return training.loss_and_gradient(
             np, weights, x, not_self, temperature=0.3, smooth_width=width
         )
 
@@ -102,17 +101,17 @@ def test_the_gradient_is_that_of_the_loss(part):
         for nudge in (1e-6, -1e-6):
             moved = [w.copy() for w in weights]
             moved[part][index] += nudge
-            sides.append(loss_and_gradient(objective.Weights(*moved))[0])
+            sides.append(loss_and_gradient(training.Weights(*moved))[0])
         numerical[index] = (sides[0] - sides[1]) / 2e-6
     np.testing.assert_allclose(gradient[part], numerical, rtol=1e-5, atol=1e-8)
 
 
 def test_the_straight_through_gradient_takes_signs_forward_and_the_slope_of_tanh_back():
     weights, x, not_self = problem(np.random.default_rng(0))
-    loss, gradient = objective.loss_and_gradient(np, weights, x, not_self, temperature=0.3)
+    loss, gradient = training.loss_and_gradient(np, weights, x, not_self, temperature=0.3)
     z = x @ weights.W.T + weights.t
-    doubled = objective.Weights(weights.W * 2, weights.t * 2, *weights[2:])
-    again, halved = objective.loss_and_gradient(np, doubled, x, not_self, temperature=0.3)
+    doubled = training.Weights(weights.W * 2, weights.t * 2, *weights[2:])
+    again, halved = training.loss_and_gradient(np, doubled, x, not_self, temperature=0.3)
     assert np.isclose(loss, again)  # signs and directions do not depend on the scale
     np.testing.assert_allclose(halved.W, gradient.W / 2, rtol=1e-4)
     assert (np.sign(z) != 0).all()
@@ -122,13 +121,13 @@ def test_training_is_plain_array_api():
     xp = pytest.importorskip("array_api_strict")
     rng = np.random.default_rng(0)
     weights, x, not_self = problem(rng, dtype=np.float32)
-    rates = objective.Weights(0.1, 0.1, 0.1, 0.1)
+    rates = training.Weights(0.1, 0.1, 0.1, 0.1)
     results = []
     for space in (np, xp):
-        here = objective.Weights(*(space.asarray(w.copy()) for w in weights))
-        adam = objective.Adam(space, here, rates)
+        here = training.Weights(*(space.asarray(w.copy()) for w in weights))
+        adam = training.Adam(space, here, rates)
         for _ in range(3):
-            loss, gradient = objective.loss_and_gradient(
+            loss, gradient = training.loss_and_gradient(
                 space, here, space.asarray(x), space.asarray(not_self), temperature=0.3
             )
             adam.step(here, gradient, 0.5)
@@ -154,10 +153,10 @@ def test_pytorch_learns_the_same_as_numpy():
     import array_api_compat.torch as xp
 
     weights, x, not_self = problem(np.random.default_rng(0), dtype=np.float32)
-    ours = objective.loss_and_gradient(np, weights, x, not_self, temperature=0.3)[1]
-    there = objective.loss_and_gradient(
+    ours = training.loss_and_gradient(np, weights, x, not_self, temperature=0.3)[1]
+    there = training.loss_and_gradient(
         xp,
-        objective.Weights(*(xp.asarray(w.copy()) for w in weights)),
+        training.Weights(*(xp.asarray(w.copy()) for w in weights)),
         xp.asarray(x),
         xp.asarray(not_self),
         temperature=0.3,
@@ -182,9 +181,9 @@ def test_fitting_on_the_cpu_imports_nothing_but_numpy():
 def test_weights_that_lose_recall_are_not_kept(monkeypatch):
     unit = topics() / np.linalg.norm(topics(), axis=1, keepdims=True)
     rng = np.random.default_rng(0)
-    shaping, split = Shaping.fit(unit, 0.25, 0), sampling.hold_out(len(unit), rng)
+    shaping, split = Shaping.fit(unit, Target(0.25, 0)), sampling.hold_out(len(unit), rng)
     start = first_weights(shaping.apply(unit, split.train), shaping.axes, 24, rng), np.zeros(24)
-    monkeypatch.setattr(training, "LEARNING_RATES", objective.Weights(50.0, 50.0, 0.02, 0.02))
+    monkeypatch.setattr(training, "LEARNING_RATES", training.Weights(50.0, 50.0, 0.02, 0.02))
     best, curve = training.descend(
         unit, split, shaping, start, 20,
         batch_size=128, rate=1.0, on=backend("cpu"), rng=rng, progress=None,

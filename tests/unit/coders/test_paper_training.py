@@ -139,7 +139,7 @@ def test_a_scale_below_one_is_damage():
 @pytest.mark.parametrize(
     ("X", "lambdas", "says"),
     [
-        (embits.WordVectors(["a", "b"], np.eye(2)), (1,), "expected a matrix: pass X.matrix"),
+        (embits.WordVectors(["a", "b"], np.eye(2)), (1,), "expected a matrix: pass its `matrix`"),
         (np.eye(3), (), "expected a list of one weight or more"),
         (np.eye(3), "12", "expected a list of one weight or more"),
         (np.eye(3)[0], (1,), "Expected 2D array"),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embits.coders import METHODS, coder_class
-from embits.coders.linear_encoder import pack_signs
+from embits.coders.linear import pack_signs
 
 
 def exact_bits(rows, weights):

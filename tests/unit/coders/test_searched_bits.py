@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 import embits
 from embits import _core
 from embits.coders import NearLossless
+from embits.coders.backend import product
+from embits.coders.near_lossless.bit_search import least_squares, signs
 from embits.coders.near_lossless.encoder import SWEEPS, UNIT_BITS, Encoder
-from embits.coders.near_lossless.rebuilding import least_squares, signs, whole_numbers
-from embits.coders.products import product
 
 
 def unit(n, dims, seed=0):
@@ -96,7 +96,7 @@ def test_a_code_does_not_depend_on_its_block_its_length_or_the_threads():
 
 
 def test_a_fit_on_more_rows_than_a_round_takes(monkeypatch):
-    monkeypatch.setattr("embits.coders.near_lossless.search.MAX_ROWS", 700)
+    monkeypatch.setattr("embits.coders.near_lossless.bit_search.MAX_ROWS", 700)
     coder = NearLossless(n_bits=64, steps=5).fit(unit(2000, 16))
     assert coder.encode(unit(3, 16)).shape == (3, 8)
 
@@ -141,7 +141,7 @@ def test_a_damaged_search_is_refused():
 def test_least_squares_is_that_of_numpy():
     x = unit(3000, 20)
     codes = np.packbits(x @ np.random.default_rng(0).normal(size=(20, 24)) >= 0, axis=1)
-    D, o, length = least_squares(codes, whole_numbers(x), 24)
+    D, o, length = least_squares(codes, x, 24)
     b = signs(codes, 24).astype(np.float64)
     ones = np.c_[b, np.ones(len(b))]
     wanted = np.linalg.lstsq(ones, x.astype(np.float64), rcond=None)[0]

@@ -84,10 +84,10 @@ def test_repeats_of_words_beside_a_matrix_are_refused_or_left_out(
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_fits_on_a_file_as_it_fits_in_memory(tmp_path, monkeypatch, method):
-    from embits.coders import linear_decoder, sparse
+    from embits.coders import linear, sparse
     from embits.coders.near_lossless import sampling
 
-    for module in (linear_decoder, sampling, sparse):  # as if the file were much larger
+    for module in (linear, sampling, sparse):  # as if the file were much larger
         monkeypatch.setattr(module, "SAMPLE_ROWS", 300)
     matrix = clustered(4000, dims=12)
     np.save(tmp_path / "m.npy", matrix)
@@ -101,10 +101,10 @@ def test_every_method_fits_on_a_file_as_it_fits_in_memory(tmp_path, monkeypatch,
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_fit_looks_at_no_other_rows_than_it_says(method, monkeypatch):
-    from embits.coders import linear_decoder, sparse
+    from embits.coders import linear, sparse
     from embits.coders.near_lossless import sampling
 
-    for module in (linear_decoder, sampling, sparse):
+    for module in (linear, sampling, sparse):
         monkeypatch.setattr(module, "SAMPLE_ROWS", 200)
     coder = METHODS[method](**QUICK[method])
     matrix = clustered(20_000, dims=6)

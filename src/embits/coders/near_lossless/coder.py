@@ -1,10 +1,10 @@
 """The default coder: trained thresholds, then bits chosen by search.
 
-A short training finds thresholds whose codes have the neighbors of their vectors: see start.py for
-the first weights, loss.py for the loss, and whitening.py for what is done to the vectors before.
-Bits are then flipped while the code rebuilds its vector better: encoder.py has the error that
-falls, and search.py how far to go. docs/near-lossless.md says what each part adds. Where bits are
-not searched, a code is the paper's, one matrix product and a threshold:
+A short training finds thresholds whose codes have the neighbors of their vectors (training.py);
+whitening.py has what is done to the vectors before. Bits are then flipped while the code rebuilds
+its vector better: encoder.py has the error that falls, and bit_search.py how far to go.
+docs/near-lossless.md says what each part adds. Where bits are not searched, a code is the paper's,
+one matrix product and a threshold:
 
     b = h(W x - t ‖x‖)
 
@@ -14,33 +14,29 @@ A code depends on the direction of x alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import Progress, as_float32, blocks
+from embits.arrays import Progress, as_float32, blocks, namespace
+from embits.bits import unpack
+from embits.checks import choice, whole
 from embits.coders.backend import backend
-from embits.coders.checks import check_n_bits, random_generator
-from embits.coders.collapse import warn_if_collapsed
-from embits.coders.near_lossless import sampling
-from embits.coders.near_lossless.budget import TARGETS, Budget, budget
-from embits.coders.near_lossless.codes import SearchedCodes, norms_of, unit_of
-from embits.coders.near_lossless.start import first_weights
-from embits.coders.near_lossless.whitening import Shaping
-from embits.coders.stored import Shapes
-from embits.errors import InputError
-
-if TYPE_CHECKING:
-    from embits.coders.near_lossless.rebuilding import Decoder
-    from embits.coders.near_lossless.training import Start
+from embits.coders.base import Shapes
+from embits.coders.checks import check_n_bits, random_generator, warn_if_collapsed
+from embits.coders.linear import LinearlyEncoded
+from embits.coders.near_lossless import bit_search, sampling, training
+from embits.coders.near_lossless.encoder import Encoder, norms_of, scaled_rows, unit_of
+from embits.coders.near_lossless.whitening import TARGETS, Shaping
+from embits.errors import FormatError
 
 CHECK_BLOCKS, CHECK_ROWS = 16, 1024  # rows that the length of decoded vectors is fitted on
 LATER_RATE = 0.3  # of the learning rates, when more rows come
 
 
-class NearLossless(SearchedCodes):
+class NearLossless(LinearlyEncoded):
     """Codes that keep the neighbors of their vectors, at any width.
 
     Args:
@@ -87,6 +83,11 @@ class NearLossless(SearchedCodes):
         "search": ("any",),
         "loss_curve": ("any", 3),
     }
+    W_: NDArray[np.float32]
+    t_: NDArray[np.float32]
+    decoder_: NDArray[np.float32]
+    offset_: NDArray[np.float32]
+    search_: NDArray[np.float64]
     loss_curve_: NDArray[np.float64]
 
     def __init__(
@@ -124,10 +125,11 @@ class NearLossless(SearchedCodes):
         rng = random_generator(self.random_state)
         rows = as_float32(X[sampling.sample_rows(len(X), X.shape[1], rng)])
         unit = unit_of(rows)
-        shaping = Shaping.fit(unit, *TARGETS[self.target])
+        shaping = Shaping.fit(unit, TARGETS[self.target])
         split = sampling.hold_out(len(unit), rng)
         shaped = shaping.apply(unit, split.train)
-        start = first_weights(shaped, shaping.axes, self.n_bits_, rng), np.zeros(self.n_bits_)
+        weights = training.first_weights(shaped, shaping.axes, self.n_bits_, rng)
+        start = weights, np.zeros(self.n_bits_)
         self.loss_curve_ = np.empty((0, 3))
         self._learn(unit, split, shaping, start, 1.0, rng, progress)
         self._search_bits(rows, split, X, rng)
@@ -142,7 +144,7 @@ class NearLossless(SearchedCodes):
         sample = sampling.sample_rows(n, dims, rng)
         check = [
             np.arange(rows.start, min(rows.stop, rows.start + CHECK_ROWS))
-            for rows in check_blocks(n)
+            for rows in _check_blocks(n)
         ]
         return np.unique(np.concatenate([sample, *check]))
 
@@ -161,28 +163,99 @@ class NearLossless(SearchedCodes):
         self._remember(X)
         rng = random_generator(self.random_state)
         sample = unit_of(self._reservoir)
-        shaping = Shaping.fit(sample, *TARGETS[self.target])
+        shaping = Shaping.fit(sample, TARGETS[self.target])
         split = sampling.hold_out(len(sample), rng)
         start = shaping.unfold(self.W_, self.t_)
         self._learn(sample, split, shaping, start, 0.1, rng, None)
         self._search_bits(self._reservoir, split, self._reservoir, rng)
         return self
 
+    # -- codes ---------------------------------------------------------------------------------
+
+    def factors(self, X: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The vectors with their norms, and W with -t: scores are W x - t ‖x‖."""
+        # The norm rides along as one more dimension: a pass over the scores costs as much as
+        # an eighth of the product at 300 dimensions.
+        xp = namespace(X)
+        X, norms = scaled_rows(X)
+        rows = xp.concat([X, norms[:, None]], axis=1)
+        return rows, xp.concat([self.W_, -self.t_[:, None]], axis=1)
+
+    @property
+    def is_threshold(self) -> bool:
+        """Whether a bit is 1 exactly where its score is 0 or more: bits are not searched."""
+        return self.search_.size == 0
+
+    def encode_rows(self, X: NDArray[np.float32]) -> NDArray[np.uint8]:
+        """Packed codes: thresholds, then the flips that lower the error of the rebuilt vector."""
+        if self.is_threshold:
+            return super().encode_rows(X)
+        return self._encoder().encode(scaled_rows(X)[0])
+
+    def _encoder(self) -> Encoder:
+        if "_rounded" not in vars(self):
+            if self.search_.shape != (6,) or not 0 < self.search_[0] < 1e6 > self.search_[1] >= 0:
+                raise FormatError("damaged: the coder's search_ holds numbers that no fit gives")
+            direction = self.decoder_[:, :-1], self.offset_[:-1]
+            self._rounded = Encoder.of(self.W_, self.t_, *direction, *self.search_[:2].tolist())
+        return self._rounded
+
+    def query_weights(
+        self, X: NDArray[np.float32], *, rebuilt: bool = False
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Weights of bits for float queries: x · (D b + o), with a share of W x · b.
+
+        Rebuilt vectors have a share of their own.
+        """
+        if self.is_threshold:
+            return super().query_weights(X)
+        unit = unit_of(X)
+        D = self.decoder_[:, :-1] / 2
+        shares = self.search_[4:] if rebuilt else self.search_[2:4]
+        of_decoder, of_scores = (np.float32(share) for share in shares)
+        weights = unit @ (of_decoder * D + of_scores * self.W_).T
+        return weights, of_decoder * (unit @ (self.offset_[:-1] + D.sum(axis=0)))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The learned arrays by name; without `search` where bits are not searched."""
+        state = super().state()
+        if state and self.is_threshold:
+            del state["search"]
+        return state
+
+    @classmethod
+    def from_state(
+        cls, params: Mapping[str, Any], state: Mapping[str, NDArray[Any]], dims: int, n_bits: int
+    ) -> Self:
+        """The fitted coder; files of version 0.1 have no `search`, and bits by thresholds."""
+        return super().from_state(params, {"search": np.zeros(0), **state}, dims, n_bits)
+
+    def inverse_transform(self, codes: Any) -> NDArray[np.float32]:
+        """The direction D b + o at the length that errs least, shape (n, dims)."""
+        codes = self.check_codes(codes)
+        vectors = np.empty((len(codes), self.n_features_in_), dtype=np.float32)
+        for rows in blocks(len(codes)):
+            decoded = unpack(codes[rows], self.n_bits_) @ self.decoder_ + self.offset_
+            # In float64: weights of a file may be large enough for their squares to leave float32.
+            norms = np.linalg.norm(decoded[:, :-1].astype(np.float64), axis=1, keepdims=True)
+            lengths = np.maximum(decoded[:, -1:], 0) / np.maximum(norms, 1e-30)
+            np.multiply(decoded[:, :-1], lengths, out=vectors[rows], casting="same_kind")
+        return vectors
+
     # -- training ------------------------------------------------------------------------------
 
     def _check_params(self) -> None:
         self.n_bits_ = check_n_bits(self.n_bits)
-        if self.target not in TARGETS:
-            raise InputError(f"target is {self.target!r}, expected {' or '.join(TARGETS)}")
+        choice("target", self.target, TARGETS)
         for name, least in (("steps", 0), ("batch_size", 2)):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, int | np.integer) or value < least):
-                raise InputError(f"{name} is {value!r}, expected a whole number from {least}")
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name), least)
 
-    def _budget(self, n: int) -> Budget:
-        usual = budget(self.n_bits_, self.n_features_in_, n, self.device)
+    def _budget(self, n: int) -> training.Budget:
+        usual = training.budget(self.n_bits_, self.n_features_in_, n, self.device)
         asked = self.steps, self.batch_size
-        return Budget(*(u if a is None else int(a) for u, a in zip(usual, asked, strict=True)))
+        chosen = (u if a is None else int(a) for u, a in zip(usual, asked, strict=True))
+        return training.Budget(*chosen)
 
     def _remember(self, X: NDArray[Any]) -> None:
         """Keep a uniform sample of all rows given to partial_fit."""
@@ -197,16 +270,14 @@ class NearLossless(SearchedCodes):
         unit: NDArray[np.float32],
         split: sampling.Split,
         shaping: Shaping,
-        start: Start,
+        start: training.Start,
         share: float,
         rng: np.random.Generator,
         progress: Progress | None,
     ) -> None:
         """Descend from `start` for a share of the steps, and fold what is found into W and t."""
-        from embits.coders.near_lossless.training import descend  # here: only a fit needs it
-
         steps, batch_size = self._budget(len(unit))
-        best, curve = descend(
+        best, curve = training.descend(
             unit,
             split,
             shaping,
@@ -229,39 +300,28 @@ class NearLossless(SearchedCodes):
         rng: np.random.Generator,
     ) -> None:
         """Choose how far to search, and solve for the decoder; the thresholds must be there."""
-        # Imported here: only a fit needs these.
-        from embits.coders.near_lossless.rebuilding import (
-            least_squares,
-            norm_decoder,
-            whole_numbers,
-        )
-        from embits.coders.near_lossless.search import MAX_ROWS, PULL, search
-
         self.search_ = np.zeros(0)
         vars(self).pop("_rounded", None)
         unit = unit_of(rows)
         # "similarity" drops a direction that a rebuilt vector would have again.
         found = None
         if self.target == "neighbors":
-            found = search(unit, split, self.W_, self.t_, rng)
-        spread = slice(None, None, -(-len(unit) // MAX_ROWS))
+            found = bit_search.search_bits(unit, split, self.W_, self.t_, rng)
+        spread = slice(None, None, -(-len(unit) // bit_search.MAX_ROWS))
         if found is None:
             codes = self.encode_rows(unit[spread])
-            decoder = least_squares(codes, whole_numbers(unit[spread]), self.n_bits_)
+            decoder = bit_search.least_squares(codes, unit[spread], self.n_bits_)
         else:
             codes, decoder = found.searched.encode(unit[spread]), found.searched.decoder
             self.W_, self.t_ = found.searched.W, found.searched.t
-            self.search_ = np.array([decoder.length, PULL, *found.shares])
-        norms = norm_decoder(codes, norms_of(rows[spread]), self.n_bits_)
-        self._set_decoder(decoder.D, decoder.o, norms)
-        self._shorten(X)
-
-    def _set_decoder(self, D: NDArray[np.float64], o: NDArray[np.float64], norms: Decoder) -> None:
-        """The decoder for bits in {0, 1}: of the direction, and of the norm."""
-        columns = np.concatenate([D, norms.D], axis=1)
+            self.search_ = np.array([decoder.length, bit_search.PULL, *found.shares])
+        norms = bit_search.norm_decoder(codes, norms_of(rows[spread]), self.n_bits_)
+        # The decoder for bits in {0, 1}: of the direction, and of the norm.
+        columns = np.concatenate([decoder.D, norms.D], axis=1)
         self.decoder_ = (2 * columns).astype(np.float32)
-        offset = np.concatenate([o, norms.o]) - columns.sum(axis=0)
+        offset = np.concatenate([decoder.o, norms.o]) - columns.sum(axis=0)
         self.offset_ = offset.astype(np.float32)
+        self._shorten(X)
 
     def _shorten(self, X: NDArray[Any]) -> None:
         """Shorten all rebuilt vectors to where the squared error is least.
@@ -270,7 +330,7 @@ class NearLossless(SearchedCodes):
         length spent in the wrong direction.
         """
         along = squared = 0.0
-        for rows in check_blocks(len(X)):
+        for rows in _check_blocks(len(X)):
             x = as_float32(X[rows][:CHECK_ROWS])
             rebuilt = self.inverse_transform(self.encode_rows(x)).astype(np.float64)
             along += float((x * rebuilt).sum())
@@ -280,6 +340,6 @@ class NearLossless(SearchedCodes):
         self.offset_[-1] *= shorten
 
 
-def check_blocks(n: int) -> Iterator[slice]:
+def _check_blocks(n: int) -> Iterator[slice]:
     """Blocks of n rows; the length of decoded vectors is fitted on the first rows of each."""
     return blocks(n, max(1, n // CHECK_BLOCKS))

@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
-from embits.arrays import as_float32
+from embits.arrays import as_float32, namespace
+from embits.coders.checks import too_large
 
 UNIT_BITS = 14  # a vector of norm 1 is 2¹⁴ integers long
 MAX_NORM = 32000  # of a row of W in integers: its entries fit 16 bits, its sums 32
@@ -30,6 +31,9 @@ MAX_GRAM = 1 << 14  # of |D|² of a bit in integers
 MAX_LENGTH = 1 << 27  # of |y|² in integers
 LANE = 32  # rows of int16 are padded with zeros to a multiple of it
 SWEEPS = 8  # passes over the bits, at most: most rows need fewer
+TINY = 1e-30  # the norm of a row of zeros
+SHORT = 1e-12  # squares of the values of shorter rows may underflow
+SCALE = 2.0**100  # brings short rows to where their squares do not
 
 
 @dataclass(frozen=True)
@@ -140,3 +144,49 @@ def _padded(integers: NDArray[np.float64]) -> NDArray[np.int16]:
     padded = room[start : start + rows * width].reshape(rows, width)
     padded[:, :columns] = integers
     return padded
+
+
+# -- rows of norm 1 --------------------------------------------------------------------------------
+
+
+def norms_of(x: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Norms of rows; a row of zeros has a tiny one."""
+    rows, norms = scaled_rows(x)
+    return norms if rows is x else _not_zero(np.where(_lengths(x) < SHORT, norms / SCALE, norms))
+
+
+def scaled_rows(x: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Rows of the same directions whose squares do not underflow, and their norms.
+
+    Short rows are multiplied by a power of two, which rounds nothing; the others stay as they are.
+    A row of zeros has a tiny norm, so that it has a direction to be coded by.
+    """
+    xp = namespace(x)
+    norms = _lengths(x)
+    is_short = norms < SHORT
+    if xp.any(is_short):
+        ones = xp.ones_like(norms)
+        x = x * xp.where(is_short, SCALE * ones, ones)[:, None]
+        norms = _lengths(x)
+    return x, _not_zero(norms)
+
+
+def unit_of(x: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Rows of norm 1; a row of zeros stays one."""
+    rows, norms = scaled_rows(x)
+    return rows / norms[:, None]
+
+
+def _lengths(x: NDArray[np.float32]) -> NDArray[np.float32]:
+    xp = namespace(x)
+    # NumPy's vector_norm makes a copy of all the squares first.
+    norms = xp.sqrt(np.einsum("ij,ij->i", x, x)) if xp is np else xp.linalg.vector_norm(x, axis=1)
+    if not xp.all(xp.isfinite(norms)):
+        raise too_large()
+    return norms  # type: ignore[no-any-return]
+
+
+def _not_zero(norms: NDArray[np.float32]) -> NDArray[np.float32]:
+    xp = namespace(norms)
+    floored: NDArray[np.float32] = xp.where(norms > 0, norms, xp.full_like(norms, TINY))
+    return floored

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import as_float32, blocks, unit_rows
-from embits.coders.products import product
+from embits.coders.backend import product
 
 SAMPLE_ROWS = 50_000  # rows a fit is based on, whatever the vocabulary ...
 SAMPLE_BYTES = 128 << 20  # ... and bytes of their floats: a fit holds three times as much

@@ -13,15 +13,26 @@ others', to λ^(1-γ):
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import blocks
-from embits.coders.products import product
+from embits.coders.backend import product
 
 SMALLEST = 1e-3  # of the mean variance: directions under it are noise, not to be blown up further
 SPREADLESS = 1e-10  # mean variance of unit rows under which they are one point up to rounding
+
+
+class Target(NamedTuple):
+    """What codes are trained to keep: γ, and how many of the first directions are removed."""
+
+    flatten: float
+    drop: int
+
+
+TARGETS = {"neighbors": Target(0.25, 0), "similarity": Target(0.5, 1)}
 
 
 @dataclass(frozen=True)
@@ -39,14 +50,8 @@ class Shaping:
     axes: NDArray[np.float64]
 
     @classmethod
-    def fit(cls, unit: NDArray[np.float32], flatten: float, drop: int) -> Shaping:
-        """Learn from unit rows of shape (n, dims).
-
-        Args:
-            unit: Rows of norm 1 (or 0).
-            flatten: γ.
-            drop: How many of the first principal directions are removed altogether.
-        """
+    def fit(cls, unit: NDArray[np.float32], target: Target) -> Shaping:
+        """Learn from rows of norm 1 (or 0), shape (n, dims)."""
         dims = unit.shape[1]
         mean = unit.mean(axis=0, dtype=np.float64)
         centred = unit - mean.astype(np.float32)
@@ -56,8 +61,8 @@ class Shaping:
         if average * dims < SPREADLESS:
             # One point: centred it would be rounding noise, and so would its bits.
             return cls(np.zeros(dims), np.eye(dims) * dims**0.5, np.eye(dims))
-        gains = np.maximum(variances, SMALLEST * average) ** (-flatten / 2)
-        gains[: min(drop, dims - 1)] = 0
+        gains = np.maximum(variances, SMALLEST * average) ** (-target.flatten / 2)
+        gains[: min(target.drop, dims - 1)] = 0
         matrix = (axes * gains) @ axes.T
         matrix *= (dims / max(float((variances * gains**2).sum()), 1e-12)) ** 0.5
         order = np.argsort(-variances * gains**2, kind="stable")

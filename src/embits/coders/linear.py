@@ -1,0 +1,169 @@
+"""Coders that score bits by one matrix product, and coders that decode by one.
+
+A matrix library sums a product in an order that depends on the number of rows, on its threads and
+on the processor. Scores then differ in their last digits, and a score next to zero may change its
+sign: of 22,528,000 bits of GloVe, one did between blocks of 1 row and of 2,048. So a score that is
+no further from zero than its possible error is computed again, exactly: the code of a vector is a
+function of the vector and the weights alone.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits import _core
+from embits.arrays import as_float32, blocks
+from embits.bits import packed_width, unpack
+from embits.coders.base import Coder
+from embits.coders.checks import check_size
+
+SAMPLE_ROWS = 100_000  # rows a decoder is fitted on: far above any usual number of bits
+_TINY = np.finfo(np.float32).tiny
+
+
+class LinearlyEncoded(Coder):
+    """A coder whose scores are `rows @ weights.T`."""
+
+    @abstractmethod
+    def factors(self, X: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Rows (n, k), each made of its vector alone, and weights (n_bits, k)."""
+
+    def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Scores of shape (n, n_bits): the product of the two factors."""
+        rows, weights = self.factors(X)
+        with np.errstate(over="ignore", invalid="ignore"):  # those who use the scores check them
+            scores: NDArray[np.float32] = rows @ weights.T
+        return scores
+
+    def encode_rows(self, X: NDArray[np.float32]) -> NDArray[np.uint8]:
+        """Packed codes: a bit is 1 where its score, without rounding, is 0 or more."""
+        return pack_signs(*self.factors(X))
+
+
+class LinearlyDecoded(Coder):
+    """A coder whose `inverse_transform` is the least-squares map from bits to floats, x ≈ D b + o.
+
+    One solve on a sample, and it rebuilds better than any decoder that is tied to the encoder.
+
+    Attributes:
+        decoder_: D, shape (n_bits, dims), float32.
+        offset_: o, shape (dims,), float32.
+    """
+
+    decoder_: NDArray[np.float32]
+    offset_: NDArray[np.float32]
+
+    def rows_for_fit(self, n: int, dims: int) -> NDArray[np.int64] | None:
+        """Those that the decoder is fitted on, where the encoder learns from no others."""
+        return np.arange(0, n, max(1, -(-n // SAMPLE_ROWS)), dtype=np.int64)
+
+    def _fit_decoder(self, X: NDArray[Any]) -> None:
+        """Solve for D and o on rows of `X` spread evenly; the encoder must be ready.
+
+        Raises:
+            InputError: The values are too large to be squared.
+        """
+        sample = X[:: max(1, -(-len(X) // SAMPLE_ROWS))]
+        size = self.n_bits_ + 1
+        gram = np.zeros((size, size))
+        target = np.zeros((size, self.n_features_in_))
+        for rows in blocks(len(sample)):
+            x = as_float32(sample[rows])
+            check_size(x)
+            b = np.ones((len(x), size), dtype=np.float32)  # the last column of ones is for o
+            b[:, :-1] = self.project(x) >= 0
+            gram += b.T @ b
+            target += b.T @ x
+        # A touch of ridge: bits that never vary, or fewer rows than bits, leave it singular.
+        gram.flat[:: size + 1] += 1e-6 * len(sample) + 1e-6
+        solution = np.linalg.solve(gram, target).astype(np.float32)
+        self.decoder_, self.offset_ = solution[:-1].copy(), solution[-1].copy()
+
+    def inverse_transform(self, codes: Any) -> NDArray[np.float32]:
+        """D b + o for each packed code, shape (n, dims)."""
+        codes = self.check_codes(codes)
+        vectors = np.empty((len(codes), self.n_features_in_), dtype=np.float32)
+        for rows in blocks(len(codes)):
+            np.matmul(unpack(codes[rows], self.n_bits_), self.decoder_, out=vectors[rows])
+            vectors[rows] += self.offset_
+        return vectors
+
+
+def pack_signs(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """The signs of `rows @ weights.T` as if it were computed without rounding, packed.
+
+    Args:
+        rows: Shape (n, k).
+        weights: Shape (n_bits, k).
+
+    Returns:
+        Shape (n, ceil(n_bits / 8)): a bit is 1 where the exact product is 0 or more.
+
+    Example:
+        >>> rows, weights = np.float32([[1, 1e-8, -1]]), np.float32([[1, 1, 1], [1, -1, 1]])
+        >>> np.unpackbits(pack_signs(rows, weights), axis=1, count=2)
+        array([[1, 0]], dtype=uint8)
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # scores of such rows are doubtful
+        scores = np.ascontiguousarray(rows @ weights.T)
+    codes = np.empty((len(rows), packed_width(len(weights))), dtype=np.uint8)
+    doubtful = np.empty_like(codes)
+    if _core.pack_signs(scores, _product_errors(rows, weights), codes, doubtful):
+        places = np.flatnonzero(doubtful.ravel())
+        byte, bit = np.nonzero(np.unpackbits(doubtful.ravel()[places, None], axis=1))
+        line, column = np.divmod(places[byte], codes.shape[1])
+        column = 8 * column + bit
+        signs = _exact_signs(rows, line, weights, column)
+        wrong = np.where(signs != (scores[line, column] >= 0), 128 >> bit, 0).astype(np.uint8)
+        np.bitwise_xor.at(codes.ravel(), places[byte], wrong)
+    return codes
+
+
+def _product_errors(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float32]:
+    """A bound on the error of `rows @ weights.T` in float32, for each row: shape (n,).
+
+    |error| ≤ k u Σ|x||w| ≤ k u ‖x‖ ‖w‖ with u = 2⁻²⁴, in whatever order the k products are summed
+    (Higham, 2002, section 3.1), and k times the smallest float where they underflow; doubled for
+    the rounding of this bound itself.
+    """
+    k = rows.shape[1]
+    with np.errstate(over="ignore"):
+        lengths = _lengths(rows)
+        longest = _lengths(weights).max(initial=0)
+        errors: NDArray[np.float32] = lengths * (longest * np.float32(2 * k * 2.0**-24))
+        errors += 2 * k * _TINY
+    errors[np.isinf(lengths)] = np.inf  # beyond float32, every score is doubtful
+    return errors
+
+
+def _lengths(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Lengths of rows, not too short even where squares underflow."""
+    squares = np.einsum("ij,ij->i", rows, rows)
+    squares += rows.shape[1] * _TINY
+    lengths: NDArray[np.float32] = np.sqrt(squares)
+    return lengths
+
+
+def _exact_signs(
+    rows: NDArray[np.float32],
+    line: NDArray[np.int64],
+    weights: NDArray[np.float32],
+    column: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """Where Σ x w is 0 or more, for pairs of a row and a weight vector, exactly."""
+    signs = np.empty(len(line), dtype=bool)
+    for part in blocks(len(line)):
+        x, w = rows[line[part]].astype(np.float64), weights[column[part]].astype(np.float64)
+        sums = np.einsum("ij,ij->i", x, w)
+        signs[part] = sums >= 0
+        # Products of float32 are exact in float64: only sums round (the bound as above).
+        lengths = np.sqrt(np.einsum("ij,ij->i", x, x) * np.einsum("ij,ij->i", w, w))
+        unsure = np.flatnonzero(np.abs(sums) <= lengths * (2 * x.shape[1] * 2.0**-53))
+        for at in unsure[x[unsure].any(axis=1)]:  # rows of zeros have no sum to round
+            signs[part.start + at] = math.fsum(x[at] * w[at]) >= 0
+    return signs
