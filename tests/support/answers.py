@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import embits
-from embits.cli.file_facts import describe
+from embits.cli.output import describe
 from tests.support.damage import WORDS
 
 Bits = embits.BinaryVectors

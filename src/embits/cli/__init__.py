@@ -52,6 +52,19 @@ GROUPS = {
         "completion": "Print the script that enables shell completion.",
     },
 }
+# Verbs that share a module, where their functions have their names; elsewhere it is `command`.
+SHARED = {
+    "encode": "binarize",
+    "binarize": "binarize",
+    "add": "collection",
+    "remove": "collection",
+    "compact": "collection",
+    "neighbors": "words",
+    "similarity": "words",
+    "analogy": "words",
+    "info": "info",
+    "verify": "info",
+}
 VERBS = tuple(verb for group in GROUPS.values() for verb in group)
 EXIT_CODES = (
     "Exit codes: 0 (success), 1 (failure; one line on stderr gives the reason), 2 (wrong usage), "
@@ -72,7 +85,8 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
-        command: click.Command = importlib.import_module(f"embits.cli.{cmd_name}").command
+        module = importlib.import_module(f"embits.cli.{SHARED.get(cmd_name, cmd_name)}")
+        command: click.Command = getattr(module, cmd_name if cmd_name in SHARED else "command")
         command.epilog = EXIT_CODES
         return command
 

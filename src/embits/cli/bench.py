@@ -10,16 +10,15 @@ import click
 
 from embits.arrays import unit_rows
 from embits.binary_vectors import BinaryVectors
-from embits.cli.file_facts import counted_rows
-from embits.cli.numbers import WholeNumber
 from embits.cli.options import (
     FILE,
+    WholeNumber,
     files_argument,
     json_option,
     widths_option,
     words_file_option,
 )
-from embits.cli.output import megabytes, print_json, printable, table
+from embits.cli.output import counted, megabytes, print_json, printable, table
 from embits.cli.progress import progress_bar
 from embits.collection import load
 from embits.errors import InputError
@@ -80,7 +79,7 @@ def command(
         return
     what = f"from {raw.name}" if raw else "rebuilt from the bits"
     click.echo(
-        f"{counted_rows(first)}; threads: {threads} (NumPy (BLAS) has its own number); "
+        f"{counted(len(first))}; threads: {threads} (NumPy (BLAS) has its own number); "
         f"instruction set: {simd()}, path: {kernel().path}"
     )
     click.echo(printable(f"Median milliseconds of one query; floats {what}"))

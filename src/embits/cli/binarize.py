@@ -1,32 +1,29 @@
-"""`embits binarize`: turn float vectors into binary codes."""
+"""`embits binarize` and `encode`: turn float vectors into binary codes."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from embits.cli.file_facts import counted_rows, describe
-from embits.cli.numbers import WholeNumber
 from embits.cli.options import (
-    check_writable,
+    WholeNumber,
+    file_argument,
     json_option,
     output_option,
+    params_of_method,
     params_option,
     reading_options,
 )
-from embits.cli.output import megabytes, print_json
+from embits.cli.output import counted, describe, megabytes, print_json
 from embits.cli.progress import steps_progress
 from embits.cli.ray_options import ADDRESS, OUTPUT_HELP, Cluster, ray_options
-from embits.cli.suggestions import params_of_method
 from embits.coders import DEFAULT_METHOD, METHODS, coder_class, new_coder
 from embits.coders.checks import MAX_BITS
-from embits.jobs import binarize_to_file
-
-if TYPE_CHECKING:
-    from embits.readers.source import Repeats
+from embits.collection import load_coder
+from embits.jobs import binarize_to_file, encode_to_file
 
 
 @click.command()
@@ -51,7 +48,7 @@ if TYPE_CHECKING:
 )
 @ray_options
 @json_option
-def command(
+def binarize(
     vectors: Path,
     output: Path,
     force: bool,
@@ -59,14 +56,11 @@ def command(
     method: str,
     seed: int,
     params: dict[str, Any],
-    limit: int | None,
-    words_file: Path | None,
-    skip_bad: bool,
-    repeats: Repeats | None,
     sample: int | None,
     subwords: bool,
     as_json: bool,
     cluster: Cluster | None,
+    **reading: Any,
 ) -> None:
     """Turn the float VECTORS of a file into a file of binary codes.
 
@@ -89,18 +83,16 @@ def command(
     if "random_state" in coder_class(method).param_names():
         settings.setdefault("random_state", seed)
     if cluster is not None:
-        coder = new_coder(method, bits, settings)
+        coder, on_bad = new_coder(method, bits, settings), reading["on_bad"]
         options = {"column": cluster.column, "sample": sample or 100_000, "seed": seed}
-        options["on_bad"] = "skip" if skip_bad else "raise"
         cluster.encode(
             vectors,
-            lambda ray: ray.fit(vectors, coder, **options),
+            lambda ray: ray.fit(vectors, coder, on_bad=on_bad, **options),
             output,
-            skip_bad=skip_bad,
+            on_bad=on_bad,
             as_json=as_json,
         )
         return
-    check_writable(output)
     start = time.perf_counter()
     title = f"binarize {vectors} to {output}: {method}" + (f", {bits} bits" if bits else "")
     with steps_progress(title, quiet=as_json) as progress:
@@ -109,14 +101,11 @@ def command(
             output,
             bits,
             method,
-            limit=limit,
-            words=words_file,
-            on_bad="skip" if skip_bad else "raise",
-            repeats=repeats,
             sample=sample,
             subwords=subwords,
             overwrite=force,
             progress=progress,
+            **reading,
             **settings,
         )
     facts = describe(output, binary)
@@ -125,20 +114,62 @@ def command(
     if as_json:
         print_json(facts)
         return
-    rows = f"{counted_rows(binary)} × {facts['bits']} bits"
+    rows = f"{counted(len(binary))} × {facts['bits']} bits"
     click.echo(f"{rows} in {output}: {_sizes(facts)} ({time.perf_counter() - start:.1f} s)")
     if sample is not None and sample < len(binary):
         click.echo(f"trained on {sample:,} random rows")
 
 
+@click.command()
+@file_argument
+@click.argument("vectors", type=ADDRESS)
+@output_option(ADDRESS, help=OUTPUT_HELP)
+@reading_options
+@ray_options
+@json_option
+def encode(
+    file: Path,
+    vectors: Path,
+    output: Path,
+    force: bool,
+    as_json: bool,
+    cluster: Cluster | None,
+    **reading: Any,
+) -> None:
+    """Encode the VECTORS of another file with the coder of FILE.
+
+    VECTORS may be larger than memory. A job on a file over 64 MB can be resumed: run the same
+    command again after it was stopped.
+
+    \b
+    embits encode glove.safetensors new-words.txt -o new-words.safetensors
+    embits encode coder.safetensors s3://bucket/vectors -o s3://bucket/codes --ray
+    """
+    if cluster is not None:
+        coder, on_bad = load_coder(file), reading["on_bad"]
+        cluster.encode(vectors, lambda _: coder, output, on_bad=on_bad, as_json=as_json)
+        return
+    title = f"encode {vectors} to {output} with the coder of {file}"
+    with steps_progress(title, quiet=as_json) as progress:
+        binary = encode_to_file(
+            file, vectors, output, overwrite=force, progress=progress, **reading
+        )
+    facts = describe(output, binary)
+    if as_json:
+        print_json(facts)
+        return
+    rows = f"{counted(len(binary))} × {facts['bits']} bits"
+    click.echo(f"{rows} in {output}: {megabytes(facts['bytes'])}")
+
+
 def _sizes(facts: dict[str, Any]) -> str:
-    sizes = f"{megabytes(facts['bytes'])} instead of {megabytes(facts['float_bytes'])} as float32"
-    return f"{sizes}, {_change(facts['bytes'], facts['float_bytes'])}"
-
-
-def _change(size: int, float_size: int) -> str:
-    if size <= float_size:
-        return f"{float_size / size:.1f} times smaller"
-    if not float_size:
-        return "without rows"
-    return f"{size / float_size:.1f} times larger: the ids and the coder need more than the floats"
+    size, floats = facts["bytes"], facts["float_bytes"]
+    if size <= floats:
+        change = f"{floats / size:.1f} times smaller"
+    elif not floats:
+        change = "without rows"
+    else:
+        change = (
+            f"{size / floats:.1f} times larger: the ids and the coder need more than the floats"
+        )
+    return f"{megabytes(size)} instead of {megabytes(floats)} as float32, {change}"

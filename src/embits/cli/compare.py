@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -35,7 +35,6 @@ from embits.cli.evaluation_options import (
 from embits.cli.options import (
     FILE,
     FOLDER,
-    check_output,
     force_option,
     json_option,
     read,
@@ -51,9 +50,7 @@ from embits.evaluation.report.paired import paired_tests
 from embits.evaluation.report.write import write_report
 from embits.evaluation.resampling import N_RESAMPLES
 from embits.evaluation.tasks import TASKS
-
-if TYPE_CHECKING:
-    from embits.readers.source import Repeats
+from embits.file.overwrite import check_target
 
 
 def _methods(_: click.Context, __: click.Parameter, value: str | None) -> list[str]:
@@ -119,11 +116,8 @@ def command(
     csv_file: Path | None,
     report: Path,
     force: bool,
-    limit: int | None,
-    words_file: Path | None,
-    skip_bad: bool,
-    repeats: Repeats | None,
     as_json: bool,
+    **reading: Any,
 ) -> None:
     """Train and score several methods and widths on VECTORS.
 
@@ -145,10 +139,10 @@ def command(
     start = time.perf_counter()
     check_report_folder(report, force)
     if csv_file is not None:
-        check_output(csv_file, vectors, force)
+        check_target(csv_file, [vectors], force)
     tasks = possible_tasks(tasks, data)
     folder = data_folder(data, tasks)
-    floats = read(vectors, limit, words_file, skip_bad, repeats, quiet=as_json)
+    floats = read(vectors, quiet=as_json, **reading)
     with status_line(quiet=as_json) as status:
         comparison = Comparison(
             floats, report, folder, bits, methods, tasks, seeds, vectors, _said(status),
@@ -158,7 +152,10 @@ def command(
             comparison.check_folder()
         entries = _run(comparison)
         pictures, moved = examples(comparison)
-    options = {"limit": limit, "fit-rows": fit_rows and (comparison.settings["fit_rows"] or "all")}
+    options = {
+        "limit": reading["limit"],
+        "fit-rows": fit_rows and (comparison.settings["fit_rows"] or "all"),
+    }
     settings = report_settings(comparison, vectors, bits, options, fisher)
     tests = paired_tests(entries, comparison.replicates) if bootstrap else []
     write_report(

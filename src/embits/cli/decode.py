@@ -7,15 +7,15 @@ from pathlib import Path
 import click
 
 from embits.cli.options import (
-    check_output,
     file_argument,
     force_option,
     json_option,
     output_option,
+    words_of_file,
 )
 from embits.cli.output import megabytes, print_json
-from embits.cli.suggestions import words_of_file
 from embits.collection import load
+from embits.file.overwrite import check_target
 from embits.vectors import WordVectors
 from embits.writers import write_vectors
 
@@ -45,9 +45,9 @@ def command(file: Path, output: Path, force: bool, words: tuple[str, ...], as_js
     embits decode glove.safetensors -o glove.vec
     embits decode glove.safetensors -o few.txt --word queen --word king
     """
-    check_output(output, file, force)
+    check_target(output, [file], force)
     if output.suffix.lower() in (".npy", ".safetensors"):
-        check_output(output.with_suffix(".words"), file, force)
+        check_target(output.with_suffix(".words"), [file], force)
     bits = load(file)
     vectors = (
         WordVectors(list(words), bits.decode(list(words)))

@@ -13,19 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from embits.cli.file_facts import counted_rows
-from embits.cli.numbers import WholeNumber
 from embits.cli.options import (
-    check_output,
+    WholeNumber,
     file_argument,
     force_option,
     json_option,
     output_option,
 )
-from embits.cli.output import print_json, printable
+from embits.cli.output import counted, print_json, printable
 from embits.cli.progress import progress_bar
 from embits.collection import load
 from embits.file.atomic import atomic_write
+from embits.file.overwrite import check_target
 
 if TYPE_CHECKING:
     from embits.binary_vectors import BinaryVectors
@@ -59,7 +58,7 @@ def command(file: Path, distance: int, output: Path | None, force: bool, as_json
     embits duplicates pages.safetensors --within 3 --json -o duplicates.json
     """
     if output is not None:
-        check_output(output, file, force)
+        check_target(output, [file], force)
     bits = load(file)
     with progress_bar("comparing", quiet=as_json) as progress:
         groups = bits.duplicates(distance, progress=progress)
@@ -72,7 +71,9 @@ def command(file: Path, distance: int, output: Path | None, force: bool, as_json
     if as_json and output is not None:
         print_json(facts | counts | {"output": str(output)})
     elif not as_json:
-        click.echo(_summary(bits, distance, counts) + (f", in {output}" if output else ""))
+        found = f"{counted(counts['duplicates'], 'duplicate')} in {counted(n_groups, 'group')}"
+        rows = f"{counted(len(bits))} within {distance} of {bits.n_bits} bits"
+        click.echo(f"{found} of {rows}" + (f", in {output}" if output else ""))
 
 
 @contextlib.contextmanager
@@ -115,12 +116,3 @@ def _lines(bits: BinaryVectors, groups: GroupsResult) -> Iterator[str]:
         for id, distance in zip(group["ids"], group["distances"], strict=True):
             yield f"{distance:>5}  {printable(str(id))}\n"
         yield "\n"
-
-
-def _summary(bits: BinaryVectors, distance: int, counts: dict[str, int]) -> str:
-    n_groups, n_duplicates = counts["groups"], counts["duplicates"]
-    groups = "1 group" if n_groups == 1 else f"{n_groups:,} groups"
-    duplicates = "1 duplicate" if n_duplicates == 1 else f"{n_duplicates:,} duplicates"
-    return (
-        f"{duplicates} in {groups} of {counted_rows(bits)} within {distance} of {bits.n_bits} bits"
-    )

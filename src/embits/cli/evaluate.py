@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -29,7 +29,6 @@ from embits.cli.evaluation_options import (
 from embits.cli.options import (
     FILE,
     FOLDER,
-    check_output,
     files_argument,
     force_option,
     json_option,
@@ -52,9 +51,7 @@ from embits.evaluation.report.results import (
     score_lines,
 )
 from embits.evaluation.report.write import write_report
-
-if TYPE_CHECKING:
-    from embits.readers.source import Repeats
+from embits.file.overwrite import check_target
 
 
 @click.command()
@@ -86,11 +83,8 @@ def command(
     latex: bool,
     csv_file: Path | None,
     force: bool,
-    limit: int | None,
-    words_file: Path | None,
-    skip_bad: bool,
-    repeats: Repeats | None,
     as_json: bool,
+    **reading: Any,
 ) -> None:
     """Score the codes of each FILE, and the float vectors of --raw.
 
@@ -108,16 +102,14 @@ def command(
     if latex and report is None:
         raise click.UsageError("--latex writes into the folder of --report: give both")
     if csv_file is not None:
-        check_output(csv_file, files[0], force)
+        check_target(csv_file, [files[0]], force)
     if report is not None:
         check_report_folder(report, force)
     opened = [(file, load(file)) for file in files]
     if raw_file is not None:
         tasks = possible_tasks(tasks, data)
     folder = data_folder(data, tasks)
-    floats = (
-        read(raw_file, limit, words_file, skip_bad, repeats, quiet=as_json) if raw_file else None
-    )
+    floats = read(raw_file, quiet=as_json, **reading) if raw_file else None
     if raw_file is not None and floats is not None:
         check_dims(raw_file, floats.dims, {file: bits.dims for file, bits in opened})
     entries = []

@@ -11,8 +11,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from embits.cli.numbers import WholeNumber
-from embits.cli.options import FILE, FOLDER, Command
+from embits.cli.options import FILE, FOLDER, Command, WholeNumber
 from embits.errors import InputError
 from embits.evaluation.against_raw import RAW_TASKS
 from embits.evaluation.data.folder import DataFolder

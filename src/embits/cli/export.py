@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from embits.cli.file_facts import counted_rows
 from embits.cli.options import (
-    check_not_input,
     file_argument,
     force_option,
     json_option,
     output_option,
     params_option,
 )
-from embits.cli.output import megabytes, print_json, printable
+from embits.cli.output import counted, megabytes, print_json, printable
 from embits.cli.progress import progress_bar
 from embits.collection import load
+from embits.errors import InputError
+from embits.file.overwrite import is_same_file
 from embits.integrations import EXPORTERS, export
 
 
@@ -41,21 +42,23 @@ def command(
     embits export glove.safetensors --to duckdb -o glove.duckdb
     embits export glove.safetensors --to pgvector -o postgresql:///db --param table=words
     """
-    if "://" not in output:
-        check_not_input(Path(output), file)
+    if is_same_file(output, file):
+        raise InputError(f"{output} is an input of this job: choose another output")
     bits = load(file)
     with progress_bar("exporting", quiet=as_json) as progress:
-        facts = export(bits, to, output, progress=progress, overwrite=force, **params)
-    facts = {"to": to, "target": output, "rows": len(bits), "bits": bits.n_bits} | facts
+        made = export(bits, to, output, progress=progress, overwrite=force, **params)
+    facts: dict[str, Any] = {
+        "to": to,
+        "target": output,
+        "rows": len(bits),
+        "bits": bits.n_bits,
+    } | made
     if as_json:
         print_json(facts)
         return
-    rest = [_shown(name, value) for name, value in list(facts.items())[4:]]
-    line = f"{counted_rows(bits)} × {bits.n_bits} bits in {facts['target']}"
+    rest = [
+        megabytes(value) if name == "bytes" else f"{name.replace('_', ' ')} {value}"
+        for name, value in list(facts.items())[4:]
+    ]
+    line = f"{counted(len(bits))} × {bits.n_bits} bits in {facts['target']}"
     click.echo(printable(line + (f" ({', '.join(rest)})" if rest else "")))
-
-
-def _shown(name: str, value: object) -> str:
-    if name == "bytes" and isinstance(value, int):
-        return megabytes(value)
-    return f"{name.replace('_', ' ')} {value}"

@@ -1,4 +1,4 @@
-"""`embits info`: what a file contains."""
+"""`embits info` and `verify`: what a file contains, and whether it is intact."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from embits import _core
-from embits.cli.file_facts import describe, describe_contents
-from embits.cli.options import FILE, json_option
-from embits.cli.output import megabytes, print_json, printable
+from embits.cli.options import FILE, file_argument, json_option
+from embits.cli.output import counted, describe, megabytes, one_line, print_json, printable
 from embits.coders import METHODS
 from embits.collection import load
+from embits.errors import EmbitsError
 from embits.file.store import open_file
 
 _COLUMNS = 80
@@ -25,7 +25,7 @@ _NAMES = {"words": "rows", "bytes_per_word": "bytes per row"}
 @click.argument("file", type=FILE, required=False)
 @click.option("--cpu", is_flag=True, help="Print the instruction set that searches use.")
 @json_option
-def command(file: Path | None, cpu: bool, as_json: bool) -> None:
+def info(file: Path | None, cpu: bool, as_json: bool) -> None:
     """Print what FILE contains, and how many bytes each part takes.
 
     \b
@@ -39,8 +39,29 @@ def command(file: Path | None, cpu: bool, as_json: bool) -> None:
         facts["simd"] = _core.simd()
     if as_json:
         print_json(facts)
-        return
-    _show(facts)
+    else:
+        _show(facts)
+
+
+@click.command()
+@file_argument
+@json_option
+def verify(file: Path, as_json: bool) -> None:
+    """Read every byte of FILE and check it against its checksums.
+
+    \b
+    embits verify glove.safetensors
+    """
+    try:
+        bits = load(file, verify=True)
+    except (EmbitsError, OSError) as error:
+        if as_json:
+            print_json({"file": str(file), "ok": False, "error": one_line(error)})
+        raise
+    if as_json:
+        print_json({"file": str(file), "words": len(bits), "bits": bits.n_bits, "ok": True})
+    else:
+        click.echo(f"{file}: intact ({counted(len(bits))} × {bits.n_bits} bits)")
 
 
 def _facts(file: Path) -> dict[str, Any]:
@@ -52,7 +73,7 @@ def _facts(file: Path) -> dict[str, Any]:
         "the file, import the module that registers the coder in Python",
         err=True,
     )
-    return describe_contents(file, open_file(file))
+    return describe(file, open_file(file))
 
 
 def _show(facts: dict[str, Any]) -> None:

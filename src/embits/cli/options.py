@@ -1,42 +1,155 @@
-"""Arguments and options that several verbs share."""
+"""Arguments and options that several verbs share, and what they complete to."""
 
 from __future__ import annotations
 
-import errno
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
-from embits.cli.numbers import WholeNumber
 from embits.cli.progress import progress_bar
-from embits.cli.suggestions import words_of_file
+from embits.errors import EmbitsError, ReadError, named_if_missing
 
 if TYPE_CHECKING:
-    from embits.readers.source import Repeats
     from embits.vectors import WordVectors
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 FILE = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, file_okay=False)
+MAX_WORDS = 50  # offered as completions
+# Words with other characters are not offered: a shell would expand them or split them.
+_SAFE = re.compile(r"[\w.+@%/][\w.+@%/-]*")
+
+
+class _InWords(click.ParamType[Any]):
+    """A number in a range: errors say what was found and what is accepted."""
+
+    kind: str
+    min: Any
+    max: Any
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            limits = self._describe_range()
+            expected = f"{self.kind}, {limits}" if limits else self.kind
+            raise click.BadParameter(f"found {value!r}, expected {expected}", ctx, param) from None
+
+    def _describe_range(self) -> str:
+        """The range, which click also shows in the help."""
+        if self.max is not None:
+            return f"{self.min} to {self.max}"
+        return "" if self.min is None else f"{self.min} or more"
+
+
+class WholeNumber(_InWords, click.IntRange):
+    """A whole number in a range.
+
+    Example:
+        >>> WholeNumber(min=1).convert("0", None, None)
+        Traceback (most recent call last):
+        click.exceptions.BadParameter: found '0', expected a whole number, 1 or more
+    """
+
+    name = "N"
+    kind = "a whole number"
+
+
+class DecimalNumber(_InWords, click.FloatRange):
+    """A number in a range."""
+
+    name = "X"
+    kind = "a number"
+
+
+# -- completion: callbacks that never raise --------------------------------------------------------
+
+
+def words_of_file(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Words of the FILE argument that start with `incomplete`, in row order."""
+    from embits.collection import load
+
+    if not isinstance(file := ctx.params.get("file"), Path):
+        return []
+    try:
+        words = load(file).words.starting_with(incomplete, MAX_WORDS)
+    except (EmbitsError, OSError):
+        return []
+    return [CompletionItem(word) for word in words if _SAFE.fullmatch(word)]
+
+
+def params_of_method(
+    ctx: click.Context, _: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Parameters of the coder named by --method, as `NAME=`."""
+    from embits.coders import DEFAULT_METHOD, coder_class
+
+    try:
+        names = coder_class(ctx.params.get("method") or DEFAULT_METHOD).param_names()
+    except EmbitsError:
+        return []
+    offered = [f"{name}=" for name in names if name not in ("n_bits", "random_state")]
+    return [CompletionItem(name) for name in offered if name.startswith(incomplete)]
+
+
+# -- arguments and options -------------------------------------------------------------------------
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 file_argument = click.argument("file", type=FILE)
-where_option = click.option(
-    "--where",
-    type=FILE,
-    metavar="FILE",
-    help="Find only these rows: a text file of ids, or a .npy of row numbers or a mask.",
-)
-exclude_option = click.option(
-    "--exclude", type=FILE, metavar="FILE", help="Leave these rows out; FILE is as for --where."
-)
 files_argument = click.argument("files", type=FILE, nargs=-1, required=True, metavar="FILE...")
 words_argument = click.argument(
     "words", nargs=-1, required=True, metavar="WORD...", shell_complete=words_of_file
 )
+
+
+def filter_options(command: Command) -> Command:
+    """The options --where and --exclude, as `where` and `exclude` of a search take them."""
+    for name, help in (
+        ("--exclude", "Leave these rows out; FILE is as for --where."),
+        (
+            "--where",
+            "Find only these rows: a text file of ids, or a .npy of row numbers or a mask.",
+        ),
+    ):
+        command = click.option(name, type=FILE, metavar="FILE", callback=_read_filter, help=help)(
+            command
+        )
+    return command
+
+
+def _read_filter(_: click.Context, __: click.Parameter, path: Path | None) -> Any:
+    """Ids of a text file, or rows or a mask of a `.npy`."""
+    if path is None or path.suffix.lower() != ".npy":
+        return None if path is None else read_ids(path)
+    from embits.readers.numpy_arrays import map_npy
+    from embits.readers.source import Source
+
+    return map_npy(Source(path))
+
+
+def read_ids(path: Path) -> list[str]:
+    """The ids of a text file, one per line; empty lines are skipped.
+
+    Raises:
+        ReadError: It is not UTF-8.
+        OSError: It cannot be read.
+    """
+    from embits.ids.vocabulary import WordRun
+
+    with named_if_missing(path):
+        content = path.read_bytes()
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        raise ReadError(
+            f"{path}: found other bytes, expected UTF-8 text with one id per line"
+        ) from None
+    return [line for line in WordRun.from_lines(content) if line]
 
 
 def metric_option(default: str) -> Callable[[Command], Command]:
@@ -65,53 +178,18 @@ def force_option(
     return click.option("--force", *other_names, "force", is_flag=True, help=help)
 
 
-def check_writable(path: Path) -> None:
-    """Refuse a target that cannot be written, before the work starts.
-
-    Raises:
-        FileNotFoundError: Its folder does not exist.
-        IsADirectoryError: It is a folder.
-    """
-    if not path.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "no such folder", str(path.parent))
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "is a folder, expected a file", str(path))
-
-
-def check_not_input(path: Path, file: Path) -> None:
-    """Refuse a target that is the input `file`.
-
-    Raises:
-        InputError: They are the same file.
-    """
-    from embits.file.overwrite import check_target
-
-    check_target(path, [file], overwrite=True)
-
-
-def check_output(path: Path, file: Path, force: bool) -> None:
-    """Refuse a target that cannot or must not be written, before the work starts.
-
-    Raises:
-        OSError: As for `check_writable`.
-        InputError: It is the input `file`, or it exists and `force` is false.
-    """
-    from embits.file.overwrite import check_target
-
-    check_writable(path)
-    check_target(path, [file], force)
-
-
 def words_file_option(help: str) -> Callable[[Command], Command]:
     """The option --words of verbs that read a matrix: the file with its words."""
     return click.option("--words", "words_file", type=FILE, metavar="FILE", help=help)
 
 
 def reading_options(command: Command) -> Command:
-    """The options of every verb that reads float vectors: the arguments of `read`."""
+    """The options of every verb that reads float vectors, by the names of Python's arguments."""
     for option in (
         click.option(
-            "--skip-bad", is_flag=True, help="Skip bad rows instead of stopping at the first."
+            "--skip-bad", "on_bad", is_flag=True,
+            callback=lambda _, __, given: "skip" if given else "raise",
+            help="Skip bad rows instead of stopping at the first.",
         ),
         click.option(
             "--repeats",
@@ -119,31 +197,24 @@ def reading_options(command: Command) -> Command:
             help="Keep the first row of a repeated word (id), or refuse the file [default: refuse"
             " if the words are in another file].",
         ),
-        words_file_option("File with the words (ids) of a matrix: one per line, or Parquet."),
+        click.option(
+            "--words", type=FILE, metavar="FILE",
+            help="File with the words (ids) of a matrix: one per line, or Parquet.",
+        ),
         click.option(
             "--limit", type=WholeNumber(min=1), metavar="N", help="Read only the first N rows."
         ),
-    ):
+    ):  # fmt: skip
         command = option(command)
     return command
 
 
-def read(
-    path: Path,
-    limit: int | None,
-    words_file: Path | None,
-    skip_bad: bool,
-    repeats: Repeats | None,
-    *,
-    quiet: bool,
-) -> WordVectors:
-    """Read float vectors with a progress bar."""
+def read(path: Path, *, quiet: bool, **reading: Any) -> WordVectors:
+    """Read float vectors with a progress bar; `reading` are the values of `reading_options`."""
     from embits.readers import read_vectors
 
     with progress_bar("reading", quiet=quiet) as progress:
-        return read_vectors(
-            path, limit, words_file, "skip" if skip_bad else "raise", progress, repeats
-        )
+        return read_vectors(path, progress=progress, **reading)
 
 
 def params_option(help: str, **settings: Any) -> Callable[[Command], Command]:

@@ -1,13 +1,21 @@
-"""Output of the verbs: JSON for programs, tables and sizes for people, one-line errors."""
+"""Output of the verbs: JSON for programs, tables and sizes for people, one-line errors.
+
+`embits --help` and completion import this module: what describes files is imported when needed.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from embits.binary_vectors import BinaryVectors
+    from embits.file.store import Contents
 
 # Control characters, and those that change the direction of writing.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -16,16 +24,6 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 def print_json(value: Any) -> None:
     """Print one JSON value on standard output."""
     click.echo(json.dumps(value, ensure_ascii=False))
-
-
-def neighbor_dicts(neighbors: Iterable[tuple[str, float]]) -> list[dict[str, Any]]:
-    """(word, similarity) pairs as JSON objects, similarities rounded to 6 decimals."""
-    return [{"word": word, "similarity": round(similarity, 6)} for word, similarity in neighbors]
-
-
-def neighbor_table(neighbors: Iterable[tuple[str, float]]) -> None:
-    """Print (word, similarity) pairs as a table."""
-    table([(word, f"{similarity:.3f}") for word, similarity in neighbors] or [("none",)])
 
 
 def table(rows: Sequence[tuple[str, ...]], indent: str = "  ") -> None:
@@ -66,15 +64,64 @@ def one_line(error: BaseException) -> str:
     >>> one_line(FileNotFoundError(2, "No such file or directory", "a.txt"))
     'a.txt: no such file'
     """
-    if isinstance(error, MemoryError):
-        return _out_of_memory(error)
+    if isinstance(error, MemoryError):  # NumPy's has a text, Python's own has none
+        reason = f" ({error})" if str(error) else ""
+        return f"not enough memory{reason}: use fewer bits or fewer rows"
     if isinstance(error, OSError) and error.strerror and error.filename:
         reason = error.strerror.lower().replace("no such file or directory", "no such file")
         return f"{error.filename}: {reason}"
     return " ".join(str(error).split("\n"))
 
 
-def _out_of_memory(error: MemoryError) -> str:
-    """NumPy's message names the size and the array; Python's own has no text."""
-    reason = f" ({error})" if str(error) else ""
-    return f"not enough memory{reason}: use fewer bits or fewer rows"
+# -- what a file or collection contains ------------------------------------------------------------
+
+
+def describe(path: Path, bits: BinaryVectors | Contents) -> dict[str, Any]:
+    """The facts of `info --json`; sizes in bytes. `Contents` are those of an unknown coder."""
+    from embits.binary_vectors import BinaryVectors
+    from embits.collection import Collection
+
+    size = size_on_disk(path)
+    parts: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
+    if isinstance(bits, BinaryVectors):
+        rows, method, params = len(bits), bits.coder.method, bits.coder.get_params()
+        counts = bits.nbytes
+        parts = {"parts": counts._asdict() | {"header": max(0, size - counts.total)}}
+        rest = {"subwords": bits.subwords is not None}
+    else:
+        rows, method, params = len(bits.codes), bits.method, dict(bits.params)
+    if isinstance(bits, Collection):
+        pieces = bits.manifest.pieces
+        rest |= {"pieces": len(pieces), "removed": sum(each.rows - each.live for each in pieces)}
+    float_bytes = rows * bits.dims * 4
+    return {
+        "words": rows,
+        "bits": bits.n_bits,
+        "dims": bits.dims,
+        "method": method,
+        "bytes": size,
+        **parts,
+        "bytes_per_word": round(size / rows, 2) if rows else 0.0,
+        "float_bytes": float_bytes,
+        "ratio": round(float_bytes / size, 2),
+        "params": params,
+        **rest,
+    }
+
+
+def size_on_disk(path: Path) -> int:
+    """Bytes of a file, or of the files in a folder."""
+    files = path.iterdir() if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files)
+
+
+def counted(n: int, noun: str = "row") -> str:
+    """A number with its noun.
+
+    They are not called words: a file does not tell words from ids of texts.
+
+    >>> counted(1), counted(2000)
+    ('1 row', '2,000 rows')
+    """
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"

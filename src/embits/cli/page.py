@@ -8,10 +8,16 @@ from pathlib import Path
 
 import click
 
-from embits.cli.numbers import WholeNumber
-from embits.cli.options import FOLDER, file_argument, force_option, json_option, output_option
+from embits.cli.options import (
+    FOLDER,
+    WholeNumber,
+    file_argument,
+    force_option,
+    json_option,
+    output_option,
+)
 from embits.cli.output import megabytes, print_json
-from embits.page import write_page
+from embits.page import serve, write_page
 
 
 @click.command()
@@ -55,8 +61,6 @@ def command(
 
 
 def _show(folder: Path, port: int) -> None:
-    from embits.page import serve
-
     with serve(folder, port) as server:
         address = f"http://127.0.0.1:{server.server_port}/"
         click.echo(f"{address}  (press Ctrl-C to stop)", err=True)

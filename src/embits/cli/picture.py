@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from embits.cli.numbers import WholeNumber
 from embits.cli.options import (
-    check_output,
+    WholeNumber,
     file_argument,
     force_option,
     json_option,
@@ -19,6 +18,7 @@ from embits.cli.output import print_json
 from embits.collection import load
 from embits.evaluation.report.picture import N_WORDS, bit_picture
 from embits.file.atomic import atomic_write
+from embits.file.overwrite import check_target
 
 
 @click.command()
@@ -46,7 +46,7 @@ def command(
     embits picture glove.safetensors queen -o queen.png
     embits picture glove.safetensors queen automobile jupiter man -o figure.pdf
     """
-    check_output(output, file, force)
+    check_target(output, [file], force)
     picture = bit_picture(load(file), words, n, output.suffix)
     with atomic_write(output) as target:
         target.write(picture)

@@ -14,8 +14,7 @@ from typing import Any
 
 import click
 
-from embits.cli.numbers import WholeNumber
-from embits.cli.options import Command, force_option
+from embits.cli.options import Command, WholeNumber, force_option
 from embits.cli.output import megabytes, print_json, printable
 from embits.cli.progress import progress_bar
 from embits.coders import Coder
@@ -80,7 +79,7 @@ class Cluster:
 
     def encode(
         self, vectors: Path | str, coder: Callable[[Any], Coder], output: Path | str,
-        *, skip_bad: bool, as_json: bool,
+        *, on_bad: str, as_json: bool,
     ) -> None:  # fmt: skip
         """Encode with the coder that `coder(integration)` returns, and print what was written."""
         with self.running() as integration, progress_bar("encoding", quiet=as_json) as progress:
@@ -91,7 +90,7 @@ class Cluster:
                 column=self.column,
                 ids=self.ids,
                 keep=self.keep,
-                on_bad="skip" if skip_bad else "raise",
+                on_bad=on_bad,
                 workers=self.workers,
                 overwrite=self.overwrite,
                 progress=progress,
@@ -127,7 +126,7 @@ def ray_options(command: Command) -> Command:
             )
         if not ray and isinstance(others["output"], str):
             raise click.UsageError(f"{others['output']} is not a local path: add --ray")
-        if ray and any(others.get(name) for name in ("limit", "words_file", "repeats")):
+        if ray and any(others.get(name) for name in ("limit", "words", "repeats")):
             raise click.UsageError("--limit, --words and --repeats cannot be used with --ray")
         names = None if keep is None else [name for name in keep.split(",") if name]
         address = ray_address or LOCAL

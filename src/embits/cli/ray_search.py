@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from embits.cli.id_files import read_filter
 from embits.cli.options import Command, force_option, output_option
 from embits.cli.output import megabytes, print_json, printable
 from embits.cli.progress import progress_bar
@@ -21,8 +20,6 @@ def search_on_ray(
     queries: Path | str,
     output: Path | str,
     *,
-    where: Path | None,
-    exclude: Path | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -31,8 +28,6 @@ def search_on_ray(
         facts = integration.search(
             file,
             queries,
-            where=read_filter(where),
-            exclude=read_filter(exclude),
             column=cluster.column,
             ids=cluster.ids,
             target=output,

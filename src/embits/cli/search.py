@@ -10,13 +10,13 @@ import click
 import numpy as np
 
 from embits.binary_vectors import BinaryVectors
-from embits.cli.id_files import read_filter, read_ids
-from embits.cli.numbers import DecimalNumber, WholeNumber
 from embits.cli.options import (
     FILE,
-    exclude_option,
+    DecimalNumber,
+    WholeNumber,
+    filter_options,
     json_option,
-    where_option,
+    read_ids,
     words_file_option,
 )
 from embits.cli.output import print_json, printable, table
@@ -39,8 +39,7 @@ _BATCH = 1024  # queries that are searched for at once: results are printed as t
     default="hamming",
     help="Compare bits, float queries with bits, or the vectors rebuilt from codes.",
 )
-@where_option
-@exclude_option
+@filter_options
 @click.option(
     "--oversample",
     type=DecimalNumber(min=1),
@@ -62,8 +61,8 @@ def command(
     queries: Path,
     k: int,
     metric: Literal["hamming", "asymmetric", "decoded"],
-    where: Path | None,
-    exclude: Path | None,
+    where: Any,
+    exclude: Any,
     oversample: float | None,
     floats: Path | None,
     words_file: Path | None,
@@ -101,7 +100,7 @@ def command(
     originals = None if floats is None else _read_originals(bits, floats)
     needs_floats = "--floats" if floats else "--metric asymmetric" * (metric == "asymmetric")
     names, vectors = _read_queries(bits, queries, words_file, needs_floats)
-    allowed = bits.select(read_filter(where), read_filter(exclude)) if where or exclude else None
+    allowed = None if where is None and exclude is None else bits.select(where, exclude)
     answers: list[dict[str, Any]] = []
     for start in range(0, len(names), _BATCH):
         found = bits.search(
@@ -120,14 +119,7 @@ def command(
 def _read_queries(
     bits: BinaryVectors, path: Path, words_file: Path | None, needs_floats: str
 ) -> tuple[Sequence[str], Any]:
-    """The names of the queries, and their vectors or codes.
-
-    Args:
-        bits: The codes.
-        path: File of the queries.
-        words_file: Names of the queries of a matrix.
-        needs_floats: The option for which ids are refused, or "".
-    """
+    """The names and vectors of the queries; ids are refused for the option `needs_floats`."""
     from embits.readers import read_rows
 
     if (ids := _ids(bits, path)) is not None:

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from embits.binary_vectors.slimming import PARTS
-from embits.cli.file_facts import size_on_disk
-from embits.cli.options import (
-    check_not_input,
-    check_writable,
-    file_argument,
-    force_option,
-    json_option,
-    output_option,
-)
-from embits.cli.output import megabytes, print_json, table
+from embits.cli.options import file_argument, force_option, json_option, output_option
+from embits.cli.output import megabytes, print_json, size_on_disk, table
 from embits.collection import load
+from embits.file.overwrite import check_target
 
 _DEFAULT = ("coder", "subwords")
 
@@ -57,8 +49,7 @@ def command(
     parts = without or (_DEFAULT[1:] if half_decoder else _DEFAULT)
     if half_decoder and "coder" in parts:
         raise click.UsageError("--half-decoder keeps the coder, which --without coder leaves out")
-    check_writable(output)
-    check_not_input(output, file)
+    check_target(output, [file], force, codes=True)
     bits = load(file)
     slim = bits.slim(parts, half_decoder=half_decoder)
     slim.save(output, overwrite=force)
@@ -77,12 +68,7 @@ def command(
     if as_json:
         print_json(facts)
         return
-    _show(facts)
-
-
-def _show(facts: dict[str, Any]) -> None:
-    before, after = megabytes(facts["bytes_before"]), megabytes(facts["bytes"])
-    click.echo(f"{facts['output']}: {after}, from {before}")
-    table([(name, f"{size:,} bytes saved") for name, size in facts["saved"].items()])
-    for name, lost in facts["no_longer"].items():
-        click.echo(f"without {name}, this no longer works: {lost}")
+    click.echo(f"{output}: {megabytes(sizes[1])}, from {megabytes(sizes[0])}")
+    table([(name, f"{size:,} bytes saved") for name, size in saved.items()])
+    for name, why in lost.items():
+        click.echo(f"without {name}, this no longer works: {why}")

@@ -1,0 +1,144 @@
+"""`embits add`, `remove` and `compact`: the verbs that change a collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from embits.cli.options import FILE, DecimalNumber, json_option, read_ids, reading_options
+from embits.cli.output import counted, describe, megabytes, print_json, printable
+from embits.cli.progress import steps_progress
+from embits.collection import Collection, load
+from embits.collection.opening import opened_or_undone
+from embits.errors import InputError
+from embits.jobs import encode_to_collection
+
+collection_argument = click.argument("collection", type=FILE)
+timeout_option = click.option(
+    "--timeout",
+    type=DecimalNumber(min=0),
+    default=0,
+    metavar="SECONDS",
+    help="How long to wait while another process writes to the collection.",
+)
+
+
+@click.command()
+@collection_argument
+@click.argument("vectors", type=FILE)
+@click.option(
+    "--coder",
+    type=FILE,
+    metavar="FILE",
+    help="Make a new collection with the coder of this file.",
+)
+@click.option(
+    "--update",
+    is_flag=True,
+    help="Replace the rows of ids that are there already; other ids are added.",
+)
+@reading_options
+@timeout_option
+@json_option
+def add(
+    collection: Path,
+    vectors: Path,
+    coder: Path | None,
+    update: bool,
+    timeout: float,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Add VECTORS to COLLECTION, a folder that embits manages.
+
+    The words of the vectors are their ids; vectors without words are numbered. VECTORS may also be
+    a file of codes of the same coder, and may be larger than memory. All rows are added, or none.
+
+    \b
+    embits add news monday.parquet --coder coder.safetensors
+    embits add news tuesday.parquet
+    """
+    title = f"add {vectors} to {collection}"
+    with (
+        opened_or_undone(collection, coder, timeout=timeout) as opened,
+        steps_progress(title, quiet=as_json) as progress,
+    ):
+        before = len(opened)
+        n = encode_to_collection(opened, vectors, update=update, progress=progress, **reading)
+    added = len(opened) - before if update else n
+    done = {"updated": n - added, "added": added} if update else {"added": n}
+    _show_change(collection, opened, done, as_json)
+
+
+@click.command()
+@collection_argument
+@click.argument("ids", nargs=-1, metavar="ID...")
+@click.option(
+    "--ids", "ids_file", type=FILE, metavar="FILE", help="File with the ids, one per line."
+)
+@timeout_option
+@json_option
+def remove(
+    collection: Path, ids: tuple[str, ...], ids_file: Path | None, timeout: float, as_json: bool
+) -> None:
+    """Remove the rows with these IDs from COLLECTION.
+
+    If an id is unknown, no row is removed. The codes of removed rows stay in the files until
+    `embits compact`.
+
+    \b
+    embits remove news doc-17 doc-18
+    embits remove news --ids expired.txt
+    """
+    if not ids and ids_file is None:
+        raise click.UsageError("give at least one ID, or --ids FILE")
+    wanted = [*ids, *(read_ids(ids_file) if ids_file else ())]  # a file may be empty
+    opened = _existing(collection, timeout)
+    opened.remove(wanted)
+    _show_change(collection, opened, {"removed": len(set(wanted))}, as_json)
+
+
+@click.command()
+@collection_argument
+@timeout_option
+@json_option
+def compact(collection: Path, timeout: float, as_json: bool) -> None:
+    """Merge the pieces of COLLECTION into one file, without removed rows.
+
+    The order of the rows and all search results stay the same. Readers that have the collection
+    open are not affected.
+
+    \b
+    embits compact news
+    """
+    opened = _existing(collection, timeout)
+    opened.compact()
+    _show_change(collection, opened, {}, as_json)
+
+
+def _existing(path: Path, timeout: float) -> Collection:
+    """Open a collection to change it, waiting up to `timeout` seconds for another writer."""
+    opened = load(path)
+    if not isinstance(opened, Collection):
+        raise InputError(
+            f"{path} is a single file, and only collections can be changed: `embits add` makes one "
+            "from a file"
+        )
+    opened.timeout = timeout
+    return opened
+
+
+def _show_change(path: Path, collection: Collection, done: dict[str, int], as_json: bool) -> None:
+    """Print what was done, and what the collection holds now; `path` is as the user gave it."""
+    facts = describe(path, collection)
+    n, pieces, size = facts["words"], facts["pieces"], facts["bytes"]
+    if as_json:
+        print_json({"collection": str(path), **done, "rows": n, "pieces": pieces, "bytes": size})
+        return
+    told = {name: count for name, count in done.items() if count} or dict([*done.items()][:1])
+    change = ", ".join(f"{counted(count)} {name}" for name, count in told.items())
+    change += "; " if change else ""
+    rows = f"{counted(n)} in {counted(pieces, 'piece')}, {megabytes(size)}"
+    click.echo(printable(f"{path}: {change}{rows}"))

@@ -1,0 +1,121 @@
+"""`embits neighbors`, `similarity` and `analogy`: questions about words or ids."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from embits.binary_vectors.words import Metric
+from embits.cli.options import (
+    WholeNumber,
+    file_argument,
+    filter_options,
+    json_option,
+    metric_option,
+    words_argument,
+    words_of_file,
+)
+from embits.cli.output import print_json, table
+from embits.collection import load
+
+
+@click.command()
+@file_argument
+@words_argument
+@click.option("-k", "--topn", "k", type=WholeNumber(min=1), default=10, help="Number of neighbors.")
+@metric_option("hamming")
+@filter_options
+@json_option
+def neighbors(
+    file: Path,
+    words: tuple[str, ...],
+    k: int,
+    metric: Metric,
+    where: Any,
+    exclude: Any,
+    as_json: bool,
+) -> None:
+    """Print the words or ids closest to each WORD, which is a word or an id of FILE.
+
+    Closeness is the share of bits that are equal, from 0 to 1, or, with --metric decoded, an
+    estimate of the cosine.
+
+    \b
+    embits neighbors glove.safetensors queen
+    embits neighbors glove.safetensors queen jupiter -k 5 --json
+    embits neighbors glove.safetensors queen --where nouns.txt
+    """
+    bits = load(file)
+    allowed = None if where is None and exclude is None else bits.select(where, exclude)
+    answers = []
+    for word in words:
+        start = time.perf_counter()
+        found = bits.most_similar(word, topn=k, metric=metric, where=allowed)
+        answers.append((word, 1e3 * (time.perf_counter() - start), found))
+    if as_json:
+        queries = [
+            {"word": word, "ms": round(ms, 4), "neighbors": _as_dicts(found)}
+            for word, ms, found in answers
+        ]
+        print_json({"file": str(file), "k": k, "queries": queries})
+        return
+    for word, ms, found in answers:
+        click.echo(f"{word}  ({ms:.2f} ms)")
+        _show(found)
+
+
+@click.command()
+@file_argument
+@click.argument("a", shell_complete=words_of_file)
+@click.argument("b", shell_complete=words_of_file)
+@json_option
+def similarity(file: Path, a: str, b: str, as_json: bool) -> None:
+    """Print the similarity of the words or ids A and B.
+
+    It is the share of bits that are equal, from 0 to 1 (Sokal-Michener similarity).
+
+    \b
+    embits similarity glove.safetensors car automobile
+    """
+    value = round(load(file).similarity(a, b), 6)
+    if as_json:
+        print_json({"a": a, "b": b, "similarity": value})
+    else:
+        click.echo(f"{value:.3f}")
+
+
+@click.command()
+@file_argument
+@click.argument("a", shell_complete=words_of_file)
+@click.argument("b", shell_complete=words_of_file)
+@click.argument("c", shell_complete=words_of_file)
+@click.option("-k", "--topn", "k", type=WholeNumber(min=1), default=5, help="Number of answers.")
+@metric_option("decoded")
+@json_option
+def analogy(file: Path, a: str, b: str, c: str, k: int, metric: Metric, as_json: bool) -> None:
+    """A is to B as C is to what?
+
+    Prints the words closest to B - A + C, computed with the vectors rebuilt from the codes. With
+    --metric hamming, the codes themselves are combined: (B AND NOT A) OR C.
+
+    \b
+    embits analogy glove.safetensors man king woman
+    """
+    answers = load(file).most_similar(positive=[b, c], negative=[a], topn=k, metric=metric)
+    if as_json:
+        print_json({"a": a, "b": b, "c": c, "answers": _as_dicts(answers)})
+    else:
+        click.echo(f"{a} : {b} = {c} : ?")
+        _show(answers)
+
+
+def _as_dicts(found: Iterable[tuple[str, float]]) -> list[dict[str, Any]]:
+    return [{"word": word, "similarity": round(value, 6)} for word, value in found]
+
+
+def _show(found: Iterable[tuple[str, float]]) -> None:
+    table([(word, f"{value:.3f}") for word, value in found] or [("none",)])
