@@ -65,7 +65,7 @@ def rescored(
 def _matrix(floats: Originals) -> NDArray[Any]:
     if isinstance(floats, str | os.PathLike):
         # Imported here: a search without floats needs no readers.
-        from embits.readers.numpy_arrays import map_npy
+        from embits.readers.arrays import map_npy
         from embits.readers.source import Source
 
         return map_npy(Source(Path(floats)))

@@ -207,7 +207,7 @@ def open_file(path: Path, *, verify: bool = False) -> Contents:
 
 def _hint(head: bytes) -> str:
     """What to do with a file that embits did not write, by its first bytes."""
-    from embits.readers.magic import may_be_vectors  # only here: opening a file needs no readers
+    from embits.readers.source import may_be_vectors  # only here: opening a file needs no readers
 
     if may_be_vectors(head):
         return ": if it holds float vectors, `embits binarize` converts it"
