@@ -35,6 +35,7 @@ def binarize(
     ids: Any = None,
     sample: int | None = None,
     coder: Coder | None = None,
+    lengths: bool = False,
     progress: Progress | None = None,
     **params: Any,
 ) -> BinaryVectors:
@@ -55,6 +56,8 @@ def binarize(
         sample: Number of rows, drawn at random, to fit on. None passes all rows to the coder;
             most coders then choose a sample themselves.
         coder: A coder to fit, in place of `n_bits`, `method` and `params`.
+        lengths: Store the lengths of the vectors, a byte each, for `metric="dot"` and decoded
+            vectors of their true length.
         progress: Called with (done, total) during the fit.
         params: Parameters of the coder, such as `random_state`.
 
@@ -77,14 +80,14 @@ def binarize(
         check_unique(ids := as_words(ids))
     if isinstance(vectors, str | os.PathLike):
         if ids is None or not holds_words(vectors):
-            return _binarize_file(new_source(vectors, words=ids), coder, sample, progress)
+            return _binarize_file(new_source(vectors, words=ids), coder, sample, progress, lengths)
         vectors = read_source(new_source(vectors))
     vectors = _word_vectors(vectors)
     if ids is not None:
         if len(ids) != len(vectors):
             raise InputError(f"{len(ids)} ids for {len(vectors)} rows of vectors")
         vectors = replace(vectors, words=ids)
-    return _binarize(vectors, coder, sample, progress)
+    return _binarize(vectors, coder, sample, progress, lengths)
 
 
 def binarize_to_file(
@@ -165,22 +168,26 @@ def binarize_to_file(
 
 
 def _binarize(
-    vectors: WordVectors, coder: Coder, sample: int | None, progress: Progress | None
+    vectors: WordVectors,
+    coder: Coder,
+    sample: int | None,
+    progress: Progress | None,
+    lengths: bool = False,
 ) -> BinaryVectors:
     """Fit a coder on vectors in memory, or on a sample of them, and encode all of them."""
     rows = draw_rows(len(vectors), sample, coder)
     coder.fit(vectors.matrix if rows is None else vectors.matrix[rows], progress=progress)
-    return BinaryVectors.encoded(vectors, coder)
+    return BinaryVectors.encoded(vectors, coder, lengths=lengths)
 
 
 def _binarize_file(
-    source: Source, coder: Coder, sample: int | None, progress: Progress | None
+    source: Source, coder: Coder, sample: int | None, progress: Progress | None, lengths: bool
 ) -> BinaryVectors:
     """A file: read whole if it is small, in blocks otherwise, with the codes alone in memory."""
     steps = Steps(lambda step, *done: progress(*done) if progress and step == "fitting" else None)
     blocks = open_large(source, steps, coder)
-    if blocks is None:
-        return _binarize(read_source(source), coder, sample, progress)
+    if blocks is None or lengths:
+        return _binarize(read_source(source), coder, sample, progress, lengths)
     with tempfile.TemporaryDirectory(prefix="embits-") as folder:
         checkpoint = Checkpoint(Path(folder, "checkpoint"), {})
         try:

@@ -24,6 +24,7 @@ from embits.file.header import WRITER
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
 from embits.jobs.checkpoint import Checkpoint, Stage, append, open_own
+from embits.rows import Rows
 from embits.readers import open_blocks
 from embits.readers.blocks import Blocks, Findings, Position
 from embits.readers.source import Source, is_compressed
@@ -213,7 +214,7 @@ class Passes:
         """Encode all rows, and write the file."""
         codes = self.encode(coder)
         nothing = np.empty((0, coder.n_bytes_), np.uint8)
-        contents = to_contents(self.ids(), nothing, coder, None)
+        contents = to_contents(Rows(self.ids(), nothing), coder)
         store.write(target, contents, store.CodesOnDisk(codes, (self.n_rows, coder.n_bytes_)))
 
     def _scan(self, stage: Stage) -> None:
