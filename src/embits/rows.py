@@ -33,9 +33,9 @@ class Lengths:
         base: The logarithm to base 2 of the length that byte 1 stands for.
 
     Example:
-        >>> lengths = Lengths.of(np.array([2.0, 0.0, 3.0]))
-        >>> lengths.floats.round(2).tolist(), lengths[[2]].floats.round(2).tolist()
-        ([2.0, 0.0, 2.95], [2.95])
+        >>> lengths = Lengths.of(np.array([2.0, 0.0, 16.0]))
+        >>> lengths.floats.tolist(), lengths[[2]].floats.tolist()
+        ([2.0, 0.0, 16.0], [16.0])
     """
 
     def __init__(self, steps: NDArray[np.uint8], base: int) -> None:

@@ -63,7 +63,7 @@ MOMENTS = [
     ("encode", "embits.file.store", "_raw"),
     ("decode", "embits.writers", "check_words"),
     ("decode", "os", "fsync"),
-    ("neighbors", "embits.binary_vectors.words", "top_k"),
+    ("neighbors", "embits.word_methods", "prepared_top_k"),
 ]
 
 
