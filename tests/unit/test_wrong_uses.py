@@ -198,7 +198,7 @@ def test_a_file_that_cannot_be_written_is_named(documents, tmp_path):
     X, coder = documents
     bits = embits.BinaryVectors(None, coder.encode(X), coder)
     for target in (tmp_path, tmp_path / "no" / "bits"):
-        with pytest.raises(OSError, match="director|folder") as refused:
+        with pytest.raises(OSError, match=r"director|folder") as refused:
             bits.save(target)
         assert str(refused.value).endswith(f"'{target}'")
 

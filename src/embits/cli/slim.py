@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from embits.slimming import PARTS
 from embits.cli.options import file_argument, force_option, json_option, output_option
 from embits.cli.output import megabytes, print_json, size_on_disk, table
 from embits.collection import load
 from embits.file.overwrite import check_target
+from embits.slimming import PARTS
 
 _DEFAULT = ("coder", "subwords")
 

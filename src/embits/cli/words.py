@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from embits.word_methods import WordMetric
 from embits.cli.options import (
     WholeNumber,
     file_argument,
@@ -21,6 +20,7 @@ from embits.cli.options import (
 )
 from embits.cli.output import print_json, table
 from embits.collection import load
+from embits.word_methods import WordMetric
 
 
 @click.command()
