@@ -24,13 +24,13 @@ from embits.file.header import WRITER
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
 from embits.jobs.checkpoint import Checkpoint, Stage, append, open_own
-from embits.rows import Rows
 from embits.readers import open_blocks
 from embits.readers.blocks import Blocks, Findings, Position
 from embits.readers.source import Source, is_compressed
+from embits.rows import Rows
 
 StepProgress: TypeAlias = Callable[[str, int, int], None]  # the step's name, done, total
-Rows: TypeAlias = NDArray[np.int64]
+Places: TypeAlias = NDArray[np.int64]
 
 STREAM_FROM = 64 << 20  # bytes of a file; a smaller one is read whole, for the same result
 STREAM_PACKED_FROM = 16 << 20
@@ -139,7 +139,7 @@ class Passes:
     def __init__(self, checkpoint: Checkpoint, blocks: Blocks, steps: Steps) -> None:
         self._checkpoint, self._blocks, self._steps = checkpoint, blocks, steps
         self._folder = checkpoint.folder
-        self._dropped: Rows = np.empty(0, np.int64)  # good rows that repeat a word, ascending
+        self._dropped: Places = np.empty(0, np.int64)  # good rows that repeat a word, ascending
         if not blocks.named and blocks.n_rows is not None:
             self.n_rows = blocks.n_rows
             return
@@ -194,7 +194,7 @@ class Passes:
     def encode(self, coder: Coder) -> Path:
         """Write the codes of all rows that are kept into a file, in their order.
 
-        Rows are encoded in the blocks of `Coder.encode`: a matrix product may round differently in
+        Places are encoded in the blocks of `Coder.encode`: a matrix product may round differently in
         another block.
         """
         self._steps.start("encoding")
@@ -261,7 +261,7 @@ class Passes:
         found.bad, found.escaped = (*found.bad,), (*found.escaped,)  # JSON has lists for tuples
         return found
 
-    def _copy_floats(self, wanted: Rows | None) -> None:
+    def _copy_floats(self, wanted: Places | None) -> None:
         """Copy the floats of the wanted rows (None: all) into a file, in their order."""
         with Stage(self._checkpoint, "sample", ("floats",)) as stage:
             if stage.done:
@@ -329,7 +329,7 @@ def _without(
     return text[np.repeat(kept, sizes.astype(np.int64))], np.cumsum(sizes[kept], dtype=np.uint64)
 
 
-def _checked(rows: Any, n: int, coder: Coder) -> Rows | None:
+def _checked(rows: Any, n: int, coder: Coder) -> Places | None:
     """What `rows_for_fit` returned, if it is what its contract says."""
     if rows is None:
         return None
@@ -340,14 +340,14 @@ def _checked(rows: Any, n: int, coder: Coder) -> Rows | None:
             f"rows_for_fit of {type(coder).__name__} must return row numbers from 0 to {n - 1}, "
             "ascending and each once, or None"
         )
-    checked: Rows = rows.astype(np.int64)
+    checked: Places = rows.astype(np.int64)
     return checked
 
 
-def _floats(path: Path, n_rows: int, dims: int, held: Rows | None) -> LazyRows:
+def _floats(path: Path, n_rows: int, dims: int, held: Places | None) -> LazyRows:
     """A matrix of which a file of floats holds the `held` rows (None: all), one after another."""
 
-    def take(rows: Rows) -> NDArray[np.float32]:
+    def take(rows: Places) -> NDArray[np.float32]:
         at = rows if held is None else _places(held, rows)
         out = np.empty((len(rows), dims), np.float32)
         breaks = np.flatnonzero(np.diff(at) != 1) + 1
@@ -364,7 +364,7 @@ def _floats(path: Path, n_rows: int, dims: int, held: Rows | None) -> LazyRows:
     return LazyRows(take, n_rows, dims)
 
 
-def _places(held: Rows, rows: Rows) -> Rows:
+def _places(held: Places, rows: Places) -> Places:
     """Where rows lie in a file that holds the `held` rows, ascending.
 
     Raises:
