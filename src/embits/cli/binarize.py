@@ -84,7 +84,7 @@ def binarize(
         settings.setdefault("random_state", seed)
     if cluster is not None:
         coder, on_bad = new_coder(method, bits, settings), reading["on_bad"]
-        options = {"column": cluster.column, "sample": sample or 100_000, "seed": seed}
+        options = {"column": cluster.options["column"], "sample": sample or 100_000, "seed": seed}
         cluster.encode(
             vectors,
             lambda ray: ray.fit(vectors, coder, on_bad=on_bad, **options),

@@ -1,4 +1,4 @@
-"""`--ray`: encode and binarize on a Ray cluster, from Parquet to a folder of codes."""
+"""`--ray`: encode, binarize and search on a Ray cluster, from Parquet to Parquet."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from embits.cli.progress import progress_bar
 from embits.coders import Coder
 from embits.errors import ClusterError, MissingExtraError
 
-LOCAL = "local"
-
 
 class Address(click.Path):
     """A path, or the address of an object store, which stays a string."""
@@ -36,14 +34,10 @@ OUTPUT_HELP = "File to write; with --ray, the folder."
 
 @dataclass(frozen=True)
 class Cluster:
-    """The values of `--ray` and its options."""
+    """The address of a cluster, and the options of a job that verbs share."""
 
-    address: str
-    column: str | None
-    ids: str | None
-    keep: list[str] | None
-    workers: int | None
-    overwrite: bool
+    address: str | None
+    options: dict[str, Any]
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Any]:
@@ -60,11 +54,11 @@ class Cluster:
             import ray
         except ImportError as error:
             raise MissingExtraError("--ray", "ray") from error
-        options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
-        if self.address == LOCAL:
-            options |= {"num_cpus": self.workers, "include_dashboard": False}
+        settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+        if self.address is None:
+            settings |= {"num_cpus": self.options["workers"], "include_dashboard": False}
         try:
-            ray.init(self.address, **options)
+            ray.init(self.address or "local", **settings)
         except (ConnectionError, RuntimeError, ValueError) as error:
             reason = str(error).strip().splitlines()[0]
             raise ClusterError(f"no Ray cluster at {self.address!r}: {reason}") from None
@@ -78,92 +72,79 @@ class Cluster:
             ray.shutdown()
 
     def encode(
-        self, vectors: Path | str, coder: Callable[[Any], Coder], output: Path | str,
-        *, on_bad: str, as_json: bool,
-    ) -> None:  # fmt: skip
+        self, vectors: Any, coder: Callable[[Any], Coder], output: Any, on_bad: str, as_json: bool
+    ) -> None:
         """Encode with the coder that `coder(integration)` returns, and print what was written."""
-        with self.running() as integration, progress_bar("encoding", quiet=as_json) as progress:
-            facts = integration.encode(
-                vectors,
-                coder(integration),
-                output,
-                column=self.column,
-                ids=self.ids,
-                keep=self.keep,
-                on_bad=on_bad,
-                workers=self.workers,
-                overwrite=self.overwrite,
-                progress=progress,
-            )
-        if as_json:
-            print_json(facts)
-            return
-        line = (
-            f"{facts['rows']:,} rows × {facts['bits']} bits in {facts['target']}: "
-            f"{megabytes(facts['bytes'])} in {facts['parts']} parts"
-        )
-        click.echo(printable(line))
-        if facts["skipped"]:
-            click.echo(f"embits: note: {facts['skipped']:,} bad rows skipped", err=True)
+        with self.running() as ray, progress_bar("encoding", quiet=as_json) as progress:
+            options = {"on_bad": on_bad, "progress": progress} | self.options
+            facts = ray.encode(vectors, coder(ray), output, **options)
+        _show(facts, "{rows:,} rows × {bits} bits in {target}: {size} in {parts} parts", as_json)
+
+    def search(self, file: Any, queries: Any, output: Any, as_json: bool, **options: Any) -> None:
+        """Search a collection, and print what was written."""
+        with self.running() as ray, progress_bar("searching", quiet=as_json) as progress:
+            options |= {"target": output, "progress": progress} | self.options
+            facts = ray.search(file, queries, **options)
+        _show(facts, "{rows:,} results of {queries:,} queries in {target}: {size}", as_json)
 
 
-def ray_options(command: Command) -> Command:
-    """The options of a verb that can run on Ray; it gets them as `cluster`, None without --ray."""
-
-    @functools.wraps(command)
-    def wrapped(
-        ray: bool,
-        ray_address: str | None,
-        column: str | None,
-        ids: str | None,
-        keep: str | None,
-        workers: int | None,
-        **others: Any,
-    ) -> Any:
-        if not ray and (ray_address or column or ids or keep is not None or workers):
-            raise click.UsageError(
-                "--ray-address, --column, --ids, --keep and --workers need --ray"
-            )
-        if not ray and isinstance(others["output"], str):
-            raise click.UsageError(f"{others['output']} is not a local path: add --ray")
-        if ray and any(others.get(name) for name in ("limit", "words", "repeats")):
-            raise click.UsageError("--limit, --words and --repeats cannot be used with --ray")
-        names = None if keep is None else [name for name in keep.split(",") if name]
-        address = ray_address or LOCAL
-        cluster = Cluster(address, column, ids, names, workers, others["force"]) if ray else None
-        return command(cluster=cluster, **others)
-
-    keep = click.option(
-        "--keep", metavar="A,B", help="With --ray: columns to keep [default: all others]."
-    )
-    force = force_option(
-        "--overwrite",
-        help="Replace an existing file that does not hold codes; with --ray, the folder.",
-    )
-    options = cluster_options(
-        "Run on Ray: reads Parquet, writes a folder of codes.", "With --ray: column of the ids."
-    )
-    return options(keep(force(wrapped)))  # type: ignore[return-value]
+def _show(facts: dict[str, Any], line: str, as_json: bool) -> None:
+    if as_json:
+        print_json(facts)
+        return
+    click.echo(printable(line.format(size=megabytes(facts["bytes"]), **facts)))
+    if facts.get("skipped"):
+        click.echo(f"embits: note: {facts['skipped']:,} bad rows skipped", err=True)
 
 
-def cluster_options(ray_help: str, ids_help: str) -> Callable[[Command], Command]:
-    """The options that all verbs on Ray share."""
+def _options(
+    address: str, refused: tuple[str, ...], *options: Callable[[Any], Any]
+) -> Callable[[Command], Command]:
+    """Give a verb options, and what they say as `cluster`, which is None without --ray.
+
+    The argument `address` may be in an object store with --ray only; those of `refused` not at all.
+    """
 
     def decorated(command: Command) -> Command:
-        for option in (
-            click.option(
-                "--workers", type=WholeNumber(min=1), metavar="N",
-                help="With --ray: parallel tasks.",
-            ),
-            click.option("--ids", metavar="NAME", help=ids_help),
-            click.option("--column", metavar="NAME", help="With --ray: column of the vectors."),
-            click.option(
-                "--ray-address", metavar="ADDRESS",
-                help="Address of a running cluster, or auto [default: start one for this job].",
-            ),
-            click.option("--ray", is_flag=True, help=ray_help),
-        ):  # fmt: skip
-            command = option(command)
-        return command
+        @functools.wraps(command)
+        def wrapped(ray: bool, ray_address: str | None, **others: Any) -> Any:
+            names = [name for name in ("column", "ids", "keep", "workers") if name in others]
+            given: dict[str, Any] = {name: others.pop(name) for name in names}
+            if not ray and (ray_address or any(each is not None for each in given.values())):
+                raise click.UsageError(f"--ray-address, --{', --'.join(names)} need --ray")
+            if not ray and isinstance(others[address], str):
+                raise click.UsageError(f"{others[address]} is not a local path: add --ray")
+            if ray and (wrong := [name for name in refused if others.get(name)]):
+                raise click.UsageError(f"--{wrong[0].split('_')[0]} cannot be used with --ray")
+            if given.get("keep") is not None:
+                given["keep"] = [name for name in given["keep"].split(",") if name]
+            given["overwrite"] = others["force"]
+            return command(cluster=Cluster(ray_address, given) if ray else None, **others)
+
+        for each in (*options, *_SHARED):
+            wrapped = each(wrapped)
+        return wrapped  # type: ignore[return-value]
 
     return decorated
+
+
+_option = functools.partial(click.option, metavar="NAME")
+_SHARED = (
+    _option("--workers", type=WholeNumber(1), metavar="N", help="With --ray: parallel tasks."),
+    _option("--column", help="With --ray: column of the vectors."),
+    _option("--ray-address", help="A running cluster, or auto [default: start one for this job]."),
+    click.option("--ray", is_flag=True, help="Run on Ray: reads Parquet, and writes Parquet."),
+)
+ray_options = _options(
+    "output",
+    ("limit", "words", "repeats"),
+    force_option("--overwrite", help="Replace a file that does not hold codes, or a folder."),
+    _option("--keep", metavar="A,B", help="With --ray: columns to keep [default: all others]."),
+    _option("--ids", help="With --ray: column of the ids."),
+)
+search_ray_options = _options(
+    "queries",
+    ("tsv", "oversample", "floats", "words_file"),
+    force_option("--overwrite"),
+    _option("--ids", help="With --ray: column that names the queries."),
+)

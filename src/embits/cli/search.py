@@ -16,12 +16,12 @@ from embits.cli.options import (
     WholeNumber,
     filter_options,
     json_option,
+    output_option,
     read_ids,
     words_file_option,
 )
 from embits.cli.output import print_json, printable, table
-from embits.cli.ray_options import ADDRESS, Cluster
-from embits.cli.ray_search import search_on_ray, search_ray_options
+from embits.cli.ray_options import ADDRESS, Cluster, search_ray_options
 from embits.collection import load
 from embits.errors import InputError, named_if_missing
 from embits.search import SearchResult
@@ -54,6 +54,7 @@ _BATCH = 1024  # queries that are searched for at once: results are printed as t
 )
 @words_file_option("File with the names of the queries of a matrix, one per line.")
 @click.option("--tsv", is_flag=True, help="Print lines of query, id and value.")
+@output_option(ADDRESS, help="With --ray: Parquet file to write.", required=False)
 @search_ray_options
 @json_option
 def command(
@@ -68,6 +69,7 @@ def command(
     words_file: Path | None,
     tsv: bool,
     output: Path | None,
+    force: bool,
     as_json: bool,
     cluster: Cluster | None,
 ) -> None:
@@ -85,12 +87,13 @@ def command(
     embits search news questions.parquet --metric asymmetric --where allowed.txt --json
     embits search s3://bucket/codes s3://bucket/questions -o s3://bucket/nearest.parquet --ray
     """
+    if (cluster is None) != (output is None) or (force and cluster is None):
+        raise click.UsageError(
+            "--ray needs -o, the Parquet file to write; -o and --force need --ray"
+        )
     if cluster is not None:
-        assert output is not None
-        search_on_ray(
-            cluster, file, queries, output, k=k, metric=metric, where=where, exclude=exclude,
-            as_json=as_json,
-        )  # fmt: skip
+        options = {"k": k, "metric": metric, "where": where, "exclude": exclude}
+        cluster.search(file, queries, output, as_json, **options)
         return
     if tsv and as_json:
         raise click.UsageError("give --tsv or --json, not both")
@@ -139,15 +142,15 @@ def _read_originals(bits: BinaryVectors, path: Path) -> Any:
     """
     from embits.ids.keys import RowNumbers
     from embits.readers import read_vectors
-    from embits.readers.arrays import map_npy
+    from embits.readers.numpy_arrays import map_npy
     from embits.readers.source import Source
-    from embits.readers.words import read_words
+    from embits.readers.words_sidecar import read_words
     from embits.vectors import WordVectors
 
     beside = path.with_suffix(".words")
     if path.suffix.lower() == ".npy":
         matrix = map_npy(Source(path))
-        words = read_words(beside) if beside.is_file() else None
+        words = read_words(Source(beside)) if beside.is_file() else None
     else:
         floats = read_vectors(path)
         words, matrix = floats.words, floats.matrix
