@@ -80,7 +80,7 @@ def report(path: Path) -> dict[str, float]:
           f"{1e3 * (ours - numpy):+.0f} ms")  # fmt: skip
     whole = median(lambda: process_seconds("-m", "embits", "neighbors", str(path), "queen"))
     print(f"embits neighbors as a process: {whole:.2f} s")
-    parts = bits.nbytes
+    parts = bits.byte_counts()
     a_word = (parts.words + parts.order) / len(bits)
     print(f"codes: {parts.codes / 1e6:.1f} MB; words: {a_word:.2f} "
           f"bytes a word with their text; whole file {size / 1e6:.2f} MB")  # fmt: skip

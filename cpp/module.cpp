@@ -1,4 +1,8 @@
 // Python bindings, and nothing else: shapes are checked in Python, work is done in embits_core.
+#include <nanobind/stl/optional.h>
+
+#include <optional>
+
 #include "arrays.h"
 #include "coders/least_squares.h"
 #include "coders/paper.h"
@@ -148,15 +152,19 @@ static void bind_searches(nb::module_& m) {
     m.def(
         "asymmetric_top_k",
         [](AnyCodes codes, Batch<const float> queries, size_t k, unsigned threads,
-           Batch<float> scores, Batch<int64_t> rows, const Filter* filter) {
+           Batch<float> scores, Batch<int64_t> rows, const Filter* filter,
+           std::optional<Array<const float>> lengths, std::optional<Array<const float>> offsets) {
+            embits::RowLengths of;
+            if (lengths && offsets) of = {lengths->data(), offsets->data()};
             nb::gil_scoped_release release;
             embits::asymmetric_top_k(rows_of(codes), count_of(codes), width_of(codes),
                                      queries.data(), length(queries),
                                      queries.shape(queries.ndim() - 1), k, threads, scores.data(),
-                                     rows.data(), filter ? *filter : Filter{});
+                                     rows.data(), filter ? *filter : Filter{}, of);
         },
         "codes"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "threads"_a, "scores"_a.noconvert(),
-        "rows"_a.noconvert(), "filter"_a = nb::none());
+        "rows"_a.noconvert(), "filter"_a = nb::none(), "lengths"_a.noconvert() = nb::none(),
+        "offsets"_a.noconvert() = nb::none());
     m.def(
         "within",
         [](AnyCodes codes, Batch<const uint8_t> queries, uint32_t distance, size_t max_found,

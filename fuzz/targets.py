@@ -17,11 +17,10 @@ from tests.support import damage, damaged_collections, reader_corpus
 from tests.support.answers import answers
 
 import embits
+import embits.readers.arrays
 import embits.readers.fasttext_binary
 import embits.readers.json_file
-import embits.readers.numpy_arrays
 import embits.readers.parquet
-import embits.readers.safetensors_file
 import embits.readers.text
 import embits.readers.word2vec_binary
 from embits.coders import METHODS

@@ -23,6 +23,13 @@
 namespace embits {
 namespace {
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// The shortest and the longest of some rows.
+struct LengthRange {
+    float least, most;
+};
+
 // The k rows of highest score, a heap with the worst on top; equal scores go by row.
 class Best {
    public:
@@ -30,9 +37,15 @@ class Best {
 
     const FloatQuery& query() const { return query_; }
     // Rows at this weighted distance or beyond cannot enter; a row of equal score still passes.
-    uint32_t limit() const {
+    uint32_t limit() const { return limit_of(kth_score()); }
+    // The same for rows of these lengths, where a score is length * (sum of the bits + offset).
+    uint32_t limit(LengthRange lengths, double offset) const {
         const double score = kth_score();
-        return std::isinf(score) ? std::numeric_limits<uint32_t>::max() : query_.limit(score);
+        const double of_bits = score / (score > 0 ? lengths.most : lengths.least);
+        if (of_bits == kInfinity) return 0;  // rows of length 0, and a score above 0
+        if (!std::isfinite(of_bits)) return limit_of(-kInfinity);
+        const double slack = 1e-9 * (std::abs(of_bits) + std::abs(offset));  // above rounding
+        return limit_of(of_bits - offset - slack);
     }
     bool has_limit() const { return !std::isinf(kth_score()); }
     WeightedPlaneQueries::Limits plane_limit() const { return query_.plane_limits(kth_score()); }
@@ -50,7 +63,7 @@ class Best {
 
     // The best k-th score of any thread that searches for the same query.
     struct Shared {
-        std::atomic<double> kth{-std::numeric_limits<double>::infinity()};
+        std::atomic<double> kth{-kInfinity};
     };
 
     // Shares the k-th score and takes over a better one; returns whether the limits changed.
@@ -89,13 +102,17 @@ class Best {
         return a.score > b.score || (a.score == b.score && a.row < b.row);
     }
 
+    uint32_t limit_of(double score) const {
+        return score == -kInfinity ? std::numeric_limits<uint32_t>::max() : query_.limit(score);
+    }
+
     double kth_score() const {
         return kept_.size() < k_ ? outside_ : std::max(outside_, kept_.front().score);
     }
 
     size_t k_;
     FloatQuery query_;
-    double outside_ = -std::numeric_limits<double>::infinity();  // of another thread's rows
+    double outside_ = -kInfinity;  // of another thread's rows
     std::vector<Row> kept_;
 };
 
@@ -111,6 +128,7 @@ struct AsymmetricSearch {
     float* scores;
     int64_t* rows;
     bool by_planes;
+    RowLengths lengths;
     const Kernels& kernels = embits::kernels();
 
     Best nothing(size_t q) const {
@@ -120,8 +138,11 @@ struct AsymmetricSearch {
     void offer_block(const uint8_t* block, size_t row, size_t size, size_t q, Best& best,
                      Hit* hits) const {
         const uint64_t* mask = filter.mask_of(q);
-        const size_t found = kernels.weighted_below(block, size, width, best.query().weighted(),
-                                                    best.limit(), hits);
+        const uint32_t limit = lengths.of_rows
+                                   ? best.limit(length_range(row, size), lengths.offsets[q])
+                                   : best.limit();
+        const size_t found =
+            kernels.weighted_below(block, size, width, best.query().weighted(), limit, hits);
         for (size_t i = 0; i < found; ++i)
             if (allows(mask, row + hits[i].row))
                 offer_row(block + hits[i].row * width, row + hits[i].row, q, best);
@@ -135,8 +156,24 @@ struct AsymmetricSearch {
         return batch;
     }
 
-    void offer_row(const uint8_t* code, size_t row, size_t, Best& best) const {
-        best.offer(best.query().score(code), static_cast<int64_t>(row));
+    void offer_row(const uint8_t* code, size_t row, size_t q, Best& best) const {
+        double score = best.query().score(code);
+        if (lengths.of_rows) score = length_of(row) * (score + lengths.offsets[q]);
+        best.offer(score, static_cast<int64_t>(row));
+    }
+
+    float length_of(size_t row) const {
+        return lengths.of_rows[filter.rows ? static_cast<size_t>(filter.rows[row]) : row];
+    }
+
+    LengthRange length_range(size_t row, size_t size) const {
+        LengthRange range{length_of(row), length_of(row)};
+        for (size_t i = 1; i < size; ++i) {
+            const float length = length_of(row + i);
+            range.least = std::min(range.least, length);
+            range.most = std::max(range.most, length);
+        }
+        return range;
     }
 
     void write(size_t q, const Best& best) const {
@@ -149,16 +186,20 @@ struct AsymmetricSearch {
 
 void asymmetric_top_k(CodeRows codes, size_t n, size_t width, const float* queries,
                       size_t n_queries, size_t n_bits, size_t k, unsigned threads, float* scores,
-                      int64_t* rows, const Filter& filter) {
+                      int64_t* rows, const Filter& filter, RowLengths lengths) {
     if (k == 0 || n_queries == 0) return;
     if (filter.starts)
         return search_each(filter, width, n_queries, threads, [&](size_t q, const Filter& own) {
             asymmetric_top_k(codes, n, width, queries + q * n_bits, 1, n_bits,
-                             std::min(k, own.count), 1, scores + q * k, rows + q * k, own);
+                             std::min(k, own.count), 1, scores + q * k, rows + q * k, own,
+                             lengths.of_query(q));
         });
+    // Planes have one limit for all rows of a block; with lengths each row has its own.
     const bool by_planes =
+        !lengths.of_rows &&
         choose_planes(filter.allowed(n), width, n_queries, k, kernels().planes.min_weighted);
-    run_search(AsymmetricSearch{codes, width, filter, queries, n_bits, k, scores, rows, by_planes},
+    run_search(AsymmetricSearch{codes, width, filter, queries, n_bits, k, scores, rows, by_planes,
+                                lengths},
                filter.scanned(n), n_queries, threads);
 }
 

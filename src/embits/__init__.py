@@ -47,9 +47,9 @@ from embits.vectors import WordVectors
 if TYPE_CHECKING:
     from embits import evaluation, integrations
     from embits.collection import Collection, open_collection
-    from embits.jobs import binarize, binarize_to_file, encode_to_collection, encode_to_file
-    from embits.readers import read_vectors
-    from embits.readers.sample import sample_vectors
+    from embits.jobs.binarize import binarize, binarize_to_file
+    from embits.jobs.encode import encode_to_collection, encode_to_file
+    from embits.readers import read_vectors, sample_vectors
     from embits.writers import write_vectors
 
 __all__ = [
@@ -111,7 +111,7 @@ __getattr__ = lazy_names(
         "integrations": "embits.integrations",
         "open_collection": "embits.collection",
         "read_vectors": "embits.readers",
-        "sample_vectors": "embits.readers.sample",
+        "sample_vectors": "embits.readers",
         "write_vectors": "embits.writers",
     },
 )

@@ -167,6 +167,8 @@ def asymmetric_top_k(
     scores: NDArray[np.float32],
     rows: NDArray[np.int64],
     filter: Filter | None = None,
+    lengths: NDArray[np.float32] | None = None,
+    offsets: NDArray[np.float32] | None = None,
 ) -> None: ...
 
 class CodePieces:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits.errors import InputError, MissingExtraError
 
+Scalar = TypeVar("Scalar", bound=np.generic)
 Progress: TypeAlias = Callable[[int, int], None]  # called with (done, total)
 
 _DEVICES = ("cpu", "cuda", "mps", "xpu")  # types of PyTorch devices that compute
@@ -29,6 +30,11 @@ def blocks(n: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
 def as_float32(block: NDArray[Any]) -> NDArray[np.float32]:
     """A block of rows as C-ordered float32, copied only when it is something else."""
     return np.ascontiguousarray(block, dtype=np.float32)
+
+
+def single(rows: NDArray[Scalar]) -> NDArray[Scalar]:
+    """The single row of a matrix."""
+    return rows.reshape(rows.shape[1])
 
 
 def unit_rows(matrix: Any) -> NDArray[Any]:

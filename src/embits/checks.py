@@ -30,7 +30,7 @@ def whole(name: str, value: Any, least: int = 0, most: int | None = None) -> int
 
 
 def number(name: str, value: Any, least: float = -math.inf, most: float = math.inf) -> float:
-    """A finite number from `least` to `most`.
+    """A number from `least` to `most`.
 
     Raises:
         InputError: It is something else; the message calls it `name`.
@@ -40,7 +40,7 @@ def number(name: str, value: Any, least: float = -math.inf, most: float = math.i
         1.0
     """
     is_number = isinstance(value, int | float | np.integer | np.floating)
-    if not is_number or isinstance(value, bool) or not math.isfinite(value):
+    if not is_number or isinstance(value, bool) or math.isnan(value):
         raise InputError(f"{name} is {shortened(value)}, expected a number")
     if not least <= value <= most:
         bounds = f"{least:g} or more" if math.isinf(most) else f"{least:g} to {most:g}"

@@ -10,16 +10,16 @@ import pytest
 
 import embits
 from embits.errors import ReadWarning
-from embits.readers import counted_blocks, source
-from embits.streaming import input as job_input
+from embits.jobs import stream
+from embits.readers import blocks, source
 
 
 def in_blocks(monkeypatch, *, block=1 << 12):
     """Read every file in blocks, and in small ones."""
-    monkeypatch.setattr(job_input, "STREAM_FROM", -1)
-    monkeypatch.setattr(job_input, "STREAM_PACKED_FROM", -1)
+    monkeypatch.setattr(stream, "STREAM_FROM", -1)
+    monkeypatch.setattr(stream, "STREAM_PACKED_FROM", -1)
     monkeypatch.setattr(source, "CHUNK_BYTES", block)
-    monkeypatch.setattr(counted_blocks, "BLOCK_BYTES", block)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", block)
 
 
 def noted(call, *args, **kwargs):

@@ -61,9 +61,9 @@ MOMENTS = [
     ("binarize", "os", "fsync"),
     ("encode", "embits.readers.text", "find_layout"),
     ("encode", "embits.file.store", "_raw"),
-    ("decode", "embits.writers.word2vec", "check_words"),
+    ("decode", "embits.writers", "check_words"),
     ("decode", "os", "fsync"),
-    ("neighbors", "embits.binary_vectors.words", "top_k"),
+    ("neighbors", "embits.word_methods", "prepared_top_k"),
 ]
 
 

@@ -190,7 +190,7 @@ _READ = """
 import sys, warnings
 from pathlib import Path
 import embits
-from embits.readers import numpy_arrays, text  # noqa
+from embits.readers import arrays, text  # noqa
 warnings.simplefilter("ignore")
 try:
     embits.read_vectors(sys.argv[1])

@@ -245,9 +245,7 @@ def test_a_wrong_seed_is_refused(vectors, method, seed):
         embits.binarize(vectors, 8, method, random_state=seed)
 
 
-def test_most_similar_names_the_right_argument_and_method(bits, vectors):
-    with pytest.raises(embits.InputError, match="has no argument k: pass topn=3"):
-        bits.most_similar("word1", k=3)
+def test_most_similar_names_the_right_method(bits, vectors):
     vector = vectors.matrix[0]
     for floats in (vector, vectors.matrix[:2], [vector], vector.tolist()):
         with pytest.raises(embits.InputError, match=r"use bits\.search\(vector\)"):

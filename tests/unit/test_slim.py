@@ -32,7 +32,7 @@ def test_words_are_searched_as_before_without_coder_and_subwords(bits, tmp_path)
     slim = saved(bits.slim(), tmp_path / "slim")
     assert slim.most_similar("w5") == bits.most_similar("w5")
     assert (slim.search("w5", 3).rows == bits.search("w5", 3).rows).all()
-    assert (slim.nbytes.coder, slim.nbytes.subwords) == (0, 0)
+    assert (slim.byte_counts().coder, slim.byte_counts().subwords) == (0, 0)
     assert (slim.n_bits, slim.dims, slim.coder.method) == (64, 12, "lsh")
     assert "RandomHyperplanes" in repr(slim)
 
@@ -58,7 +58,7 @@ def test_every_coder_can_be_left_out(method, tmp_path):
     X = np.random.default_rng(1).normal(size=(60, 12)).astype("f4")
     bits = embits.binarize(X, None if method == "sign" else 24, method)
     slim = saved(bits.slim(), tmp_path / "slim")
-    assert slim.nbytes.coder == 0
+    assert slim.byte_counts().coder == 0
     assert slim.coder.get_params() == bits.coder.get_params()
     with pytest.raises(embits.InputError, match="left out"):
         slim.decode()
@@ -80,14 +80,14 @@ def test_an_unknown_word_says_that_subwords_were_left_out(bits, tmp_path):
 def test_without_the_order_rows_are_sorted_by_their_words(bits, tmp_path):
     slim = saved(bits.slim(["order", "subwords"]), tmp_path / "slim")
     assert list(slim.words) == sorted(WORDS)
-    assert slim.nbytes.order == 0 < bits.nbytes.order
+    assert slim.byte_counts().order == 0 < bits.byte_counts().order
     for word in WORDS:
         assert (slim[word] == bits[word]).all()
 
 
 def test_the_decoder_may_have_16_bits(bits, tmp_path):
     slim = saved(bits.slim("subwords", half_decoder=True), tmp_path / "slim")
-    assert slim.nbytes.coder == bits.nbytes.coder - 2 * 64 * 12
+    assert slim.byte_counts().coder == bits.byte_counts().coder - 2 * 64 * 12
     assert slim.coder.decoder_.dtype == np.float32
     np.testing.assert_allclose(slim.decode(), bits.decode(), rtol=2e-2, atol=2e-2)
     assert (slim.encode(np.eye(12)) == bits.encode(np.eye(12))).all()
@@ -128,7 +128,10 @@ def test_slim_says_what_each_part_saved_and_what_no_longer_works(file, tmp_path,
     facts = json.loads(done.stdout)
     assert facts["bytes_before"] == file.stat().st_size
     assert facts["bytes"] == (tmp_path / "small").stat().st_size
-    assert facts["saved"] == {"coder": bits.nbytes.coder, "subwords": bits.nbytes.subwords}
+    assert facts["saved"] == {
+        "coder": bits.byte_counts().coder,
+        "subwords": bits.byte_counts().subwords,
+    }
     assert list(facts["no_longer"]) == ["coder", "subwords"]
     shown = run("slim", file, "-o", tmp_path / "small", "--without", "order").stdout
     assert "order" in shown

@@ -129,7 +129,7 @@ def test_nbytes_are_those_of_the_file(documents, tmp_path):
     X, coder = documents
     bits = embits.BinaryVectors([f"doc-{i}" for i in range(6)], coder.encode(X), coder)
     bits.save(tmp_path / "bits")
-    counts = bits.nbytes
+    counts = bits.byte_counts()
     assert counts.codes == 6 * 5
     tensors = open_file(tmp_path / "bits").tensors
     text = sum(tensors[name].nbytes for name in ("words", "word_codes", "word_starts"))
@@ -139,7 +139,7 @@ def test_nbytes_are_those_of_the_file(documents, tmp_path):
     header = 8 + int.from_bytes((tmp_path / "bits").read_bytes()[:8], "little")
     padding = -counts.codes % 8
     assert header + counts.total + padding == (tmp_path / "bits").stat().st_size
-    assert embits.load(tmp_path / "bits").nbytes == counts
+    assert embits.load(tmp_path / "bits").byte_counts() == counts
 
 
 def test_a_file_that_is_mostly_subwords_says_so(documents, tmp_path):
@@ -198,7 +198,7 @@ def test_a_file_that_cannot_be_written_is_named(documents, tmp_path):
     X, coder = documents
     bits = embits.BinaryVectors(None, coder.encode(X), coder)
     for target in (tmp_path, tmp_path / "no" / "bits"):
-        with pytest.raises(OSError, match=r"or directory|Is a directory") as refused:
+        with pytest.raises(OSError, match=r"director|folder") as refused:
             bits.save(target)
         assert str(refused.value).endswith(f"'{target}'")
 

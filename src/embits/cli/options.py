@@ -126,7 +126,7 @@ def _read_filter(_: click.Context, __: click.Parameter, path: Path | None) -> An
     """Ids of a text file, or rows or a mask of a `.npy`."""
     if path is None or path.suffix.lower() != ".npy":
         return None if path is None else read_ids(path)
-    from embits.readers.numpy_arrays import map_npy
+    from embits.readers.arrays import map_npy
     from embits.readers.source import Source
 
     return map_npy(Source(path))

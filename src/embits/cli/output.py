@@ -86,7 +86,7 @@ def describe(path: Path, bits: BinaryVectors | Contents) -> dict[str, Any]:
     rest: dict[str, Any] = {}
     if isinstance(bits, BinaryVectors):
         rows, method, params = len(bits), bits.coder.method, bits.coder.get_params()
-        counts = bits.nbytes
+        counts = bits.byte_counts()
         parts = {"parts": counts._asdict() | {"header": max(0, size - counts.total)}}
         rest = {"subwords": bits.subwords is not None}
     else:

@@ -13,7 +13,7 @@ from embits.arrays import Progress
 from embits.cli.output import printable
 
 if TYPE_CHECKING:
-    from embits.streaming.steps import StepProgress
+    from embits.jobs.stream import StepProgress
 
 LOG_AFTER = 2.0  # seconds
 

@@ -142,15 +142,15 @@ def _read_originals(bits: BinaryVectors, path: Path) -> Any:
     """
     from embits.ids.keys import RowNumbers
     from embits.readers import read_vectors
-    from embits.readers.numpy_arrays import map_npy
+    from embits.readers.arrays import map_npy
     from embits.readers.source import Source
-    from embits.readers.words_sidecar import read_words
+    from embits.readers.words import read_words
     from embits.vectors import WordVectors
 
     beside = path.with_suffix(".words")
     if path.suffix.lower() == ".npy":
         matrix = map_npy(Source(path))
-        words = read_words(Source(beside)) if beside.is_file() else None
+        words = read_words(beside) if beside.is_file() else None
     else:
         floats = read_vectors(path)
         words, matrix = floats.words, floats.matrix

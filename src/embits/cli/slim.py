@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from embits.binary_vectors.slimming import PARTS
 from embits.cli.options import file_argument, force_option, json_option, output_option
 from embits.cli.output import megabytes, print_json, size_on_disk, table
 from embits.collection import load
 from embits.file.overwrite import check_target
+from embits.slimming import PARTS
 
 _DEFAULT = ("coder", "subwords")
 
@@ -53,7 +53,7 @@ def command(
     bits = load(file)
     slim = bits.slim(parts, half_decoder=half_decoder)
     slim.save(output, overwrite=force)
-    before, after = bits.nbytes._asdict(), slim.nbytes._asdict()
+    before, after = bits.byte_counts()._asdict(), slim.byte_counts()._asdict()
     saved = {name: before[name] - after[name] for name in before if before[name] > after[name]}
     sizes = size_on_disk(file), size_on_disk(output)
     lost = {name: PARTS[name] for name in PARTS if name in parts and name in saved}

@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from embits.binary_vectors.words import Metric
 from embits.cli.options import (
     WholeNumber,
     file_argument,
@@ -21,6 +20,7 @@ from embits.cli.options import (
 )
 from embits.cli.output import print_json, table
 from embits.collection import load
+from embits.word_methods import WordMetric
 
 
 @click.command()
@@ -34,7 +34,7 @@ def neighbors(
     file: Path,
     words: tuple[str, ...],
     k: int,
-    metric: Metric,
+    metric: WordMetric,
     where: Any,
     exclude: Any,
     as_json: bool,
@@ -96,7 +96,7 @@ def similarity(file: Path, a: str, b: str, as_json: bool) -> None:
 @click.option("-k", "--topn", "k", type=WholeNumber(min=1), default=5, help="Number of answers.")
 @metric_option("decoded")
 @json_option
-def analogy(file: Path, a: str, b: str, c: str, k: int, metric: Metric, as_json: bool) -> None:
+def analogy(file: Path, a: str, b: str, c: str, k: int, metric: WordMetric, as_json: bool) -> None:
     """A is to B as C is to what?
 
     Prints the words closest to B - A + C, computed with the vectors rebuilt from the codes. With

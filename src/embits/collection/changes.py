@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from embits.collection.manifest import Manifest, Piece, read_manifest, write_manifest
 from embits.collection.pieces import (
     OpenPiece,
-    Rows,
     Snapshot,
     joined_codes,
+    joined_columns,
     joined_words,
     open_snapshot,
     save_piece,
@@ -33,6 +33,7 @@ from embits.collection.pieces import (
     verified,
 )
 from embits.errors import LockedError
+from embits.rows import Rows
 
 try:
     import fcntl
@@ -253,7 +254,8 @@ def _first_merged(pieces: Sequence[OpenPiece], n_new: int) -> int:
 
 
 def _merged(pieces: Sequence[OpenPiece]) -> Rows:
-    return Rows(joined_words(pieces).merged(), np.asarray(joined_codes(pieces)))
+    codes = np.asarray(joined_codes(pieces))
+    return Rows(joined_words(pieces).merged(), codes, joined_columns(pieces))
 
 
 def _with_bitmaps(

@@ -16,17 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import to_numpy
-from embits.binary_vectors import BinaryVectors
-from embits.binary_vectors.concat import check_same_coder
+from embits.binary_vectors import BinaryVectors, check_same_coder
 from embits.coders import Coder
 from embits.coders.checks import check_dims
 from embits.collection import changes
 from embits.collection.manifest import Manifest
-from embits.collection.pieces import Rows, Snapshot, open_coder, open_snapshot
+from embits.collection.pieces import Snapshot, open_coder, open_snapshot
 from embits.errors import InputError, UnknownWordError
 from embits.ids.keys import RowNumbers
 from embits.ids.pieces import PieceIds
 from embits.ids.vocabulary import Vocabulary
+from embits.rows import Rows
 from embits.vectors import WordVectors, as_words
 
 _MAX_NAMED = 3  # unknown ids that an error names
@@ -141,7 +141,7 @@ class Collection(BinaryVectors):
             >>> collection = embits.open_collection(folder.name, coder)
             >>> collection.add(np.eye(8)[:3], ids=["a", "b", "c"])
             >>> collection.remove(["b"])
-            >>> list(collection.words), collection.ids(collection.search(np.eye(8)[2], k=1).rows)
+            >>> list(collection.words), collection.search(np.eye(8)[2], k=1).ids
             (['a', 'c'], array(['c'], dtype=object))
             >>> folder.cleanup()
         """

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from embits import checks
-from embits.binary_vectors import BinaryVectors
-from embits.binary_vectors.concat import check_same_coder
+from embits.binary_vectors import BinaryVectors, check_same_coder
 from embits.coders import Coder
 from embits.coders.identity import coder_checksum
 from embits.errors import EmbitsError, InputError
@@ -52,7 +51,7 @@ def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
 
         return Collection(Path(path), open_snapshot(Path(path), verify=verify))
     file = Path(path)
-    bits = BinaryVectors(*open_parts(file, verify=verify))
+    bits = BinaryVectors.of_rows(*open_parts(file, verify=verify))
     if not verify:
         bits._verify = partial(verify_unless_replaced, file.absolute(), file.stat())
     return bits

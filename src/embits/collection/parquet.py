@@ -15,12 +15,12 @@ import numpy as np
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
 from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, no_manifest, parse_manifest
-from embits.collection.pieces import Rows
 from embits.errors import FormatError, InputError, ReadError
 from embits.file import contents
 from embits.file.parquet_codes import CODE, code_matrix, coder_from_arrays, locate, read_column
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
+from embits.rows import Rows
 from embits.vectors import as_words
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.binary_vectors import BinaryVectors
-from embits.binary_vectors.concat import check_same_coder
+from embits.binary_vectors import BinaryVectors, check_same_coder
 from embits.bits import packed_width
 from embits.coders import Coder
 from embits.coders.identity import coder_checksum
@@ -26,17 +25,11 @@ from embits.file.header import MAX_HEADER
 from embits.ids.keys import RowNumbers
 from embits.ids.pieces import PieceIds, PieceWords
 from embits.ids.vocabulary import Vocabulary
-from embits.search.pieces import CodePieces
+from embits.rows import LENGTHS, Lengths, Rows, joined, taken
+from embits.search.pieces import CodePieces, LiveRows
 
 MAX_TRIES = 100
 _RESTORE = "restore it from a copy"
-
-
-class Rows(NamedTuple):
-    """Rows of one piece: their ids and codes."""
-
-    ids: PieceIds
-    codes: NDArray[np.uint8]
 
 
 class OpenPiece(NamedTuple):
@@ -76,7 +69,8 @@ class Snapshot:
     @cached_property
     def bits(self) -> BinaryVectors:
         """The rows that are left, to be searched."""
-        bits = BinaryVectors(self.words, self._codes(), self.coder)
+        lengths = joined_columns(self.pieces).get(LENGTHS)
+        bits = BinaryVectors(self.words, self._codes(), self.coder, lengths=lengths)
         bits._state = self.manifest
         bits._verify = partial(_check, self.folder, self.manifest, self.coder, self.pieces)
         return bits
@@ -215,12 +209,12 @@ def _open_rows(folder: Path, entry: Piece, coder: Coder, verify: bool) -> Rows:
     path = folder / entry.file
     if header_digest(path) != entry.header:
         raise FormatError(f"{path}: not the file that the manifest lists")
-    ids, codes = open_piece(path, coder, verify=verify)
-    if len(codes) != entry.rows:
-        raise FormatError(f"{path}: {len(codes)} rows, expected {entry.rows}")
-    if isinstance(ids, RowNumbers):
-        ids = RowNumbers(len(ids), entry.first)
-    return Rows(ids, codes)
+    rows = open_piece(path, coder, verify=verify)
+    if len(rows) != entry.rows:
+        raise FormatError(f"{path}: {len(rows)} rows, expected {entry.rows}")
+    if isinstance(rows.ids, RowNumbers):
+        return replace(rows, ids=RowNumbers(len(rows), entry.first))
+    return rows
 
 
 def header_digest(path: Path) -> str:
@@ -302,7 +296,7 @@ def save_piece(folder: Path, number: int, rows: Rows, coder: Coder) -> Piece:
     """
     name = f"piece-{number:08d}.safetensors"
     first = rows.ids.first if isinstance(rows.ids, RowNumbers) else 0
-    write_piece(folder / name, rows.ids, rows.codes, coder)
+    write_piece(folder / name, rows, coder)
     return Piece(name, len(rows.codes), first=first, header=header_digest(folder / name))
 
 
@@ -329,6 +323,18 @@ def joined_words(pieces: Sequence[OpenPiece], *, numbered: bool = False) -> Piec
 def joined_codes(pieces: Sequence[OpenPiece]) -> CodePieces:
     """The codes of the rows that are left of several pieces, in order."""
     return CodePieces([piece.rows.codes for piece in pieces], _removed_rows(pieces))
+
+
+def joined_columns(pieces: Sequence[OpenPiece]) -> dict[str, Lengths]:
+    """The columns of the rows that are left of several pieces, in order."""
+    return joined(
+        [
+            taken(piece.rows.columns, LiveRows(len(piece.rows), piece.removed).kept())
+            if len(piece.removed)
+            else piece.rows.columns
+            for piece in pieces
+        ]
+    )
 
 
 def _removed_rows(pieces: Sequence[OpenPiece]) -> NDArray[np.int64]:

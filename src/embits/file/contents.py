@@ -1,4 +1,4 @@
-"""What a file is made of: words, codes, coder and subwords, to and from plain tensors."""
+"""What a file is made of: rows, coder and subwords, to and from plain tensors."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from embits.ids.keys import RowNumbers
 from embits.ids.packed import open_words, pack, packed_sizes
 from embits.ids.subwords import Subwords
 from embits.ids.vocabulary import Vocabulary
+from embits.rows import LENGTHS, Lengths, Rows
 
 _LENGTHS_BYTES = 8  # of `subwords.lengths`
 
-Parts: TypeAlias = tuple[Vocabulary | RowNumbers, NDArray[np.uint8], Coder, Subwords | None]
+Parts: TypeAlias = tuple[Rows, Coder, Subwords | None]
 
 
 class ByteCounts(NamedTuple):
@@ -36,6 +37,7 @@ class ByteCounts(NamedTuple):
         order: The rows of the words in their order, by which they are looked up.
         coder: What the coder has learned.
         subwords: The n-grams of fastText, for unknown words.
+        lengths: The lengths of the vectors.
     """
 
     codes: int
@@ -43,6 +45,7 @@ class ByteCounts(NamedTuple):
     order: int
     coder: int
     subwords: int
+    lengths: int = 0
 
     @property
     def total(self) -> int:
@@ -50,29 +53,20 @@ class ByteCounts(NamedTuple):
         return sum(self)
 
 
-def byte_counts(
-    words: Vocabulary | RowNumbers,
-    codes: NDArray[np.uint8],
-    coder: Coder,
-    subwords: Subwords | None,
-) -> ByteCounts:
+def byte_counts(rows: Rows, coder: Coder, subwords: Subwords | None) -> ByteCounts:
     """Bytes of each part in a file."""
-    text, order = packed_sizes(words) if isinstance(words, Vocabulary) else (0, 0)
+    text, order = packed_sizes(rows.ids) if isinstance(rows.ids, Vocabulary) else (0, 0)
     return ByteCounts(
-        codes=codes.nbytes,
+        codes=rows.codes.nbytes,
         words=text,
         order=order,
         coder=sum(array.nbytes for array in coder.state().values()),
         subwords=0 if subwords is None else subwords.nbytes + _LENGTHS_BYTES,
+        lengths=len(rows) if LENGTHS in rows.columns else 0,
     )
 
 
-def to_contents(
-    words: Vocabulary | RowNumbers,
-    codes: NDArray[np.uint8],
-    coder: Coder,
-    subwords: Subwords | None,
-) -> Contents:
+def to_contents(rows: Rows, coder: Coder, subwords: Subwords | None = None) -> Contents:
     """The tensors and facts that a file holds.
 
     Raises:
@@ -85,12 +79,17 @@ def to_contents(
             f"{name} is not registered, so a file with it could not be loaded: call "
             f"embits.register_coder({name}) first"
         )
+    codes = np.asarray(rows.codes)
     check_padding(codes, coder.n_bits_)
     tensors = {f"coder.{name}": array for name, array in coder.state().items()}
-    if isinstance(words, Vocabulary):
-        tensors |= pack(words)
+    if isinstance(rows.ids, Vocabulary):
+        tensors |= pack(rows.ids)
     if subwords is not None:
         tensors |= {f"subwords.{name}": a for name, a in subwords.to_tensors().items()}
+    lengths = rows.columns.get(LENGTHS)
+    if lengths is not None:
+        tensors[LENGTHS] = lengths.steps
+    lacks = {"coder": coder.is_left_out, "subwords": rows.ids.lacks_subwords and subwords is None}
     return Contents(
         codes=codes,
         n_bits=coder.n_bits_,
@@ -98,19 +97,13 @@ def to_contents(
         method=coder.method,
         params=coder.get_params(),
         tensors=tensors,
-        left_out=_left_out(words, coder, subwords),
+        left_out=tuple(name for name, is_lacking in lacks.items() if is_lacking),
+        lengths_base=None if lengths is None else lengths.base,
     )
 
 
-def _left_out(
-    words: Vocabulary | RowNumbers, coder: Coder, subwords: Subwords | None
-) -> tuple[str, ...]:
-    lacks = {"coder": coder.is_left_out, "subwords": words.lacks_subwords and subwords is None}
-    return tuple(name for name, is_lacking in lacks.items() if is_lacking)
-
-
 def open_parts(path: Path, *, verify: bool = False) -> Parts:
-    """Open a file: its words, codes, coder and subwords.
+    """Open a file: its rows, coder and subwords.
 
     Args:
         path: The file.
@@ -123,8 +116,8 @@ def open_parts(path: Path, *, verify: bool = False) -> Parts:
     contents = open_file(path, verify=verify)
     try:
         parts = from_contents(contents)
-        if verify and isinstance(parts[0], Vocabulary):
-            parts[0].verify()
+        if verify and isinstance(parts[0].ids, Vocabulary):
+            parts[0].ids.verify()
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from None
     return parts
@@ -146,22 +139,18 @@ def verify_unless_replaced(path: Path, opened: os.stat_result) -> None:
             open_parts(path, verify=True)
 
 
-def write_piece(
-    path: Path, words: Vocabulary | RowNumbers, codes: NDArray[np.uint8], coder: Coder
-) -> None:
-    """Write a piece of a collection: words and codes, without the coder that the pieces share.
+def write_piece(path: Path, rows: Rows, coder: Coder) -> None:
+    """Write a piece of a collection: rows, without the coder that the pieces share.
 
     Raises:
         OSError: The file could not be written.
     """
-    contents = to_contents(words, codes, coder, None)
+    contents = to_contents(rows, coder)
     write(path, replace(contents, tensors=_without("coder.", contents.tensors)))
 
 
-def open_piece(
-    path: Path, coder: Coder, *, verify: bool = False
-) -> tuple[Vocabulary | RowNumbers, NDArray[np.uint8]]:
-    """Open a piece of a collection: its words and codes.
+def open_piece(path: Path, coder: Coder, *, verify: bool = False) -> Rows:
+    """Open a piece of a collection.
 
     Raises:
         FormatError: It is not such a file, it is damaged, or it belongs to another coder.
@@ -173,14 +162,12 @@ def open_piece(
     if found != expected:
         raise FormatError(f"{path}: codes of {_described(*found)}, not of {_described(*expected)}")
     try:
-        words = _words(contents)
-        if len(words) != len(contents.codes):
-            raise FormatError(f"damaged: {len(words)} ids for {len(contents.codes)} codes")
-        if verify and isinstance(words, Vocabulary):
-            words.verify()
+        rows = _rows(contents)
+        if verify and isinstance(rows.ids, Vocabulary):
+            rows.ids.verify()
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from None
-    return words, contents.codes
+    return rows
 
 
 def _described(method: str, n_bits: int, dims: int) -> str:
@@ -194,12 +181,12 @@ def write_coder(path: Path, coder: Coder) -> None:
         OSError: The file could not be written; a file that was there is unchanged.
     """
     codes = np.empty((0, coder.n_bytes_), np.uint8)
-    write(path, to_contents(RowNumbers(0), codes, coder, None))
+    write(path, to_contents(Rows(RowNumbers(0), codes), coder))
 
 
 def read_coder(path: Path, *, verify: bool = False) -> Coder:
     """The coder of a file, with or without codes. Errors are those of `open_parts`."""
-    return open_parts(path, verify=verify)[2]
+    return open_parts(path, verify=verify)[1]
 
 
 def from_contents(contents: Contents) -> Parts:
@@ -215,17 +202,10 @@ def from_contents(contents: Contents) -> Parts:
             "import the module that registers it (embits.register_coder), then load the file"
         )
     try:
-        words = _words(contents)
-        words.lacks_subwords = "subwords" in contents.left_out
+        rows = _rows(contents)
+        rows.ids.lacks_subwords = "subwords" in contents.left_out
         coder = _coder(contents)
-        if len(words) != len(contents.codes):
-            raise InputError(f"{len(words)} ids for {len(contents.codes)} codes")
-        return (
-            words,
-            contents.codes,
-            coder,
-            Subwords.from_tensors(subwords, contents.dims) if subwords else None,
-        )
+        return rows, coder, Subwords.from_tensors(subwords, contents.dims) if subwords else None
     except (InputError, TypeError) as error:
         if not _group("coder.", contents.tensors):
             raise FormatError(
@@ -239,6 +219,16 @@ def _coder(contents: Contents) -> Coder:
     if "coder" in contents.left_out and not state:
         return method.left_out(contents.params, contents.dims, contents.n_bits)
     return method.from_state(contents.params, state, contents.dims, contents.n_bits)
+
+
+def _rows(contents: Contents) -> Rows:
+    ids, n = _words(contents), len(contents.codes)
+    if len(ids) != n:
+        raise FormatError(f"damaged: {len(ids)} ids for {n} codes")
+    if contents.lengths_base is None:
+        return Rows(ids, contents.codes)
+    lengths = Lengths(contents.tensors[LENGTHS], contents.lengths_base)
+    return Rows(ids, contents.codes, {LENGTHS: lengths})
 
 
 def _words(contents: Contents) -> Vocabulary | RowNumbers:

@@ -20,7 +20,8 @@ from embits.errors import InputError
 
 FORMAT = "embits"
 VERSION = 2  # of new files
-VERSIONS = ("1", "2")  # that can be read
+VERSION_WITH_LENGTHS = 3  # of files that earlier versions would read without the lengths
+VERSIONS = ("1", "2", "3")  # that can be read
 WRITER = f"embits {__version__}"
 ALIGNMENT = 64  # the codes start on a cache line of the file, so of the mapping
 MAX_HEADER = 1 << 16  # a header is about 2 KB; a longer one is damage or an attack
@@ -111,7 +112,7 @@ def parse_header(header: bytes, fail: Any) -> tuple[dict[str, Any], dict[str, st
     if version not in VERSIONS:
         fail(
             f"written in format version {shortened(version)}; this embits reads versions "
-            f"{' and '.join(VERSIONS)}: install a newer one"
+            f"{', '.join(VERSIONS)}: install a newer one"
         )
     checksum = metadata.get("header_sha256", "")
     if not _CHECKSUM.fullmatch(checksum):

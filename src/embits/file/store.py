@@ -29,6 +29,7 @@ from embits.file.header import (
     MAX_HEADER,
     NO_CHECKSUM,
     VERSION,
+    VERSION_WITH_LENGTHS,
     WRITER,
     build_header,
     check_extents,
@@ -38,6 +39,7 @@ from embits.file.header import (
     whole_number,
 )
 
+MAX_BASE = 1024  # beyond it a length is no float64
 _PIECE_BYTES = 1 << 20  # of a file that is copied
 _HINT_BYTES = 1000
 
@@ -86,6 +88,7 @@ class Contents:
         writer: Name and version of the program that wrote the file.
         version: The version of the format.
         left_out: The parts that were left out to make the file smaller.
+        lengths_base: Where the scale of the tensor `lengths` starts, if there is one.
     """
 
     codes: NDArray[np.uint8]
@@ -97,6 +100,7 @@ class Contents:
     writer: str = WRITER
     version: int = VERSION
     left_out: tuple[str, ...] = ()
+    lengths_base: int | None = None
 
 
 Tensor: TypeAlias = NDArray[Any] | CodesOnDisk
@@ -160,7 +164,11 @@ def _header(
     }
     if contents.left_out:
         metadata["left_out"] = ",".join(contents.left_out)
-    return build_header(metadata, tensors, contents.version)
+    version = contents.version
+    if contents.lengths_base is not None:
+        metadata["lengths_base"] = str(contents.lengths_base)
+        version = VERSION_WITH_LENGTHS
+    return build_header(metadata, tensors, version)
 
 
 # -- open ----------------------------------------------------------------------------------------
@@ -207,7 +215,7 @@ def open_file(path: Path, *, verify: bool = False) -> Contents:
 
 def _hint(head: bytes) -> str:
     """What to do with a file that embits did not write, by its first bytes."""
-    from embits.readers.magic import may_be_vectors  # only here: opening a file needs no readers
+    from embits.readers.source import may_be_vectors  # only here: opening a file needs no readers
 
     if may_be_vectors(head):
         return ": if it holds float vectors, `embits binarize` converts it"
@@ -231,8 +239,9 @@ def _contents(
         method, writer = metadata["method"], metadata["writer"]
         params = parse_json(metadata["params"])
         codes = tensors["codes"]
+        base = whole_number(metadata["lengths_base"]) if "lengths" in tensors else None
     except (KeyError, ValueError, RecursionError):
-        fail("damaged: bits, dims, method, params, writer or codes are missing")
+        fail("damaged: bits, dims, method, params, writer, codes or lengths_base are missing")
     if n_bits < 1 or dims < 1 or not isinstance(params, dict):
         fail(
             f"damaged: {shortened(n_bits)} bits from {shortened(dims)} dimensions, "
@@ -242,10 +251,15 @@ def _contents(
         fail(
             f"damaged: codes are {codes.dtype} of shape {codes.shape} for {shortened(n_bits)} bits"
         )
+    lengths = tensors.get("lengths")
+    if lengths is not None and (
+        lengths.dtype != np.uint8 or lengths.shape != codes.shape[:1] or abs(base or 0) > MAX_BASE
+    ):
+        fail(f"damaged: lengths are {lengths.dtype} of shape {lengths.shape}, from 2^{base}")
     rest = {name: array for name, array in tensors.items() if name not in ("codes", "padding")}
     left_out = tuple(filter(None, metadata.get("left_out", "").split(",")))
     version = int(metadata["format_version"])
-    return Contents(codes, n_bits, dims, method, params, rest, writer, version, left_out)
+    return Contents(codes, n_bits, dims, method, params, rest, writer, version, left_out, base)
 
 
 # -- verify --------------------------------------------------------------------------------------

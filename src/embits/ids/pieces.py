@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from embits.errors import FormatError, UnknownWordError
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import LazyVocabulary, Vocabulary, encoded_words
-from embits.search.live_rows import LiveRows
+from embits.search.pieces import LiveRows
 
 PieceIds: TypeAlias = Vocabulary | RowNumbers
 

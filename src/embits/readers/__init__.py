@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from embits import checks
 from embits.arrays import Progress
 from embits.errors import InputError, MissingFileError, ReadError, named_if_missing
 from embits.readers.blocks import Blocks
@@ -18,7 +21,7 @@ from embits.readers.gensim_models import downloaded, model_name
 from embits.readers.source import OnBad, Repeats, Source, Words
 from embits.vectors import WordVectors, as_words
 
-__all__ = ["open_blocks", "read_rows", "read_vectors"]
+__all__ = ["read_rows", "read_vectors", "sample_vectors"]
 
 
 def read_vectors(
@@ -28,6 +31,8 @@ def read_vectors(
     on_bad: OnBad = "raise",
     progress: Progress | None = None,
     repeats: Repeats | None = None,
+    ids: str | Literal[False] | None = None,
+    column: str | None = None,
 ) -> WordVectors:
     """Read word vectors, or a plain matrix of embeddings, in any common format.
 
@@ -44,8 +49,12 @@ def read_vectors(
         on_bad: "raise" refuses a file with a bad row; "skip" leaves bad rows out and warns.
         progress: Called as progress(done, total) from time to time, in bytes (Parquet: rows).
         repeats: "first" keeps the first row of a word that repeats and warns; "refuse" refuses the
-            file. None is "first" for words in the file itself, and "refuse" for words given by
-            `words` or in a file beside it, because the other rows would change their numbers.
+            file. None is "first" for words in a file of words, and "refuse" for the ids of Parquet,
+            and for words given by `words` or in a file beside it: the other rows would change
+            their numbers.
+        ids: The column of ids of a Parquet table; False reads no ids, also none beside a matrix.
+            None takes the column `id`, `ids`, `_id`, `word` or `key`, if there is one.
+        column: The column of vectors of a Parquet table, if there are several.
 
     Returns:
         WordVectors of n words and a float32 matrix of shape (n, dims); a float32 `.npy` or
@@ -71,28 +80,56 @@ def read_vectors(
         (['king', 'queen'], (2, 3))
         >>> folder.cleanup()
     """
-    source = _source(path, limit, words, on_bad, progress, repeats)
-    with _os_errors(path):
-        vectors = recognize(source).open(source).whole()
-        source.report(source.size, source.size)
-    return vectors
+    return read_source(new_source(path, limit, words, on_bad, progress, repeats, ids, column))
 
 
-def open_blocks(
+def new_source(
     path: str | os.PathLike[str],
     limit: int | None = None,
     words: Words | None = None,
     on_bad: OnBad = "raise",
     progress: Progress | None = None,
     repeats: Repeats | None = None,
-) -> Blocks | None:
+    ids: str | Literal[False] | None = None,
+    column: str | None = None,
+) -> Source:
+    """The arguments of `read_vectors`, checked.
+
+    Raises:
+        InputError: One is wrong.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"{type(path).__name__} is not a path, expected the path of a file")
+    if limit is not None:
+        checks.whole("limit", limit, 1)
+    checks.choice("on_bad", on_bad, ["raise", "skip"])
+    if repeats is not None:
+        checks.choice("repeats", repeats, ["first", "refuse"])
+    for name, value in (("ids", ids or ""), ("column", column or "")):
+        if not isinstance(value, str):
+            raise InputError(f"{name} is {value!r}, expected the name of a column")
+    if words is not None and not isinstance(words, str | os.PathLike):
+        words = as_words(words)
+    model = model_name(path)
+    located = Path(path) if model is None else downloaded(model)
+    return Source(located, limit, on_bad, progress, words, repeats, ids, column)
+
+
+def read_source(source: Source) -> WordVectors:
+    """The vectors of a file, read whole; errors are those of `read_vectors`."""
+    with _os_errors(source.path):
+        vectors = recognize(source).open(source).whole()
+        source.report(source.size, source.size)
+    return vectors
+
+
+def open_blocks(source: Source) -> Blocks | None:
     """Open a file of vectors to read it in blocks; None if its format can only be read whole.
 
-    All formats but fastText `.bin` and `.npz` are read in blocks. The arguments and errors are
-    those of `read_vectors`. Rows that repeat a word are not left out.
+    All formats but fastText `.bin` and `.npz` are read in blocks. Errors are those of
+    `read_vectors`. Rows that repeat a word are not left out.
     """
-    source = _source(path, limit, words, on_bad, progress, repeats)
-    with _os_errors(path):
+    with _os_errors(source.path):
         form = recognize(source)
         return form.open(source) if form.is_streamed else None
 
@@ -107,7 +144,7 @@ def read_rows(
     Returns:
         The words, none if the file has no words, and the matrix of shape (n, dims).
     """
-    source = _source(path, None, words, "raise", None, None)
+    source = new_source(path, words=words)
     with _os_errors(path):
         blocks = recognize(source).open(source)
         names: list[str] = []
@@ -121,9 +158,32 @@ def read_rows(
 
 def holds_words(path: str | os.PathLike[str]) -> bool:
     """Whether the format of a file always has words in it, so that `words` is refused."""
-    source = Source(located(path))
     with _os_errors(path):
-        return recognize(source).has_words
+        return recognize(new_source(path)).has_words
+
+
+def sample_vectors() -> WordVectors:
+    """Return 2,000 frequent English words with vectors of 50 dimensions, to try embits on.
+
+    The vectors are GloVe 6B 50d (Pennington, Socher and Manning 2014; public domain, PDDL 1.0),
+    rounded to multiples of 0.5 to keep the package small. The words are the most frequent ones of
+    three letters or more, in order of frequency.
+
+    Returns:
+        WordVectors of 2,000 words and a float32 matrix of shape (2000, 50).
+
+    Example:
+        >>> import embits
+        >>> vectors = embits.sample_vectors()
+        >>> vectors.matrix.shape
+        (2000, 50)
+        >>> "music" in vectors.words
+        True
+    """
+    path = files("embits.readers") / "sample.npz"
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+        words = stored["words"].tobytes().decode().split("\n")
+        return WordVectors(words, stored["steps"] * stored["step"])
 
 
 @contextmanager
@@ -136,31 +196,3 @@ def _os_errors(path: str | os.PathLike[str]) -> Iterator[None]:
         raise
     except OSError as error:
         raise ReadError(f"{path}: cannot be read: {error.strerror or error}") from error
-
-
-def _source(
-    path: str | os.PathLike[str],
-    limit: int | None,
-    words: Words | None,
-    on_bad: OnBad,
-    progress: Progress | None,
-    repeats: Repeats | None,
-) -> Source:
-    is_whole = isinstance(limit, int | np.integer) and not isinstance(limit, bool)
-    if limit is not None and not (is_whole and limit >= 1):
-        raise InputError(f"limit is {limit!r}, expected 1 or more, or None for all rows")
-    if on_bad not in ("raise", "skip"):
-        raise InputError(f'on_bad is {on_bad!r}, expected "raise" or "skip"')
-    if repeats not in (None, "first", "refuse"):
-        raise InputError(f'repeats is {repeats!r}, expected "first", "refuse" or None')
-    if words is not None and not isinstance(words, str | os.PathLike):
-        words = as_words(words)
-    return Source(located(path), limit, on_bad, progress, words, repeats)
-
-
-def located(path: str | os.PathLike[str]) -> Path:
-    """The path itself, or the file of a gensim model that is given by name."""
-    if not isinstance(path, str | os.PathLike):
-        raise InputError(f"{type(path).__name__} is not a path, expected the path of a file")
-    name = model_name(path)
-    return Path(path) if name is None else Path(downloaded(name))

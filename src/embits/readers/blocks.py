@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import mmap
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,16 +16,13 @@ from numpy.typing import NDArray
 from embits import _core
 from embits.errors import InputError
 from embits.ids.subwords import Subwords
-from embits.readers.rows import (
-    as_text,
-    decode_run,
-    keep_rows,
-    warn_of_bad,
-    warn_of_escapes,
-    warn_of_repeats,
-)
 from embits.readers.source import Source
+from embits.readers.words import FoundWords
 from embits.vectors import WordVectors
+
+BLOCK_BYTES = 4 << 20  # of the floats of a block of a matrix or table
+_WORD_BYTES_AT_ONCE = 1 << 16
+_ROWS_AT_ONCE = 1 << 14  # moved or checked at a time, so that a matrix is never copied as a whole
 
 
 class Position(NamedTuple):
@@ -72,22 +71,20 @@ class Findings:
     """
 
     n_bad: int = 0
-    bad: tuple[str, str] = ("", "")
+    bad: Sequence[str] = ()
     n_escaped: int = 0
-    escaped: tuple[str, str] = ("", "")
+    escaped: Sequence[str] = ()
     is_numbered: bool = False
     notes: list[str] = field(default_factory=list)
 
     def add_bad(self, n: int, where: str, found: str) -> None:
         """Count rows that were left out."""
-        if n and self.n_bad == 0:
-            self.bad = where, found
+        self.bad = self.bad or (where, found)
         self.n_bad += n
 
     def add_escaped(self, n: int, where: str, word: str) -> None:
         """Count words that are not UTF-8."""
-        if n and self.n_escaped == 0:
-            self.escaped = where, word
+        self.escaped = self.escaped or (where, word)
         self.n_escaped += n
 
     def warn(self, source: Source) -> None:
@@ -95,9 +92,16 @@ class Findings:
         for note in self.notes:
             source.warn(note)
         if self.n_bad:
-            warn_of_bad(source, self.n_bad, *self.bad, is_numbered=self.is_numbered)
+            ids = "; the other rows have their numbers in the file as ids"
+            source.warn(
+                f"{_counted(self.n_bad, 'row')} left out, the first at {self.bad[0]}: "
+                f"found {self.bad[1]}{ids if self.is_numbered else ''}"
+            )
         if self.n_escaped:
-            warn_of_escapes(source, self.n_escaped, *self.escaped)
+            source.warn(
+                f"{_counted(self.n_escaped, 'word')} not in valid UTF-8 and escaped, "
+                f"the first at {self.escaped[0]}: {self.escaped[1]!r}"
+            )
 
 
 class Blocks(ABC):
@@ -178,7 +182,7 @@ class Blocks(ABC):
                 raise
         self.report_repeats(len(repeats), where(repeats[0]), words[repeats[0]])
         kept = np.fromiter(first.values(), np.int64, len(first))
-        return WordVectors(list(first), keep_rows(matrix, kept), self.subwords)
+        return WordVectors(list(first), _kept_rows(matrix, kept), self.subwords)
 
     def report_repeats(self, n_repeats: int, where: str, word: str) -> None:
         """Warn of rows that are left out because their word repeats, or refuse them.
@@ -191,11 +195,11 @@ class Blocks(ABC):
         """
         if self.source.repeats == "refuse" or (self.source.repeats is None and self.words_apart):
             hint = 'repeats="first", or --repeats first, keeps the first row of each'
-            found = f"the word {word!r} again"
-            if self.words_file is not None:
-                found += f" in {self.words_file}"
+            beside = "" if self.words_file is None else f" in {self.words_file}"
+            found = f"the word {word!r} again{beside}"
             raise self.source.read_error(found, f"each word once ({hint})", where)
-        warn_of_repeats(self.source, n_repeats, where, word)
+        repeats = _counted(n_repeats, "repeated word")
+        self.source.warn(f"{repeats} left out, the first at {where}: {word!r}")
 
 
 class _FullMatrix:
@@ -214,22 +218,42 @@ class _FullMatrix:
         return self._matrix
 
 
+# -- text, word2vec binary and JSON ----------------------------------------------------------------
+
+
 class ParsedBlocks(Blocks):
-    """Blocks that a native parser makes of bytes: of text, word2vec binary and JSON."""
+    """Blocks that a native parser makes of bytes."""
+
+    def new_rows(self, start: Position, limit: int | None) -> _core.Rows:
+        """An empty collection of rows from `start` on, which a native parser fills."""
+        most = sys.maxsize if limit is None else limit - start.rows
+        return _core.Rows(self.dims, most, self.source.on_bad == "skip", start.place)
+
+    def raise_first_bad(self, rows: _core.Rows, hint: str = "") -> None:
+        """Raise the error of the bad row that a parser stopped at, if it stopped at one."""
+        if rows.lost or (rows.n_bad and self.source.on_bad == "raise"):
+            place, found, expected = rows.first_bad
+            where = f"{self.unit} {place}"
+            raise self.source.read_error(_as_text(found), _as_text(expected) + hint, where)
 
     def parsed(self, start: Position, size: int, rows: _core.Rows, *, words: bool) -> Block:
         """The block of the rows that a parser made of `size` bytes."""
         if rows.n_bad:
             place, found, expected = rows.first_bad
-            message = f"{as_text(found)}, expected {as_text(expected)}"
+            message = f"{_as_text(found)}, expected {_as_text(expected)}"
             self.findings.add_bad(rows.n_bad, f"{self.unit} {place}", message)
         n_bad, place = start.bad + rows.n_bad, rows.next_place
         run, places = rows.take_words(), rows.take_places()
         end = Position(start.offset + size, place, start.rows + len(places), n_bad)
-        named = self._decoded(run, places) if words else None
+        named = None
+        if words:
+            named = decoded_words(
+                self.source, self.findings, run[:-1], len(places),
+                lambda row: f"{self.unit} {places[row]}",
+            )  # fmt: skip
         return Block(start, end, rows.take_matrix(), named, places)
 
-    def end(self, start: Position) -> None:
+    def end(self, start: Position, expected: str = "at least one row") -> None:
         """Refuse a file that ended without a good row.
 
         Raises:
@@ -237,13 +261,186 @@ class ParsedBlocks(Blocks):
         """
         if start.rows == 0:
             self.findings.warn(self.source)
-            raise self.source.read_error("no vectors", "at least one row")
+            raise self.source.read_error("no vectors", expected)
 
-    def _decoded(self, run: bytes, places: NDArray[np.int64]) -> list[str]:
-        if not len(places):
-            return []
-        words, escaped = decode_run(self.source, run[:-1], len(places))
-        if escaped:
-            first = escaped[0]
-            self.findings.add_escaped(len(escaped), f"{self.unit} {places[first]}", words[first])
-        return words
+
+def decoded_words(
+    source: Source, findings: Findings, run: bytes, n_words: int, where: Callable[[int], str]
+) -> list[str]:
+    """Words separated by newlines. Those that are not UTF-8 are escaped, and added to `findings`.
+
+    `where(row)` is the place of a row in a message.
+    """
+    words: list[str] = []
+    escaped: list[int] = []
+    start = 0
+    while start <= len(run) and n_words:
+        # In pieces: one letter outside Latin-1 makes a decoded piece two or four times as large.
+        cut = run.find(b"\n", start + _WORD_BYTES_AT_ONCE)
+        piece = run[start : cut if cut >= 0 else len(run)]
+        try:
+            words += piece.decode().split("\n")
+        except UnicodeDecodeError:
+            pairs = enumerate(piece.split(b"\n"), len(words))
+            words += piece.decode(errors="backslashreplace").split("\n")
+            escaped += [row for row, word in pairs if word.decode(errors="ignore").encode() != word]
+        start += len(piece) + 1
+    if len(words) != n_words:
+        raise source.read_error("a newline within a word", "words without line ends")
+    if escaped:
+        findings.add_escaped(len(escaped), where(escaped[0]), words[escaped[0]])
+    return words
+
+
+# -- matrices and tables ---------------------------------------------------------------------------
+
+
+class GoodRows(NamedTuple):
+    """The rows of a matrix that are vectors.
+
+    Attributes:
+        matrix: The good rows, finite float32 of shape (n, dims), in memory of their own.
+        bad: The numbers of the other rows, ascending.
+        found: What is wrong with the first of them.
+    """
+
+    matrix: NDArray[np.float32]
+    bad: NDArray[np.int64]
+    found: str = ""
+
+
+def good_rows(values: NDArray[Any], not_finite: str = "nan or inf") -> GoodRows:
+    """The rows of a matrix of numbers that are finite as float32."""
+    with np.errstate(over="ignore", invalid="ignore"):  # too large: refused as infinite
+        matrix = np.array(values, dtype=np.float32, order="C")
+        if np.isfinite(matrix.sum()):  # one fast pass: no number is nan or inf
+            return GoodRows(matrix, np.empty(0, np.int64))
+    finite = np.isfinite(matrix).all(axis=1)
+    bad = np.flatnonzero(~finite)
+    if not len(bad):
+        return GoodRows(matrix, bad)
+    first = values[bad[0]]
+    if np.isfinite(first).all():
+        not_finite = f"{first[np.abs(first).argmax()]:g}, too large for float32"
+    return GoodRows(matrix[finite], bad, not_finite)
+
+
+class CountedBlocks(Blocks):
+    """Blocks of a file whose number of rows is known, and which can be read from any row on."""
+
+    def __init__(self, source: Source, dims: int, n_rows: int, found: FoundWords) -> None:
+        super().__init__(source, dims)
+        self._n_rows = n_rows
+        self._words, self.words_file = words, _ = found
+        self.named = self.words_apart = words is not None
+        if n_rows == 0 or dims == 0:
+            raise source.read_error(f"a matrix of shape {(n_rows, dims)}", "at least one row")
+        if words is not None:
+            n_words = min(len(words), n_rows) if source.limit is not None else len(words)
+            if n_words != n_rows:
+                raise source.read_error(f"{n_words} words for {n_rows} rows", "one word per row")
+        if source.on_bad == "raise":
+            self.n_rows = n_rows
+
+    def start(self) -> Position:
+        """The first row: row 0."""
+        return Position(place=0)
+
+    def rows_at_once(self) -> int:
+        """How many rows a block has."""
+        return max(1, BLOCK_BYTES // (4 * self.dims))
+
+    def block(self, start: Position, n: int, rows: GoodRows, words: list[str] | None) -> Block:
+        """A block of the good ones among `n` rows."""
+        matrix, bad, found = rows
+        places = start.place + np.arange(n, dtype=np.int64)
+        n_passed = start.offset + n
+        if len(bad):
+            first = f"row {places[bad[0]]}"
+            if self.source.on_bad == "raise":
+                expected = f"{self.dims} finite numbers that fit float32"
+                raise self.source.read_error(found, expected, first)
+            self.findings.add_bad(len(bad), first, found)
+            self.findings.is_numbered = not self.named
+            if words is not None:
+                words = np.delete(np.array(words, object), bad).tolist()
+            places = np.delete(places, bad)
+        n_good = start.rows + len(matrix)
+        if n_passed == self._n_rows and n_good == 0:
+            raise self.source.read_error("no finite row", "at least one")
+        self.source.report(n_passed, self._n_rows)
+        end = Position(n_passed, n_passed, n_good, n_passed - n_good)
+        return Block(start, end, matrix, words, places)
+
+    def words_at(self, start: int, stop: int) -> list[str] | None:
+        """The words of some rows, where they are separate from the vectors."""
+        return None if self._words is None else list(self._words[start:stop])
+
+
+class ArrayBlocks(CountedBlocks):
+    """Blocks of a matrix; pages of a mapped file are released as soon as they were copied.
+
+    Args:
+        source: The file.
+        array: Numbers of shape (n, dims).
+        found: The word of each row, or None, and their file.
+        widen: Makes floats of rows, where they are stored as another type.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        array: NDArray[Any],
+        found: FoundWords,
+        widen: Callable[[NDArray[Any]], NDArray[Any]] = np.asanyarray,
+    ) -> None:
+        n_rows = source.rows_wanted(len(array))
+        super().__init__(source, array.shape[1], n_rows, found)
+        self._array, self._widen = array[:n_rows], widen
+        self._mapped = getattr(array, "_mmap", None)
+
+    def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
+        """The blocks from `start` on."""
+        while start.offset < self._n_rows:
+            stop = min(start.offset + self.rows_at_once(), self._n_rows)
+            part = self._widen(self._array[start.offset : stop])
+            named = self.words_at(start.offset, stop) if words else None
+            block = self.block(start, len(part), good_rows(part), named)
+            if self._mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+                self._mapped.madvise(mmap.MADV_DONTNEED)
+            yield block
+            start = block.end
+
+    def whole(self) -> WordVectors:
+        """The matrix itself if it is float32 and finite, which stays mapped; else its blocks."""
+        array = self._array
+        as_it_is = array.dtype == np.float32 and array.flags.c_contiguous
+        if not as_it_is or not all(
+            np.isfinite(array[start : start + _ROWS_AT_ONCE]).all()
+            for start in range(0, len(array), _ROWS_AT_ONCE)
+        ):
+            return super().whole()
+        self.findings.warn(self.source)
+        words = self.words_at(0, self._n_rows)
+        if words is None:
+            return WordVectors(None, array)
+        return self.unique(words, array, lambda row: f"row {row}")
+
+
+def _kept_rows(matrix: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
+    """The given rows, ascending; moved within the matrix if it is writable."""
+    if not matrix.flags.writeable:
+        return matrix[rows]
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        chosen = rows[start : start + _ROWS_AT_ONCE]
+        # A kept row only moves up, so no row that is still needed is overwritten.
+        matrix[start : start + len(chosen)] = matrix[chosen]
+    return matrix[: len(rows)]
+
+
+def _as_text(message: bytes) -> str:
+    return message.decode(errors="backslashreplace")
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

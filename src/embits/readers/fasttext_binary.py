@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.ids.subwords import MAX_NGRAM, Subwords
-from embits.readers.array_blocks import ArrayBlocks
-from embits.readers.rows import decode_words
+from embits.readers.blocks import ArrayBlocks, Findings, decoded_words
 from embits.readers.source import Source, cores
-from embits.readers.words_sidecar import FoundWords
+from embits.readers.words import FoundWords
 
 _VERSIONS = (11, 12)
 _SUPERVISED = 3
@@ -65,10 +64,11 @@ class FastTextBlocks(ArrayBlocks):
         table = _take_matrix(cursor, n_words + arguments.n_buckets, arguments.dims)
         n_buckets = arguments.n_buckets if has_ngrams and arguments.maxn > 0 else 0
         _check_work(cursor, words, table, arguments, n_buckets)
-        decoded = decode_words(source, b"\n".join(words), len(words), lambda row: f"word {row + 1}")
+        findings, run = Findings(), b"\n".join(words)
+        decoded = decoded_words(source, findings, run, len(words), lambda row: f"word {row + 1}")
         matrix = _word_vectors(words, table, n_words, arguments, n_buckets)
         super().__init__(source, matrix, FoundWords(decoded))
-        self.words_apart = False
+        self.words_apart, self.findings = False, findings
         if n_buckets:
             buckets = table.view("<f4").reshape(-1, arguments.dims)[n_words:]
             self.subwords = Subwords(buckets, arguments.minn, arguments.maxn)

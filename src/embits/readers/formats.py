@@ -8,14 +8,22 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from embits.errors import InputError
-from embits.readers import magic
+from embits.readers.arrays import is_safetensors, open_npy, open_npz, open_safetensors
 from embits.readers.blocks import Blocks
 from embits.readers.fasttext_binary import FastTextBlocks
 from embits.readers.json_file import JsonBlocks, is_json
-from embits.readers.numpy_arrays import open_npy, open_npz
 from embits.readers.parquet import ParquetBlocks
-from embits.readers.safetensors_file import is_safetensors, open_safetensors
-from embits.readers.source import DAMAGED_ARCHIVE, Source, Stream
+from embits.readers.source import (
+    BYTE_ORDER_MARK,
+    DAMAGED_ARCHIVE,
+    FASTTEXT,
+    NPY,
+    PARQUET,
+    ZIP,
+    Source,
+    Stream,
+    known_other,
+)
 from embits.readers.text import TextBlocks
 from embits.readers.word2vec_binary import Word2VecBlocks, is_word2vec_binary
 
@@ -35,8 +43,7 @@ class Head:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        if source.path.is_dir():
-            raise source.read_error("a directory", "a file")
+        source.check_regular()
         with source.path.open("rb") as file:
             self.raw = file.read(_HEAD_BYTES)
         self._check(self.raw, "an empty file")
@@ -52,12 +59,12 @@ class Head:
     @cached_property
     def text(self) -> bytes:
         """The first bytes of the content, without a byte-order mark."""
-        return self.unpacked.removeprefix(magic.BYTE_ORDER_MARK)
+        return self.unpacked.removeprefix(BYTE_ORDER_MARK)
 
     def _check(self, head: bytes, empty: str) -> None:
         if not head:
             raise self.source.read_error(empty, "vectors")
-        if (other := magic.known_other(head)) is not None:
+        if (other := known_other(head)) is not None:
             raise self.source.read_error(other, "vectors")
 
 
@@ -93,6 +100,10 @@ def recognize(source: Source) -> Format:
         if form.recognizes(head):
             if form.has_words and source.words is not None:
                 raise InputError(f"{source.path} holds its own words, expected no `words`")
+            if form.name != "Parquet" and (source.column or (source.ids and not source.words)):
+                raise InputError(
+                    f"{source.path} is no Parquet table: it has no columns to choose by name"
+                )
             return form
     raise source.read_error(
         "binary data of an unknown kind", "vectors", f"byte {head.text.index(0)}"
@@ -101,7 +112,7 @@ def recognize(source: Source) -> Format:
 
 def _holds_arrays(head: Head) -> bool:
     """Whether a .zip holds nothing but arrays of NumPy: a .npz."""
-    if not head.raw.startswith(magic.ZIP):
+    if not head.raw.startswith(ZIP):
         return False
     try:
         with zipfile.ZipFile(head.source.path) as archive:
@@ -113,9 +124,9 @@ def _holds_arrays(head: Head) -> bool:
 
 # The first that recognizes a file reads it: text, which has no magic bytes, comes last.
 FORMATS = (
-    Format("npy", lambda head: head.raw.startswith(magic.NPY), open_npy),
+    Format("npy", lambda head: head.raw.startswith(NPY), open_npy),
     Format("npz", _holds_arrays, open_npz, is_streamed=False),
-    Format("Parquet", lambda head: head.raw.startswith(magic.PARQUET), ParquetBlocks),
+    Format("Parquet", lambda head: head.raw.startswith(PARQUET), ParquetBlocks),
     Format(
         "safetensors",
         lambda head: is_safetensors(head.raw, head.source.size),
@@ -123,7 +134,7 @@ FORMATS = (
     ),
     Format(
         "fastText binary",
-        lambda head: head.raw.startswith(magic.FASTTEXT),
+        lambda head: head.raw.startswith(FASTTEXT),
         FastTextBlocks,
         is_streamed=False,
         has_words=True,

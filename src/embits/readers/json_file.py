@@ -11,10 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from embits.readers import magic
 from embits.readers.blocks import Block, ParsedBlocks, Position
-from embits.readers.rows import new_rows, raise_first_bad
-from embits.readers.source import Source, Stream, parser_threads
+from embits.readers.source import BYTE_ORDER_MARK, Source, Stream, parser_threads
 
 # Possessive quantifiers: backtracking costs 160 bytes a character, over a gigabyte for a string
 # without an end.
@@ -76,15 +74,13 @@ class JsonBlocks(ParsedBlocks):
                     yield block
                 if limit is not None and start.rows >= limit:
                     return
-        if start.rows == 0:
-            self.findings.warn(self.source)
-            raise self.source.read_error("no vectors", 'an object {"word": [numbers]}')
+        self.end(start, 'an object {"word": [numbers]}')
 
     def _block(self, start: Position, batch: _Batch, *, words: bool) -> Block:
-        rows = new_rows(self.source, self.dims, start.place, start.rows)
+        rows = self.new_rows(start, self.source.limit)
         lines = [b"w " + self._vector(numbers) for _, numbers in batch.entries]
         rows.parse_text(b"\n".join(lines) + b"\n", parser_threads())
-        raise_first_bad(self.source, rows, self.unit)
+        self.raise_first_bad(rows)
         block = self.parsed(start, batch.end - start.offset, rows, words=False)
         if not words:
             return block
@@ -143,8 +139,8 @@ class _Entries:
             ReadError: There is no such object.
         """
         self._more()
-        if self._text.startswith(magic.BYTE_ORDER_MARK):
-            self._drop(len(magic.BYTE_ORDER_MARK))
+        if self._text.startswith(BYTE_ORDER_MARK):
+            self._drop(len(BYTE_ORDER_MARK))
         if _OBJECT_OF_LISTS.match(self._text):
             self._drop(self._text.index(b"{") + 1)
             return None

@@ -1,84 +1,350 @@
-"""Parquet: a column of strings, and one column of lists of floats or many columns of floats."""
+"""Parquet: vectors in a column of lists of floats, or in many columns of floats; and their ids.
+
+This is the one reader of Parquet vectors. `read_parquet` gives blocks of ids and vectors of files,
+folders and object stores; `find_columns` and `vectors_of` serve tables that others have read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import logging
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from embits.errors import MissingExtraError
-from embits.readers.blocks import Block, Position
-from embits.readers.counted_blocks import CountedBlocks, rows_at_once
+from embits.errors import MissingExtraError, ReadError
+from embits.readers.blocks import Block, CountedBlocks, GoodRows, Position, good_rows
 from embits.readers.source import Source, largest_inside
-from embits.readers.words_sidecar import FoundWords, words_for
+from embits.readers.words import FoundWords, words_for
+
+IdColumn: TypeAlias = str | Literal[False] | None  # False: none; None: one of ID_NAMES
+ID_NAMES = ("id", "ids", "_id", "word", "key")
 
 _ROWS_AT_ONCE = 1 << 14
 _BUFFER_BYTES = 32 << 20  # for all columns together
+_NUMBERED = re.compile(r"(.*?)\d+")
+_LOG = logging.getLogger("embits")  # the command line prints it as notes
+
+
+class Columns(NamedTuple):
+    """The columns that are read: one of lists or several of floats, and that of the ids."""
+
+    vectors: list[str]
+    ids: str | None
+
+
+class ParquetRows(NamedTuple):
+    """Rows of a Parquet file.
+
+    Attributes:
+        file: The file.
+        first: The number of the first row in it.
+        ids: One for each row, or None.
+        vectors: The good rows, and which are bad.
+    """
+
+    file: str
+    first: int
+    ids: list[str] | None
+    vectors: GoodRows
+
+
+def read_parquet(
+    path: str | os.PathLike[str],
+    filesystem: Any = None,
+    *,
+    column: str | None = None,
+    ids: IdColumn = None,
+    dims: int | None = None,
+    size: int = _ROWS_AT_ONCE,
+) -> Iterator[ParquetRows]:
+    """Read ids and vectors of a Parquet file, or of all those in a folder, in blocks.
+
+    Args:
+        path: A file or folder; in `filesystem`, if one is given.
+        filesystem: A `pyarrow.fs.FileSystem`; None is this machine's.
+        column: The column of vectors; None finds the only one.
+        ids: The column of ids; False is none; None is one of `ID_NAMES`, if there is one.
+        dims: Dimensions of the vectors; None is those of the first.
+        size: Rows of a block, at most.
+
+    Raises:
+        ReadError: There are no such files or columns, or a file is damaged.
+    """
+    for file in parquet_files(path, filesystem):
+        schema = open_table(file, filesystem).schema_arrow
+        columns = find_columns(schema, file, column, ids)
+        names = columns.vectors + ([columns.ids] if columns.ids else [])
+        for first, batch in read_batches(file, names, filesystem, size=size):
+            vectors = _vectors(batch, columns.vectors, dims)
+            dims = dims or vectors.matrix.shape[1] or None
+            named = _ids_of(file, batch.column(columns.ids), first) if columns.ids else None
+            yield ParquetRows(file, first, named, vectors)
+
+
+def parquet_files(path: str | os.PathLike[str], filesystem: Any = None) -> list[str]:
+    """The file itself, or the `.parquet` and `.pq` files in a folder, hidden ones excepted.
+
+    Raises:
+        ReadError: There are none, or the folder cannot be read.
+    """
+    fs = _arrow(path).fs
+    files, folder = filesystem or fs.LocalFileSystem(), os.fspath(path)
+    with _damage_refused(path):
+        kind = files.get_file_info(folder).type
+        if kind == fs.FileType.File:
+            return [folder]
+        selector = fs.FileSelector(folder, recursive=True, allow_not_found=True)
+        found = files.get_file_info(selector)
+    names = sorted(
+        entry.path
+        for entry in found
+        if entry.type == fs.FileType.File
+        and entry.path.endswith((".parquet", ".pq"))
+        and not any(part[:1] in "._" for part in entry.path[len(folder) :].strip("/").split("/"))
+    )
+    if not names:
+        what = "nothing there" if kind == fs.FileType.NotFound else "no .parquet files"
+        raise ReadError(f"{path}: found {what}, expected a folder of Parquet files, or one")
+    return names
+
+
+def read_batches(
+    path: str | os.PathLike[str],
+    columns: Sequence[str],
+    filesystem: Any = None,
+    *,
+    groups: Sequence[int] | None = None,
+    size: int = _ROWS_AT_ONCE,
+) -> Iterator[tuple[int, Any]]:
+    """Record batches of some columns, each with the number of its first row.
+
+    Args:
+        path: The file.
+        columns: Their names.
+        filesystem: As for `read_parquet`.
+        groups: The row groups to read, which follow each other; None is all.
+        size: Rows of a batch, at most.
+    """
+    pa = _arrow(path)
+    table = open_table(path, filesystem, len(columns))
+    groups = range(table.num_row_groups) if groups is None else groups
+    before = range(min(groups, default=0))
+    first = sum(table.metadata.row_group(group).num_rows for group in before)
+    try:
+        with _damage_refused(path):
+            for batch in table.iter_batches(size, list(groups), columns=list(columns)):
+                yield first, batch
+                first += len(batch)
+    finally:
+        pa.default_memory_pool().release_unused()  # otherwise it keeps about 100 MB
+
+
+def open_table(path: str | os.PathLike[str], filesystem: Any = None, n_columns: int = 0) -> Any:
+    """The `ParquetFile`; of a large one, each of the `n_columns` to read has a small buffer."""
+    import_of = _arrow(path).parquet.ParquetFile
+    with _damage_refused(path):
+        size = 0 if filesystem else Path(path).stat().st_size
+        if n_columns == 0 or size <= _BUFFER_BYTES:
+            return import_of(path, filesystem=filesystem)
+        # Without a buffer size, whole column chunks are read, which may have a gigabyte each. With
+        # one, a small file that claims a page of gigabytes would get memory for it.
+        buffer = max(1 << 14, min(1 << 20, _BUFFER_BYTES // n_columns))
+        return import_of(path, pre_buffer=False, buffer_size=buffer)
+
+
+def find_columns(
+    schema: Any, where: str, column: str | None = None, ids: IdColumn = None
+) -> Columns:
+    """Find the columns of vectors and ids. Arguments and errors are those of `read_parquet`."""
+    there = f"columns {', '.join(schema.names[:12])}"
+    for name in (column, ids):
+        if name and name not in schema.names:
+            raise ReadError(f"{where}: found {there}, expected one named {name!r}")
+    if ids and not _holds_ids(schema.field(ids).type):
+        kind = schema.field(ids).type
+        raise ReadError(f"{where}, column {ids!r}: found {kind}, expected strings or whole numbers")
+    if ids is None:
+        fitting = [name for name in ID_NAMES if name in schema.names]
+        ids = next((name for name in fitting if _holds_ids(schema.field(name).type)), None)
+    lists = [field.name for field in schema if _is_vector(field.type)]
+    if column is not None:
+        if column not in lists:
+            kind = schema.field(column).type
+            raise ReadError(f"{where}, column {column!r}: found {kind}, expected lists of floats")
+        return Columns([column], ids or None)
+    if len(lists) > 1:
+        raise ReadError(
+            f"{where}: found several columns of vectors ({', '.join(lists[:12])}), "
+            "expected one: name it with --column, or column="
+        )
+    if vectors := lists or _float_columns(schema):
+        return Columns(vectors, ids or None)
+    raise ReadError(f"{where}: found {there}, expected one of float lists, or columns of floats")
+
+
+def vectors_of(column: Any, dims: int | None = None) -> GoodRows:
+    """The vectors in an Arrow array of lists, lists of fixed size or tensors of any float type.
+
+    Args:
+        column: An array, or a chunked one.
+        dims: Their dimensions; None is those of the first that is not empty.
+    """
+    pa = _arrow("vectors")
+    chunks = [
+        chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
+        for chunk in getattr(column, "chunks", [column])
+    ]
+    lengths = [
+        pa.compute.list_value_length(chunk).fill_null(-1).to_numpy(False) for chunk in chunks
+    ]
+    length = np.concatenate([np.empty(0, np.int64), *lengths])
+    if dims is None:
+        dims = int(next(iter(length[length > 0]), 0))
+    right = length == dims
+    parts = []
+    for chunk, each in zip(chunks, lengths, strict=True):
+        fits = each == dims
+        values = (chunk if fits.all() else chunk.filter(pa.array(fits))).flatten()
+        if values.null_count:
+            kind = pa.float32() if pa.types.is_float16(values.type) else values.type
+            values = values.cast(kind).fill_null(float("nan"))
+        parts.append(values.to_numpy(False))
+    flat = parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.float32), *parts])
+    good = good_rows(flat.reshape(int(right.sum()), dims), "nan, inf or null among the numbers")
+    if right.all():
+        return good
+    wrong = np.flatnonzero(~right)
+    bad = np.sort(np.concatenate([wrong, np.flatnonzero(right)[good.bad]]))
+    if bad[0] != wrong[0]:
+        return GoodRows(good.matrix, bad, good.found)
+    first = int(length[wrong[0]])
+    return GoodRows(good.matrix, bad, "a null" if first < 0 else f"{first} numbers")
 
 
 class ParquetBlocks(CountedBlocks):
     """A Parquet table in blocks. Pages are read one by one, whatever the size of a row group."""
 
     def __init__(self, source: Source) -> None:
-        table = _open(source)
-        self._columns, self._name_column = _vector_columns(source, table.schema_arrow)
-        if source.words is not None:
-            self._name_column = None
-        n_rows = source.rows_wanted(_row_count(source, table))
+        table = open_table(source.path)
+        ids = False if source.words is not None else source.ids
+        self._columns = find_columns(table.schema_arrow, str(source.path), source.column, ids)
+        total = _row_count(source, table)
+        n_rows = source.rows_wanted(total)
         if n_rows == 0:
             raise source.read_error("0 rows", "at least one row")
         dims = self._find_dims(source, table.schema_arrow)
-        given = FoundWords(None) if source.words is None else words_for(source, n_rows, dims)
+        given = FoundWords(None) if source.words is None else words_for(source, total, dims)
         super().__init__(source, dims, n_rows, given)
-        self.named = self.named or self._name_column is not None
+        # Without the rows that repeat an id, the others would lose their numbers.
+        self.named = self.words_apart = self.named or self._columns.ids is not None
         if 4 * n_rows * dims > largest_inside(source.size):
             self.n_rows = None  # it may be false: no memory is reserved for so many
+        _LOG.info("%s", self._columns_used())
 
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
         """The blocks from `start` on: row groups before it are not touched."""
         if start.offset >= self._n_rows:
             return
-        name_column = self._name_column if words else None
-        table = _open(self.source, len(self._columns))
-        groups, done = _groups_from(table, start.offset)
-        size = min(rows_at_once(self.dims), _ROWS_AT_ONCE)
-        for batch in _batches(self.source, table, self._columns, name_column, size, groups):
-            skip = min(max(start.offset - done, 0), len(batch))
-            part = batch.slice(skip, max(self._n_rows - done - skip, 0))
-            done += skip
+        vectors, ids = self._columns
+        names = [*vectors, ids] if ids and words else vectors
+        groups = _groups_from(open_table(self.source.path), start.offset)
+        size = min(self.rows_at_once(), _ROWS_AT_ONCE)
+        done = start.offset
+        for first, batch in read_batches(self.source.path, names, groups=groups, size=size):
+            part = batch.slice(min(done - first, len(batch)), self._n_rows - done)
             if len(part) == 0:
                 continue
-            values = _matrix(self.source, part, self._columns, done)
-            if values.shape[1] != self.dims:
-                raise _ragged(self.source, done, values.shape[1], self.dims)
-            named = None
-            if name_column is not None:
-                named = _strings(self.source, part.column(name_column), done)
-            elif words:
-                named = self.words_at(done, done + len(part))
+            named = self.words_at(done, done + len(part)) if words else None
+            if ids and words:
+                named = _ids_of(str(self.source.path), part.column(ids), done)
+            block = self.block(start, len(part), _vectors(part, vectors, self.dims), named)
             done += len(part)
-            block = self.block(start, values, named)
             yield block
             start = block.end
             if done == self._n_rows:
                 return
         raise self.source.read_error(f"{done} rows", f"{self._n_rows}")
 
-    def _find_dims(self, source: Source, schema: Any) -> int:
-        import pyarrow.types as kinds
+    def _columns_used(self) -> str:
+        vectors, ids = self._columns
+        which = f"column {vectors[0]!r}"
+        if len(vectors) > 1:
+            which = f"the {len(vectors)} columns {vectors[0]!r} to {vectors[-1]!r}"
+        named = f"ids from column {ids!r}" if ids else "no column of ids"
+        return f"vectors from {which}, {named} (--column and --ids choose others)"
 
-        kind = schema.field(self._columns[0]).type
-        if kinds.is_floating(kind):
-            return len(self._columns)
-        if kinds.is_fixed_size_list(kind):
+    def _find_dims(self, source: Source, schema: Any) -> int:
+        vectors, _ = self._columns
+        kind = _storage_type(schema.field(vectors[0]).type)
+        if not _is_vector(kind):
+            return len(vectors)
+        if hasattr(kind, "list_size"):
             if kind.list_size < 1:  # a damaged file may claim any size
                 raise source.read_error(f"vectors of {kind.list_size} numbers", "at least one")
             return int(kind.list_size)
-        for batch in _batches(source, _open(source, 1), self._columns, None, 1):
-            return int(_matrix(source, batch, self._columns, 0).shape[1])
-        raise source.read_error("0 rows", "at least one row")
+        for _, batch in read_batches(source.path, vectors, size=64):
+            if dims := vectors_of(batch.column(0)).matrix.shape[1]:
+                return int(dims)
+        raise source.read_error("no vector", "at least one")
+
+
+def read_id_column(source: Source) -> list[str]:
+    """The ids of a table of ids: the column named `source.ids`, by its name, or of strings.
+
+    Raises:
+        ReadError: There is none, or there are several.
+    """
+    schema = open_table(source.path).schema_arrow
+    names = [source.ids] if source.ids else _columns_of_ids(schema)
+    if len(names) != 1 or names[0] not in schema.names:
+        there = ", ".join(schema.names[:12])
+        raise source.read_error(f"columns {there}", "one with the words: name it with --ids")
+    path, ids = str(source.path), []
+    for first, batch in read_batches(path, names):
+        ids += _ids_of(path, batch.column(0), first)
+    return ids
+
+
+def may_hold_ids(path: Path) -> bool:
+    """Whether a table has a column of ids, and holds no codes: their ids are not of a matrix."""
+    schema = open_table(path).schema_arrow
+    kinds = _arrow(path).types
+    is_ours = b"embits" in (schema.metadata or {})
+    has_codes = is_ours or any(kinds.is_fixed_size_binary(field.type) for field in schema)
+    return not has_codes and bool(_columns_of_ids(schema))
+
+
+def _columns_of_ids(schema: Any) -> list[str]:
+    """The column with a usual name; else all columns of strings."""
+    if usual := [name for name in ID_NAMES if name in schema.names]:
+        return usual[:1]
+    return [field.name for field in schema if _holds_ids(field.type, numbers=False)]
+
+
+def _arrow(path: str | os.PathLike[str]) -> Any:
+    try:
+        import pyarrow as pa
+        import pyarrow.compute
+        import pyarrow.fs
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingExtraError(f"reading {Path(path).name}", "parquet") from error
+    return pa
+
+
+@contextmanager
+def _damage_refused(path: str | os.PathLike[str]) -> Iterator[None]:
+    pa = _arrow(path)
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        found = f"a damaged file ({error})"
+        raise Source(Path(path)).read_error(found, "a Parquet table") from error
 
 
 def _row_count(source: Source, table: Any) -> int:
@@ -91,148 +357,56 @@ def _row_count(source: Source, table: Any) -> int:
     return n_rows
 
 
-def _groups_from(table: Any, row: int) -> tuple[list[int], int]:
-    """The row groups from the one that holds a row on, and their first row."""
-    first = group = 0
-    while group < table.num_row_groups:
-        rows = table.metadata.row_group(group).num_rows
-        if first + rows > row:
-            break
-        first, group = first + rows, group + 1
-    return list(range(group, table.num_row_groups)), first
+def _groups_from(table: Any, row: int) -> range:
+    """The row groups from the one that holds a row on."""
+    ends = np.cumsum([table.metadata.row_group(i).num_rows for i in range(table.num_row_groups)])
+    return range(int(np.searchsorted(ends, row, side="right")), table.num_row_groups)
 
 
-def read_word_column(source: Source) -> list[str]:
-    """The strings of the first column of strings."""
-    table = _open(source)
-    column = _string_column(table.schema_arrow)
-    if column is None:
-        raise source.read_error("no column of strings", "one with the words")
-    names: list[str] = []
-    for batch in _batches(source, table, [], column):
-        names += _strings(source, batch.column(column), len(names))
-    return names
+def _storage_type(kind: Any) -> Any:
+    """The lists behind a tensor type of Arrow or Ray; other types unchanged."""
+    return getattr(kind, "storage_type", kind)
 
 
-def has_word_column(source: Source) -> bool:
-    """Whether the file holds a column of strings."""
-    return _string_column(_open(source).schema_arrow) is not None
+def _is_vector(kind: Any) -> bool:
+    types, kind = _arrow("").types, _storage_type(kind)
+    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return is_list and bool(types.is_floating(kind.value_type))
 
 
-def has_codes(source: Source) -> bool:
-    """Whether embits wrote codes into the file, or it has a column of binary codes."""
-    schema = _open(source).schema_arrow
-    import pyarrow.types as kinds  # `_open` has refused a missing pyarrow
-
-    is_ours = b"embits" in (schema.metadata or {})
-    return is_ours or any(kinds.is_fixed_size_binary(field.type) for field in schema)
-
-
-def _open(source: Source, n_columns: int = 0) -> Any:
-    """The table; a large one with a small buffer for each of the `n_columns` to read."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise MissingExtraError(f"reading {source.path.name}", "parquet") from error
-    try:
-        if n_columns == 0 or source.size <= _BUFFER_BYTES:
-            return pq.ParquetFile(source.path)
-        # Without a buffer size, whole column chunks are read, which may have a gigabyte each. With
-        # one, a small file that claims a page of gigabytes would get memory for it.
-        size = max(1 << 14, min(1 << 20, _BUFFER_BYTES // n_columns))
-        return pq.ParquetFile(source.path, pre_buffer=False, buffer_size=size)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise source.read_error(f"a damaged file ({error})", "a Parquet table") from error
+def _holds_ids(kind: Any, *, numbers: bool = True) -> bool:
+    types = _arrow("").types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    is_string = types.is_string(kind) or types.is_large_string(kind)
+    return bool(is_string or (numbers and types.is_integer(kind)))
 
 
-def _batches(
-    source: Source,
-    table: Any,
-    columns: list[str],
-    name_column: str | None,
-    size: int = _ROWS_AT_ONCE,
-    groups: list[int] | None = None,
-) -> Any:
-    import pyarrow as pa
-
-    wanted = columns if name_column is None else [name_column, *columns]
-    try:
-        yield from table.iter_batches(size, groups, columns=wanted)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise source.read_error(f"a damaged file ({error})", "a Parquet table") from error
-    finally:
-        pa.default_memory_pool().release_unused()  # otherwise it keeps about 100 MB
+def _float_columns(schema: Any) -> list[str]:
+    """The columns of floats; if some are numbered alike (`x0`, `x1`, ...), those and no others."""
+    types = _arrow("").types
+    floats = [field.name for field in schema if types.is_floating(field.type)]
+    stems = [match[1] for name in floats if (match := _NUMBERED.fullmatch(name))]
+    stem = max(stems, key=stems.count, default=None)
+    if stem is None or stems.count(stem) < 2:
+        return floats
+    numbered = (match for name in floats if (match := _NUMBERED.fullmatch(name)))
+    return [match[0] for match in numbered if match[1] == stem]
 
 
-def _vector_columns(source: Source, schema: Any) -> tuple[list[str], str | None]:
-    import pyarrow.types as kinds
-
-    lists = [
-        field.name
-        for field in schema
-        if (
-            kinds.is_list(field.type)
-            or kinds.is_large_list(field.type)
-            or kinds.is_fixed_size_list(field.type)
-        )
-        and kinds.is_floating(field.type.value_type)
-    ]
-    floats = [field.name for field in schema if kinds.is_floating(field.type)]
-    if len(lists) > 1 or not (lists or floats):
-        raise source.read_error(
-            f"columns {', '.join(schema.names[:8])}", "one of float lists, or columns of floats"
-        )
-    return lists or floats, _string_column(schema)
+def _vectors(batch: Any, columns: list[str], dims: int | None) -> GoodRows:
+    if _is_vector(batch.column(columns[0]).type):
+        return vectors_of(batch.column(columns[0]), dims)
+    stacked = np.stack([batch.column(name).to_numpy(False) for name in columns], axis=1)
+    return good_rows(stacked, "nan, inf or null among the numbers")
 
 
-def _string_column(schema: Any) -> str | None:
-    import pyarrow.types as kinds
-
-    strings = [
-        field.name
-        for field in schema
-        if kinds.is_string(field.type)
-        or kinds.is_large_string(field.type)
-        or (kinds.is_dictionary(field.type) and kinds.is_string(field.type.value_type))
-    ]
-    return strings[0] if strings else None
-
-
-def _matrix(source: Source, batch: Any, columns: list[str], done: int) -> NDArray[Any]:
-    import pyarrow.types as kinds
-
-    first = batch.column(columns[0])
-    for name in columns:
-        if batch.column(name).null_count:
-            row = batch.column(name).is_null().index(True).as_py()
-            raise source.read_error("a null", "a vector", f"row {done + row}")
-    if kinds.is_floating(first.type):
-        return np.stack([batch.column(name).to_numpy(False) for name in columns], axis=1)
-    values = first.flatten()
-    if values.null_count:
-        raise source.read_error("a null in a vector", "numbers", f"row {done} or after")
-    lengths = np.asarray(first.value_lengths().to_numpy(False)) if len(first) else np.zeros(0)
-    different = np.flatnonzero(lengths != lengths[0])
-    if len(different):
-        row = int(different[0])
-        raise _ragged(source, done + row, int(lengths[row]), int(lengths[0]))
-    matrix: NDArray[Any] = values.to_numpy(False).reshape(len(first), -1)
-    return matrix
-
-
-def _strings(source: Source, column: Any, done: int) -> list[str]:
+def _ids_of(path: str, column: Any, first: int) -> list[str]:
     if column.null_count:
-        row = column.is_null().index(True).as_py()
-        raise source.read_error("a null", "a word", f"row {done + row}")
+        row = first + column.is_null().index(True).as_py()
+        raise ReadError(f"{path}, row {row}: found a null, expected an id")
     try:
-        strings: list[str] = column.to_pylist()
+        return list(map(str, column.to_pylist()))
     except UnicodeDecodeError as error:
-        raise source.read_error(
-            "a word that is not UTF-8", "UTF-8", f"row {done} or after"
-        ) from error
-    return strings
-
-
-def _ragged(source: Source, row: int, found: int, expected: int) -> Exception:
-    return source.read_error(f"{found} numbers", f"{expected}", f"row {row}")
+        found = f"row {first} or after: found an id that is not UTF-8, expected UTF-8"
+        raise ReadError(f"{path}, {found}") from error

@@ -1,10 +1,12 @@
-"""The file that is being read: its bytes, decompressed, and its errors and warnings."""
+"""The file that is being read: its first bytes, its content unpacked, its errors and warnings."""
 
 from __future__ import annotations
 
 import gzip
 import lzma
 import os
+import re
+import stat
 import struct
 import sys
 import warnings
@@ -15,16 +17,38 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Literal, Self
 
 from embits.arrays import Progress
-from embits.errors import ReadError, ReadWarning
-from embits.readers import magic
+from embits.errors import MissingFileError, ReadError, ReadWarning
 
 OnBad = Literal["raise", "skip"]
 Repeats = Literal["first", "refuse"]
 Words = Sequence[str] | str | os.PathLike[str]
+
+# The first bytes by which files are recognized.
+GZIP = b"\x1f\x8b"
+XZ = b"\xfd7zXZ\x00"
+ZIP = b"PK\x03\x04"
+NPY = b"\x93NUMPY"
+PARQUET = b"PAR1"
+FASTTEXT = struct.pack("<i", 793712314)
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_COMPRESSED = (GZIP, XZ, ZIP)
+_PICKLE = "a Python pickle, which can run code"
+_NOT_VECTORS = {
+    b"version https://git-lfs": "a Git LFS pointer, not the file itself (run `git lfs pull`)",
+    b"\xff\xfe": "UTF-16 text",
+    b"\xfe\xff": "UTF-16 text",
+    **{bytes((0x80, version)): _PICKLE for version in range(2, 6)},
+    b"BZh": "a bzip2 archive",
+    b"7z\xbc\xaf": "a 7z archive",
+    b"\x28\xb5\x2f\xfd": "a Zstandard archive",
+    b"\x89HDF": "an HDF5 file",
+}
+# An opened tag with attributes, or one followed by anything but a number: `<html>` may be a word.
+_HTML = re.compile(rb"\s*<(?:!doctype\b|\?xml\b|html(?:>\s*[^-+.\d\s]|\s+[a-z]))", re.IGNORECASE)
+_TEXT_BYTES = bytes((*b"\t\n\r", *range(32, 127), *range(128, 256)))
 
 # Large enough to keep every thread busy, and small next to the matrix of a large file.
 CHUNK_BYTES = 1 << 20
@@ -53,6 +77,26 @@ DAMAGED_ARCHIVE = (
 )
 
 
+def is_compressed(path: Path) -> bool:
+    """Whether a file is a .gz, .xz or .zip."""
+    with path.open("rb") as file:
+        return file.read(len(XZ)).startswith(_COMPRESSED)
+
+
+def may_be_vectors(head: bytes) -> bool:
+    """Whether a file with these first bytes may hold float vectors, safetensors excepted."""
+    known = head.startswith((NPY, PARQUET, FASTTEXT, *_COMPRESSED))
+    return known or not head.translate(None, _TEXT_BYTES)
+
+
+def known_other(head: bytes) -> str | None:
+    """The name of a kind of file that holds no vectors, or None for any other file."""
+    for magic, name in _NOT_VECTORS.items():
+        if head.startswith(magic):
+            return name
+    return "an HTML page (the download went wrong)" if _HTML.match(head) else None
+
+
 @dataclass(frozen=True)
 class Source:
     """A file and the caller's options: the arguments of `read_vectors`."""
@@ -63,6 +107,22 @@ class Source:
     progress: Progress | None = None
     words: Words | None = None
     repeats: Repeats | None = None
+    ids: str | Literal[False] | None = None
+    column: str | None = None
+
+    def check_regular(self) -> None:
+        """Refuse a folder, and what never ends or blocks: pipes and devices.
+
+        Raises:
+            ReadError: It is one.
+        """
+        try:
+            mode = self.path.stat().st_mode
+        except FileNotFoundError:
+            raise MissingFileError(self.path) from None
+        if not stat.S_ISREG(mode):
+            found = "a directory" if stat.S_ISDIR(mode) else "a pipe or a device"
+            raise self.read_error(found, "a file")
 
     def read_error(self, found: str, expected: str, where: str = "") -> ReadError:
         """The error to raise: one line, `FILE, WHERE: found X, expected Y`."""
@@ -83,6 +143,11 @@ class Source:
     def size(self) -> int:
         """Bytes of the file on disk."""
         return self.path.stat().st_size
+
+    def paths(self) -> list[Path]:
+        """The files that are read."""
+        beside = [Path(self.words)] if isinstance(self.words, str | os.PathLike) else []
+        return [self.path, *beside]
 
     def rows_wanted(self, n_rows: int) -> int:
         """How many of `n_rows` the limit allows."""
@@ -112,12 +177,7 @@ class Stream:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._opened.close()
 
     @property
@@ -173,13 +233,13 @@ class Stream:
 
 
 def _decompressed(source: Source, file: IO[bytes]) -> IO[bytes]:
-    head = file.read(magic.MAX_BYTES)
+    head = file.read(len(XZ))
     file.seek(0)
-    if head.startswith(magic.GZIP):
+    if head.startswith(GZIP):
         return gzip.GzipFile(fileobj=file)  # type: ignore[return-value]
-    if head.startswith(magic.XZ):
+    if head.startswith(XZ):
         return _Xz(file)  # type: ignore[return-value]
-    if head.startswith(magic.ZIP):
+    if head.startswith(ZIP):
         return _only_member(source, file)
     return file
 

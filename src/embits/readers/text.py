@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from embits import _core
-from embits.readers import magic
 from embits.readers.blocks import Block, ParsedBlocks, Position
-from embits.readers.rows import new_rows, raise_first_bad
-from embits.readers.source import Source, Stream, parser_threads
+from embits.readers.source import BYTE_ORDER_MARK, Source, Stream, parser_threads
 
 _HEAD_BYTES = 1 << 20  # of text, from which the layout is found
 _MAX_LINE = 64 << 20
@@ -49,8 +47,8 @@ class TextBlocks(ParsedBlocks):
 
     def __init__(self, source: Source) -> None:
         with Stream(source) as stream:
-            head = stream.peek(len(magic.BYTE_ORDER_MARK) + _HEAD_BYTES)
-        text = head.removeprefix(magic.BYTE_ORDER_MARK)
+            head = stream.peek(len(BYTE_ORDER_MARK) + _HEAD_BYTES)
+        text = head.removeprefix(BYTE_ORDER_MARK)
         self._skipped = len(head) - len(text)
         self._layout = find_layout(source, text[:_HEAD_BYTES])
         super().__init__(source, self._layout.dims)
@@ -80,13 +78,13 @@ class TextBlocks(ParsedBlocks):
             self.findings.notes.append(note)
 
     def _parse(self, line_start: bytes, chunk: bytes, start: Position) -> _core.Rows:
-        rows = new_rows(self.source, self.dims, start.place, start.rows)
+        rows = self.new_rows(start, self.source.limit)
         rows.parse_text(line_start, 1)  # kept by the parser until the chunk ends the line
         rows.parse_text(chunk, parser_threads())
-        raise_first_bad(self.source, rows, "line")
+        self.raise_first_bad(rows)
         if not chunk:
             rows.end_text()
-            raise_first_bad(self.source, rows, "line", _AT_THE_END)
+            self.raise_first_bad(rows, _AT_THE_END)
         return rows
 
 

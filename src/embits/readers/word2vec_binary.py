@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from embits.readers.blocks import Block, ParsedBlocks, Position
-from embits.readers.rows import new_rows, raise_first_bad
 from embits.readers.source import Source, Stream
 from embits.readers.text import header
 
@@ -45,15 +43,14 @@ class Word2VecBlocks(ParsedBlocks):
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
         """The blocks from `start` on, one for each chunk of the file."""
         limit = self.source.rows_wanted(self._header_rows)
-        wanted = replace(self.source, limit=limit)
         tail = b""
         with Stream(self.source) as stream:
             stream.skip_to(start.offset)
             for chunk in stream.chunks():
                 tail += chunk
-                rows = new_rows(wanted, self.dims, start.place, start.rows)
+                rows = self.new_rows(start, limit)
                 used = rows.parse_word2vec(tail)
-                raise_first_bad(self.source, rows, "byte")
+                self.raise_first_bad(rows)
                 tail = tail[used:]
                 block = self.parsed(start, used, rows, words=words)
                 start = block.end

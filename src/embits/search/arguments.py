@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.checks import number, whole
 from embits.errors import InputError
 
 _MAX_THREADS = 1024
@@ -59,38 +60,22 @@ def float_queries(name: str, queries: Any) -> NDArray[np.float32]:
 
 def wanted_rows(k: Any, n: int) -> int:
     """How many rows to return when `k` of `n` are asked for."""
-    if not isinstance(k, (int, np.integer)) or k < 0:
-        raise InputError(f"k is {k!r}, expected a whole number of 0 or more")
-    return min(int(k), n)
+    return min(whole("k", k), n)
 
 
 def wanted_threads(threads: Any) -> int:
     """`threads` as the core counts them: 0 stands for every core."""
-    if threads is None:
-        return 0
-    if not isinstance(threads, (int, np.integer)) or threads < 1:
-        raise InputError(f"threads is {threads!r}, expected 1 or more, or None for all cores")
-    return min(int(threads), _MAX_THREADS)
+    return 0 if threads is None else min(whole("threads", threads, least=1), _MAX_THREADS)
 
 
 def wanted_distance(distance: Any, n_bits: int) -> int:
     """`distance` as a number of bits from 0 to `n_bits`."""
-    if isinstance(distance, bool) or not isinstance(distance, (int, np.integer)):
-        raise InputError(f"distance is {distance!r}, expected a whole number of bits")
-    if not 0 <= distance <= n_bits:
-        raise InputError(f"distance is {distance}, expected 0 to {n_bits}, the bits of a code")
-    return int(distance)
+    return whole("distance", distance, most=n_bits)
 
 
-def wanted_similarity(similarity: Any, lowest: int) -> float:
-    """`similarity` as a number from `lowest` to 1."""
-    if isinstance(similarity, bool) or not isinstance(
-        similarity, (int, float, np.integer, np.floating)
-    ):
-        raise InputError(f"similarity is {similarity!r}, expected a number")
-    if not lowest <= similarity <= 1:  # NaN as well
-        raise InputError(f"similarity is {similarity}, expected {lowest} to 1")
-    return float(similarity)
+def wanted_similarity(similarity: Any, least: float, most: float = 1) -> float:
+    """`similarity` as a number from `least` to `most`."""
+    return number("similarity", similarity, least, most)
 
 
 def distance_of(similarity: float, n_bits: int) -> int:
@@ -110,10 +95,4 @@ def distance_of(similarity: float, n_bits: int) -> int:
 
 def wanted_results(max_results: Any) -> int:
     """How many results may be returned."""
-    if max_results is None:
-        return MAX_RESULTS
-    if isinstance(max_results, bool) or not isinstance(max_results, (int, np.integer)):
-        raise InputError(f"max_results is {max_results!r}, expected a whole number")
-    if max_results < 0:
-        raise InputError(f"max_results is {max_results}, expected 0 or more")
-    return min(int(max_results), 2**62)
+    return MAX_RESULTS if max_results is None else min(whole("max_results", max_results), 2**62)

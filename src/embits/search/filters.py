@@ -1,18 +1,273 @@
-"""Filters of searches: `where` and `exclude`, for all queries or for each, and how to run them."""
+"""Filters of searches: selections of rows, for all queries or for each, and how to run them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Iterator, Set, Sized
+from copy import copy
+from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
-from embits.errors import InputError
+from embits.arrays import to_numpy
+from embits.bits import packed_width
+from embits.errors import InputError, UnknownWordError
 from embits.search.arguments import wanted_rows
 from embits.search.results import NO_ROW
-from embits.search.selection import RowsOfIds, Selection, all_rows, parsed
+
+RowsOfIds: TypeAlias = Callable[[str, list[str]], NDArray[np.int64]]
+"""Gives the rows of ids; its first argument is what errors call the filter."""
+
+# Beyond one row in so many, marking rows in a mask is faster than sorting them.
+_ROWS_PER_SORTED = 16
+
+
+class Selection:
+    """A set of rows of a collection of n rows, for `where` and `exclude` of any search.
+
+    `select` and `BinaryVectors.select` make one. A selection that is used for many searches is
+    parsed once. It does not change, and any number of threads may use it.
+
+    Attributes:
+        n: Rows of the collection.
+        state: The state of the collection that the rows were selected in; None fits any of n rows.
+    """
+
+    state: object = None
+
+    def __init__(
+        self,
+        n: int,
+        *,
+        rows: NDArray[np.int64] | None = None,
+        mask: NDArray[np.uint64] | None = None,
+    ) -> None:
+        """Rows in ascending order, each once, or a mask of n bits, the lowest of a word first."""
+        self.n = n
+        if mask is not None:
+            self.mask = mask
+            self._count = int(np.bitwise_count(mask).sum())
+        if rows is not None:
+            self.rows = rows
+            self._count = len(rows)
+
+    @classmethod
+    def from_packed(cls, bits: NDArray[np.uint8], n: int) -> Selection:
+        """The rows whose bit is 1 in a packed mask, in the order of `np.packbits`.
+
+        Args:
+            bits: uint8 of shape (ceil(n / 8),).
+            n: Rows of the collection.
+
+        Raises:
+            InputError: The mask is not as long as n rows need.
+
+        Example:
+            >>> Selection.from_packed(np.packbits([0, 1, 1, 0, 1]), n=5).rows.tolist()
+            [1, 2, 4]
+        """
+        bits = np.asarray(bits)
+        if bits.dtype != np.uint8 or bits.shape != (packed_width(n),):
+            raise InputError(
+                f"the packed mask is {bits.dtype} of shape {bits.shape}, expected uint8 of shape "
+                f"({packed_width(n)},) for {n:,} rows"
+            )
+        return Selection(n, mask=_packed(np.unpackbits(bits, count=n).view(bool)))
+
+    @cached_property
+    def rows(self) -> NDArray[np.int64]:
+        """Row numbers, ascending, int64 of shape (len(selection),)."""
+        rows = np.empty(len(self) + 1, np.int64)  # the core writes one more
+        _core.mask_rows(self.mask, rows)
+        return rows[:-1]
+
+    @cached_property
+    def mask(self) -> NDArray[np.uint64]:
+        """A bit for each row, the lowest bit of a 64-bit word first."""
+        if len(self) * _ROWS_PER_SORTED > self.n:
+            return _marked(self.rows, self.n)
+        mask = np.zeros(_words(self.n), np.uint64)
+        np.bitwise_or.at(mask, self.rows >> 6, np.uint64(1) << (self.rows & 63).astype(np.uint64))
+        return mask
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __repr__(self) -> str:
+        return f"<Selection: {len(self):,} of {self.n:,} rows>"
+
+    def of_state(self, state: object) -> Selection:
+        """The same rows, for searches of one state of a collection only."""
+        selection = copy(self)
+        selection.state = state
+        return selection
+
+    def without(self, other: Selection) -> Selection:
+        """The rows that are not in `other`."""
+        if len(self) * _ROWS_PER_SORTED < self.n:
+            return Selection(self.n, rows=self.rows[~other.has(self.rows)])
+        return Selection(self.n, mask=self.mask & ~other.mask)
+
+    def between(self, start: int, stop: int) -> Selection:
+        """The selected rows of [start, stop), counted from `start`.
+
+        Example:
+            >>> select(100, where=[3, 40, 41, 90]).between(40, 50)
+            <Selection: 2 of 10 rows>
+        """
+        if len(self) * _ROWS_PER_SORTED < self.n:
+            first, last = np.searchsorted(self.rows, [start, stop])
+            return Selection(stop - start, rows=self.rows[first:last] - start)
+        words = self.mask[start >> 6 : _words(stop)].astype("<u8", copy=False)
+        flags = np.unpackbits(words.view(np.uint8), bitorder="little").view(bool)
+        return Selection(stop - start, mask=_packed(flags[start & 63 :][: stop - start]))
+
+    def has(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether rows, which may repeat, are selected."""
+        if "mask" not in self.__dict__ and len(self) * _ROWS_PER_SORTED < self.n:
+            return np.isin(rows, self.rows, kind="sort")
+        bits = self.mask[rows >> 6] >> (rows & 63).astype(np.uint64)
+        has: NDArray[np.bool_] = (bits & np.uint64(1)).astype(bool)
+        return has
+
+
+def select(
+    n: int, where: Any = None, exclude: Any = None, rows_of_ids: RowsOfIds | None = None
+) -> Selection:
+    """Parse a filter once, for many searches.
+
+    Args:
+        n: Rows of the collection.
+        where: The rows that may be found: a boolean mask of shape (n,), row numbers in any order,
+            or a selection. None is all rows.
+        exclude: The rows that may not, in the same forms. None is no row.
+        rows_of_ids: What finds ids; see `BinaryVectors.select`.
+
+    Raises:
+        InputError: A mask of another length, a row that does not exist, or another type.
+
+    Example:
+        >>> few = select(1000, where=[7, 5, 5, 900], exclude=[900])
+        >>> few, few.rows.tolist()
+        (<Selection: 2 of 1,000 rows>, [5, 7])
+    """
+    allowed = all_rows(n) if where is None else parsed("where", where, n, rows_of_ids)
+    if exclude is None:
+        return allowed
+    return allowed.without(parsed("exclude", exclude, n, rows_of_ids))
+
+
+def all_rows(n: int) -> Selection:
+    """The selection of all rows."""
+    mask = np.full(_words(n), ~np.uint64(0))
+    if n % 64:
+        mask[-1] = (1 << n % 64) - 1
+    return Selection(n, mask=mask)
+
+
+def parsed(name: str, given: Any, n: int, rows_of_ids: RowsOfIds | None = None) -> Selection:
+    """One filter as a selection; errors call it `name`."""
+    if isinstance(given, Selection):
+        if given.n != n:
+            raise InputError(f"{name} selects among {given.n:,} rows, but there are {n:,}")
+        return given
+    if isinstance(given, str | bytes):
+        raise InputError(
+            f"{name} is the single string {given!r}, expected a list of ids: {name}=[{given!r}]"
+        )
+    array = to_numpy(list(given) if isinstance(given, Set | range | Iterator) else given)
+    if array.ndim != 1:
+        found = (
+            f"has {array.ndim} dimensions" if array.ndim else f"is of type {type(given).__name__}"
+        )
+        raise InputError(
+            f"{name} {found}, expected a boolean mask of {n:,} rows, or a list of row numbers or "
+            "ids"
+        )
+    if array.dtype == bool:
+        return _checked_mask(name, array, n)
+    if array.dtype.kind in "UT" or (array.dtype.kind == "O" and isinstance(array[0], str)):
+        if rows_of_ids is None:
+            raise InputError(f"{name} holds strings: codes alone have no ids; give row numbers")
+        array = rows_of_ids(name, array.tolist())
+    return _listed(name, array, n)
+
+
+def found_rows(name: str, ids: list[str], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The rows of the ids of the filter `name`; ids of `exclude` that are not there are left out.
+
+    Args:
+        name: "where" or "exclude".
+        ids: The ids of the filter.
+        rows: Their rows; -1 if an id is not there.
+
+    Raises:
+        UnknownWordError: An id of `where` is not there.
+    """
+    if name == "exclude":  # to leave out what is not there changes nothing
+        return rows[rows >= 0]
+    unknown = [ids[place] for place in np.flatnonzero(rows < 0)]
+    if unknown:
+        listed = ", ".join(map(repr, unknown[:3])) + (", …" if len(unknown) > 3 else "")
+        are = f"are unknown: {listed}" if len(unknown) > 1 else "is unknown"
+        hint = f"{len(unknown):,} of the {len(ids):,} ids of {name} {are}"
+        raise UnknownWordError(unknown[0], [], hint)
+    return rows
+
+
+def _checked_mask(name: str, mask: NDArray[np.bool_], n: int) -> Selection:
+    if len(mask) != n:
+        raise InputError(f"{name} is a mask of {len(mask):,} rows, but there are {n:,}")
+    return Selection(n, mask=_packed(mask))
+
+
+def _packed(mask: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """Packed by NumPy, which reads 20 bytes of the mask a nanosecond."""
+    words = np.packbits(mask, bitorder="little")
+    if len(words) % 8:
+        words = np.pad(words, (0, -len(words) % 8))
+    return words.view("<u8").astype(np.uint64, copy=False)
+
+
+def _listed(name: str, rows: NDArray[Any], n: int) -> Selection:
+    if not rows.size:
+        return Selection(n, rows=np.empty(0, np.int64))
+    if rows.dtype.kind not in "iu":
+        raise InputError(
+            f"{name} is {rows.dtype}, expected a boolean mask of {n:,} rows, row numbers or ids"
+        )
+    least, most = int(rows.min()), int(rows.max())
+    if least < 0 or most >= n:
+        wrong = least if least < 0 else most
+        raise InputError(f"{name} has row {wrong}, but there are {n:,} rows")
+    if len(rows) == n > 2 and most <= 1:
+        raise InputError(
+            f"{name} is a mask of {rows.dtype}, expected a boolean one: {name}.astype(bool)"
+        )
+    return _unordered(rows.astype(np.int64), n)
+
+
+def _unordered(rows: NDArray[np.int64], n: int) -> Selection:
+    """The selection of rows in any order, maybe with repeats; the array becomes its own."""
+    if (rows[1:] > rows[:-1]).all():
+        return Selection(n, rows=rows)
+    if len(rows) * _ROWS_PER_SORTED < n:
+        return Selection(n, rows=np.unique(rows))
+    return Selection(n, mask=_marked(rows, n))
+
+
+def _marked(rows: NDArray[np.int64], n: int) -> NDArray[np.uint64]:
+    """The mask of many rows."""
+    mask = np.zeros(n, bool)
+    mask[rows] = True
+    return _packed(mask)
+
+
+def _words(n: int) -> int:
+    return -(-n // 64)
+
 
 Filters: TypeAlias = Selection | list[Selection] | None
 """One selection for all queries, one for each, or no filter."""

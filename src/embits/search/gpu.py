@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 from embits.arrays import torch_device
 from embits.errors import InputError, MissingExtraError
 from embits.search.arguments import packed_codes, packed_queries, wanted_rows
-from embits.search.filters import parse_filters
+from embits.search.filters import Selection, parse_filters
 from embits.search.results import NO_DISTANCE, NO_ROW, DistanceResult
-from embits.search.selection import Selection
 
 BATCH = 1024  # queries at a time
 SCRATCH_BYTES = 1 << 29  # for the tiles' least distances of a batch, and for its candidates

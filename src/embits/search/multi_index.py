@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
+from embits.checks import whole
 from embits.errors import InputError
 from embits.search.arguments import packed_codes, packed_queries, wanted_threads
-from embits.search.filters import Filters, mask_filter, parse_filters, run_filtered
+from embits.search.filters import Filters, Selection, mask_filter, parse_filters, run_filtered
 from embits.search.results import NO_DISTANCE, DistanceResult
-from embits.search.selection import Selection
+from embits.search.scan import simd_errors
 
 # Below this the codes lie in the processor's cache, and the scan was as fast (measured: 8 MB).
 _MIN_BYTES = 16_000_000
@@ -93,10 +94,8 @@ class MultiIndex:
             else:
                 _core.top_k(self._codes, queries, rows.shape[-1], most, distances, rows, native)
 
-        try:
+        with simd_errors():
             found = run_filtered(search, queries, k, self._codes.shape, filters, NO_DISTANCE)
-        except ValueError as error:  # the one it raises: EMBITS_SIMD is wrong
-            raise InputError(str(error)) from None
         return DistanceResult(*found)
 
     def _is_scanned(self, filters: Filters) -> bool:
@@ -114,9 +113,4 @@ def _best_chunks(n: int, width: int) -> int:
 
 
 def _checked_chunks(n_chunks: Any, n_bits: int) -> int:
-    least = math.ceil(n_bits / _MAX_CHUNK_BITS)
-    if not isinstance(n_chunks, (int, np.integer)) or not least <= n_chunks <= n_bits:
-        raise InputError(
-            f"n_chunks is {n_chunks!r}, expected {least} to {n_bits} for codes of {n_bits} bits"
-        )
-    return int(n_chunks)
+    return whole("n_chunks", n_chunks, math.ceil(n_bits / _MAX_CHUNK_BITS), n_bits)

@@ -19,12 +19,17 @@ from embits.search.arguments import (
     wanted_results,
     wanted_threads,
 )
-from embits.search.identical import DistinctCodes
-from embits.search.pair_collector import PairCollector
-from embits.search.pair_tables import Table, as_words, best_blocks, by_hash, tables_of
+from embits.search.pair_tables import (
+    Table,
+    as_words,
+    best_blocks,
+    by_hash,
+    parts,
+    ranges,
+    tables_of,
+)
 from embits.search.radius import split_keys, within
-from embits.search.ragged import parts
-from embits.search.results import PairsResult
+from embits.search.results import GroupsResult, PairsResult
 
 _MAX_BUCKET = 2048  # rows; the pairs of a larger bucket are found by planes
 _MAX_COMPARED = 1 << 24  # pairs at a time: what is found takes at most 16 bytes each
@@ -209,3 +214,250 @@ def _belongs(differing: NDArray[np.uint8], table: Table) -> NDArray[np.bool_]:
     """Whether pairs belong to a table, by the bits in which their codes differ."""
     differ = [(differing & mask).any(axis=1) for mask in (table.agree, *table.differ)]
     return np.logical_and.reduce([~differ[0], *differ[1:]])  # type: ignore[no-any-return]
+
+
+BLOCK_PAIRS = 1 << 20
+"""Pairs of a block; a block may be larger by the number of rows of one code."""
+
+
+class DistinctCodes:
+    """The distinct codes of a collection, and the rows that have them.
+
+    Args:
+        codes: Packed codes, uint8 of shape (n, width).
+
+    Attributes:
+        codes: The distinct codes, (m, width), in any order.
+        rows: Rows by code, (n,): code i has rows[starts[i] : starts[i + 1]], in row order.
+        starts: (m + 1,).
+    """
+
+    def __init__(self, codes: NDArray[np.uint8]) -> None:
+        self.rows, is_first = _by_code(codes)
+        self.starts = np.append(np.flatnonzero(is_first), len(codes))
+        self.codes = codes[self.rows[self.starts[:-1]]]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many rows each code has."""
+        return np.diff(self.starts)
+
+    def n_identical(self) -> int:
+        """How many pairs of rows have the same code."""
+        sizes = self.sizes
+        return int((sizes * (sizes - 1) // 2).sum())
+
+    def identical(self) -> Iterator[PairsResult]:
+        """All pairs of rows that have the same code, in blocks."""
+        ends = np.repeat(self.starts[1:], self.sizes)
+        places = np.arange(len(self.rows))
+        yield from self._pairs(places, places + 1, ends - places - 1, np.zeros(len(ends), np.int32))
+
+    def n_pairs(self, firsts: NDArray[np.int64], seconds: NDArray[np.int64]) -> int:
+        """How many pairs of rows these pairs of codes stand for."""
+        return int((self.sizes[firsts] * self.sizes[seconds]).sum())
+
+    def pairs(
+        self, firsts: NDArray[np.int64], seconds: NDArray[np.int64], distances: NDArray[np.int32]
+    ) -> Iterator[PairsResult]:
+        """All pairs of rows that these pairs of codes stand for, in blocks."""
+        sizes = self.sizes
+        for part in parts(sizes[firsts], BLOCK_PAIRS):
+            counts = sizes[firsts[part]]
+            places = ranges(self.starts[firsts[part]], counts)
+            others = np.repeat(seconds[part], counts)
+            yield from self._pairs(
+                places, self.starts[others], sizes[others], np.repeat(distances[part], counts)
+            )
+
+    def _pairs(
+        self,
+        places: NDArray[np.int64],
+        starts: NDArray[np.int64],
+        counts: NDArray[np.int64],
+        distances: NDArray[np.int32],
+    ) -> Iterator[PairsResult]:
+        """The row of each place with the rows of the places [start, start + count)."""
+        for part in parts(counts, BLOCK_PAIRS):
+            a = self.rows[np.repeat(places[part], counts[part])]
+            b = self.rows[ranges(starts[part], counts[part])]
+            if len(a):
+                first, second = np.minimum(a, b), np.maximum(a, b)
+                order = np.lexsort((second, first))
+                of_pairs = np.repeat(distances[part], counts[part])
+                yield PairsResult(first[order], second[order], of_pairs[order])
+
+
+def _by_code(codes: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Rows by code, then row; and where a new code starts."""
+    words = as_words(codes)
+    order, is_first = by_hash(words)
+    same = np.flatnonzero(~is_first)
+    different = (words[order[same]] != words[order[same - 1]]).any(axis=1)
+    if different.any():  # codes that share a hash are sorted whole
+        runs = np.cumsum(is_first)
+        places = np.flatnonzero(np.isin(runs, runs[same[different]]))
+        rows = order[places]
+        order[places] = rows[np.lexsort((rows, *words[rows].T, runs[places]))]
+        inner = places[~is_first[places]]
+        is_first[inner] = (words[order[inner]] != words[order[inner - 1]]).any(axis=1)
+    return order, is_first
+
+
+class PairCollector:
+    """Collects blocks of pairs: eight bytes each, where rows and distances fit into 64 bits.
+
+    Args:
+        n: How many rows there are.
+        distance: The largest distance.
+        max_results: How many pairs may be collected.
+    """
+
+    def __init__(self, n: int, distance: int, max_results: int) -> None:
+        self._row_bits, self._distance_bits = n.bit_length(), distance.bit_length()
+        self._is_packed = 2 * self._row_bits + self._distance_bits <= 64
+        self._distance, self._most = distance, max_results
+        self._n_expected = 0
+        none = np.empty(0, np.int64)
+        self._packed = [none.astype(np.uint64)]
+        self._blocks = [PairsResult(none, none, none.astype(np.int32))]
+
+    def expect(self, n_pairs: int) -> None:
+        """Raise TooManyResultsError if so many more pairs are too many."""
+        self._n_expected += n_pairs
+        if self._n_expected > self._most:
+            raise TooManyResultsError(
+                f"more than {self._most:,} pairs are within distance {self._distance}: choose a "
+                "smaller distance, take the groups of duplicates or the blocks of "
+                "iter_pairs_within, or pass a larger max_results"
+            )
+
+    def add(self, block: PairsResult) -> None:
+        """Collect a block."""
+        if not self._is_packed:
+            self._blocks.append(block)
+            return
+        packed = block.first.astype(np.uint64) << np.uint64(self._row_bits)
+        packed |= block.second.astype(np.uint64)
+        packed <<= np.uint64(self._distance_bits)
+        packed |= block.distances.astype(np.uint64)
+        self._packed.append(packed)
+
+    def result(self) -> PairsResult:
+        """All pairs, in the order of `first`, then `second`; what was collected is freed."""
+        if not self._is_packed:
+            first, second, distances = map(np.concatenate, zip(*self._blocks, strict=True))
+            order = np.lexsort((second, first))
+            return PairsResult(first[order], second[order], distances[order])
+        packed = np.concatenate(self._packed)
+        self._packed = [packed[:0]]
+        packed.sort()
+        distances = (packed & _ones(self._distance_bits)).astype(np.int32)
+        packed >>= np.uint64(self._distance_bits)
+        second = (packed & _ones(self._row_bits)).astype(np.int64)
+        packed >>= np.uint64(self._row_bits)
+        return PairsResult(packed.astype(np.int64), second, distances)
+
+
+def _ones(n_bits: int) -> np.uint64:
+    return np.uint64((1 << n_bits) - 1)
+
+
+_BLOCK_BYTES = 1 << 24
+
+
+def duplicates(
+    codes: NDArray[np.uint8],
+    distance: int,
+    threads: int | None = None,
+    *,
+    progress: Progress | None = None,
+) -> GroupsResult:
+    """Groups of rows that are within a Hamming distance of each other, directly or through others.
+
+    The groups are the connected components of the graph whose edges are the pairs of
+    `pairs_within`. No list of pairs is made, so rows with the same code may be many.
+
+    Args:
+        codes: Packed codes, uint8 of shape (n, width).
+        distance: The largest number of bits in which two neighbors differ.
+        threads: As in `top_k`.
+        progress: Called with what is done and the total.
+
+    Returns:
+        A named tuple `offsets` (groups + 1,), `rows` and `distances`. Group i has
+        `rows[offsets[i] : offsets[i + 1]]`, at least two, in row order; groups are in the order of
+        their first rows. The distances are to the first row of the group, and may be more than
+        `distance`.
+
+    Raises:
+        InputError: A wrong dtype, number of dimensions, distance or threads.
+
+    Example:
+        >>> import numpy as np
+        >>> codes = np.array([[0b0001], [0b1111_0000], [0b0011], [0b0111]], dtype=np.uint8)
+        >>> groups = duplicates(codes, 1)
+        >>> groups.offsets.tolist(), groups.rows.tolist(), groups.distances.tolist()
+        ([0, 3], [0, 2, 3], [0, 1, 2])
+    """
+    codes = packed_codes(codes)
+    distance = wanted_distance(distance, 8 * codes.shape[1])
+    wanted_threads(threads)
+    leaders = _leaders(codes, distance, threads, progress)
+    sizes = np.bincount(leaders, minlength=len(codes))
+    members = np.flatnonzero(sizes[leaders] > 1)
+    rows = members[np.argsort(leaders[members], kind="stable")]
+    offsets = np.append(0, np.cumsum(sizes[sizes > 1]))
+    return GroupsResult(offsets, rows, _distances(codes, rows, leaders[rows]))
+
+
+def _leaders(
+    codes: NDArray[np.uint8], distance: int, threads: int | None, progress: Progress | None
+) -> NDArray[np.int64]:
+    """The first row of each row's group."""
+    distinct = DistinctCodes(codes)
+    roots = np.arange(len(distinct.codes))
+    pending: list[NDArray[np.int64]] = []
+    for firsts, seconds, _ in near_pairs(distinct.codes, distance, threads, progress):
+        apart = roots[firsts] != roots[seconds]
+        pending.append(np.array([firsts[apart], seconds[apart]]))
+        # To join sets reads all roots: it is done for many pairs at a time.
+        if sum(pairs.size for pairs in pending) > len(roots):
+            roots, pending = _united(roots, *np.hstack(pending)), []
+    if pending:
+        roots = _united(roots, *np.hstack(pending))
+    groups = np.empty(len(codes), np.int64)
+    groups[distinct.rows] = np.repeat(roots, distinct.sizes)
+    first_rows = np.empty(len(roots), np.int64)
+    first_rows[groups[::-1]] = np.arange(len(codes))[::-1]  # the last write is of the first row
+    return first_rows[groups]
+
+
+def _united(
+    roots: NDArray[np.int64], firsts: NDArray[np.int64], seconds: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The root of each member after the sets of all pairs are joined.
+
+    In each turn the larger of two roots gets the smaller as its parent. A root that is larger than
+    several others gets one of them, and the next turn finds the others.
+    """
+    while True:
+        a, b = roots[firsts], roots[seconds]
+        apart = a != b
+        if not apart.any():
+            return roots
+        firsts, seconds, a, b = firsts[apart], seconds[apart], a[apart], b[apart]
+        roots[np.maximum(a, b)] = np.minimum(a, b)
+        while (roots[roots] != roots).any():
+            roots = roots[roots]
+
+
+def _distances(
+    codes: NDArray[np.uint8], rows: NDArray[np.int64], others: NDArray[np.int64]
+) -> NDArray[np.int32]:
+    """The distances of the codes of rows, pair by pair."""
+    distances = np.empty(len(rows), np.int32)
+    for part in parts(np.full(len(rows), codes.shape[1]), _BLOCK_BYTES):
+        differing = codes[rows[part]] ^ codes[others[part]]
+        distances[part] = np.bitwise_count(differing).sum(axis=1, dtype=np.int32)
+    return distances

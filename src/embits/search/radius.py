@@ -10,18 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
-from embits.errors import InputError, TooManyResultsError
+from embits.errors import TooManyResultsError
 from embits.search.arguments import (
     packed_queries,
     wanted_distance,
     wanted_results,
     wanted_threads,
 )
-from embits.search.filters import are_few, mask_filter
+from embits.search.filters import Selection, are_few, mask_filter
 from embits.search.pieces import CodePieces
-from embits.search.results import WithinResult
-from embits.search.scanned import Scanned
-from embits.search.selection import Selection
+from embits.search.results import WithinResult, WithinScoreResult
+from embits.search.scan import Scanned, simd_errors
 
 _ROW_BITS = 40  # of a key of the native search, which holds a distance above a row
 # The results of some queries, with a filter of the stored rows and a limit of the results.
@@ -74,13 +73,12 @@ def within(
     filters = scanned.filters(queries.shape[:-1], where, exclude)
     search = partial(_search, scanned, distance, wanted_threads(threads))
     try:
-        if isinstance(filters, list):
-            return _each(search, queries, filters, most)
-        return search(queries, filters, most)
+        with simd_errors():
+            if isinstance(filters, list):
+                return _each(search, queries, filters, most)
+            return search(queries, filters, most)
     except OverflowError:
         raise too_many(most, f"distance {distance}") from None
-    except ValueError as error:  # EMBITS_SIMD or EMBITS_PATH is wrong
-        raise InputError(str(error)) from None
 
 
 def _search(
@@ -129,3 +127,51 @@ def too_many(most: int, bound: str) -> TooManyResultsError:
         f"more than {most:,} rows are within {bound}: choose a narrower bound, search fewer "
         "queries at a time, or pass a larger max_results"
     )
+
+
+_FIRST_K = 64
+_GROWTH = 8
+_Best: TypeAlias = tuple[NDArray[np.float32], NDArray[np.int64]]
+_TopK: TypeAlias = Callable[[NDArray[np.intp], int], _Best]
+
+
+def scores_from(
+    best: _TopK, n_queries: int, n: int, similarity: float, max_results: int | None
+) -> WithinScoreResult:
+    """All rows that score `similarity` or more, by top-k searches of a growing k.
+
+    A query is done when its last row scores less. The scores are compared as they are returned.
+
+    Args:
+        best: Gives scores and rows, each (q, k), of some queries and a k; fewer columns, or scores
+            of -inf, where fewer rows pass a filter.
+        n_queries: How many queries there are.
+        n: How many rows there are.
+        similarity: The lowest score.
+        max_results: As in `within`.
+    """
+    most = wanted_results(max_results)
+    found: dict[int, _Best] = {}
+    left, k = np.arange(n_queries), min(_FIRST_K, n)
+    while len(left):
+        unfinished = []
+        # All rows of one query may be needed, but never those of many queries at a time.
+        for batch in np.array_split(left, -(-len(left) * k // max(n, most // 8, 1)) or 1):
+            scores, rows = best(batch, k)
+            counts = (scores >= similarity).sum(axis=1)
+            for q, count, of_scores, of_rows in zip(batch, counts, scores, rows, strict=True):
+                if count == k < n:
+                    unfinished.append(q)
+                else:
+                    found[int(q)] = of_scores[:count].copy(), of_rows[:count].copy()
+            if sum(len(of_rows) for _, of_rows in found.values()) > most:
+                raise too_many(most, f"similarity {similarity}")
+        left, k = np.array(unfinished, dtype=np.intp), min(k * _GROWTH, n)
+    return _joined([found[q] for q in range(n_queries)])
+
+
+def _joined(of_queries: list[_Best]) -> WithinScoreResult:
+    offsets = np.cumsum([0, *(len(rows) for _, rows in of_queries)], dtype=np.int64)
+    rows = np.concatenate([np.empty(0, np.int64), *(rows for _, rows in of_queries)])
+    scores = np.concatenate([np.empty(0, np.float32), *(scores for scores, _ in of_queries)])
+    return WithinScoreResult(offsets, rows, scores)

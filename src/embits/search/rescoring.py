@@ -16,11 +16,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from embits.bits import unpack
+from embits.checks import number
 from embits.errors import InputError
-from embits.search import asymmetric_top_k
 from embits.search.arguments import float_queries, packed_codes, wanted_rows
 from embits.search.pieces import CodePieces
 from embits.search.results import NO_ROW, NO_SCORE, CosineResult, ScoreResult
+from embits.search.scan import asymmetric_top_k
 
 _Best: TypeAlias = tuple[NDArray[np.float32], NDArray[np.int64]]
 
@@ -35,9 +37,8 @@ def shortlist_size(k: int, oversample: float, n: int) -> int:
         >>> shortlist_size(10, oversample=2.5, n=400_000)
         25
     """
-    if not isinstance(oversample, (int, float, np.integer, np.floating)) or not oversample >= 1:
-        raise InputError(f"oversample is {oversample!r}, expected a number of 1 or more")
-    return min(math.ceil(wanted_rows(k, n) * min(float(oversample), n)), n)
+    times = number("oversample", oversample, least=1)
+    return min(math.ceil(wanted_rows(k, n) * min(times, n)), n)
 
 
 def rescore_bits(
@@ -162,3 +163,41 @@ def _rescored(
         most = min(k, len(given))
         scores[q, :most], rows[q, :most] = best(q, given, most)
     return scores.reshape(*shape, k), rows.reshape(*shape, k)
+
+
+_ROWS_AT_ONCE = 1 << 14
+
+
+def exact_scores(codes: NDArray[np.uint8], weights: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The score of each code by its own weights.
+
+    Args:
+        codes: Packed codes, uint8 of shape (n, width).
+        weights: What each bit adds if it is 1, or takes away if it is 0, (n, n_bits).
+
+    Returns:
+        float64 of shape (n,).
+
+    Example:
+        >>> exact_scores(np.packbits([[1, 1, 0], [1, 0, 1]], axis=1),
+        ...              np.array([[2.0, -1.0, 0.5], [2.0, -1.0, 0.5]])).tolist()
+        [0.5, 3.5]
+    """
+    scores = np.empty(len(codes))
+    for start in range(0, len(codes), _ROWS_AT_ONCE):
+        part = slice(start, start + _ROWS_AT_ONCE)
+        scores[part] = _summed(codes[part], weights[part])
+    return scores
+
+
+def _summed(codes: NDArray[np.uint8], weights: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Sums of four bits, added up from first to last, as the tables of the native search are."""
+    n_bits = weights.shape[1]
+    signed = np.zeros((len(codes), 8 * codes.shape[1]))
+    signed[:, :n_bits] = np.where(unpack(codes, n_bits), weights, -weights)
+    a, b, c, d = np.moveaxis(signed.reshape(len(codes), -1, 4), 2, 0)
+    fours = ((a + b) + c) + d
+    total = np.zeros(len(codes))
+    for place in range(fours.shape[1]):
+        total += fours[:, place]
+    return total

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,56 @@ NO_DISTANCE = np.int32(2**31 - 1)
 NO_SCORE = np.float32(-np.inf)
 
 
-class DistanceResult(NamedTuple):
+class Names(Protocol):
+    """What knows the ids of rows."""
+
+    def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """The ids of rows, in their shape."""
+
+
+def ids_of(rows: NDArray[np.int64], names: Names | None) -> NDArray[Any]:
+    """The ids of rows as `str` objects, in their shape; "" for row -1.
+
+    Args:
+        rows: Row numbers.
+        names: What knows the ids; None makes ids of the row numbers.
+    """
+    ids = np.full(rows.shape, "", dtype=object)
+    there = rows != NO_ROW
+    found = rows[there]
+    ids[there] = list(map(str, (found if names is None else names.names(found)).tolist()))
+    return ids
+
+
+class _Found:
+    """Rows with their ids: those of the state that was searched, whatever has changed since."""
+
+    rows: NDArray[np.int64]
+    _names: Names | None = None
+
+    @cached_property
+    def ids(self) -> NDArray[Any]:
+        """The ids of `rows` as `str` objects, in the same shape; "" for row -1.
+
+        Rows without ids have their row numbers as ids, as text.
+        """
+        return ids_of(self.rows, self._names)
+
+    def named(self, names: Names) -> Self:
+        """The same result, with the ids of the rows that were searched."""
+        self._names = names
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"ids": self.ids} if self._names is not None else {}
+
+
+class _Distances(NamedTuple):
+    distances: NDArray[np.int32]
+    rows: NDArray[np.int64]
+
+
+class DistanceResult(_Found, _Distances):
     """Rows by Hamming distance, nearest first. The smallest distance is the best.
 
     Attributes:
@@ -21,11 +71,13 @@ class DistanceResult(NamedTuple):
         rows: Row numbers, int64 of the same shape. Ties are in row order.
     """
 
-    distances: NDArray[np.int32]
+
+class _Scores(NamedTuple):
+    scores: NDArray[np.float32]
     rows: NDArray[np.int64]
 
 
-class ScoreResult(NamedTuple):
+class ScoreResult(_Found, _Scores):
     """Rows by the score of a float query against bits. The largest score is the best.
 
     Attributes:
@@ -33,11 +85,13 @@ class ScoreResult(NamedTuple):
         rows: Row numbers, int64 of the same shape. Ties are in row order.
     """
 
-    scores: NDArray[np.float32]
+
+class _Cosines(NamedTuple):
+    cosines: NDArray[np.float32]
     rows: NDArray[np.int64]
 
 
-class CosineResult(NamedTuple):
+class CosineResult(_Found, _Cosines):
     """Rows by cosine to the original float vectors. The largest cosine is the best.
 
     Attributes:
@@ -45,11 +99,14 @@ class CosineResult(NamedTuple):
         rows: Row numbers, int64 of the same shape. Ties are in row order.
     """
 
-    cosines: NDArray[np.float32]
+
+class _WithinDistance(NamedTuple):
+    offsets: NDArray[np.int64]
     rows: NDArray[np.int64]
+    distances: NDArray[np.int32]
 
 
-class WithinResult(NamedTuple):
+class WithinResult(_Found, _WithinDistance):
     """All rows within a Hamming distance of each query, as many as there are.
 
     The rows of query i are `rows[offsets[i] : offsets[i + 1]]`, nearest first, ties in row order.
@@ -60,12 +117,14 @@ class WithinResult(NamedTuple):
         distances: Bits that differ, int32 of the same shape.
     """
 
+
+class _WithinScore(NamedTuple):
     offsets: NDArray[np.int64]
     rows: NDArray[np.int64]
-    distances: NDArray[np.int32]
+    scores: NDArray[np.float32]
 
 
-class WithinScoreResult(NamedTuple):
+class WithinScoreResult(_Found, _WithinScore):
     """All rows that score at least a similarity against each query, as many as there are.
 
     The rows of query i are `rows[offsets[i] : offsets[i + 1]]`, best first, ties in row order.
@@ -75,10 +134,6 @@ class WithinScoreResult(NamedTuple):
         rows: Row numbers of all queries, one after the other, int64 of shape (offsets[-1],).
         scores: float32 of the same shape.
     """
-
-    offsets: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    scores: NDArray[np.float32]
 
 
 class PairsResult(NamedTuple):
@@ -95,7 +150,7 @@ class PairsResult(NamedTuple):
     distances: NDArray[np.int32]
 
 
-class GroupsResult(NamedTuple):
+class GroupsResult(_Found, _WithinDistance):
     """Groups of rows: two rows within the distance, directly or through others, share a group.
 
     Group i is `rows[offsets[i] : offsets[i + 1]]`, in row order. Groups are in the order of their
@@ -107,10 +162,6 @@ class GroupsResult(NamedTuple):
         distances: The bits in which each row differs from the first row of its group, int32 of the
             same shape. It may be more than the distance that was searched for.
     """
-
-    offsets: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    distances: NDArray[np.int32]
 
 
 SearchResult: TypeAlias = DistanceResult | ScoreResult | CosineResult

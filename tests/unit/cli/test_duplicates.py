@@ -102,7 +102,8 @@ def test_groups_go_into_a_file(folder, tmp_path):
 def test_errors_are_one_line(folder):
     done = run("duplicates", "ids.safetensors", "--within", 65, cwd=folder)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == ("embits: error: distance is 65, expected 0 to 64, the bits of a code\n")
+    assert done.stderr.startswith("embits: error: distance is 65")
+    assert done.stderr.count("\n") == 1
     for wrong in (["--within", "-1"], ["--within", "few"], []):
         assert run("duplicates", "ids.safetensors", *wrong, cwd=folder).returncode == 2
     missing = run("duplicates", "none.safetensors", "--within", 3, cwd=folder)

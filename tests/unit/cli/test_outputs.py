@@ -267,7 +267,7 @@ def test_a_report_replaces_a_report(folder):
 def test_info_shows_how_many_bytes_each_part_takes(folder, bits):
     facts = json.loads(run("info", "b.safetensors", "--json", cwd=folder).stdout)
     parts = facts["parts"]
-    assert list(parts) == ["codes", "words", "order", "coder", "subwords", "header"]
+    assert list(parts) == ["codes", "words", "order", "coder", "subwords", "lengths", "header"]
     assert sum(parts.values()) == facts["bytes"]
     assert (parts["codes"], parts["subwords"]) == (bits.codes.nbytes, 0)
     assert parts["order"] == (600 * 10 + 20 * 10) / 8  # 10 bits a row, and a link for 31 rows

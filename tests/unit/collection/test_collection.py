@@ -39,7 +39,7 @@ def test_an_empty_collection_is_searched_as_an_empty_file(collection):
     assert collection.search(ROWS[:3], k=5).rows.shape == (3, 0)
     assert collection.most_similar(CODES[0]) == []
     assert collection.decode().shape == (0, 24)
-    assert collection.nbytes.codes == 0
+    assert collection.byte_counts().codes == 0
     collection.compact()
     assert not collection.refresh()
 
@@ -76,7 +76,7 @@ def test_it_answers_as_one_file_of_the_same_rows(collection, monkeypatch):
     assert dict(collection.key_to_index) == dict(one.key_to_index)
     assert collection.words[-3:] == one.words[-3:]
     assert collection.words.starting_with("w1", 4) == one.words.starting_with("w1", 4)
-    assert collection.nbytes.codes == one.nbytes.codes
+    assert collection.byte_counts().codes == one.byte_counts().codes
     assert collection.doesnt_match(["w1", "w2", "w30"]) == one.doesnt_match(["w1", "w2", "w30"])
     with pytest.raises(embits.UnknownWordError, match=r"'W5'.*did you mean 'w5'"):
         collection["W5"]
@@ -133,7 +133,7 @@ def test_numbers_that_follow_each_other_take_no_space(collection):
     collection.add(ROWS[:100])
     collection.add(ROWS[100:200])
     collection.compact()
-    assert collection.nbytes.words == 0
+    assert collection.byte_counts().words == 0
     assert collection.ids([199]).tolist() == ["199"]
 
 

@@ -8,8 +8,7 @@ import pytest
 import embits
 from embits.collection import changes
 from embits.collection.changes import working_folder, writer_lock
-from embits.jobs import to_collection
-from embits.streaming import steps
+from embits.jobs import encode, stream
 from tests.support.streaming import in_blocks
 from tests.support.vectors import clustered
 
@@ -225,7 +224,7 @@ def test_a_file_is_added_without_writing_next_to_the_collection(collection, tmp_
         made.append(output)
         return embits.encode_to_file(coder, vectors, output, **options)
 
-    monkeypatch.setattr(to_collection, "encode_to_file", watched)
+    monkeypatch.setattr(encode, "encode_to_file", watched)
     path = tmp_path / "rows.npy"
     assert embits.encode_to_collection(collection, path, words=names(10, 30)) == 10
     assert made[0].parent.parent == collection.path
@@ -242,7 +241,7 @@ def test_an_addition_that_is_stopped_keeps_nothing_and_says_so(
     def stop(*_):
         raise error
 
-    monkeypatch.setattr(steps, "encode_file", stop)
+    monkeypatch.setattr(stream.Passes, "encode", stop)
     before = content(collection.path)
     np.save(tmp_path / "rows.npy", ROWS[:10])
     expected = "nothing was added" if error is KeyboardInterrupt else "No space left"

@@ -98,7 +98,7 @@ def test_bytes_after_the_end_are_refused(path):
         (("__metadata__", "params"), "[1]"),
         (("__metadata__", "params"), '{"bits": 1}'),
         (("__metadata__", "format"), "other"),
-        (("__metadata__", "format_version"), "3"),
+        (("__metadata__", "format_version"), "4"),
         (("__metadata__", "bits"), 3),
     ],
 )

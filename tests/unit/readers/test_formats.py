@@ -10,7 +10,7 @@ import pytest
 
 from embits import binarize_to_file, load
 from embits.errors import ReadError
-from embits.readers import counted_blocks, formats, open_blocks, read_vectors, source
+from embits.readers import blocks, formats, new_source, open_blocks, read_vectors, source
 from embits.readers.blocks import Block, Blocks, Position
 from embits.readers.formats import FORMATS, Format, Head, recognize
 from embits.readers.source import Source
@@ -49,7 +49,7 @@ def test_reading_in_blocks_gives_the_rows_of_reading_whole(
     path.write_bytes(content)
     whole = read_vectors(path)
     monkeypatch.setattr(source, "CHUNK_BYTES", chunk)
-    monkeypatch.setattr(counted_blocks, "BLOCK_BYTES", chunk)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", chunk)
     for limit in (None, 3):
         opened = recognize(Source(path)).open(Source(path, limit))
         parts = list(opened.read(opened.start(), words=opened.named))
@@ -72,7 +72,7 @@ def test_only_formats_that_are_streamed_are_opened_in_blocks(path: Path) -> None
     for form in FORMATS:
         name = next(key for key, value in NAMES.items() if value == form.name)
         path.write_bytes(corpus.FORMATS[name][0])
-        assert (open_blocks(path) is not None) == form.is_streamed
+        assert (open_blocks(new_source(path)) is not None) == form.is_streamed
 
 
 # -- a format of one's own -------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def test_a_format_is_added_by_one_line_of_the_table(
         vectors = read_vectors(path)
     assert vectors.words == ["up", "down"]
     np.testing.assert_array_equal(vectors.matrix, [[1, -1], [-1, 0.5]])
-    monkeypatch.setattr("embits.streaming.input.STREAM_FROM", -1)
+    monkeypatch.setattr("embits.jobs.stream.STREAM_FROM", -1)
     with pytest.warns(UserWarning, match="1 repeated word left out, the first at row 4"):
         binarize_to_file(path, path.with_suffix(".bits"), n_bits=64, method="lsh")
     assert list(load(path.with_suffix(".bits")).words) == ["up", "down"]

@@ -113,10 +113,10 @@ class TestNpy:
     @pytest.mark.parametrize(
         ("options", "says"),
         [
-            ({"limit": "10"}, "limit is '10', expected 1 or more"),
-            ({"limit": 2.0}, "limit is 2.0, expected 1 or more"),
-            ({"limit": True}, "limit is True, expected 1 or more"),
-            ({"repeats": "last"}, 'repeats is \'last\', expected "first", "refuse" or None'),
+            ({"limit": "10"}, "limit is '10', expected a whole number of 1"),
+            ({"limit": 2.0}, "limit is 2.0, expected a whole number of 1"),
+            ({"limit": True}, "limit is True, expected a whole number of 1"),
+            ({"repeats": "last"}, "repeats is 'last', expected 'first' or 'refuse'"),
             (
                 {"words": {"a": 0, "b": 1, "c": 2}},
                 "ids is .*, expected one id for each row",

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embits.errors import MissingExtraError, ReadError, ReadWarning
+from embits.errors import InputError, MissingExtraError, ReadError, ReadWarning
 from embits.readers import read_vectors
+from embits.readers.parquet import read_parquet
 from tests.support.reading import MATRIX, WORDS
 
 pa = pytest.importorskip("pyarrow")
@@ -52,10 +53,79 @@ def test_many_columns_of_floats_are_vectors(path: Path) -> None:
     np.testing.assert_array_equal(vectors.matrix, MATRIX)
 
 
-def test_without_strings_rows_have_no_names(path: Path) -> None:
-    pq.write_table(pa.table({"id": [7, 8, 9], "vector": lists(pa.list_(pa.float32()))}), path)
+def test_a_column_named_as_ids_has_the_ids_and_no_other(path: Path) -> None:
+    vectors = lists(pa.list_(pa.float32()))
+    columns = {"vector": vectors, "category": ["x", "x", "y"]}
+    pq.write_table(pa.table(columns), path)
     assert read_vectors(path).words is None
-    assert read_vectors(path, words=WORDS).words == WORDS
+    for name in ("id", "ids", "_id", "word", "key"):
+        pq.write_table(pa.table({**columns, name: WORDS}), path)
+        assert read_vectors(path).words == WORDS
+        pq.write_table(pa.table({**columns, name: [7, 8, 9]}), path)
+        assert read_vectors(path).words == ["7", "8", "9"]
+        assert read_vectors(path, words=WORDS).words == WORDS
+        assert read_vectors(path, ids=False).words is None
+
+
+def test_columns_are_chosen_by_name_and_named_in_one_line(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    kind = pa.list_(pa.float32())
+    columns = {"id": [1, 2, 3], "title": WORDS, "a": lists(kind, MATRIX + 1), "b": lists(kind)}
+    pq.write_table(pa.table(columns), path)
+    with caplog.at_level("INFO", "embits"):
+        vectors = read_vectors(path, ids="title", column="b")
+    assert vectors.words == WORDS
+    np.testing.assert_array_equal(vectors.matrix, MATRIX)
+    assert len(caplog.messages) == 1
+    assert "vectors from column 'b', ids from column 'title'" in caplog.messages[0]
+    for wrong in ({"ids": "b", "column": "b"}, {"column": "title"}, {"column": "c"}, {"ids": "c"}):
+        with pytest.raises(ReadError):
+            read_vectors(path, **{"column": "b", **wrong})  # type: ignore[arg-type]
+    np.save(path, MATRIX)
+    with pytest.raises(InputError, match="no Parquet table"):
+        read_vectors(path.with_suffix(".parquet.npy"), ids="title")
+
+
+def test_a_number_beside_numbered_columns_is_no_dimension(path: Path) -> None:
+    wide = {"price": [9.0, 8.0, 7.0], "x0": MATRIX[:, 0], "x1": MATRIX[:, 1], "v2": [1.0] * 3}
+    pq.write_table(pa.table(wide), path)
+    np.testing.assert_array_equal(read_vectors(path).matrix, MATRIX)
+    pq.write_table(pa.table({"x": MATRIX[:, 0], "y": MATRIX[:, 1]}), path)
+    np.testing.assert_array_equal(read_vectors(path).matrix, MATRIX)
+
+
+def test_blocks_of_a_folder_or_file_system_have_ids_and_good_rows(path: Path) -> None:
+    kind = pa.list_(pa.float32())
+    matrix = [*MATRIX, [1.0], None, [np.nan, 1]]
+    table = pa.table({"id": list("abcdef"), "v": lists(kind, matrix)})
+    (path.parent / "deep").mkdir()
+    for name in ("x.parquet", "deep/y.pq", "_hidden.parquet"):
+        pq.write_table(table, path.parent / name)
+    (path.parent / "notes.txt").write_text("mine")
+    for arguments in (
+        (path.parent,),
+        ("", pa.fs.SubTreeFileSystem(str(path.parent), pa.fs.LocalFileSystem())),
+    ):
+        found = list(read_parquet(*arguments, size=4))
+        assert [(Path(rows.file).name, rows.first) for rows in found] == [
+            ("y.pq", 0), ("y.pq", 4), ("x.parquet", 0), ("x.parquet", 4)]  # fmt: skip
+        assert [rows.ids for rows in found[:2]] == [list("abcd"), list("ef")]
+        np.testing.assert_array_equal(found[0].vectors.matrix, MATRIX)
+        assert [rows.vectors.bad.tolist() for rows in found] == [[3], [0, 1]] * 2
+        assert [rows.vectors.found for rows in found[:2]] == ["1 numbers", "a null"]
+    with pytest.raises(ReadError, match="nothing there"):
+        list(read_parquet(path.parent / "nowhere"))
+
+
+def test_bad_rows_may_be_skipped(path: Path) -> None:
+    matrix = [None, *MATRIX, [1.0], [np.nan, 1]]
+    table = pa.table({"id": list("xabcyz"), "v": lists(pa.list_(pa.float32()), matrix)})
+    pq.write_table(table, path)
+    with pytest.warns(ReadWarning, match="3 rows left out, the first at row 0: found a null"):
+        vectors = read_vectors(path, on_bad="skip")
+    assert vectors.words == WORDS
+    np.testing.assert_array_equal(vectors.matrix, MATRIX)
 
 
 def test_many_batches_fill_one_matrix(path: Path) -> None:
@@ -78,14 +148,14 @@ def test_many_batches_fill_one_matrix(path: Path) -> None:
     [
         ({"w": WORDS, "v": [[1.0, 2.0], None, [3.0, 4.0]]}, "row 1: found a null"),
         ({"w": WORDS, "v": [[1.0, 2.0], [1.0], [3.0, 4.0]]}, "row 1: found 1 numbers, expected 2"),
-        ({"w": WORDS, "v": [[1.0, 2.0], [1.0, None], [3.0, 4.0]]}, "found a null in a vector"),
+        ({"w": WORDS, "v": [[1.0, 2.0], [1.0, None], [3.0, 4.0]]}, "row 1: found .* null"),
         (
-            {"w": ["a", None, "c"], "v": [[1.0], [2.0], [3.0]]},
-            "row 1: found a null, expected a word",
+            {"id": ["a", None, "c"], "v": [[1.0], [2.0], [3.0]]},
+            "row 1: found a null, expected an id",
         ),
-        ({"w": WORDS, "v": [[1.0], [float("nan")], [3.0]]}, "row 1: found nan or inf"),
+        ({"w": WORDS, "v": [[1.0], [float("nan")], [3.0]]}, "row 1: found nan"),
         ({"w": WORDS, "n": [1, 2, 3]}, "found columns w, n"),
-        ({"w": WORDS, "v": [[1.0]] * 3, "u": [[1.0]] * 3}, "found columns w, v, u"),
+        ({"w": WORDS, "v": [[1.0]] * 3, "u": [[1.0]] * 3}, "found several columns of vectors"),
         (
             {"w": pa.array([], pa.string()), "v": pa.array([], pa.list_(pa.float32()))},
             "found 0 rows",
@@ -98,10 +168,12 @@ def test_what_is_no_matrix_is_refused(path: Path, columns: dict[str, Any], messa
         read_vectors(path)
 
 
-def test_repeated_words_are_left_out(path: Path) -> None:
-    pq.write_table(pa.table({"w": ["a", "b", "a"], "v": lists(pa.list_(pa.float32()))}), path)
+def test_repeated_ids_are_refused(path: Path) -> None:
+    pq.write_table(pa.table({"id": ["a", "b", "a"], "v": lists(pa.list_(pa.float32()))}), path)
+    with pytest.raises(ReadError, match="row 2: found the word 'a' again"):
+        read_vectors(path)
     with pytest.warns(ReadWarning, match="1 repeated word left out, the first at row 2"):
-        assert read_vectors(path).words == ["a", "b"]
+        assert read_vectors(path, repeats="first").words == ["a", "b"]
 
 
 def test_a_damaged_file_is_refused(path: Path) -> None:

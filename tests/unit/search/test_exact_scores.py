@@ -5,7 +5,7 @@ import pytest
 
 from embits.bits import packed_width
 from embits.search import asymmetric_top_k
-from embits.search.exact_scores import exact_scores
+from embits.search.rescoring import exact_scores
 
 
 @pytest.mark.parametrize("n_bits", [1, 3, 4, 12, 100, 256])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from embits import _core
 from embits.errors import InputError
 from embits.search import asymmetric_top_k, filters, select, top_k
-from embits.search.selection import Selection
+from embits.search.filters import Selection
 from tests.support.search_oracle import (
     filtered_hamming_top_k,
     filtered_score_top_k,

@@ -11,8 +11,8 @@ import embits
 from embits.coders import METHODS
 from embits.coders.lazy import LazyRows
 from embits.errors import InputError, ReadError
-from embits.readers import open_blocks
-from embits.streaming import input as job_input
+from embits.jobs import stream
+from embits.readers import new_source, open_blocks
 from tests.support.streaming import in_blocks, noted, words_of, write
 from tests.support.vectors import clustered
 
@@ -29,13 +29,14 @@ QUICK = {
 FORMATS = ["v.vec", "v.txt.gz", "v.txt.xz", "v.zip", "v.bin", "v.npy", "rows.npy", "columns.npy",
            "matrix.safetensors", "v.parquet", "groups.parquet"]  # fmt: skip
 WORDS_BESIDE = ["v.npy", "matrix.safetensors"]
+REFUSED = [*WORDS_BESIDE, "v.parquet", "groups.parquet"]  # if words repeat
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_file_read_in_blocks_gives_the_bytes_of_one_read_whole(tmp_path, monkeypatch, name):
     matrix = clustered(5000, dims=10)
     words = words_of(len(matrix))
-    if name in WORDS_BESIDE:  # they are refused if they repeat
+    if name in REFUSED:
         words[5000 // 3] = "other"
     path = write(tmp_path, name, words, matrix)
     _, whole_notes = noted(embits.binarize_to_file, path, tmp_path / "whole", 20, "lsh")
@@ -49,13 +50,13 @@ def test_a_file_read_in_blocks_gives_the_bytes_of_one_read_whole(tmp_path, monke
     whole = (tmp_path / "whole").read_bytes()
     assert (tmp_path / "blocks").read_bytes() == whole == (tmp_path / "memory").read_bytes()
     assert notes == whole_notes
-    assert len(bits) == (5000 if name in ("rows.npy", "columns.npy", *WORDS_BESIDE) else 4999)
+    assert len(bits) == (5000 if name in ("rows.npy", "columns.npy", *REFUSED) else 4999)
     encoded = (tmp_path / "blocks-encoded").read_bytes()
     assert encoded == (tmp_path / "whole-encoded").read_bytes()
     assert not list(tmp_path.glob(".*"))
 
 
-@pytest.mark.parametrize("name", WORDS_BESIDE)
+@pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("blocks", [False, True])
 def test_repeats_of_words_beside_a_matrix_are_refused_or_left_out(
     tmp_path, monkeypatch, name, blocks
@@ -177,7 +178,7 @@ def test_where_blocks_end_changes_nothing(
     for least in (1 << 30, -1):
         with pytest.MonkeyPatch.context() as patched:
             in_blocks(patched, block=size)
-            patched.setattr(job_input, "STREAM_FROM", least)
+            patched.setattr(stream, "STREAM_FROM", least)
             try:
                 _, notes = noted(
                     embits.binarize_to_file, path, target, 5, "lsh", limit=limit, on_bad=on_bad
@@ -197,7 +198,7 @@ def test_reading_goes_on_at_any_block(tmp_path_factory, rows, at, size):
     with pytest.MonkeyPatch.context() as patched:
         in_blocks(patched, block=size)
         for name in ("v.vec", "v.bin", "v.npy", "v.parquet"):
-            opened = open_blocks(write(folder, name, words, matrix))
+            opened = open_blocks(new_source(write(folder, name, words, matrix)))
             read = list(opened.read(opened.start(), words=True))
             assert np.array_equal(np.concatenate([block.matrix for block in read]), matrix)
             start = read[at % len(read)].start
@@ -213,6 +214,6 @@ def test_words_of_a_large_list_are_read_as_they_lie(tmp_path):
         "\ufeffa\nb\nc\nd\ne\nf\n",
     ):
         Path(tmp_path / "ids").write_text(content, newline="")
-        opened = open_blocks(tmp_path / "m.npy", words=tmp_path / "ids")
+        opened = open_blocks(new_source(tmp_path / "m.npy", words=tmp_path / "ids"))
         words = [w for block in opened.read(opened.start(), words=True) for w in block.words]
         assert words == list("abcdef")

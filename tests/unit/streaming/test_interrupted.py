@@ -1,6 +1,8 @@
 """Jobs that are stopped are resumed, and give the same bytes."""
 
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,17 +12,17 @@ import pytest
 
 import embits
 from embits.errors import InputError
-from embits.streaming import checkpoint, steps
+from embits.jobs import checkpoint, stream
 from tests.support.streaming import in_blocks, noted, words_of, write
 from tests.support.vectors import clustered
 
 _JOB = """
 import os, signal, sys
 import embits, embits.cli
-from embits.readers import counted_blocks, source
-from embits.streaming import checkpoint, input
-input.STREAM_FROM = checkpoint.SECONDS_APART = -1
-counted_blocks.BLOCK_BYTES = source.CHUNK_BYTES = 1 << 13
+from embits.jobs import checkpoint, stream
+from embits.readers import blocks, source
+stream.STREAM_FROM = checkpoint.SECONDS_APART = -1
+blocks.BLOCK_BYTES = source.CHUNK_BYTES = 1 << 13
 end, how, stage, left = {end!r}
 real = checkpoint.Stage.save
 def save(self, *args, **kwargs):
@@ -84,8 +86,8 @@ def test_a_job_that_is_killed_again_and_again_gives_the_same_bytes(killed, name)
         done = run_job(killed, COMMANDS[name], (signal.SIGKILL, *end))
         assert done.returncode == -signal.SIGKILL, (end, done.stderr)
         assert "starting again" not in done.stderr
-        stages = json.loads((killed / ".out.partial/state.json").read_text())["stages"]
-        assert end[0] == "before" or end[1] in stages
+        state, _ = (killed / ".out.partial/state.json").read_text().splitlines()
+        assert end[0] == "before" or end[1] in json.loads(state)["stages"]
     assert run_job(killed, COMMANDS[name]).returncode == 0
     assert (killed / "out").read_bytes() == expected
     assert not (killed / ".out.partial").exists()
@@ -102,7 +104,7 @@ def test_a_finished_fit_is_not_done_again(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(steps, "encode_file", stop)
+        patched.setattr(stream.Passes, "encode", stop)
         with pytest.raises(KeyboardInterrupt, match="run the same command again to resume"):
             embits.binarize_to_file(*args)
     assert not (tmp_path / "out").exists()
@@ -115,18 +117,18 @@ def test_a_finished_fit_is_not_done_again(tmp_path, monkeypatch):
 
 
 def interrupted(monkeypatch, *args, **kwargs):
-    """Leave the folder of a job that was stopped in its last pass."""
+    """Leave the folder of a job that was stopped when all rows were encoded."""
 
     def stop(*_):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(steps, "encode_file", stop)
+        patched.setattr(stream.Passes, "ids", stop)
         with pytest.raises(KeyboardInterrupt):
             embits.binarize_to_file(*args, **kwargs)
 
 
-@pytest.mark.parametrize("change", ["input", "bits", "damage", "short"])
+@pytest.mark.parametrize("change", ["input", "bits", "damage", "state", "coder", "codes"])
 def test_what_another_job_left_is_thrown_away_with_a_word(tmp_path, monkeypatch, change):
     in_blocks(monkeypatch)
     path, target = tmp_path / "m.npy", tmp_path / "out"
@@ -138,10 +140,11 @@ def test_what_another_job_left_is_thrown_away_with_a_word(tmp_path, monkeypatch,
         np.save(path, clustered(3000, dims=6, seed=1))
     elif change == "damage":
         (folder / "state.json").write_bytes(b'{"stages": [')
-    elif change == "short":
-        kept = json.loads((folder / "state.json").read_text())
-        kept["stages"]["encode"] = {"lengths": {"codes": 99}, "mark": None}
-        (folder / "state.json").write_text(json.dumps(kept))
+    elif change in ("state", "coder", "codes"):  # one bit of a file, in its middle
+        damaged = folder / ("state.json" if change == "state" else change)
+        content = bytearray(damaged.read_bytes())
+        content[len(content) // 2] ^= 1
+        damaged.write_bytes(content)
     bits, notes = noted(embits.binarize_to_file, path, target, n_bits, "lsh")
     assert ["starting again" in note for note in notes] == [True]
     assert np.array_equal(bits.codes, embits.binarize(np.load(path), n_bits, "lsh").codes)
@@ -157,6 +160,26 @@ def test_two_jobs_do_not_write_one_file(tmp_path, monkeypatch):
         embits.binarize_to_file(tmp_path / "m.npy", tmp_path / "out", 16, "lsh")
     first.remove()
     assert [path.name for path in tmp_path.iterdir()] == ["m.npy"]
+
+
+def test_a_link_or_pipe_that_others_prepared_is_not_written(tmp_path, monkeypatch):
+    in_blocks(monkeypatch)
+    np.save(tmp_path / "m.npy", clustered(3000, dims=6))
+    (tmp_path / "mine").write_text("mine")
+    folder = tmp_path / ".out.partial"
+    folder.symlink_to(tmp_path)
+    for prepare in (
+        lambda: None,
+        lambda: (folder / "lock").symlink_to(tmp_path / "mine"),
+        lambda: (folder / "codes").symlink_to(tmp_path / "mine"),
+        lambda: os.mkfifo(folder / "lock"),
+    ):
+        prepare()
+        with pytest.raises(InputError, match=r"link|regular"):
+            embits.binarize_to_file(tmp_path / "m.npy", tmp_path / "out", 16, "lsh")
+        assert (tmp_path / "mine").read_text() == "mine"
+        folder.unlink() if folder.is_symlink() else shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
 
 
 def test_files_of_others_in_the_folder_stay(tmp_path):

@@ -104,8 +104,8 @@ def test_vectors_of_other_dimensions_are_refused_before_anything_is_written(tmp_
 _PEAK = """
 import sys
 import embits
-from embits.streaming import input
-input.STREAM_FROM = 0
+from embits.jobs import stream
+stream.STREAM_FROM = 0
 embits.binarize_to_file(sys.argv[1], sys.argv[2], 64, "lsh")
 print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """

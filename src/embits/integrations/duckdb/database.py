@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.binary_vectors.codes import single
+from embits.arrays import single
 from embits.bits import packed_width
 from embits.errors import DatabaseError, InputError, MissingExtraError
 from embits.integrations.descriptions import Description

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.integrations.ray.merging import Found
-from embits.integrations.ray.queries import Prepared
 from embits.integrations.ray.spans import OpenSpan, Span, open_span
 from embits.integrations.ray.steps import SharedCoder
 from embits.search import asymmetric_top_k, top_k, within
-from embits.search.exact_scores import exact_scores
 from embits.search.filters import Filters
-from embits.search.radius_scores import scores_from
+from embits.search.metrics import Prepared
+from embits.search.radius import scores_from
+from embits.search.rescoring import exact_scores
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,7 @@ from embits.integrations.ray.queries import Queries, QueryBlock, prepare
 from embits.integrations.ray.spans import Span, SpreadCollection
 from embits.integrations.ray.steps import SharedCoder
 from embits.integrations.ray.tasks import n_processors, run_tasks
-from embits.search.filters import Filters, check_state, parse_filters
-from embits.search.selection import Selection, found_rows
+from embits.search.filters import Filters, Selection, check_state, found_rows, parse_filters
 
 MAX_BLOCKS = 8  # of a window; a Parquet piece is read once for all of them
 

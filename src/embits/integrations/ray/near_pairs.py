@@ -28,8 +28,6 @@ from embits.search import PairsResult
 from embits.search import pairs_within as pairs_of_codes
 from embits.search import within as within_codes
 from embits.search.arguments import wanted_distance, wanted_results
-from embits.search.identical import DistinctCodes
-from embits.search.pair_collector import PairCollector
 from embits.search.pair_tables import (
     SAMPLE_ROWS,
     Table,
@@ -38,7 +36,7 @@ from embits.search.pair_tables import (
     hashes,
     tables_of,
 )
-from embits.search.pairs import pairs_of_table
+from embits.search.pairs import DistinctCodes, PairCollector, pairs_of_table
 
 MAX_PART_ROWS = 1 << 24  # rows of a task: about 1 GB
 TASKS_PER_CPU = 2

@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import to_numpy
-from embits.binary_vectors import BinaryVectors
-from embits.binary_vectors.queries import METRICS, check_metric, float_vectors
 from embits.coders import Coder
 from embits.errors import InputError
 from embits.integrations.ray.columns import (
@@ -22,23 +20,12 @@ from embits.integrations.ray.columns import (
 )
 from embits.integrations.ray.pieces import BatchLocation, ParquetFiles, PieceReader
 from embits.integrations.ray.steps import SharedCoder
+from embits.search.metrics import METRICS, Prepared, metric_of
 
 QUERIES_AT_ONCE = 1 << 13  # of a task
 
 QuerySource: TypeAlias = str | os.PathLike[str] | Any
 """A Parquet file or a folder of them, or an array of floats or of packed codes."""
-
-
-class Prepared(NamedTuple):
-    """Queries as the kernels read them.
-
-    Attributes:
-        queries: Packed codes, or the weights of bits.
-        offsets: What is added to the scores of weights, (q, 1); None for codes.
-    """
-
-    queries: NDArray[Any]
-    offsets: NDArray[np.float32] | None
 
 
 class QueryBlock(NamedTuple):
@@ -54,23 +41,9 @@ class QueryBlock(NamedTuple):
         return self.first + len(self.vectors)
 
 
-class _QueryCoder(BinaryVectors):
-    """Prepares queries as a search of a whole collection does."""
-
-    def __init__(self, coder: Coder) -> None:
-        super().__init__(None, np.empty((0, coder.n_bytes_), np.uint8), coder)
-
-    def prepared(self, queries: NDArray[Any], metric: str) -> Prepared:
-        if metric == "hamming":
-            return Prepared(self._codes_of(queries), None)
-        if metric == "decoded":
-            return Prepared(*self._decoded_weights(queries))
-        return Prepared(*self._query_weights(float_vectors(queries)))
-
-
 def prepare(coder: SharedCoder, vectors: NDArray[Any], metric: str) -> Prepared:
     """Encode queries, or weigh bits by them. Runs in a worker."""
-    return _QueryCoder(coder.get()).prepared(vectors, metric)
+    return METRICS[metric].prepare(coder.get(), vectors)
 
 
 class Queries:
@@ -91,7 +64,7 @@ class Queries:
     def __init__(
         self, source: QuerySource, coder: Coder, metric: str, column: str | None, ids: str | None
     ) -> None:
-        check_metric(metric, METRICS)
+        metric_of(metric)
         self._dims, self._ids = coder.n_features_in_, ids
         if isinstance(source, str | os.PathLike):
             self._files = ParquetFiles.under(source)
@@ -104,7 +77,7 @@ class Queries:
             raise InputError("column and ids name columns of Parquet files, not of an array")
         self._array = _checked(to_numpy(source), coder)
         self.n = len(self._array)
-        _QueryCoder(coder).prepared(self._array[:1], metric)  # refuses codes that must be floats
+        METRICS[metric].prepare(coder, self._array[:1])  # refuses codes that must be floats
 
     def blocks(self) -> Iterator[QueryBlock]:
         """The queries in blocks of nearly equal size.

@@ -17,7 +17,7 @@ from embits.search.results import NO_ROW, CosineResult
 from embits.vectors import WordVectors
 
 if TYPE_CHECKING:
-    from embits.binary_vectors.codes import Codes
+    from embits.binary_vectors import BinaryVectors
 
 Originals: TypeAlias = NDArray[Any] | WordVectors | str | os.PathLike[str]
 
@@ -27,7 +27,7 @@ _MAX_BITS = 4  # of a short code, in which rounding may change as large a share
 
 
 def rescored(
-    bits: Codes,
+    bits: BinaryVectors,
     floats: Originals,
     queries: NDArray[Any],
     shortlist: NDArray[np.int64],
@@ -65,14 +65,14 @@ def rescored(
 def _matrix(floats: Originals) -> NDArray[Any]:
     if isinstance(floats, str | os.PathLike):
         # Imported here: a search without floats needs no readers.
-        from embits.readers.numpy_arrays import map_npy
+        from embits.readers.arrays import map_npy
         from embits.readers.source import Source
 
         return map_npy(Source(Path(floats)))
     return floats.matrix if isinstance(floats, WordVectors) else to_numpy(floats)
 
 
-def _places(bits: Codes, words: Any, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def _places(bits: BinaryVectors, words: Any, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """The rows of `words` that have the ids of the rows of the codes."""
     ids = bits.ids(rows).tolist()
     if isinstance(words, Vocabulary):
@@ -88,7 +88,7 @@ def _places(bits: Codes, words: Any, rows: NDArray[np.int64]) -> NDArray[np.int6
 
 
 def _check(
-    bits: Codes, matrix: NDArray[Any], rows: NDArray[np.int64], places: NDArray[np.int64]
+    bits: BinaryVectors, matrix: NDArray[Any], rows: NDArray[np.int64], places: NDArray[np.int64]
 ) -> None:
     """Refuse vectors of other rows: their codes differ from the stored ones in half of the bits.
 

@@ -1,16 +1,20 @@
 """The folder in which a long job records its progress, so that it can be resumed after a kill.
 
-Files in it only grow. `state.json` holds the length of each file when all of them were last flushed
-to the disk, and the position in the input at that time. Bytes written later are cut off on resume.
+Files in it only grow. `state.json` holds the length and checksum of each file when all of them were
+last flushed to the disk, and the position in the input at that time. Bytes written later are cut
+off on resume. If a checksum is wrong, the job starts again.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
+import stat
 import time
 import warnings
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Self
@@ -27,8 +31,9 @@ except ImportError:  # Windows: two jobs are not kept apart
     fcntl = None  # type: ignore[assignment]
 
 SECONDS_APART = 2.0  # at least, between two records of the state
+_BYTES_AT_ONCE = 1 << 20
 _LOCK, _STATE = "lock", "state.json"
-_OURS = {_LOCK, _STATE, "coder", "codes", "floats", "words", "ends", "places",
+_OURS = {_LOCK, _STATE, "coder", "codes", "lengths", "floats", "words", "ends", "places",
          "vocabulary.npz", "dropped.npy"}  # fmt: skip
 
 
@@ -40,25 +45,23 @@ class Checkpoint:
         job: What identifies the job; a folder of another job is emptied.
 
     Raises:
-        InputError: Another process is using it.
+        InputError: Another process is using it, or it is a link.
     """
 
     def __init__(self, folder: Path, job: Mapping[str, Any]) -> None:
         self.folder = folder
         self._job = json.loads(json.dumps(job))
         self._lock = _locked(folder)
-        self._stages: dict[str, Any] = {}
-        if (folder / _STATE).exists():
-            state = self._read_state()
-            if state is None:
-                warnings.warn(
-                    f"{folder}: left by another command, or the input has changed: starting again",
-                    ReadWarning,
-                    stacklevel=2,
-                )
-                self._empty()
-            else:
-                self._stages = state
+        stages = self._read_state()
+        if stages is None and (folder / _STATE).exists():
+            warnings.warn(
+                f"{folder}: left by another command, damaged, or the input has changed: "
+                "starting again",
+                ReadWarning,
+                stacklevel=2,
+            )
+            self._empty()
+        self._stages: dict[str, Any] = stages or {}
         self._write_state()
 
     def stage(self, name: str) -> dict[str, Any]:
@@ -88,20 +91,28 @@ class Checkpoint:
             (self.folder / name).unlink(missing_ok=True)
 
     def _read_state(self) -> dict[str, Any] | None:
-        """The stages of the same job, if all their files are there."""
+        """The stages of the same job, if all their files are there and intact."""
         try:
-            state = json.loads((self.folder / _STATE).read_text())
+            if not (self.folder / _STATE).is_file():
+                return None
+            text, checksum = (self.folder / _STATE).read_text().rsplit("\n", 1)
+            state = json.loads(text)
+            if zlib.crc32(text.encode()) != int(checksum) or state["job"] != self._job:
+                return None
             stages: dict[str, Any] = state["stages"]
-            lengths = [pair for stage in stages.values() for pair in stage["lengths"].items()]
-            whole = all((self.folder / name).stat().st_size >= size for name, size in lengths)
+            for stage in stages.values():
+                for name, (size, expected) in stage["files"].items():
+                    with open_own(self.folder / name) as file:
+                        if file_checksum(file, 0, size) != expected:
+                            return None
         except (OSError, ValueError, KeyError, AttributeError, TypeError):
             return None
-        return stages if whole and state["job"] == self._job else None
+        return stages
 
     def _write_state(self) -> None:
         text = json.dumps({"job": self._job, "stages": self._stages})
         with atomic_write(self.folder / _STATE) as file:
-            file.write(text.encode())
+            file.write(f"{text}\n{zlib.crc32(text.encode())}".encode())
 
 
 class Stage:
@@ -122,10 +133,12 @@ class Stage:
         self.mark: Any = kept.get("mark")
         self.facts: dict[str, Any] = kept.get("facts", {})
         self.files: dict[str, BinaryIO] = {}
+        self._recorded = {file: kept.get("files", {}).get(file, (0, 0)) for file in files}
         if not self.done:
-            lengths = kept.get("lengths", {})
-            for file in files:
-                self.files[file] = _cut_at(checkpoint.folder / file, lengths.get(file, 0))
+            for file, (size, _) in self._recorded.items():
+                self.files[file] = open_own(checkpoint.folder / file)
+                self.files[file].truncate(size)
+                self.files[file].seek(size)
 
     def __enter__(self) -> Self:
         return self
@@ -143,13 +156,14 @@ class Stage:
         self, mark: Any, facts: Mapping[str, Any] | None = None, *, done: bool = False
     ) -> None:
         """Flush what was written to the disk, then record the position reached."""
-        for file in self.files.values():
+        for name, file in self.files.items():
             file.flush()
             os.fsync(file.fileno())
-        self.mark, self.done = mark, done
-        self.facts = dict(facts or {})
-        lengths = {name: file.tell() for name, file in self.files.items()}
-        record = {"mark": mark, "facts": self.facts, "done": done, "lengths": lengths}
+            begin, before = self._recorded.get(name, (0, 0))
+            end = file.seek(0, os.SEEK_END)
+            self._recorded[name] = end, file_checksum(file, begin, end, before)
+        self.mark, self.done, self.facts = mark, done, dict(facts or {})
+        record = {"mark": mark, "facts": self.facts, "done": done, "files": self._recorded}
         self._checkpoint.record(self._name, record)
         self._last = time.monotonic()
 
@@ -160,11 +174,37 @@ def append(file: BinaryIO, array: NDArray[Any]) -> None:
         file.write(np.ascontiguousarray(array).data.cast("B"))
 
 
-def _cut_at(path: Path, length: int) -> BinaryIO:
-    file = path.open("r+b" if path.exists() else "w+b")
-    file.truncate(length)
-    file.seek(length)
-    return file
+def file_checksum(file: BinaryIO, begin: int, end: int, before: int = 0) -> int:
+    """The CRC-32 of a file up to `end`, given that of its bytes up to `begin`.
+
+    Raises:
+        ValueError: The file is shorter.
+    """
+    file.seek(begin)
+    while begin < end:
+        if not (part := file.read(min(_BYTES_AT_ONCE, end - begin))):
+            raise ValueError("the file is too short")
+        before, begin = zlib.crc32(part, before), begin + len(part)
+    return before
+
+
+def open_own(path: Path) -> BinaryIO:
+    """A file of the folder, to read and write; made if it is not there.
+
+    Raises:
+        InputError: It is a link, or no regular file: another user may have prepared it.
+    """
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(path, flags, 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise InputError(f"{path}: is a link, expected a file of this job: remove it") from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise InputError(f"{path}: is not a regular file: remove it")
+    return os.fdopen(descriptor, "r+b")
 
 
 def _locked(folder: Path) -> BinaryIO:
@@ -172,8 +212,10 @@ def _locked(folder: Path) -> BinaryIO:
     path = folder / _LOCK
     while True:
         folder.mkdir(exist_ok=True)
+        if folder.is_symlink():
+            raise InputError(f"{folder}: is a link, expected a folder of this job: remove it")
         try:
-            file = path.open("wb")
+            file = open_own(path)
         except FileNotFoundError:
             continue
         try:

@@ -10,22 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import unit_rows
-from embits.binary_vectors.codes import Key
-from embits.binary_vectors.queries import check_metric
-from embits.binary_vectors.radius import RadiusQueries
 from embits.bits import invert
+from embits.checks import whole
 from embits.errors import InputError
-from embits.search import top_k
 from embits.search.filters import Filters
+from embits.search.metrics import Prepared, bit_weights, metric_of
+from embits.search.scan import prepared_top_k
 
-Metric: TypeAlias = Literal["hamming", "decoded"]
-METRICS = ("hamming", "decoded")
+Key: TypeAlias = str | int | NDArray[np.uint8]
+WordMetric: TypeAlias = Literal["hamming", "decoded"]
 
 
-class WordQueries(RadiusQueries):
-    """Questions about words, or other ids, by the similarity of their codes."""
+class WordMethods:
+    """Questions about words, or other ids, by the similarity of their codes; of BinaryVectors."""
 
-    def similarity(self, a: Key, b: Key, *, metric: Metric = "hamming") -> float:
+    def similarity(self: Any, a: Key, b: Key, *, metric: WordMetric = "hamming") -> float:
         """Sokal-Michener similarity, (n11 + n00) / n: the share of bits that agree.
 
         Args:
@@ -39,23 +38,21 @@ class WordQueries(RadiusQueries):
             >>> round(bits.similarity(0, 1), 3)
             0.667
         """
-        check_metric(metric, METRICS)
-        if metric == "decoded":
+        if not metric_of(metric, needs="codes").is_distance:
             return float(np.prod(unit_rows(self.decode([a, b])), axis=0).sum())
         differing = int(np.bitwise_count(self._code(a) ^ self._code(b)).sum())
-        return 1 - differing / self.n_bits
+        return 1 - differing / int(self.n_bits)
 
     def most_similar(
-        self,
+        self: Any,
         positive: Key | Sequence[Key],
         negative: Key | Sequence[Key] = (),
         topn: int = 10,
         threads: int | None = None,
         *,
-        metric: Metric = "hamming",
+        metric: WordMetric = "hamming",
         where: Any = None,
         exclude: Any = None,
-        k: None = None,
     ) -> list[tuple[str, float]]:
         """The closest words and their Sokal-Michener similarity, without those asked about.
 
@@ -72,20 +69,15 @@ class WordQueries(RadiusQueries):
             where: The words that may be found: words, rows, a boolean mask or a selection, as in
                 `search`.
             exclude: Those that may not, in the same forms.
-            k: The name that `search` has for `topn`; refused here.
 
         Raises:
             InputError: An argument is wrong.
             UnknownWordError: There is no such id, and no subwords to make it from.
         """
-        if k is not None:
-            raise InputError(f"most_similar has no argument k: pass topn={k!r}")
         wanted, unwanted = _as_list(positive), _as_list(negative)
         if not wanted:
             raise InputError("most_similar needs at least one positive word or id")
-        if isinstance(topn, bool) or not isinstance(topn, int | np.integer) or topn < 0:
-            raise InputError(f"topn is {topn!r}, expected a whole number of 0 or more")
-        check_metric(metric, METRICS)
+        topn = whole("topn", topn)
         asked = {row for key in (*wanted, *unwanted) if (row := self._row(key)) is not None}
         allowed = self._filters((), where, exclude)
         most = topn + len(asked)
@@ -98,41 +90,38 @@ class WordQueries(RadiusQueries):
         return neighbors[:topn]
 
     def _closest(
-        self,
+        self: Any,
         wanted: list[Any],
         unwanted: list[Any],
         k: int,
         threads: int | None,
-        metric: Metric,
+        metric: WordMetric,
         where: Filters,
     ) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
         """Similarities and rows of the k codes closest to a combination of others."""
-        if metric == "decoded":
-            if len(wanted) == 1 and not unwanted:
-                weights = self._decoded_weights(self._code(wanted[0]))
-            else:
-                query = self._sum(wanted) - self._sum(unwanted)
-                weights = self._query_weights(query, rebuilt=True)
-            return self._score(*weights, k, threads, where)
-        code = self._code(wanted[0]).copy()
-        for key in unwanted:
-            code &= invert(self._code(key), self.n_bits)
-        for key in wanted[1:]:
-            code |= self._code(key)
-        distances, rows = top_k(self.codes, code, k, threads, where=where)
-        return 1 - distances / self.n_bits, rows
+        chosen = metric_of(metric, needs="codes")
+        if chosen.is_distance:
+            code = self._code(wanted[0]).copy()
+            for key in unwanted:
+                code &= invert(self._code(key), self.n_bits)
+            for key in wanted[1:]:
+                code |= self._code(key)
+            prepared = Prepared(code)
+        elif len(wanted) == 1 and not unwanted:
+            prepared = chosen.prepare(self.coder, self._code(wanted[0]))
+        else:
+            query = self._sum(wanted) - self._sum(unwanted)
+            prepared = Prepared(*bit_weights(self.coder, query, rebuilt=True))
+        values, rows = prepared_top_k(self.codes, prepared, k, threads, where=where)
+        similarities: Any = 1 - values / self.n_bits if chosen.is_distance else values
+        return similarities, rows
 
-    def _sum(self, keys: list[Any]) -> NDArray[np.float32]:
+    def _sum(self: Any, keys: list[Any]) -> NDArray[np.float32]:
         """The sum of the rebuilt directions."""
         total: NDArray[np.float32] = unit_rows(self.decode(keys)).sum(axis=0)
         return total
 
-    def _row(self, key: Key) -> int | None:
-        if isinstance(key, str):
-            return self.words.find(key)
-        return int(key) if isinstance(key, int | np.integer) else None
-
-    def doesnt_match(self, words: Sequence[str]) -> str:
+    def doesnt_match(self: Any, words: Sequence[str]) -> str:
         """The word whose bits differ most from the majority of all the words."""
         if isinstance(words, str) or len(words) == 0:
             raise InputError("doesnt_match needs a list of at least one word or id")
@@ -141,7 +130,7 @@ class WordQueries(RadiusQueries):
         return words[int((bits != majority).sum(axis=1).argmax())]
 
     def evaluate_word_pairs(
-        self, pairs: str | os.PathLike[str], **options: Any
+        self: Any, pairs: str | os.PathLike[str], **options: Any
     ) -> tuple[float, float, float]:
         """Pearson and Spearman correlations with people's scores, and the percentage left out.
 
@@ -152,7 +141,7 @@ class WordQueries(RadiusQueries):
         return evaluate_word_pairs(self, pairs, **options)
 
     def evaluate_word_analogies(
-        self, analogies: str | os.PathLike[str], **options: Any
+        self: Any, analogies: str | os.PathLike[str], **options: Any
     ) -> tuple[float, list[dict[str, Any]]]:
         """The accuracy on a file of analogies, and the questions of each section.
 

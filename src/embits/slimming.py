@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from embits.coders import Coder
 from embits.errors import InputError
-from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
+from embits.rows import Rows, taken
 
 # The parts that can be left out, and what no longer works without them.
 PARTS = {
     "coder": 'encoding vectors, decoding codes, float queries and metric="decoded"',
     "subwords": "codes of unknown words",
+    "lengths": "inner products, and decoded vectors of their true length",
     "order": "the former row numbers, because rows are sorted by their words",
 }
 DECODER = "decoder"
@@ -58,19 +59,17 @@ def with_half_decoder(coder: Coder) -> Coder:
     return type(coder).from_state(coder.get_params(), state, coder.n_features_in_, coder.n_bits_)
 
 
-def sorted_rows(
-    words: Vocabulary | RowNumbers, codes: NDArray[np.uint8]
-) -> tuple[Vocabulary | RowNumbers, NDArray[np.uint8]]:
+def sorted_rows(rows: Rows) -> Rows:
     """The rows in the order of their words, which then need not be stored."""
-    if not isinstance(words, Vocabulary):
-        return words, codes
-    rows = words.order.astype(np.int64)
-    in_order = words.names(rows).tolist()
-    return Vocabulary.from_words(in_order), codes[rows]
+    if not isinstance(rows.ids, Vocabulary):
+        return rows
+    order = rows.ids.order.astype(np.int64)
+    in_order = Vocabulary.from_words(rows.ids.names(order).tolist())
+    return Rows(in_order, rows.codes[order], taken(rows.columns, order))
 
 
-def marked(words: Vocabulary | RowNumbers) -> Vocabulary | RowNumbers:
-    """The words, which say of an unknown word that subwords were left out."""
-    words = copy(words)
-    words.lacks_subwords = True
-    return words
+def marked(rows: Rows) -> Rows:
+    """The rows, whose ids say of an unknown word that subwords were left out."""
+    ids = copy(rows.ids)
+    ids.lacks_subwords = True
+    return replace(rows, ids=ids)

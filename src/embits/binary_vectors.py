@@ -1,0 +1,925 @@
+"""BinaryVectors: the ids of rows, their codes, and the coder that made them."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from reprlib import repr as shortened
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from embits import search, slimming
+from embits.arrays import Progress, single, to_numpy, unit_rows
+from embits.bits import check_padding
+from embits.coders import Coder
+from embits.coders.checks import check_dims
+from embits.coders.identity import coder_checksum
+from embits.errors import InputError, SizeWarning, UnknownWordError
+from embits.file import store
+from embits.file.contents import ByteCounts, byte_counts, to_contents
+from embits.file.overwrite import check_target
+from embits.ids.keys import Keys, RowNumbers, WordRows
+from embits.ids.pieces import PieceWords
+from embits.ids.subwords import Subwords
+from embits.ids.vocabulary import Vocabulary
+from embits.originals import Originals, rescored
+from embits.pretrained import Pretrained
+from embits.rows import LENGTHS, Lengths, Rows, joined, taken
+from embits.search.arguments import distance_of, wanted_distance, wanted_similarity
+from embits.search.filters import Filters, Selection, check_state, found_rows, parse_filters, select
+from embits.search.metrics import METRICS, Prepared, float_vectors, metric_of
+from embits.search.pieces import CodePieces
+from embits.search.radius import scores_from
+from embits.search.rescoring import rescore_bits, shortlist_size
+from embits.search.results import (
+    NO_ROW,
+    DistanceResult,
+    GroupsResult,
+    PairsResult,
+    ScoreResult,
+    SearchResult,
+    WithinResult,
+    WithinScoreResult,
+    ids_of,
+)
+from embits.search.scan import prepared_top_k
+from embits.vectors import WordVectors, as_words
+from embits.word_methods import Key, WordMethods
+
+if TYPE_CHECKING:
+    from embits.search.gpu import DeviceIndex
+
+MetricName: TypeAlias = Literal["hamming", "asymmetric", "decoded", "dot"]
+
+_ROWS_AT_ONCE = 65_536  # of an iteration: pieces of a collection are joined a part at a time
+
+
+class BinaryVectors(WordMethods, Pretrained):
+    """Packed codes, the ids of their rows, and the coder that made them.
+
+    Made by `embits.binarize` or `embits.load`. Any number of threads may search one object.
+
+    Args:
+        words: The ids of the rows, each once: strings or whole numbers, which are kept as their
+            digits; for word vectors, the words. None uses row numbers.
+        codes: Packed codes, uint8 (n, ceil(n_bits / 8)), first bit highest; may be mapped.
+        coder: The fitted coder.
+        subwords: What makes codes of unknown words, if the fastText model had it.
+        lengths: The lengths of the vectors, of shape (n,), rounded to a byte each; or None.
+
+    Attributes:
+        words: The ids in row order.
+        codes: As given.
+        coder: As given.
+        subwords: As given.
+        columns: What rows have beside their codes, by name.
+
+    Raises:
+        InputError: The ids are not as many as the codes, or one appears twice; or the codes are
+            not those of the coder.
+
+    Example:
+        >>> import numpy as np, embits
+        >>> X = np.eye(3)
+        >>> coder = embits.RandomHyperplanes(n_bits=32).fit(X)
+        >>> bits = embits.BinaryVectors(["doc-1", "doc-2", "doc-3"], coder.encode(X), coder)
+        >>> bits.search("doc-2", k=1).ids.tolist()
+        ['doc-2']
+    """
+
+    _state: object = None  # what a collection shows: a selection of it fits this state only
+    _verify: Callable[[], None] | None = None  # of a mapped file, until every byte was checked
+
+    def __init__(
+        self,
+        words: Keys | Sequence[str] | Sequence[int] | NDArray[Any] | None,
+        codes: NDArray[np.uint8] | CodePieces,
+        coder: Coder,
+        subwords: Subwords | None = None,
+        *,
+        lengths: Lengths | Any = None,
+    ) -> None:
+        if not isinstance(coder, Coder):
+            raise InputError(f"coder is {shortened(coder)}, expected a fitted coder")
+        if not isinstance(codes, CodePieces):
+            codes = coder.check_codes(codes)
+        # CodePieces and PieceWords stand in for one array and one vocabulary: they are used alike.
+        self.codes = cast("NDArray[np.uint8]", codes)
+        self.words = _as_ids(words, len(codes))
+        self.coder = coder
+        self.subwords = subwords
+        self.columns: Mapping[str, Lengths] = {}
+        if lengths is not None:
+            lengths = lengths if isinstance(lengths, Lengths) else Lengths.of(lengths)
+            self.columns = {LENGTHS: lengths}
+            if len(lengths) != len(codes):
+                raise InputError(f"{len(lengths)} lengths for {len(codes)} codes")
+
+    @classmethod
+    def encoded(cls, vectors: WordVectors, coder: Coder, *, lengths: bool = False) -> Self:
+        """The codes that a fitted coder gives these vectors, with their lengths if asked for."""
+        codes = coder.encode(vectors.matrix)
+        found = Lengths.of_vectors(vectors.matrix) if lengths else None
+        return cls(vectors.words, codes, coder, vectors.subwords, lengths=found)
+
+    @classmethod
+    def of_rows(cls, rows: Rows, coder: Coder, subwords: Subwords | None = None) -> Self:
+        """Rows with the coder that made their codes."""
+        return cls(rows.ids, rows.codes, coder, subwords, lengths=rows.columns.get(LENGTHS))
+
+    @property
+    def rows(self) -> Rows:
+        """Ids, codes and columns together."""
+        return Rows(self.words, self.codes, self.columns)
+
+    @property
+    def n_bits(self) -> int:
+        """Bits of a code."""
+        return self.coder.n_bits_
+
+    @property
+    def dims(self) -> int:
+        """Dimensions of the float vectors behind the codes."""
+        return self.coder.n_features_in_
+
+    @property
+    def lengths(self) -> NDArray[np.float32] | None:
+        """The lengths of the vectors, float32 of shape (n,), if they are stored.
+
+        Example:
+            >>> import numpy as np, embits
+            >>> bits = embits.binarize(4 * np.eye(3), n_bits=64, method="lsh", lengths=True)
+            >>> bits.lengths.tolist()
+            [4.0, 4.0, 4.0]
+        """
+        return self.columns[LENGTHS].floats if self.columns else None
+
+    @property
+    def key_to_index(self) -> Mapping[str, int]:
+        """Id -> row, as in gensim; no dictionary is built for it."""
+        return WordRows(self.words)
+
+    def ids(self, rows: Any = None, dtype: DTypeLike | None = None) -> NDArray[Any]:
+        """The ids of rows, in the same shape.
+
+        Args:
+            rows: Row numbers of any shape; None is all rows. Row -1 is no row, as in the results of
+                queries with filters of their own.
+            dtype: The type to convert the ids to, such as `int` for ids that are whole numbers.
+
+        Returns:
+            The ids as `str` objects, which all methods take as ids; they take whole numbers as row
+            numbers. Rows without ids have their row numbers as ids, as text. Row -1 has the id "",
+            or -1 if `dtype` is a type of signed integers.
+
+        Raises:
+            InputError: Rows that do not exist, or ids that cannot be converted to `dtype`.
+
+        Example:
+            >>> import numpy as np, embits
+            >>> bits = embits.binarize(np.eye(3), n_bits=64, method="lsh", ids=["a", "b", "c"])
+            >>> bits.ids([[2, 0], [1, 1]])
+            array([['c', 'a'],
+                   ['b', 'b']], dtype=object)
+        """
+        rows = np.arange(len(self)) if rows is None else np.asarray(rows)
+        if rows.dtype.kind not in "iu" and rows.size:
+            raise InputError(f"rows are {rows.dtype}, expected row numbers")
+        if rows.size and not NO_ROW <= rows.min() <= rows.max() < len(self):
+            raise _no_row(rows.min() if rows.min() < NO_ROW else rows.max(), len(self))
+        names = ids_of(rows.astype(np.int64), self.words)
+        if dtype is None:
+            return names
+        if np.dtype(dtype).kind == "i":
+            names[rows == NO_ROW] = str(NO_ROW)
+        try:
+            return names.astype(dtype)
+        except ValueError as error:
+            raise InputError(f"the ids cannot be converted to {np.dtype(dtype)}: {error}") from None
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self.words
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self):,} × {self.n_bits} bits, {self.coder!r}>"
+
+    # -- codes and floats ------------------------------------------------------------------------
+
+    def __getitem__(self, key: Key | Sequence[Key] | slice) -> NDArray[np.uint8]:
+        """Packed codes.
+
+        Args:
+            key: An id, a row number or a packed code gives shape (width,); several of them, or a
+                slice of rows, give (n, width).
+
+        Raises:
+            UnknownWordError: There is no such id, and no subwords to make it from.
+            InputError: There is no such row, or the key is something else.
+        """
+        if isinstance(key, slice):
+            try:
+                return self.codes[key]
+            except (TypeError, ValueError):
+                raise InputError(f"the key is {key}, expected a slice of row numbers") from None
+        if _is_single(key):
+            return self._code(key)
+        if not isinstance(key, Sequence | np.ndarray) or getattr(key, "ndim", 1) == 0:
+            raise _wrong_key(key)
+        return np.stack([self._code(each) for each in key]) if len(key) else self.codes[:0]
+
+    def __iter__(self) -> Iterator[NDArray[np.uint8]]:
+        """The packed code of each row, in order."""
+        for start in range(0, len(self), _ROWS_AT_ONCE):
+            yield from self.codes[start : start + _ROWS_AT_ONCE]
+
+    def _code(self, key: Any) -> NDArray[np.uint8]:
+        if isinstance(key, np.ndarray) and key.dtype == np.uint8:
+            codes = self.coder.check_codes(key[np.newaxis])
+            check_padding(codes, self.n_bits)
+            return single(codes)
+        if not isinstance(key, str | int | np.integer):
+            raise _wrong_key(key)
+        row = self._row(key)
+        if row is not None:
+            return single(self.codes[row : row + 1])
+        word = str(key)
+        if self.subwords is not None and self.subwords.rows(word):
+            return self.encode(self.subwords.vector(word))
+        raise self.words.unknown(word)
+
+    def _row(self, key: Any) -> int | None:
+        """The row of an id, or None; a row number is checked."""
+        if isinstance(key, str):
+            return self.words.find(key)
+        if not isinstance(key, int | np.integer):
+            return None
+        if not 0 <= key < len(self):
+            raise _no_row(key, len(self))
+        return int(key)
+
+    def encode(self, vectors: Any, *, device: str = "cpu") -> NDArray[np.uint8]:
+        """Codes of new vectors: (width,) for one vector, (n, width) for several.
+
+        `device` may be a GPU such as "cuda" (the extra `gpu`); the codes are the same.
+        """
+        if not getattr(vectors, "is_cuda", False):  # what is on a GPU is encoded there
+            vectors = to_numpy(vectors)
+        check_dims(vectors, self.dims)
+        if vectors.ndim == 1:
+            return single(self.coder.encode(vectors[np.newaxis], device=device))
+        return self.coder.encode(vectors, device=device)
+
+    def decode(self, keys: Key | Sequence[Key] | slice | None = None) -> NDArray[np.float32]:
+        """Floats rebuilt from codes, of their true lengths if these are stored.
+
+        Args:
+            keys: An id, row or code gives shape (dims,); several, or codes of shape (n, width),
+                give (n, dims); None decodes everything. Codes have no lengths of their own.
+        """
+        if isinstance(keys, np.ndarray) and keys.ndim == 2:
+            return self.coder.inverse_transform(keys)
+        codes = self.codes if keys is None else self[keys]
+        vectors = self.coder.inverse_transform(np.atleast_2d(codes))
+        if self.columns:
+            vectors = self._of_true_length(vectors, keys)
+        return single(vectors) if codes.ndim == 1 else vectors
+
+    def _of_true_length(self, vectors: NDArray[np.float32], keys: Any) -> NDArray[np.float32]:
+        """Decoded vectors with the lengths of their rows; codes and unknown words keep theirs."""
+        lengths = self.columns[LENGTHS].floats
+        if keys is None or isinstance(keys, slice):
+            found = lengths if keys is None else lengths[keys]
+            return unit_rows(vectors) * found[:, None]
+        rows = [self._row(key) for key in ([keys] if _is_single(keys) else keys)]
+        for place, row in enumerate(rows):
+            if row is not None:
+                vectors[place] = unit_rows(vectors[[place]])[0] * lengths[row]
+        return vectors
+
+    # -- search ----------------------------------------------------------------------------------
+
+    def search(
+        self,
+        queries: Any,
+        k: int = 10,
+        *,
+        metric: MetricName = "hamming",
+        oversample: float | None = None,
+        floats: Originals | None = None,
+        threads: int | None = None,
+        device: str = "cpu",
+        where: Any = None,
+        exclude: Any = None,
+    ) -> SearchResult:
+        """The k nearest rows of each query.
+
+        Args:
+            queries: Floats of shape (dims,) or (q, dims), which are encoded first; packed codes
+                (uint8) of shape (width,) or (q, width); or an id, or several, of rows whose codes
+                are searched for.
+            k: Number of rows to return; if it exceeds the number of rows, all are returned.
+            metric: "hamming" counts the bits that differ. "asymmetric" weighs the bits by a float
+                query and finds more true neighbors. "decoded" weighs them by the vector rebuilt
+                from the query's code, so queries may be codes or ids. The scores of these two
+                estimate the cosine and may be slightly above 1: the score of a float query against
+                its own code is roughly its cosine with the reconstruction. A query of zeros scores
+                0. "dot" estimates the inner product, for rows with lengths.
+            oversample: Find this many times k rows by the cheaper score, and order those by the
+                finer one: by `floats` if they are given (4 by default), else by the score of
+                `metric` after a search by Hamming distance.
+            floats: The original vectors: a matrix row by row, the path of its `.npy` (mapped), or
+                `WordVectors`, which are looked up by id. The shortlist is ordered by their cosine
+                to the query, and no other row is read. Rows of a collection move when it changes:
+                give `WordVectors`.
+            threads: None uses every core.
+            device: A GPU such as "cuda" (the extra `gpu`) searches by Hamming distance there and
+                gives the same rows; the first search copies the codes to it, where they stay.
+            where: The rows that may be found: a boolean mask of shape (n,), ids (strings), row
+                numbers, or a selection that `select` made; or a filter for each query: a mask of
+                shape (q, n), or a list of q filters, where None is all rows. Whole numbers are
+                row numbers, even if the ids are digits.
+            exclude: The rows that may not be found, in the same forms. Ids that are not there are
+                ignored.
+
+        Returns:
+            A named pair of arrays of shape (q, k), or (k,) for a single query, best first, ties in
+            row order. It unpacks as `values, rows`. `rows` are row numbers and `ids` their ids; the
+            field of the values says what they are: `distances` (int32, the smallest is the best),
+            `scores`, or `cosines` for `floats` (float32, the largest is the best). If fewer than k
+            rows pass the filter, there are fewer columns. If queries have their own filters, there
+            are as many columns as the query with the most rows needs; the others end with row -1
+            and the worst value (2^31 - 1, or -inf).
+
+        Raises:
+            InputError: Shapes or types do not fit, the search needs float queries or lengths, or
+                `floats` are not the vectors of the codes.
+            UnknownWordError: There is no such id.
+            ReadError: The `.npy` of `floats` is damaged.
+
+        Example:
+            >>> import numpy as np, embits
+            >>> X = np.random.default_rng(0).normal(size=(100, 16))
+            >>> bits = embits.binarize(X, n_bits=64, method="lsh")
+            >>> cosines, rows = bits.search(X[7], k=3, oversample=10, floats=X)
+            >>> int(rows[0]), round(float(cosines[0]), 3)
+            (7, 1.0)
+        """
+        chosen = metric_of(metric)
+        queries = self._queries(queries)
+        filters = self._filters(queries.shape[:-1], where, exclude)
+        padded = isinstance(filters, list)
+        if floats is not None:
+            size = shortlist_size(k, 4 if oversample is None else oversample, len(self))
+            queries = float_vectors(queries)
+            found = self.search(
+                queries, size, metric=metric, threads=threads, device=device, where=filters
+            )
+            finer = rescored(self, floats, queries, found.rows, k, padded=padded)
+            return finer.named(self.words)
+        if oversample is None:
+            if device != "cpu" and not chosen.is_distance:
+                raise InputError(f"metric={metric!r} on a GPU needs a shortlist: give oversample")
+            prepared = chosen.prepare(self.coder, queries)
+            lengths = self._stored_lengths if chosen.needs_lengths else None
+            return self._top_k(prepared, k, threads, device, filters, lengths).named(self.words)
+        if chosen.is_distance or chosen.needs_lengths:
+            raise InputError("oversample needs a finer score: metric='asymmetric', or floats")
+        weights, offsets = chosen.prepare(self.coder, queries)
+        size = shortlist_size(k, oversample, len(self))
+        coarse = METRICS["hamming"].prepare(self.coder, queries)
+        _, shortlist = self._top_k(coarse, size, threads, device, filters)
+        scores, rows = rescore_bits(self.codes, weights, shortlist, k, padded=padded)
+        return ScoreResult(scores + offsets, rows).named(self.words)
+
+    def _top_k(
+        self,
+        prepared: Prepared,
+        k: int,
+        threads: int | None,
+        device: str,
+        where: Filters,
+        lengths: NDArray[np.float32] | None = None,
+    ) -> DistanceResult | ScoreResult:
+        if device == "cpu":
+            return prepared_top_k(self.codes, prepared, k, threads, where=where, lengths=lengths)
+        if device not in self._on_device:
+            # Imported here: a search on the processor needs no GPU code.
+            from embits.search.gpu import DeviceIndex
+
+            self._on_device[device] = DeviceIndex(self.codes, device)
+        return self._on_device[device].top_k(prepared.queries, k, where=where)
+
+    @cached_property
+    def _on_device(self) -> dict[str, DeviceIndex]:
+        """The copies of the codes on GPUs, by device."""
+        return {}
+
+    @cached_property
+    def _stored_lengths(self) -> NDArray[np.float32]:
+        """The length of each row that is stored; rows that are removed have length 0."""
+        if not self.columns:
+            raise InputError(
+                'metric="dot" needs the lengths of the vectors: binarize with lengths=True '
+                "(--lengths)"
+            )
+        live = self.columns[LENGTHS].floats
+        codes: Any = self.codes
+        if not isinstance(codes, CodePieces) or not len(codes.rows.removed):
+            return live
+        stored = np.zeros(codes.rows.n_stored, np.float32)
+        stored[codes.rows.stored(np.arange(len(self)))] = live
+        return stored
+
+    def select(self, where: Any = None, exclude: Any = None) -> Selection:
+        """Parse a filter once, for many searches: it is then passed as `where` or `exclude`.
+
+        A selection of a collection is refused once the collection has changed.
+
+        Args:
+            where: The rows that may be found: a boolean mask, ids or row numbers. None is all rows.
+            exclude: The rows that may not be found, in the same forms. Ids that are not there are
+                ignored.
+
+        Raises:
+            InputError: A mask of another length, a row that does not exist, or another type.
+            UnknownWordError: `where` has an id that is not there.
+
+        Example:
+            >>> import embits
+            >>> bits = embits.binarize(embits.sample_vectors(), n_bits=64, method="lsh")
+            >>> bits.select(exclude=["queen", "king"])
+            <Selection: 1,998 of 2,000 rows>
+        """
+        check_state(self._state, where=where, exclude=exclude)
+        selection = select(len(self), where, exclude, self._rows_of_ids)
+        return selection if self._state is None else selection.of_state(self._state)
+
+    def _filters(self, shape: tuple[int, ...], where: Any, exclude: Any) -> Filters:
+        check_state(self._state, where=where, exclude=exclude)
+        return parse_filters(len(self), shape, where, exclude, self._rows_of_ids)
+
+    def _rows_of_ids(self, name: str, ids: list[str]) -> NDArray[np.int64]:
+        return found_rows(name, ids, self.words.find_many(ids))
+
+    def _queries(self, queries: Any) -> NDArray[Any]:
+        """Queries as an array: of floats or packed codes as they are, of ids their codes."""
+        if isinstance(queries, str):
+            return self[queries]
+        array = to_numpy(queries)
+        if array.ndim == 0:
+            raise InputError(
+                f"the query is {shortened(queries)}, expected a float vector, a packed code or an "
+                "id; bits[row] is the code of a row"
+            )
+        if array.dtype.kind in "UT" or (array.dtype.kind == "O" and _are_strings(array)):
+            return self._codes_of_ids(array)
+        if array.dtype.kind in "iu" and array.dtype != np.uint8 and array.shape[-1] != self.dims:
+            raise InputError(
+                f"the queries are whole numbers of shape {array.shape}: neither ids (strings) nor "
+                f"vectors of {self.dims} dimensions; bits[rows] are the codes of rows"
+            )
+        if array.dtype == np.uint8 and array.shape[-1] == self.coder.n_bytes_:
+            check_padding(array, self.n_bits)
+        if array.dtype.kind == "f":
+            check_dims(array, self.dims)
+        return array
+
+    def _codes_of_ids(self, ids: NDArray[Any]) -> NDArray[np.uint8]:
+        try:
+            return self[ids.ravel().tolist()]
+        except UnknownWordError:
+            if ids.shape[-1] == self.dims and _are_numbers(ids):
+                raise InputError(
+                    "the queries are numbers as text: convert them by queries.astype(np.float32)"
+                ) from None
+            raise
+
+    # -- all rows up to a bound ------------------------------------------------------------------
+
+    def within(
+        self,
+        queries: Any,
+        distance: int | None = None,
+        *,
+        similarity: float | None = None,
+        metric: MetricName = "hamming",
+        where: Any = None,
+        exclude: Any = None,
+        max_results: int | None = None,
+        threads: int | None = None,
+    ) -> WithinResult | WithinScoreResult:
+        """All rows within a distance of each query, or of at least a similarity.
+
+        Args:
+            queries: As in `search`: floats, packed codes, or ids.
+            distance: The largest Hamming distance, from 0 to `n_bits`.
+            similarity: The lowest similarity, in place of `distance`. With "hamming" it is the
+                share of bits that are equal, from 0 to 1, as `similarity` and `most_similar` return
+                it. With "asymmetric" and "decoded" it is the lowest score, an estimate of the
+                cosine from -1 to 1; with "dot", the lowest inner product.
+            metric: As in `search`. All but "hamming" need `similarity`.
+            where: The rows that may be found, as in `search`.
+            exclude: The rows that may not be found, as in `search`.
+            max_results: Rows of all queries together at which the search stops with an error; None
+                means 100 million. Memory is needed only for the rows that are found, about 50
+                bytes each. Search large batches in blocks of queries.
+            threads: None uses every core.
+
+        Returns:
+            A named tuple `offsets` (q + 1,), `rows`, and `distances` (int32) or `scores` (float32).
+            The rows of query i are `rows[offsets[i] : offsets[i + 1]]`, best first, ties in row
+            order; `ids` are their ids. A single query is query 0. A row that is searched for by its
+            id is among its own results.
+
+        Raises:
+            InputError: Shapes or types do not fit; not exactly one of `distance` and `similarity`
+                is given, or it is out of range.
+            TooManyResultsError: There are more rows than `max_results`.
+            UnknownWordError: There is no such id.
+
+        Example:
+            >>> import numpy as np, embits
+            >>> X = np.random.default_rng(0).normal(size=(100, 16))
+            >>> bits = embits.binarize(X, n_bits=64, method="lsh")
+            >>> found = bits.within(X[:2], distance=14)
+            >>> found.offsets.tolist(), found.rows.tolist(), found.distances.tolist()
+            ([0, 3, 4], [0, 29, 55, 1], [0, 14, 14, 0])
+        """
+        chosen = metric_of(metric)
+        if (distance is None) == (similarity is None):
+            raise InputError("within needs a distance or a similarity, one of them")
+        queries = self._queries(queries)
+        filters = self._filters(queries.shape[:-1], where, exclude)
+        if chosen.is_distance:
+            if distance is None:
+                bound = distance_of(wanted_similarity(similarity, 0), self.n_bits)
+            else:
+                bound = wanted_distance(distance, self.n_bits)
+            codes = chosen.prepare(self.coder, queries).queries
+            found = search.within(
+                self.codes, codes, bound, threads, where=filters, max_results=max_results
+            )
+            return found.named(self.words)
+        if similarity is None:
+            raise InputError(f"metric={metric!r} has no distance: pass similarity")
+        least, most = (-np.inf, np.inf) if chosen.needs_lengths else (-1, 1)
+        lowest = wanted_similarity(similarity, least, most)
+        prepared = chosen.prepare(self.coder, np.atleast_2d(queries))
+        lengths = self._stored_lengths if chosen.needs_lengths else None
+
+        def best(of: NDArray[np.intp], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+            allowed = [filters[q] for q in of] if isinstance(filters, list) else filters
+            some = prepared.take(of)
+            values, rows = prepared_top_k(
+                self.codes, some, k, threads, where=allowed, lengths=lengths
+            )
+            return cast("NDArray[np.float32]", values), rows
+
+        n_queries = len(prepared.queries)
+        return scores_from(best, n_queries, len(self), lowest, max_results).named(self.words)
+
+    def pairs_within(
+        self, distance: int, *, max_results: int | None = None, threads: int | None = None
+    ) -> PairsResult:
+        """All pairs of rows within a Hamming distance of each other.
+
+        The search is exact and does not compare all pairs if that can be avoided. Rows with the
+        same code are searched once.
+
+        Args:
+            distance: The largest number of bits that may differ, from 0 to `n_bits`.
+            max_results: Pairs at which the search stops with an error; None means 100 million,
+                which need 3 GB of memory.
+            threads: None uses every core.
+
+        Returns:
+            A named tuple `first`, `second` (row numbers, first < second) and `distances`, in the
+            order of `first`, then `second`.
+
+        Raises:
+            InputError: The distance is out of range.
+            TooManyResultsError: There are more pairs than `max_results`. `iter_pairs_within`
+                and `duplicates` have no such limit.
+
+        Example:
+            >>> import numpy as np, embits
+            >>> X = np.random.default_rng(0).normal(size=(100, 16))
+            >>> bits = embits.binarize(np.vstack([X, X[:2] + 0.01]), n_bits=64, method="lsh")
+            >>> pairs = bits.pairs_within(3)
+            >>> pairs.first.tolist(), pairs.second.tolist()
+            ([0, 1], [100, 101])
+        """
+        distance = wanted_distance(distance, self.n_bits)
+        return search.pairs_within(self.codes, distance, threads, max_results=max_results)
+
+    def iter_pairs_within(
+        self, distance: int, *, threads: int | None = None
+    ) -> Iterator[PairsResult]:
+        """The pairs of `pairs_within` in blocks of about a million, for results of any size.
+
+        Each pair is in one block. Pairs are sorted within a block, but blocks come in no order.
+
+        Raises:
+            InputError: The distance is out of range.
+        """
+        return search.iter_pairs_within(self.codes, wanted_distance(distance, self.n_bits), threads)
+
+    def duplicates(
+        self, distance: int, *, threads: int | None = None, progress: Progress | None = None
+    ) -> GroupsResult:
+        """Groups of rows within a Hamming distance of each other, directly or through others.
+
+        The groups are the connected components of the pairs of `pairs_within`. No list of pairs is
+        made, so any number of rows may have the same code.
+
+        Args:
+            distance: The largest number of bits in which two neighbors differ, from 0 to `n_bits`.
+            threads: None uses every core.
+            progress: Called with what is done and the total.
+
+        Returns:
+            A named tuple `offsets` (groups + 1,), `rows` and `distances`. Group i has
+            `rows[offsets[i] : offsets[i + 1]]`, at least two, in row order; groups are in the order
+            of their first rows; `ids` are the ids of `rows`. The distances are to the first row of
+            the group, and may be more than `distance`.
+
+        Raises:
+            InputError: The distance is out of range.
+
+        Example:
+            >>> import numpy as np, embits
+            >>> X = np.random.default_rng(0).normal(size=(100, 16))
+            >>> bits = embits.binarize(np.vstack([X, X[:2] + 0.01]), n_bits=64, method="lsh")
+            >>> bits.duplicates(3).rows.tolist()
+            [0, 100, 1, 101]
+        """
+        distance = wanted_distance(distance, self.n_bits)
+        groups = search.duplicates(self.codes, distance, threads, progress=progress)
+        return groups.named(self.words)
+
+    # -- rows and files --------------------------------------------------------------------------
+
+    def check_undamaged(self) -> None:
+        """Check a mapped file before its rows are copied: a copy's own checksums hide damage.
+
+        Raises:
+            FormatError: It is damaged.
+        """
+        verify = self._verify  # another thread may end its check meanwhile
+        if verify is not None:
+            verify()
+            self._verify = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a file of these rows, without its header of about 2 KB."""
+        return self.byte_counts().total
+
+    def byte_counts(self) -> ByteCounts:
+        """Bytes of the codes, ids, order of the ids, coder, subwords and columns in a file.
+
+        Example:
+            >>> import numpy as np, embits
+            >>> bits = embits.binarize(np.eye(100), n_bits=64, method="lsh")
+            >>> bits.byte_counts().codes, bits.byte_counts().words
+            (800, 0)
+        """
+        return byte_counts(self.rows, self.coder, self.subwords)
+
+    def merged(self) -> BinaryVectors:
+        """The same rows with all codes in one array, and all ids in one vocabulary.
+
+        A file is returned as it is. The pieces of a collection are copied into memory.
+
+        Raises:
+            FormatError: The file or a piece is damaged.
+        """
+        self.check_undamaged()
+        words: Any = self.words
+        words = words.merged() if isinstance(words, PieceWords) else words
+        if words is self.words and isinstance(self.codes, np.ndarray):
+            return self
+        if isinstance(words, RowNumbers) and words.first:  # a file numbers its rows from 0
+            words = Vocabulary.from_words(words)
+        rows = Rows(words, np.asarray(self.codes), self.columns)
+        return BinaryVectors.of_rows(rows, self.coder, self.subwords)
+
+    def subset(self, rows: Any) -> BinaryVectors:
+        """Some of the rows, copied into memory.
+
+        Args:
+            rows: Row numbers or ids, each once, in the order to be kept; or a mask of n flags.
+
+        Returns:
+            Rows with their ids. Rows without ids keep their numbers as ids.
+
+        Raises:
+            UnknownWordError: There is no such id.
+            InputError: There is no such row, a row is given twice, or the mask is not of n flags.
+            FormatError: The file is damaged.
+
+        Example:
+            >>> import numpy as np, embits
+            >>> bits = embits.binarize(np.eye(3), n_bits=64, method="lsh", ids=["a", "b", "c"])
+            >>> list(bits.subset(["c", "a"]).words), list(bits.subset([1]).words)
+            (['c', 'a'], ['b'])
+        """
+        self.check_undamaged()
+        chosen = self._chosen(rows)
+        ids = _as_ids(as_words(self.words.names(chosen)), len(chosen))
+        some = Rows(ids, self.codes[chosen], taken(self.columns, chosen))
+        return BinaryVectors.of_rows(some, self.coder, self.subwords)
+
+    def _chosen(self, rows: Any) -> NDArray[np.int64]:
+        """Row numbers of rows that are given as numbers, ids or a mask."""
+        array = to_numpy(rows)
+        if array.ndim != 1:
+            raise InputError(
+                f"rows of shape {array.shape}, expected a list of rows or ids, or a mask"
+            )
+        if array.dtype == bool:
+            if len(array) != len(self):
+                raise InputError(f"a mask of {len(array):,} flags for {len(self):,} rows")
+            return np.flatnonzero(array)
+        if array.dtype.kind in "iu":
+            if array.size and not 0 <= array.min() <= array.max() < len(self):
+                raise _no_row(array.min() if array.min() < 0 else array.max(), len(self))
+            return array.astype(np.int64)
+        ids = array.tolist()
+        if not all(isinstance(each, str) for each in ids):
+            raise InputError(f"rows are {array.dtype}, expected row numbers, ids or a mask")
+        return self._rows_of_ids("rows", ids) if ids else np.empty(0, np.int64)
+
+    def slim(
+        self, without: Iterable[str] = ("coder", "subwords"), *, half_decoder: bool = False
+    ) -> BinaryVectors:
+        """Leave out what a device does not need, for a smaller file.
+
+        Asking for what was left out raises InputError or UnknownWordError.
+
+        Args:
+            without: "coder": no encoding, decoding, float queries and metric="decoded".
+                "subwords": no codes of unknown words. "lengths": no inner products. "order": the
+                rows are sorted by their words, so that their order need not be stored; row numbers
+                change.
+            half_decoder: Keep the decoder in 16 bits.
+
+        Raises:
+            InputError: There is no such part, or no decoder to keep.
+
+        Example:
+            >>> import embits
+            >>> bits = embits.binarize(embits.sample_vectors(), n_bits=64, method="lsh")
+            >>> slim = bits.slim(without=["coder", "order"])
+            >>> slim.byte_counts().coder, slim.similarity("king", "king")
+            (0, 1.0)
+        """
+        parts = slimming.check_parts(without)
+        bits = self.merged()
+        rows, coder, subwords = bits.rows, bits.coder, bits.subwords
+        if half_decoder:
+            coder = slimming.with_half_decoder(coder)
+        if "coder" in parts:
+            coder = slimming.without_coder(coder)
+        if LENGTHS in parts:
+            rows = Rows(rows.ids, rows.codes)
+        if "order" in parts:
+            rows = slimming.sorted_rows(rows)
+        if subwords is not None and "subwords" in parts:
+            rows, subwords = slimming.marked(rows), None
+        return BinaryVectors.of_rows(rows, coder, subwords)
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write one safetensors file, atomically.
+
+        Args:
+            path: The file. A file of codes is replaced.
+            overwrite: Replace any other existing file as well.
+
+        Raises:
+            InputError: There is another file at `path`; or the coder is not registered, so that the
+                file could not be loaded.
+            OSError: The file could not be written; a file that was there is unchanged.
+
+        Warns:
+            SizeWarning: Subwords are more than half of the file.
+        """
+        check_target(path, overwrite=overwrite, codes=True)
+        bits = self.merged()
+        store.write(Path(path), to_contents(bits.rows, bits.coder, bits.subwords))
+        counts = self.byte_counts() if self.subwords is not None else None
+        if counts is not None and 2 * counts.subwords > counts.total:
+            warnings.warn(
+                f"{path}: subwords take {counts.subwords / counts.total:.0%} of the "
+                "file; without them (bits.subwords = None, or --no-subwords on the command line), "
+                "unknown words have no codes",
+                SizeWarning,
+                stacklevel=2,
+            )
+
+
+def concat(files: Iterable[BinaryVectors]) -> BinaryVectors:
+    """The rows of several BinaryVectors, one after the other, in memory.
+
+    Args:
+        files: At least one. They have the same coder, and either all have ids or none has; the
+            same holds for lengths.
+
+    Returns:
+        Rows with their ids; rows without ids are numbered anew. Subwords are those of the first.
+
+    Raises:
+        InputError: A coder differs, an id appears twice, or only some of the files have ids or
+            lengths.
+        FormatError: A file is damaged.
+
+    Example:
+        >>> import numpy as np, embits
+        >>> bits = embits.binarize(np.eye(4), n_bits=64, method="lsh", ids=["a", "b", "c", "d"])
+        >>> list(embits.concat([bits.subset(["d"]), bits.subset(["a", "b"])]).words)
+        ['d', 'a', 'b']
+    """
+    parts = list(files)
+    if not parts or not all(isinstance(part, BinaryVectors) for part in parts):
+        raise InputError("concat needs a list of at least one BinaryVectors")
+    first = parts[0]
+    for part in parts:
+        part.check_undamaged()
+        check_same_coder(first.coder, part.coder)
+    numbered = {isinstance(part.words, RowNumbers) for part in parts}
+    if len(numbered) > 1:
+        raise InputError(
+            "some of the files have ids and others have none: all must have them, or none"
+        )
+    codes = np.concatenate([np.asarray(part.codes) for part in parts])
+    words = None if numbered == {True} else list(chain.from_iterable(p.words for p in parts))
+    rows = Rows(_as_ids(words, len(codes)), codes, joined([part.columns for part in parts]))
+    return BinaryVectors.of_rows(rows, first.coder, first.subwords)
+
+
+def check_same_coder(ours: Coder, theirs: Coder) -> None:
+    """Refuse a coder that gives other codes.
+
+    Raises:
+        InputError: It has another method, size or other learned values.
+    """
+    if ours is theirs:
+        return
+    a, b = (
+        f"{coder.method}, {coder.n_bits_} bits from {coder.n_features_in_} dimensions"
+        for coder in (ours, theirs)
+    )
+    if a != b:
+        raise InputError(f"the coders differ: {b}, expected {a}")
+    if coder_checksum(ours) != coder_checksum(theirs):
+        raise InputError(f"the coders differ: both are {a}, but they were fitted differently")
+
+
+def _as_ids(ids: Any, n: int) -> Vocabulary | RowNumbers:
+    """Ids of n rows, as an index of them."""
+    if ids is None:
+        return RowNumbers(n)
+    index: Keys = ids if isinstance(ids, Keys) else Vocabulary.from_words(as_words(ids))
+    if len(index) != n:
+        raise InputError(f"{len(index)} ids for {n} codes")
+    return cast("Vocabulary | RowNumbers", index)  # PieceWords stand in for them
+
+
+def _is_single(key: Any) -> bool:
+    """Whether a key is one id, row or code."""
+    is_code = isinstance(key, np.ndarray) and key.ndim == 1 and key.dtype == np.uint8
+    return is_code or isinstance(key, str | int | np.integer)
+
+
+def _wrong_key(key: Any) -> InputError:
+    return InputError(
+        f"the key is {shortened(key)}, expected an id, a row number, a packed code (uint8), or "
+        "several of them"
+    )
+
+
+def _no_row(row: Any, n: int) -> InputError:
+    return InputError(f"there is no row {row}: there are {n:,} rows")
+
+
+def _are_strings(array: NDArray[Any]) -> bool:
+    """Whether an array of objects holds strings, and at least one."""
+    return array.size > 0 and all(isinstance(each, str) for each in array.flat)
+
+
+def _are_numbers(texts: NDArray[Any]) -> bool:
+    """Whether all strings of an array can be read as numbers."""
+    try:
+        texts.astype(np.float64)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,150 @@
+"""`encode_to_file` and `encode_to_collection`: a file of vectors, encoded by a fitted coder."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from embits.binary_vectors import BinaryVectors
+from embits.coders import Coder
+from embits.coders.identity import coder_checksum
+from embits.collection import Collection, load, load_coder
+from embits.collection.changes import working_folder
+from embits.errors import InputError, ReadWarning
+from embits.file.overwrite import check_target, is_embits_file
+from embits.jobs.stream import Passes, StepProgress, Steps, checkpoint_beside, open_large
+from embits.readers import new_source, read_source
+from embits.readers.source import OnBad, Repeats, Words
+
+
+def encode_to_file(
+    coder: Coder | BinaryVectors | str | os.PathLike[str],
+    vectors: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    limit: int | None = None,
+    words: Words | None = None,
+    on_bad: OnBad = "raise",
+    repeats: Repeats | None = None,
+    overwrite: bool = False,
+    progress: StepProgress | None = None,
+) -> BinaryVectors:
+    """Encode a file of vectors of any size with a fitted coder, into a file of bits.
+
+    Args:
+        coder: The coder, or what holds one: BinaryVectors, or the path of their file.
+        vectors: The file to read.
+        target: The file to write, atomically.
+        limit: Read the first rows only, this many.
+        words: The words of a file that holds only a matrix: a sequence, or the path of a file.
+        on_bad: "raise" refuses a file with a bad row; "skip" leaves bad rows out and warns.
+        repeats: "first" keeps the first row of a word that repeats, "refuse" refuses the file; None
+            refuses it only if the words are not in the file itself.
+        overwrite: Replace any other existing file as well; never an input.
+        progress: Called as progress(step, done, total).
+
+    Returns:
+        The file, opened: mapped, not read.
+
+    Raises:
+        ReadError: The vectors cannot be read; nothing is left behind.
+        InputError: They have other dimensions than the coder takes, or an argument is wrong.
+        OSError: The file could not be written; progress is kept.
+    """
+    source = new_source(vectors, limit, words, on_bad, repeats=repeats)
+    path, steps = Path(target), Steps(progress)
+    if isinstance(coder, Coder | BinaryVectors):
+        fitted = coder if isinstance(coder, Coder) else coder.coder
+        fitted.check_fitted()
+        name, inputs = "the coder", source.paths()
+    else:
+        fitted = load_coder(coder)
+        name, inputs = f"the coder in {coder}", [*source.paths(), Path(coder)]
+    check_target(path, inputs, overwrite, codes=True)
+
+    def check_dims(dims: int) -> None:
+        if dims != (taken := fitted.n_features_in_):
+            raise InputError(
+                f"{source.path}: vectors of {dims} dimensions, but {name} takes {taken}"
+            )
+
+    blocks = open_large(source, steps)
+    if blocks is None:
+        floats = read_source(replace(source, progress=steps.start("reading")))
+        check_dims(floats.dims)
+        binary = BinaryVectors.encoded(floats, fitted)
+        binary.save(path, overwrite=overwrite)
+        return binary
+    check_dims(blocks.dims)
+    params = repr(sorted(fitted.get_params().items()))
+    job = {"verb": "encode", "coder": [fitted.method, params, coder_checksum(fitted)]}
+    with checkpoint_beside(path, source, job) as checkpoint:
+        Passes(checkpoint, blocks, steps).write(path, fitted)
+    return load(path)
+
+
+def encode_to_collection(
+    collection: Collection,
+    vectors: str | os.PathLike[str],
+    *,
+    limit: int | None = None,
+    words: Words | None = None,
+    on_bad: OnBad = "raise",
+    repeats: Repeats | None = None,
+    update: bool = False,
+    progress: StepProgress | None = None,
+) -> int:
+    """Add a file of vectors of any size to a collection, in one change.
+
+    Args:
+        collection: The collection.
+        vectors: The file to read: of vectors, whose words are the ids; or of codes that the same
+            coder made. A file over 64 MiB is read in blocks.
+        limit: Read only this many rows from the start.
+        words: The words of a file that holds only a matrix: a sequence, or the path of a file.
+        on_bad: "raise" refuses a file with a bad row; "skip" leaves bad rows out and warns.
+        repeats: As for `encode_to_file`.
+        update: Replace the rows whose ids are there already, as `Collection.upsert` does.
+        progress: Called as progress(step, done, total).
+
+    Returns:
+        How many rows were added or replaced.
+
+    Raises:
+        ReadError: The vectors cannot be read. The collection is unchanged.
+        InputError: As for `Collection.add`.
+        OSError: A file could not be written. The collection is unchanged.
+    """
+    change = collection.upsert if update else collection.add
+    if is_embits_file(vectors) or Path(vectors).is_dir():
+        bits = load(vectors)
+        if limit is not None and limit < len(bits):
+            bits = bits.subset(np.arange(limit))
+        change(bits)
+        return len(bits)
+    # Codes are written to a temporary file first: they may be larger than memory.
+    with working_folder(collection.path) as folder:
+        with _nothing_kept():
+            bits = encode_to_file(
+                collection.coder, vectors, folder / "codes", limit=limit, words=words,
+                on_bad=on_bad, repeats=repeats, progress=progress,
+            )  # fmt: skip
+        change(bits)
+        return len(bits)
+
+
+@contextmanager
+def _nothing_kept() -> Iterator[None]:
+    """A job that writes a file says that its progress is kept; that of a working folder is not."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "progress is kept", ReadWarning)
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("interrupted; nothing was added") from None

@@ -1,0 +1,380 @@
+"""A file of vectors in blocks: scan its words, copy the rows to fit on, encode all rows."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.arrays import BLOCK_ROWS
+from embits.coders import Coder, draw_rows
+from embits.coders.lazy import LazyRows
+from embits.errors import EmbitsError, InputError, ReadError, ReadWarning, TrainingError
+from embits.file import store
+from embits.file.contents import read_coder, to_contents, write_coder
+from embits.file.header import WRITER
+from embits.ids.keys import RowNumbers
+from embits.ids.vocabulary import Vocabulary
+from embits.jobs.checkpoint import Checkpoint, Stage, append, open_own
+from embits.readers import open_blocks
+from embits.readers.blocks import Blocks, Findings, Position
+from embits.readers.source import Source, is_compressed
+from embits.rows import Rows
+
+StepProgress: TypeAlias = Callable[[str, int, int], None]  # the step's name, done, total
+Places: TypeAlias = NDArray[np.int64]
+
+STREAM_FROM = 64 << 20  # bytes of a file; a smaller one is read whole, for the same result
+STREAM_PACKED_FROM = 16 << 20
+SHUFFLED = 8  # times larger, if the fit shuffles rows: it needs them in memory to be fast
+_EDGE_BYTES = 1 << 16
+
+
+class Steps:
+    """A caller's progress callback, and the name of the step that is under way."""
+
+    def __init__(self, progress: StepProgress | None) -> None:
+        self._progress = progress
+        self.name = "checking"
+
+    def __call__(self, done: int, total: int) -> None:
+        if self._progress is not None:
+            self._progress(self.name, done, total)
+
+    def start(self, name: str) -> Steps:
+        """Begin another step; the object itself is its callback."""
+        self.name = name
+        self(0, 1)  # the total is not known yet
+        return self
+
+
+def open_large(source: Source, steps: Steps, fits: Coder | None = None) -> Blocks | None:
+    """The file to be read in blocks; None where it is small, or its format is read whole.
+
+    Args:
+        source: The file.
+        steps: Called as the file is read.
+        fits: The coder that is to be fitted on it, if one is.
+    """
+    if not source.path.is_file():
+        return None  # the reader raises the error
+    least = STREAM_PACKED_FROM if is_compressed(source.path) else STREAM_FROM
+    if source.size <= least * (SHUFFLED if fits is not None and fits.shuffles_rows else 1):
+        return None
+    return open_blocks(replace(source, progress=steps))
+
+
+def file_identity(path: Path) -> dict[str, Any]:
+    """A file's path, size and time of change, and a checksum of its first and last bytes."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        status = os.fstat(file.fileno())
+        digest.update(file.read(_EDGE_BYTES))
+        file.seek(max(0, status.st_size - _EDGE_BYTES))
+        digest.update(file.read(_EDGE_BYTES))
+    return {
+        "path": str(path.resolve()),
+        "size": status.st_size,
+        "changed": status.st_mtime_ns,
+        "edges": digest.hexdigest(),
+    }
+
+
+def input_identity(source: Source) -> dict[str, Any]:
+    """What makes it the same input as one before."""
+    words: Any = source.words
+    if isinstance(words, str | os.PathLike):
+        words = file_identity(Path(words))
+    elif words is not None:
+        digest = hashlib.sha256()
+        for word in words:
+            digest.update(str(word).encode(errors="surrogatepass") + b"\0")
+        words = digest.hexdigest()
+    options = {"limit": source.limit, "on_bad": source.on_bad, "repeats": source.repeats}
+    return file_identity(source.path) | options | {"words": words}
+
+
+@contextmanager
+def checkpoint_beside(target: Path, source: Source, job: dict[str, Any]) -> Iterator[Checkpoint]:
+    """The folder of a job: removed when it ends or its input is wrong, kept when it is stopped."""
+    target = target.resolve()
+    job = job | {"input": input_identity(source), "numpy": np.__version__, "writer": WRITER}
+    checkpoint = Checkpoint(target.with_name(f".{target.name}.partial"), job)
+    hint = f"progress is kept in {checkpoint.folder}: run the same command again to resume"
+    try:
+        yield checkpoint
+        if input_identity(source) != job["input"]:
+            raise InputError(f"{source.path}: it has changed while it was read")
+        checkpoint.remove()
+    except EmbitsError:
+        checkpoint.remove()
+        raise
+    except KeyboardInterrupt:
+        checkpoint.close()
+        raise KeyboardInterrupt(f"interrupted; {hint}") from None
+    except BaseException:
+        checkpoint.close()
+        warnings.warn(hint, ReadWarning, stacklevel=4)
+        raise
+
+
+class Passes:
+    """The passes over a file that is read in blocks. Each resumes where a checkpoint left it.
+
+    The first pass finds bad rows and repeated words. It is left out if rows have no words and their
+    number is known.
+
+    Attributes:
+        n_rows: How many rows are kept.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, blocks: Blocks, steps: Steps) -> None:
+        self._checkpoint, self._blocks, self._steps = checkpoint, blocks, steps
+        self._folder = checkpoint.folder
+        self._dropped: Places = np.empty(0, np.int64)  # good rows that repeat a word, ascending
+        if not blocks.named and blocks.n_rows is not None:
+            self.n_rows = blocks.n_rows
+            return
+        with Stage(checkpoint, "scan", ("words", "ends", "places")) as stage:
+            if not stage.done:
+                self._scan(stage)
+            self._findings(stage).warn(blocks.source)
+            n_read = Position(*stage.mark).rows
+        with Stage(checkpoint, "index", ("vocabulary.npz", "dropped.npy")) as stage:
+            if not stage.done:
+                self._index(stage, n_read)
+            if stage.facts["repeats"]:
+                blocks.report_repeats(*stage.facts["repeats"])
+            self.n_rows = stage.facts["n_rows"]
+        self._dropped = np.load(self._folder / "dropped.npy", allow_pickle=False)
+
+    def ids(self) -> Vocabulary | RowNumbers:
+        """The words of the rows kept, or their numbers."""
+        path = self._folder / "vocabulary.npz"
+        if not path.exists() or path.stat().st_size == 0:
+            return RowNumbers(self.n_rows)
+        with np.load(path, allow_pickle=False) as arrays:
+            return Vocabulary(arrays["text"], arrays["ends"], arrays["order"])
+
+    def fit(self, coder: Coder, sample: int | None) -> None:
+        """Fit the coder on the rows that it looks at, and on no others."""
+        dims = self._blocks.dims
+        drawn = draw_rows(self.n_rows, sample, coder)
+        n = self.n_rows if drawn is None else len(drawn)
+        looked_at = _checked(coder.rows_for_fit(n, dims), n, coder)
+        wanted = looked_at if drawn is None else drawn if looked_at is None else drawn[looked_at]
+        self._steps.start("sampling")
+        self._copy_floats(wanted)
+        self._steps.start("fitting")
+        floats = _floats(self._folder / "floats", n, dims, looked_at)
+        coder.fit(floats, progress=self._steps)
+
+    def fit_once(self, coder: Coder, sample: int | None) -> Coder:
+        """The coder, fitted now, or before the job was stopped."""
+        path = self._folder / "coder"
+        with Stage(self._checkpoint, "fit", ()) as stage:
+            if stage.done:
+                return read_coder(path, verify=True)
+            self.fit(coder, sample)
+            write_coder(path, coder)
+            stage.files["coder"] = open_own(path)
+            stage.save(None, done=True)
+            self._checkpoint.record("sample", {"done": True, "files": {}})
+            (self._folder / "floats").unlink()
+        return coder
+
+    def encode(self, coder: Coder) -> Path:
+        """Write the codes of all rows that are kept into a file, in their order.
+
+        Rows are encoded in the blocks of `Coder.encode`: a matrix product may round differently in
+        another block.
+        """
+        self._steps.start("encoding")
+        with Stage(self._checkpoint, "encode", ("codes",)) as stage:
+            if not stage.done:
+                position, skip = stage.mark or (self._blocks.start(), 0)
+                codes = stage.files["codes"]
+                for rows, mark in self._in_chunks(Position(*position), skip):
+                    append(codes, coder.encode(rows))
+                    stage.save_now_and_then(mark)
+                if codes.tell() != self.n_rows * coder.n_bytes_:
+                    raise ReadError(f"{self._blocks.source.path}: it has changed while it was read")
+                stage.save(None, done=True)
+        return self._folder / "codes"
+
+    def write(self, target: Path, coder: Coder) -> None:
+        """Encode all rows, and write the file."""
+        codes = self.encode(coder)
+        nothing = np.empty((0, coder.n_bytes_), np.uint8)
+        contents = to_contents(Rows(self.ids(), nothing), coder)
+        store.write(target, contents, store.CodesOnDisk(codes, (self.n_rows, coder.n_bytes_)))
+
+    def _scan(self, stage: Stage) -> None:
+        blocks = self._blocks
+        end = Position(*stage.mark) if stage.mark else blocks.start()
+        if stage.facts:
+            blocks.findings = self._findings(stage)
+        text, ends, places = stage.files.values()
+        for block in blocks.read(end, words=blocks.named):
+            words = block.words
+            if words is None:  # ids, if bad rows are left out: the rows after them move up
+                words = list(map(str, block.places.tolist()))
+            encoded = [word.encode() for word in words]
+            sizes = np.fromiter(map(len, encoded), np.uint64, len(encoded))
+            append(ends, np.uint64(text.tell()) + np.cumsum(sizes, dtype=np.uint64))
+            text.write(b"".join(encoded))
+            append(places, block.places)
+            end = block.end
+            stage.save_now_and_then(end, asdict(blocks.findings))
+        stage.save(end, asdict(blocks.findings), done=True)
+
+    def _index(self, stage: Stage, n_read: int) -> None:
+        """Find the repeats, and write the index of the other words into the folder."""
+        repeated: list[int] = []
+        facts: dict[str, Any] = {"n_rows": n_read, "repeats": None}
+        if self._blocks.named or self._checkpoint.stage("scan")["facts"]["n_bad"]:
+            text = np.fromfile(self._folder / "words", np.uint8)
+            ends = np.fromfile(self._folder / "ends", np.uint64)
+            words, repeated = Vocabulary.from_run(text, ends)
+            if repeated:
+                first, n = repeated[0], len(repeated)
+                place = np.fromfile(self._folder / "places", np.int64, 1, offset=8 * first)[0]
+                where = f"{self._blocks.unit} {place}"
+                facts = {"n_rows": n_read - n, "repeats": (n, where, words[first])}
+                words, _ = Vocabulary.from_run(*_without(text, ends, repeated))
+            file = stage.files["vocabulary.npz"]
+            np.savez(file, text=words.text, ends=words.ends, order=words.order)
+        np.save(stage.files["dropped.npy"], np.array(repeated, np.int64))
+        stage.save(None, facts, done=True)
+
+    @staticmethod
+    def _findings(stage: Stage) -> Findings:
+        found = Findings(**stage.facts)
+        found.bad, found.escaped = (*found.bad,), (*found.escaped,)  # JSON has lists for tuples
+        return found
+
+    def _copy_floats(self, wanted: Places | None) -> None:
+        """Copy the floats of the wanted rows (None: all) into a file, in their order."""
+        with Stage(self._checkpoint, "sample", ("floats",)) as stage:
+            if stage.done:
+                return
+            end = Position(*stage.mark) if stage.mark else self._blocks.start()
+            for part in self._kept(end):
+                chosen, stop = part.matrix, part.first + len(part.matrix)
+                if wanted is not None:
+                    first, last = np.searchsorted(wanted, (part.first, stop))
+                    chosen = chosen[wanted[first:last] - part.first]
+                append(stage.files["floats"], chosen)
+                end = part.end
+                stage.save_now_and_then(end)
+            stage.save(end, done=True)
+
+    def _in_chunks(
+        self, start: Position, skip: int
+    ) -> Iterator[tuple[NDArray[np.float32], tuple[Position, int]]]:
+        """Kept rows from the `skip`-th after `start` on, BLOCK_ROWS at a time.
+
+        With each chunk comes where to resume after it: a start, and how many rows to skip there.
+        """
+        chunk = np.empty((BLOCK_ROWS, self._blocks.dims), np.float32)
+        filled = 0
+        end = start
+        for part in self._kept(start):
+            end = part.end
+            used = min(skip, len(part.matrix))
+            skip -= used
+            while used < len(part.matrix):
+                size = min(BLOCK_ROWS - filled, len(part.matrix) - used)
+                chunk[filled : filled + size] = part.matrix[used : used + size]
+                filled, used = filled + size, used + size
+                if filled == BLOCK_ROWS:
+                    yield chunk, (part.start, used)
+                    filled = 0
+        if filled:
+            yield chunk[:filled], (end, 0)
+
+    def _kept(self, start: Position) -> Iterator[_Part]:
+        for block in self._blocks.read(start):
+            first = block.start.rows
+            before, after = np.searchsorted(self._dropped, (first, block.end.rows)).tolist()
+            matrix = block.matrix
+            if after > before:
+                matrix = np.delete(matrix, self._dropped[before:after] - first, axis=0)
+            yield _Part(block.start, block.end, first - before, matrix)
+
+
+class _Part(NamedTuple):
+    """The kept rows of a block, and the number of the first among all that are kept."""
+
+    start: Position
+    end: Position
+    first: int
+    matrix: NDArray[np.float32]
+
+
+def _without(
+    text: NDArray[np.uint8], ends: NDArray[np.uint64], rows: list[int]
+) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+    sizes = np.diff(ends, prepend=np.uint64(0))
+    kept = np.ones(len(ends), bool)
+    kept[rows] = False
+    return text[np.repeat(kept, sizes.astype(np.int64))], np.cumsum(sizes[kept], dtype=np.uint64)
+
+
+def _checked(rows: Any, n: int, coder: Coder) -> Places | None:
+    """What `rows_for_fit` returned, if it is what its contract says."""
+    if rows is None:
+        return None
+    rows = np.asarray(rows)
+    ascending = rows.ndim == 1 and rows.dtype.kind in "iu" and bool((np.diff(rows) > 0).all())
+    if not ascending or (len(rows) and not 0 <= rows[0] <= rows[-1] < n):
+        raise TrainingError(
+            f"rows_for_fit of {type(coder).__name__} must return row numbers from 0 to {n - 1}, "
+            "ascending and each once, or None"
+        )
+    checked: Places = rows.astype(np.int64)
+    return checked
+
+
+def _floats(path: Path, n_rows: int, dims: int, held: Places | None) -> LazyRows:
+    """A matrix of which a file of floats holds the `held` rows (None: all), one after another."""
+
+    def take(rows: Places) -> NDArray[np.float32]:
+        at = rows if held is None else _places(held, rows)
+        out = np.empty((len(rows), dims), np.float32)
+        breaks = np.flatnonzero(np.diff(at) != 1) + 1
+        starts, stops = np.r_[0, breaks], np.r_[breaks, len(at)]
+        with path.open("rb", buffering=0) as file:
+            for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+                if start == stop:
+                    continue
+                file.seek(4 * dims * int(at[start]))
+                if file.readinto(out[start:stop].data.cast("B")) != 4 * dims * (stop - start):
+                    raise ReadError(f"{path}: cut short while it was read")
+        return out
+
+    return LazyRows(take, n_rows, dims)
+
+
+def _places(held: Places, rows: Places) -> Places:
+    """Where rows lie in a file that holds the `held` rows, ascending.
+
+    Raises:
+        TrainingError: A row is not among them.
+    """
+    places = np.searchsorted(held, rows)
+    there = places < len(held)
+    there[there] = held[places[there]] == rows[there]
+    if not there.all():
+        raise TrainingError(
+            f"the coder's fit reads row {rows[~there][0]}, which its rows_for_fit leaves out"
+        )
+    return places

@@ -1,0 +1,178 @@
+"""Matrices: NumPy .npy and .npz, safetensors. Pickled objects are never loaded."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+import zipfile
+from tokenize import TokenError
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy_format
+from numpy.typing import NDArray
+
+from embits.errors import MissingFileError
+from embits.readers.blocks import ArrayBlocks
+from embits.readers.source import DAMAGED_ARCHIVE, NPY, Source, largest_inside
+from embits.readers.words import FoundWords, words_for
+
+_MAX_HEADER = 2000  # bytes; the header of a matrix has 118
+_DAMAGED = (*DAMAGED_ARCHIVE, ValueError, TypeError, SyntaxError, TokenError, OSError, LookupError)
+_TENSOR_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+_MAX_JSON = 4 << 20  # bytes; the format allows 100 MB, which take gigabytes once parsed
+_USUAL_NAMES = ("embeddings", "embedding", "vectors", "matrix", "weight", "embedding.weight")
+
+
+def open_npy(source: Source) -> ArrayBlocks:
+    """The matrix of a .npy, mapped."""
+    array = map_npy(source)
+    if array.ndim != 2:
+        raise source.read_error(f"an array of shape {array.shape}", "a matrix: (rows, dims)")
+    if array.dtype.kind not in "fiu":
+        raise source.read_error(f"values of type {array.dtype}", "numbers")
+    return ArrayBlocks(source, array, words_for(source, *array.shape))
+
+
+def map_npy(source: Source) -> NDArray[Any]:
+    """The array of a .npy, mapped."""
+    try:
+        with source.path.open("rb") as file:
+            if file.read(len(NPY)) != NPY:
+                raise source.read_error("a file of another format", "a .npy of numbers")
+            file.seek(0)
+            _check_header(file, source.size)
+        array: NDArray[Any] = np.load(source.path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise MissingFileError(source.path) from None
+    except _DAMAGED as error:
+        raise source.read_error(f"no usable array ({error!s:.200})", "a .npy of numbers") from error
+    return array
+
+
+def open_npz(source: Source) -> ArrayBlocks:
+    """The one matrix of a .npz; its words are its one array of strings, or beside the file."""
+    try:
+        _check_sizes(source)
+        with np.load(source.path, allow_pickle=False) as archive:
+            arrays: dict[str, NDArray[Any]] = {name: archive[name] for name in archive.files}
+    except _DAMAGED as error:
+        raise source.read_error(
+            f"no usable arrays ({error!s:.200})", "a .npz of numbers and words"
+        ) from error
+    matrices = [a for a in arrays.values() if a.ndim == 2 and a.dtype.kind in "fiu"]
+    names = [a for a in arrays.values() if a.ndim == 1 and a.dtype.kind in "US"]
+    if len(matrices) != 1 or len(names) > 1:
+        found = ", ".join(f"{name} {a.dtype}{list(a.shape)}" for name, a in arrays.items())
+        raise source.read_error(found or "nothing", "one matrix, and at most one list of words")
+    if names and source.words is None:
+        blocks = ArrayBlocks(source, matrices[0], FoundWords(names[0].astype(np.str_).tolist()))
+        blocks.words_apart = False
+        return blocks
+    return ArrayBlocks(source, matrices[0], words_for(source, *matrices[0].shape))
+
+
+def _check_sizes(source: Source) -> None:
+    """Compare the sizes in the headers of an archive with the size of the file.
+
+    Raises:
+        ValueError: The headers say more.
+    """
+    with zipfile.ZipFile(source.path) as archive:
+        members = archive.infolist()
+        if sum(member.file_size for member in members) > largest_inside(source.size):
+            raise ValueError("it would unpack to a hundred times its size")
+        for member in members:
+            with archive.open(member) as file:
+                _check_header(file, member.file_size)
+
+
+def _check_header(file: IO[bytes], size: int) -> None:
+    """Refuse an array larger than its file: NumPy would allocate it, or miscount."""
+    version = npy_format.read_magic(file)
+    if version == (1, 0):
+        shape, _, dtype = npy_format.read_array_header_1_0(file, _MAX_HEADER)
+    else:
+        shape, _, dtype = npy_format.read_array_header_2_0(file, _MAX_HEADER)
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize > size:
+        raise ValueError(f"an array of shape {shape} in {size} bytes")
+
+
+def is_safetensors(head: bytes, size: int) -> bool:
+    """Whether the first bytes are a header length that fits the file, and then JSON."""
+    if len(head) < 10 or head[8:9] != b"{":
+        return False
+    (length,) = struct.unpack("<Q", head[:8])
+    return bool(2 <= length <= min(size - 8, _MAX_JSON))
+
+
+def open_safetensors(source: Source) -> ArrayBlocks:
+    """The matrix of floats in a safetensors file, mapped."""
+    header, start = _tensors(source)
+    metadata = header.pop("__metadata__", {})
+    if isinstance(metadata, dict) and str(metadata.get("format", "")).startswith("embits"):
+        raise source.read_error("binary codes", "float vectors; embits.load opens files of codes")
+    name = _matrix_name(source, header)
+    widen = _from_bfloat16 if header[name]["dtype"] == "BF16" else np.asanyarray
+    array = _mapped(source, header[name], start, name)
+    return ArrayBlocks(source, array, words_for(source, *array.shape), widen)
+
+
+def _tensors(source: Source) -> tuple[dict[str, Any], int]:
+    with source.path.open("rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        raw = file.read(length)
+    try:
+        header = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise source.read_error(f"a broken header ({error})", "JSON", "byte 8") from error
+    if not isinstance(header, dict):
+        raise source.read_error("a header of another kind", "a JSON object", "byte 8")
+    return header, 8 + length
+
+
+def _matrix_name(source: Source, header: dict[str, Any]) -> str:
+    matrices = [
+        name
+        for name, entry in header.items()
+        if isinstance(entry, dict)
+        and str(entry.get("dtype")) in _TENSOR_TYPES
+        and isinstance(entry.get("shape"), list)
+        and len(entry["shape"]) == 2
+    ]
+    usual = [name for name in _USUAL_NAMES if name in matrices]
+    if len(matrices) == 1 or usual:
+        return (usual or matrices)[0]
+    raise source.read_error(
+        f"{len(matrices)} float matrices ({', '.join(list(header)[:6])})",
+        "one, or one `embeddings`",
+    )
+
+
+def _mapped(source: Source, entry: dict[str, Any], start: int, name: str) -> NDArray[Any]:
+    offsets = entry.get("data_offsets")
+    numbers = [*entry["shape"], *(offsets if isinstance(offsets, list) else [offsets])]
+    if len(numbers) != 4 or not all(type(n) is int and 0 <= n < 2**48 for n in numbers):
+        raise source.read_error(f"a tensor {name!r} of {numbers}", "shape and offsets", "byte 8")
+    n_rows, dims, begin, end = numbers
+    dtype: np.dtype[Any] = np.dtype(_TENSOR_TYPES[entry["dtype"]])
+    if end - begin != n_rows * dims * dtype.itemsize:
+        raise source.read_error(
+            f"a tensor {name!r} of {end - begin} bytes",
+            f"{n_rows * dims * dtype.itemsize}",
+            "byte 8",
+        )
+    if start + end > source.size:
+        raise source.read_error(f"{source.size} bytes", f"{start + end}", f"byte {start + begin}")
+    if begin == end:
+        return np.empty((n_rows, dims), np.float32)
+    array: NDArray[Any] = np.memmap(source.path, dtype, "r", start + begin, (n_rows, dims))
+    return array
+
+
+def _from_bfloat16(rows: NDArray[Any]) -> NDArray[Any]:
+    """bfloat16 is the upper half of a float32."""
+    wide = rows.astype(np.uint32)
+    widened: NDArray[Any] = np.left_shift(wide, 16, out=wide).view(np.float32)
+    return widened

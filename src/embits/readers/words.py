@@ -1,0 +1,238 @@
+"""The words of a matrix: given by the caller, or in a file beside it."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import logging
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from embits.ids.vocabulary import WordRun
+from embits.readers.source import BYTE_ORDER_MARK, PARQUET, Source
+
+_SUFFIXES = (".words", ".txt", ".vocab", ".tsv", ".json", ".parquet")
+_USUAL_STEMS = ("words", "vocab", "vocabulary", "tokenizer")
+_JSON = re.compile(rb'\s*[\[{]\s*"')
+_BYTES_AT_ONCE = 1 << 20
+_MOST_BYTES_A_ROW, _ALWAYS_ALLOWED = 1 << 12, 16 << 20  # of a file of words
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_LINES_TO_TRY = 100
+_LOG = logging.getLogger("embits")  # the command line prints it as notes
+
+
+class FoundWords(NamedTuple):
+    """The words of a matrix, or None, and the file that they were read from, if any."""
+
+    words: Sequence[str] | None
+    file: Path | None = None
+
+
+def words_for(source: Source, n_rows: int, dims: int) -> FoundWords:
+    """The words of a matrix of shape (n_rows, dims).
+
+    Raises:
+        ReadError: The file of words cannot be read, or has another number of words.
+    """
+    if isinstance(source.words, str | os.PathLike):
+        given = Path(source.words)
+        words = read_words(given, source.ids or None, n_rows)
+        if "" in words:
+            line = f"line {list(words).index('') + 1}"
+            raise Source(given).read_error("an empty word", "one word per line", line)
+        return _fitting(source, words, given, n_rows)
+    if source.words is not None or source.ids is False:
+        return FoundWords(source.words)
+    for beside, is_namesake in _files_beside(source.path):
+        words = _read_beside(beside, n_rows, dims)
+        if is_namesake:
+            _LOG.info("ids from %s", beside.name)
+            return _fitting(source, words, beside, n_rows)
+        # A file with a common name may belong to something else: it is used only if it fits.
+        if len(words) != n_rows:
+            source.warn(
+                f"{beside.name} beside it has {len(words)} words for {n_rows} rows: not used"
+            )
+        elif beside.stem in _USUAL_STEMS:
+            _LOG.info("ids from %s", beside.name)
+            return FoundWords(words, beside)
+        else:  # it may be a table of something else
+            source.warn(f"ids from {beside.name} (--words FILE, or words=, names another file)")
+            return FoundWords(words, beside)
+    return FoundWords(None)
+
+
+def words_beside(path: Path) -> Sequence[str] | None:
+    """The words in the file of the same name that ends in `.words`; None if there is none.
+
+    Raises:
+        ReadError: The file is not UTF-8.
+    """
+    beside = path.with_suffix(".words")
+    return read_words(beside) if beside.is_file() else None
+
+
+def read_words(path: Path, column: str | None = None, n_rows: int | None = None) -> Sequence[str]:
+    """The words in a file: whole lines, a JSON list or `{word: row}`, or a column of Parquet.
+
+    Args:
+        path: The file.
+        column: The column of a Parquet table; None is its column of ids, or the one of strings.
+        n_rows: The rows that need words: a file that is far too large for them is refused.
+
+    Raises:
+        ReadError: It is something else, or not UTF-8.
+        MissingFileError: There is no such file.
+    """
+    source = Source(path, ids=column)
+    source.check_regular()
+    if n_rows is not None and source.size > _ALWAYS_ALLOWED + _MOST_BYTES_A_ROW * n_rows:
+        raise source.read_error(f"{source.size} bytes for {n_rows} rows", "one word per row")
+    try:
+        with path.open("rb") as file:
+            content = file.read(len(PARQUET))
+            if content == PARQUET:
+                from embits.readers.parquet import read_id_column
+
+                return read_id_column(source)
+            content += file.read()
+            _check_utf8(content)
+    except OSError as error:
+        found = f"no readable file ({error.strerror})"
+        raise source.read_error(found, "a file of words") from error
+    except UnicodeDecodeError as error:
+        where = f"byte {error.start}"
+        raise source.read_error("a word that is not UTF-8", "UTF-8", where) from error
+    content = content.removeprefix(BYTE_ORDER_MARK)
+    if _JSON.match(content):
+        return _words_in_json(source, content.decode())
+    return WordRun.from_lines(content) if content.removesuffix(b"\n") else [""] if content else []
+
+
+def _files_beside(path: Path) -> Iterator[tuple[Path, bool]]:
+    """Files that may hold the words of a matrix, and whether they have its name."""
+    from embits.readers.parquet import may_hold_ids
+
+    tables = [table for table in path.parent.glob("*.parquet") if table != path]
+    for stem in (path.stem, *_USUAL_STEMS):
+        for suffix in _SUFFIXES:
+            beside = path.with_name(stem + suffix)
+            if beside == path or not beside.is_file():
+                continue
+            if suffix != ".parquet" or may_hold_ids(beside):
+                yield beside, stem == path.stem
+    is_other = len(tables) == 1 and tables[0].stem not in (path.stem, *_USUAL_STEMS)
+    if is_other and tables[0].is_file() and may_hold_ids(tables[0]):
+        yield tables[0], False
+
+
+def _fitting(source: Source, words: Sequence[str], file: Path, n_rows: int) -> FoundWords:
+    """The words of a file, if there is one for each row that is read."""
+    wanted = source.rows_wanted(n_rows)
+    if len(words) < wanted or (len(words) > wanted and source.limit is None):
+        raise Source(file).read_error(
+            f"{len(words)} words for {wanted} rows of {source.path}",
+            "one word per row; --words FILE (words=) names another file, --no-ids (ids=False) none",
+        )
+    return FoundWords(words, file)
+
+
+def _read_beside(beside: Path, n_rows: int, dims: int) -> Sequence[str]:
+    """The words in a file that was found beside a matrix with `dims` columns.
+
+    Lines are words as a whole. Only where a line clearly holds more, a part of it is left out.
+    """
+    words = read_words(beside, None, n_rows)
+    if not isinstance(words, WordRun) or beside.suffix == ".words":
+        return words
+    for split, what in _splits(beside, dims):
+        if split(words[:_LINES_TO_TRY]) is None:
+            continue
+        part = split(words)
+        if part is not None and len(set(part)) == len(part):
+            Source(beside).warn(f"{what} (--words FILE, or words=, reads whole lines)")
+            return part
+    return words
+
+
+def _check_utf8(content: bytes) -> None:
+    """Decode in pieces: one letter outside Latin-1 makes a decoded piece twice as large."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    for start in range(0, len(content), _BYTES_AT_ONCE):
+        try:
+            decoder.decode(content[start : start + _BYTES_AT_ONCE])
+        except UnicodeDecodeError as error:
+            error.start += start
+            raise
+    decoder.decode(b"", final=True)
+
+
+def _words_in_json(source: Source, text: str) -> list[str]:
+    try:
+        data: Any = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise source.read_error(f"broken JSON ({error})", "a list of words") from error
+    if isinstance(data, dict) and isinstance(data.get("model"), dict):
+        data = data["model"].get("vocab")  # a Hugging Face tokenizer.json
+    if isinstance(data, dict) and all(isinstance(row, int) for row in data.values()):
+        words = sorted(data, key=data.__getitem__)
+        if [data[word] for word in words] != list(range(len(words))):
+            raise source.read_error("rows with gaps or repeats", f"0 to {len(words) - 1}")
+        return words
+    if isinstance(data, list) and all(isinstance(word, str) for word in data):
+        return data
+    raise source.read_error("other JSON", "a list of words, or an object {word: row}")
+
+
+# -- lines that hold more than a word: counts, vectors, labels -------------------------------------
+
+# An id may end in a number or contain a tab. So a part of the lines is left out only if the name of
+# the file and all its lines agree on what it is, and the words that remain are all different.
+_Split: TypeAlias = Callable[[Sequence[str]], list[str] | None]
+
+
+def _splits(path: Path, dims: int) -> Iterator[tuple[_Split, str]]:
+    """What the name of a file says about its lines, beside a matrix with `dims` columns."""
+    if path.suffix == ".vocab" or path.stem in ("vocab", "vocabulary"):
+        yield _before_counts, "the counts after the words are left out"
+    if path.suffix == ".tsv":
+        yield _column_without_repeats, "the column without repeats is used as the words"
+    if dims > 1:
+        yield lambda part: _before_vectors(part, dims), "the vectors after the words are left out"
+
+
+def _before_counts(lines: Sequence[str]) -> list[str] | None:
+    """The words of `word count`, most frequent first."""
+    pairs = [line.rsplit(maxsplit=1) for line in lines]
+    if not all(len(pair) == 2 and pair[1].isdecimal() for pair in pairs):
+        return None
+    counts = [int(pair[1]) for pair in pairs]
+    descending = all(left >= right for left, right in pairwise(counts))
+    return [pair[0] for pair in pairs] if descending else None
+
+
+def _before_vectors(lines: Sequence[str], dims: int) -> list[str] | None:
+    """The words of `word number ... number`, with `dims` numbers."""
+    words = []
+    for line in lines:
+        word, *numbers = line.rsplit(maxsplit=dims)
+        if len(numbers) != dims or not all(map(_NUMBER.fullmatch, numbers)):
+            return None
+        words.append(word)
+    return words
+
+
+def _column_without_repeats(lines: Sequence[str]) -> list[str] | None:
+    """The first tab-separated column without repeats: the text of `label<TAB>text`."""
+    rows = [line.split("\t") for line in lines]
+    widths = set(map(len, rows))
+    if len(widths) != 1 or widths == {1}:
+        return None
+    for column in zip(*rows, strict=True):
+        if len(set(column)) == len(column):
+            return list(column)
+    return None

@@ -1,0 +1,132 @@
+"""Rows: ids, codes, and the columns beside them, such as the lengths of the vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.arrays import blocks
+from embits.errors import InputError
+from embits.ids.keys import RowNumbers
+from embits.ids.vocabulary import Vocabulary
+
+LENGTHS = "lengths"
+"""The column of the lengths of vectors."""
+
+_STEPS = 16  # of a doubling: a length is stored with an error of at most 2.2 %
+_DOUBLINGS = 14  # below the longest vector that are stored; shorter vectors get the least length
+
+
+class Lengths:
+    """The lengths of vectors, in one byte each on a log scale.
+
+    Byte 0 is the length 0, and byte b is the length 2 ** (base + (b - 1) / 16).
+
+    Args:
+        steps: uint8 of shape (n,); may be mapped.
+        base: The logarithm to base 2 of the length that byte 1 stands for.
+
+    Example:
+        >>> lengths = Lengths.of(np.array([2.0, 0.0, 16.0]))
+        >>> lengths.floats.tolist(), lengths[[2]].floats.tolist()
+        ([2.0, 0.0, 16.0], [16.0])
+    """
+
+    def __init__(self, steps: NDArray[np.uint8], base: int) -> None:
+        self.steps = steps
+        self.base = base
+
+    @classmethod
+    def of(cls, lengths: Any) -> Lengths:
+        """Lengths of shape (n,), rounded to the scale.
+
+        Raises:
+            InputError: One is negative or not finite, or they have another shape.
+        """
+        lengths = np.asarray(lengths, np.float64)
+        if lengths.ndim != 1 or not np.isfinite(lengths).all() or (lengths < 0).any():
+            raise InputError("lengths must be one finite number of 0 or more for each row")
+        longest = lengths.max(initial=0)
+        base = int(np.floor(np.log2(longest))) - _DOUBLINGS if longest else 0
+        steps = np.zeros(len(lengths), np.uint8)
+        some = lengths > 0
+        logs = np.rint(_STEPS * (np.log2(lengths[some]) - base))
+        steps[some] = np.maximum(logs, 0).astype(np.uint8) + 1
+        return cls(steps, base)
+
+    @classmethod
+    def of_vectors(cls, X: Any) -> Lengths:
+        """The lengths of vectors of shape (n, dims)."""
+        lengths = np.empty(len(X))
+        for rows in blocks(len(X)):
+            lengths[rows] = np.linalg.norm(np.asarray(X[rows], np.float64), axis=1)
+        return cls.of(lengths)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Lengths]) -> Lengths:
+        """Several, one after the other."""
+        base = max((part.base for part in parts if part.steps.any()), default=0)
+        return cls(np.concatenate([part._steps_from(base) for part in parts]), base)
+
+    def _steps_from(self, base: int) -> NDArray[np.uint8]:
+        if base == self.base or not self.steps.any():
+            return self.steps
+        moved = np.maximum(self.steps.astype(np.int64) - _STEPS * (base - self.base), 1)
+        return np.where(self.steps, moved, 0).astype(np.uint8)
+
+    @cached_property
+    def floats(self) -> NDArray[np.float32]:
+        """The lengths as float32."""
+        scale = 2.0 ** (self.base + np.arange(-1, 255) / _STEPS)
+        scale[0] = 0
+        return scale.astype(np.float32)[self.steps]
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __getitem__(self, rows: Any) -> Lengths:
+        """The lengths of some rows."""
+        return Lengths(self.steps[rows], self.base)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What rows have: ids, codes and columns.
+
+    Attributes:
+        ids: The ids in row order.
+        codes: Packed codes, uint8 (n, width).
+        columns: What else each row has, by name: `LENGTHS`.
+    """
+
+    ids: Vocabulary | RowNumbers
+    codes: NDArray[np.uint8]
+    columns: Mapping[str, Lengths] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+def taken(columns: Mapping[str, Lengths], rows: Any) -> dict[str, Lengths]:
+    """The columns of some rows."""
+    return {name: column[rows] for name, column in columns.items()}
+
+
+def joined(parts: Sequence[Mapping[str, Lengths]]) -> dict[str, Lengths]:
+    """The columns of several parts, one after the other.
+
+    Raises:
+        InputError: Some parts have a column that others lack.
+    """
+    names = set(parts[0]) if parts else set()
+    for part in parts:
+        if set(part) != names:
+            name = min(set(part) ^ names)
+            raise InputError(f"some of the rows have {name} and others have none")
+    return {name: Lengths.joined([part[name] for part in parts]) for name in sorted(names)}

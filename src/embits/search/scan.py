@@ -1,0 +1,271 @@
+"""Exact top-k over packed codes: by Hamming distance, or by a float query's score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from embits import _core
+from embits.bits import packed_width
+from embits.errors import InputError
+from embits.search.arguments import float_queries, packed_codes, packed_queries, wanted_threads
+from embits.search.filters import Filters, parse_filters, run_filtered
+from embits.search.metrics import Prepared
+from embits.search.pieces import CodePieces
+from embits.search.results import NO_DISTANCE, NO_SCORE, DistanceResult, ScoreResult
+
+
+class Scanned(NamedTuple):
+    """Codes as the native searches read them.
+
+    Attributes:
+        native: What is scanned.
+        n: Stored rows, with those that are removed.
+        width: Bytes of a code.
+        pieces: The pieces, if there are several or rows are removed.
+    """
+
+    native: NDArray[np.uint8] | _core.CodePieces
+    n: int
+    width: int
+    pieces: CodePieces | None
+
+    @classmethod
+    def of(cls, codes: Any) -> Scanned:
+        """Codes of any kind.
+
+        Raises:
+            InputError: They are not packed bits of shape (n, width).
+        """
+        if isinstance(codes, CodePieces):
+            return cls(codes.native, codes.rows.n_stored, codes.shape[1], codes)
+        array = packed_codes(codes)
+        return cls(array, len(array), array.shape[1], None)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Stored rows, and bytes of a code."""
+        return self.n, self.width
+
+    def filters(self, shape: tuple[int, ...], where: Any, exclude: Any) -> Filters:
+        """`where` and `exclude` as filters of the stored rows. Raises as `parse_filters` does."""
+        if self.pieces is None:
+            return parse_filters(self.n, shape, where, exclude)
+        return self.pieces.stored_filters(parse_filters(len(self.pieces), shape, where, exclude))
+
+    def rows(self, found: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Stored rows that were found, as rows of the codes; -1 stays."""
+        return found if self.pieces is None else self.pieces.rows.live(found)
+
+    def codes_of(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """The codes of rows, in one array."""
+        codes = self.native if self.pieces is None else self.pieces
+        return codes[rows]  # type: ignore[index]
+
+
+def top_k(
+    codes: NDArray[np.uint8] | CodePieces,
+    queries: NDArray[np.uint8],
+    k: int,
+    threads: int | None = None,
+    *,
+    where: Any = None,
+    exclude: Any = None,
+) -> DistanceResult:
+    """The k rows of `codes` nearest to each query by Hamming distance.
+
+    Args:
+        codes: Packed codes, uint8 of shape (n, width), or `CodePieces`.
+        queries: One packed code of shape (width,), or several, (q, width).
+        k: How many rows to return; more than n returns n.
+        threads: The most threads to use; None takes every core this process may run on. Small
+            searches run on the caller's thread whatever is asked for.
+        where: The rows that may be found: a boolean mask of shape (n,), row numbers in any order,
+            or a `Selection`; or a filter for each query: a mask of shape (q, n), or a list of q
+            filters, where None is all rows.
+        exclude: The rows that may not be found, in the same forms.
+
+    Returns:
+        A named pair that unpacks: `distances` (q, k) int32 and `rows` (q, k) int64, nearest
+        first, ties in row order; both of shape (k,) for a single query. The smallest distance is
+        the best. The result does not depend on the number of threads. If fewer than k rows pass the
+        filter, there are fewer columns; if the queries have their own filters, there are as many as
+        the query with the most rows needs, and the others end with row -1 at distance 2^31 - 1.
+
+    Raises:
+        InputError: A wrong dtype, width, number of dimensions, k or threads; a filter that does not
+            fit; or EMBITS_SIMD names instructions that this processor does not have.
+
+    Example:
+        >>> import numpy as np
+        >>> codes = np.array([[0b0000_0000], [0b1111_0000], [0b1000_0000]], dtype=np.uint8)
+        >>> distances, rows = top_k(codes, np.array([0b1100_0000], dtype=np.uint8), k=2)
+        >>> distances.tolist(), rows.tolist()
+        ([1, 2], [2, 0])
+    """
+    scanned = Scanned.of(codes)
+    queries = packed_queries(queries, scanned.width)
+    filters = scanned.filters(queries.shape[:-1], where, exclude)
+    most = wanted_threads(threads)
+
+    def search(queries: Any, distances: Any, rows: Any, native: _core.Filter | None) -> None:
+        _core.top_k(scanned.native, queries, rows.shape[-1], most, distances, rows, native)
+
+    with simd_errors():
+        found = run_filtered(search, queries, k, scanned.shape, filters, NO_DISTANCE)
+    return DistanceResult(found[0], scanned.rows(found[1]))
+
+
+def asymmetric_top_k(
+    codes: NDArray[np.uint8] | CodePieces,
+    projections: ArrayLike,
+    k: int,
+    threads: int | None = None,
+    *,
+    where: Any = None,
+    exclude: Any = None,
+    lengths: NDArray[np.float32] | None = None,
+    offsets: NDArray[np.float32] | None = None,
+) -> ScoreResult:
+    """The k rows of `codes` that score highest against float queries.
+
+    The score of bits b is <z, 2b - 1>, where z = Wx is the query before it is cut to bits. A float
+    query carries more information than its code, and finds more true neighbors.
+    Projections are taken as float32 and scores are added up in float64, always in the same
+    order, so the rows are exactly the k best by that sum, on every processor.
+
+    Args:
+        codes: Packed codes, uint8 of shape (n, width), or `CodePieces`.
+        projections: Floats of shape (n_bits,) or (q, n_bits), with ceil(n_bits / 8) == width.
+        k: How many rows to return; more than n returns n.
+        threads: As in `top_k`.
+        where: As in `top_k`.
+        exclude: As in `top_k`.
+        lengths: A number of 0 or more for each stored row, float32 of shape (n,). Scores are then
+            length * (<z, 2b - 1> + offset).
+        offsets: What is added for each query, float32 of shape (q,); None adds nothing.
+
+    Returns:
+        A named pair that unpacks: `scores` (q, k) float32 and `rows` (q, k) int64, best first,
+        ties in row order; both of shape (k,) for a single query. The largest score is the best.
+        Filters change the shape as in `top_k`; the score beside row -1 is -inf.
+
+    Raises:
+        InputError: A wrong dtype, width, number of dimensions, k or threads; a filter that does not
+            fit; or a projection is not finite.
+
+    Example:
+        >>> import numpy as np
+        >>> codes = np.packbits([[1, 1, 0], [1, 0, 1], [0, 0, 1]], axis=1)
+        >>> scores, rows = asymmetric_top_k(codes, [2.0, -1.0, 0.5], k=2)
+        >>> scores.tolist(), rows.tolist()
+        ([3.5, 0.5], [1, 0])
+    """
+    scanned = Scanned.of(codes)
+    queries = float_queries("projections", projections)
+    n_bits, width = queries.shape[-1], scanned.width
+    if packed_width(n_bits) != width:
+        raise InputError(f"projections have {n_bits} bits, the codes hold {width} bytes")
+    filters = scanned.filters(queries.shape[:-1], where, exclude)
+    most = wanted_threads(threads)
+    if lengths is not None:  # each query carries its offset as one more number
+        of = np.zeros(queries.shape[:-1]) if offsets is None else np.asarray(offsets)
+        queries = np.append(queries, of.reshape(*queries.shape[:-1], 1), axis=-1).astype(np.float32)
+
+    def search(queries: Any, scores: Any, rows: Any, native: _core.Filter | None) -> None:
+        own = None
+        if lengths is not None:
+            own = np.ascontiguousarray(queries[..., n_bits]).reshape(-1)
+            queries = np.ascontiguousarray(queries[..., :n_bits])
+        _core.asymmetric_top_k(
+            scanned.native, queries, rows.shape[-1], most, scores, rows, native, lengths, own
+        )
+
+    with simd_errors():
+        found = run_filtered(search, queries, k, scanned.shape, filters, NO_SCORE)
+    return ScoreResult(found[0], scanned.rows(found[1]))
+
+
+def prepared_top_k(
+    codes: NDArray[np.uint8] | CodePieces,
+    prepared: Prepared,
+    k: int,
+    threads: int | None = None,
+    *,
+    where: Any = None,
+    lengths: NDArray[np.float32] | None = None,
+) -> DistanceResult | ScoreResult:
+    """The k best rows for queries that a metric prepared. Arguments are as in `top_k`.
+
+    Args:
+        codes: Packed codes, uint8 of shape (n, width), or `CodePieces`.
+        prepared: The queries.
+        k: How many rows to return.
+        threads: None takes every core.
+        where: The rows that may be found.
+        lengths: The lengths of stored rows, for a metric that needs them.
+    """
+    queries, offsets = prepared
+    if offsets is None:
+        return top_k(codes, queries, k, threads, where=where)
+    if lengths is not None:
+        return asymmetric_top_k(
+            codes, queries, k, threads, where=where, lengths=lengths, offsets=offsets
+        )
+    scores, rows = asymmetric_top_k(codes, queries, k, threads, where=where)
+    return ScoreResult(scores + offsets, rows)
+
+
+@contextmanager
+def simd_errors() -> Iterator[None]:
+    """Raise InputError where the native code says that EMBITS_SIMD or EMBITS_PATH is wrong."""
+    try:
+        yield
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+class Kernel(NamedTuple):
+    """The native code of a search."""
+
+    simd: str
+    """The instruction set: "portable", "avx2", "avx512" or "neon"."""
+    path: str
+    """"rows" compares code by code, "planes" searches a batch by bit planes; "" before any
+    search."""
+
+
+def kernel() -> Kernel:
+    """The instruction set in use, and the path that the last search of this process took.
+
+    The environment variables EMBITS_SIMD and EMBITS_PATH, read once, choose others.
+
+    Raises:
+        InputError: EMBITS_SIMD names an instruction set that this processor does not have.
+
+    Example:
+        >>> import numpy as np
+        >>> codes = np.zeros((3, 8), np.uint8)
+        >>> _ = top_k(codes, codes[0], k=1)
+        >>> kernel().path
+        'rows'
+    """
+    return Kernel(simd(), _core.path())
+
+
+def simd() -> str:
+    """The instruction set that searches run on: "portable", "avx2", "avx512" or "neon".
+
+    Raises:
+        InputError: EMBITS_SIMD names one that this processor does not have.
+
+    Example:
+        >>> simd() in ("portable", "avx2", "avx512", "neon")
+        True
+    """
+    with simd_errors():
+        return _core.simd()

@@ -1,0 +1,188 @@
+"""Write float vectors to a file, in the formats that `embits.readers` reads."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.errors import InputError, MissingExtraError
+from embits.file.atomic import atomic_write
+from embits.file.overwrite import check_target
+from embits.vectors import WordVectors
+
+__all__ = ["write_vectors", "write_word2vec", "write_words"]
+
+Rows: TypeAlias = Iterable[NDArray[np.float32]]
+
+
+def write_vectors(
+    path: str | os.PathLike[str], vectors: WordVectors, *, overwrite: bool = False
+) -> None:
+    """Write vectors in the format of the path's suffix. The file is replaced atomically.
+
+    Args:
+        path: `.txt` or `.vec` (word2vec text, with `.gz` compressed), `.bin` (word2vec
+            binary), `.npz` or `.parquet`. `.npy` and `.safetensors` hold only the matrix; the words
+            are written to a `.words` file beside it.
+        vectors: The vectors; without words, the row numbers are written in their place.
+        overwrite: Replace files that exist.
+
+    Raises:
+        InputError: The suffix is unknown, the format cannot hold a word, or a file exists.
+        OSError: The file could not be written.
+    """
+    path = Path(path)
+    form = _format_of(path, FORMATS)
+    words = [str(row) for row in range(len(vectors))] if vectors.words is None else vectors.words
+    has_sidecar = form.words_beside and vectors.words is not None
+    for target in [path, path.with_suffix(".words")][: 1 + has_sidecar]:
+        check_target(target, overwrite=overwrite)
+    if has_sidecar:
+        write_words(path.with_suffix(".words"), words)
+    with atomic_write(path) as file:
+        form.write(file, words, vectors.dims, vectors.matrix)
+
+
+def write_word2vec(path: Path, words: Sequence[str], dims: int, rows: Rows) -> None:
+    """Write word2vec text or binary row by row, without the whole matrix in memory.
+
+    Args:
+        path: `.txt`, `.vec`, either with `.gz`, or `.bin`.
+        words: The words, one for each row.
+        dims: Numbers in a row.
+        rows: The rows, each of shape (dims,).
+
+    Raises:
+        InputError: The suffix is unknown, or the format cannot hold a word.
+        OSError: The file could not be written.
+    """
+    form = _format_of(path, [form for form in FORMATS if form.by_row])
+    with atomic_write(path) as file:
+        form.write(file, words, dims, rows)
+
+
+def write_words(path: Path, words: Sequence[str]) -> None:
+    """Write one word a line. The file is replaced atomically.
+
+    Raises:
+        InputError: A word holds a line end.
+        OSError: The file could not be written.
+    """
+    check_words(words, r"[\r\n]", "a file of one word a line")
+    with atomic_write(path) as file:
+        file.writelines(word.encode() + b"\n" for word in words)
+
+
+def check_words(words: Sequence[str], forbidden: str, what: str) -> None:
+    """Refuse words that match the pattern of what a format, named `what`, cannot hold.
+
+    Raises:
+        InputError: A word matches.
+    """
+    pattern = re.compile(forbidden)
+    for row, word in enumerate(words):
+        if pattern.search(word):
+            raise InputError(f"the word {word!r} of row {row} cannot be written to {what}")
+
+
+def _write_text(file: BinaryIO, words: Sequence[str], dims: int, rows: Rows) -> None:
+    """A header line, then for each row a line with the word and its numbers."""
+    check_words(words, r"[\r\n]|^\s|\s$|^$", "a text file of vectors")
+    file.write(f"{len(words)} {dims}\n".encode())
+    row_format = " ".join(["%.9g"] * dims) + "\n"  # 9 digits restore every float32 exactly
+    for word, row in zip(words, rows, strict=True):
+        file.write(f"{word} {row_format % tuple(row.tolist())}".encode())
+
+
+def _write_gzip(file: BinaryIO, words: Sequence[str], dims: int, rows: Rows) -> None:
+    """Text, compressed. The same vectors give the same bytes."""
+    with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as compressed:
+        _write_text(io.BufferedWriter(compressed), words, dims, rows)
+
+
+def _write_binary(file: BinaryIO, words: Sequence[str], dims: int, rows: Rows) -> None:
+    """A header line, then for each row the word, a space and raw float32."""
+    check_words(words, r"[ \n]|^$", "a word2vec .bin file")
+    file.write(f"{len(words)} {dims}\n".encode())
+    for word, row in zip(words, rows, strict=True):
+        file.write(word.encode() + b" " + row.astype("<f4").tobytes() + b"\n")
+
+
+def _write_npy(file: BinaryIO, words: Sequence[str], dims: int, matrix: NDArray[Any]) -> None:
+    np.save(file, matrix, allow_pickle=False)
+
+
+def _write_npz(file: BinaryIO, words: Sequence[str], dims: int, matrix: NDArray[Any]) -> None:
+    check_words(words, r"\0$", "an .npz file")  # strings in NumPy lose NULs at their end
+    np.savez(file, words=np.array(list(words)), matrix=matrix)
+
+
+def _write_safetensors(
+    file: BinaryIO, words: Sequence[str], dims: int, matrix: NDArray[Any]
+) -> None:
+    """The matrix alone, as the tensor `embeddings`."""
+    matrix = np.ascontiguousarray(matrix, dtype="<f4")
+    entry = {"dtype": "F32", "shape": list(matrix.shape), "data_offsets": [0, matrix.nbytes]}
+    header = json.dumps({"embeddings": entry}).encode()
+    header += b" " * (-len(header) % 8)
+    file.write(len(header).to_bytes(8, "little") + header)
+    file.write(matrix.data)
+
+
+def _write_parquet(file: BinaryIO, words: Sequence[str], dims: int, matrix: NDArray[Any]) -> None:
+    """The columns `word`, of strings, and `vector`, of lists of floats."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtraError("writing Parquet", "parquet") from None
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(matrix).ravel()), dims)
+    pyarrow.parquet.write_table(pa.table({"word": list(words), "vector": lists}), file)
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of files of vectors.
+
+    Attributes:
+        suffixes: The suffixes that choose it, in lower case.
+        write: Writes (file, words, dims, rows).
+        by_row: Whether rows may be any iterable; otherwise they are a matrix.
+        words_beside: Whether words go into a file of their own.
+    """
+
+    suffixes: tuple[str, ...]
+    write: Callable[[BinaryIO, Sequence[str], int, Any], None]
+    by_row: bool = False
+    words_beside: bool = False
+
+
+FORMATS = (
+    Format((".txt", ".vec"), _write_text, by_row=True),
+    Format((".txt.gz", ".vec.gz"), _write_gzip, by_row=True),
+    Format((".bin",), _write_binary, by_row=True),
+    Format((".npy",), _write_npy, words_beside=True),
+    Format((".npz",), _write_npz),
+    Format((".safetensors",), _write_safetensors, words_beside=True),
+    Format((".parquet",), _write_parquet),
+)
+
+
+def _format_of(path: Path, formats: Sequence[Format]) -> Format:
+    suffix = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
+    for form in formats:
+        if suffix.lower() in form.suffixes:
+            return form
+    known = ", ".join(each for form in formats for each in form.suffixes)
+    reason = f"from {suffix!r}" if suffix else "without a suffix"
+    raise InputError(f"{path}: cannot tell the format {reason}: use one of {known}")

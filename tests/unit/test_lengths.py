@@ -1,0 +1,155 @@
+"""Lengths of vectors, a byte each: decoding, inner products, files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import embits
+from embits.errors import FormatError, InputError
+from embits.file.header import VERSIONS
+from embits.rows import Lengths
+from embits.search.rescoring import exact_scores
+from embits.search.scan import asymmetric_top_k
+
+
+def vectors(n: int = 400, dims: int = 24, seed: int = 0) -> np.ndarray:
+    """Vectors whose lengths vary by a factor of 100, one of them zero."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, dims)) * np.exp(rng.uniform(-2.3, 2.3, size=(n, 1)))
+    X[7] = 0
+    return X.astype(np.float32)
+
+
+@given(arrays(np.float64, st.integers(0, 30), elements=st.floats(1e-3, 1e3) | st.just(0.0)))
+def test_a_length_is_off_by_at_most_two_percent(lengths: np.ndarray) -> None:
+    kept = lengths >= lengths.max(initial=0) / 2**14
+    found = Lengths.of(lengths).floats
+    np.testing.assert_allclose(found[kept], lengths[kept], rtol=0.0225)
+    assert ((found == 0) == (lengths == 0)).all()
+    assert (Lengths.of(found).floats == found).all()  # the scale is a fixed point
+
+
+@given(st.lists(arrays(np.float64, st.integers(0, 8), elements=st.floats(0.1, 100.0)), min_size=1))
+def test_joined_lengths_are_those_of_the_parts(parts: list[np.ndarray]) -> None:
+    stored = [Lengths.of(part) for part in parts]
+    expected = np.concatenate([part.floats for part in stored])
+    np.testing.assert_array_equal(Lengths.joined(stored).floats, expected)
+
+
+def test_decoded_vectors_have_their_true_lengths() -> None:
+    X = vectors()
+    bits = embits.binarize(X, n_bits=64, method="itq", lengths=True)
+    np.testing.assert_allclose(
+        np.linalg.norm(bits.decode(), axis=1), np.linalg.norm(X, axis=1), rtol=0.0225
+    )
+    for keys, rows in (([3, 5], [3, 5]), ("3", 3), (slice(2, 4), [2, 3]), (["6", 7], [6, 7])):
+        np.testing.assert_allclose(bits.decode(keys), bits.decode()[rows], atol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["lsh", "near-lossless"])
+@pytest.mark.parametrize("filtered", ["no", "mask", "few", "each"])
+def test_inner_products_are_ordered_as_the_slow_sum_orders_them(method: str, filtered: str) -> None:
+    X = vectors(600)
+    bits = embits.binarize(X, n_bits=72, method=method, lengths=True)
+    rng = np.random.default_rng(1)
+    queries = vectors(20, seed=2)
+    where = {
+        "no": None,
+        "mask": rng.random(len(X)) < 0.7,
+        "few": rng.choice(len(X), 9, replace=False),
+        "each": [None, [1, 2, 3], *(rng.random(len(X)) < 0.5 for _ in range(18))],
+    }[filtered]
+    found = bits.search(queries, k=12, metric="dot", where=where)
+    weights, offsets = embits.search.METRICS["dot"].prepare(bits.coder, queries)
+    for q in range(len(queries)):
+        allowed = where[q] if filtered == "each" else where
+        rows = bits.select(allowed).rows
+        own = np.repeat(weights[[q]], len(rows), axis=0)
+        sums = exact_scores(bits.codes[rows], own) + np.float64(offsets[q, 0])
+        scores = bits.lengths[rows].astype(np.float64) * sums
+        order = np.lexsort((rows, -scores))[:12]
+        shown = found.rows[q][found.rows[q] >= 0]
+        np.testing.assert_array_equal(shown, rows[order])
+        np.testing.assert_array_equal(
+            found.scores[q][: len(order)], scores[order].astype(np.float32)
+        )
+
+
+def test_inner_products_find_more_of_the_true_ones_than_cosines() -> None:
+    X = vectors(2000, seed=3)
+    bits = embits.binarize(X, n_bits=128, method="itq", lengths=True)
+    queries = vectors(50, seed=4)[8:]
+    true = np.argsort(-(queries @ X.T), axis=1)[:, :10]
+
+    def recall(metric: str) -> float:
+        rows = bits.search(queries, k=10, metric=metric).rows
+        return float(np.mean([len(np.intersect1d(a, b)) for a, b in zip(rows, true, strict=True)]))
+
+    assert recall("dot") > 3 * recall("asymmetric")
+
+
+def test_threads_do_not_change_inner_products() -> None:
+    rng = np.random.default_rng(5)
+    codes = rng.integers(0, 256, (90_000, 32), dtype=np.uint8)
+    lengths = np.exp(rng.normal(size=len(codes))).astype(np.float32)
+    weights = rng.normal(size=(2, 256)).astype(np.float32)
+    one, many = (
+        asymmetric_top_k(codes, weights, 20, threads, lengths=lengths, offsets=np.float32([3, -3]))
+        for threads in (1, 2)
+    )
+    np.testing.assert_array_equal(one.rows, many.rows)
+    np.testing.assert_array_equal(one.scores, many.scores)
+
+
+def test_lengths_stay_with_their_rows(tmp_path: Path) -> None:
+    X = vectors()
+    bits = embits.binarize(
+        X, n_bits=64, method="lsh", ids=[f"r{i}" for i in range(400)], lengths=True
+    )
+    bits.save(tmp_path / "a.safetensors")
+    for each in (
+        embits.load(tmp_path / "a.safetensors", verify=True),
+        embits.concat([bits.subset(range(100)), bits.subset(range(100, 400))]),
+        bits.slim(without=["order"]),
+    ):
+        order = each.key_to_index
+        rows = [order[f"r{i}"] for i in range(400)]
+        np.testing.assert_array_equal(each.lengths[rows], bits.lengths)
+    assert bits.slim(without=["lengths"]).lengths is None
+
+
+def test_a_file_with_lengths_says_so_to_older_versions(tmp_path: Path) -> None:
+    for lengths, version in ((False, b'"format_version":"2"'), (True, b'"format_version":"3"')):
+        file = tmp_path / f"{lengths}.safetensors"
+        embits.binarize(vectors(), n_bits=64, method="lsh", lengths=lengths).save(file)
+        assert version in file.read_bytes()[:4000]
+    assert VERSIONS == ("1", "2", "3")
+
+
+def test_what_lengths_are_needed_for_is_refused_without_them() -> None:
+    bits = embits.binarize(vectors(), n_bits=64, method="lsh")
+    with pytest.raises(InputError, match="lengths"):
+        bits.search(vectors()[0], metric="dot")
+    with pytest.raises(InputError, match="lengths"):
+        embits.concat(
+            [bits, embits.BinaryVectors(None, bits.codes, bits.coder, lengths=np.ones(400))]
+        )
+    with pytest.raises(InputError, match="lengths"):
+        embits.BinaryVectors(None, bits.codes, bits.coder, lengths=[1.0])
+    with pytest.raises(InputError, match="lengths"):
+        embits.BinaryVectors(None, bits.codes, bits.coder, lengths=np.full(400, np.nan))
+
+
+def test_a_damaged_scale_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "a.safetensors"
+    embits.binarize(vectors(), n_bits=64, method="lsh", lengths=True).save(file)
+    content = file.read_bytes()
+    file.write_bytes(content.replace(b"lengths_base", b"lengths_bass", 1))
+    with pytest.raises(FormatError):
+        embits.load(file)
