@@ -44,8 +44,8 @@ class Coder(Estimator, Pretrained, ABC):
         method: The name on the command line and in the file.
         state_shapes: The learned arrays and their shapes in "bits", "dims", "dims+1", "any" or
             numbers; array `W` is the attribute `W_`.
-        state_defaults: Learned arrays that files of earlier versions lack, and the number that
-            fills them; an array of this number alone is not stored.
+        state_defaults: Learned arrays that a file may lack, and the number that fills them ("any"
+            is then 0); an array of this number alone is not stored.
         shuffles_rows: The fit reads all rows several times, in random order: it is much faster
             with the rows in memory.
         n_features_in_: Dimensions of the vectors it was fitted on.
@@ -333,7 +333,8 @@ def _checked_arrays(
         wanted: tuple[Any, ...] = tuple(sizes.get(str(size), size) for size in shape)
         value = arrays.get(name)
         if value is None and name in defaults:
-            value = np.full(wanted, defaults[name], dtype=np.float32)
+            sizes_then = [0 if size == "any" else size for size in wanted]
+            value = np.full(sizes_then, defaults[name], dtype=np.float32)
         array = np.asarray(value)
         if (
             array.dtype not in FLOATS

@@ -182,12 +182,11 @@ def test_weights_that_lose_recall_are_not_kept(monkeypatch):
     unit = topics() / np.linalg.norm(topics(), axis=1, keepdims=True)
     rng = np.random.default_rng(0)
     shaping, split = Shaping.fit(unit, Target(0.25, 0)), sampling.hold_out(len(unit), rng)
-    start = first_weights(shaping.apply(unit, split.train), shaping.axes, 24, rng), np.zeros(24)
+    x = shaping.apply(unit, split.train)
+    held_out = sampling.HeldOut(shaping.apply(unit, split.check), split.queries)
+    start = first_weights(x, shaping.axes, 24, rng), np.zeros(24)
     monkeypatch.setattr(training, "LEARNING_RATES", training.Weights(50.0, 50.0, 0.02, 0.02))
-    best, curve = training.descend(
-        unit, split, shaping, start, 20,
-        batch_size=128, rate=1.0, on=backend("cpu"), rng=rng, progress=None,
-    )  # fmt: skip
+    best, curve = training.descend(x, held_out, start, 20, 128, on=backend("cpu"), rng=rng)
     assert np.array_equal(best[0], start[0])
     assert len(curve) == training.CHECKS
 

@@ -33,7 +33,7 @@ from embits.coders.near_lossless.whitening import TARGETS, Shaping
 from embits.errors import FormatError
 
 CHECK_BLOCKS, CHECK_ROWS = 16, 1024  # rows that the length of decoded vectors is fitted on
-LATER_RATE = 0.3  # of the learning rates, when more rows come
+LATER_RATE, LATER_STEPS = 0.3, 0.1  # of the learning rates and steps, when more rows come
 
 
 class NearLossless(LinearlyEncoded):
@@ -83,6 +83,7 @@ class NearLossless(LinearlyEncoded):
         "search": ("any",),
         "loss_curve": ("any", 3),
     }
+    state_defaults: ClassVar[Mapping[str, float]] = {"search": 0}  # where bits are not searched
     W_: NDArray[np.float32]
     t_: NDArray[np.float32]
     decoder_: NDArray[np.float32]
@@ -124,15 +125,7 @@ class NearLossless(LinearlyEncoded):
         vars(self).pop("_seen", None)  # a fit starts anew
         rng = random_generator(self.random_state)
         rows = as_float32(X[sampling.sample_rows(len(X), X.shape[1], rng)])
-        unit = unit_of(rows)
-        shaping = Shaping.fit(unit, TARGETS[self.target])
-        split = sampling.hold_out(len(unit), rng)
-        shaped = shaping.apply(unit, split.train)
-        weights = training.first_weights(shaped, shaping.axes, self.n_bits_, rng)
-        start = weights, np.zeros(self.n_bits_)
-        self.loss_curve_ = np.empty((0, 3))
-        self._learn(unit, split, shaping, start, 1.0, rng, progress)
-        self._search_bits(rows, split, X, rng)
+        self._learn(rows, X, rng, progress, anew=True)
         warn_if_collapsed(self, X)
         return self
 
@@ -162,12 +155,7 @@ class NearLossless(LinearlyEncoded):
         self._check_params()
         self._remember(X)
         rng = random_generator(self.random_state)
-        sample = unit_of(self._reservoir)
-        shaping = Shaping.fit(sample, TARGETS[self.target])
-        split = sampling.hold_out(len(sample), rng)
-        start = shaping.unfold(self.W_, self.t_)
-        self._learn(sample, split, shaping, start, 0.1, rng, None)
-        self._search_bits(self._reservoir, split, self._reservoir, rng)
+        self._learn(self._reservoir, self._reservoir, rng, None, anew=False)
         return self
 
     # -- codes ---------------------------------------------------------------------------------
@@ -216,20 +204,6 @@ class NearLossless(LinearlyEncoded):
         weights = unit @ (of_decoder * D + of_scores * self.W_).T
         return weights, of_decoder * (unit @ (self.offset_[:-1] + D.sum(axis=0)))
 
-    def state(self) -> dict[str, NDArray[Any]]:
-        """The learned arrays by name; without `search` where bits are not searched."""
-        state = super().state()
-        if state and self.is_threshold:
-            del state["search"]
-        return state
-
-    @classmethod
-    def from_state(
-        cls, params: Mapping[str, Any], state: Mapping[str, NDArray[Any]], dims: int, n_bits: int
-    ) -> Self:
-        """The fitted coder; files of version 0.1 have no `search`, and bits by thresholds."""
-        return super().from_state(params, {"search": np.zeros(0), **state}, dims, n_bits)
-
     def inverse_transform(self, codes: Any) -> NDArray[np.float32]:
         """The direction D b + o at the length that errs least, shape (n, dims)."""
         codes = self.check_codes(codes)
@@ -267,42 +241,46 @@ class NearLossless(LinearlyEncoded):
 
     def _learn(
         self,
-        unit: NDArray[np.float32],
-        split: sampling.Split,
-        shaping: Shaping,
-        start: training.Start,
-        share: float,
+        rows: NDArray[np.float32],
+        X: NDArray[Any],
         rng: np.random.Generator,
         progress: Progress | None,
+        *,
+        anew: bool,
     ) -> None:
-        """Descend from `start` for a share of the steps, and fold what is found into W and t."""
+        """Learn from a sample of the rows of X; unless `anew`, go on from W and t."""
+        unit = unit_of(rows)
+        shaping = Shaping.fit(unit, TARGETS[self.target])
+        split = sampling.hold_out(len(unit), rng)
+        x = shaping.apply(unit, split.train)
         steps, batch_size = self._budget(len(unit))
+        if anew:
+            self.loss_curve_ = np.empty((0, 3))
+            weights = training.first_weights(x, shaping.axes, self.n_bits_, rng)
+            start, rate = (weights, np.zeros(self.n_bits_)), 1.0
+        else:
+            start, rate = shaping.unfold(self.W_, self.t_), LATER_RATE
+            steps = math.ceil(LATER_STEPS * steps)
+        held_out = sampling.HeldOut(shaping.apply(unit, split.check), split.queries)
+        on = backend(self.device)
         best, curve = training.descend(
-            unit,
-            split,
-            shaping,
-            start,
-            math.ceil(share * steps),
-            batch_size=batch_size,
-            rate=1.0 if share == 1 else LATER_RATE,
-            on=backend(self.device),
-            rng=rng,
-            progress=progress,
+            x, held_out, start, steps, batch_size, rate, on=on, rng=rng, progress=progress
         )
         self.loss_curve_ = np.vstack([self.loss_curve_, curve])
         self.W_, self.t_ = shaping.fold(*best)
+        self._search_bits(rows, unit, split, rng)
+        self._shorten(X)
 
     def _search_bits(
         self,
         rows: NDArray[np.float32],
+        unit: NDArray[np.float32],
         split: sampling.Split,
-        X: NDArray[Any],
         rng: np.random.Generator,
     ) -> None:
         """Choose how far to search, and solve for the decoder; the thresholds must be there."""
         self.search_ = np.zeros(0)
         vars(self).pop("_rounded", None)
-        unit = unit_of(rows)
         # "similarity" drops a direction that a rebuilt vector would have again.
         found = None
         if self.target == "neighbors":
@@ -321,7 +299,6 @@ class NearLossless(LinearlyEncoded):
         self.decoder_ = (2 * columns).astype(np.float32)
         offset = np.concatenate([decoder.o, norms.o]) - columns.sum(axis=0)
         self.offset_ = offset.astype(np.float32)
-        self._shorten(X)
 
     def _shorten(self, X: NDArray[Any]) -> None:
         """Shorten all rebuilt vectors to where the squared error is least.

@@ -30,8 +30,7 @@ from numpy.typing import NDArray
 
 from embits.arrays import Progress
 from embits.coders.backend import Backend, product
-from embits.coders.near_lossless.sampling import ASKING, Batches, HeldOut, Split
-from embits.coders.near_lossless.whitening import Shaping
+from embits.coders.near_lossless.sampling import ASKING, Batches, HeldOut
 from embits.errors import TrainingError
 
 Matrix = NDArray[np.float32]
@@ -39,19 +38,12 @@ Start = tuple[NDArray[np.float64], NDArray[np.float64]]  # weights and bias on s
 
 
 class Weights(NamedTuple):
-    """What is learned, or its gradient.
+    """What is learned, or its gradient."""
 
-    Attributes:
-        W: Shape (n_bits, dims).
-        t: Shape (n_bits,).
-        log_alpha: Shape (1,).
-        log_beta: Shape (1,).
-    """
-
-    W: Any
-    t: Any
-    log_alpha: Any
-    log_beta: Any
+    W: Any  # (n_bits, dims)
+    t: Any  # (n_bits,)
+    log_alpha: Any  # (1,)
+    log_beta: Any  # (1,)
 
 
 class Budget(NamedTuple):
@@ -271,87 +263,54 @@ class Adam:
             w -= (share * rate / unbias1) * m / (self._xp.sqrt(v / unbias2) + 1e-8)
 
 
-class Descent:
-    """The state of a descent, on the device.
-
-    Attributes:
-        done: Steps so far.
-    """
-
-    def __init__(
-        self, x: Matrix, start: Start, batch_size: int, on: Backend, rng: np.random.Generator
-    ) -> None:
-        self.done = 0
-        self._on = on
-        self._size = min(batch_size, len(x))
-        self._batches = Batches(x, rng)
-        scale = np.full(1, math.log(FIRST_SCALE), np.float32)
-        W, t = (part.astype(np.float32) for part in start)
-        self._x = on.put(x)
-        asking = -(-self._size // ASKING)
-        self._not_self = on.put(-FAR_BELOW * np.eye(asking, self._size, dtype=np.float32))
-        self._weights = Weights(*map(on.put, (W, t, scale, scale.copy())))
-        self._adam = Adam(on.xp, self._weights, LEARNING_RATES)
-
-    def run(self, steps: int, rate: float, last_rate: float) -> float:
-        """Some steps, at a share of the learning rates that goes from one to the other.
-
-        Returns:
-            Their mean loss.
-        """
-        xp, total = self._on.xp, 0.0
-        for step in range(steps):
-            rows = self._batches.draw(self._size)
-            x = xp.take(self._x, self._on.put(rows), axis=0)
-            not_self = self._not_self[: len(rows), : len(rows)]
-            loss, gradient = loss_and_gradient(xp, self._weights, x, not_self)
-            self.done += 1
-            share = rate + (last_rate - rate) * step / steps
-            self._adam.step(self._weights, gradient, share * min(1, self.done / WARM_UP))
-            total = loss + total
-        mean = float(total) / steps
-        if not math.isfinite(mean):
-            raise TrainingError(f"training diverged (loss {mean}) before step {self.done}")
-        return mean
-
-    def weights(self) -> Start:
-        """Weights and bias in host memory."""
-        W, t = self._on.get(self._weights.W), self._on.get(self._weights.t)
-        return W.astype(np.float64), t.astype(np.float64)
-
-
 def descend(
-    unit: Matrix,
-    split: Split,
-    shaping: Shaping,
+    x: Matrix,
+    held_out: HeldOut,
     start: Start,
     steps: int,
-    *,
     batch_size: int,
-    rate: float,
+    rate: float = 1.0,
+    *,
     on: Backend,
     rng: np.random.Generator,
-    progress: Progress | None,
+    progress: Progress | None = None,
 ) -> tuple[Start, NDArray[np.float64]]:
-    """Descend from `start` on unit rows; the rate falls from a share `rate` of the usual to zero.
+    """Descend from `start` on shaped rows; the rate falls from a share `rate` of the usual to zero.
 
     Returns:
         The weights and bias with the best held-out recall, and a row of steps, loss and
         recall for each look.
     """
-    held_out = HeldOut(shaping.apply(unit, split.check), split.queries)
-    descent = Descent(shaping.apply(unit, split.train), start, batch_size, on, rng)
+    xp, size = on.xp, min(batch_size, len(x))
+    batches = Batches(x, rng)
+    there = on.put(x)
+    not_self = on.put(-FAR_BELOW * np.eye(-(-size // ASKING), size, dtype=np.float32))
+    scale = np.full(1, math.log(FIRST_SCALE), np.float32)
+    first = (*(part.astype(np.float32) for part in start), scale, scale.copy())
+    weights = Weights(*map(on.put, first))
+    adam = Adam(xp, weights, LEARNING_RATES)
     best, best_recall = start, held_out.recall(*start)
-    curve = np.empty((0, 3))
-    legs = np.diff(np.linspace(0, steps, min(steps, CHECKS) + 1).astype(int))
-    rates = np.linspace(rate, 0, len(legs) + 1)
-    for leg, (first, last) in zip(legs.tolist(), pairwise(rates.tolist()), strict=True):
-        loss = descent.run(leg, first, last)
-        weights = descent.weights()
-        recall = held_out.recall(*weights)
-        curve = np.vstack([curve, (descent.done, loss, recall)])
+    curve: list[tuple[float, float, float]] = []
+    looks = np.linspace(0, steps, min(steps, CHECKS) + 1).astype(int).tolist()
+    rates = np.linspace(rate, 0, len(looks)).tolist()
+    for (begin, end), (high, low) in zip(pairwise(looks), pairwise(rates), strict=True):
+        total = 0.0
+        for step in range(end - begin):
+            rows = batches.draw(size)
+            batch = xp.take(there, on.put(rows), axis=0)
+            mask = not_self[: len(rows), : len(rows)]
+            loss, gradient = loss_and_gradient(xp, weights, batch, mask)
+            share = high + (low - high) * step / (end - begin)
+            adam.step(weights, gradient, share * min(1, (begin + step + 1) / WARM_UP))
+            total = loss + total
+        mean = float(total) / (end - begin)
+        if not math.isfinite(mean):
+            raise TrainingError(f"training diverged (loss {mean}) before step {end}")
+        W, t = (on.get(part).astype(np.float64) for part in (weights.W, weights.t))
+        recall = held_out.recall(W, t)
+        curve.append((end, mean, recall))
         if recall > best_recall:
-            best, best_recall = weights, recall
+            best, best_recall = (W, t), recall
         if progress is not None:
-            progress(descent.done, steps)
-    return best, curve
+            progress(end, steps)
+    return best, np.array(curve).reshape(-1, 3)
