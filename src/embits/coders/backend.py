@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
-from embits.arrays import torch_device
+from embits.arrays import as_float32, to_numpy, torch_device
 from embits.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -88,48 +88,35 @@ def encode_on(coder: Coder, X: Any, device: str) -> NDArray[np.uint8]:
 
     The GPU sums in float64 and the CPU in float32, so their scores differ slightly. Rows with a
     score that is no further from zero than DEVICE_ERROR, a few in a thousand, are encoded again on
-    the CPU.
-
-    Args:
-        coder: A fitted coder.
-        X: Vectors of shape (n, dims): what `encode` takes, or a PyTorch tensor on any device.
-        device: A PyTorch device.
+    the CPU. X is what `encode` takes, or a PyTorch tensor on any device.
     """
     on = backend(device, "encoding")
     xp = on.xp
     if not coder.is_threshold:  # a search in integers, which only the CPU has
-        return coder.encode(_host(X))
+        return coder.encode(to_numpy(X))
     weights_there = copy.copy(coder)
     for name in coder.state_shapes:
         array = np.asarray(getattr(coder, name + "_"), dtype=np.float64)
         setattr(weights_there, name + "_", on.put(array))
-    if not _is_tensor(X):
-        X = np.asarray(X)
-    coder.check_vectors(_host(X[:0]))  # its shape and type; its numbers are looked at there
+    if not hasattr(X, "is_cuda"):  # all but tensors
+        X = to_numpy(X)
+    coder.check_vectors(X[:0])  # its shape and type; its numbers are looked at there
     codes = np.empty((len(X), coder.n_bytes_), dtype=np.uint8)
     size = max(1, BLOCK_ELEMENTS // max(coder.n_bits_, X.shape[1]))
     for start in range(0, len(X), size):
         block = X[start : start + size]
-        vectors = block if _is_tensor(X) else np.ascontiguousarray(block, dtype=np.float32)
+        if isinstance(block, np.ndarray):
+            block = as_float32(block)
         # Through float32, which is what the CPU sees of any number.
-        there = xp.astype(on.put(vectors), xp.float32)
+        there = xp.astype(on.put(block), xp.float32)
         scores = weights_there.project(xp.astype(there, xp.float64))
         if not xp.all(xp.isfinite(there)):
-            coder.check_vectors(_host(X))  # names the row
+            coder.check_vectors(X)  # names the row
         codes[start : start + size] = on.get(_packed(xp, scores))
         errors = DEVICE_ERROR * xp.sqrt(xp.mean(scores * scores, axis=1, keepdims=True))
         again = np.flatnonzero(on.get(xp.any(xp.abs(scores) <= errors, axis=1)))
-        codes[start + again] = coder.encode(_host(block[again]))
+        codes[start + again] = coder.encode(to_numpy(block[again]))
     return codes
-
-
-def _is_tensor(X: Any) -> bool:
-    """Whether it is PyTorch's, told without importing it."""
-    return type(X).__module__.partition(".")[0] == "torch"
-
-
-def _host(X: Any) -> NDArray[Any]:
-    return np.asarray(X.detach().float().cpu() if _is_tensor(X) else X)
 
 
 def _packed(xp: Any, scores: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from reprlib import repr as shortened
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress, as_float32, blocks
-from embits.bits import packed_width
+from embits.coders.backend import encode_on
 from embits.coders.checks import (
     MAX_WEIGHT,
     check_finite,
@@ -57,12 +56,9 @@ class Coder(Estimator, Pretrained, ABC):
     state_shapes: ClassVar[Shapes]
     state_defaults: ClassVar[Mapping[str, float]] = MappingProxyType({})
     shuffles_rows: ClassVar[bool] = False
-    n_bits_: int
     _unread: Mapping[str, NDArray[Any]] = MappingProxyType({})  # arrays of a file, by attribute
     _halved: frozenset[str] = frozenset()  # names of the arrays that files hold in 16 bits
     _is_left_out = False
-
-    # -- the contract of a coder ---------------------------------------------------------------
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:
@@ -118,11 +114,6 @@ class Coder(Estimator, Pretrained, ABC):
         """
         return None
 
-    @property
-    def n_bytes_(self) -> int:
-        """Bytes of a packed code."""
-        return packed_width(self.n_bits_)
-
     def transform(self, X: Any, *, device: str = "cpu") -> NDArray[np.uint8]:
         """`encode` under scikit-learn's name.
 
@@ -143,8 +134,6 @@ class Coder(Estimator, Pretrained, ABC):
         if getattr(X, "is_cuda", False) and device == "cpu":
             device = str(X.device)
         if device != "cpu":
-            from embits.coders.backend import encode_on
-
             return encode_on(self, X, device)
         X = self.check_vectors(X)
         codes = np.empty((len(X), self.n_bytes_), dtype=np.uint8)
@@ -210,11 +199,10 @@ class Coder(Estimator, Pretrained, ABC):
         coder = cls(**params)
         if getattr(coder, "n_bits", None) not in (None, n_bits):
             raise InputError(f"the parameter n_bits does not fit codes of {n_bits} bits")
-        arrays = _checked_arrays(cls, state, dims, n_bits, cls.state_defaults)
+        arrays = _checked_arrays(cls, state, dims, n_bits)
         coder._unread = {f"{name}_": array for name, array in arrays.items()}
         coder._halved = frozenset(n for n, array in state.items() if array.dtype == np.float16)
-        coder.n_features_in_ = dims
-        coder.n_bits_ = n_bits
+        coder.n_features_in_, coder.n_bits_ = dims, n_bits
         return coder
 
     @classmethod
@@ -250,8 +238,6 @@ class Coder(Estimator, Pretrained, ABC):
             setattr(self, name, array)
             return array
 
-    # -- checks --------------------------------------------------------------------------------
-
     def check_vectors(self, X: Any, *, fitting: bool = False) -> NDArray[Any]:
         """`X` as a 2-d array of finite numbers; not copied, and read in blocks (maybe mapped)."""
         array = matrix_of_numbers(X)
@@ -285,21 +271,16 @@ def _or_one(divisors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _check_params(coder: type[Coder], params: Mapping[str, Any]) -> None:
     """Refuse parameters that the coder does not have, or of a type it does not take."""
-    hints = _param_types(coder)
-    for name, value in params.items():
-        if name not in hints:
-            raise InputError(f"method {coder.method!r} has no parameter {shortened(name)}")
-        if not _fits(value, hints[name]):
-            raise InputError(f"the parameter {name} is {shortened(value)}")
-
-
-@functools.cache
-def _param_types(coder: type[Coder]) -> dict[str, Any]:
+    known = coder.param_names()
     try:
         hints = get_type_hints(coder.__init__)
     except NameError:  # a type that is imported for the type checker alone
         hints = {}
-    return {name: hints.get(name, Any) for name in coder.param_names()}
+    for name, value in params.items():
+        if name not in known:
+            raise InputError(f"method {coder.method!r} has no parameter {shortened(name)}")
+        if not _fits(value, hints.get(name, Any)):
+            raise InputError(f"the parameter {name} is {shortened(value)}")
 
 
 def _fits(value: Any, hint: Any) -> bool:
@@ -317,24 +298,17 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _checked_arrays(
-    coder: type[Coder],
-    arrays: Mapping[str, Any],
-    dims: int,
-    n_bits: int,
-    defaults: Mapping[str, float] = MappingProxyType({}),
+    coder: type[Coder], arrays: Mapping[str, Any], dims: int, n_bits: int
 ) -> dict[str, NDArray[Any]]:
-    """Learned arrays by name, if they are floats in the shapes of `state_shapes`.
-
-    An array that `defaults` names may be missing. The numbers in the arrays are not read.
-    """
+    """Learned arrays by name, if they are floats in the shapes of `state_shapes`; not read."""
     sizes = {"bits": n_bits, "dims": dims, "dims+1": dims + 1}
     checked = {}
     for name, shape in coder.state_shapes.items():
         wanted: tuple[Any, ...] = tuple(sizes.get(str(size), size) for size in shape)
         value = arrays.get(name)
-        if value is None and name in defaults:
-            sizes_then = [0 if size == "any" else size for size in wanted]
-            value = np.full(sizes_then, defaults[name], dtype=np.float32)
+        if value is None and name in coder.state_defaults:
+            least = [0 if size == "any" else size for size in wanted]
+            value = np.full(least, coder.state_defaults[name], dtype=np.float32)
         array = np.asarray(value)
         if (
             array.dtype not in FLOATS

@@ -43,9 +43,6 @@ def random_generator(random_state: Any) -> np.random.Generator:
         ) from None
 
 
-# -- vectors -------------------------------------------------------------------------------------
-
-
 def matrix_of_numbers(X: Any) -> NDArray[Any]:
     """`X` as a 2-d array of numbers; LazyRows as they are."""
     if isinstance(X, LazyRows):
@@ -73,15 +70,7 @@ def matrix_of_numbers(X: Any) -> NDArray[Any]:
 
 
 def check_dims(vectors: Any, dims: int) -> None:
-    """Refuse vectors of other dimensions than those of a file or collection.
-
-    Args:
-        vectors: An array of shape (dims,) or (n, dims).
-        dims: What is expected.
-
-    Raises:
-        InputError: They have other dimensions.
-    """
+    """Refuse vectors (n, dims) or (dims,) of other dimensions than a file or collection has."""
     if vectors.ndim in (1, 2) and vectors.shape[-1] != dims:
         what = "a vector" if vectors.ndim == 1 else "vectors"
         raise InputError(f"{what} of {vectors.shape[-1]} dimensions, expected {dims}")
@@ -89,20 +78,16 @@ def check_dims(vectors: Any, dims: int) -> None:
 
 def check_not_empty(array: NDArray[Any]) -> None:
     """Refuse a matrix without rows or columns, in scikit-learn's words."""
-    if array.shape[0] == 0:
-        raise InputError("Found array with 0 sample(s): there is nothing to fit on")
-    if array.shape[1] == 0:
-        raise InputError(
-            f"Found array with 0 feature(s) (shape={array.shape}) while a minimum of 1 is required."
-        )
+    for size, what in zip(array.shape, ("sample", "feature"), strict=True):
+        if size == 0:
+            raise InputError(
+                f"Found array with 0 {what}(s) (shape={array.shape}) while a minimum of 1 is "
+                "required."
+            )
 
 
 def check_finite(array: NDArray[Any]) -> None:
-    """Refuse NaN, infinity and numbers beyond float32; the matrix is read in blocks (maybe mapped).
-
-    Raises:
-        InputError: There is such a number; names its row.
-    """
+    """Refuse NaN, infinity and numbers beyond float32, and name their row; reads in blocks."""
     if isinstance(array, LazyRows) or array.dtype.kind != "f":
         return  # LazyRows were checked when they were read
     for rows in blocks(len(array)):
@@ -122,11 +107,7 @@ def check_finite(array: NDArray[Any]) -> None:
 
 
 def check_size(vectors: NDArray[Any]) -> None:
-    """Refuse finite vectors with values so large that sums of squares overflow.
-
-    Raises:
-        InputError: There is such a value.
-    """
+    """Refuse finite vectors with values so large that sums of squares overflow."""
     if not is_usual(vectors):
         raise too_large()
 
@@ -145,16 +126,8 @@ def is_usual(weights: NDArray[Any]) -> bool:
     )
 
 
-# -- codes ---------------------------------------------------------------------------------------
-
-
 def warn_if_collapsed(coder: Coder, X: NDArray[Any]) -> None:
-    """Warn, once for a fit, of bits that are constant and of codes that most rows share.
-
-    Args:
-        coder: A fitted coder.
-        X: The vectors it was fitted on, shape (n, dims), of which a sample is encoded.
-    """
+    """Warn, once for a fit on X, of bits that are constant and of codes that most rows share."""
     rows = coder.rows_for_fit(*X.shape)
     if rows is None:
         rows = np.arange(len(X))

@@ -13,26 +13,23 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.bits import packed_width
 from embits.errors import InputError, NotFittedError
 
 CONTAINERS = ("default", "pandas", "polars")  # of what `transform` returns
 
 
 class Estimator:
-    """Parameters, column names and tags of a transformer.
-
-    Attributes:
-        n_features_in_: Dimensions of the vectors it was fitted on.
-        feature_names_in_: Column names of the data frame it was fitted on, if it was one.
-    """
+    """Parameters, column names and tags of a transformer."""
 
     n_features_in_: int
+    n_bits_: int
     feature_names_in_: NDArray[np.object_]
 
     @property
     def n_bytes_(self) -> int:
-        """Columns of what `transform` returns."""
-        raise NotImplementedError
+        """Bytes of a packed code: the columns of what `transform` returns."""
+        return packed_width(self.n_bits_)
 
     @classmethod
     def param_names(cls) -> list[str]:

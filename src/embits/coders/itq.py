@@ -40,9 +40,6 @@ class ITQ(LinearlyEncoded, LinearlyDecoded):
         mean_: Mean of the vectors, shape (dims,), float32.
         decoder_: Shape (n_bits, dims), float32.
         offset_: Shape (dims,), float32.
-        n_features_in_: Dimensions of the vectors it was fitted on.
-        n_bits_: Bits of its codes.
-        feature_names_in_: Column names of the data frame it was fitted on, if it was one.
 
     Example:
         >>> import numpy as np
@@ -73,7 +70,7 @@ class ITQ(LinearlyEncoded, LinearlyDecoded):
         X = self.check_vectors(X, fitting=True)
         self.n_bits_ = check_n_bits(self.n_bits)
         whole("iterations", self.iterations)
-        mean, directions = principal_directions(X)
+        mean, directions = _principal_directions(X)
         self.mean_ = mean.astype(np.float32)
         sample = as_float32(X[:: -(-len(X) // SAMPLE_ROWS)])
         Z = ((sample - self.mean_) @ directions).astype(np.float32)
@@ -83,7 +80,7 @@ class ITQ(LinearlyEncoded, LinearlyDecoded):
         W: list[NDArray[np.float64]] = []
         for part in parts:
             width = part.stop - part.start
-            R = random_rotation(width, rng)
+            R = np.linalg.qr(rng.normal(size=(width, width)))[0].astype(np.float32)
             for step in range(self.iterations):
                 R = _closer_rotation(Z[:, :width], R)
                 if progress is not None:
@@ -102,12 +99,8 @@ class ITQ(LinearlyEncoded, LinearlyDecoded):
         return X - self.mean_, self.W_
 
 
-def principal_directions(X: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The mean (dims,) of rows, and the principal directions (dims, dims), largest first.
-
-    Raises:
-        InputError: The values are too large to be squared.
-    """
+def _principal_directions(X: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The mean (dims,) of rows, and the principal directions (dims, dims), largest first."""
     total = np.zeros(X.shape[1])
     products = np.zeros((X.shape[1], X.shape[1]))
     shift = np.asarray(X[0], dtype=np.float64)  # near the mean: keeps the subtraction below exact
@@ -120,12 +113,6 @@ def principal_directions(X: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[
     mean = total / len(X)
     _, directions = np.linalg.eigh(products / len(X) - np.outer(mean, mean))
     return mean + shift, directions[:, ::-1]
-
-
-def random_rotation(width: int, rng: np.random.Generator) -> NDArray[np.float32]:
-    """An orthogonal matrix of shape (width, width) drawn at random."""
-    rotation: NDArray[np.float32] = np.linalg.qr(rng.normal(size=(width, width)))[0].astype("f4")
-    return rotation
 
 
 def _closer_rotation(Z: NDArray[np.float32], R: NDArray[np.float32]) -> NDArray[np.float32]:

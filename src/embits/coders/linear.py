@@ -63,11 +63,7 @@ class LinearlyDecoded(Coder):
         return np.arange(0, n, max(1, -(-n // SAMPLE_ROWS)), dtype=np.int64)
 
     def _fit_decoder(self, X: NDArray[Any]) -> None:
-        """Solve for D and o on rows of `X` spread evenly; the encoder must be ready.
-
-        Raises:
-            InputError: The values are too large to be squared.
-        """
+        """Solve for D and o on rows of `X` spread evenly; the encoder must be ready."""
         sample = X[:: max(1, -(-len(X) // SAMPLE_ROWS))]
         size = self.n_bits_ + 1
         gram = np.zeros((size, size))

@@ -24,9 +24,6 @@ class RandomHyperplanes(LinearlyEncoded, LinearlyDecoded):
         planes_: Normals of the hyperplanes, shape (n_bits, dims), float32.
         decoder_: Shape (n_bits, dims), float32.
         offset_: Shape (dims,), float32.
-        n_features_in_: Dimensions of the vectors it was fitted on.
-        n_bits_: Bits of its codes.
-        feature_names_in_: Column names of the data frame it was fitted on, if it was one.
 
     Example:
         >>> import numpy as np

@@ -63,9 +63,6 @@ class PaperAutoencoder(LinearlyEncoded):
         scale_: What the difference is multiplied by, shape (1,), float32: a power of two that
             brings smaller values to the size of GloVe's, 1 for others.
         loss_curve_: Shape (epochs, 2): the mean of ℓ_rec over an epoch, and ℓ_reg at its end.
-        n_features_in_: Dimensions of the vectors it was fitted on.
-        n_bits_: Bits of its codes.
-        feature_names_in_: Column names of the data frame it was fitted on, if it was one.
 
     Example:
         >>> import numpy as np
@@ -123,7 +120,9 @@ class PaperAutoencoder(LinearlyEncoded):
             InputError: Bad vectors or parameters.
             TrainingError: The descent diverged.
         """
-        X = _in_memory(self.check_vectors(X, fitting=True))
+        X = self.check_vectors(X, fitting=True)
+        if isinstance(X, LazyRows) and 4 * len(X) * X.dims <= MAX_HELD_BYTES:
+            X = np.asarray(X)  # one by one, reading rows of a file is slow
         rng = self._start(X)
         for epoch in range(self.epochs):
             self._epoch(X, rng.permutation(len(X)))
@@ -134,12 +133,14 @@ class PaperAutoencoder(LinearlyEncoded):
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """One more pass over the rows of `X`, in their order, from where the last call ended."""
-        if not hasattr(self, "W_"):
-            X = self.check_vectors(X, fitting=True)
+        is_first = not hasattr(self, "W_")
+        X = self.check_vectors(X, fitting=is_first)
+        if is_first:
             self._start(X)
-        else:
-            X = self.check_vectors(X)
-            self._resume()
+        elif not hasattr(self, "_velocity_W"):  # weights of a file: mapped, and without velocities
+            for name in ("W_", "c_", "mean_"):
+                setattr(self, name, getattr(self, name).astype(np.float32))
+            self._rest()
         self._epoch(X, np.arange(len(X)))
         return self
 
@@ -164,8 +165,6 @@ class PaperAutoencoder(LinearlyEncoded):
             raise FormatError(f"damaged: the coder's scale is {scale:g}, expected 1 or more")
         return scale
 
-    # -- training ------------------------------------------------------------------------------
-
     def _start(self, X: NDArray[Any]) -> np.random.Generator:
         """Check the parameters and draw the first weights; returns the generator that drew them."""
         self.n_bits_ = check_n_bits(self.n_bits)
@@ -185,17 +184,11 @@ class PaperAutoencoder(LinearlyEncoded):
         self.c_ = np.zeros(shape[1], dtype=np.float32)
         self.mean_, self.scale_ = _mean_and_scale(X)
         self.loss_curve_ = np.empty((0, 2))
-        self._velocity_W = np.zeros_like(self.W_)
-        self._velocity_c = np.zeros_like(self.c_)
+        self._rest()
         return rng
 
-    def _resume(self) -> None:
-        """Make weights from a file (mapped, read-only, without velocities) trainable again."""
-        if not hasattr(self, "_velocity_W"):
-            self.W_, self.c_ = self.W_.astype(np.float32), self.c_.astype(np.float32)
-            self.mean_ = self.mean_.astype(np.float32)
-            self._velocity_W = np.zeros_like(self.W_)
-            self._velocity_c = np.zeros_like(self.c_)
+    def _rest(self) -> None:
+        self._velocity_W, self._velocity_c = np.zeros_like(self.W_), np.zeros_like(self.c_)
 
     def _epoch(self, X: NDArray[Any], order: NDArray[np.int64]) -> None:
         """One pass over the rows of `X` in the given order."""
@@ -203,10 +196,23 @@ class PaperAutoencoder(LinearlyEncoded):
         total = 0.0
         for part in blocks(len(order), STEPS_AT_ONCE * self.batch_size):
             rows = order[part]
-            if in_place:
-                total += self._train(X, rows)
-            else:
-                total += self._train(as_float32(X[rows]), np.arange(len(rows)))
+            at = rows if in_place else np.arange(len(rows))
+            total += _core.train_paper(
+                X if in_place else as_float32(X[rows]),
+                at,
+                self.W_,
+                self.c_,
+                self._velocity_W,
+                self._velocity_c,
+                batch_size=int(self.batch_size),
+                learning_rate=float(self.learning_rate),
+                momentum=float(self.momentum),
+                lambda_reg=float(self.lambda_reg),
+                mean=self.mean_,
+                scale=self._scale(),
+                clip=bool(self.clip),
+                threads=0,
+            )
         with np.errstate(over="ignore", invalid="ignore"):  # divergence is reported below
             gram = self.W_.T @ self.W_
             gram.flat[:: len(gram) + 1] -= 1
@@ -217,25 +223,6 @@ class PaperAutoencoder(LinearlyEncoded):
                 "lower learning_rate or lambda_reg"
             )
         self.loss_curve_ = np.vstack([self.loss_curve_, losses])
-
-    def _train(self, X: NDArray[np.float32], rows: NDArray[np.int64]) -> float:
-        """Steps of gradient descent on batches of these rows; returns their summed ℓ_rec."""
-        return _core.train_paper(
-            X,
-            rows,
-            self.W_,
-            self.c_,
-            self._velocity_W,
-            self._velocity_c,
-            batch_size=int(self.batch_size),
-            learning_rate=float(self.learning_rate),
-            momentum=float(self.momentum),
-            lambda_reg=float(self.lambda_reg),
-            mean=self.mean_,
-            scale=self._scale(),
-            clip=bool(self.clip),
-            threads=0,
-        )
 
 
 def search_lambda(
@@ -273,19 +260,12 @@ def search_lambda(
     if isinstance(lambdas, str) or not np.ndim(lambdas) or not len(lambdas):
         raise InputError(f"lambdas is {lambdas!r}, expected a list of one weight or more")
     X = PaperAutoencoder().check_vectors(X, fitting=True)
-    rows = X[:: max(1, -(-len(X) // sample))]
+    rows = X[:: -(-len(X) // whole("sample", sample, 1))]
     losses: dict[float, float] = {}
     for lambda_reg in lambdas:
         coder = PaperAutoencoder(n_bits, lambda_reg=lambda_reg, **params).fit(rows)
         losses[lambda_reg] = float(coder.loss_curve_[-1].sum())
     return min(losses, key=losses.__getitem__), losses
-
-
-def _in_memory(X: NDArray[Any]) -> NDArray[Any]:
-    """Rows of a file, read at once if they are not too many: one by one, reading them is slow."""
-    if isinstance(X, LazyRows) and 4 * len(X) * X.dims <= MAX_HELD_BYTES:
-        return np.asarray(X)
-    return X
 
 
 def _mean_and_scale(X: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

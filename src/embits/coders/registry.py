@@ -31,7 +31,7 @@ CoderClass = TypeVar("CoderClass", bound=type[Coder])
 
 
 def register_coder(coder: CoderClass) -> CoderClass:
-    """Make a coder of one's own known by its method's name. A class decorator, or a function.
+    """Make a coder of your own known by its method's name. A class decorator, or a function.
 
     From then on `binarize` and `compare` take the name, and files that hold such a coder can be
     saved and loaded. A program that loads the file registers the class first: the file holds
@@ -62,11 +62,7 @@ def register_coder(coder: CoderClass) -> CoderClass:
 
 
 def check_fit(coder: type[Coder]) -> None:
-    """Refuse a coder whose `fit` does not take the keyword `progress`.
-
-    Raises:
-        InputError: It does not.
-    """
+    """Refuse a coder whose `fit` does not take the keyword `progress`, by InputError."""
     parameters = inspect.signature(coder.fit).parameters
     takes_all = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
     if "progress" not in parameters and not takes_all:

@@ -27,9 +27,6 @@ class SignBits(LinearlyDecoded):
     Attributes:
         decoder_: Shape (dims, dims), float32.
         offset_: Shape (dims,), float32.
-        n_features_in_: Dimensions of the vectors it was fitted on.
-        n_bits_: Bits of its codes, the same number.
-        feature_names_in_: Column names of the data frame it was fitted on, if it was one.
 
     Example:
         >>> import numpy as np

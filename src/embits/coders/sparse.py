@@ -50,9 +50,6 @@ class SparseBits(LinearlyDecoded):
         threshold_: λ, shape (1,), float32.
         decoder_: Shape (n_bits, dims), float32.
         offset_: Shape (dims,), float32.
-        n_features_in_: Dimensions of the vectors it was fitted on.
-        n_bits_: Bits of its codes.
-        feature_names_in_: Column names of the data frame it was fitted on, if it was one.
 
     Example:
         >>> import numpy as np
@@ -104,7 +101,8 @@ class SparseBits(LinearlyDecoded):
         self.threshold_ = np.array([np.quantile(scores, 1 - self.density)], dtype=np.float32)
         for step in range(self.iterations):
             scores = self._sparse_scores(centered)
-            self._adjust_threshold(scores)
+            ones = max(float((scores >= 0).mean()), 0.1 * self.density)
+            self.threshold_ *= np.float32(ones / self.density)  # towards the wanted share of ones
             self._update_atoms(centered, np.maximum(scores, 0))
             if progress is not None:
                 progress(step + 1, self.iterations)
@@ -160,11 +158,6 @@ class SparseBits(LinearlyDecoded):
             ahead += after
             codes, momentum = after, faster
         return scores
-
-    def _adjust_threshold(self, scores: NDArray[np.float32]) -> None:
-        """Move λ towards the wanted share of ones."""
-        density = max(float((scores >= 0).mean()), 0.1 * self.density)
-        self.threshold_ *= np.float32(density / self.density)
 
     def _update_atoms(self, X: NDArray[np.float32], codes: NDArray[np.float32]) -> None:
         """The dictionary that rebuilds X best from these codes, at unit length."""

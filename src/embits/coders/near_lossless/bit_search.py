@@ -154,19 +154,12 @@ class Thresholds:
 
 @dataclass(frozen=True)
 class Searched:
-    """A decoder, and the encoder that its codes are searched with.
+    """A decoder, and the encoder that its codes are searched with."""
 
-    Attributes:
-        W: Linear term of the error, shape (bits, dims), float32.
-        t: Shape (bits,), float32.
-        decoder: D, o and c of the direction.
-        shares: For each of MIXES, the shares of D and of W in the weights of a float query.
-    """
-
-    W: NDArray[np.float32]
-    t: NDArray[np.float32]
+    W: NDArray[np.float32]  # linear term of the error, (bits, dims)
+    t: NDArray[np.float32]  # (bits,)
     decoder: Decoder
-    shares: list[tuple[float, float]]
+    shares: list[tuple[float, float]]  # of D and W in the weights of a query, for each of MIXES
 
     @classmethod
     def at(cls, setting: Setting, decoder: Decoder, thresholds: Thresholds) -> Searched:
@@ -219,12 +212,7 @@ class Recalls(NamedTuple):
 
 
 class HeldOut:
-    """Unit rows that no training has seen, and their nearest among others.
-
-    Attributes:
-        queries: The rows that ask.
-        rows: The rows that they are looked up among.
-    """
+    """Unit rows that no training has seen, and their nearest among other rows."""
 
     def __init__(self, queries: Unit, rows: Unit) -> None:
         self.queries = queries
@@ -255,25 +243,19 @@ class HeldOut:
         return float(np.take_along_axis(self._is_near, found, axis=1).mean())
 
 
-class Found(NamedTuple):
-    """A search, and the shares of D and W in the weights of float queries and decoded ones."""
-
-    searched: Searched
-    shares: tuple[float, ...]
-
-
 def search_bits(
     unit: Unit,
     split: Split,
     W: NDArray[np.float32],
     t: NDArray[np.float32],
     rng: np.random.Generator,
-) -> Found | None:
-    """The best plan for rows of norm 1 and thresholds W x - t, trained on `split.train`.
+) -> tuple[Searched, list[float]] | None:
+    """The best search for rows of norm 1 and thresholds W x - t, trained on `split.train`.
 
     Returns:
-        None where every plan loses to the thresholds, rows are too few, or those of the fit
-        are zero.
+        The search, and the shares of D and W in the weights of float queries and of decoded ones.
+        None where every plan loses to the thresholds, rows are too few, or those of the fit are
+        zero.
     """
     if len(unit) < MIN_ROWS:
         return None
@@ -309,10 +291,10 @@ def search_bits(
     if decoder.length == 0:  # the rows are zero, and there is nothing to rebuild
         return None
     searched = Searched.at(best.encode, decoder, thresholds)
-    return Found(searched, _query_shares(searched, held_out))
+    return searched, _query_shares(searched, held_out)
 
 
-def _query_shares(searched: Searched, held_out: HeldOut) -> tuple[float, ...]:
+def _query_shares(searched: Searched, held_out: HeldOut) -> list[float]:
     """Shares of D and W, for float queries and for decoded ones, at the scale of cosines.
 
     Those with the best held-out recall. A vector's score against its own code is then roughly its
@@ -332,4 +314,4 @@ def _query_shares(searched: Searched, held_out: HeldOut) -> tuple[float, ...]:
         shares = searched.shares[int(np.argmax(recalls))]
         scale = wanted / searched.own_score(shares, vectors, bits)
         chosen += [share * scale for share in shares]
-    return tuple(chosen)
+    return chosen

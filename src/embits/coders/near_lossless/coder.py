@@ -61,9 +61,6 @@ class NearLossless(LinearlyEncoded):
         offset_: Shape (dims + 1,), float32.
         loss_curve_: Shape (checks, 3): steps done, the mean loss since the check before, and the
             held-out recall@10 (mean of Hamming and float queries).
-        n_features_in_: Dimensions of the vectors it was fitted on.
-        n_bits_: Bits of its codes.
-        feature_names_in_: Column names of the data frame it was fitted on, if it was one.
 
     Example:
         >>> import numpy as np
@@ -158,8 +155,6 @@ class NearLossless(LinearlyEncoded):
         self._learn(self._reservoir, self._reservoir, rng, None, anew=False)
         return self
 
-    # -- codes ---------------------------------------------------------------------------------
-
     def factors(self, X: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The vectors with their norms, and W with -t: scores are W x - t ‖x‖."""
         # The norm rides along as one more dimension: a pass over the scores costs as much as
@@ -215,8 +210,6 @@ class NearLossless(LinearlyEncoded):
             lengths = np.maximum(decoded[:, -1:], 0) / np.maximum(norms, 1e-30)
             np.multiply(decoded[:, :-1], lengths, out=vectors[rows], casting="same_kind")
         return vectors
-
-    # -- training ------------------------------------------------------------------------------
 
     def _check_params(self) -> None:
         self.n_bits_ = check_n_bits(self.n_bits)
@@ -290,9 +283,10 @@ class NearLossless(LinearlyEncoded):
             codes = self.encode_rows(unit[spread])
             decoder = bit_search.least_squares(codes, unit[spread], self.n_bits_)
         else:
-            codes, decoder = found.searched.encode(unit[spread]), found.searched.decoder
-            self.W_, self.t_ = found.searched.W, found.searched.t
-            self.search_ = np.array([decoder.length, bit_search.PULL, *found.shares])
+            searched, shares = found
+            codes, decoder = searched.encode(unit[spread]), searched.decoder
+            self.W_, self.t_ = searched.W, searched.t
+            self.search_ = np.array([decoder.length, bit_search.PULL, *shares])
         norms = bit_search.norm_decoder(codes, norms_of(rows[spread]), self.n_bits_)
         # The decoder for bits in {0, 1}: of the direction, and of the norm.
         columns = np.concatenate([decoder.D, norms.D], axis=1)

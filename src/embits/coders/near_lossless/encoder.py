@@ -38,27 +38,16 @@ SCALE = 2.0**100  # brings short rows to where their squares do not
 
 @dataclass(frozen=True)
 class Encoder:
-    """Integer weights of a search, made of the floats of a coder.
+    """Integer weights of a search, made of the floats of a coder."""
 
-    Attributes:
-        weights: W in units of 2^-(shift + unit bits), int16 (bits, padded dims).
-        thresholds: t, int32 (bits,), in the units of `gram`.
-        gram: D Dᵀ, int16 (bits, padded bits).
-        centre: D o, int32 (bits,).
-        shift: A score is W x, shifted to the right by so many bits.
-        offset: |o|².
-        length: c.
-        pull: μ over four times the unit.
-    """
-
-    weights: NDArray[np.int16]
-    thresholds: NDArray[np.int32]
-    gram: NDArray[np.int16]
-    centre: NDArray[np.int32]
-    shift: int
-    offset: int
-    length: int
-    pull: np.float32
+    weights: NDArray[np.int16]  # W in units of 2^-(shift + unit bits), (bits, padded dims)
+    thresholds: NDArray[np.int32]  # t, (bits,), in the units of `gram`
+    gram: NDArray[np.int16]  # D Dᵀ, (bits, padded bits)
+    centre: NDArray[np.int32]  # D o, (bits,)
+    shift: int  # a score is W x, shifted to the right by so many bits
+    offset: int  # |o|²
+    length: int  # c
+    pull: np.float32  # μ over four times the unit
 
     @classmethod
     def of(
@@ -70,15 +59,10 @@ class Encoder:
         length: float,
         pull: float,
     ) -> Encoder:
-        """Round the weights of a coder.
+        """Round the weights of a coder; the decoder is that of bits in {0, 1}.
 
-        Args:
-            W: Shape (bits, dims).
-            t: Shape (bits,).
-            decoder: What a bit of 1 adds to the rebuilt direction, shape (bits, dims): 2 D.
-            offset: The direction rebuilt from bits of 0, shape (dims,): o - Σ D.
-            length: c.
-            pull: μ.
+        W and `decoder`, 2 D, have the shape (bits, dims), t has (bits,), and `offset`, o - Σ D,
+        has (dims,). `length` is c, and `pull` is μ.
         """
         # Integers in float64: their products are exact, in whatever order they are summed.
         w, weight_places = _integers(W)
@@ -144,9 +128,6 @@ def _padded(integers: NDArray[np.float64]) -> NDArray[np.int16]:
     padded = room[start : start + rows * width].reshape(rows, width)
     padded[:, :columns] = integers
     return padded
-
-
-# -- rows of norm 1 --------------------------------------------------------------------------------
 
 
 def norms_of(x: NDArray[np.float32]) -> NDArray[np.float32]:

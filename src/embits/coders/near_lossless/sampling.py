@@ -76,13 +76,10 @@ class Batches:
 
 
 class HeldOut:
-    """Recall of the ten nearest rows on queries that are kept out of training.
-
-    Attributes:
-        x: Shaped rows of the queries, then of those they are looked up among.
-    """
+    """Recall of the ten nearest rows on queries that are kept out of training."""
 
     def __init__(self, x: NDArray[np.float32], queries: int) -> None:
+        """`x`: shaped rows of the queries, then of those they are looked up among."""
         self.x = x
         self._queries = queries
         self._k = max(1, min(10, (len(x) - 1) // 2))

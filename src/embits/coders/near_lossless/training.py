@@ -98,13 +98,8 @@ def first_weights(
     """Weights of shape (n_bits, dims) for shaped rows; of many rows, START_ROWS of them count.
 
     Every bit carries the same share of the variance. Bits beyond the dimensions come from
-    further rotations of the whole space.
-
-    Args:
-        x: Shaped rows, (n, dims).
-        axes: Their principal directions, most variance first, (dims, dims).
-        n_bits: Rows of the result.
-        rng: Draws the rotations to begin with.
+    further rotations of the whole space. The columns of `axes` are the principal directions of
+    the rows, most variance first.
     """
     x = x[:: -(-len(x) // START_ROWS)]
     weights: list[Matrix] = []
@@ -153,16 +148,10 @@ def loss_and_gradient(
     temperature: float = TEMPERATURE,
     smooth_width: Any = None,
 ) -> tuple[Any, Weights]:
-    """L and ∂L/∂(W, t, log α, log β) on a batch.
+    """L and ∂L/∂(W, t, log α, log β) on a batch of shaped rows, (n, dims), of namespace xp.
 
-    Args:
-        xp: The namespace of the arrays.
-        weights: W, t, log α, log β.
-        x: Shaped rows, (n, dims).
-        not_self: Zero, and `-FAR_BELOW` on the diagonal, (q, n).
-        temperature: τ.
-        smooth_width: Take tanh(z / smooth_width) for b, so that the gradient is exact and can be
-            checked against differences. None takes the sign.
+    `not_self` (q, n) is zero, and -FAR_BELOW on the diagonal. With `smooth_width`, b is
+    tanh(z / smooth_width), so that the gradient is exact and can be checked against differences.
     """
     n_bits, asking = weights.W.shape[0], not_self.shape[0]
     z = product(x, weights.W.T)

@@ -2,7 +2,7 @@
 
 Embeddings share a common part. Word vectors lean to one side, and a few directions hold much
 of the variance; those say little about meaning (Mu & Viswanath 2018) and cost bits. So rows of
-unit norm are centred, and the variance λ of a principal direction is brought nearer to the
+unit norm are centered, and the variance λ of a principal direction is brought nearer to the
 others', to λ^(1-γ):
 
     x̃ = s A (x/‖x‖ - μ),    A = V diag(λ^(-γ/2)) Vᵀ,    s: so that rows have norm √dims
@@ -37,29 +37,23 @@ TARGETS = {"neighbors": Target(0.25, 0), "similarity": Target(0.5, 1)}
 
 @dataclass(frozen=True)
 class Shaping:
-    """Centre and linear map of the rows.
+    """Center and linear map of the rows."""
 
-    Attributes:
-        mean: μ, shape (dims,), float64.
-        matrix: s A, symmetric, shape (dims, dims), float64.
-        axes: Principal directions of the shaped rows, most variance first, (dims, dims).
-    """
-
-    mean: NDArray[np.float64]
-    matrix: NDArray[np.float64]
-    axes: NDArray[np.float64]
+    mean: NDArray[np.float64]  # μ, (dims,)
+    matrix: NDArray[np.float64]  # s A, symmetric, (dims, dims)
+    axes: NDArray[np.float64]  # principal directions of the shaped rows, most variance first
 
     @classmethod
     def fit(cls, unit: NDArray[np.float32], target: Target) -> Shaping:
         """Learn from rows of norm 1 (or 0), shape (n, dims)."""
         dims = unit.shape[1]
         mean = unit.mean(axis=0, dtype=np.float64)
-        centred = unit - mean.astype(np.float32)
-        variances, axes = np.linalg.eigh(_gram(centred) / len(unit))
+        centered = unit - mean.astype(np.float32)
+        variances, axes = np.linalg.eigh(_gram(centered) / len(unit))
         variances, axes = variances[::-1], axes[:, ::-1]
         average = float(variances.mean())
         if average * dims < SPREADLESS:
-            # One point: centred it would be rounding noise, and so would its bits.
+            # One point: centered it would be rounding noise, and so would its bits.
             return cls(np.zeros(dims), np.eye(dims) * dims**0.5, np.eye(dims))
         gains = np.maximum(variances, SMALLEST * average) ** (-target.flatten / 2)
         gains[: min(target.drop, dims - 1)] = 0
@@ -70,9 +64,9 @@ class Shaping:
 
     def apply(self, unit: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """The given rows of unit norm, shaped: (len(rows), dims)."""
-        centred = unit[rows]
-        centred -= self.mean.astype(np.float32)  # in the copy: a sample may be a hundred megabytes
-        shaped: NDArray[np.float32] = product(centred, self.matrix.astype(np.float32))
+        centered = unit[rows]
+        centered -= self.mean.astype(np.float32)  # in the copy: a sample may be a hundred megabytes
+        shaped: NDArray[np.float32] = product(centered, self.matrix.astype(np.float32))
         return shaped
 
     def fold(
