@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embits.coders import METHODS, coder_class
+from embits.coders import METHODS, backend, coder_class
 from embits.coders.linear import pack_signs
 
 
@@ -70,3 +70,16 @@ def test_rows_have_the_same_code_in_every_block(method):
         assert np.array_equal(np.concatenate(parts), whole), size
     order = rng.permutation(len(X))
     assert np.array_equal(coder.transform(X[order]), whole[order])
+
+
+def test_another_array_library_gives_the_codes_of_numpy(monkeypatch):
+    """What a GPU runs, on a strict library of the array API that needs none."""
+    strict = pytest.importorskip("array_api_strict")
+    monkeypatch.setattr(backend, "backend", lambda *_: backend.Backend(strict))
+    X = np.random.default_rng(0).normal(size=(1500, 33)).astype("f4")
+    for method, maker in METHODS.items():
+        coder = maker(**{"sign": {}, "near-lossless": {"target": "similarity", "steps": 2}}.get(
+            method, {"n_bits": 50}
+        )).fit(X[:300])  # fmt: skip
+        assert coder.is_threshold
+        assert np.array_equal(coder.encode(X, device="cuda"), coder.encode(X)), method
