@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from embits.errors import UnknownWordError
 
+MAX_NUMBER = 2**64 - 1
+
 
 class Keys(Sequence[str], ABC):
     """The ids of rows: what a vocabulary of words and plain row numbers have in common.
@@ -44,10 +46,12 @@ class Keys(Sequence[str], ABC):
 
     def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """The words of rows, in their shape: an array of `str` objects."""
-        different, places = np.unique(rows, return_inverse=True)
-        words = np.empty(len(different), dtype=object)
-        words[:] = self._words_of(different)
-        return words[places.ravel()].reshape(rows.shape)
+        flat, places = rows.ravel(), None
+        if (flat[1:] <= flat[:-1]).any():  # each row once, in order
+            flat, places = np.unique(flat, return_inverse=True)
+        words = np.empty(len(flat), dtype=object)
+        words[:] = self._words_of(flat)
+        return (words if places is None else words[places]).reshape(rows.shape)
 
     def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
         """The words of rows that are there."""
@@ -113,9 +117,20 @@ class RowNumbers(Keys):
         number = int(word) if is_number else -1
         return number - self.first if number in self._numbers and str(number) == word else None
 
+    def find_encoded(
+        self, wanted: NDArray[np.uint8], ends: NDArray[np.uint64]
+    ) -> NDArray[np.int64]:
+        """The row of each number of a run of UTF-8; -1 if it is not there."""
+        numbers, are_numbers = number_keys(wanted, ends)
+        rows = numbers - np.uint64(self.first)  # below the first, this is a very large number
+        return np.where(are_numbers & (rows < len(self)), rows, -1).astype(np.int64)
+
     def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """The numbers of the rows."""
         return rows + self.first if self.first else rows
+
+    def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
+        return list(map(str, (rows + self.first).tolist()))
 
     def suggest(self, word: str) -> list[str]:
         """Nothing: numbers have no near spellings."""
@@ -149,3 +164,34 @@ class WordRows(Mapping[str, int]):
 
     def __contains__(self, word: object) -> bool:
         return word in self._vocabulary
+
+
+def number_keys(
+    text: NDArray[np.uint8], ends: NDArray[Any]
+) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """Words of a run of UTF-8 as whole numbers below 2^64, and whether each is one.
+
+    >>> numbers, are_numbers = number_keys(np.frombuffer(b"707x", np.uint8), np.array([1, 3, 4]))
+    >>> numbers[are_numbers].tolist(), are_numbers.tolist()
+    ([7], [True, False, False])
+    """
+    starts, sizes = bounds(ends)
+    are_numbers = (sizes > 0) & (sizes <= len(str(MAX_NUMBER)))
+    numbers = np.zeros(len(ends), np.uint64)
+    for place in range(int(sizes[are_numbers].max(initial=0))):
+        here = np.flatnonzero(are_numbers & (sizes > place))
+        digits = text[starts[here] + place] - np.uint8(ord("0"))  # of no digit, 10 or more
+        is_long = sizes[here] == len(str(MAX_NUMBER))
+        is_zero = (digits == 0) & (sizes[here] > 1)
+        are_numbers[here] = (digits < 10) & ((place > 0) | ~(is_zero | is_long & (digits > 1)))
+        numbers[here] = numbers[here] * np.uint64(10) + digits
+    # 20 digits that start with 1 and are too large have become a small number.
+    are_numbers &= (sizes < len(str(MAX_NUMBER))) | (numbers >= np.uint64(10**19))
+    return numbers, are_numbers
+
+
+def bounds(ends: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where words start, and their sizes."""
+    stops = ends.astype(np.int64)
+    starts = np.concatenate((stops[:0], [0], stops[:-1]))[: len(stops)]
+    return starts, stops - starts

@@ -9,31 +9,30 @@ word. Ids that are whole numbers or UUIDs are stored as numbers of a fixed size,
 from __future__ import annotations
 
 import heapq
-import re
 from abc import abstractmethod
-from bisect import bisect_left
 from collections.abc import Mapping
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
 from embits.errors import FormatError
-from embits.ids.vocabulary import LazyVocabulary, Vocabulary, WordRun, encoded_words, narrowed
+from embits.ids.keys import MAX_NUMBER, bounds, number_keys
+from embits.ids.vocabulary import LazyVocabulary, Vocabulary, encoded_words, narrowed
 
 BLOCK = 32  # words that are coded together
 STEP = 31  # every STEP-th place has a link
 N_CODES = 3
 MAX_CODE_BITS = 15
 NUMBERS, UUIDS = "word_numbers", "word_uuids"
-MAX_NUMBER = 2**64 - 1
 
 _TEXT = ("words", "word_codes", "word_starts")
 _ORDER = ("word_rows", "word_links")
-_NUMBER = re.compile("0|[1-9][0-9]{0,19}", re.ASCII)
-_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
-_UUID_DIGITS = 36
+_UUID_SIZE = 36
+_UUID_DIGITS = ~np.isin(np.arange(_UUID_SIZE), (8, 13, 18, 23))  # the others are hyphens
+_HEX = np.full(256, 255, np.uint8)  # the value of a digit
+_HEX[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 _EMPTY = np.empty(0, np.uint8)
 _DAMAGED = -2
 _MANY = 8  # of as many rows as an 8th of all, all words are unpacked
@@ -111,14 +110,12 @@ class StoredWords(LazyVocabulary):
         order = sum(self.tensors[name].nbytes for name in _ORDER if name in self.tensors)
         return _size(self.tensors) - order, order
 
-    def _rows_at(self, places: slice) -> NDArray[np.int64]:
+    def _rows_at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """The rows of places in sorted order."""
-        if not len(self._rows):
-            return np.arange(places.start, places.stop)
-        return unpack_numbers(self._rows, self._width, places)
+        return unpack_numbers(self._rows, self._width, places) if len(self._rows) else places
 
     def _verified_rows(self) -> NDArray[np.int64]:
-        rows = self._rows_at(slice(0, self._n))
+        rows = self._rows_at(np.arange(self._n))
         if not np.array_equal(np.sort(rows), np.arange(self._n)):
             raise FormatError("damaged: the words' order is not a permutation of the rows")
         return rows
@@ -156,22 +153,16 @@ class PackedVocabulary(StoredWords):
         return text, ends
 
     def _order(self) -> NDArray[Any]:
-        return narrowed(self._rows_at(slice(0, self._n)), self._n)
+        return narrowed(self._rows_at(np.arange(self._n)), self._n)
 
-    @overload
-    def __getitem__(self, row: int) -> str: ...
-    @overload
-    def __getitem__(self, row: slice) -> list[str]: ...
-    def __getitem__(self, row: int | slice) -> str | list[str]:
-        if isinstance(row, int) and 0 <= row < self._n:
-            return _decoded(row, self._core.word(row))
-        return super().__getitem__(row)
+    def _word(self, row: int) -> str:
+        return _decoded(row, self._core.word(row))
 
     def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
         if len(rows) * _MANY > self._n > 1000:
-            words = WordRun(*self._run())
+            words = list(self)
             return [words[row] for row in rows.tolist()]
-        return [_decoded(row, self._core.word(row)) for row in rows.tolist()]
+        return [self._word(row) for row in rows.tolist()]
 
     def find(self, word: str) -> int | None:
         """The row of a word, or None."""
@@ -196,7 +187,7 @@ class PackedVocabulary(StoredWords):
 
     def _rows_between(self, low: bytes, high: bytes) -> NDArray[np.int64]:
         start, stop = (_checked(self._core.first_place(word)) for word in (low, high))
-        rows = self._rows_at(slice(start, max(start, stop)))
+        rows = self._rows_at(np.arange(start, max(start, stop)))
         if (rows >= self._n).any():
             raise _damaged()
         return rows
@@ -212,7 +203,7 @@ class PackedVocabulary(StoredWords):
         rows = self._verified_rows()
         links = self.tensors.get("word_links")
         if links is not None:
-            found = unpack_numbers(links, self._width, slice(0, -(-self._n // STEP)))
+            found = unpack_numbers(links, self._width, np.arange(-(-self._n // STEP)))
             if not np.array_equal(found, cycle_links(rows)):
                 raise FormatError("damaged: the links of the words do not match their order")
         for _ in self:  # decoding checks the UTF-8
@@ -274,59 +265,45 @@ class FixedIds(StoredWords):
     def _own_keys(self) -> NDArray[Any]:
         """The sortable keys of the rows."""
 
+    @staticmethod
     @abstractmethod
-    def _key(self, word: str) -> Any:
-        """An id as a key, or None."""
-
-    @abstractmethod
-    def _text_of(self, row: int) -> str:
-        """The id of a row."""
+    def keys_of(text: NDArray[np.uint8], ends: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The keys of ids in a run of UTF-8, and whether each has one."""
 
     def _run(self) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
-        return encoded_words(map(self._text_of, range(self._n)))
-
-    def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
-        return [self._text_of(row) for row in rows.tolist()]
+        return encoded_words(self._words_of(np.arange(self._n)))
 
     def find(self, word: str) -> int | None:
         """The row of an id, or None."""
-        key = self._key(word)
-        if key is None:
-            return None
-        place = self._place(key)
-        if place == self._n:
-            return None
-        row = self._row_at(place)
-        return row if self._text_of(row) == word else None
-
-    def _place(self, key: Any) -> int:
-        if not len(self._rows):
-            return int(np.searchsorted(self._keys, self._keys.dtype.type(key)))
-        return bisect_left(range(self._n), key, key=lambda place: self._key_at(place))
-
-    def _key_at(self, place: int) -> Any:
-        return self._key(self._text_of(self._row_at(place)))
-
-    def _row_at(self, place: int) -> int:
-        if not len(self._rows):
-            return place
-        row = int(self._rows_at(slice(place, place + 1))[0])
-        if row >= self._n:
-            raise FormatError(f"damaged: the ids point at row {row} of {self._n}")
-        return row
+        row = int(self.find_many([word])[0])
+        return None if row < 0 else row
 
     def find_encoded(
         self, wanted: NDArray[np.uint8], ends: NDArray[np.uint64]
     ) -> NDArray[np.int64]:
         """The row of each id of a run of UTF-8; -1 if it is not there."""
-        starts = np.concatenate(([0], ends[:-1].astype(np.int64))) if len(ends) else ends
-        run = wanted.tobytes()
-        words = (
-            run[start:end].decode(errors="replace")
-            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
-        )
-        rows = (self.find(word) for word in words)
-        return np.array([-1 if row is None else row for row in rows], np.int64)
+        keys, are_keys = self.keys_of(wanted, ends)
+        rows = np.full(len(ends), -1, np.int64)
+        if self._n:
+            rows[are_keys] = self._find(keys[are_keys])
+        return rows
+
+    def _find(self, keys: NDArray[Any]) -> NDArray[np.int64]:
+        """The row of each key; -1 if it is not there. All are searched at once, by halves."""
+        low, high = np.zeros(len(keys), np.int64), np.full(len(keys), self._n)
+        for _ in range(self._n.bit_length()):
+            middle = (low + high) // 2
+            is_below = self._keys[self._rows_at(np.minimum(middle, self._n - 1))] < keys
+            low = np.where(is_below & (low < high), middle + 1, low)
+            high = np.where(is_below, high, middle)
+        rows = self._rows_at(np.minimum(low, self._n - 1))
+        return np.where(self._keys[rows] == keys, rows, -1)
+
+    def _rows_at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        rows = super()._rows_at(places)
+        if (rows >= self._n).any():
+            raise FormatError(f"damaged: the ids point at row {rows.max()} of {self._n}")
+        return rows
 
     def verify(self) -> None:
         """Check all ids.
@@ -359,20 +336,18 @@ class NumberIds(FixedIds):
             raise FormatError(f"damaged: {self._n} ids count up from {self._first}")
         return numbers
 
-    def _key(self, word: str) -> int | None:
-        number = int(word) if _NUMBER.fullmatch(word) else -1
-        return number if 0 <= number <= MAX_NUMBER else None
+    keys_of = staticmethod(number_keys)
 
-    def _text_of(self, row: int) -> str:
-        return str(int(self._keys[row]) if self._first is None else self._first + row)
+    def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
+        first = self._first
+        numbers = self._keys[rows].tolist() if first is None else rows.tolist()
+        return list(map(str, numbers if not first else (first + row for row in numbers)))
 
-    def _place(self, key: int) -> int:
-        if self._first is not None:
-            place = key - self._first
-            return place if 0 <= place < self._n else self._n
-        if key > np.iinfo(self._keys.dtype).max:
-            return self._n
-        return super()._place(key)
+    def _find(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+        if self._first is None:
+            return super()._find(keys)
+        rows = keys - np.uint64(self._first)  # below the first, this is a very large number
+        return np.where(rows < self._n, rows, -1).astype(np.int64)
 
 
 class UuidIds(FixedIds):
@@ -382,20 +357,31 @@ class UuidIds(FixedIds):
         uuids = self.tensors[UUIDS]
         if uuids.dtype != np.uint8 or uuids.shape != (self._n, 16):
             raise FormatError(f"damaged: the ids are {uuids.dtype} {uuids.shape}")
-        self._uuids = uuids
-        return np.ascontiguousarray(uuids).view("S16").ravel()
+        return _uuid_keys(uuids)
 
     @staticmethod
-    def key_of(word: str) -> bytes | None:
-        """The 16 bytes of a UUID, or None."""
-        return bytes.fromhex(word.replace("-", "")) if _UUID.fullmatch(word) else None
+    def keys_of(text: NDArray[np.uint8], ends: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The 16 bytes of each UUID, and whether it is one."""
+        starts, sizes = bounds(ends)
+        are_keys = sizes == _UUID_SIZE
+        letters = text[starts[are_keys, np.newaxis] + np.arange(_UUID_SIZE)]
+        digits = _HEX[letters[:, _UUID_DIGITS]]
+        has_hyphens = (letters[:, ~_UUID_DIGITS] == ord("-")).all(axis=1)
+        keys = np.zeros((len(ends), 16), np.uint8)
+        keys[are_keys] = digits[:, ::2] << 4 | digits[:, 1::2] & 15
+        are_keys[are_keys] = has_hyphens & (digits < 16).all(axis=1)
+        return _uuid_keys(keys), are_keys
 
-    def _key(self, word: str) -> bytes | None:
-        return self.key_of(word)
+    def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
+        letters = np.full((len(rows), _UUID_SIZE), ord("-"), np.uint8)
+        digits = np.frombuffer(self.tensors[UUIDS][rows].tobytes().hex().encode(), np.uint8)
+        letters[:, _UUID_DIGITS] = digits.reshape(-1, 32)
+        run = letters.tobytes().decode()
+        return [run[start : start + _UUID_SIZE] for start in range(0, len(run), _UUID_SIZE)]
 
-    def _text_of(self, row: int) -> str:
-        digits = self._uuids[row].tobytes().hex()
-        return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+def _uuid_keys(uuids: NDArray[np.uint8]) -> NDArray[Any]:
+    return np.ascontiguousarray(uuids).view("S16").ravel()
 
 
 # -- pack ------------------------------------------------------------------------------------------
@@ -442,39 +428,26 @@ def _count_up(rows: NDArray[np.int64]) -> bool:
     return all(np.array_equal(part, np.arange(i, i + len(part))) for i, part in parts)
 
 
-def _are_digits(text: NDArray[np.uint8]) -> bool:
-    parts = (text[i : i + _AT_ONCE] for i in range(0, len(text), _AT_ONCE))
-    return all(((part >= ord("0")) & (part <= ord("9"))).all() for part in parts)
-
-
 def _numbers(words: Vocabulary) -> Tensors | None:
-    if not len(words) or not _are_digits(words.text):
+    if not len(words) or not words.encoded(0).isdigit():
         return None
-    sizes = np.diff(words.ends.astype(np.int64), prepend=0)
-    if sizes.max() > len(str(MAX_NUMBER)) or not sizes.min():
+    numbers, are_numbers = number_keys(words.text, words.ends)
+    if not are_numbers.all():
         return None
-    starts = words.ends.astype(np.int64) - sizes
-    if ((words.text[starts] == ord("0")) & (sizes > 1)).any():
-        return None
-    exact = [int(word) for word in words]
-    if max(exact) > MAX_NUMBER:
-        return None
-    numbers = np.array(exact, np.uint64)
     if (np.diff(numbers) == 1).all():
         return {NUMBERS: narrowed(numbers[:1], int(numbers[0]))}
-    return {NUMBERS: narrowed(numbers, max(exact)), **_order(np.argsort(numbers), links=False)}
+    order = _order(np.argsort(numbers), links=False)
+    return {NUMBERS: narrowed(numbers, int(numbers.max())), **order}
 
 
 def _uuids(words: Vocabulary) -> Tensors | None:
-    if not len(words) or len(words.text) != _UUID_DIGITS * len(words):
+    if not len(words) or len(words.text) != _UUID_SIZE * len(words):
         return None
-    if (np.diff(words.ends.astype(np.int64), prepend=0) != _UUID_DIGITS).any():
+    keys, are_keys = UuidIds.keys_of(words.text, words.ends)
+    if not are_keys.all():
         return None
-    keys = [UuidIds.key_of(word) for word in words]
-    if None in keys:
-        return None
-    uuids = np.frombuffer(b"".join(filter(None, keys)), np.uint8).reshape(-1, 16)
-    return {UUIDS: uuids, **_order(words.order.astype(np.int64), links=False)}
+    order = _order(words.order.astype(np.int64), links=False)
+    return {UUIDS: keys.view(np.uint8).reshape(-1, 16), **order}
 
 
 # -- whole numbers of a fixed number of bits, the lowest bit first ---------------------------------
@@ -500,22 +473,23 @@ def pack_numbers(numbers: NDArray[Any], width: int) -> NDArray[np.uint8]:
     return np.concatenate(batches)
 
 
-def unpack_numbers(packed: NDArray[np.uint8], width: int, rows: slice) -> NDArray[np.int64]:
-    """Numbers `rows.start` to `rows.stop` of a packed array, which holds them.
+def unpack_numbers(
+    packed: NDArray[np.uint8], width: int, places: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The numbers at some places of a packed array, which holds them.
 
-    >>> unpack_numbers(np.array([33, 3], np.uint8), 4, slice(1, 3)).tolist()
+    >>> unpack_numbers(np.array([33, 3], np.uint8), 4, np.array([1, 2])).tolist()
     [2, 3]
     """
-    if width == 0:
-        return np.zeros(rows.stop - rows.start, np.int64)
-    numbers = np.empty(rows.stop - rows.start, np.int64)
-    shifts = np.arange(width, dtype=np.int64)
-    for start in range(rows.start, rows.stop, _NUMBERS_AT_ONCE):
-        stop = min(start + _NUMBERS_AT_ONCE, rows.stop)
-        first, last = start * width, stop * width
-        bits = np.unpackbits(packed[first // 8 : -(-last // 8)], bitorder="little")
-        own = bits[first % 8 : first % 8 + last - first].reshape(-1, width)
-        numbers[start - rows.start : stop - rows.start] = own @ (np.int64(1) << shifts)
+    numbers = np.zeros(len(places), np.int64)
+    for start in range(0, len(places) if width else 0, _NUMBERS_AT_ONCE):
+        first = places[start : start + _NUMBERS_AT_ONCE] * width
+        part = numbers[start : start + _NUMBERS_AT_ONCE]
+        for byte in range((width + 14) // 8):  # of those past the end, no bit is used
+            here = packed[np.minimum((first >> 3) + byte, len(packed) - 1)].astype(np.int64)
+            part |= here << 8 * byte
+        part >>= first & 7
+        part &= (1 << width) - 1
     return numbers
 
 

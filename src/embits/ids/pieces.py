@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,13 +53,11 @@ class PieceWords(LazyVocabulary):
     def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
         stored = self.rows.stored(rows)
         owners = np.searchsorted(self.starts, stored, side="right") - 1
-        places = zip(owners.tolist(), (stored - self.starts[owners]).tolist(), strict=True)
-        return [self.pieces[owner][place] for owner, place in places]
-
-    def __iter__(self) -> Iterator[str]:
-        for piece, start in zip(self.pieces, self.starts.tolist(), strict=False):
-            removed = set(self.rows.removed_in(start, start + len(piece)).tolist())
-            yield from (word for row, word in enumerate(piece) if row not in removed)
+        words = np.empty(len(rows), object)
+        for owner in np.unique(owners).tolist():
+            mine = owners == owner
+            words[mine] = self.pieces[owner]._words_of(stored[mine] - self.starts[owner])
+        return words.tolist()
 
     def find(self, word: str) -> int | None:
         """The row of a word, or None."""
@@ -73,15 +71,9 @@ class PieceWords(LazyVocabulary):
         order = sorted(range(len(wanted)), key=wanted.__getitem__)
         ordered = [wanted[place] for place in order]
         run = encoded_words(ordered, errors="surrogatepass")  # never found
-        has_numbers = any(isinstance(piece, RowNumbers) for piece in self.pieces)
-        numbers = _as_numbers(ordered) if has_numbers else np.empty(0, np.int64)
         found = np.full(len(wanted), -1, np.int64)
         for piece, start in zip(self.pieces, self.starts.tolist(), strict=False):
-            if isinstance(piece, Vocabulary):
-                stored = piece.find_encoded(*run)
-            else:
-                stored = numbers - piece.first
-                stored[stored >= len(piece)] = -1
+            stored = piece.find_encoded(*run)
             here = np.flatnonzero(stored >= 0)
             if len(here):
                 found[here] = np.maximum(self.rows.live(stored[here] + start), found[here])
@@ -91,14 +83,11 @@ class PieceWords(LazyVocabulary):
 
     def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """The ids of rows, in their shape: `str` objects, or int64 if the ids are numbers."""
-        different, places = np.unique(rows, return_inverse=True)
-        names = np.empty(len(different), np.int64 if self.are_numbers else object)
-        words = self._words_of(different)
+        names = super().names(rows)
         try:
-            names[:] = words
+            return names.astype(np.int64) if self.are_numbers else names
         except (ValueError, OverflowError):
             raise FormatError("damaged: the ids of a numbered collection are words") from None
-        return names[places.ravel()].reshape(rows.shape)
 
     def suggest(self, word: str, most: int = 3) -> list[str]:
         """Words spelled alike."""
@@ -148,15 +137,18 @@ class PieceWords(LazyVocabulary):
 
     def _consecutive(self) -> int | None:
         """The first id, if the ids are numbers that follow each other and need not be stored."""
-        if not all(isinstance(piece, RowNumbers) for piece in self.pieces):
+        runs = [np.arange(p.first, p.first + len(p)) for p in self.pieces if is_numbers(p)]
+        if len(runs) < len(self.pieces):
             return None
-        numbers = np.concatenate(
-            [np.arange(p.first, p.first + len(p)) for p in self.pieces if isinstance(p, RowNumbers)]
-        )
-        left = numbers[self.rows.stored(np.arange(len(self)))]
-        if len(left) and (np.diff(left) != 1).any():
+        left = np.concatenate(runs)[self.rows.stored(np.arange(len(self)))]
+        if (left[1:] != left[:-1] + 1).any():
             return None
         return int(left[0]) if len(left) else 0
+
+
+def is_numbers(ids: PieceIds) -> TypeGuard[RowNumbers]:
+    """Whether the rows of a piece have no ids but their numbers."""
+    return isinstance(ids, RowNumbers)
 
 
 def _run_without(
@@ -175,8 +167,3 @@ def _run_without(
     kept = np.ones(len(lengths), bool)
     kept[removed] = False
     return text[np.repeat(kept, lengths)], np.cumsum(lengths[kept]).astype(np.uint64)
-
-
-def _as_numbers(words: Sequence[str]) -> NDArray[np.int64]:
-    """Ids as numbers; -1 for what is not one, and cannot be the id of a row without words."""
-    return RowNumbers(1 << 62).find_many(words)

@@ -1,6 +1,7 @@
 """Words of files of version 2: the same answers as those of version 1."""
 
 import itertools
+import re
 import uuid
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 import embits
 from embits.errors import FormatError
+from embits.ids.keys import number_keys
 from embits.ids.packed import (
     MAX_CODE_BITS,
     STEP,
@@ -27,7 +29,7 @@ from embits.ids.packed import (
     to_bytes,
     unpack_numbers,
 )
-from embits.ids.vocabulary import Vocabulary
+from embits.ids.vocabulary import Vocabulary, encoded_words
 
 ANY = st.lists(st.text(max_size=12), unique=True, max_size=150)
 ALIKE = st.lists(st.text("abü", max_size=9), unique=True, max_size=150)
@@ -159,7 +161,7 @@ def test_packed_numbers_are_unpacked(numbers, width, data):
     assert len(packed) == packed_size(len(numbers), width)
     start = data.draw(st.integers(0, len(numbers)))
     stop = data.draw(st.integers(start, len(numbers)))
-    assert unpack_numbers(packed, width, slice(start, stop)).tolist() == numbers[start:stop]
+    assert unpack_numbers(packed, width, np.arange(start, stop)).tolist() == numbers[start:stop]
     whole = int.from_bytes(packed.tobytes(), "little")
     assert [whole >> width * i & ((1 << width) - 1) for i in range(len(numbers))] == numbers
 
@@ -262,3 +264,30 @@ def test_a_file_of_version_1_is_saved_as_version_2_with_the_same_answers(tmp_pat
     assert (tmp_path / "once").read_bytes() == (tmp_path / "twice").read_bytes()
     assert loaded.most_similar("a1") == bits.most_similar("a1")
     assert loaded.nbytes == bits.nbytes
+
+
+TOLD = st.one_of(
+    st.integers(0, 2**70).map(str),
+    st.from_regex("[0-9]{0,21}", fullmatch=True),
+    st.text("0123456789abcdefg-", max_size=37),
+    st.uuids().map(str),
+    st.text(max_size=40),
+)
+
+
+@given(st.lists(TOLD))
+@example([str(2**64 - 1), str(2**64), "99999999999999999999", "30000000000000000000"])
+@example(["00000000-0000-0000-0000-000000000000", "0000000000000-0000-0000-000000000000"])
+def test_numbers_and_uuids_are_told_from_words_as_python_tells_them(words):
+    text, ends = encoded_words(words)
+    numbers, are_numbers = number_keys(text, ends)
+    expected = [word.isascii() and word.isdigit() and str(int(word)) == word for word in words]
+    expected = [ok and int(word) < 2**64 for ok, word in zip(expected, words, strict=True)]
+    assert are_numbers.tolist() == expected
+    known = [int(word) for word, ok in zip(words, expected, strict=True) if ok]
+    assert numbers[are_numbers].tolist() == known
+    pattern = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+    uuids, are_uuids = UuidIds.keys_of(text, ends)
+    assert are_uuids.tolist() == [bool(pattern.fullmatch(word)) for word in words]
+    found = [uuid.UUID(word).bytes for word in words if pattern.fullmatch(word)]
+    assert uuids[are_uuids].tobytes() == b"".join(found)
