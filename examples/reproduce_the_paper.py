@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from embits.evaluation import TASKS, DataFolder
-from embits.evaluation.compare import BITS, Comparison
-from embits.evaluation.report.tables import Grid, gap_table
-from embits.evaluation.report.write import write_report
+from embits.evaluation import TASKS, Comparison, DataFolder
+from embits.evaluation.compare import BITS
+from embits.evaluation.published import gap_table
+from embits.evaluation.results import Grid
 from shared import arguments, table, word_vectors
 
 QUICK = {"bits": (64, 256), "tasks": ("similarity", "analogy", "neighbors", "reconstruction")}
@@ -48,14 +48,12 @@ def main() -> None:
         **({"bits": BITS, "tasks": TASKS} if options.full else QUICK),
     )
     entries = comparison.run()
-    settings = {"vectors": name, "words": f"{len(vectors):,}", "dimensions": vectors.dims}
-    notes = comparison.evaluator.notes
-    write_report(options.output, f"Bits of {name}", entries, settings, notes=notes)
+    comparison.write_report(f"Bits of {name}", {"vectors": name}, overwrite=True)
 
-    gaps = gap_table(Grid(entries), "")
+    gaps = gap_table(Grid(entries))
     print("\nBits less raw floats, in points; the paper's smallest to largest gap")
     table([tuple(gaps.header), *(tuple(row) for row in gaps.rows)], indent="")
-    print(f"\nAll tables and figures: {options.output / 'report.html'}")
+    print(f"\nAll tables and figures: {options.output / 'report.md'}")
 
 
 if __name__ == "__main__":

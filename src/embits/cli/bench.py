@@ -22,7 +22,7 @@ from embits.cli.output import counted, megabytes, print_json, printable, table
 from embits.cli.progress import progress_bar
 from embits.collection import load
 from embits.errors import InputError
-from embits.evaluation.tasks.top_k_table import (
+from embits.evaluation.tasks.speed import (
     TOP,
     Contender,
     bit_contenders,

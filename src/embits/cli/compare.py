@@ -4,52 +4,37 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from embits.cli.comparison_report import (
-    examples,
-    facts_of,
-    print_summary,
-    report_settings,
-    without_folder,
-)
 from embits.cli.evaluation_options import (
-    FORCE_HELP,
-    bootstrap_option,
     check_scored,
-    csv_option,
+    column_name,
     data_folder,
-    data_option,
-    fisher_option,
-    fit_rows_option,
-    latex_option,
+    note,
     note_missing_figures,
     possible_tasks,
-    tasks_option,
+    scoring_options,
     write_csv,
 )
 from embits.cli.options import (
     FILE,
     FOLDER,
-    force_option,
     json_option,
     read,
     reading_options,
     widths_option,
 )
-from embits.cli.output import print_json
+from embits.cli.output import print_json, table
 from embits.cli.progress import status_line
 from embits.coders import METHODS
 from embits.evaluation.compare import BITS, Comparison
-from embits.evaluation.report.folder import check_report_folder
-from embits.evaluation.report.paired import paired_tests
-from embits.evaluation.report.write import write_report
-from embits.evaluation.resampling import N_RESAMPLES
-from embits.evaluation.tasks import TASKS
+from embits.evaluation.report import check_report_folder
+from embits.evaluation.results import percent
+from embits.evaluation.statistics import N_RESAMPLES
+from embits.evaluation.tasks import TASKS, all_scores
 from embits.file.overwrite import check_target
 
 
@@ -75,13 +60,8 @@ def _seeds(_: click.Context, __: click.Parameter, value: str) -> list[int]:
 @click.argument("vectors", type=FILE)
 @widths_option(",".join(map(str, BITS)), "Bits per code.")
 @click.option(
-    "--methods",
-    callback=_methods,
-    metavar="METHOD,...",
-    help="The coders [default: all].",
+    "--methods", callback=_methods, metavar="METHOD,...", help="The coders [default: all]."
 )
-@data_option
-@tasks_option(",".join(task for task in TASKS if task != "retrieval"))
 @click.option(
     "--seeds",
     "--seed",
@@ -91,41 +71,37 @@ def _seeds(_: click.Context, __: click.Parameter, value: str) -> list[int]:
     metavar="N,...",
     help="Random seeds of the training. With several, the report shows means.",
 )
-@fit_rows_option(
-    "Fit on N rows and measure the others [default: half of the rows; all word vectors]."
-)
-@bootstrap_option(N_RESAMPLES)
-@fisher_option
-@latex_option
-@csv_option
 @click.option("--report", type=FOLDER, required=True, metavar="DIR", help="Folder of the report.")
-@force_option(help=FORCE_HELP)
+@scoring_options(
+    [task for task in TASKS if task != "retrieval"],
+    N_RESAMPLES,
+    "Fit on N rows and measure the others [default: half of the rows; all word vectors].",
+)
 @reading_options
 @json_option
 def command(
     vectors: Path,
     bits: list[int],
     methods: list[str],
+    seeds: list[int],
+    report: Path,
     data: Path | None,
     tasks: tuple[str, ...],
-    seeds: list[int],
     fit_rows: int | None,
     bootstrap: int,
     fisher: str,
     latex: bool,
     csv_file: Path | None,
-    report: Path,
     force: bool,
     as_json: bool,
     **reading: Any,
 ) -> None:
     """Train and score several methods and widths on VECTORS.
 
-    Writes a report with the tables and figures of the paper: report.md, report.html,
-    results.json, results.csv and figures/. Trained codes and their scores are kept in codes/.
-    Run the same command again to resume. Run it with other methods or widths to add them: the
-    report shows every code in the folder. A folder with results of other vectors, rows, tasks or
-    seeds is refused unless --force is given.
+    Writes a report with the tables and figures of the paper: report.md, results.json, results.csv
+    and figures/. Trained codes and their scores are kept in codes/. Run the same command again to
+    resume after an interruption. Run it with --force and other methods or widths to add them: the
+    report shows every code in the folder.
 
     Without a folder of data sets, the tasks that need none run: neighbors, reconstruction and
     speed. Retrieval runs only if --tasks names it. Every method is then fitted on the documents.
@@ -142,55 +118,80 @@ def command(
         check_target(csv_file, [vectors], force)
     tasks = possible_tasks(tasks, data)
     folder = data_folder(data, tasks)
-    floats = read(vectors, quiet=as_json, **reading)
+    floats = read(vectors, **reading, quiet=as_json)
     with status_line(quiet=as_json) as status:
+
+        def say(text: str) -> None:
+            if ": done in" in text or "is skipped" in text:
+                click.echo(f"embits: {text}", err=True)
+            status(text)
+
         comparison = Comparison(
-            floats, report, folder, bits, methods, tasks, seeds, vectors, _said(status),
+            floats, report, folder, bits, methods, tasks, seeds, vectors, say,
             fit_rows=fit_rows, n_resamples=bootstrap, by_pairs=fisher == "pairs",
         )  # fmt: skip
         if not force:
             comparison.check_folder()
-        entries = _run(comparison)
-        pictures, moved = examples(comparison)
-    options = {
-        "limit": reading["limit"],
-        "fit-rows": fit_rows and (comparison.settings["fit_rows"] or "all"),
-    }
-    settings = report_settings(comparison, vectors, bits, options, fisher)
-    tests = paired_tests(entries, comparison.replicates) if bootstrap else []
-    write_report(
-        report, f"Bits of {vectors.name}", entries, settings, pictures, moved,
-        without_folder(comparison.notes, folder), force, tests=tests, latex=latex,
-    )  # fmt: skip
-    if csv_file is not None:
-        write_csv(csv_file, entries)
-    for note in comparison.notes:
-        click.echo(f"embits: note: {note}", err=True)
+        try:
+            entries = comparison.run()
+        except KeyboardInterrupt:
+            click.echo("embits: interrupted; run the same command again to resume", err=True)
+            sys.exit(130)
+        check_scored(entries[1:], comparison.notes)
+        settings = {"vectors": vectors.name, "command": _recorded_command(comparison)}
+        comparison.write_report(f"Bits of {vectors.name}", settings, overwrite=force, latex=latex)
+    write_csv(csv_file, entries)
+    note(*comparison.notes)
     note_missing_figures()
     if as_json:
         print_json(entries)
         return
-    print_summary(entries)
-    facts = [f"{time.perf_counter() - start:.0f} s", *facts_of(comparison)]
-    click.echo(f"\n{report / 'report.html'} ({'; '.join(facts)})")
+    _print_summary(entries)
+    facts = [f"{time.perf_counter() - start:.0f} s"]
+    if len(seeds) > 1:
+        facts.append(f"means over {len(seeds)} fits")
+    if "neighbors" in tasks:
+        rows = "outside the fit (unseen)" if comparison.split else "of the fit"
+        facts.append(f"recall of rows {rows}")
+    click.echo(f"\n{report / 'report.md'} ({'; '.join(facts)})")
 
 
-def _said(status: Callable[[str], None]) -> Callable[[str], None]:
-    """Show steps in the status line, and print those that stay of interest."""
+def _recorded_command(comparison: Comparison) -> str:
+    """The command that makes the report again, without local folders."""
+    context = click.get_current_context()
+    given = dict(context.params)
+    given["bits"] = sorted(
+        {n for method, n in comparison.plan if method != "sign"} or given["bits"]
+    )
+    given["methods"] = list(dict.fromkeys(method for method, _ in comparison.plan))
+    given["tasks"] = comparison.evaluator.tasks
+    given["fit_rows"] = given["fit_rows"] and (comparison.settings["fit_rows"] or "all")
+    if any(TASKS[task].reads_data for task in given["tasks"]):
+        given["data"] = "DATA"
+    given["report"] = "DIR"
+    words = ["embits", "compare", given["vectors"].name]
+    for option in context.command.params:
+        value = given[str(option.name)]
+        is_shown = option.name in ("bits", "methods", "tasks", "seeds") or value != option.default
+        if not isinstance(option, click.Option) or not is_shown or not value:
+            continue
+        if option.name in ("force", "as_json", "csv_file"):
+            continue
+        words.append(option.opts[0])
+        if not option.is_flag:
+            value = value.name if isinstance(value, Path) else value
+            words.append(
+                ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            )
+    return " ".join(words)
 
-    def say(text: str) -> None:
-        if ": done in" in text or "is skipped" in text:
-            click.echo(f"embits: {text}", err=True)
-        status(text)
 
-    return say
-
-
-def _run(comparison: Comparison) -> list[dict[str, Any]]:
-    try:
-        entries = comparison.run()
-    except KeyboardInterrupt:
-        click.echo("embits: interrupted; run the same command again to resume", err=True)
-        sys.exit(130)
-    check_scored([entry for entry in entries if entry["method"] != "raw"], comparison.notes)
-    return entries
+def _print_summary(entries: list[dict[str, Any]]) -> None:
+    """Print the main scores, one line per code."""
+    scores = [score for score in all_scores(entries) if score.column]
+    shown = [score for score in scores if any(score.of(entry) for entry in entries[1:])]
+    rows = [("", *(score.column for score in shown))]
+    rows += [
+        (column_name(entry), *(percent(score.of(entry)) for score in shown)) for entry in entries
+    ]
+    table(rows, indent="")

@@ -20,7 +20,7 @@ from embits.cli.progress import progress_bar
 from embits.coders import DEFAULT_METHOD, METHODS
 from embits.collection import load
 from embits.errors import MissingExtraError
-from embits.evaluation.tasks.top_k_table import bit_contenders, float_contenders, measure
+from embits.evaluation.tasks.speed import bit_contenders, float_contenders, measure
 from embits.ids.keys import Keys
 from embits.jobs import binarize
 from embits.readers import read_vectors

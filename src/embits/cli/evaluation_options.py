@@ -1,9 +1,10 @@
-"""Options of the verbs that score codes: `evaluate` and `compare`."""
+"""Options of the verbs that score codes, `evaluate` and `compare`, and what both do with them."""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -11,39 +12,60 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from embits.cli.options import FILE, FOLDER, Command, WholeNumber
+from embits.cli.options import FILE, FOLDER, Command, WholeNumber, force_option
 from embits.errors import InputError
-from embits.evaluation.against_raw import RAW_TASKS
-from embits.evaluation.data.folder import DataFolder
-from embits.evaluation.held_out import ALL_ROWS
-from embits.evaluation.report.results import csv_text, has_score
-from embits.evaluation.tasks import DATA_TASKS, TASKS
-
-FORCE_HELP = "Replace existing results, even files that you changed or that embits did not write."
-DEFAULT_TASKS = ",".join(TASKS[:-1])
-
-data_option = click.option(
-    "--data", type=FOLDER, metavar="DIR", help="Folder of data sets [default: $EMBITS_DATA]."
-)
-
-latex_option = click.option(
-    "--latex", is_flag=True, help="Also write tables as LaTeX, and figures as PDF and SVG."
-)
-csv_option = click.option(
-    "--csv", "csv_file", type=FILE, metavar="FILE", help="Write all scores into one CSV file."
-)
-fisher_option = click.option(
-    "--fisher",
-    type=click.Choice(["equal", "pairs"]),
-    default="equal",
-    show_default=True,
-    help="Weights of the sets in the Fisher mean: equal, as in the paper, or by their pairs.",
-)
+from embits.evaluation.data import DataFolder
+from embits.evaluation.evaluator import ALL_ROWS
+from embits.evaluation.results import Entry, csv_text
+from embits.evaluation.tasks import TASKS, all_scores
+from embits.file.atomic import atomic_write
 
 
-def fit_rows_option(help: str) -> Callable[[Command], Command]:
-    """The option --fit-rows N or all."""
-    return click.option("--fit-rows", callback=_fit_rows, metavar="N|all", help=help)
+def scoring_options(
+    tasks: Iterable[str], bootstrap: int, fit_rows: str
+) -> Callable[[Command], Command]:
+    """The options of both verbs.
+
+    Args:
+        tasks: The default of --tasks.
+        bootstrap: The default of --bootstrap.
+        fit_rows: The help of --fit-rows.
+    """
+    options = (
+        click.option(
+            "--data", type=FOLDER, metavar="DIR",
+            help="Folder of data sets [default: $EMBITS_DATA].",
+        ),
+        click.option(
+            "--tasks", default=",".join(tasks), callback=_task_names, metavar="TASK,...",
+            help=f"Tasks to run, or all: {', '.join(TASKS)}.",
+        ),
+        click.option("--fit-rows", callback=_fit_rows, metavar="N|all", help=fit_rows),
+        click.option(
+            "--bootstrap", type=WholeNumber(min=0), default=bootstrap, show_default=True,
+            metavar="N", help="Resamples for the 95 % intervals of all scores; 0 computes none.",
+        ),
+        click.option(
+            "--fisher", type=click.Choice(["equal", "pairs"]), default="equal", show_default=True,
+            help="Weights of the sets in the Fisher mean: equal, as in the paper, or by their "
+            "pairs.",
+        ),
+        click.option(
+            "--latex", is_flag=True, help="Also write tables as LaTeX, and figures as PDF and SVG."
+        ),
+        click.option(
+            "--csv", "csv_file", type=FILE, metavar="FILE",
+            help="Write all scores into one CSV file.",
+        ),
+        force_option(help="Replace the files of an earlier report, or results of other vectors."),
+    )  # fmt: skip
+
+    def added(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return added
 
 
 def _fit_rows(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
@@ -54,35 +76,15 @@ def _fit_rows(_: click.Context, __: click.Parameter, value: str | None) -> int |
     return int(value)
 
 
-def bootstrap_option(default: int) -> Callable[[Command], Command]:
-    """The option --bootstrap N."""
-    return click.option(
-        "--bootstrap",
-        type=WholeNumber(min=0),
-        default=default,
-        show_default=True,
-        metavar="N",
-        help="Resamples for the 95 % intervals of all scores; 0 computes none.",
-    )
-
-
-def tasks_option(default: str = DEFAULT_TASKS) -> Callable[[Command], Command]:
-    """The option --tasks NAME,..., as a tuple of names."""
-    help = f"Tasks to run, or all: {', '.join(TASKS)}."
-    return click.option(
-        "--tasks", default=default, callback=_task_names, metavar="TASK,...", help=help
-    )
-
-
 def _task_names(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]:
-    tasks = TASKS if value == "all" else tuple(filter(None, value.replace(" ", "").split(",")))
-    unknown = [task for task in tasks if task not in TASKS]
-    if unknown or not tasks:
+    names = value.replace(" ", "").split(",")
+    tasks = tuple(TASKS) if value == "all" else tuple(filter(None, names))
+    if set(tasks) - set(TASKS) or not tasks:
         raise click.BadParameter(f"{value!r}: expected some of {', '.join(TASKS)}, or all")
     return tasks
 
 
-def _are_named() -> bool:
+def are_tasks_named() -> bool:
     """Whether --tasks is on the command line."""
     source = click.get_current_context().get_parameter_source("tasks")
     return source is ParameterSource.COMMANDLINE
@@ -90,72 +92,52 @@ def _are_named() -> bool:
 
 def possible_tasks(tasks: tuple[str, ...], data: Path | None) -> tuple[str, ...]:
     """The tasks of the default without those that read data sets, if no folder of them is given."""
-    if _are_named() or data is not None or "EMBITS_DATA" in os.environ:
+    if are_tasks_named() or data is not None or "EMBITS_DATA" in os.environ:
         return tasks
-    missing = [task for task in tasks if task in DATA_TASKS]
-    click.echo(
-        f"embits: note: without a folder of data sets (--data DIR, or EMBITS_DATA), "
-        f"{', '.join(missing)} are left out",
-        err=True,
+    missing = [task for task in tasks if TASKS[task].reads_data]
+    note(
+        f"without a folder of data sets (--data DIR, or EMBITS_DATA), {', '.join(missing)} are "
+        "left out"
     )
-    return tuple(task for task in tasks if task not in DATA_TASKS)
+    return tuple(task for task in tasks if task not in missing)
 
 
-def check_raw(tasks: tuple[str, ...], raw: Path | None) -> None:
-    """Refuse tasks named on the command line that need --raw, if that is not given."""
-    if raw is None and _are_named() and (missing := [task for task in tasks if task in RAW_TASKS]):
-        raise click.UsageError(
-            f"the float vectors are needed for {' and '.join(missing)}: give --raw FILE"
-        )
+def data_folder(path: Path | None, tasks: Iterable[str]) -> DataFolder | None:
+    """The folder of data sets if one of the tasks reads it, else None."""
+    return DataFolder.at(path) if any(TASKS[task].reads_data for task in tasks) else None
 
 
-def data_folder(path: Path | None, tasks: tuple[str, ...]) -> DataFolder | None:
-    """The folder of data sets if one of the tasks reads it, else None.
-
-    Raises:
-        InputError: A task needs the folder, and it is not given or does not exist.
-    """
-    return DataFolder.at(path) if DATA_TASKS & set(tasks) else None
-
-
-def check_scored(entries: Iterable[dict[str, Any]], notes: Sequence[str]) -> None:
+def check_scored(entries: Sequence[Entry], notes: Sequence[str]) -> None:
     """Refuse results without any score.
 
     Raises:
         InputError: There is no score; the message gives the reasons in `notes`.
     """
-    if not any(map(has_score, entries)):
+    values = (score.of(entry) for entry in entries for score in all_scores([entry]))
+    if not any(isinstance(value, float) and math.isfinite(value) for value in values):
         reasons = notes or ["no word of the data sets is in the vocabulary"]
         raise InputError(f"nothing could be scored: {'; '.join(reasons)}")
+
+
+def write_csv(path: Path | None, entries: Iterable[Entry]) -> None:
+    """Write all scores into one CSV file, if one is asked for."""
+    if path is not None:
+        with atomic_write(path) as file:
+            file.write(csv_text(entries).encode())
+
+
+def note(*lines: str) -> None:
+    """Print notes on standard error."""
+    for line in lines:
+        click.echo(f"embits: note: {line}", err=True)
 
 
 def note_missing_figures() -> None:
     """Print a note if a report has no figures."""
     if find_spec("matplotlib") is None:
-        click.echo("embits: note: no figures: pip install 'embits[plots]'", err=True)
+        note("no figures: pip install 'embits[plots]'")
 
 
-def check_dims(raw: Path, dims: int, files: Mapping[Path, int]) -> None:
-    """Refuse raw vectors from which none of the files can be made.
-
-    Args:
-        raw: The file of the raw vectors.
-        dims: Their dimensions.
-        files: The dimensions of the vectors of each file of codes.
-
-    Raises:
-        InputError: All files have other dimensions.
-    """
-    if dims not in files.values():
-        file, expected = next(iter(files.items()))
-        raise InputError(
-            f"{raw}: vectors of {dims} dimensions, but {file} was made from {expected} dimensions"
-        )
-
-
-def write_csv(path: Path, entries: Iterable[dict[str, Any]]) -> None:
-    """Write all scores into one CSV file."""
-    from embits.file.atomic import atomic_write
-
-    with atomic_write(path) as file:
-        file.write(csv_text(entries).encode())
+def column_name(entry: dict[str, Any]) -> str:
+    """The name of an entry in tables."""
+    return "raw" if entry["method"] == "raw" else f"{entry['method']} {entry['bits']}"

@@ -16,7 +16,7 @@ from embits.cli.options import (
 )
 from embits.cli.output import print_json
 from embits.collection import load
-from embits.evaluation.report.picture import N_WORDS, bit_picture
+from embits.evaluation.figures import N_WORDS, bit_picture
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_target
 

@@ -6,14 +6,13 @@ Example:
     0.5
 """
 
-from embits.evaluation.compare import Comparison
+from embits.evaluation.compare import Comparison, paired_tests
+from embits.evaluation.data import DataFolder
 from embits.evaluation.data.files import read_labelled, read_pairs, read_questions
-from embits.evaluation.data.folder import DataFolder
 from embits.evaluation.data.retrieval import RetrievalSet, read_retrieval
 from embits.evaluation.evaluator import Evaluator
-from embits.evaluation.lookup import Lookup
-from embits.evaluation.report.write import write_report
-from embits.evaluation.spaces import BitSpace, FloatSpace, as_space
+from embits.evaluation.report import write_report
+from embits.evaluation.spaces import BitSpace, FloatSpace, Lookup, as_space
 from embits.evaluation.statistics import fisher_mean, pearson, ranks, spearman
 from embits.evaluation.tasks import TASKS
 from embits.evaluation.tasks.analogy import evaluate_analogies, evaluate_word_analogies
@@ -44,6 +43,7 @@ __all__ = [
     "evaluate_word_analogies",
     "evaluate_word_pairs",
     "fisher_mean",
+    "paired_tests",
     "pearson",
     "prepare",
     "ranks",

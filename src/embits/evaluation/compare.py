@@ -6,8 +6,13 @@ methods or widths computes only the new ones and returns all codes in the folder
 
 from __future__ import annotations
 
+import json
+import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,30 +20,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits._version import __version__
+from embits.arrays import blocks
 from embits.binary_vectors import BinaryVectors
-from embits.coders import METHODS, Coder, coder_class
+from embits.coders import DEFAULT_METHOD, METHODS, Coder, coder_class
 from embits.collection import load
 from embits.errors import EmbitsError, FormatError, InputError
-from embits.evaluation.data.folder import DataFolder
-from embits.evaluation.evaluator import Evaluator, FitCoder
-from embits.evaluation.held_out import ALL_ROWS, split_rows
-from embits.evaluation.report.results import jsonable
-from embits.evaluation.resampling import N_RESAMPLES, intervals
-from embits.evaluation.saved_scores import (
-    data_fingerprint,
-    fingerprint,
-    read_json,
-    read_replicates,
-    write_json,
-    write_replicates,
+from embits.evaluation.data import DataFolder
+from embits.evaluation.evaluator import ALL_ROWS, Evaluator, split_rows
+from embits.evaluation.figures import bit_picture
+from embits.evaluation.report import Picture, write_report
+from embits.evaluation.results import Entry, jsonable
+from embits.evaluation.spaces import BitSpace
+from embits.evaluation.statistics import (
+    N_RESAMPLES,
+    Replicates,
+    intervals,
+    mean_entry,
+    mean_replicates,
+    paired_test,
 )
-from embits.evaluation.seeds import mean_entry, mean_replicates
-from embits.evaluation.tasks import TASKS
+from embits.evaluation.tasks import TASKS, all_scores
+from embits.evaluation.tasks.base import FitCoder
+from embits.evaluation.tasks.similarity import moved_pairs
+from embits.file.atomic import atomic_write
 from embits.vectors import WordVectors
 
-Kept: TypeAlias = tuple[dict[str, Any], dict[str, NDArray[np.float64]]]
-Say = Callable[[str], None]
+Kept: TypeAlias = tuple[Entry, Replicates]
 BITS = (64, 128, 256, 512)
+PICTURED = ("queen", "automobile", "jupiter", "man")  # the paper's words
 
 
 class Comparison:
@@ -47,7 +56,7 @@ class Comparison:
     Args:
         vectors: The floats.
         folder: Folder for codes and results; created if it does not exist.
-        data: The folder of data sets.
+        data: The folder of data sets, or its path.
         bits: Widths; "sign" uses the number of dimensions instead.
         methods: Names of coders; None takes all.
         tasks: Which of `TASKS`.
@@ -63,33 +72,36 @@ class Comparison:
     Attributes:
         plan: The (method, width) pairs: those asked for, then others in the folder that were
             trained on the same vectors with the same seed.
+        entries: After `run`, the entry of the raw vectors, then of every code.
         replicates: After `run`, the bootstrap replicates of the scores of each entry by path.
     """
 
     def __init__(
         self,
         vectors: WordVectors,
-        folder: Path,
-        data: DataFolder | None,
+        folder: str | os.PathLike[str],
+        data: DataFolder | str | os.PathLike[str] | None,
         bits: Sequence[int] = BITS,
         methods: Iterable[str] | None = None,
-        tasks: Sequence[str] = TASKS,
+        tasks: Iterable[str] = tuple(TASKS),
         seeds: int | Sequence[int] = 0,
         vectors_file: Path | None = None,
-        say: Say | None = None,
+        say: Callable[[str], None] | None = None,
         *,
         fit_rows: int | None = None,
         n_resamples: int = N_RESAMPLES,
         by_pairs: bool = False,
     ) -> None:
         self.vectors = vectors
-        self.folder = folder
+        self.folder = Path(folder)
         self.seeds = [seeds] if isinstance(seeds, int) else list(dict.fromkeys(seeds))
         self.split = split_rows(len(vectors), fit_rows, has_words=vectors.words is not None)
-        self.replicates: list[dict[str, NDArray[np.float64]]] = []
+        self.entries: list[Entry] = []
+        self.replicates: list[Replicates] = []
         self._problems: list[str] = []
         self._say = say or (lambda text: None)
         self._current = ""
+        self._codes = self.folder / "codes"
         self.evaluator = Evaluator(
             data, vectors, tasks, vectors_file, lambda step: self._say(f"{self._current}: {step}"),
             ALL_ROWS, n_resamples=n_resamples, by_pairs=by_pairs,
@@ -97,8 +109,8 @@ class Comparison:
         self.settings = {
             "embits": __version__,
             "vectors": fingerprint(vectors),
-            "data": data_fingerprint(data),
-            "tasks": list(tasks),
+            "data": data_fingerprint(self.evaluator.data),
+            "tasks": list(self.evaluator.tasks),
             "seed": self.seeds[0],
             "fit_rows": None if self.split is None else len(self.split.fitted),
             "resamples": n_resamples,
@@ -106,7 +118,7 @@ class Comparison:
         }
         asked = plan(vectors.dims, bits, METHODS if methods is None else methods)
         self.plan = list(dict.fromkeys([*asked, *self._saved_codes()]))
-        (folder / "codes").mkdir(parents=True, exist_ok=True)
+        self._codes.mkdir(parents=True, exist_ok=True)
 
     def check_folder(self) -> None:
         """Refuse a folder with the scores of other vectors, rows, tasks or another seed.
@@ -114,25 +126,22 @@ class Comparison:
         Raises:
             InputError: The folder has such scores.
         """
-        saved = read_json(self.folder / "codes" / "raw.scores.json").get("settings") or {}
+        saved = _read_json(self._codes / "raw.scores.json").get("settings") or {}
         for name in ("vectors", "tasks", "seed", "fit_rows"):
             if saved and saved.get(name) != self.settings[name]:
                 raise InputError(
-                    f"{self.folder} has results of {_setting(name, saved.get(name))}, expected "
-                    f"{_setting(name, self.settings[name])}: choose another folder for the report, "
-                    "or replace it with --force"
+                    f"{self.folder} has results of {name} {saved.get(name)}, expected "
+                    f"{self.settings[name]}: choose another folder for the report, or replace its "
+                    "files with --force"
                 )
 
     def _saved_codes(self) -> Iterator[tuple[str, int]]:
         """Codes in the folder that were scored on the same vectors with the same seed."""
-        for path in sorted((self.folder / "codes").glob("*.scores.json")):
-            kept = read_json(path)
+        for path in sorted(self._codes.glob("*.scores.json")):
+            kept = _read_json(path)
             entry, settings = kept.get("entry") or {}, kept.get("settings") or {}
-            same = all(
-                settings.get(name) == self.settings[name]
-                for name in ("vectors", "seed", "fit_rows")
-            )
-            if same and entry.get("method") in METHODS:
+            same = (settings.get(n) == self.settings[n] for n in ("vectors", "seed", "fit_rows"))
+            if all(same) and entry.get("method") in METHODS:
                 yield entry["method"], entry["bits"]
 
     def run(self) -> list[dict[str, Any]]:
@@ -141,20 +150,115 @@ class Comparison:
         Returns:
             The entry of the raw vectors, then of every code.
         """
-        raw, replicates = self._kept(
-            "raw", self.seeds[0], lambda: self.evaluator.evaluate_raw(all_sets=True)
-        )
-        entries, self.replicates = [raw], [replicates]
+        kept = [
+            self._kept("raw", self.seeds[0], lambda: self.evaluator.evaluate_raw(all_sets=True))
+        ]
         for method, n_bits in self.plan:
             try:
-                entry, replicates = self._fits(method, n_bits)
+                kept.append(self._fits(method, n_bits))
             except EmbitsError as error:  # a method that fails does not stop the others
                 self._problems.append(f"{method}-{n_bits} is skipped: {error}")
                 self._say(self._problems[-1])
-            else:
-                entries.append(entry)
-                self.replicates.append(replicates)
-        return entries
+        self.entries = [entry for entry, _ in kept]
+        self.replicates = [drawn for _, drawn in kept]
+        return self.entries
+
+    @property
+    def notes(self) -> list[str]:
+        """One line for each code or score that is missing after `run`, with the reason."""
+        return list(dict.fromkeys([*self._problems, *self.evaluator.notes]))
+
+    def tests(self) -> list[dict[str, Any]]:
+        """After `run`: paired tests between methods, as `paired_tests` returns them."""
+        return paired_tests(self.entries, self.replicates) if self.settings["resamples"] else []
+
+    def write_report(
+        self,
+        title: str = "Comparison of binary codes",
+        settings: Mapping[str, Any] | None = None,
+        *,
+        overwrite: bool = False,
+        latex: bool = False,
+    ) -> list[Path]:
+        """After `run`: write the report into the folder.
+
+        Args:
+            title: Title of the report.
+            settings: More facts for the table of settings.
+            overwrite: Replace the files of an earlier report. Other files in the folder stay.
+            latex: Write the tables as LaTeX into tables/, and the figures as PDF and SVG, too.
+
+        Returns:
+            The files written.
+
+        Raises:
+            InputError: The folder has a report, and `overwrite` is false.
+        """
+        facts = {
+            "words": f"{len(self.vectors):,}",
+            "dimensions": self.vectors.dims,
+            "seeds": ", ".join(map(str, self.seeds)),
+            "Fisher mean": f"sets weighed {self._weights()}",
+            "rows of the fit": f"{self.settings['fit_rows'] or len(self.vectors):,}",
+        }
+        data = self.evaluator.data
+        notes = [note.replace(f"{data.path}{os.sep}", "") if data else note for note in self.notes]
+        methods = [method for method, _ in self.plan]
+        method = DEFAULT_METHOD if DEFAULT_METHOD in methods else methods[0]
+        widths = [width for name, width in self.plan if name == method]
+        widest = self.codes(method, max(widths))
+        pictures = [
+            Picture(
+                f"bits-{word}.png",
+                bit_picture(widest, [word]),
+                f"{word}: {method}, {widest.n_bits} bits",
+            )
+            for word in PICTURED
+            if word in widest
+        ]
+        moved = None
+        raw = self.evaluator.raw
+        if "similarity" in self.evaluator.tasks and raw is not None:
+            bits = self.codes(method, min(widths, key=lambda width: abs(width - 256)))
+            moved = moved_pairs(raw, BitSpace(bits, raw.lookup), self.evaluator.pairs)
+        return write_report(
+            self.folder, title, self.entries, facts | dict(settings or {}), pictures, moved, notes,
+            overwrite, tests=self.tests(), latex=latex,
+        )  # fmt: skip
+
+    def _weights(self) -> str:
+        return "equally" if self.settings["fisher"] == "equal" else "by their pairs"
+
+    def codes(self, method: str, n_bits: int, seed: int | None = None) -> BinaryVectors:
+        """The codes of a method: loaded from the folder, or trained and saved."""
+        seed = self.seeds[0] if seed is None else seed
+        name = self._name(method, n_bits, seed)
+        path = self._codes / f"{name}.safetensors"
+        note = path.with_suffix(".json")
+        params = _params(method, n_bits, seed)
+        wanted = {"params": params} | {
+            name: self.settings[name] for name in ("vectors", "embits", "fit_rows")
+        }
+        if _read_json(note).get("settings") == wanted:
+            try:
+                return load(path)
+            except (FormatError, OSError):
+                pass  # trained again below
+        self._say(f"{name}: training")
+        start = time.perf_counter()
+        matrix = self.vectors.matrix
+        coder = coder_class(method)(**params).fit(
+            matrix if self.split is None else matrix[self.split.fitted],
+            progress=lambda done, total: self._say(f"{name}: training {done}/{total}"),
+        )
+        BinaryVectors.encoded(self.vectors, coder).save(path, overwrite=True)
+        seconds = round(time.perf_counter() - start, 2)
+        _write_json(note, {"settings": wanted, "seconds": seconds})
+        return load(path)
+
+    def _name(self, method: str, n_bits: int, seed: int) -> str:
+        """The name of the files of a fit; the first seed is left out."""
+        return f"{method}-{n_bits}" + ("" if seed == self.seeds[0] else f"-seed{seed}")
 
     def _fits(self, method: str, n_bits: int) -> Kept:
         """The mean entry of a method over the seeds."""
@@ -173,47 +277,12 @@ class Comparison:
             entry["intervals"] = jsonable(intervals(replicates))
         return entry, replicates
 
-    def _name(self, method: str, n_bits: int, seed: int) -> str:
-        """The name of the files of a fit; the first seed is left out."""
-        return f"{method}-{n_bits}" + ("" if seed == self.seeds[0] else f"-seed{seed}")
-
-    @property
-    def notes(self) -> list[str]:
-        """One line for each code or score that is missing after `run`, with the reason."""
-        return list(dict.fromkeys([*self._problems, *self.evaluator.notes]))
-
-    def codes(self, method: str, n_bits: int, seed: int | None = None) -> BinaryVectors:
-        """The codes of a method: loaded from the folder, or trained and saved."""
-        seed = self.seeds[0] if seed is None else seed
-        name = self._name(method, n_bits, seed)
-        path = self.folder / "codes" / f"{name}.safetensors"
-        note = path.with_suffix(".json")
-        params = self._params(method, n_bits, seed)
-        wanted = {"vectors": self.settings["vectors"], "params": params, "embits": __version__}
-        wanted |= {"fit_rows": self.settings["fit_rows"]}
-        if read_json(note).get("settings") == wanted:
-            try:
-                return load(path)
-            except (FormatError, OSError):
-                pass  # trained again below
-        self._say(f"{name}: training")
-        start = time.perf_counter()
-        matrix = self.vectors.matrix
-        coder = coder_class(method)(**params).fit(
-            matrix if self.split is None else matrix[self.split.fitted],
-            progress=lambda done, total: self._say(f"{name}: training {done}/{total}"),
-        )
-        BinaryVectors.encoded(self.vectors, coder).save(path, overwrite=True)
-        seconds = round(time.perf_counter() - start, 2)
-        write_json(note, {"settings": wanted, "seconds": seconds})
-        return load(path)
-
-    def _entry(self, method: str, n_bits: int, seed: int) -> dict[str, Any]:
+    def _entry(self, method: str, n_bits: int, seed: int) -> Entry:
         bits = self.codes(method, n_bits, seed)
-        path = self.folder / "codes" / f"{self._name(method, n_bits, seed)}.safetensors"
+        path = self._codes / f"{self._name(method, n_bits, seed)}.safetensors"
         fit = self._fit_coder(bits.coder, seed)
         entry = self.evaluator.evaluate_bits(bits, path, fit, self.split)
-        seconds = read_json(path.with_suffix(".json")).get("seconds")
+        seconds = _read_json(path.with_suffix(".json")).get("seconds")
         return entry | {"seconds": seconds, "params": bits.coder.get_params()}
 
     def _fit_coder(self, coder: Coder, seed: int) -> FitCoder:
@@ -223,18 +292,18 @@ class Comparison:
             if self.split is None and np.array_equal(corpus, self.vectors.matrix):
                 return coder
             width = corpus.shape[1] if coder.method == "sign" else coder.n_bits_
-            params = self._params(coder.method, width, seed)
+            params = _params(coder.method, width, seed)
             return coder_class(coder.method)(**params).fit(corpus)
 
         return fit
 
-    def _kept(self, name: str, seed: int, make: Callable[[], dict[str, Any]]) -> Kept:
+    def _kept(self, name: str, seed: int, make: Callable[[], Entry]) -> Kept:
         """The saved entry if it was computed with the same settings, else a new one."""
         self._current = name
-        path = self.folder / "codes" / f"{name}.scores.json"
+        path = self._codes / f"{name}.scores.json"
         drawn = path.with_name(f"{name}.replicates.npz")
         settings = self.settings | {"seed": seed}
-        kept, replicates = read_json(path), read_replicates(drawn)
+        kept, replicates = _read_json(path), _read_replicates(drawn)
         if kept.get("settings") == settings and replicates is not None:
             self._problems += kept.get("notes", [])
             return dict(kept["entry"]), replicates
@@ -243,16 +312,13 @@ class Comparison:
         if entry["file"] is not None:
             entry["file"] = Path(entry["file"]).name  # reports must not show local folders
         entry = jsonable(entry)
-        notes = self.evaluator.notes
-        write_replicates(drawn, self.evaluator.samples.replicates)
-        write_json(path, {"settings": settings, "entry": entry, "notes": notes})
+        found = self.evaluator.samples.replicates
+        arrays: dict[str, Any] = {key: each.astype(np.float32) for key, each in found.items()}
+        with atomic_write(drawn) as file:
+            np.savez(file, **arrays)
+        _write_json(path, {"settings": settings, "entry": entry, "notes": self.evaluator.notes})
         self._say(f"{name}: done in {time.perf_counter() - start:.1f} s")
-        return dict(entry), read_replicates(drawn) or {}
-
-    def _params(self, method: str, n_bits: int, seed: int) -> dict[str, Any]:
-        takes = coder_class(method).param_names()
-        params = {"n_bits": n_bits, "random_state": seed}
-        return {name: value for name, value in params.items() if name in takes}
+        return dict(entry), _read_replicates(drawn) or {}
 
 
 def plan(dims: int, bits: Sequence[int], methods: Iterable[str]) -> list[tuple[str, int]]:
@@ -271,9 +337,83 @@ def plan(dims: int, bits: Sequence[int], methods: Iterable[str]) -> list[tuple[s
     ]
 
 
-def _setting(name: str, value: Any) -> str:
-    """A setting for a message, such as "tasks similarity,speed"."""
-    if name == "fit_rows":
-        return "a fit on all rows" if value is None else f"a fit on {value:,} rows"
-    shown = ",".join(value) if isinstance(value, list) else value
-    return f"{name} {shown}"
+def paired_tests(
+    entries: Sequence[dict[str, Any]], replicates: Sequence[Replicates]
+) -> list[dict[str, Any]]:
+    """Test every two methods of the same width on the main measures.
+
+    Args:
+        entries: Results of a comparison.
+        replicates: The replicates of each entry.
+
+    Returns:
+        `{"measure", "bits", "a", "b", "difference", "low", "high", "p"}` for each test: the score
+        of a minus that of b, its 95 % interval, and a two-sided p-value.
+    """
+    scores = [score for score in all_scores(entries) if score.is_tested]
+    pairs = zip(entries, replicates, strict=True)
+    coded = [(entry, drawn) for entry, drawn in pairs if entry["method"] != "raw"]
+    tests = []
+    for (a, drawn_a), (b, drawn_b) in combinations(coded, 2):
+        for score in scores if a["bits"] == b["bits"] else ():
+            values, key = (score.of(a), score.of(b)), score.key
+            if key in drawn_a and key in drawn_b and None not in values:
+                test = paired_test(*values, drawn_a[key], drawn_b[key])
+                about = {"measure": key, "bits": a["bits"], "a": a["method"], "b": b["method"]}
+                tests.append(about | test._asdict())
+    return tests
+
+
+# -- saved scores ----------------------------------------------------------------------------------
+
+
+def fingerprint(vectors: WordVectors) -> str:
+    """A checksum of words and matrix: a run is resumed only with the same vectors."""
+    crc = 0
+    for rows in blocks(len(vectors)):
+        crc = zlib.crc32(np.ascontiguousarray(vectors.matrix[rows]).tobytes(), crc)
+    for word in vectors.words or ():
+        crc = zlib.crc32(word.encode(errors="replace") + b"\n", crc)
+    return f"{len(vectors)}x{vectors.dims}-{crc:08x}"
+
+
+def data_fingerprint(data: DataFolder | None) -> str:
+    """A checksum of the names and sizes of the files of all data sets."""
+    if data is None:
+        return "none"
+    listing = "\n".join(
+        f"{path.relative_to(data.path)} {path.stat().st_size}"
+        for task in sorted(task.name for task in TASKS.values() if task.reads_data)
+        for path in sorted((data.path / task).rglob("*"))
+        if path.is_file() and not path.name.startswith(".")
+    )
+    return f"{zlib.crc32(listing.encode()):08x}"
+
+
+def _params(method: str, n_bits: int, seed: int) -> dict[str, Any]:
+    takes = coder_class(method).param_names()
+    params = {"n_bits": n_bits, "random_state": seed}
+    return {name: value for name, value in params.items() if name in takes}
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    """The object in a file; empty if there is none."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _write_json(path: Path, value: Any) -> None:
+    with atomic_write(path) as file:
+        file.write(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
+
+
+def _read_replicates(path: Path) -> Replicates | None:
+    """The replicates in a file; None if it does not exist or is damaged."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+        return None

@@ -1,37 +1,30 @@
-"""Run all tasks on several files; what the tasks share is read and computed once."""
+"""Run tasks on several files; what the tasks share is read and computed once."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryVectors
-from embits.coders import Coder
-from embits.errors import InputError
-from embits.evaluation.against_raw import RAW_TASKS, AgainstRaw
-from embits.evaluation.data.files import Pairs, Questions
-from embits.evaluation.data.folder import DataFolder
-from embits.evaluation.data.retrieval import RetrievalSet
-from embits.evaluation.held_out import RowSplit
-from embits.evaluation.lookup import Lookup
-from embits.evaluation.resampling import Samples, intervals
-from embits.evaluation.spaces import BitSpace, Space, float_space, same_words
-from embits.evaluation.tasks import DATA_TASKS, TASKS
-from embits.evaluation.tasks.analogy import evaluate_analogies
-from embits.evaluation.tasks.classification import Task, evaluate_classification, prepare
-from embits.evaluation.tasks.retrieval import evaluate_retrieval
-from embits.evaluation.tasks.similarity import evaluate_similarity
-from embits.evaluation.tasks.speed import evaluate_speed
+from embits.errors import EmbitsError, InputError
+from embits.evaluation.data import DataFolder
+from embits.evaluation.data.files import Pairs
+from embits.evaluation.results import Entry
+from embits.evaluation.spaces import MISSING, BitSpace, FloatSpace, Lookup, as_space, same_words
+from embits.evaluation.statistics import Samples, intervals
+from embits.evaluation.tasks import DEFAULT_TASKS, TASKS
+from embits.evaluation.tasks.base import AgainstRaw, FitCoder, RowSplit, Shared, Subject
+from embits.evaluation.tasks.similarity import word_pairs
+from embits.ids.keys import RowNumbers
 from embits.vectors import WordVectors
 
-Say = Callable[[str], None]
-FitCoder = Callable[[NDArray[np.float32]], Coder]
+ALL_ROWS = np.iinfo(np.int64).max
+"""As a number of rows to fit on: all of them."""
+_MIN_ROWS = 8  # fewer are not divided
 
 
 class Evaluator:
@@ -64,36 +57,44 @@ class Evaluator:
         self,
         data: DataFolder | str | os.PathLike[str] | None,
         raw: WordVectors | None = None,
-        tasks: Iterable[str] = TASKS[:-1],
+        tasks: Iterable[str] = DEFAULT_TASKS,
         raw_file: Path | None = None,
-        say: Say | None = None,
+        say: Callable[[str], None] | None = None,
         fit_rows: int | None = None,
         *,
         n_resamples: int = 0,
         by_pairs: bool = False,
     ) -> None:
         self.tasks = (tasks,) if isinstance(tasks, str) else tuple(tasks)
-        unknown = set(self.tasks) - set(TASKS)
-        if unknown or not self.tasks:
+        if set(self.tasks) - set(TASKS) or not self.tasks:
             raise InputError(f"tasks are {list(self.tasks)}, expected some of {', '.join(TASKS)}")
-        if raw is None and set(self.tasks) <= RAW_TASKS:
+        chosen = [task for name, task in TASKS.items() if name in self.tasks]
+        if raw is None and all(task.needs_raw for task in chosen):
             raise InputError(f"{' and '.join(self.tasks)}: the raw vectors are needed (--raw)")
-        self.data = _data_folder(data, self.tasks)
+        self.data = _data_folder(data, reads_data=any(task.reads_data for task in chosen))
         if raw is not None and not isinstance(raw, WordVectors):
             raise InputError(f"raw is a {type(raw).__name__}, expected WordVectors")
-        self.raw = None if raw is None else float_space(raw)
+        space = None if raw is None else as_space(raw)
+        self.raw = space if isinstance(space, FloatSpace) else None
         self.raw_file = raw_file
-        self._say = say or (lambda step: None)
-        self._own_notes: list[str] = []
-        self._prepared: tuple[Lookup, dict[str, Task]] | None = None
-        self._against_raw = AgainstRaw(self.raw, self.tasks, fit_rows, self._say, self._note)
-        self._by_pairs = by_pairs
         self.samples = Samples(n_resamples)
+        self._fit_rows = fit_rows
+        self._aligned = self.raw
+        self._notes: dict[str, None] = {}
+        self._shared = Shared(
+            chosen, self.data, raw is not None, by_pairs, say or (lambda step: None),
+            lambda line: self._notes.setdefault(line),
+        )  # fmt: skip
 
     @property
     def notes(self) -> list[str]:
         """One line for each score that could not be measured, with the reason."""
-        return [*(self.data.problems if self.data else ()), *self._own_notes]
+        return [*(self.data.problems if self.data else ()), *self._notes]
+
+    @property
+    def pairs(self) -> dict[str, Pairs]:
+        """The similarity data sets."""
+        return word_pairs(self._shared)
 
     def evaluate_raw(self, *, all_sets: bool = False) -> dict[str, Any]:
         """The entry of the float vectors.
@@ -104,16 +105,9 @@ class Evaluator:
         if self.raw is None:
             raise InputError("no raw vectors were given, so they cannot be scored")
         self.samples = Samples(self.samples.n_resamples)
-        entry: dict[str, Any] = {
-            "file": None if self.raw_file is None else str(self.raw_file),
-            "method": "raw",
-            "bits": self.raw.n_bits,
-            "words": len(self.raw),
-        }
-        dims = None if all_sets else self.raw.matrix.shape[1]
-        entry |= self._scores(self.raw, self.samples)
-        entry |= self._retrieval("raw", dims, lambda name, data: self._floats(data, name))
-        return entry | self._speed(self.raw, self.raw_file) | self._intervals()
+        dims = None if all_sets else int(self.raw.matrix.shape[1])
+        subject = Subject(self.raw, self._shared, self.samples, self.raw_file, dims=dims)
+        return self._entry("raw", subject)
 
     def evaluate_bits(
         self,
@@ -134,122 +128,115 @@ class Evaluator:
                 says so.
         """
         bits = bits.merged()
-        space = BitSpace(bits, self._lookup(bits.words))
+        has_words_of_raw = self.raw is not None and same_words(self.raw.words, bits.words)
+        space = BitSpace(bits, self.raw.lookup if self.raw and has_words_of_raw else None)
         self.samples = Samples(self.samples.n_resamples)
-        entry: dict[str, Any] = {
-            "file": None if file is None else str(file),
-            "method": bits.coder.method,
-            "bits": bits.n_bits,
-            "words": len(bits),
+        against = self._against_raw(space, file, split)
+        dims = bits.dims if fit is None else None
+        subject = Subject(space, self._shared, self.samples, file, against, fit, dims)
+        return self._entry(bits.coder.method, subject)
+
+    def _entry(self, method: str, subject: Subject) -> Entry:
+        entry: Entry = {
+            "file": None if subject.file is None else str(subject.file),
+            "method": method,
+            "bits": subject.space.n_bits,
+            "words": len(subject.space),
         }
-        entry |= self._scores(space, self.samples)
-        rebuilt = space.rebuilt() if "reconstruction" in self.tasks else None
-        entry |= self._against_raw.measure(space, rebuilt, file, split, self.samples)
-        if rebuilt is not None:
-            scores = self._scores(rebuilt, self.samples.under("reconstruction"))
-            entry["reconstruction"] = entry.get("reconstruction", {}) | scores
-        entry |= self._retrieval(
-            str(file or "the codes"),
-            bits.dims if fit is None else None,
-            lambda name, data: self._coded(
-                data, name, fit(data.corpus.matrix) if fit else bits.coder
-            ),
-        )
-        return entry | self._speed(space, file) | self._intervals()
+        for task in self._shared.tasks:
+            self._shared.say(task.name)
+            found = task.run(subject)
+            if found is not None:
+                entry[task.name] = found
+        drawn = intervals(self.samples.replicates)
+        return entry | ({"intervals": drawn} if drawn else {})
 
-    def _intervals(self) -> dict[str, Any]:
-        found = intervals(self.samples.replicates)
-        return {"intervals": found} if found else {}
+    def _against_raw(
+        self, space: BitSpace, file: Path | None, split: RowSplit | None
+    ) -> AgainstRaw | None:
+        """Codes beside their raw vectors; None, and a note, if they cannot be compared."""
+        names = " and ".join(task.name for task in self._shared.tasks if task.needs_raw)
+        if self.raw is None:
+            if names:
+                self._shared.note(f"{names} need the raw vectors: give --raw")
+            return None
+        raw = self._raw_of(space)
+        if isinstance(raw, str):
+            skipped = f"{names} are skipped" if names else "the column raw is of other vectors"
+            self._shared.note(f"{file or 'a file'}: {skipped}: {raw}")
+            return None
+        bits = space.bits
+        if split is None and names:
+            bits, split = self._refitted(bits, raw)
+        return AgainstRaw(bits, raw, split)
 
-    def _floats(self, data: RetrievalSet, name: str) -> dict[str, Any]:
-        return evaluate_retrieval(data, None, self.samples, name)
+    def _raw_of(self, space: BitSpace) -> FloatSpace | str:
+        """The raw vectors with the rows of a file, or the reason why there are none."""
+        assert self.raw is not None
+        dims = int(self.raw.matrix.shape[1])
+        if dims != space.bits.dims:
+            return f"raw vectors of {dims} dimensions, expected {space.bits.dims}"
+        if self._aligned is None or not same_words(self._aligned.words, space.words):
+            rows = Lookup(self.raw.words, case_insensitive=False).rows(space.words)
+            missing = int((rows == MISSING).sum())
+            if missing:
+                word = space.words[int(rows.argmin())]
+                return f"{missing:,} of its words have no raw vector, such as {word!r}"
+            self._aligned = FloatSpace(space.words, self.raw.matrix[rows], space.lookup)
+        return self._aligned
 
-    def _coded(self, data: RetrievalSet, name: str, coder: Coder) -> dict[str, Any]:
-        """The retrieval scores of a coder; without raw vectors, those of the floats as well."""
-        floats = self._floats(data, name) if self.raw is None else {}
-        return floats | evaluate_retrieval(data, coder, self.samples, name)
+    def _refitted(
+        self, bits: BinaryVectors, raw: FloatSpace
+    ) -> tuple[BinaryVectors, RowSplit | None]:
+        """Codes of a new coder with the same parameters that is fitted on a part of the rows."""
+        has_words = not isinstance(bits.words, RowNumbers)
+        split = split_rows(len(raw), self._fit_rows, has_words=has_words)
+        if split is None:
+            return bits, None
+        self._shared.say(f"fitting on {len(split.fitted):,} rows")
+        try:
+            coder = type(bits.coder)(**bits.coder.get_params()).fit(raw.matrix[split.fitted])
+        except EmbitsError as error:
+            self._shared.note(f"no rows outside the fit are measured: {error}")
+            return bits, None
+        return BinaryVectors(None, coder.encode(raw.matrix), coder), split
 
-    def _retrieval(
-        self, name: str, dims: int | None, score: Callable[[str, RetrievalSet], dict[str, Any]]
-    ) -> dict[str, Any]:
-        """The scores of all retrieval sets of `dims` dimensions, or of any if it is None."""
-        if "retrieval" not in self.tasks:
-            return {}
-        found = {}
-        for title, data in self._retrieval_sets.items():
-            if dims is not None and data.dims != dims:
-                self._note(
-                    f"{title} is skipped for {name}: embeddings of {data.dims} dimensions, "
-                    f"expected {dims}"
-                )
-                continue
-            self._say(f"retrieval: {title}")
-            found[title] = score(title, data)
-        return {"retrieval": found} if found else {}
 
-    @cached_property
-    def _retrieval_sets(self) -> dict[str, RetrievalSet]:
-        return self.data.retrieval() if self.data else {}
+def split_rows(n: int, fit_rows: int | None, *, has_words: bool) -> RowSplit | None:
+    """Divide n rows at random into rows to fit on and others; None if all rows are fitted on.
 
-    def _scores(self, space: Space, samples: Samples) -> dict[str, Any]:
-        """The scores of the tasks that apply to both floats and codes."""
-        scores: dict[str, Any] = {}
-        if "similarity" in self.tasks:
-            self._say("similarity")
-            scores["similarity"] = evaluate_similarity(
-                space, self.pairs, samples, by_pairs=self._by_pairs
-            )
-        if "analogy" in self.tasks:
-            self._say("analogy")
-            scores["analogy"] = evaluate_analogies(space, self._questions, samples)
-        if "classification" in self.tasks:
-            scores["classification"] = {}
-            for name, task in self._texts(space.lookup).items():
-                self._say(f"classification: {name}")
-                scores["classification"][name] = evaluate_classification(
-                    space, task, samples=samples, name=name
-                )
-        return scores
+    Args:
+        n: Number of rows.
+        fit_rows: Number of rows to fit on, `ALL_ROWS` for all. None is half of the rows, or all
+            rows of word vectors: a vocabulary is known in advance, and it is coded as a whole.
+        has_words: Whether these are word vectors.
 
-    def _speed(self, space: Space, file: Path | None) -> dict[str, Any]:
-        if "speed" not in self.tasks:
-            return {}
-        self._say("speed")
-        return {"speed": evaluate_speed(space, file)}
+    Raises:
+        InputError: `fit_rows` is less than 1.
 
-    @cached_property
-    def pairs(self) -> dict[str, Pairs]:
-        """The similarity data sets."""
-        return self.data.similarity() if self.data else {}
-
-    @cached_property
-    def _questions(self) -> dict[str, Questions]:
-        return self.data.analogy() if self.data else {}
-
-    def _texts(self, lookup: Lookup) -> dict[str, Task]:
-        """The tokenized texts, cached for the last vocabulary."""
-        if self._prepared is None or self._prepared[0] is not lookup:
-            self._say("reading texts")
-            splits = self.data.classification() if self.data else ()
-            self._prepared = lookup, {name: prepare(split, lookup) for name, split in splits}
-        return self._prepared[1]
-
-    def _lookup(self, words: Sequence[str]) -> Lookup | None:
-        """The lookup of the raw vectors if the words are the same, else None."""
-        if self.raw is not None and same_words(self.raw.words, words):
-            return self.raw.lookup
+    Example:
+        >>> split = split_rows(10, None, has_words=False)
+        >>> len(split.fitted), len(split.unseen)
+        (5, 5)
+        >>> split_rows(10, None, has_words=True) is None
+        True
+    """
+    if fit_rows is None:
+        fit_rows = ALL_ROWS if has_words or n < _MIN_ROWS else n // 2
+    if fit_rows < 1:
+        raise InputError(f"fit_rows is {fit_rows}, expected a number of rows from 1")
+    if fit_rows >= n:
         return None
-
-    def _note(self, line: str) -> None:
-        if line not in self._own_notes:
-            self._own_notes.append(line)
+    # One seed: the same rows for all methods and seeds of a comparison.
+    order = np.random.default_rng(0).permutation(n)
+    return RowSplit(np.sort(order[:fit_rows]), np.sort(order[fit_rows:]))
 
 
 def _data_folder(
-    data: DataFolder | str | os.PathLike[str] | None, tasks: Sequence[str]
+    data: DataFolder | str | os.PathLike[str] | None, *, reads_data: bool
 ) -> DataFolder | None:
     """The folder of data sets; None if it is not given and no task reads it."""
-    if isinstance(data, DataFolder) or (data is None and not DATA_TASKS & set(tasks)):
+    if isinstance(data, DataFolder) or (data is None and not reads_data):
         return data
     if data is None or isinstance(data, str | os.PathLike):
         return DataFolder.at(data)

@@ -63,7 +63,7 @@ def test_scores_stand_in_one_table_with_a_column_for_each_file(folder):
     assert head.split() == ["raw", "paper", "100"]
     table = {row.split("  ")[0]: row.split()[-2:] for row in rows}
     assert all(-100 <= float(cell) <= 100 for cell in table["MEN"])
-    assert {"MEN", "MEN, rebuilt", "recall@10", "Cosine to raw, rebuilt"} <= set(table)
+    assert {"MEN", "MEN, rebuilt", "Recall@10, Hamming", "Cosine to raw, rebuilt"} <= set(table)
 
 
 def test_compare_sums_up_what_its_report_holds(folder):
@@ -74,7 +74,7 @@ def test_compare_sums_up_what_its_report_holds(folder):
     head, *rows, _, where = text.splitlines()
     assert head.split() == ["recall@10", "float", "query"]
     assert [row.rsplit(maxsplit=2)[0].strip() for row in rows[1:]] == ["lsh 16", "lsh 32"]
-    assert where.startswith(str(Path("report") / "report.html"))
+    assert where.startswith(str(Path("report") / "report.md"))
 
 
 def test_bench_has_a_line_for_each_top_k_and_a_column_for_each_width(folder):

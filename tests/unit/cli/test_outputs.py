@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import embits
-from embits.cli.output import one_line
-from embits.evaluation.report.image_files import FORMATS
+from embits.evaluation.figures import PICTURE_FORMATS
 from tests.support.program import messages, run
 
 FAST = ["--method", "lsh", "--bits", "32"]
@@ -110,7 +109,7 @@ def test_an_output_without_codes_does_not_replace_a_file_of_codes(folder, comman
 
 def test_a_picture_has_the_format_of_its_suffix(folder):
     starts = {".png": b"\x89PNG\r\n", ".svg": b"<svg ", ".pdf": b"%PDF-1."}
-    assert set(starts) == set(FORMATS)
+    assert set(starts) == set(PICTURE_FORMATS)
     for suffix, start in starts.items():
         done = run("picture", "b.safetensors", "word1", "-o", f"q{suffix.upper()}", cwd=folder)
         assert done.returncode == 0, done.stderr
@@ -125,7 +124,7 @@ def test_a_picture_has_the_format_of_its_suffix(folder):
 def test_pictures_hold_the_same_pixels_in_every_format():
     pixels = np.random.default_rng(0).integers(0, 3, (11, 7), dtype=np.uint8)
     palette = ((255, 255, 255), (205, 28, 28), (70, 70, 70))
-    made = {suffix: make(pixels, palette) for suffix, make in FORMATS.items()}
+    made = {suffix: make(pixels, palette) for suffix, make in PICTURE_FORMATS.items()}
     image = ElementTree.fromstring(made[".svg"])[0]
     assert (image.get("width"), image.get("height")) == ("7", "11")
     head, _, data = image.get("href").partition(",")
@@ -137,7 +136,7 @@ def test_pictures_hold_the_same_pixels_in_every_format():
 
 def test_the_pdf_is_well_formed(tmp_path):
     pixels = np.zeros((4, 9), dtype=np.uint8)
-    pdf = FORMATS[".pdf"](pixels, ((255, 255, 255), (0, 0, 0)))
+    pdf = PICTURE_FORMATS[".pdf"](pixels, ((255, 255, 255), (0, 0, 0)))
     place = int(pdf.split(b"startxref\n")[1].split()[0])
     assert pdf[place:].startswith(b"xref\n0 6\n")
     entries = pdf[place:].splitlines()[3:8]
@@ -175,58 +174,42 @@ def test_an_empty_result_is_an_error(folder):
     assert json.loads(done.stdout)[0]["similarity"]["MEN"]["pairs"] == 2
 
 
+COMPARE = ["compare", "v.npy", "--tasks", "neighbors", "--report", "mine", "--methods"]
+EVALUATE = ["evaluate", "b.safetensors", "--raw", "v.npy", "--tasks", "neighbors"]
+
+
 @pytest.mark.parametrize("name", ["report.md", "results.json", "figures"])
-def test_a_report_does_not_replace_the_files_of_others(folder, name):
+def test_a_report_replaces_its_own_files_with_force_and_no_others(folder, name):
     (folder / "mine").mkdir()
     if name == "figures":
         (folder / "mine" / name).mkdir()
     else:
-        (folder / "mine" / name).write_text('{"settings": 1}')
-    for command in (
-        ["compare", "v.npy", "--methods", "lsh", "--bits", "32"],
-        ["evaluate", "b.safetensors", "--raw", "v.npy"],
-    ):
-        done = run(*command, "--tasks", "neighbors", "--report", "mine", cwd=folder)
+        (folder / "mine" / name).write_text("mine")
+    commands = ([*COMPARE, "lsh", "--bits", "32"], [*EVALUATE, "--report", "mine"])
+    for command in commands:
+        done = run(*command, cwd=folder)
         assert done.returncode == 1
-        assert f"{name} exists, and embits did not write it" in done.stderr
+        assert f"{name} exists" in done.stderr
+        assert "--force" in done.stderr
     assert [path.name for path in (folder / "mine").iterdir()] == [name]
-
-
-COMPARE = ["compare", "v.npy", "--tasks", "neighbors", "--report", "kept", "--methods"]
-
-
-@pytest.mark.parametrize("name", ["report.md", "results.json"])
-def test_a_report_that_the_user_changed_is_kept_until_force(folder, name):
-    command = [*COMPARE, "lsh", "--bits", "32"]
-    assert run(*command, cwd=folder).returncode == 0
-    path = folder / "kept" / name
-    path.write_text(path.read_text().replace("lsh", "mine"))
-    done = run(*command, cwd=folder)
-    assert done.returncode == 1
-    assert f"{name} was changed since embits wrote it" in done.stderr
-    assert "mine" in path.read_text()
-    done = run(*command, "--force", cwd=folder)
-    assert done.returncode == 0, done.stderr
-    assert "mine" not in path.read_text()
-
-
-def test_an_interrupted_report_can_be_written_again(folder, monkeypatch):
-    command = [*COMPARE, "lsh", "--bits"]
-    assert run(*command, "32", cwd=folder).returncode == 0
-    before = (folder / "kept/report.md").read_bytes()
-    assert run(*command, "64", cwd=folder).returncode == 0
-    (folder / "kept/report.md").write_bytes(before)  # as if it had not been replaced yet
-    done = run(*command, "64", cwd=folder)
-    assert done.returncode == 0, done.stderr
+    (folder / "mine/figures").mkdir(exist_ok=True)
+    for kept in ("notes.txt", "figures/mine.png"):
+        (folder / "mine" / kept).write_text("mine")
+    for command in commands:
+        done = run(*command, "--force", cwd=folder)
+        assert done.returncode == 0, done.stderr
+        assert "Table 1. Recall" in (folder / "mine/report.md").read_text()
+        for kept in ("notes.txt", "figures/mine.png"):
+            assert (folder / "mine" / kept).read_text() == "mine"
 
 
 def test_compare_adds_methods_and_widths_to_a_report(folder):
     assert run(*COMPARE, "lsh", "--bits", "32", cwd=folder).returncode == 0
-    done = run(*COMPARE, "itq", "--bits", "16", "--json", cwd=folder)
+    done = run(*COMPARE, "itq", "--bits", "16", "--json", "--force", cwd=folder)
     assert done.returncode == 0, done.stderr
     found = [(entry["method"], entry["bits"]) for entry in json.loads(done.stdout)]
     assert found[1:] == [("itq", 16), ("lsh", 32)]
-    assert "lsh" in (folder / "kept/report.md").read_text()
+    assert "lsh" in (folder / "mine/report.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -235,11 +218,13 @@ def test_compare_adds_methods_and_widths_to_a_report(folder):
 def test_compare_refuses_a_report_of_other_vectors_tasks_or_seed(folder, other):
     command = [*COMPARE, "lsh", "--bits", "32"]
     assert run(*command, cwd=folder).returncode == 0
-    before = (folder / "kept/results.json").read_bytes()
+    (folder / "mine/report.md").unlink()  # as if it had been interrupted
+    shutil.rmtree(folder / "mine/figures")
+    for name in ("results.json", "results.csv"):
+        (folder / "mine" / name).unlink()
     done = run(*command, *other, cwd=folder)
     assert done.returncode == 1
     assert "choose another folder for the report" in done.stderr
-    assert (folder / "kept/results.json").read_bytes() == before
     assert run(*command, *other, "--force", cwd=folder).returncode == 0
 
 
@@ -251,14 +236,6 @@ def test_a_comparison_without_scores_is_an_error_each_time(folder):
         assert done.returncode == 1
         assert "nothing could be scored: similarity is skipped: no data sets" in done.stderr
     assert not (folder / "none/report.md").exists()
-
-
-def test_a_report_replaces_a_report(folder):
-    command = ["evaluate", "b.safetensors", "--raw", "v.npy", "--tasks", "neighbors"]
-    for _ in range(2):
-        done = run(*command, "--report", "report", cwd=folder)
-        assert done.returncode == 0, done.stderr
-    assert (folder / "report/report.html").exists()
 
 
 # -- info ------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Comparison, report, pictures and their verbs: resumable, complete, and safe to show."""
 
 import csv
-import html.parser
 import json
 import os
 import struct
@@ -11,13 +10,13 @@ import numpy as np
 import pytest
 
 import embits
+from embits.evaluation import DataFolder
 from embits.evaluation.compare import Comparison
-from embits.evaluation.data.folder import DataFolder
-from embits.evaluation.report.document import Heading, Picture, Table, Text, to_html, to_markdown
-from embits.evaluation.report.picture import bit_picture, bit_rows
-from embits.evaluation.report.write import write_report
+from embits.evaluation.figures import bit_picture, bit_rows
+from embits.evaluation.report import Picture, rendered, write_report
+from embits.evaluation.results import Table
 from embits.evaluation.spaces import BitSpace, as_space
-from embits.evaluation.tasks.moved_pairs import moved_pairs
+from embits.evaluation.tasks.similarity import moved_pairs
 from tests.support.program import run
 
 
@@ -94,40 +93,16 @@ def test_a_damaged_code_file_is_trained_anew(tmp_path, vectors):
 # -- the report ------------------------------------------------------------------------------------
 
 
-class Tags(html.parser.HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.seen, self.open = [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.seen.append(tag)
-        if tag not in ("meta", "img"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
 EVIL = "<script>alert('x')</script> | *w* \"q\" & [a](b)"
 
 
-def test_words_are_data_in_html_and_markdown():
-    blocks = [
-        Heading(EVIL, 1),
-        Text(EVIL),
-        Table([EVIL, "1"], [[EVIL, "*2.0*"], [f" {EVIL}", EVIL]], EVIL),
-        Picture("bits-x.png", b"png", EVIL),
-    ]
-    page = to_html(EVIL, blocks)
-    tags = Tags()
-    tags.feed(page)
-    assert not tags.open
-    assert "script" not in tags.seen
-    assert "<strong>2.0</strong>" in page
-    markdown = to_markdown(blocks, "figures")
+def test_words_are_data_in_markdown():
+    table = Table([EVIL, "1"], [[EVIL, "*2.0*"], [f" {EVIL}", EVIL]], EVIL)
+    markdown, tables = rendered([table, Picture("bits-x.png", b"png", EVIL)])
     assert "<script>" not in markdown.replace("\\<", "")
     assert "**2.0**" in markdown
     assert "\\| \\*w\\*" in markdown
+    assert list(tables) == ["table-1.tex"]
 
 
 def test_a_report_holds_every_number_as_json_and_csv(tmp_path, vectors, small_data):
@@ -142,7 +117,7 @@ def test_a_report_holds_every_number_as_json_and_csv(tmp_path, vectors, small_da
     moved = moved_pairs(raw, bits, data.similarity(), n=3)
     assert moved[0][0].moved >= moved[0][-1].moved > 0 > moved[1][0].moved
     files = write_report(tmp_path, "T", entries, {"seed": 0}, moved=moved, notes=data.problems)
-    assert {f.name for f in files} >= {"report.md", "report.html", "results.json", "results.csv",
+    assert {f.name for f in files} >= {"report.md", "results.json", "results.csv",
                                        "similarity.png", "neighbors.png"}  # fmt: skip
     kept = json.loads((tmp_path / "results.json").read_text())
     assert kept["results"] == entries
@@ -156,10 +131,7 @@ def test_a_report_holds_every_number_as_json_and_csv(tmp_path, vectors, small_da
                  "&nbsp;&nbsp;paper bin", "&nbsp;&nbsp;paper rec", "Yelp Full (± ", "yahoo",
                  "NumPy", "lambda\\_reg=1.0"):  # fmt: skip
         assert part in text
-    tags = Tags()
-    tags.feed((tmp_path / "report.html").read_text())
-    assert not tags.open
-    assert str(tmp_path) not in (tmp_path / "report.html").read_text()
+    assert str(tmp_path) not in text
 
 
 # -- pictures --------------------------------------------------------------------------------------
@@ -267,7 +239,7 @@ def test_compare_and_picture_write_their_files(tmp_path, vectors, saved, small_d
                tmp_path / "r", "--json")  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert [entry["bits"] for entry in json.loads(done.stdout)] == [768, 16, 32, 24]
-    assert (tmp_path / "r/report.html").exists()
+    assert (tmp_path / "r/report.md").exists()
     assert run("compare", tmp_path / "v.vec", "--bits", "0", "--report", "x").returncode == 2
     done = run("picture", saved, "word1", "word2", "-o", tmp_path / "p.png")
     assert done.returncode == 0, done.stderr

@@ -245,7 +245,7 @@ def test_raw_vectors_in_another_order_are_matched_by_word(vectors, bits):
 
 
 def test_results_are_json(tmp_path, vectors, bits):
-    from embits.evaluation.report.results import jsonable
+    from embits.evaluation.results import jsonable
 
     (tmp_path / "similarity").mkdir()
     (tmp_path / "similarity/MEN.txt").write_text("none such 1\n")

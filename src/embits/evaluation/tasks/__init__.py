@@ -1,14 +1,45 @@
-"""The tasks that score codes, one module each."""
+"""The tasks that score codes: one module each, listed in `TASKS`."""
 
-TASKS = (
-    "similarity",
-    "analogy",
-    "neighbors",
-    "reconstruction",
-    "classification",
-    "retrieval",
-    "speed",
-)
-"""All tasks, in the order of the reports."""
-DATA_TASKS = frozenset({"similarity", "analogy", "classification", "retrieval"})
-"""Tasks that read data sets."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from embits.evaluation.results import Entry, Score, at
+from embits.evaluation.tasks.analogy import Analogy
+from embits.evaluation.tasks.base import Task
+from embits.evaluation.tasks.classification import Classification
+from embits.evaluation.tasks.neighbors import Neighbors
+from embits.evaluation.tasks.reconstruction import Reconstruction
+from embits.evaluation.tasks.retrieval import Retrieval
+from embits.evaluation.tasks.similarity import Similarity
+from embits.evaluation.tasks.speed import Speed
+
+TASKS: dict[str, Task] = {
+    task.name: task
+    for task in (
+        Similarity(),
+        Analogy(),
+        Neighbors(),
+        Reconstruction(),
+        Classification(),
+        Retrieval(),
+        Speed(),
+    )
+}
+"""All tasks by name, in the order of the reports."""
+DEFAULT_TASKS = tuple(name for name in TASKS if name != "speed")
+
+
+def all_scores(entries: Iterable[Entry]) -> list[Score]:
+    """The scores of all tasks in these entries, then those of the rebuilt floats."""
+    entries = list(entries)
+    rebuilt = [at(entry, "reconstruction") or {} for entry in entries]
+    return [
+        *(score for task in TASKS.values() for score in task.scores(entries)),
+        *(
+            score.rebuilt()
+            for task in TASKS.values()
+            if task.of_rebuilt
+            for score in task.scores(rebuilt)
+        ),
+    ]

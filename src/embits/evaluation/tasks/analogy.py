@@ -9,7 +9,7 @@ is gensim's protocol, except that gensim considers only the first five candidate
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from embits.arrays import blocks
 from embits.evaluation.data.files import Questions, read_questions
-from embits.evaluation.lookup import MISSING, Lookup
-from embits.evaluation.resampling import Samples
-from embits.evaluation.spaces import BitSpace, Space, as_space
+from embits.evaluation.results import Entry, Score, names_at
+from embits.evaluation.spaces import MISSING, BitSpace, Lookup, Space, as_space
+from embits.evaluation.statistics import Samples
+from embits.evaluation.tasks.base import Subject, Task
 from embits.search import top_k
 
 _ROWS = 4096  # words per block: their cosines with all question words fit in the cache
@@ -202,3 +203,29 @@ def _solve_floats(
             parts = blocks(len(asked), _QUESTIONS)
             list(pool.map(lambda part: solve(part, cosines, rows.start), parts))  # noqa: B023
     return found
+
+
+class Analogy(Task):
+    """Accuracy on semantic and syntactic questions."""
+
+    name = "analogy"
+    title = "Word analogy"
+    caption = (
+        "Accuracy on analogies, × 100, for codes (bin), floats rebuilt from them (rec) and raw "
+        "floats. Bold: the best codes, and the best rebuilt floats, of each width."
+    )
+    reads_data = of_rebuilt = True
+    counted = "questions"
+
+    def run(self, subject: Subject) -> Entry:
+        shared = subject.shared
+        questions = shared.once(self.name, lambda: shared.data.analogy() if shared.data else {})
+        return evaluate_analogies(subject.space, questions, subject.samples)
+
+    def scores(self, entries: Iterable[Entry]) -> list[Score]:
+        kinds = [kind for kind in names_at(entries, self.name) if kind != "sections"]
+        paths = {kind: (self.name, kind, "accuracy") for kind in kinds}
+        return [
+            Score(f"{kind.capitalize()} analogy", path, path, column=kind, is_tested=True)
+            for kind, path in paths.items()
+        ]

@@ -6,7 +6,7 @@ the codes. The query itself is not counted as a neighbor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,15 @@ from numpy.typing import NDArray
 from embits.arrays import blocks
 from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError
-from embits.evaluation.resampling import Samples
+from embits.evaluation.results import Entry, Figure, Grid, Score, Table, at, names_at
 from embits.evaluation.spaces import FloatSpace
+from embits.evaluation.statistics import Samples
+from embits.evaluation.tasks.base import Subject, Task
 
 N_QUERIES = 1000
 FREQUENT = 30_000  # queries are drawn from these first rows: frequent words in a sorted file
+MAX_NEIGHBORS = 100
+WAYS = {"recall": "Hamming", "asymmetric_recall": "float query"}
 _ROWS = 16_384  # rows per block
 
 
@@ -32,11 +36,6 @@ def query_rows(n: int, n_queries: int = N_QUERIES) -> NDArray[np.int64]:
     """
     frequent = min(n, FREQUENT)
     return np.arange(min(n_queries, frequent)) * frequent // max(1, min(n_queries, frequent))
-
-
-def unseen_query_rows(unseen: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The query rows among rows outside the fit, spaced as in `query_rows`."""
-    return unseen[query_rows(len(unseen))]
 
 
 def float_neighbors(raw: FloatSpace, rows: NDArray[np.int64], k: int) -> NDArray[np.int64]:
@@ -73,12 +72,11 @@ def evaluate_neighbors(
     at = [k for k in at if k < len(bits)]
     most = max(at, default=0)
     truth = float_neighbors(raw, rows, most) if truth is None else truth
-    _, nearest = bits.search(bits.codes[rows], most + 1)
-    by_hamming = without_self(nearest, rows, most)
-    _, nearest = bits.search(raw.matrix[rows], most + 1, metric="asymmetric")
-    by_floats = without_self(nearest, rows, most)
+    by_code = bits.search(bits.codes[rows], most + 1).rows
+    by_floats = bits.search(raw.matrix[rows], most + 1, metric="asymmetric").rows
     result: dict[str, Any] = {}
-    for name, found in (("recall", by_hamming), ("asymmetric_recall", by_floats)):
+    for name, nearest in zip(WAYS, (by_code, by_floats), strict=True):
+        found = without_self(nearest, rows, most)
         for k in at:
             shares = recalls(truth[:, :k], found[:, :k])
             result[f"{name}_at_{k}"] = float(shares.mean())
@@ -142,3 +140,74 @@ def recalls(truth: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.fl
 def recall(truth: NDArray[np.int64], found: NDArray[np.int64]) -> float:
     """The mean of `recalls`."""
     return float(recalls(truth, found).mean())
+
+
+class Neighbors(Task):
+    """Recall@1, @10 and @100, by Hamming distance and with float queries."""
+
+    name = "neighbors"
+    title = "Neighbors"
+    caption = (
+        "Recall of the nearest neighbors by raw cosine, × 100: codes against codes (Hamming), and "
+        "float queries against codes. {rows} Bold: the best of each width."
+    )
+    needs_raw = True
+
+    def run(self, subject: Subject) -> Entry | None:
+        against = subject.against
+        if against is None:
+            return None
+        raw, split = against.raw, against.split
+        rows = (
+            query_rows(len(raw)) if split is None else split.unseen[query_rows(len(split.unseen))]
+        )
+        k = min(MAX_NEIGHBORS, len(raw) - 1)
+        truth = subject.shared.once(
+            (self.name, rows.tobytes()), lambda: float_neighbors(raw, rows, k), raw
+        )
+        found = evaluate_neighbors(
+            against.bits, raw, rows=rows, truth=truth, samples=subject.samples
+        )
+        return found | against.about
+
+    def scores(self, entries: Iterable[Entry]) -> list[Score]:
+        found = []
+        for name in names_at(entries, self.name):
+            kind, _, k = name.rpartition("_at_")
+            if kind in WAYS:
+                column = {"recall_at_10": "recall@10", "asymmetric_recall_at_10": "float query"}
+                shown = column.get(name, "")
+                title = f"Recall@{k}, {WAYS[kind]}"
+                found.append(Score(title, (self.name, name), column=shown, is_tested=bool(shown)))
+        return sorted(found, key=lambda score: int(score.label.split(",")[0].partition("@")[2]))
+
+    def tables(self, grid: Grid) -> list[Table]:
+        caption = self.caption.format(rows=measured_rows(grid, self.name))
+        scores = self.scores(grid.entries)
+        return [grid.table(scores, caption)] if scores else []
+
+    def figures(self, grid: Grid) -> list[Figure]:
+        panels = (
+            ("codes against codes (Hamming)", (self.name, "recall_at_10")),
+            ("float queries against codes", (self.name, "asymmetric_recall_at_10")),
+        )
+        caption = (
+            "Recall@10 by width: the share of a row's ten nearest by raw cosine that are among the "
+            "ten nearest codes."
+        )
+        return [Figure(self.name, panels, "recall@10 of raw-cosine neighbors, %", caption)]
+
+
+def measured_rows(grid: Grid, task: str) -> str:
+    """Whether the rows of a task are outside the fit, in a sentence."""
+    found = [at(entry, task) or {} for entry in grid.coded]
+    fitted = {int(about["fit_rows"]) for about in found if about.get("rows") == "unseen"}
+    if not fitted:
+        return "The rows are rows of the fit (seen)."
+    rows = " or ".join(f"{number:,}" for number in sorted(fitted))
+    if all(about.get("rows") == "unseen" for about in found if about):
+        return f"The rows are outside the fit (unseen); the fit used {rows} rows."
+    return (
+        "The rows of files without words are outside the fit (unseen), the others are rows of the "
+        "fit (seen)."
+    )

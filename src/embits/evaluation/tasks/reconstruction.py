@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,11 @@ from numpy.typing import NDArray
 
 from embits.arrays import blocks, row_cosines
 from embits.errors import InputError
-from embits.evaluation.resampling import Samples
-from embits.evaluation.spaces import FloatSpace
+from embits.evaluation.results import Entry, Grid, Score, Table, names_at, number
+from embits.evaluation.spaces import BitSpace, FloatSpace
+from embits.evaluation.statistics import Samples
+from embits.evaluation.tasks.base import Subject, Task
+from embits.evaluation.tasks.neighbors import measured_rows
 
 
 def evaluate_reconstruction(
@@ -46,3 +50,44 @@ def evaluate_reconstruction(
         samples.add_mean("reconstruction.cosine", cosines, "reconstruction")
         samples.add_mean("reconstruction.mse", errors, "reconstruction")
     return {"cosine": float(cosines.mean()), "mse": float(errors.mean())}
+
+
+class Reconstruction(Task):
+    """Cosine and error of the rebuilt floats, and their scores on other tasks."""
+
+    name = "reconstruction"
+    title = "Reconstruction"
+    caption = "Floats rebuilt from the codes. Cosine and Fisher mean × 100. {rows}"
+    needs_raw = True
+
+    def run(self, subject: Subject) -> Entry | None:
+        space, against = subject.space, subject.against
+        if not isinstance(space, BitSpace):
+            return None
+        found: Entry = {}
+        if against is not None:
+            rebuilt = space.rebuilt
+            if against.bits is not space.bits:
+                rebuilt = FloatSpace(space.words, against.bits.decode(), space.lookup)
+            rows = None if against.split is None else against.split.unseen
+            found = evaluate_reconstruction(against.raw, rebuilt, rows, subject.samples)
+            found |= against.about
+        floats = Subject(space.rebuilt, subject.shared, subject.samples.under(self.name))
+        for task in subject.shared.tasks:
+            if task.of_rebuilt:
+                found[task.name] = task.run(floats)
+        return found or None
+
+    def scores(self, entries: Iterable[Entry]) -> list[Score]:
+        cosine = Score("Cosine to raw, rebuilt", (self.name, "cosine"), column="rebuilt",
+                       is_tested=True)  # fmt: skip
+        error = Score("Mean squared error", (self.name, "mse"), shown=lambda x: number(x, 4))
+        return [cosine, error] if "cosine" in names_at(entries, self.name) else []
+
+    def tables(self, grid: Grid) -> list[Table]:
+        scores = self.scores(grid.entries)
+        if "similarity" in names_at(grid.entries, self.name):
+            mean = ("similarity", "fisher_mean")
+            scores.append(Score("Fisher mean of similarity", (self.name, *mean), mean))
+        caption = self.caption.format(rows=measured_rows(grid, self.name))
+        return [grid.table(scores, caption)] if scores else []

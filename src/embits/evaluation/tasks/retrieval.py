@@ -7,6 +7,7 @@ judgements are left out; queries with judgements but without a relevant document
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -18,13 +19,27 @@ from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
 from embits.errors import InputError
 from embits.evaluation.data.retrieval import RetrievalSet
-from embits.evaluation.resampling import Samples
+from embits.evaluation.results import Entry, Figure, Grid, Score, at, names_at
+from embits.evaluation.spaces import BitSpace
+from embits.evaluation.statistics import Samples
+from embits.evaluation.tasks.base import Subject, Task
 from embits.evaluation.tasks.neighbors import best_rows
 
 DEPTH = 100  # documents of a ranking
 OVERSAMPLE = 4  # rescored: times k documents are found by Hamming distance, then ordered by cosine
-MEASURES = ("ndcg@10", "recall@10", "recall@100", "mrr")
-"""The measures, in the order of the tables."""
+MEASURES = {
+    "ndcg@10": "nDCG@10",
+    "recall@10": "recall@10",
+    "recall@100": "recall@100",
+    "mrr": "MRR",
+}
+WAYS = {
+    "floats": "floats",
+    "hamming": "Hamming",
+    "asymmetric": "float query",
+    "decoded": "decoded",
+    "rescored": "rescored",
+}
 
 Scores: TypeAlias = dict[str, NDArray[np.float64]]
 
@@ -184,3 +199,71 @@ def evaluate_retrieval(
                 path = f"retrieval.{name}"
                 samples.add_mean(f"{path}.{way}.{measure}", values, path)
     return result
+
+
+class Retrieval(Task):
+    """Every measure of every way to search, on every data set."""
+
+    name = "retrieval"
+    title = "Retrieval"
+    caption = (
+        "Retrieval with judged queries, × 100: codes against codes (Hamming), float queries "
+        "against codes, rebuilt queries against codes (decoded), and a Hamming search for four "
+        "times as many documents, ordered by the floats (rescored). The column raw shows the "
+        "floats. Bold: the best of each width."
+    )
+    reads_data = True
+
+    def run(self, subject: Subject) -> Entry | None:
+        shared, space = subject.shared, subject.space
+        sets = shared.once(self.name, lambda: shared.data.retrieval() if shared.data else {})
+        found: Entry = {}
+        for name, data in sets.items():
+            if subject.dims is not None and data.dims != subject.dims:
+                what = subject.file or "the codes" if isinstance(space, BitSpace) else "raw"
+                shared.note(
+                    f"{name} is skipped for {what}: embeddings of {data.dims} dimensions, expected "
+                    f"{subject.dims}"
+                )
+                continue
+            shared.say(f"{self.name}: {name}")
+            found[name] = {}
+            if not isinstance(space, BitSpace) or not shared.has_raw:
+                found[name] = evaluate_retrieval(data, None, subject.samples, name)
+            if isinstance(space, BitSpace):
+                coder = subject.fit(data.corpus.matrix) if subject.fit else space.bits.coder
+                found[name] |= evaluate_retrieval(data, coder, subject.samples, name)
+        return found or None
+
+    def scores(self, entries: Iterable[Entry]) -> list[Score]:
+        entries = list(entries)
+        has_raw = any(entry.get("method") == "raw" for entry in entries)
+        return [
+            Score(
+                title := f"{name} {MEASURES[measure]}, {WAYS[way]}",
+                (self.name, name, way, measure),
+                (self.name, name, "floats", measure) if has_raw else (),
+                column=title if measure == "ndcg@10" else "",
+                is_tested=measure == "ndcg@10",
+            )
+            for name in names_at(entries, self.name)
+            for measure in MEASURES
+            for way in WAYS
+            if any(at(entry, self.name, name, way, measure) is not None for entry in entries)
+            and not (has_raw and way == "floats")
+        ]
+
+    def figures(self, grid: Grid) -> list[Figure]:
+        return [
+            Figure(
+                f"retrieval-{name}",
+                (
+                    ("codes against codes (Hamming)", (self.name, name, "hamming", "ndcg@10")),
+                    ("float queries against codes", (self.name, name, "asymmetric", "ndcg@10")),
+                ),
+                "nDCG@10 × 100",
+                f"nDCG@10 on {name} by width. The dashed line: floats.",
+                (self.name, name, "floats", "ndcg@10"),
+            )
+            for name in names_at(grid.coded, self.name)
+        ]

@@ -7,7 +7,7 @@ similarity"). Letter case is folded (`Lookup`). Pairs with an unknown word are s
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.evaluation.data.files import Pairs, read_pairs
-from embits.evaluation.lookup import Lookup
-from embits.evaluation.resampling import Samples
-from embits.evaluation.spaces import Space, as_space
-from embits.evaluation.statistics import fisher_mean, pearson, spearman
+from embits.evaluation.results import Entry, Figure, Grid, Score, names_at
+from embits.evaluation.spaces import BitSpace, FloatSpace, Lookup, Space, as_space
+from embits.evaluation.statistics import Samples, fisher_mean, pearson, ranks, spearman
+from embits.evaluation.tasks.base import Shared, Subject, Task
 
 
 @dataclass(frozen=True)
@@ -138,3 +138,106 @@ def evaluate_word_pairs(
         ours[scores.known] = scores.ours
         return pearson(data.scores, ours), spearman(data.scores, ours), oov
     return scores.pearson, scores.spearman, oov
+
+
+@dataclass(frozen=True)
+class MovedPair:
+    """A pair of words before and after binarization.
+
+    Similarities of codes, cosines and human scores have different scales, so pairs are compared by
+    their rank in the data set: 0 is the least similar pair, 1 the most similar.
+
+    Attributes:
+        dataset, first, second: The data set and the two words.
+        human, binary, cosine: The human score scaled to [0, 1], the share of equal bits, the
+            cosine.
+        ranks: Their ranks in the data set, from 0 to 1, in the same order.
+        moved: How much closer to the human rank the codes are than the cosine; negative if they
+            are further away.
+    """
+
+    dataset: str
+    first: str
+    second: str
+    human: float
+    binary: float
+    cosine: float
+    ranks: tuple[float, float, float]
+    moved: float
+
+
+def moved_pairs(
+    raw: FloatSpace, bits: BitSpace, datasets: Mapping[str, Pairs], n: int = 6
+) -> tuple[list[MovedPair], list[MovedPair]]:
+    """The n pairs moved most towards the human scores, and the n moved most away."""
+    found = []
+    for name, pairs in datasets.items():
+        cosine, binary = score_pairs(raw, pairs), score_pairs(bits, pairs)
+        if not np.array_equal(cosine.known, binary.known) or len(cosine.ours) < 2:
+            continue
+        columns = (binary.human, binary.ours, cosine.ours)
+        placed = [(ranks(column) - 1) / (len(column) - 1) for column in columns]
+        moved = np.abs(placed[2] - placed[0]) - np.abs(placed[1] - placed[0])
+        low, span = pairs.scores.min(), max(float(np.ptp(pairs.scores)), 1e-12)
+        rows = np.flatnonzero(cosine.known)
+        order = np.argsort(-moved, kind="stable")
+        found += [
+            MovedPair(
+                name,
+                pairs.first[rows[i]],
+                pairs.second[rows[i]],
+                float((binary.human[i] - low) / span),
+                float(binary.ours[i]),
+                float(cosine.ours[i]),
+                (float(placed[0][i]), float(placed[1][i]), float(placed[2][i])),
+                float(moved[i]),
+            )
+            for i in {*order[:n].tolist(), *order[-n:].tolist()}
+        ]
+    found.sort(key=lambda pair: (-pair.moved, pair.dataset, pair.first, pair.second))
+    return found[:n], found[-n:][::-1]
+
+
+class Similarity(Task):
+    """Spearman's correlation on every data set, and their Fisher mean."""
+
+    name = "similarity"
+    title = "Semantic similarity"
+    caption = (
+        "Spearman's rank correlation with human scores, × 100, for codes (bin), floats rebuilt "
+        "from them (rec) and raw floats. Bold: the best codes, and the best rebuilt floats, of "
+        "each width."
+    )
+    reads_data = of_rebuilt = True
+    counted = "pairs"
+
+    def run(self, subject: Subject) -> Entry:
+        shared = subject.shared
+        return evaluate_similarity(
+            subject.space, word_pairs(shared), subject.samples, by_pairs=shared.by_pairs
+        )
+
+    def scores(self, entries: Iterable[Entry]) -> list[Score]:
+        names = names_at(entries, self.name)
+        sets = [(self.name, name, "spearman") for name in names if name != "fisher_mean"]
+        if not sets:
+            return []
+        mean = (self.name, "fisher_mean")
+        return [
+            *(Score(path[1], path, path) for path in sets),
+            Score("Fisher mean", mean, mean, column="Fisher mean", is_tested=True),
+        ]
+
+    def figures(self, grid: Grid) -> list[Figure]:
+        mean = (self.name, "fisher_mean")
+        panels = (
+            ("codes, Sokal-Michener similarity", mean),
+            ("floats rebuilt from the codes, cosine", ("reconstruction", *mean)),
+        )
+        caption = "Fisher mean of the similarity scores by width. The dashed line: raw floats."
+        return [Figure(self.name, panels, "Fisher mean of Spearman × 100", caption, mean)]
+
+
+def word_pairs(shared: Shared) -> dict[str, Pairs]:
+    """The data sets, read once."""
+    return shared.once("similarity", lambda: shared.data.similarity() if shared.data else {})

@@ -1,15 +1,142 @@
-"""Search time and size of one file: its column of the paper's Table 3, and bytes per word."""
+"""Search time and size: the paper's Table 3, for one file and for several implementations."""
 
 from __future__ import annotations
 
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from embits.bits import packed_width
-from embits.evaluation.spaces import BitSpace, Space
-from embits.evaluation.tasks.top_k_table import TOP, bit_contenders, float_contenders, measure
+import numpy as np
+from numpy.typing import NDArray
 
+from embits.binary_vectors import BinaryVectors
+from embits.bits import packed_width
+from embits.collection import load
+from embits.evaluation.results import Entry, Grid, Score, Table, at, names_at, number
+from embits.evaluation.spaces import BitSpace, Space
+from embits.evaluation.tasks.base import Subject, Task
+from embits.readers import read_vectors
+from embits.search import top_k
+
+TOP = (1, 10, 50)
+ROUNDS, RUN = 7, 5
 THREADS = 1  # as in the paper; NumPy's matrix product uses the threads of its BLAS
+
+
+@dataclass
+class Contender:
+    """An implementation of top-k search that is timed.
+
+    Attributes:
+        name: Its name in the table.
+        bits: Bits per code, or None for floats.
+        query: Called with (row, k): finds the k nearest rows of a row.
+        load: Opens the file and runs one top-10 query; None if there is no file.
+        top_ms: Median milliseconds for each k.
+        load_ms: Milliseconds to load the file and run the first top-10 query.
+    """
+
+    name: str
+    bits: int | None
+    query: Callable[[int, int], object]
+    load: Callable[[], object] | None = None
+    top_ms: dict[int, float] = field(default_factory=dict)
+    load_ms: float | None = None
+
+
+def bit_contenders(path: Path, bits: BinaryVectors, threads: int) -> Iterator[Contender]:
+    """embits, NumPy and, if installed, FAISS, on the codes of a file."""
+    codes = np.ascontiguousarray(bits.codes)
+
+    def first_answer() -> object:
+        opened = load(path)
+        return opened.search(opened.codes[0], 10, threads=threads)
+
+    yield Contender(
+        "embits", bits.n_bits, lambda row, k: top_k(codes, codes[row], k, threads), first_answer
+    )
+    faiss = _faiss(threads)
+    if faiss is not None and codes.shape[1] * 8 == bits.n_bits:
+        index = faiss.IndexBinaryFlat(bits.n_bits)
+        index.add(codes)
+        yield Contender(
+            "FAISS IndexBinaryFlat", bits.n_bits, lambda row, k: index.search(codes[row][None], k)
+        )
+
+    def numpy_scan(row: int, k: int) -> object:
+        distances = np.bitwise_count(codes ^ codes[row]).sum(axis=1, dtype=np.int32)
+        return _best(-distances, k)
+
+    yield Contender("NumPy", bits.n_bits, numpy_scan)
+
+
+def float_contenders(
+    path: Path | None, unit: NDArray[np.float32], threads: int
+) -> Iterator[Contender]:
+    """NumPy's product (BLAS) and, if installed, FAISS, on float vectors of length 1."""
+
+    def first_answer() -> object:
+        matrix = read_vectors(path).matrix if path is not None else unit
+        lengths = np.linalg.norm(matrix, axis=1)
+        return _best(matrix @ matrix[0] / np.maximum(lengths, 1e-30), 10)
+
+    yield Contender(
+        "NumPy (BLAS)",
+        None,
+        lambda row, k: _best(unit @ unit[row], k),
+        first_answer if path is not None else None,
+    )
+    faiss = _faiss(threads)
+    if faiss is not None:
+        index = faiss.IndexFlatIP(unit.shape[1])
+        index.add(unit)
+        yield Contender("FAISS IndexFlatIP", None, lambda row, k: index.search(unit[row][None], k))
+
+
+def measure(contenders: list[Contender], n: int) -> None:
+    """Measure the times of all contenders.
+
+    Contenders alternate, so that other load on the machine affects all of them. In each turn a
+    contender runs several queries; the first is not counted, because the cache still holds the
+    vectors of the previous contender.
+    """
+    rows = np.linspace(0, n - 1, ROUNDS * RUN).astype(int).reshape(ROUNDS, RUN).tolist()
+    for k in TOP:
+        times: list[list[float]] = [[] for _ in contenders]
+        for run in rows:
+            for contender, mine in zip(contenders, times, strict=True):
+                contender.query(run[0], k)
+                mine += [_ms(contender.query, row, k) for row in run]
+        for contender, mine in zip(contenders, times, strict=True):
+            contender.top_ms[k] = statistics.median(mine)
+    for contender in contenders:
+        if contender.load is not None:
+            contender.load_ms = min(_ms(contender.load) for _ in range(3))
+
+
+def _ms(run: Callable[..., object], *args: int) -> float:
+    start = time.perf_counter()
+    run(*args)
+    return 1e3 * (time.perf_counter() - start)
+
+
+def _best(scores: NDArray[Any], k: int) -> NDArray[np.int64]:
+    k = min(k, len(scores))
+    best = np.argpartition(scores, -k)[-k:]
+    ordered: NDArray[np.int64] = best[np.argsort(-scores[best])]
+    return ordered
+
+
+def _faiss(threads: int) -> Any:
+    try:
+        import faiss
+    except ImportError:
+        return None
+    faiss.omp_set_num_threads(threads)
+    return faiss
 
 
 def evaluate_speed(space: Space, file: Path | None = None) -> dict[str, Any]:
@@ -36,3 +163,41 @@ def evaluate_speed(space: Space, file: Path | None = None) -> dict[str, Any]:
     if contender.load_ms is not None:
         result["load_top_10_ms"] = contender.load_ms
     return result | {"bytes_per_word": packed_width(space.n_bits)}
+
+
+class Speed(Task):
+    """Milliseconds of one query, and bytes per word."""
+
+    name = "speed"
+    title = "Speed and size"
+    caption = (
+        "Time of one exact top-k query over all words by linear scan on one thread: median of 35 "
+        "queries. Loading with the file in the page cache."
+    )
+
+    def run(self, subject: Subject) -> Entry:
+        return evaluate_speed(subject.space, subject.file)
+
+    def scores(self, entries: Iterable[Entry]) -> list[Score]:
+        path = (self.name, "top_10_ms")
+        score = Score("Top-10 query, ms", path, path, shown=number)
+        return [score] if names_at(entries, self.name) else []
+
+    def tables(self, grid: Grid) -> list[Table]:
+        """Times of the first method of each width; the others take the same time."""
+        columns = {entry["bits"]: entry for entry in reversed(grid.coded) if self.name in entry}
+        entries = [*(columns[width] for width in sorted(columns)), grid.raw]
+        if not names_at(grid.entries, self.name):
+            return []
+        rows = [
+            [f"{label}, ms", *(number(at(entry, self.name, name)) for entry in entries)]
+            for label, name in (
+                ("Top 1", "top_1_ms"),
+                ("Top 10", "top_10_ms"),
+                ("Top 50", "top_50_ms"),
+                ("Loading + Top 10", "load_top_10_ms"),
+            )
+        ]
+        sizes = (str(at(entry, self.name, "bytes_per_word") or "-") for entry in entries)
+        header = ["", *(f"{width}-bit" for width in sorted(columns)), "Real-valued"]
+        return [Table(header, [*rows, ["Bytes per word", *sizes]], self.caption)]

@@ -1,0 +1,303 @@
+"""Figures: scores by width, and the paper's picture of active bits.
+
+Methods differ in color (Okabe & Ito's palette for color-blind readers), marker and line style, so
+the figures can be read in grayscale. Pictures of bits need no plotting library.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import struct
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.binary_vectors import BinaryVectors
+from embits.bits import invert
+from embits.checks import whole
+from embits.errors import InputError, MissingExtraError
+from embits.evaluation.results import Entry, Figure, Path, at, interval
+from embits.search import top_k
+
+STYLES = {
+    "near-lossless": ("#0072B2", "o", "-"),
+    "paper": ("#D55E00", "s", "-"),
+    "itq": ("#009E73", "^", "--"),
+    "lsh": ("#555555", "v", ":"),
+    "sign": ("#CC79A7", "D", "-"),
+    "sparse": ("#E69F00", "P", "-."),
+}
+_OTHER = ("#000000", "x", "-")
+
+N_WORDS = 50
+PALETTE = ((255, 255, 255), (205, 28, 28), (70, 70, 70))  # 0, 1, separator
+_GAP = 3
+
+Palette: TypeAlias = Sequence[tuple[int, int, int]]
+
+
+def drawn(
+    figure: Figure, entries: Sequence[Entry], formats: Sequence[str] = ("png",)
+) -> dict[str, bytes]:
+    """Draw a figure with a line for each method and a bar for each 95 % interval.
+
+    Args:
+        figure: What to draw.
+        entries: Results of an `Evaluator`.
+        formats: "png", "pdf" or "svg".
+
+    Returns:
+        The files by format; none if no code has the scores of the figure.
+
+    Raises:
+        MissingExtraError: Matplotlib is not installed.
+    """
+    coded = [entry for entry in entries if entry["method"] != "raw"]
+    panels = [
+        (title, path)
+        for title, path in figure.panels
+        if any(at(entry, *path) is not None for entry in coded)
+    ]
+    if not panels:
+        return {}
+    pyplot = _pyplot()
+    canvas, axes = pyplot.subplots(
+        1, len(panels), figsize=(4.6 * len(panels) + 0.6, 4.2), sharey=True, squeeze=False,
+        layout="constrained",
+    )  # fmt: skip
+    raw = next((at(e, *figure.raw) for e in entries if figure.raw and e["method"] == "raw"), None)
+    for axis, (title, path) in zip(axes[0], panels, strict=True):
+        axis.set_title(title, fontsize=10.5, loc="left")
+        _draw_lines(axis, coded, path)
+        if raw is not None:
+            axis.axhline(
+                100 * raw, color="black", linewidth=1, dashes=(6, 3), zorder=1,
+                label=f"raw floats {100 * raw:.1f}",
+            )  # fmt: skip
+        _draw_widths(axis, coded)
+    if not figure.raw:
+        axes[0][0].set_ylim(0, 100)
+    axes[0][0].set_ylabel(figure.label)
+    names = {name: line for axis in axes[0] for line, name in zip(*_legend(axis), strict=True)}
+    columns = min(len(names), 4 * len(panels))
+    canvas.legend(
+        names.values(), names, loc="outside lower center", ncols=columns, frameon=False, fontsize=9
+    )
+    files = {kind: _file(canvas, kind) for kind in formats}
+    pyplot.close(canvas)
+    return files
+
+
+def _legend(axis: Any) -> tuple[list[Any], list[str]]:
+    lines, names = axis.get_legend_handles_labels()
+    return lines, names
+
+
+def _draw_lines(axis: Any, coded: Sequence[Entry], path: Path) -> None:
+    methods = list(dict.fromkeys(entry["method"] for entry in coded))
+    for place, method in enumerate(methods):
+        found = sorted(
+            (entry["bits"], 100 * score, interval(entry, ".".join(path)))
+            for entry in coded
+            if entry["method"] == method and (score := at(entry, *path)) is not None
+        )
+        if not found:
+            continue
+        color, marker, dashes = STYLES.get(method, _OTHER)
+        widths, scores, ends = zip(*found, strict=True)
+        # Side by side where there are intervals, so that their bars can be told apart.
+        aside = 1.012 ** (place - (len(methods) - 1) / 2) if any(ends) else 1
+        places = [width * aside for width in widths]
+        axis.plot(
+            places, scores, color=color, marker=marker, linestyle=dashes, linewidth=1.6,
+            markersize=5.5, markeredgecolor="white", markeredgewidth=0.6,
+            label=method if len(found) > 1 else f"{method} {widths[0]}",
+        )  # fmt: skip
+        for x, bar in zip(places, ends, strict=True):
+            if bar is not None:
+                axis.vlines(x, 100 * bar[0], 100 * bar[1], color=color, linewidth=1)
+
+
+def _draw_widths(axis: Any, coded: Sequence[Entry]) -> None:
+    """The x axis, with a tick at each width that two methods have; others would crowd it."""
+    methods: dict[int, set[str]] = {}
+    for entry in coded:
+        methods.setdefault(entry["bits"], set()).add(entry["method"])
+    shared = sorted(width for width, having in methods.items() if len(having) > 1)
+    ticks = shared or sorted(methods)
+    axis.set_xscale("log", base=2)
+    axis.set_xlim(min(methods) / 1.15, max(methods) * 1.15)
+    axis.set_xticks(ticks, [str(width) for width in ticks])
+    axis.minorticks_off()
+    axis.set_xlabel("bits per code")
+    axis.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axis.set_axisbelow(True)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def _file(canvas: Any, kind: str) -> bytes:
+    """A figure as a file. Without dates and versions, the same numbers give the same bytes."""
+    import matplotlib
+
+    metadata = {"png": {"Software": None}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
+    file = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "embits"}):
+        canvas.savefig(file, format=kind, dpi=150, metadata=metadata[kind])
+    return file.getvalue()
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib
+    except ImportError:
+        raise MissingExtraError("drawing figures", "plots") from None
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as pyplot
+
+    return pyplot
+
+
+def bit_rows(bits: BinaryVectors, word: str, n: int = N_WORDS) -> NDArray[np.uint8]:
+    """The bits of the n closest words, closest first, then of the n furthest, furthest last.
+
+    Returns:
+        0 and 1, shape (2 n, n_bits), or fewer rows if there are fewer words; without the word
+        itself.
+
+    Raises:
+        UnknownWordError: The word is unknown.
+    """
+    n = whole("n", n, 1)
+    code = bits[word]
+    codes = np.ascontiguousarray(bits.codes)
+    own = bits.words.find(word)
+    closest, furthest = (
+        (rows := top_k(codes, query, n + 1)[1])[rows != own][:n]
+        for query in (code, invert(code, bits.n_bits))
+    )
+    shown = np.concatenate([closest, furthest[::-1]])
+    return np.unpackbits(codes[shown], axis=1, count=bits.n_bits)
+
+
+def bit_picture(
+    bits: BinaryVectors, words: Sequence[str], n: int = N_WORDS, suffix: str = ".png"
+) -> bytes:
+    """A picture of `bit_rows` of each word, one below the other: red is 1, white is 0.
+
+    A dark line separates the closest from the furthest words, a thicker one the panels.
+
+    Args:
+        bits: The binary vectors.
+        words: One or more words.
+        n: Number of closest and of furthest words.
+        suffix: The file format: ".png", ".svg" or ".pdf".
+
+    Returns:
+        The content of the file.
+
+    Raises:
+        InputError: No word, or another suffix.
+        UnknownWordError: A word is unknown.
+
+    Example:
+        >>> import numpy as np, embits
+        >>> bits = embits.binarize(np.random.default_rng(0).normal(size=(200, 8)), 64, "lsh")
+        >>> bit_picture(bits, ["0"])[:4]
+        b'\\x89PNG'
+    """
+    if not words:
+        raise InputError("a picture needs at least one word")
+    if suffix.lower() not in PICTURE_FORMATS:
+        raise InputError(
+            f"cannot draw a picture as {suffix or 'a file without suffix'!r}: use one of "
+            f"{', '.join(PICTURE_FORMATS)}"
+        )
+    scale = max(1, min(8, 1024 // bits.n_bits))
+    panels = []
+    for word in words:
+        rows = bit_rows(bits, word, n)
+        middle = (len(rows) + 1) // 2
+        for half in (rows[:middle], rows[middle:]):
+            panels.append(np.kron(half, np.ones((scale, scale), dtype=np.uint8)))
+            panels.append(np.full((_GAP, bits.n_bits * scale), 2, dtype=np.uint8))
+        panels.append(np.full((3 * _GAP, bits.n_bits * scale), 2, dtype=np.uint8))
+    return PICTURE_FORMATS[suffix.lower()](np.concatenate(panels[:-2]), PALETTE)
+
+
+def png(pixels: NDArray[np.uint8], palette: Palette) -> bytes:
+    """A PNG file of palette indexes, shape (height, width)."""
+    height, width = pixels.shape
+    header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)  # 8 bits, indexed color
+    lines = np.zeros((height, width + 1), dtype=np.uint8)  # first byte: filter type 0
+    lines[:, 1:] = pixels
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in (
+            (b"IHDR", header),
+            (b"PLTE", _colors(palette)),
+            (b"IDAT", zlib.compress(lines.tobytes(), 9)),
+            (b"IEND", b""),
+        )
+    )
+
+
+def svg(pixels: NDArray[np.uint8], palette: Palette) -> bytes:
+    """An SVG file with the image as an embedded PNG that is scaled without smoothing."""
+    height, width = pixels.shape
+    data = base64.b64encode(png(pixels, palette)).decode()
+    size = f'width="{width}" height="{height}"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width} {height}">\n'
+        f'<image {size} style="image-rendering: pixelated" href="data:image/png;base64,{data}"/>\n'
+        "</svg>\n"
+    ).encode()
+
+
+def pdf(pixels: NDArray[np.uint8], palette: Palette) -> bytes:
+    """A PDF file with one page of the image's size: a pixel is 1/72 inch."""
+    height, width = pixels.shape
+    colors = f"[/Indexed /DeviceRGB {len(palette) - 1} <{_colors(palette).hex()}>]"
+    image = f"/Subtype /Image /Width {width} /Height {height} /BitsPerComponent 8"
+    resources = f"/Resources << /XObject << /I 5 0 R >> >> /MediaBox [0 0 {width} {height}]"
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        f"<< /Type /Page /Parent 2 0 R /Contents 4 0 R {resources} >>".encode(),
+        _stream("", f"{width} 0 0 {height} 0 0 cm /I Do".encode()),
+        _stream(
+            f"/Type /XObject {image} /ColorSpace {colors} /Filter /FlateDecode",
+            zlib.compress(pixels.tobytes(), 9),
+        ),
+    ]
+    file = bytearray(b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n")
+    offsets = []
+    for number, content in enumerate(objects, 1):
+        offsets.append(len(file))
+        file += b"%d 0 obj\n%b\nendobj\n" % (number, content)
+    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
+    count = len(objects) + 1
+    file += (
+        f"xref\n0 {count}\n0000000000 65535 f \n{table}"
+        f"trailer\n<< /Size {count} /Root 1 0 R >>\nstartxref\n{len(file)}\n%%EOF\n"
+    ).encode()
+    return bytes(file)
+
+
+def _stream(entries: str, data: bytes) -> bytes:
+    return f"<< {entries} /Length {len(data)} >>\nstream\n".encode() + data + b"\nendstream"
+
+
+def _colors(palette: Palette) -> bytes:
+    return bytes(value for color in palette for value in color)
+
+
+PICTURE_FORMATS: dict[str, Callable[[NDArray[np.uint8], Palette], bytes]] = {
+    ".png": png,
+    ".svg": svg,
+    ".pdf": pdf,
+}
+"""The function that makes a file of each suffix."""

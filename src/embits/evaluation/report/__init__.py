@@ -1,1 +1,0 @@
-"""Reports: tables, figures and documents."""

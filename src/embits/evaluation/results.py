@@ -1,0 +1,258 @@
+"""Entries of scores, and how they become tables, JSON and CSV.
+
+An entry is a nested dictionary: the scores of one file, in the shape of `evaluate --json`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+Entry: TypeAlias = dict[str, Any]
+Path: TypeAlias = tuple[str, ...]
+"""Names that lead to a score of an entry."""
+
+# Methods whose rebuilt floats have rows beside those of their codes, as in the paper.
+REBUILT = ("paper", "near-lossless")
+
+
+def percent(value: float | None) -> str:
+    """A fraction × 100 with one decimal, or a dash."""
+    return "-" if value is None or math.isnan(value) else f"{100 * value:.1f}"
+
+
+def number(value: float | None, decimals: int = 3) -> str:
+    """A number, or a dash."""
+    return "-" if value is None or math.isnan(value) else f"{value:.{decimals}f}"
+
+
+@dataclass(frozen=True)
+class Score:
+    """A score as tables show it.
+
+    Attributes:
+        label: Its name, such as "MEN".
+        path: Where it is in an entry, such as ("similarity", "MEN", "spearman").
+        raw: Where it is in the entry of the raw vectors; () if they do not have it.
+        shown: Turns its value into text.
+        column: Its heading in the summary of a comparison; "" leaves it out.
+        is_tested: Whether methods are compared on it by paired tests.
+    """
+
+    label: str
+    path: Path
+    raw: Path = ()
+    shown: Callable[[float | None], str] = percent
+    column: str = ""
+    is_tested: bool = False
+
+    @property
+    def key(self) -> str:
+        """The path as one string, by which intervals and replicates are found."""
+        return ".".join(self.path)
+
+    def of(self, entry: Entry) -> Any:
+        """The value in an entry, or None."""
+        path = self.raw if entry.get("method") == "raw" else self.path
+        return at(entry, *path) if path else None
+
+    def rebuilt(self) -> Score:
+        """The same score of the floats rebuilt from codes."""
+        return replace(
+            self, label=f"{self.label}, rebuilt", path=("reconstruction", *self.path), raw=(),
+            column="", is_tested=False,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: the first column is aligned left, the others right, or left if `of_text`.
+
+    A row whose first cell starts with a space belongs to the last row above whose first cell does
+    not. A cell written as *x* is bold. Only tables with `has_number` are numbered and written as
+    LaTeX.
+    """
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str = ""
+    of_text: bool = False
+    has_number: bool = True
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A plot of scores by width.
+
+    Attributes:
+        name: Its file name without suffix.
+        panels: Title and path of the score of each panel; the panels share the y axis.
+        label: Label of the y axis.
+        caption: Its caption.
+        raw: Path of the raw vectors' score, drawn as a horizontal line; () draws none, and the y
+            axis shows 0 to 100.
+    """
+
+    name: str
+    panels: Sequence[tuple[str, Path]]
+    label: str
+    caption: str
+    raw: Path = ()
+
+
+@dataclass
+class Grid:
+    """Results by method and width.
+
+    Attributes:
+        entries: The entries, of which at most one has the method "raw".
+        raw: The entry of the raw vectors, or None.
+        coded: The others.
+        methods: In order of appearance.
+        widths: All numbers of bits, ascending.
+    """
+
+    entries: Sequence[Entry]
+    raw: Entry | None = field(init=False)
+    coded: list[Entry] = field(init=False)
+    methods: list[str] = field(init=False)
+    widths: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.raw = next((entry for entry in self.entries if entry["method"] == "raw"), None)
+        self.coded = [entry for entry in self.entries if entry["method"] != "raw"]
+        self.methods = list(dict.fromkeys(entry["method"] for entry in self.coded))
+        self.widths = sorted({entry["bits"] for entry in self.coded})
+
+    def line(self, method: str, path: Path) -> list[float | None]:
+        """A score of one method at every width."""
+        by_width = {e["bits"]: at(e, *path) for e in self.coded if e["method"] == method}
+        return [by_width.get(width) for width in self.widths]
+
+    def table(self, scores: Sequence[Score], caption: str, *, rebuilt: bool = False) -> Table:
+        """For each score a row with that of the raw floats, then a row for each method.
+
+        Args:
+            scores: The scores. There is a column "raw" if the raw floats have one of them.
+            caption: The caption.
+            rebuilt: Add rows of the floats rebuilt from the codes ("rec").
+        """
+        rows: list[list[str]] = []
+        for score in scores:
+            raw = score.shown(score.of(self.raw or {"method": "raw"})) if score.raw else ""
+            rows.append([score.label + self._spread(score), raw, *[""] * len(self.widths)])
+            lines = {method: self.line(method, score.path) for method in self.methods}
+            again = {
+                method: self.line(method, score.rebuilt().path)
+                for method in self.methods
+                if rebuilt and method in REBUILT
+            }
+            best, best_again = _best(score, lines), _best(score, again)
+            for method, line in lines.items():
+                label = f" {method} bin" if rebuilt else f" {method}"
+                rows.append([label, "", *_cells(score, line, best)])
+                if any(each is not None for each in again.get(method, ())):
+                    rows.append([f" {method} rec", "", *_cells(score, again[method], best_again)])
+        header = ["", "raw", *map(str, self.widths)]
+        if not any(score.raw for score in scores):
+            header, *rows = ([row[0], *row[2:]] for row in (header, *rows))
+        return Table(header, rows, caption)
+
+    def _spread(self, score: Score) -> str:
+        """The largest half-width of the 95 % intervals, and the largest spread over fits."""
+        if score.shown is not percent:
+            return ""
+        halves, spreads = [], []
+        for entry in self.entries:
+            found = interval(entry, score.key)
+            half = (found[1] - found[0]) / 2 if found else at(entry, *score.path[:-1], "interval")
+            halves += [half] if isinstance(half, float) else []
+            spreads += [spread] if (spread := at(entry, "spread", score.key)) is not None else []
+        shown = [f"± {100 * max(halves):.1f}"] if halves else []
+        shown += [f"fits {100 * max(spreads):.1f}"] if spreads else []
+        return f" ({'; '.join(shown)})" if shown else ""
+
+
+def _best(score: Score, lines: dict[str, list[float | None]]) -> list[str]:
+    """The best score of each width as text; "" for a width that only one method has."""
+    best = []
+    for column in zip(*lines.values(), strict=True):
+        known = [value for value in column if value is not None and not math.isnan(value)]
+        is_best_known = len(known) > 1 and score.shown is percent  # of an error, less is better
+        best.append(percent(max(known)) if is_best_known else "")
+    return best
+
+
+def _cells(score: Score, line: Sequence[float | None], best: Sequence[str]) -> list[str]:
+    cells = ["" if value is None else score.shown(value) for value in line]
+    return [f"*{c}*" if c and c == top else c for c, top in zip(cells, best, strict=False)]
+
+
+def at(entry: Any, *path: str) -> Any:
+    """The value at a path of names, or None."""
+    for name in path:
+        entry = entry.get(name) if isinstance(entry, dict) else None
+    return entry
+
+
+def names_at(entries: Iterable[Entry], *path: str) -> list[str]:
+    """The names below a path in any of the entries, in order of appearance."""
+    return list(dict.fromkeys(name for entry in entries for name in at(entry, *path) or ()))
+
+
+def interval(entry: Entry | None, key: str) -> tuple[float, float] | None:
+    """The 95 % interval of a score of an entry; None if there is none."""
+    found = ((entry or {}).get("intervals") or {}).get(key)
+    if found is None or None in found or any(map(math.isnan, found)):
+        return None
+    return found[0], found[1]
+
+
+def jsonable(value: Any) -> Any:
+    """The value with NaN replaced by None, because JSON has no NaN.
+
+    Example:
+        >>> jsonable({"spearman": float("nan"), "pairs": 0})
+        {'spearman': None, 'pairs': 0}
+    """
+    if isinstance(value, dict):
+        return {name: jsonable(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value
+
+
+def csv_text(entries: Iterable[Entry]) -> str:
+    """All numbers as CSV, with the ends of their 95 % intervals and their spread over seeds.
+
+    Example:
+        >>> print(csv_text([{"method": "lsh", "bits": 64, "file": "x", "speed": {"top_1_ms": 2}}]))
+        method,bits,score,value,low,high,spread
+        lsh,64,speed.top_1_ms,2,,,
+        <BLANKLINE>
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["method", "bits", "score", "value", "low", "high", "spread"])
+    hidden = ("method", "bits", "file", "spread", "seeds")
+    for entry in entries:
+        scores = {name: item for name, item in entry.items() if name not in hidden}
+        for name, value in _leaves(scores, ""):
+            low, high = interval(entry, name) or (None, None)
+            spread = (entry.get("spread") or {}).get(name)
+            writer.writerow([entry["method"], entry["bits"], name, value, low, high, spread])
+    return text.getvalue()
+
+
+def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(item, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, int | float | str):
+        yield name, value
