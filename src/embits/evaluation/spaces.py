@@ -165,9 +165,12 @@ class BitSpace:
         """The features of these rows for a classifier: the bits as 0.0 and 1.0."""
         return unpack(self.codes[rows], self.n_bits)
 
-    @cached_property
     def rebuilt(self) -> FloatSpace:
         """The float vectors that the coder rebuilds from the codes."""
+        return self._rebuilt
+
+    @cached_property
+    def _rebuilt(self) -> FloatSpace:
         return FloatSpace(self.words, self.bits.decode(), self.lookup)
 
 

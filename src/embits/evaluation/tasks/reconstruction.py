@@ -66,13 +66,13 @@ class Reconstruction(Task):
             return None
         found: Entry = {}
         if against is not None:
-            rebuilt = space.rebuilt
+            rebuilt = space.rebuilt()
             if against.bits is not space.bits:
                 rebuilt = FloatSpace(space.words, against.bits.decode(), space.lookup)
             rows = None if against.split is None else against.split.unseen
             found = evaluate_reconstruction(against.raw, rebuilt, rows, subject.samples)
             found |= against.about
-        floats = Subject(space.rebuilt, subject.shared, subject.samples.under(self.name))
+        floats = Subject(space.rebuilt(), subject.shared, subject.samples.under(self.name))
         for task in subject.shared.tasks:
             if task.of_rebuilt:
                 found[task.name] = task.run(floats)
