@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import embits
+from embits.cli.output import one_line
 from embits.evaluation.figures import PICTURE_FORMATS
 from tests.support.program import messages, run
 
