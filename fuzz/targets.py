@@ -25,7 +25,7 @@ import embits.readers.text
 import embits.readers.word2vec_binary
 from embits.coders import METHODS
 
-REFUSED = (embits.ReadError, embits.InputError, embits.MissingExtraError)
+REFUSED = (embits.ReadError, embits.InputError, embits.errors.MissingExtraError)
 _FOLDER = tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
 _PATH = Path(_FOLDER.name) / "input"
 
@@ -51,7 +51,7 @@ def fuzz_reader(data: bytes) -> None:
     _PATH.write_bytes(data)
     for on_bad in ("raise", "skip"):
         with warnings.catch_warnings(), contextlib.suppress(*REFUSED):
-            warnings.simplefilter("ignore", embits.ReadWarning)
+            warnings.simplefilter("ignore", embits.errors.ReadWarning)
             assert len(embits.read_vectors(_PATH, on_bad=on_bad)) > 0  # type: ignore[arg-type]
 
 

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 
-def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+def lazy_names(
+    package: str, homes: Mapping[str, str], deprecated: Mapping[str, str] = MappingProxyType({})
+) -> Callable[[str], Any]:
     """The `__getattr__` of a package.
 
     Args:
         package: The package.
         homes: The module that has each name. A module whose own name it is stands for itself.
+        deprecated: Names that have left the package, and the modules that have them now.
     """
 
     def attribute(name: str) -> Any:
-        if name not in homes:
+        home = homes.get(name) or deprecated.get(name)
+        if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = import_module(homes[name])
-        return module if homes[name] == f"{package}.{name}" else getattr(module, name)
+        if name in deprecated:
+            warnings.warn(
+                f"{package}.{name} is deprecated: import it from {home}",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+        module = import_module(home)
+        return module if home == f"{package}.{name}" else getattr(module, name)
 
     return attribute

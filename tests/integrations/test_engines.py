@@ -204,6 +204,6 @@ def test_the_command_writes_it(engine, saved):
 def test_a_missing_package_is_named_with_its_install_line(bits, tmp_path, monkeypatch, to):
     for package in {"milvus": ("pymilvus", "grpc")}.get(to, (to,)):
         monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(embits.MissingExtraError, match=rf"pip install 'embits\[{to}\]'"):
+    with pytest.raises(embits.errors.MissingExtraError, match=rf"pip install 'embits\[{to}\]'"):
         export(bits, to, str(tmp_path / "codes.db"))
     assert list(tmp_path.iterdir()) == []

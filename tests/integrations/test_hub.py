@@ -109,7 +109,7 @@ def test_a_folder_of_the_same_name_goes_first(bits, tmp_path, monkeypatch, hub):
 def test_what_the_hub_cannot_give_is_told_in_one_line(name, options, message, bits, hub):
     _, to, there = hub
     bits.push_to_hub("me/model", **to)
-    with pytest.raises(embits.HubError, match=message) as found:
+    with pytest.raises(embits.errors.HubError, match=message) as found:
         embits.BinaryVectors.from_pretrained(name, **(there | options))
     assert str(found.value).startswith(f"{name} on the Hugging Face Hub: ")
     assert "\n" not in str(found.value)
@@ -117,7 +117,9 @@ def test_what_the_hub_cannot_give_is_told_in_one_line(name, options, message, bi
 
 @needs_client
 def test_a_push_that_fails_is_told_in_one_line(bits):
-    with pytest.raises(embits.HubError, match="me/model on the Hugging Face Hub: it cannot be"):
+    with pytest.raises(
+        embits.errors.HubError, match="me/model on the Hugging Face Hub: it cannot be"
+    ):
         bits.push_to_hub("me/model", endpoint="http://127.0.0.1:9", token="hf_any")
 
 
@@ -138,7 +140,7 @@ def test_without_the_client_the_extra_is_named(bits):
         "import sys; sys.modules['huggingface_hub'] = None\n"
         "import embits\n"
         "try: embits.Coder.from_pretrained('me/model')\n"
-        "except embits.MissingExtraError as error: print(error)"
+        "except embits.errors.MissingExtraError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'embits[hub]'" in done.stdout

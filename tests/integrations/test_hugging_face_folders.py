@@ -76,7 +76,7 @@ def test_a_folder_of_another_coder_is_refused(bits, tmp_path):
 
 
 def test_what_has_learned_nothing_is_not_saved(tmp_path):
-    with pytest.raises(embits.NotFittedError):
+    with pytest.raises(embits.errors.NotFittedError):
         embits.ITQ(n_bits=8).save_pretrained(tmp_path / "folder")
     assert not (tmp_path / "folder").exists()
 

@@ -24,12 +24,12 @@ from tests.support import reader_corpus as corpus
 
 MUTATIONS = 50_000  # of a test run, shared out among the formats
 LONGEST_S = 10.0 if "EMBITS_SANITIZED" in os.environ else 1.0  # a sanitizer is that much slower
-REFUSED = (embits.ReadError, embits.InputError, embits.MissingExtraError)
+REFUSED = (embits.ReadError, embits.InputError, embits.errors.MissingExtraError)
 
 
 def read(path, **options):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", embits.ReadWarning)
+        warnings.simplefilter("ignore", embits.errors.ReadWarning)
         return embits.read_vectors(path, **options)
 
 

@@ -136,7 +136,7 @@ def test_partial_fit_continues_and_also_after_a_file(tmp_path):
 
 
 def test_training_that_diverges_says_so():
-    with pytest.raises(embits.TrainingError, match="lower learning_rate"):
+    with pytest.raises(embits.errors.TrainingError, match="lower learning_rate"):
         embits.PaperAutoencoder(n_bits=64, learning_rate=50.0, epochs=2).fit(X)
 
 

@@ -17,7 +17,7 @@ def warned(coder, X):
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         coder.fit(X)
-    return [str(w.message) for w in found if w.category is embits.TrainingWarning]
+    return [str(w.message) for w in found if w.category is embits.errors.TrainingWarning]
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -83,7 +83,7 @@ def test_a_collection_that_is_not_there_needs_a_coder(tmp_path):
     with pytest.raises(embits.InputError, match=r"no collection at .*: give a coder to make one"):
         embits.open_collection(tmp_path / "c")
     assert not (tmp_path / "c").exists()
-    with pytest.raises(embits.NotFittedError):
+    with pytest.raises(embits.errors.NotFittedError):
         embits.open_collection(tmp_path / "c", embits.ITQ(n_bits=8))
     with pytest.raises(embits.InputError, match="expected a fitted coder"):
         embits.open_collection(tmp_path / "c", 64)

@@ -128,7 +128,7 @@ def test_a_lock_conflict_has_an_error_of_its_own(collection):
 
 def test_a_coder_that_is_not_fitted_is_refused(collection, tmp_path):
     for path in (collection.path, tmp_path / "new"):
-        with pytest.raises(embits.NotFittedError):
+        with pytest.raises(embits.errors.NotFittedError):
             embits.open_collection(path, embits.RandomHyperplanes(n_bits=60))
         with pytest.raises(embits.InputError, match="coder is 3, expected"):
             embits.open_collection(path, 3)

@@ -38,7 +38,7 @@ def test_a_row_that_rows_for_fit_leaves_out_is_never_replaced_by_another(
 ):
     in_blocks(monkeypatch)
     np.save(tmp_path / "m.npy", clustered(3000, dims=6))
-    with pytest.raises(embits.TrainingError, match=message):
+    with pytest.raises(embits.errors.TrainingError, match=message):
         embits.binarize(tmp_path / "m.npy", coder=coder)
 
 
