@@ -34,7 +34,8 @@ from embits.errors import (
 from embits.vectors import WordVectors
 
 if TYPE_CHECKING:
-    from embits import evaluation, integrations
+    from embits import evaluation as evaluation
+    from embits import integrations as integrations
     from embits.collection import Collection, open_collection
     from embits.jobs.binarize import binarize, binarize_to_file
     from embits.jobs.encode import encode_to_collection, encode_to_file
