@@ -23,7 +23,7 @@ from embits.jobs.checkpoint import Checkpoint
 from embits.jobs.stream import Passes, StepProgress, Steps, checkpoint_beside, open_large
 from embits.readers import holds_words, new_source, read_source
 from embits.readers.gensim_models import KeyedVectors, from_keyed_vectors
-from embits.readers.source import OnBad, Repeats, Source, Words
+from embits.readers.source import IdColumn, OnBad, Repeats, Source, Words
 from embits.vectors import WordVectors, as_words, check_unique
 
 
@@ -33,6 +33,7 @@ def binarize(
     method: str | None = None,
     *,
     ids: Any = None,
+    column: str | None = None,
     sample: int | None = None,
     coder: Coder | None = None,
     lengths: bool = False,
@@ -51,8 +52,9 @@ def binarize(
         method: The coder: "near-lossless" (None), "paper", "lsh", "sign", "itq", "sparse", or the
             name of a coder that `register_coder` has registered.
         ids: The ids of the rows, strings or whole numbers, each once; they replace those in or
-            beside a file. None uses those, or row numbers if there are none. `bits.ids(rows)`
-            gives the ids of rows that a search found.
+            beside a file. For a file, also the name of a column of Parquet, or False for none.
+            None uses those of the file, or row numbers if there are none.
+        column: The column of vectors of a Parquet file, if there are several.
         sample: Number of rows, drawn at random, to fit on. None passes all rows to the coder;
             most coders then choose a sample themselves.
         coder: A coder to fit, in place of `n_bits`, `method` and `params`.
@@ -76,12 +78,19 @@ def binarize(
         (64, 2, 'down')
     """
     coder = _chosen_coder(coder, n_bits, method, params)
+    is_file = isinstance(vectors, str | os.PathLike)
+    name = ids if is_file and (ids is False or isinstance(ids, str)) else None
+    if name is not None:
+        ids = None
     if ids is not None:
         check_unique(ids := as_words(ids))
     if isinstance(vectors, str | os.PathLike):
         if ids is None or not holds_words(vectors):
-            return _binarize_file(new_source(vectors, words=ids), coder, sample, progress, lengths)
+            source = new_source(vectors, words=ids, ids=name, column=column)
+            return _binarize_file(source, coder, sample, progress, lengths)
         vectors = read_source(new_source(vectors))
+    elif column is not None:
+        raise InputError("column is for the path of a Parquet file")
     vectors = _word_vectors(vectors)
     if ids is not None:
         if len(ids) != len(vectors):
@@ -100,6 +109,8 @@ def binarize_to_file(
     words: Words | None = None,
     on_bad: OnBad = "raise",
     repeats: Repeats | None = None,
+    ids: IdColumn = None,
+    column: str | None = None,
     sample: int | None = None,
     subwords: bool = True,
     overwrite: bool = False,
@@ -121,8 +132,9 @@ def binarize_to_file(
         limit: Read only this many rows from the start.
         words: The words of a file that holds only a matrix: a sequence, or the path of a file.
         on_bad: "raise" refuses a file with a bad row; "skip" leaves bad rows out and warns.
-        repeats: "first" keeps the first row of a word that repeats, "refuse" refuses the file; None
-            refuses it only if the words are not in the file itself.
+        repeats: As for `read_vectors`.
+        ids: As for `read_vectors`: a column of ids, or False for none.
+        column: As for `read_vectors`: a column of vectors.
         sample: As for `binarize`.
         subwords: Keep fastText's subwords.
         overwrite: Replace any other existing file as well; never an input.
@@ -149,7 +161,7 @@ def binarize_to_file(
         >>> folder.cleanup()
     """
     coder = new_coder(method, n_bits, params)
-    source = new_source(vectors, limit, words, on_bad, repeats=repeats)
+    source = new_source(vectors, limit, words, on_bad, None, repeats, ids, column)
     path, steps = Path(target), Steps(progress)
     check_target(path, source.paths(), overwrite, codes=True)
     blocks = open_large(source, steps, coder)

@@ -20,7 +20,7 @@ from embits.errors import InputError, ReadWarning
 from embits.file.overwrite import check_target, is_embits_file
 from embits.jobs.stream import Passes, StepProgress, Steps, checkpoint_beside, open_large
 from embits.readers import new_source, read_source
-from embits.readers.source import OnBad, Repeats, Words
+from embits.readers.source import IdColumn, OnBad, Repeats, Words
 
 
 def encode_to_file(
@@ -32,6 +32,8 @@ def encode_to_file(
     words: Words | None = None,
     on_bad: OnBad = "raise",
     repeats: Repeats | None = None,
+    ids: IdColumn = None,
+    column: str | None = None,
     overwrite: bool = False,
     progress: StepProgress | None = None,
 ) -> BinaryVectors:
@@ -44,8 +46,9 @@ def encode_to_file(
         limit: Read the first rows only, this many.
         words: The words of a file that holds only a matrix: a sequence, or the path of a file.
         on_bad: "raise" refuses a file with a bad row; "skip" leaves bad rows out and warns.
-        repeats: "first" keeps the first row of a word that repeats, "refuse" refuses the file; None
-            refuses it only if the words are not in the file itself.
+        repeats: As for `read_vectors`.
+        ids: As for `read_vectors`: a column of ids, or False for none.
+        column: As for `read_vectors`: a column of vectors.
         overwrite: Replace any other existing file as well; never an input.
         progress: Called as progress(step, done, total).
 
@@ -57,7 +60,7 @@ def encode_to_file(
         InputError: They have other dimensions than the coder takes, or an argument is wrong.
         OSError: The file could not be written; progress is kept.
     """
-    source = new_source(vectors, limit, words, on_bad, repeats=repeats)
+    source = new_source(vectors, limit, words, on_bad, None, repeats, ids, column)
     path, steps = Path(target), Steps(progress)
     if isinstance(coder, Coder | BinaryVectors):
         fitted = coder if isinstance(coder, Coder) else coder.coder
@@ -97,6 +100,8 @@ def encode_to_collection(
     words: Words | None = None,
     on_bad: OnBad = "raise",
     repeats: Repeats | None = None,
+    ids: IdColumn = None,
+    column: str | None = None,
     update: bool = False,
     progress: StepProgress | None = None,
 ) -> int:
@@ -109,7 +114,9 @@ def encode_to_collection(
         limit: Read only this many rows from the start.
         words: The words of a file that holds only a matrix: a sequence, or the path of a file.
         on_bad: "raise" refuses a file with a bad row; "skip" leaves bad rows out and warns.
-        repeats: As for `encode_to_file`.
+        repeats: As for `read_vectors`.
+        ids: As for `read_vectors`: a column of ids, or False for none.
+        column: As for `read_vectors`: a column of vectors.
         update: Replace the rows whose ids are there already, as `Collection.upsert` does.
         progress: Called as progress(step, done, total).
 
@@ -133,7 +140,7 @@ def encode_to_collection(
         with _nothing_kept():
             bits = encode_to_file(
                 collection.coder, vectors, folder / "codes", limit=limit, words=words,
-                on_bad=on_bad, repeats=repeats, progress=progress,
+                on_bad=on_bad, repeats=repeats, ids=ids, column=column, progress=progress,
             )  # fmt: skip
         change(bits)
         return len(bits)

@@ -98,7 +98,8 @@ def input_identity(source: Source) -> dict[str, Any]:
         for word in words:
             digest.update(str(word).encode(errors="surrogatepass") + b"\0")
         words = digest.hexdigest()
-    options = {"limit": source.limit, "on_bad": source.on_bad, "repeats": source.repeats}
+    names = ("limit", "on_bad", "repeats", "ids", "column")
+    options = {name: getattr(source, name) for name in names}
     return file_identity(source.path) | options | {"words": words}
 
 

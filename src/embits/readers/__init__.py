@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,7 @@ from embits.errors import InputError, MissingFileError, ReadError, named_if_miss
 from embits.readers.blocks import Blocks
 from embits.readers.formats import recognize
 from embits.readers.gensim_models import downloaded, model_name
-from embits.readers.source import OnBad, Repeats, Source, Words
+from embits.readers.source import IdColumn, OnBad, Repeats, Source, Words
 from embits.vectors import WordVectors, as_words
 
 __all__ = ["read_rows", "read_vectors", "sample_vectors"]
@@ -31,7 +30,7 @@ def read_vectors(
     on_bad: OnBad = "raise",
     progress: Progress | None = None,
     repeats: Repeats | None = None,
-    ids: str | Literal[False] | None = None,
+    ids: IdColumn = None,
     column: str | None = None,
 ) -> WordVectors:
     """Read word vectors, or a plain matrix of embeddings, in any common format.
@@ -90,7 +89,7 @@ def new_source(
     on_bad: OnBad = "raise",
     progress: Progress | None = None,
     repeats: Repeats | None = None,
-    ids: str | Literal[False] | None = None,
+    ids: IdColumn = None,
     column: str | None = None,
 ) -> Source:
     """The arguments of `read_vectors`, checked.

@@ -12,16 +12,15 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from embits.errors import MissingExtraError, ReadError
 from embits.readers.blocks import Block, CountedBlocks, GoodRows, Position, good_rows
-from embits.readers.source import Source, largest_inside
+from embits.readers.source import IdColumn, Source, largest_inside
 from embits.readers.words import FoundWords, words_for
 
-IdColumn: TypeAlias = str | Literal[False] | None  # False: none; None: one of ID_NAMES
 ID_NAMES = ("id", "ids", "_id", "word", "key")
 
 _ROWS_AT_ONCE = 1 << 14

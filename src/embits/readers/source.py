@@ -25,6 +25,7 @@ from embits.errors import MissingFileError, ReadError, ReadWarning
 OnBad = Literal["raise", "skip"]
 Repeats = Literal["first", "refuse"]
 Words = Sequence[str] | str | os.PathLike[str]
+IdColumn = str | Literal[False] | None  # False: no ids; None: the column with a usual name
 
 # The first bytes by which files are recognized.
 GZIP = b"\x1f\x8b"
@@ -107,7 +108,7 @@ class Source:
     progress: Progress | None = None
     words: Words | None = None
     repeats: Repeats | None = None
-    ids: str | Literal[False] | None = None
+    ids: IdColumn = None
     column: str | None = None
 
     def check_regular(self) -> None:

@@ -1,6 +1,7 @@
 """Jobs on large files: what they refuse, and the memory they take."""
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -143,3 +144,59 @@ def test_rows_keep_their_numbers_as_ids_if_others_are_left_out(tmp_path, monkeyp
     bits, notes = noted(*arguments, on_bad="skip")
     assert list(bits.words) == [str(row) for row in range(300) if row != 250]
     assert "the other rows have their numbers in the file as ids" in notes[0]
+
+
+# -- ids and columns by name ----------------------------------------------------
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_columns_of_parquet_are_chosen_by_name_in_every_job(tmp_path, monkeypatch, large):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    if large:
+        in_blocks(monkeypatch)
+    n, matrix = 300, clustered(300, dims=6)
+    vectors = pa.array(list(matrix), pa.list_(pa.float32()))
+    names = [f"doc {row}" for row in range(n)]
+    columns = {"vector": vectors, "category": ["a", "b"] * 150, "id": range(n), "name": names}
+    path, out = tmp_path / "v.parquet", tmp_path / "out"
+    pq.write_table(pa.table(columns), path)
+    coder = embits.RandomHyperplanes(16).fit(matrix)
+
+    def ids_of(**options):
+        collection = embits.open_collection(tmp_path / "c", coder=coder)
+        embits.encode_to_collection(collection, path, **options)
+        all_ids = [
+            list(embits.binarize(path, 16, "lsh", **options).words),
+            list(embits.binarize_to_file(path, out, 16, "lsh", **options).words),
+            list(embits.encode_to_file(coder, path, out, **options).words),
+            [str(each) for each in collection.ids(range(n))],
+        ]
+        shutil.rmtree(tmp_path / "c")
+        assert all(ids == all_ids[0] for ids in all_ids)
+        return all_ids[0]
+
+    assert ids_of() == [str(row) for row in range(n)]  # those of the column `id`
+    assert ids_of(ids="name") == names
+    pq.write_table(pa.table({**columns, "id": names, "other": vectors}), path)
+    assert ids_of(column="other") == names
+    assert ids_of(column="other", ids=False) == [str(row) for row in range(n)]
+    with pytest.raises(ReadError, match="row 2: found the word 'a' again"):
+        ids_of(column="other", ids="category")
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_a_text_beside_a_matrix_is_not_taken_as_ids_if_there_are_none(tmp_path, monkeypatch, large):
+    if large:
+        in_blocks(monkeypatch)
+    matrix, path, out = clustered(30, dims=6), tmp_path / "texts.npy", tmp_path / "out"
+    np.save(path, matrix)
+    (tmp_path / "texts.txt").write_text("".join(f"a text {row}\n" for row in range(30)))
+    assert embits.binarize_to_file(path, out, 8, "lsh").words[7] == "a text 7"
+    (tmp_path / "texts.txt").write_text("one text\n")  # it need not fit
+    for bits in (
+        embits.binarize(path, 8, "lsh", ids=False),
+        embits.binarize_to_file(path, out, 8, "lsh", ids=False),
+        embits.encode_to_file(embits.load(out), path, tmp_path / "out2", ids=False),
+    ):
+        assert isinstance(bits.words, RowNumbers)
+    assert embits.read_vectors(path, ids=False).words is None
