@@ -91,7 +91,7 @@ coverage: $(VENV)/test tests/page/node_modules
 	$(BIN)/python -m pip install --quiet "pytest-cov>=6" "coverage>=7.10"
 	$(BIN)/python -m pytest -q --cov --cov-report=term-missing:skip-covered \
 	  --deselect tests/trust/test_cli.py::test_a_file_that_does_not_fit_is_named_in_one_line \
-	  --deselect tests/integrations/test_sqlite_export.py::test_a_full_disk_is_an_error_that_names_the_file
+	  --deselect tests/integrations/test_sqlite.py::test_a_full_disk_is_an_error_that_names_the_file
 
 wheel: $(BIN)/python
 	$(BIN)/python -m pip install --quiet --group wheel

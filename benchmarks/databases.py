@@ -29,8 +29,8 @@ import psycopg
 import embits
 from database_tools import ROWS, in_turns, of_rows, seconds
 from embits.integrations import pgvector
-from embits.integrations.databases import Neighbor
-from embits.integrations.pgvector.rows import HEADER, TRAILER, binary_rows
+from embits.integrations.pgvector import HEADER, TRAILER, binary_rows
+from embits.integrations.table import Neighbor
 from engines import engines
 from sqlite_file import single_file
 
@@ -79,7 +79,7 @@ def copying(bits: embits.BinaryVectors, address: str) -> Iterator[str]:
     with psycopg.connect(address, autocommit=True) as connection:
         times = in_turns(
             {
-                "export": lambda: pgvector.export(many, address, table="copied", index=False),
+                "export": lambda: export(many, address, table="copied", index=False),
                 "binary": lambda: copy(connection, "binary", map(memoryview, raw(many))),
                 "ready": lambda: copy(connection, "binary", map(memoryview, ready)),
                 "text": lambda: copy_text(connection, many),
@@ -105,6 +105,10 @@ def copying(bits: embits.BinaryVectors, address: str) -> Iterator[str]:
     rate = size / build / 1e6
     yield f"Building {size / 1e6:.0f} MB of rows takes {build:.2f} s of that ({rate:.0f} MB/s)."
     yield ""
+
+
+def export(bits: embits.BinaryVectors, address: str, **options: object) -> dict[str, object]:
+    return pgvector.export(bits, address, overwrite=True, **options)
 
 
 def raw(bits: embits.BinaryVectors) -> Iterator[bytes]:
@@ -153,7 +157,7 @@ def fresh_table(connection: psycopg.Connection) -> None:
 
 
 def indexing(bits: embits.BinaryVectors, address: str) -> Iterator[str]:
-    facts = pgvector.export(bits, address, maintenance_work_mem="1GB")
+    facts = export(bits, address, maintenance_work_mem="1GB")
     yield f"## {len(bits):,} words of {bits.n_bits} bits under pgvector's HNSW index"
     yield ""
     yield "m = 16, ef_construction = 64, maintenance_work_mem = 1GB: made in "

@@ -16,7 +16,7 @@ import numpy as np
 
 import embits
 from embits.integrations import duckdb, export, lancedb, milvus
-from embits.integrations.databases import Neighbor
+from embits.integrations.table import Neighbor
 
 QUERIES = 60
 NPROBES = (5, 20, 50, 100, 200)

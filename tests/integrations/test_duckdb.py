@@ -69,27 +69,22 @@ def test_rows_may_be_updated_added_and_removed(path, bits):
     assert len(back) == len(bits)
     assert "word8" not in back
     np.testing.assert_array_equal(back["new"], bits["word7"])
-    with pytest.raises(InputError, match="rows of the table embits were changed"):
-        export(bits, "duckdb", str(path))
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change",
     [
-        ("alter table embits add column title text", "has the column 'title'"),
-        ("create index by_word on embits (word)", "has the index 'by_word'"),
-        ("update embits set c0 = c0 + 1 where id = 7", "were changed"),
-        ("delete from embits where id = 599", "were changed"),
-        ("comment on table embits is null", "not one that embits wrote"),
-        ("drop table embits; create view embits as select 1", "not one that embits wrote"),
+        "comment on table embits is null",
+        "drop table embits; create view embits as select 1",
+        "drop table embits; create table embits as select 1 as precious",
     ],
 )
-def test_a_second_export_does_not_drop_what_people_added(path, bits, change, message):
+def test_what_embits_did_not_write_is_never_replaced(path, bits, change):
     with duckdb.connect(str(path)) as connection:
         connection.execute(change)
         before = connection.execute("select * from embits").fetchall()
-    with pytest.raises(InputError, match=message):
-        export(bits, "duckdb", str(path))
+    with pytest.raises(InputError, match="not one that embits wrote"):
+        export(bits, "duckdb", str(path), overwrite=True)
     with duckdb.connect(str(path)) as connection:
         assert connection.execute("select * from embits").fetchall() == before
 
@@ -98,19 +93,11 @@ def test_other_tables_of_the_database_are_kept(path, bits):
     with duckdb.connect(str(path)) as connection:
         connection.execute("create table precious as select 1 as value")
         connection.execute("create view short as select word from embits")
-    export(of_codes(random_codes(9, 8), 8, list("abcdefghi")), "duckdb", str(path))
+    few = of_codes(random_codes(9, 8), 8, list("abcdefghi"))
+    export(few, "duckdb", str(path), overwrite=True)
     with duckdb.connect(str(path)) as connection:
         assert connection.execute("select value from precious").fetchall() == [(1,)]
         assert len(connection.execute("select word from short").fetchall()) == 9
-
-
-def test_an_export_that_fails_leaves_the_old_table(path, bits):
-    def interrupt(done, total):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        export(of_codes(random_codes(9, 8), 8), "duckdb", str(path), progress=interrupt)
-    assert list(ours.read(path, bits.coder).words) == list(bits.words)
 
 
 def test_a_parquet_file_of_someone_else_is_refused(tmp_path, bits):
@@ -118,7 +105,7 @@ def test_a_parquet_file_of_someone_else_is_refused(tmp_path, bits):
     duckdb.sql(f"copy (select 1 as id) to '{target}'")
     before = target.read_bytes()
     with pytest.raises(InputError, match="not one that embits wrote"):
-        export(bits, "duckdb", str(target))
+        export(bits, "duckdb", str(target), overwrite=True)
     assert target.read_bytes() == before
 
 
@@ -138,8 +125,6 @@ def test_what_is_no_database_is_refused(tmp_path, path):
         ours.nearest(tmp_path / "nothing.duckdb", "word7")
     with pytest.raises(DatabaseError, match="no_such"):
         ours.nearest(path, "word7", where="no_such = 1")
-    with pytest.raises(InputError, match="where is empty, expected a condition"):
-        ours.nearest(path, "word7", where=" ")
     with pytest.raises(InputError, match="2 dimensions"):
         ours.distance(random_codes(2, 8))
 

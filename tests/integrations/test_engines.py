@@ -1,4 +1,4 @@
-"""What exports to DuckDB, Parquet, LanceDB and Milvus have in common."""
+"""What exports to all engines have in common: rows come back, answers are ours, nothing is lost."""
 
 import json
 import subprocess
@@ -11,19 +11,11 @@ from hypothesis import strategies as st
 
 import embits
 from embits.errors import EmbitsError, InputError, UnknownWordError
-from embits.integrations import export, tables
+from embits.integrations import export, table
 from tests.support.codes import expected, of_codes, random_codes
-from tests.support.engines import Engine
+from tests.support.engines import FILES
 
-ALL = ["duckdb", "parquet", "lancedb", "milvus"]
 ODD_IDS = ["it's", 'a "b"', "😀 é", "tab\tline\nend", "back\\slash", "100%", "_", "", "x" * 65_535]
-
-
-@pytest.fixture(params=ALL)
-def engine(request, tmp_path):
-    engine = Engine(request.param, tmp_path)
-    yield engine
-    engine.close()
 
 
 @pytest.mark.parametrize("n_bits", [1, 65, 256])
@@ -43,7 +35,8 @@ def test_asking_by_word_row_code_and_floats(engine, vectors, bits):
     assert engine.nearest(vectors.matrix[7], 6, coder=bits.coder) == by_code
     assert by_code[0].distance == 0
     assert engine.nearest(7, 0) == []
-    assert len(engine.nearest(7, 10_000)) == len(bits) - 1
+    for k in (599, 1023, 1024, 4096, 10_000):  # limits of engines
+        assert engine.nearest(7, k) == expected(bits, 7, k)
 
 
 def test_filters_are_applied_before_the_search(engine, bits):
@@ -52,7 +45,8 @@ def test_filters_are_applied_before_the_search(engine, bits):
     wanted = [(int(d), int(r)) for d, r in zip(distances, rows, strict=True) if r >= 500][:5]
     found = engine.nearest(bits["word7"], 5, where="id >= 500")
     assert [(each.distance, each.row) for each in found] == wanted
-    found = engine.nearest("word7", 5, where="word like 'word59%'")
+    like = "word like 'word59%%'" if engine.to == "pgvector" else "word like 'word59%'"
+    found = engine.nearest("word7", 5, where=like)
     assert {each.row for each in found} <= {59, *range(590, 600)}
     assert len(found) == 5
     assert engine.nearest("word7", 5, where="id < 0") == []
@@ -60,9 +54,13 @@ def test_filters_are_applied_before_the_search(engine, bits):
 
 def test_a_filter_that_is_wrong_is_one_line(engine, bits):
     engine.export(bits)
-    with pytest.raises(EmbitsError) as caught:
+    own = (engine.module.psycopg.Error,) if engine.to == "pgvector" else ()
+    with pytest.raises((EmbitsError, *own), match="no_such_column") as caught:
         engine.nearest("word7", where="no_such_column = 1")
-    assert "\n" not in str(caught.value)
+    assert own or "\n" not in str(caught.value)
+    if engine.to not in ("lancedb", "milvus"):
+        with pytest.raises(InputError, match="where is empty"):
+            engine.nearest("word7", where=" ")
 
 
 def test_what_goes_in_comes_out_with_odd_ids(engine):
@@ -83,14 +81,14 @@ def test_any_rows_come_back(engine, data):
     words = data.draw(st.one_of(st.none(), st.lists(text, max_size=20, unique=True)))
     n = data.draw(st.integers(0, 20)) if words is None else len(words)
     codes = random_codes(n, n_bits, seed=n_bits)
-    engine.export(of_codes(codes, n_bits, words))
+    engine.export(of_codes(codes, n_bits, words), overwrite=True)
     back = engine.read(of_codes(codes, n_bits).coder)
     assert list(back.words) == (words if words is not None else [str(row) for row in range(n)])
     np.testing.assert_array_equal(back.codes, codes)
 
 
 def test_rows_over_several_blocks_come_back_in_order(engine, monkeypatch):
-    monkeypatch.setattr(tables, "BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(table, "BLOCK_BYTES", 1 << 12)
     words = [f"{'ü' * (i % 70)}{i}" for i in range(12_000)]
     bits = of_codes(random_codes(12_000, 24), 24, words)
     done = []
@@ -98,7 +96,7 @@ def test_rows_over_several_blocks_come_back_in_order(engine, monkeypatch):
     back = engine.read(bits.coder)
     assert list(back.words) == words
     np.testing.assert_array_equal(back.codes, bits.codes)
-    assert done[-1] == (12_000, 12_000)
+    assert done[-1] == 2 * (24_000 if engine.to == "pgvector" else 12_000,)  # rows and index
 
 
 def test_no_rows_are_a_table_too(engine):
@@ -108,10 +106,27 @@ def test_no_rows_are_a_table_too(engine):
     assert len(engine.read(bits.coder)) == 0
 
 
-def test_a_second_export_replaces_the_first(engine, bits):
-    engine.export(of_codes(random_codes(9, 8), 8))
+def test_an_existing_table_is_replaced_only_if_one_says_so(engine, bits):
+    few = of_codes(random_codes(9, 8), 8)
+    engine.export(few)
+    with pytest.raises(InputError, match="exists: choose another"):
+        engine.export(bits)
+    assert len(engine.read(few.coder)) == 9
+    for _ in range(2):
+        engine.export(bits, overwrite=True)
+    assert list(engine.read(bits.coder).words) == list(bits.words)
+
+
+def test_an_export_that_fails_leaves_the_old_table(engine, bits):
+    if engine.to == "milvus":
+        pytest.skip("Milvus Lite cannot rename a collection: the old one is dropped first")
+
+    def interrupt(done, total):
+        raise KeyboardInterrupt
+
     engine.export(bits)
-    engine.export(bits)
+    with pytest.raises(KeyboardInterrupt):
+        engine.export(of_codes(random_codes(9, 8), 8), progress=interrupt, overwrite=True)
     assert list(engine.read(bits.coder).words) == list(bits.words)
 
 
@@ -152,52 +167,61 @@ def test_questions_that_do_not_fit_are_refused(engine, bits):
         engine.nearest(7, -1)
 
 
-@pytest.mark.parametrize("name", ["", "a;b", 'x"; drop table y; --', "../up", "a\0b", "é", 7])
-@pytest.mark.parametrize("engine", ["duckdb", "lancedb", "milvus"], indirect=True)
-def test_odd_names_are_quoted_or_refused(engine, bits, name):
-    if engine.to == "duckdb" and name not in ("", "a\0b", 7):  # quoted
-        engine.export(bits, table="y")
-        engine.export(bits, table=name)
-        assert engine.nearest("word7", table=name) == engine.nearest("word7", table="y")
-        return
-    with pytest.raises(InputError, match=r"the (table|collection) is .*, expected"):
-        engine.export(bits, **{engine.table: name})
+@pytest.mark.parametrize("engine", ["duckdb", "lancedb", "milvus", "pgvector"], indirect=True)
+def test_odd_names_are_quoted_or_refused(engine, bits):
+    for name in ("a;b", 'x"; drop table y; --', "é", "", "a\0b"):
+        named = {engine.table: name}
+        if engine.to in ("duckdb", "pgvector") and name not in ("", "a\0b"):
+            engine.export(bits, **named)
+            assert engine.nearest("word7", 3, **named) == expected(bits, 7, 3)
+            continue
+        with pytest.raises(InputError, match=r"the (table|collection) is .*, expected"):
+            engine.export(bits, **named)
 
 
 def test_a_table_that_is_not_there_is_named(engine, bits):
     with pytest.raises((OSError, InputError)):
         engine.nearest("word7")
-    if engine.has_tables:
+    if engine.table:
         engine.export(bits)
         with pytest.raises(InputError, match=r"no (table|collection) nowhere"):
             engine.read(bits.coder, **{engine.table: "nowhere"})
 
 
+@pytest.mark.parametrize("engine", FILES, indirect=True)
 def test_a_target_in_a_folder_that_does_not_exist_is_refused(engine, bits, tmp_path):
     engine.target = tmp_path / "no" / "where" / engine.target.name
-    with pytest.raises(InputError, match="in a folder that does not exist"):
+    with pytest.raises((InputError, FileNotFoundError)):
         engine.export(bits)
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("engine", FILES, indirect=True)
 def test_a_file_of_someone_else_is_refused_and_left_alone(engine, bits):
     engine.target.write_bytes(b"precious" * 100)
-    with pytest.raises(InputError):
-        engine.export(bits)
+    for overwrite in (False, True):
+        with pytest.raises(InputError):
+            engine.export(bits, overwrite=overwrite)
     assert engine.target.read_bytes() == b"precious" * 100
 
 
-def test_the_command_writes_it(engine, saved):
+def test_the_command_writes_it_and_replaces_it_with_force(engine, saved):
     command = ["export", str(saved), "--to", engine.to, "-o", str(engine.target), "--json"]
-    for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, "-m", "embits", *command], capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
-        assert done.stderr == ""
+
+    def run(*more):
+        line = [sys.executable, "-m", "embits", *command, *more]
+        return subprocess.run(line, capture_output=True, text=True)
+
+    done = run()
+    assert (done.returncode, done.stderr) == (0, "")
     facts = json.loads(done.stdout)
     assert (facts["to"], facts["rows"], facts["bits"]) == (engine.to, 600, 100)
-    assert engine.module.nearest(engine.target, "word7", 3) == expected(embits.load(saved), 7, 3)
+    again = run()
+    assert again.returncode == 1
+    assert "--force" in again.stderr
+    assert again.stderr.count("\n") == 1
+    assert run("--force").returncode == 0
+    assert engine.nearest("word7", 3) == expected(embits.load(saved), 7, 3)
 
 
 @pytest.mark.parametrize("to", ["duckdb", "lancedb", "milvus"])

@@ -1,4 +1,10 @@
-"""Codes go into a real Postgres whole, come back bit for bit, and are found there."""
+"""Codes in a real Postgres: its index, SQL, names, and tables that embits did not write."""
+
+import json
+import subprocess
+import sys
+import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -33,6 +39,17 @@ def test_the_query_in_the_docs_is_exact_without_the_index(connection, postgres, 
     assert found == expected(bits, 7, 10)
 
 
+def test_distance_is_an_expression_for_ones_own_sql(connection, postgres, bits):
+    export(bits, "pgvector", postgres)
+    for exact in (True, False):
+        distance = pgvector.distance(bits["word7"], bits.n_bits, exact=exact)
+        found = connection.execute(
+            f"select id, ({distance})::int from embits where id % 7 = 3 order by 2, 1 limit 5"
+        ).fetchall()
+        wanted = [each for each in expected(bits, 7, len(bits)) if each[2] % 7 == 3]
+        assert found == [(row, distance) for _, distance, row in wanted[:5]]
+
+
 def test_the_index_finds_nearly_all_at_the_documented_settings(connection, postgres):
     vectors = clustered(3000, clusters=300)
     bits = embits.binarize(vectors, n_bits=128, method="lsh")
@@ -47,17 +64,6 @@ def test_the_index_finds_nearly_all_at_the_documented_settings(connection, postg
         within = expected(bits, row, 10)[-1][1]
         found += sum(each.distance <= within for each in pgvector.nearest(connection, row, 10))
     assert found / 1000 >= 0.95
-
-
-def test_asking_by_word_row_code_and_floats(connection, postgres, vectors, bits):
-    export(bits, "pgvector", postgres)
-    by_word = pgvector.nearest(connection, "word7", 5, exact=True)
-    assert pgvector.nearest(connection, 7, 5, exact=True) == by_word
-    by_code = pgvector.nearest(connection, bits["word7"], 6, exact=True)
-    assert by_code == [("word7", 0, 7), *by_word] or by_code[0].distance == 0
-    asked = vectors.matrix[7]
-    assert pgvector.nearest(connection, asked, 6, exact=True, coder=bits.coder) == by_code
-    assert len(pgvector.nearest(connection, 7, 1500)) == len(bits) - 1  # more than the index finds
 
 
 def test_asking_leaves_the_users_transaction_and_settings_alone(postgres, connection, bits):
@@ -94,8 +100,11 @@ def test_words_as_long_as_texts_are_stored_and_found(connection, postgres):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"m": 1}, "m is 1, expected a number from 2 to 100"),
-        ({"m": 16, "ef_construction": 16}, "ef_construction is 16, expected a number from 32"),
+        ({"m": 1}, "m is 1, expected a whole number from 2 to 100"),
+        (
+            {"m": 16, "ef_construction": 16},
+            "ef_construction is 16, expected a whole number from 32",
+        ),
         ({"m": "many"}, "m is 'many'"),
         ({"maintenance_work_mem": "lots"}, "maintenance_work_mem"),
         ({"index": "maybe"}, "index is 'maybe', expected true or false"),
@@ -106,26 +115,6 @@ def test_options_out_of_range_are_refused(connection, postgres, bits, options, m
     with pytest.raises((InputError, DatabaseError), match=message):
         export(bits, "pgvector", postgres, **options)
     assert connection.execute("select 1 from pg_tables where schemaname = 'public'").rowcount == 0
-
-
-def test_questions_that_do_not_fit_are_refused(connection, postgres, bits):
-    export(bits, "pgvector", postgres)
-    with pytest.raises(UnknownWordError, match="did you mean 'word7'"):
-        pgvector.nearest(connection, "WORD7")
-    other = embits.RandomHyperplanes(n_bits=64).fit(np.eye(3))
-    for query, coder, message in [
-        (np.zeros(5, np.uint8), None, "5 bytes wide, the codes 13"),
-        (np.full(13, 255, np.uint8), None, "bits set after its 100"),
-        (np.zeros(24), None, "pass the coder"),
-        (np.zeros(3), other, "makes 64 bits, the table holds 100"),
-        (np.zeros((2, 13), np.uint8), None, "2 dimensions"),
-        (600, None, "no row 600"),
-    ]:
-        with pytest.raises(InputError, match=message):
-            pgvector.nearest(connection, query, coder=coder)
-    for options in ({"k": -1}, {"ef_search": 0}, {"ef_search": 1001}):
-        with pytest.raises(InputError):
-            pgvector.nearest(connection, "word7", **options)
 
 
 def test_pgvector_may_lie_in_a_schema_of_its_own(connection, postgres, bits):
@@ -183,10 +172,170 @@ def test_row_numbers_stay_with_their_codes_when_rows_are_removed(connection, pos
     np.testing.assert_array_equal(back["8"], bits.codes[8])
 
 
-def test_another_coder_of_the_same_width_is_refused(connection, postgres, bits, vectors):
+def test_bits_are_in_postgres_order(connection, postgres):
+    export(of_codes(np.packbits([[1, 0, 0, 1, 0, 1, 1, 0, 1]], axis=1), 9), "pgvector", postgres)
+    assert connection.execute("select code::text from embits").fetchone() == ("100101101",)
+
+
+@pytest.mark.parametrize(
+    ("table", "schema", "name"),
+    [
+        ('my "table"; drop', "public", 'my "table"; drop'),
+        ("App.Words", "App", "Words"),
+        ('"App"."a.b"', "App", "a.b"),
+        ("ü" * 31, "public", "ü" * 31),  # its indexes' names have to be shortened
+    ],
+)
+def test_names_are_taken_as_written(connection, postgres, bits, table, schema, name):
+    connection.execute('create schema if not exists "App"')
+    for _ in range(2):
+        export(bits, "pgvector", postgres, table=table, overwrite=True)
+    found = connection.execute(
+        "select schemaname, tablename from pg_tables where schemaname in ('App', 'public')"
+    ).fetchall()
+    assert found == [(schema, name)]
+    assert len(pgvector.nearest(connection, "word7", table=table)) == 10
+    connection.execute('drop schema "App" cascade')
+
+
+@pytest.mark.parametrize("table", ["a.b.c", "", "a.", "n" * 64, "a\0b"])
+def test_what_is_no_name_is_refused(postgres, bits, table):
+    with pytest.raises(InputError):
+        export(bits, "pgvector", postgres, table=table)
+
+
+def test_a_table_of_someone_else_is_refused_and_left_alone(connection, postgres, bits):
+    connection.execute("create table embits as select 1 as precious")
+    with pytest.raises(InputError, match="not one that embits wrote"):
+        export(bits, "pgvector", postgres, overwrite=True)
+    assert connection.execute("select * from embits").fetchall() == [(1,)]
+    with pytest.raises(InputError, match="not one that embits wrote"):
+        pgvector.nearest(connection, "word7")
+    with pytest.raises(InputError, match="no table nowhere"):
+        pgvector.nearest(connection, "word7", table="nowhere")
+
+
+def test_a_second_export_replaces_the_first_and_keeps_its_grants(connection, postgres, bits):
+    connection.execute("drop role if exists reader; create role reader")
+    export(of_codes(random_codes(9, 8), 8), "pgvector", postgres)
+    connection.execute("grant select on embits to reader; grant select on embits to public")
+    export(bits, "pgvector", postgres, overwrite=True)
+    assert connection.execute("select count(*) from embits").fetchone() == (len(bits),)
+    access = "select has_table_privilege('reader', 'embits', 'select')"
+    assert connection.execute(access).fetchone() == (True,)
+    relations = connection.execute(
+        "select relname from pg_class where relnamespace = 'public'::regnamespace order by 1"
+    ).fetchall()
+    names = ["embits", "embits_code_idx", "embits_pkey", "embits_word_key"]
+    assert [row[0] for row in relations] == names
+    connection.execute("drop owned by reader; drop role reader")
+
+
+def test_an_export_that_fails_leaves_the_old_table(connection, postgres, bits):
     export(bits, "pgvector", postgres)
-    other = embits.binarize(vectors, bits.n_bits, "lsh").coder
-    with pytest.raises(InputError, match=r"method 'lsh'\) did not make the codes in the table"):
-        pgvector.read(connection, other)
-    with pytest.raises(InputError, match="did not make the codes"):
-        pgvector.nearest(connection, vectors.matrix[7], coder=other)
+    connection.execute("create view depends as select word from embits")
+    with pytest.raises(DatabaseError, match="depends on table embits"):
+        export(of_codes(random_codes(9, 8), 8), "pgvector", postgres, overwrite=True)
+
+    def interrupt(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        export(bits, "pgvector", postgres, table="other", progress=interrupt)
+    tables = connection.execute("select tablename from pg_tables where schemaname = 'public'")
+    assert tables.fetchall() == [("embits",)]
+    assert connection.execute("select count(*) from depends").fetchone() == (len(bits),)
+
+
+def test_readers_see_the_old_table_or_the_new_one(connection, postgres, bits):
+    few = of_codes(random_codes(9, 8), 8)
+    export(few, "pgvector", postgres)
+    writer = threading.Thread(
+        target=lambda: [
+            export(each, "pgvector", postgres, overwrite=True) for each in (bits, few, bits)
+        ]
+    )
+    writer.start()
+    seen = set()
+    while writer.is_alive():
+        seen.add(connection.execute("select count(*) from embits").fetchone()[0])
+    writer.join()
+    assert seen <= {len(few), len(bits)}
+
+
+def test_what_the_codes_are_is_noted_on_the_table(connection, postgres, bits):
+    export(bits, "pgvector", postgres)
+    (note,) = connection.execute("select obj_description('embits'::regclass)").fetchone()
+    facts = json.loads(note)
+    assert facts["bits"] == 100
+    assert facts["dims"] == 24
+    assert facts["method"] == "paper"
+    assert facts["rows"] == 600
+
+
+def test_words_with_nul_are_refused_before_anything_is_sent(bits):
+    codes = random_codes(3, 8)
+    with pytest.raises(InputError, match=r"'b\\x00' of row 1 has a NUL"):
+        export(of_codes(codes, 8, ["a", "b\0", "c"]), "pgvector", "postgresql://nowhere")
+
+
+def test_codes_too_wide_for_the_index_are_stored_without_it(connection, postgres):
+    bits = of_codes(random_codes(20, 64_008), 64_008)
+    with pytest.raises(InputError, match="index=false"):
+        export(bits, "pgvector", postgres)
+    export(bits, "pgvector", postgres, index=False)
+    assert pgvector.nearest(connection, 3, 5) == expected(bits, 3, 5)
+
+
+def test_too_little_memory_for_the_index_is_noted(connection, postgres):
+    bits = of_codes(random_codes(800, 512), 512)
+    with pytest.warns(UserWarning, match="maintenance_work_mem=1GB"):
+        export(bits, "pgvector", postgres, maintenance_work_mem="128kB")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        more = {"maintenance_work_mem": "32MB", "progress": lambda *_: None, "overwrite": True}
+        export(bits, "pgvector", postgres, **more)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://me:secret@localhost:1/db",
+        "postgresql://me:sec@ret@localhost:1/db",
+        "postgresql://me:sec/ret@localhost:1/db",
+        "postgresql://me:se%cret@localhost:1/db",
+        "host=localhost port=1 password=secret",
+        "secret",
+    ],
+)
+def test_an_address_that_fails_gives_one_line_without_the_password(bits, address):
+    with pytest.raises((DatabaseError, InputError)) as caught:
+        export(bits, "pgvector", address)
+    assert "\n" not in str(caught.value)
+    assert "sec" not in str(caught.value)
+    assert "ret" not in str(caught.value)
+
+
+def test_the_command_shows_the_address_without_the_password(connection, postgres, saved):
+    address = postgres.replace("postgres:@", "postgres:secret@")
+    command = ["export", str(saved), "--to", "pgvector", "-o", address, "--option", "table=words"]
+    for more in ([], ["--json", "--force"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "embits", *command, *more], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        assert "secret" not in done.stdout + done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["rows"] == 600
+    assert facts["table"] == "words"
+
+
+def test_a_user_who_may_not_enable_pgvector_is_told_so(connection, postgres, bits):
+    connection.execute("drop extension if exists vector; drop role if exists plain")
+    connection.execute("create role plain login; grant usage, create on schema public to plain")
+    address = postgres.replace("postgres:@", "plain:@")
+    with pytest.raises(DatabaseError, match='ask the owner to run "create extension vector"'):
+        export(bits, "pgvector", address)
+    export(bits, "pgvector", address, index=False)  # and needs none without an index
+    assert pgvector.nearest(connection, "word7", 3) == expected(bits, 7, 3)
+    connection.execute("drop owned by plain; drop role plain")

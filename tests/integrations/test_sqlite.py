@@ -1,13 +1,17 @@
-"""Codes go into one SQLite file whole, come back bit for bit, and are found there exactly."""
+"""Codes in one SQLite file: sqlite-vec's own queries, files of others, and damage."""
 
 import contextlib
 import json
+import os
+import sqlite3
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 import embits
-from embits.errors import FormatError, InputError, UnknownWordError
+from embits.errors import FormatError, InputError
 from embits.integrations import export
 from tests.support.codes import expected, of_codes, random_codes
 
@@ -15,15 +19,11 @@ pytest.importorskip("sqlite_vec")
 sqlite = pytest.importorskip("embits.integrations.sqlite")
 
 
-@pytest.mark.parametrize("n_bits", [1, 65, 256, 512])
-@pytest.mark.parametrize("named", [True, False])
-def test_answers_are_ours_with_distances_and_ties(tmp_path, n_bits, named):
-    words = [f'it\'s "{i}" é' for i in range(1500)] if named else None
-    bits = of_codes(random_codes(1500, n_bits), n_bits, words)
+@pytest.fixture
+def path(tmp_path, bits):
     path = tmp_path / "codes.db"
     export(bits, "sqlite", str(path))
-    for row in (0, 7, 1499):
-        assert sqlite.nearest(path, bits.words[row], 20) == expected(bits, row, 20)
+    return path
 
 
 def test_answers_beyond_what_sqlite_vec_returns_at_once(tmp_path):
@@ -34,44 +34,37 @@ def test_answers_beyond_what_sqlite_vec_returns_at_once(tmp_path):
         assert sqlite.nearest(path, 7, k) == expected(bits, 7, k)
 
 
-def test_asking_by_word_row_code_and_floats(tmp_path, vectors, bits):
-    path = tmp_path / "words.db"
-    export(bits, "sqlite", str(path))
-    connection = sqlite.connect(path)
-    by_word = sqlite.nearest(connection, "word7", 5)
-    assert by_word == sqlite.nearest(connection, 7, 5) == expected(bits, 7, 5)
-    by_code = sqlite.nearest(connection, bits["word7"], 6)
-    assert sqlite.nearest(connection, vectors.matrix[7], 6, coder=bits.coder) == by_code
-    assert {each for each in by_code if each.row != 7} <= {*sqlite.nearest(connection, 7, 6)}
-    connection.close()
-
-
 def test_the_bits_and_distances_are_sqlite_vecs_own(tmp_path):
     bits = of_codes(random_codes(2, 65), 65)
     export(bits, "sqlite", str(tmp_path / "codes.db"))
-    connection = sqlite.connect(tmp_path / "codes.db")
-    for row in range(2):
-        select = "select vec_to_json(vec_bit(code)) from codes where id = ?"
-        stored = json.loads(connection.execute(select, (row,)).fetchone()[0])
-        assert stored[:65] == np.unpackbits(bits.codes[row], count=65).tolist()
-        assert stored[65:] == [0] * 7
-    distance = "select vec_distance_hamming(vec_bit(?), code) from codes where id = 1"
-    found = connection.execute(distance, (sqlite.to_blob(bits.codes[0]),)).fetchone()[0]
-    assert found == np.bitwise_count(bits.codes[0] ^ bits.codes[1]).sum()
-    connection.close()
+    with contextlib.closing(sqlite.connect(tmp_path / "codes.db")) as connection:
+        for row in range(2):
+            select = "select vec_to_json(vec_bit(code)) from codes where id = ?"
+            stored = json.loads(connection.execute(select, (row,)).fetchone()[0])
+            assert stored[:65] == np.unpackbits(bits.codes[row], count=65).tolist()
+            assert stored[65:] == [0] * 7
+        distance = "select vec_distance_hamming(vec_bit(?), code) from codes where id = 1"
+        found = connection.execute(distance, (sqlite.to_blob(bits.codes[0]),)).fetchone()[0]
+        assert found == np.bitwise_count(bits.codes[0] ^ bits.codes[1]).sum()
+
+
+def test_distances_join_and_filter_in_sql(path, bits):
+    with contextlib.closing(sqlite.connect(path)) as connection:
+        found = connection.execute(
+            f"select word, {sqlite.distance(bits['word7'])} as distance, id "
+            "from codes join words using (id) where id % 7 = 3 order by distance, id limit 5"
+        ).fetchall()
+    assert found == [each for each in expected(bits, 7, len(bits)) if each[2] % 7 == 3][:5]
 
 
 def test_files_of_someone_else_are_refused_and_left_alone(tmp_path, bits):
-    import sqlite3
-
     path = tmp_path / "precious.db"
-    theirs = sqlite3.connect(path)
-    theirs.execute("create table precious (value)")
-    theirs.commit()
-    theirs.close()
+    with contextlib.closing(sqlite3.connect(path)) as theirs:
+        theirs.execute("create table precious (value)")
+        theirs.commit()
     before = path.read_bytes()
     with pytest.raises(InputError, match="not a database that embits wrote"):
-        export(bits, "sqlite", str(path))
+        export(bits, "sqlite", str(path), overwrite=True)
     assert path.read_bytes() == before
     for contents in (before, b"", b"some text"):
         path.write_bytes(contents)
@@ -84,9 +77,20 @@ def test_files_of_someone_else_are_refused_and_left_alone(tmp_path, bits):
         sqlite.nearest(tmp_path / "nothing.db", "word7")
 
 
-def test_a_file_cut_short_is_a_format_error_or_still_whole_where_it_is_read(tmp_path, bits):
-    path = tmp_path / "codes.db"
-    export(bits, "sqlite", str(path))
+@pytest.mark.parametrize(
+    "change", ["create table codes_mine (text)", "create view short as select word from words"]
+)
+def test_tables_of_others_are_never_dropped(path, bits, change):
+    with contextlib.closing(sqlite3.connect(path)) as theirs:
+        theirs.execute(change)
+        theirs.commit()
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="of someone else"):
+        export(bits, "sqlite", str(path), overwrite=True)
+    assert path.read_bytes() == before
+
+
+def test_a_file_cut_short_is_a_format_error_or_still_whole_where_it_is_read(path, bits):
     whole, refused = path.read_bytes(), 0
     for size in np.linspace(100, len(whole) - 1, 20).astype(int).tolist():
         path.write_bytes(whole[:size])
@@ -100,42 +104,21 @@ def test_a_file_cut_short_is_a_format_error_or_still_whole_where_it_is_read(tmp_
     assert refused > 10
 
 
-def test_questions_that_do_not_fit_are_refused(tmp_path, bits):
-    path = tmp_path / "codes.db"
-    export(bits, "sqlite", str(path))
-    with pytest.raises(UnknownWordError, match="did you mean 'word7'"):
-        sqlite.nearest(path, "WORD7")
-    for query in (np.zeros(5, np.uint8), np.full(13, 255, np.uint8), np.zeros(24), 600, -1):
-        with pytest.raises(InputError):
-            sqlite.nearest(path, query)
-    with pytest.raises(InputError, match="k is -1"):
-        sqlite.nearest(path, 7, -1)
-
-
-def test_filters_are_applied_before_the_search(tmp_path, bits):
-    path = tmp_path / "codes.db"
-    export(bits, "sqlite", str(path))
+def test_filters_are_applied_before_the_search(path, bits, tmp_path):
     wanted = [each for each in expected(bits, 7, len(bits)) if each[0].startswith("word59")]
     for k in (3, 11, 2000):  # 2000: every row is compared
         assert sqlite.nearest(path, "word7", k, where="word like 'word59%'") == wanted[:k]
     found = sqlite.nearest(path, "word7", where="word in (?, ?)", params=["word1", "it's"])
     assert [each.word for each in found] == ["word1"]
-    assert sqlite.nearest(path, "word7", where="id < 0") == []
-    with pytest.raises(InputError, match="cannot be run: no such column"):
-        sqlite.nearest(path, "word7", where="no_such = 1")
-    with pytest.raises(InputError, match="where is empty, expected a condition"):
-        sqlite.nearest(path, "word7", where="")
     export(of_codes(bits.codes, bits.n_bits), "sqlite", str(tmp_path / "rows.db"))
     found = sqlite.nearest(tmp_path / "rows.db", 7, 3, where="id >= 500")
     assert [each.row for each in found] == [r for _, _, r in expected(bits, 7, 600) if r >= 500][:3]
 
 
-def test_a_join_filters_after_the_search_and_a_subquery_before(tmp_path, bits):
-    path = tmp_path / "codes.db"
-    export(bits, "sqlite", str(path))
+def test_a_join_filters_after_the_search_and_a_subquery_before(path, bits):
     query = (sqlite.to_blob(bits["word7"]),)
-    joined = "select word from codes join words using (id) where code match vec_bit(?) and k = 5 "
-    farthest = expected(bits, 7, 599)[-1][0]
+    farthest = expected(bits, 7, len(bits))[-1][0]
+    joined = "select word from codes join words using (id) where code match vec_bit(?) and k = 10"
     with contextlib.closing(sqlite.connect(path)) as connection:
         after = connection.execute(f"{joined} and word = '{farthest}'", query).fetchall()
         before = connection.execute(
@@ -145,9 +128,7 @@ def test_a_join_filters_after_the_search_and_a_subquery_before(tmp_path, bits):
     assert before == [(farthest,)]
 
 
-def test_rows_may_be_updated_added_and_removed(tmp_path, bits):
-    path = tmp_path / "codes.db"
-    export(bits, "sqlite", str(path))
+def test_rows_may_be_updated_added_and_removed(path, bits):
     with contextlib.closing(sqlite.connect(path, writable=True)) as connection:
         code = sqlite.to_blob(bits["word9"])
         # sqlite-vec cannot update a code: an update forgets that the blob is of bits.
@@ -157,6 +138,8 @@ def test_rows_may_be_updated_added_and_removed(tmp_path, bits):
         connection.execute("commit")
         connection.execute("update words set word = 'new' where id = 7")
         connection.execute("delete from codes where id = 8")
+        with pytest.raises(FormatError, match="do not match"):
+            sqlite.read(connection, bits.coder)
         connection.execute("delete from words where id = 8")
         connection.execute("insert into codes (id, code) values (999, vec_bit(?))", (code,))
         connection.execute("insert into words values (999, 'more')")
@@ -164,8 +147,6 @@ def test_rows_may_be_updated_added_and_removed(tmp_path, bits):
     back = sqlite.read(path, bits.coder)
     assert [*back.words[6:9], back.words[-1]] == ["word6", "new", "word9", "more"]
     np.testing.assert_array_equal(back["more"], bits["word9"])
-    with pytest.raises(InputError, match="that embits did not write"):
-        export(bits, "sqlite", str(path))
 
 
 def test_row_numbers_stay_with_their_codes_when_rows_are_removed(tmp_path):
@@ -178,14 +159,43 @@ def test_row_numbers_stay_with_their_codes_when_rows_are_removed(tmp_path):
     np.testing.assert_array_equal(back["8"], bits.codes[8])
 
 
-def test_another_coder_of_the_same_width_is_refused(tmp_path, bits, vectors):
-    path = tmp_path / "codes.db"
-    export(bits, "sqlite", str(path))
-    other = embits.binarize(vectors, bits.n_bits, "lsh").coder
-    with pytest.raises(InputError, match=r"method 'lsh'\) did not make the codes"):
-        sqlite.read(path, other)
-    with pytest.raises(InputError, match="did not make the codes"):
-        sqlite.nearest(path, vectors.matrix[7], coder=other)
+def test_what_the_codes_are_is_in_the_file(path, bits, vectors):
     with contextlib.closing(sqlite.connect(path, writable=True)) as connection:
+        facts = dict(connection.execute("select name, value from embits").fetchall())
         connection.execute("delete from embits where name = 'coder'")  # as earlier versions wrote
+    assert len(facts.pop("coder")) == 32
+    assert facts == {"version": embits.__version__, "rows": 600, "bits": 100, "dims": 24,
+                     "method": "paper", "words": 1}  # fmt: skip
+    other = embits.binarize(vectors, bits.n_bits, "lsh").coder
     assert len(sqlite.read(path, other)) == len(bits)
+    with contextlib.closing(sqlite.connect(path, writable=True)) as connection:
+        connection.execute("update embits set value = 'many' where name = 'bits'")
+    with pytest.raises(FormatError, match="does not describe the codes"):
+        sqlite.read(path, bits.coder)
+
+
+@pytest.mark.skipif(not os.access("/dev/full", os.W_OK), reason="no limit on file sizes here")
+def test_a_full_disk_is_an_error_that_names_the_file(tmp_path, saved):
+    limited = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000));"
+        "sys.argv = ['embits', *sys.argv[1:]]; from embits.cli import main; main()"
+    )
+    target = str(tmp_path / "codes.db")
+    command = [sys.executable, "-c", limited, "export", str(saved), "--to", "sqlite", "-o", target]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"embits: error: {target}: ")
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == [saved]
+
+
+def test_codes_wider_than_sqlite_vec_holds_are_refused(tmp_path):
+    export(of_codes(random_codes(3, 8192), 8192), "sqlite", str(tmp_path / "wide.db"))
+    with pytest.raises(InputError, match="at most 8,192 bits, the codes have 8,193"):
+        export(of_codes(random_codes(3, 8193), 8193), "sqlite", str(tmp_path / "wider.db"))
+
+
+def test_what_is_no_binary_vectors_is_refused(tmp_path):
+    with pytest.raises(InputError, match="bits is ndarray, expected BinaryVectors"):
+        sqlite.export(np.zeros((3, 8)), str(tmp_path / "codes.db"))

@@ -1,44 +1,64 @@
 """The engines that codes are exported to, behind one face, for tests of what all of them do."""
 
+import contextlib
 import importlib
 from pathlib import Path
 
 import pytest
 
+PACKAGES = {"duckdb": "duckdb", "lancedb": "lancedb", "milvus": "milvus_lite",
+            "pgvector": "psycopg", "sqlite": "sqlite_vec"}  # fmt: skip
+FILES = {"duckdb": "ünd #1.duckdb", "parquet": "[ünd] 'n' *1?.parquet", "lancedb": "ünd 1",
+         "milvus": "codes.db", "sqlite": "ünd #1?.db"}  # fmt: skip
+ENGINES = [*FILES, "pgvector"]
+
 
 class Engine:
-    """An engine with one place of its own to write to."""
+    """An engine with one place of its own to write to: a file or folder, or a server's address.
 
-    def __init__(self, name, folder):
+    Attributes:
+        name: One of `ENGINES`.
+        to: The name of the exporter.
+        target: What is exported to.
+        table: What the engine calls a table, or None if it has just one.
+        exact: The options of an exact search.
+    """
+
+    def __init__(self, name, folder, address=None):
+        self.name = name
         self.to = "duckdb" if name == "parquet" else name
-        packages = {"duckdb": "duckdb", "lancedb": "lancedb", "milvus": "milvus_lite"}
-        pytest.importorskip(packages[self.to], reason=f"embits[{self.to}] is not installed")
+        pytest.importorskip(PACKAGES[self.to], reason=f"embits[{self.to}] is not installed")
         self.module = importlib.import_module(f"embits.integrations.{self.to}")
-        files = {"duckdb": "ünd #1.duckdb", "parquet": "[ünd] 'n' *1?.parquet",
-                 "lancedb": "ünd 1", "milvus": "codes.db"}  # fmt: skip
-        self.target = Path(folder) / files[name]
-        self.table = {"milvus": "collection"}.get(self.to, "table")  # what engines call it
+        self.target = Path(folder) / FILES[name] if address is None else address
+        self.table = {"milvus": "collection", "parquet": None, "sqlite": None}.get(name, "table")
+        self.exact = {"exact": True} if name == "pgvector" else {}
+        self.kept = contextlib.ExitStack()
         self.client = None
-        self.has_tables = name != "parquet"
 
     def export(self, bits, **options):
         return self.module.export(bits, str(self.target), **options)
 
     def nearest(self, *arguments, **options):
-        return self.module.nearest(self._source(), *arguments, **options)
+        return self.module.nearest(self.source(), *arguments, **self.exact, **options)
 
     def read(self, coder, **options):
-        return self.module.read(self._source(), coder, **options)
+        return self.module.read(self.source(), coder, **options)
 
-    def _source(self):
-        """The target; for Milvus Lite an open client, as its start takes half a second."""
-        if self.to == "milvus" and self.client is None and self.target.exists():
-            self.client = self.module.connect(self.target)
-        return self.client or self.target
+    def source(self):
+        """The target, or an open client: of a server, or of Milvus Lite, which starts slowly."""
+        if self.client is None and self.name == "pgvector":
+            import psycopg
 
-    def close(self):
-        if self.client is not None:
+            self.client = self.kept.enter_context(psycopg.connect(self.target, autocommit=True))
+        if self.client is None and self.name == "milvus" and self.target.exists():
             from milvus_lite.server_manager import server_manager_instance
 
-            self.client.close()
-            server_manager_instance.release_server(str(self.target))
+            self.kept.callback(server_manager_instance.release_server, str(self.target))
+            self.client = self.kept.enter_context(contextlib.closing(self.connect()))
+        return self.client or self.target
+
+    def connect(self):
+        return self.module.connect(self.target)
+
+    def close(self):
+        self.kept.close()

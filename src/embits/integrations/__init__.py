@@ -1,10 +1,10 @@
 """Integrations with other tools: one module each, named after the tool, imported on first use.
 
-An exporter is a module with a function
-`export(bits, target, *, progress=None, option=default, …)`. It writes the codes of a
-BinaryVectors to `target` and returns what the command line prints. It never replaces a file
-unless its option `overwrite` is true. An entry in `EXPORTERS` makes
-it available as `embits export --to NAME`; the function's options become `--param NAME=VALUE`.
+An exporter is a function `export(bits, target, *, progress=None, option=default, …,
+overwrite=False)`. It writes the codes of a BinaryVectors to `target` and returns what the command
+line prints. What exists is refused unless `overwrite` is true, and then only what embits wrote is
+replaced in a database. An entry in `EXPORTERS` makes it available as `embits export --to NAME`;
+the function's options become `--param NAME=VALUE`.
 
 Whatever reads codes back returns BinaryVectors.
 """
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 Facts: TypeAlias = dict[str, Any]
 
 EXPORTERS = {
-    "duckdb": "embits.integrations.duckdb",
-    "faiss": "embits.integrations.faiss",
-    "lancedb": "embits.integrations.lancedb",
-    "milvus": "embits.integrations.milvus",
-    "npy": "embits.integrations.npy",
-    "paper": "embits.integrations.paper",
-    "pgvector": "embits.integrations.pgvector",
-    "sqlite": "embits.integrations.sqlite",
-    "word2vec": "embits.integrations.word2vec",
+    "duckdb": "duckdb.export",
+    "faiss": "faiss.export",
+    "lancedb": "lancedb.export",
+    "milvus": "milvus.export",
+    "npy": "files.export_npy",
+    "paper": "files.export_paper",
+    "pgvector": "pgvector.export",
+    "sqlite": "sqlite.export",
+    "word2vec": "files.export_word2vec",
 }
 
 
@@ -52,8 +52,7 @@ def export(
         to: The exporter, a key of `EXPORTERS`.
         target: A file, or the address of a database.
         progress: Called with (done, total) as rows are written.
-        overwrite: Replace existing files. Databases have no such option: what embits did not
-            write there is never replaced.
+        overwrite: Replace an existing file, or a table that embits wrote.
         options: The exporter's own options.
 
     Raises:
@@ -63,15 +62,13 @@ def export(
     """
     if to not in EXPORTERS:
         raise InputError(f"there is no export to {to!r}; the exports are {', '.join(EXPORTERS)}")
-    exporter = importlib.import_module(EXPORTERS[to]).export
-    known = list(inspect.signature(exporter).parameters)[3:]  # after bits, target, progress
-    if "overwrite" in known:
-        known.remove("overwrite")
-        options["overwrite"] = overwrite
-    elif overwrite:
-        raise InputError(f"export to {to!r} replaces only what embits wrote: it has no overwrite")
-    if unknown := sorted(set(options) - {*known, "overwrite"}):
+    module, _, name = EXPORTERS[to].partition(".")
+    exporter = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    known = [*inspect.signature(exporter).parameters][3:-1]  # between progress and overwrite
+    if unknown := sorted(set(options) - set(known)):
         has = f"takes {', '.join(known)}" if known else "takes no options"
         raise InputError(f"export to {to!r} {has}, not {', '.join(unknown)}")
-    facts: Facts = exporter(bits.merged(), target, progress=progress, **options)
+    facts: Facts = exporter(
+        bits.merged(), target, progress=progress, overwrite=overwrite, **options
+    )
     return facts

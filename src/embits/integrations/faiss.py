@@ -19,17 +19,14 @@ from numpy.typing import NDArray
 
 from embits.arrays import Progress, blocks
 from embits.binary_vectors import BinaryVectors
+from embits.checks import choice, whole
 from embits.coders import Coder
 from embits.coders.identity import coder_checksum
 from embits.errors import InputError, MissingExtraError, MissingFileError, ReadError
 from embits.file.atomic import atomic_write
 from embits.integrations import Facts
-from embits.integrations.codes import check_coder, from_codes, to_export
-from embits.integrations.words_sidecar import (
-    check_targets,
-    read_words_sidecar,
-    write_words_sidecar,
-)
+from embits.integrations.files import check_with_words, read_words_beside, write_words_beside
+from embits.integrations.table import check_coder, from_codes, to_export
 from embits.search.arguments import packed_codes
 
 ROWS_AT_ONCE = 1 << 15
@@ -41,8 +38,7 @@ _SETTINGS: dict[str, tuple[str, ...]] = {
 }
 _MARK = b"\nembits coder "  # before the coder's checksum, at the end of a file
 _CHECKSUM_BYTES = 32
-_MIN = {"M": 2}
-_MAX_HNSW_ROWS = 2**31 - 1  # HNSW's links are int32
+_MAX_INT = 2**31 - 1
 
 
 def to_faiss(
@@ -122,13 +118,13 @@ def from_faiss(index: Any, coder: Coder, ids: Any = None) -> BinaryVectors:
     if is_path:
         check_coder(coder, coder.n_bits_, _stored_checksum(Path(index)), str(index))
     if ids is None and is_path:
-        ids = read_words_sidecar(Path(index))
+        ids = read_words_beside(Path(index))
     return from_codes(_index_codes(faiss, opened), coder, ids)
 
 
 def _index_codes(faiss: Any, opened: Any) -> NDArray[np.uint8]:
     if not isinstance(opened, faiss.IndexBinary):
-        raise _unsupported(opened)
+        raise InputError(f"{type(opened).__name__} is not a binary index of FAISS")
     index = faiss.downcast_IndexBinary(opened)  # a view: `opened` must outlive it
     if isinstance(index, faiss.IndexBinaryHNSW):
         index = faiss.downcast_IndexBinary(index.storage)
@@ -137,7 +133,9 @@ def _index_codes(faiss: Any, opened: Any) -> NDArray[np.uint8]:
         return flat.reshape(index.ntotal, index.code_size)
     if isinstance(index, faiss.IndexBinaryIVF):
         return _codes_in_lists(faiss, index)
-    raise _unsupported(index)
+    raise InputError(
+        f"codes are not read back from {type(index).__name__}, only from flat, IVF, HNSW"
+    )
 
 
 def export(
@@ -171,33 +169,27 @@ def export(
              "efSearch": efSearch}  # fmt: skip
     settings = {name: value for name, value in given.items() if value is not None}
     bits, faiss, path = to_export(bits), _faiss(), Path(target)
-    check_targets(path, bits.words, overwrite)
+    check_with_words(path, bits, overwrite)
     index = to_faiss(bits, kind, progress=progress, seed=seed, **settings)
     with atomic_write(path) as file:
         faiss.write_index_binary(index, faiss.PyCallbackIOWriter(file.write, 1 << 20))
         file.write(_MARK + coder_checksum(bits.coder).encode())
-        write_words_sidecar(path, bits.words)
+        write_words_beside(path, bits)
     used = {"nlist": index.nlist, "nprobe": index.nprobe} if kind == "ivf" else {}
     return {"kind": kind, **used, **settings, "bytes": path.stat().st_size}
 
 
 def _check(kind: str, settings: dict[str, int], n: int) -> None:
-    if kind not in _SETTINGS:
-        raise InputError(
-            f"there is no index of kind {kind!r}; the kinds are {', '.join(_SETTINGS)}"
-        )
-    if unknown := sorted(set(settings) - set(_SETTINGS[kind])):
-        known = ", ".join(_SETTINGS[kind]) or "no settings"
-        raise InputError(f"an index of kind {kind!r} takes {known}, not {', '.join(unknown)}")
+    known = _SETTINGS[choice("kind", kind, _SETTINGS)]
+    if unknown := sorted(set(settings) - set(known)):
+        takes = ", ".join(known) or "no settings"
+        raise InputError(f"an index of kind {kind!r} takes {takes}, not {', '.join(unknown)}")
     for name, value in settings.items():
-        least = _MIN.get(name, 1)
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not whole or not least <= value < 2**31:
-            raise InputError(f"{name} is {value!r}, expected a whole number of {least} or more")
+        whole(name, value, 2 if name == "M" else 1, _MAX_INT)
     if kind == "ivf" and n == 0:
         raise InputError("an index of kind 'ivf' needs codes to train its lists on")
-    if kind == "hnsw" and n > _MAX_HNSW_ROWS:
-        raise InputError(f"an index of kind 'hnsw' holds at most {_MAX_HNSW_ROWS} codes, not {n}")
+    if kind == "hnsw" and n > _MAX_INT:  # its links are int32
+        raise InputError(f"an index of kind 'hnsw' holds at most {_MAX_INT} codes, not {n}")
 
 
 def _trained_lists(
@@ -209,12 +201,8 @@ def _trained_lists(
 ) -> Any:
     """Return an empty `IndexBinaryIVF` with trained centers."""
     n, width = len(codes), 8 * codes.shape[1]
-    nlist = math.isqrt(n) if nlist is None else int(nlist)
-    if nlist > n:
-        raise InputError(f"nlist is {nlist}, expected no more lists than there are codes ({n})")
-    nprobe = -(-nlist // 8) if nprobe is None else int(nprobe)
-    if nprobe > nlist:
-        raise InputError(f"nprobe is {nprobe}, expected no more than there are lists ({nlist})")
+    nlist = math.isqrt(n) if nlist is None else whole("nlist", nlist, 1, n)
+    nprobe = -(-nlist // 8) if nprobe is None else whole("nprobe", nprobe, 1, nlist)
     index = faiss.IndexBinaryIVF(faiss.IndexBinaryFlat(width), width, nlist)
     index.nprobe = nprobe
     index.cp.min_points_per_centroid = 1  # no warning for few codes
@@ -233,24 +221,13 @@ def _codes_in_lists(faiss: Any, index: Any) -> NDArray[np.uint8]:
             continue
         rows = faiss.rev_swig_ptr(index.invlists.get_ids(number), size)
         if rows.min() < 0 or rows.max() >= len(codes):
-            raise InputError(
-                f"the index has ids beyond its {len(codes)} codes: they are not row numbers"
-            )
+            raise InputError(f"the index has ids beyond its {len(codes)} codes, not row numbers")
         packed = faiss.rev_swig_ptr(index.invlists.get_codes(number), size * index.code_size)
         codes[rows] = packed.reshape(size, index.code_size)
         seen[rows] = True
     if not seen.all():
-        raise InputError(
-            f"the index has no code of id {int(seen.argmin())}: its ids are not row numbers"
-        )
+        raise InputError(f"no code has the id {int(seen.argmin())}: the ids are not row numbers")
     return codes
-
-
-def _unsupported(index: Any) -> InputError:
-    return InputError(
-        "codes are read back from IndexBinaryFlat, IndexBinaryIVF and IndexBinaryHNSW, "
-        f"not from {type(index).__name__}"
-    )
 
 
 def _read(faiss: Any, path: Path) -> Any:

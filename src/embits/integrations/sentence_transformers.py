@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from embits.arrays import blocks, to_numpy
 from embits.binary_vectors import BinaryVectors
+from embits.checks import choice, whole
 from embits.coders import Coder, SignBits
 from embits.errors import InputError
-from embits.integrations.codes import from_codes
+from embits.integrations.table import from_codes
 
 Precision: TypeAlias = Literal["ubinary", "binary"]
 
@@ -43,8 +44,7 @@ def quantize_embeddings(
         >>> quantize_embeddings([[0.5, -0.5, 0.0, 0.1, 1, 1, 1, 1]], "binary")
         array([[31]], dtype=int8)
     """
-    if precision not in ("ubinary", "binary"):
-        raise InputError(f"precision is {precision!r}, expected 'ubinary' or 'binary'")
+    choice("precision", precision, ["ubinary", "binary"])
     floats = to_numpy(embeddings)
     if floats.dtype in (np.uint8, np.int8):
         raise InputError(f"the embeddings are {floats.dtype}, already quantized; expected floats")
@@ -110,9 +110,8 @@ def sign_coder(dims: int) -> SignBits:
         >>> sign_coder(4).inverse_transform(np.array([[0b10100000]], dtype=np.uint8))
         array([[ 0.5, -0.5,  0.5, -0.5]], dtype=float32)
     """
-    if not isinstance(dims, int | np.integer) or dims < 1:
-        raise InputError(f"dims is {dims!r}, expected a whole number of 1 or more")
-    dims, size = int(dims), np.float32(1 / math.sqrt(dims))
+    dims = whole("dims", dims, 1)
+    size = np.float32(1 / math.sqrt(dims))
     state = {"decoder": 2 * size * np.eye(dims, dtype=np.float32), "offset": np.full(dims, -size)}
     return SignBits.from_state({"n_bits": None, "strict": True}, state, dims, dims)
 

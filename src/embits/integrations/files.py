@@ -1,0 +1,141 @@
+"""Files for other programs: codes as `.npy`, decoded floats as word2vec, and the paper's text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.arrays import Progress, blocks
+from embits.binary_vectors import BinaryVectors
+from embits.errors import InputError, ReadError
+from embits.file.atomic import atomic_write
+from embits.file.overwrite import check_target
+from embits.integrations import Facts
+from embits.integrations.table import ids_of, integers, to_export
+from embits.writers import write_word2vec, write_words
+
+__all__ = ["export_npy", "export_paper", "export_word2vec"]
+
+DECODED_ROWS = 1024  # at once; two blocks are in memory: the writer holds a row of the previous one
+# The paper's programs read a word into 256 bytes, with a zero at the end, and do not check its
+# length.
+MAX_WORD_BYTES = 255
+_UNWRITABLE = re.compile(r"[ \t\n\v\f\r\0]|^$")
+
+
+def export_npy(
+    bits: BinaryVectors, target: str, *, progress: Progress | None = None, overwrite: bool = False
+) -> Facts:
+    """Write the packed codes, uint8 (n, ceil(n_bits / 8)), and a file of their words.
+
+    Args:
+        bits: What to write.
+        target: The `.npy`; the words go to a `.words` file of the same name, one per line.
+        progress: Not called: the codes are written at once.
+        overwrite: Replace existing files.
+
+    Raises:
+        InputError: One of the files exists, and `overwrite` is false.
+    """
+    bits, path = to_export(bits), Path(target)
+    check_with_words(path, bits, overwrite)
+    with atomic_write(path) as file:
+        np.save(file, bits.codes, allow_pickle=False)
+        write_words_beside(path, bits)
+    return {"bytes": path.stat().st_size}
+
+
+def export_word2vec(
+    bits: BinaryVectors, target: str, *, progress: Progress | None = None, overwrite: bool = False
+) -> Facts:
+    """Write the floats that the codes decode to, in blocks and atomically.
+
+    Args:
+        bits: What to decode; the whole float matrix is never in memory.
+        target: `.bin` is word2vec binary, `.txt` and `.vec` are text; `.gz` compresses them.
+        progress: Called with (rows done, rows) as they are written.
+        overwrite: Replace an existing file.
+
+    Raises:
+        InputError: The suffix is another one, the format cannot hold a word, or the file exists and
+            `overwrite` is false.
+    """
+
+    def decoded() -> Iterator[NDArray[np.float32]]:
+        for rows in blocks(len(bits), DECODED_ROWS):
+            yield from bits.decode(bits.codes[rows])
+            if progress is not None:
+                progress(rows.stop, len(bits))
+
+    path = Path(target)
+    check_target(path, overwrite=overwrite)
+    write_word2vec(path, bits.words, bits.dims, decoded())
+    return {"dims": bits.dims, "bytes": path.stat().st_size}
+
+
+def export_paper(
+    bits: BinaryVectors, target: str, *, progress: Progress | None = None, overwrite: bool = False
+) -> Facts:
+    """Write the codes in the text format of the paper's own programs, atomically.
+
+    The first line has the number of words and the number of bits. Each other line has a word and
+    its code as unsigned 64-bit integers in decimal, the first bit of each 64 highest. The programs
+    read whole integers only, so other widths are padded with zeros: distances and the order of
+    neighbors do not change, but the similarities that the programs print count the padding as
+    equal bits.
+
+    Args:
+        bits: What to write.
+        target: The file.
+        progress: Called with (rows done, rows) as they are written.
+        overwrite: Replace an existing file.
+
+    Raises:
+        InputError: A word has white space or more than 255 bytes; the programs would misread it.
+            Or the file exists, and `overwrite` is false.
+    """
+    path, width = Path(target), -(-bits.n_bits // 64) * 64
+    check_target(path, overwrite=overwrite)
+    for row, word in enumerate(bits.words):
+        if _UNWRITABLE.search(word) or len(word.encode()) > MAX_WORD_BYTES:
+            raise InputError(
+                f"the word {word[:40]!r} of row {row} cannot be written to the paper's format: "
+                f"words are 1 to {MAX_WORD_BYTES} bytes without white space"
+            )
+    words = iter(bits.words)
+    with atomic_write(path) as file:
+        file.write(f"{len(bits)} {width}\n".encode())
+        for rows in blocks(len(bits)):
+            for numbers, word in zip(integers(bits.codes[rows]).tolist(), words, strict=False):
+                file.write(f"{word} {' '.join(map(str, numbers))}\n".encode())
+            if progress is not None:
+                progress(rows.stop, len(bits))
+    return {"width": width, "bytes": path.stat().st_size}
+
+
+def check_with_words(path: Path, bits: BinaryVectors, overwrite: bool) -> None:
+    """Check that a file, and its `.words` file if there are ids, may be written."""
+    check_target(path, overwrite=overwrite)
+    if ids_of(bits) is not None:
+        check_target(path.with_suffix(".words"), overwrite=overwrite)
+
+
+def write_words_beside(path: Path, bits: BinaryVectors) -> None:
+    """Write the ids to a `.words` file of the same name, one per line, if there are any."""
+    if (ids := ids_of(bits)) is not None:
+        write_words(path.with_suffix(".words"), ids)
+
+
+def read_words_beside(path: Path) -> list[str] | None:
+    """Read what `write_words_beside` wrote; None if there is no such file."""
+    words = path.with_suffix(".words")
+    if not words.is_file():
+        return None
+    try:
+        return words.read_bytes().decode().split("\n")[:-1]
+    except UnicodeDecodeError as error:
+        raise ReadError(f"{words}, byte {error.start}: a word is not UTF-8") from None

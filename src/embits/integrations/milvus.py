@@ -1,0 +1,417 @@
+"""Codes in Milvus: a collection of binary vectors, searched by Hamming distance.
+
+The fields are `id` (the row number, primary key), `word` (left out if the rows have no ids) and
+`code`, a binary vector in the bit order of embits, first bit highest. Milvus' widths are multiples
+of 8: other codes are padded with zeros, which do not change distances. The collection's description
+describes the codes as JSON.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.arrays import Progress
+from embits.binary_vectors import BinaryVectors
+from embits.bits import packed_width
+from embits.checks import choice, whole
+from embits.coders import Coder
+from embits.errors import InputError, MissingExtraError
+from embits.integrations import Facts
+from embits.integrations import table as tables
+from embits.integrations.table import Description, Neighbor, Query
+
+__all__ = ["connect", "export", "nearest", "read"]
+
+TIMEOUT_S = 10.0  # to connect
+MAX_BITS = 262_144  # of a binary vector
+MAX_ID_BYTES = 65_535  # of a VARCHAR
+MAX_LISTS = 65_536
+MAX_K = 16_384  # Milvus' limit
+RETRIES = 3  # pymilvus' own 75 take minutes, also for a filter that cannot be parsed
+_BLOCK_ROWS = 1000  # the time that pymilvus takes grows with the square
+_BLOCK_BYTES = 8 << 20  # a server takes messages of 64 MB
+_READ_ROWS = 4096
+_LITE_NAME = re.compile(r"[A-Za-z0-9._-]{1,33}\.db")
+_PLAIN = re.compile(r"[^\x00-\x1f\"'\\%_]*")  # characters that mean themselves in an expression
+
+
+def export(
+    bits: BinaryVectors,
+    target: str,
+    *,
+    progress: Progress | None = None,
+    collection: str = "embits",
+    index: str = "flat",
+    nlist: int = 1024,
+    overwrite: bool = False,
+) -> Facts:
+    """Write codes to a collection.
+
+    Args:
+        bits: What to write.
+        target: The address of a server, http://host:19530, or a file of Milvus Lite (`.db`).
+        progress: Called with (done, total) as rows are inserted.
+        collection: The collection's name: letters, digits and `_`.
+        index: "flat" (BIN_FLAT, exact) or "ivf_flat" (BIN_IVF_FLAT, approximate; servers only).
+        nlist: The lists of "ivf_flat".
+        overwrite: Replace a collection that embits wrote. It is dropped first: Milvus Lite cannot
+            rename a collection.
+
+    Returns:
+        The collection and the kind of its index.
+
+    Raises:
+        InputError: An option is wrong, an id is too long, or the collection may not be replaced.
+        DatabaseError: The server cannot be reached or reports an error.
+        MissingExtraError: pymilvus is not installed.
+    """
+    bits, name, address = tables.to_export(bits), _check_name(collection), _without_password(target)
+    kind = f"BIN_{choice('index', index, ['flat', 'ivf_flat']).upper()}"
+    whole("nlist", nlist, 1, MAX_LISTS)
+    if kind != "BIN_FLAT" and not _is_server(target):
+        raise InputError("Milvus Lite has no index of kind 'ivf_flat': use index=flat, or a server")
+    if bits.n_bits > MAX_BITS:
+        raise InputError(f"Milvus holds at most {MAX_BITS:,} bits, the codes have {bits.n_bits:,}")
+    row, size = tables.longest_id(bits)
+    if size > MAX_ID_BYTES:
+        raise InputError(f"the id of row {row} has {size:,} bytes; Milvus holds {MAX_ID_BYTES:,}")
+    new_file = not _is_server(target) and not Path(target).exists()
+    try:
+        with _opened(target) as client:
+            if client.has_collection(name):
+                found = Description.parse(client.describe_collection(name)["description"])
+                tables.check_replaceable(f"the collection {name}", found, overwrite)
+                client.drop_collection(name)
+            try:
+                _write(client, name, bits, kind, nlist, progress)
+            except BaseException:
+                client.drop_collection(name)
+                raise
+    except BaseException:
+        if new_file:  # Milvus Lite has made it
+            Path(target).unlink(missing_ok=True)
+        raise
+    return {"target": address, "collection": name, "index": kind}
+
+
+def connect(target: str | os.PathLike[str]) -> Any:
+    """Open a client: `pymilvus.MilvusClient`.
+
+    Args:
+        target: The address of a server, http://user:password@host:19530/database, or a file of
+            Milvus Lite, whose name ends in `.db`; it is made if there is none.
+
+    Raises:
+        InputError: The target is neither, or is a file of another program.
+        DatabaseError: The server cannot be reached, or the file is open in another process.
+        MissingExtraError: pymilvus or Milvus Lite is not installed.
+    """
+    package, place, options = _pymilvus(), _without_password(target), {}
+    if _is_server(target):
+        address = urlsplit(str(target))
+        user, password = unquote(address.username or ""), unquote(address.password or "")
+        options = {"user": user, "password": password, "token": os.environ.get("MILVUS_TOKEN", "")}
+        if address.path.strip("/"):
+            options["db_name"] = address.path.strip("/")
+        uri = f"{address.scheme}://{address.netloc.rpartition('@')[2]}"
+    else:
+        _check_file(Path(target))
+        _lite_servers()
+        uri = str(Path(target))
+    with _one_line_errors(place):
+        return package.MilvusClient(uri, timeout=TIMEOUT_S, **options)
+
+
+def nearest(
+    source: str | os.PathLike[str] | Any,
+    query: Query,
+    k: int = 10,
+    *,
+    collection: str = "embits",
+    where: str | None = None,
+    coder: Coder | None = None,
+    nprobe: int = 16,
+) -> list[Neighbor]:
+    """Find the k nearest rows by Hamming distance, ties in row order.
+
+    Args:
+        source: The address or file, or a client from `connect`, which is faster for many queries.
+        query: A word or a row number, which is left out of the result; a packed code (uint8); or
+            a float vector, with the `coder` that made the codes.
+        k: The number of neighbors, at most 16,383; fewer come back if there are fewer rows.
+        collection: The collection that was exported to.
+        where: A filter expression of Milvus on `id` and `word`, run as it is.
+        coder: The coder for a float vector: `embits.load(file).coder` of the exported file.
+        nprobe: The lists of an index of kind BIN_IVF_FLAT that are searched; BIN_FLAT has none.
+
+    Returns:
+        Neighbors (word, distance, row), nearest first. Without words, `word` is the row number.
+
+    Raises:
+        UnknownWordError: The word is not in the collection.
+        InputError: There is no such collection or row, `k` is too large, or the query or the coder
+            does not fit the codes.
+        DatabaseError: Milvus reports an error, such as one in `where`.
+    """
+    whole("nprobe", nprobe, 1)
+    whole("k", k, 0, MAX_K - 1)
+    with _collection(source, collection) as codes:
+        params = {"nprobe": nprobe} if codes.description.index == "BIN_IVF_FLAT" else {}
+
+        def search(code: NDArray[np.uint8], size: int) -> list[Neighbor]:
+            found = codes.client.search(
+                codes.name,
+                data=[code.tobytes()],
+                limit=size,
+                filter=where or "",
+                output_fields=codes.columns,
+                search_params={"metric_type": "HAMMING", "params": params},
+                retry_times=RETRIES,
+            )[0]
+            return [
+                Neighbor(
+                    each["entity"].get("word", str(each["id"])), int(each["distance"]), each["id"]
+                )
+                for each in found
+            ]
+
+        return codes.nearest(query, k, coder, search, most=MAX_K)
+
+
+def read(
+    source: str | os.PathLike[str] | Any, coder: Coder, *, collection: str = "embits"
+) -> BinaryVectors:
+    """Read a whole collection back.
+
+    Args:
+        source: The address or file, or a client from `connect`.
+        coder: The coder that made the codes: `embits.load(file).coder` of the exported file.
+        collection: The collection that was exported to.
+
+    Raises:
+        InputError: There is no such collection, `export` did not write it, or another coder made
+            its codes.
+        FormatError: The rows do not match their description.
+        DatabaseError: Milvus reports an error.
+    """
+    with _collection(source, collection) as codes:
+        return codes.read(coder)
+
+
+class _Codes(tables.Table):
+    """A collection that `export` wrote."""
+
+    def __init__(self, client: Any, name: str) -> None:
+        description = client.describe_collection(name)["description"]
+        super().__init__(f"the collection {name}", Description.parse(description))
+        self.client = client
+        self.name = name
+        self.columns = ["id", "word"] if self.description.words else ["id"]
+
+    def find(self, words: list[str]) -> dict[str, int]:
+        # How expressions escape characters differs between Milvus and Milvus Lite. Words with such
+        # characters are searched by what comes before them.
+        found: dict[str, int] = {}
+        for word in words:
+            plain = _PLAIN.match(word)[0]  # type: ignore[index]
+            wanted = f'word == "{word}"' if plain == word else f'word like "{plain}%"'
+            if not plain and word:
+                wanted = "id >= 0"
+            rows = self._query(wanted, ["word"])
+            found |= {each["word"]: each["id"] for each in rows if each["word"] == word}
+        return found
+
+    def code(self, row: int) -> NDArray[np.uint8] | None:
+        found = self.client.get(self.name, ids=[row], output_fields=["code"])
+        return self._codes(found)[0] if len(found) else None
+
+    def rows(self) -> tables.Rows:
+        fields = [*self.columns, "code"]
+        found = list(self._query("id >= -9223372036854775807", fields))
+        words = [each["word"] for each in found] if self.description.words else None
+        return tables.Rows([each["id"] for each in found], self._codes(found), words)
+
+    def _query(self, expression: str, fields: list[str]) -> Iterator[Any]:
+        pages = self.client.query_iterator(
+            self.name, filter=expression, output_fields=fields, batch_size=_READ_ROWS
+        )
+        with contextlib.closing(pages):
+            while page := pages.next():
+                yield from page
+
+    def _codes(self, found: Any) -> NDArray[np.uint8]:
+        blob = b"".join(each["code"][0] for each in found)
+        return np.frombuffer(blob, np.uint8).reshape(-1, packed_width(self.description.bits))
+
+
+@contextlib.contextmanager
+def _collection(source: Any, name: str) -> Iterator[_Codes]:
+    _check_name(name)
+    if isinstance(source, str | os.PathLike) and not _is_server(source):
+        with Path(source).open("rb"):  # Milvus Lite would make a new file
+            pass
+    with _opened(source) as client:
+        if not client.has_collection(name):
+            raise InputError(
+                f"there is no collection {name}; `embits export --to milvus` writes one"
+            )
+        yield _Codes(client, name)
+
+
+@contextlib.contextmanager
+def _opened(source: Any) -> Iterator[Any]:
+    """Yield a client; one that was opened here is closed at the end.
+
+    Milvus Lite is a process that locks its file. One that was started here is stopped again.
+    """
+    if not isinstance(source, str | os.PathLike):
+        with _one_line_errors("Milvus"):
+            yield source
+        return
+    with _one_line_errors(_without_password(source)), contextlib.ExitStack() as stack:
+        if not _is_server(source):
+            servers, file = _lite_servers(), str(Path(source).absolute().resolve())
+            if file not in servers._servers:
+                stack.callback(lambda: file in servers._servers and servers.release_server(file))
+        known = {alias for alias, _ in _pymilvus().connections.list_connections()}
+        client = connect(source)
+        # pymilvus may give clients of one address one connection: closing it would close theirs.
+        if getattr(client, "_using", None) not in known:
+            stack.enter_context(contextlib.closing(client))
+        yield client
+
+
+def _write(
+    client: Any, name: str, bits: BinaryVectors, kind: str, nlist: int, progress: Progress | None
+) -> None:
+    types, description = _pymilvus().DataType, Description.of(bits, kind)
+    schema = client.create_schema(
+        auto_id=False, enable_dynamic_field=False, description=description.to_json()
+    )
+    schema.add_field("id", types.INT64, is_primary=True)
+    if description.words:
+        schema.add_field("word", types.VARCHAR, max_length=MAX_ID_BYTES)
+    schema.add_field("code", types.BINARY_VECTOR, dim=8 * bits.codes.shape[1])
+    index = client.prepare_index_params()
+    params = {"nlist": nlist} if kind == "BIN_IVF_FLAT" else {}
+    index.add_index("code", index_type=kind, metric_type="HAMMING", params=params)
+    # Strong: a search sees every row that was inserted before it.
+    client.create_collection(name, schema=schema, index_params=index, consistency_level="Strong")
+    for rows, codes, words in tables.row_blocks(bits, _BLOCK_ROWS, progress, _BLOCK_BYTES):
+        block: list[dict[str, Any]] = [
+            {"id": row, "code": code.tobytes()} for row, code in zip(rows, codes, strict=True)
+        ]
+        for each, word in zip(block, words or (), strict=False):
+            each["word"] = word
+        client.insert(name, block)
+
+
+def _is_server(target: str | os.PathLike[str]) -> bool:
+    return "://" in str(target)
+
+
+def _without_password(target: str | os.PathLike[str]) -> str:
+    """The target without user and password, for messages.
+
+    Raises:
+        InputError: The address is not valid; the message does not repeat it.
+
+    Example:
+        >>> _without_password("http://me:secret@localhost:19530/app")
+        'http://localhost:19530/app'
+    """
+    if not _is_server(target):
+        return str(target)
+    with contextlib.suppress(ValueError):  # of a port that is not a number
+        parts = urlsplit(str(target))
+        if parts.hostname and parts.port != 0 and "@" not in parts.path:
+            return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    raise InputError(
+        "the address of the server is not valid; expected http://user:password@host:19530, with "
+        "% @ / : in a password escaped (%25 %40 %2F %3A)"
+    )
+
+
+@contextlib.contextmanager
+def _one_line_errors(place: str) -> Iterator[None]:
+    """Turn errors of pymilvus into one line; it and Milvus Lite do not log them meanwhile."""
+    package = _pymilvus()
+    import grpc  # a dependency of pymilvus
+
+    loggers = [logging.getLogger(name) for name in ("pymilvus", "pymilvus.milvus_client")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    logging.root.addFilter(_is_not_lite)  # Milvus Lite logs to the root
+    try:
+        with tables.one_line_errors(place, package.MilvusException, grpc.RpcError):
+            yield
+    finally:
+        logging.root.removeFilter(_is_not_lite)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+def _is_not_lite(record: logging.LogRecord) -> bool:
+    return "milvus_lite" not in record.pathname
+
+
+def _check_name(collection: Any) -> str:
+    if not isinstance(collection, str) or not re.fullmatch(r"[A-Za-z_]\w{0,254}", collection, re.A):
+        raise InputError(
+            f"the collection is {collection!r}, expected letters, digits and '_', at most 255"
+        )
+    return collection
+
+
+def _check_file(path: Path) -> None:
+    """Check that Milvus Lite may open a file: a new one, or one that it wrote."""
+    if not _LITE_NAME.fullmatch(path.name):
+        raise InputError(
+            f"{path} is neither an address such as http://localhost:19530 nor a file of Milvus "
+            "Lite: at most 36 ASCII letters, digits, '.', '-' and '_', and it ends in .db"
+        )
+    if path.is_dir() or not path.resolve().parent.is_dir():
+        found = "is a folder" if path.is_dir() else "is in a folder that does not exist"
+        raise InputError(f"{path} {found}, expected a file of Milvus Lite")
+    if path.exists() and path.stat().st_size and not _is_milvus(path):
+        raise InputError(f"{path} is not a file of Milvus Lite; choose another file")
+
+
+def _is_milvus(path: Path) -> bool:
+    """Whether a file is an SQLite database with the table of collections of Milvus Lite."""
+    import sqlite3
+
+    with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as db:
+        try:
+            select = "select 1 from sqlite_master where name = 'collection_meta'"
+            return db.execute(select).fetchone() is not None
+        except sqlite3.Error:
+            return False
+
+
+def _pymilvus() -> Any:
+    try:
+        import pymilvus
+    except ImportError:
+        raise MissingExtraError("Milvus", "milvus") from None
+    return pymilvus
+
+
+def _lite_servers() -> Any:
+    """The processes of Milvus Lite by their files."""
+    try:
+        from milvus_lite.server_manager import server_manager_instance
+    except ImportError:
+        raise MissingExtraError("a file of Milvus Lite", "milvus") from None
+    return server_manager_instance

@@ -1,0 +1,335 @@
+"""Codes in a single SQLite file, searched by sqlite-vec.
+
+The file has three tables: `codes`, a vec0 table of `id` (the row number) and `code`; `words` with
+`id` and `word`, left out if the rows have no words; and `embits`, which describes the codes.
+
+sqlite-vec stores the first bit of a byte lowest, embits highest, and sqlite-vec's widths are
+multiples of 8. The bits of each byte are reversed on the way in and out, and narrower codes are
+padded with zeros.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.arrays import Progress
+from embits.binary_vectors import BinaryVectors
+from embits.bits import packed_width
+from embits.coders import Coder
+from embits.errors import FormatError, InputError, MissingExtraError, named_if_missing
+from embits.file.atomic import atomic_write
+from embits.integrations import Facts
+from embits.integrations import table as tables
+from embits.integrations.table import Description, Neighbor, Query
+
+__all__ = ["connect", "distance", "export", "nearest", "read", "to_blob"]
+
+MAX_BITS = 8192  # sqlite-vec's limit
+MAX_K = 1024  # beyond, sqlite-vec is slower than a scan of all rows; its own limit is 4096
+_APPLICATION = 0x656D6274  # "embt", the application id in the header of our databases
+_BLOCK_ROWS = 10_000
+_OURS = re.compile(r"embits|words|codes(_(info|chunks|rowids|vector_chunks\d+))?|sqlite_.*")
+
+
+def export(
+    bits: BinaryVectors, target: str, *, progress: Progress | None = None, overwrite: bool = False
+) -> Facts:
+    """Write a database, atomically.
+
+    Args:
+        bits: What to write.
+        target: The file.
+        progress: Called with (done, total) as rows are written.
+        overwrite: Replace a database that embits wrote and that has no tables of others.
+
+    Raises:
+        InputError: The codes are too wide, or the file may not be replaced or is in use.
+        MissingExtraError: sqlite-vec is not installed.
+        OSError: The file could not be written; an older file is unchanged.
+    """
+    bits, path = tables.to_export(bits), Path(target)
+    if bits.n_bits > MAX_BITS:
+        raise InputError(
+            f"sqlite-vec holds at most {MAX_BITS:,} bits, the codes have {bits.n_bits:,}"
+        )
+    _check_replaceable(path, overwrite)
+    with atomic_write(path) as file:
+        try:
+            # The file is temporary until it is renamed: no journal and no locks are needed.
+            with contextlib.closing(_open(Path(file.name), "rw&nolock=1")) as connection:
+                connection.execute("pragma journal_mode = off")
+                connection.execute("pragma synchronous = off")
+                connection.execute("begin")
+                _write(connection, bits, progress)
+                connection.execute("commit")
+        except _engine().Error as error:
+            raise OSError(errno.EIO, str(error), str(path)) from None
+    return {"bytes": path.stat().st_size}
+
+
+def connect(path: str | os.PathLike[str], *, writable: bool = False) -> Any:
+    """Open a database that `export` wrote, with sqlite-vec loaded.
+
+    Args:
+        path: The file.
+        writable: Allow changes; otherwise the connection is read-only.
+
+    Returns:
+        A connection of the standard `sqlite3`, or of `apsw` where Python's own cannot load
+        extensions. Both have `execute`.
+
+    Raises:
+        FormatError: `export` did not write it.
+        OSError: There is no such file, or it cannot be read.
+    """
+    path = Path(path)
+    with named_if_missing(path):
+        if not _is_ours(path):
+            raise FormatError(f"{path}: not a database that embits wrote")
+    with tables.one_line_errors(path, _engine().Error, become=FormatError):
+        return _open(path, "rw" if writable else "ro")
+
+
+def nearest(
+    source: str | os.PathLike[str] | Any,
+    query: Query,
+    k: int = 10,
+    *,
+    where: str | None = None,
+    params: Sequence[Any] = (),
+    coder: Coder | None = None,
+) -> list[Neighbor]:
+    """Find the k nearest rows by Hamming distance: exact, ties in row order.
+
+    Args:
+        source: The file, or a connection from `connect`, which is faster for many queries.
+        query: A word or a row number, which is left out of the result; a packed code (uint8); or
+            a float vector, with the `coder` that made the codes.
+        k: The number of neighbors; fewer come back if there are fewer rows.
+        where: A condition in SQL on `id` and `word`; rows are filtered before the search. It is
+            run as it is: pass values of others through `params`.
+        params: The values of the `?` in `where`.
+        coder: The coder for a float vector: `embits.load(file).coder` of the exported file.
+
+    Returns:
+        Neighbors (word, distance, row), nearest first. Without words, `word` is the row number.
+
+    Raises:
+        UnknownWordError: The word is not in the database.
+        InputError: There is no such row, the query or the coder does not fit the codes, or SQLite
+            cannot run `where`.
+        FormatError: `export` did not write the database, or it is damaged.
+    """
+    with _opened(source) as codes:
+        condition = codes.condition(where, params)
+
+        def search(code: NDArray[np.uint8], size: int) -> list[Neighbor]:
+            if size > MAX_K:
+                return codes.by_distance(distance(code), where, params, size)
+            match = f"where code match {_literal(code)} and k = {size}{condition}"
+            return codes.neighbors("distance", match, params)
+
+        return codes.nearest(query, k, coder, search, most=max(MAX_K, k) + 1)
+
+
+def read(source: str | os.PathLike[str] | Any, coder: Coder) -> BinaryVectors:
+    """Read a whole database back.
+
+    Args:
+        source: The file, or a connection from `connect`.
+        coder: The coder that made the codes: `embits.load(file).coder` of the exported file.
+
+    Raises:
+        InputError: Another coder made the codes.
+        FormatError: `export` did not write the database, or it is damaged.
+    """
+    with _opened(source) as codes:
+        return codes.read(coder)
+
+
+def distance(code: Any) -> str:
+    """Return the Hamming distance of each row to a packed code as an expression in SQL.
+
+    It names the column `code`, and compares every row of a query.
+
+    Example:
+        >>> import numpy as np
+        >>> distance(np.packbits([1, 0, 1, 1]))
+        "vec_distance_hamming(code, vec_bit(x'0d'))"
+    """
+    return f"vec_distance_hamming(code, {_literal(code)})"
+
+
+def to_blob(code: NDArray[np.uint8]) -> bytes:
+    """Return a packed code as the bytes that `vec_bit(?)` takes.
+
+    Example:
+        >>> import numpy as np
+        >>> to_blob(np.packbits([1, 0, 0, 0, 0, 0, 0, 0])).hex()
+        '01'
+    """
+    return _reversed(np.asarray(code, dtype=np.uint8)).tobytes()
+
+
+def _literal(code: Any) -> str:
+    return f"vec_bit(x'{to_blob(code).hex()}')"
+
+
+def _reversed(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The codes with the order of the bits in each byte reversed."""
+    return np.packbits(np.unpackbits(codes, axis=-1), axis=-1, bitorder="little")
+
+
+class _Codes(tables.SqlTable):
+    """The codes of a database."""
+
+    columns = "code"
+
+    def __init__(self, connection: Any, place: str) -> None:
+        facts = dict(connection.execute("select name, value from embits").fetchall())
+        facts |= {"embits": facts.get("version"), "words": facts.get("words") == 1}
+        found = Description.of_facts(facts)
+        if found is None or found.bits > MAX_BITS:
+            raise FormatError(f"{place}: damaged: the table embits does not describe the codes")
+        super().__init__(place, found)
+        self.connection = connection
+        self.relation = "codes join words using (id)" if found.words else "codes"
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self.connection.execute(statement, tuple(values)).fetchall()  # type: ignore[no-any-return]
+
+    def packed(self, found: list[tuple[Any, ...]]) -> NDArray[np.uint8]:
+        blob, width = b"".join(row[0] for row in found), packed_width(self.description.bits)
+        if len(blob) != width * len(found):
+            raise FormatError(f"{self.place}: damaged: {len(blob)} bytes in {len(found)} rows")
+        return _reversed(np.frombuffer(blob, dtype=np.uint8).reshape(-1, width))
+
+    def rows(self) -> tables.Rows:
+        found = super().rows()
+        for table in ("codes", "words") if self.description.words else ():
+            ((n,),) = self.run(f"select count(*) from {table}")
+            if n != len(found.codes):
+                raise FormatError(f"{self.place}: damaged: words and codes do not match")
+        return found
+
+    def condition(self, where: str | None, params: Sequence[Any]) -> str:
+        """The rows that a condition lets through, as a condition on `id`.
+
+        sqlite-vec looks at `id in (…)` while it searches. A condition on a joined table filters
+        only what the search has found.
+        """
+        if where is None:
+            return ""
+        name = "words" if self.description.words else "codes"
+        rows = f"select id from {name} {tables.where_clause(where)}"
+        with tables.one_line_errors(f"where {where!r}", _engine().Error, become=InputError):
+            self.run(f"{rows} limit 0", params)
+        return f" and codes.id in ({rows})"
+
+
+@contextlib.contextmanager
+def _opened(source: Any) -> Iterator[_Codes]:
+    """Yield the codes; a connection that was opened here is closed at the end."""
+    is_path = isinstance(source, str | os.PathLike)
+    connection = connect(source) if is_path else source
+    place = str(source) if is_path else "the database"
+    errors = (UnicodeDecodeError, _engine().Error)
+    with (
+        contextlib.closing(connection) if is_path else contextlib.nullcontext(),
+        tables.one_line_errors(place, *errors, become=FormatError),
+    ):
+        yield _Codes(connection, place)
+
+
+def _open(path: Path, mode: str) -> Any:
+    """Open a connection with sqlite-vec loaded and an untrusted schema."""
+    try:
+        import sqlite_vec
+    except ImportError:
+        raise MissingExtraError("searching codes in SQLite", "sqlite") from None
+    library = _engine()
+    address = f"file:{quote(str(path.resolve()))}?mode={mode}"
+    if library.__name__ == "apsw":
+        flags = library.SQLITE_OPEN_URI | library.SQLITE_OPEN_READWRITE
+        connection = library.Connection(address, flags=flags)
+    else:
+        connection = library.connect(address, uri=True, isolation_level=None)
+    connection.enable_load_extension(True)
+    sqlite_vec.load(connection)
+    connection.enable_load_extension(False)
+    connection.execute("pragma trusted_schema = off")
+    return connection
+
+
+def _engine() -> Any:
+    """Return Python's sqlite3 if it can load extensions, else apsw."""
+    with contextlib.suppress(ImportError):  # Python may be built without it
+        import sqlite3
+
+        if hasattr(sqlite3.Connection, "enable_load_extension"):
+            return sqlite3
+    try:
+        import apsw
+    except ImportError:
+        raise MissingExtraError("SQLite with extensions", "sqlite") from None
+    return apsw
+
+
+def _is_ours(path: Path) -> bool:
+    with path.open("rb") as file:
+        header = file.read(100)
+    is_sqlite = header[:16] == b"SQLite format 3\0"
+    return is_sqlite and header[68:72] == _APPLICATION.to_bytes(4, "big")
+
+
+def _check_replaceable(path: Path, overwrite: bool) -> None:
+    """Check that a file may be replaced: it is ours, not in use, and holds no tables of others."""
+    for suffix in ("-journal", "-wal"):
+        if Path(f"{path}{suffix}").exists():
+            raise InputError(f"{path} is in use: {path.name}{suffix} exists")
+    if not path.is_file() or path.stat().st_size == 0:
+        return
+    if not _is_ours(path):
+        raise InputError(f"{path} is not a database that embits wrote; choose another file")
+    if not overwrite:
+        raise InputError(f"{path} exists: choose another output, or pass overwrite=True")
+    with _opened(path) as codes:
+        for kind, name in codes.run("select type, name from sqlite_master where type <> 'index'"):
+            if not _OURS.fullmatch(name):
+                raise InputError(f"{path} has the {kind} {name!r} of someone else; move it away")
+
+
+def _write(connection: Any, bits: BinaryVectors, progress: Progress | None) -> None:
+    facts = dataclasses.asdict(Description.of(bits))
+    facts["words"] = int(facts["words"])
+    facts = {"version": facts.pop("embits")} | facts
+    del facts["index"]
+    connection.execute(f"pragma application_id = {_APPLICATION}")
+    connection.execute("create table embits (name text primary key, value) without rowid")
+    connection.executemany("insert into embits values (?, ?)", list(facts.items()))
+    width = bits.codes.shape[1]
+    connection.execute(
+        f"create virtual table codes using vec0(id integer primary key, code bit[{8 * width}])"
+    )
+    if facts["words"]:
+        connection.execute("create table words (id integer primary key, word text not null)")
+    insert = "insert into codes (id, code) values (?, vec_bit(?))"
+    for rows, codes, words in tables.row_blocks(bits, _BLOCK_ROWS, progress):
+        blob = to_blob(codes)
+        blobs = [blob[at : at + width] for at in range(0, len(blob), width)]
+        connection.executemany(insert, zip(rows, blobs, strict=True))
+        if words is not None:
+            connection.executemany("insert into words values (?, ?)", zip(rows, words, strict=True))
+    if facts["words"]:
+        connection.execute("create unique index words_by_word on words (word)")

@@ -1,0 +1,393 @@
+"""Tables of codes in other engines: what they hold, rows in and out, queries, and errors."""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import dataclasses
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits._version import __version__
+from embits.arrays import Progress, blocks
+from embits.binary_vectors import BinaryVectors
+from embits.bits import check_padding, has_padding_bits, packed_width
+from embits.checks import whole
+from embits.coders import Coder
+from embits.coders.identity import coder_checksum
+from embits.errors import DatabaseError, EmbitsError, FormatError, InputError, UnknownWordError
+from embits.ids.lazy import LazyVocabulary
+from embits.ids.vocabulary import Vocabulary
+from embits.search.arguments import packed_queries
+
+BLOCK_BYTES = 32 << 20  # of a block of rows: small enough for a message to a server
+Query: TypeAlias = str | int | NDArray[Any]
+
+
+class Neighbor(NamedTuple):
+    """A row that a search found, and its Hamming distance to the query."""
+
+    word: str
+    distance: int
+    row: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Description:
+    """What the codes of a table are. It is stored beside them, and marks the table as ours.
+
+    Attributes:
+        embits: The version that wrote them.
+        rows: The number of rows that were written.
+        bits: Bits of a code.
+        dims: Dimensions of the vectors.
+        method: The coder's method.
+        words: Whether the rows have ids of their own.
+        coder: The coder's checksum; None in tables of early versions.
+        index: The kind of index, "none" if there is none.
+    """
+
+    embits: str
+    rows: int
+    bits: int
+    dims: int
+    method: str
+    words: bool
+    coder: str | None = None
+    index: str = "none"
+
+    @classmethod
+    def of(cls, bits: BinaryVectors, index: str = "none") -> Self:
+        """Describe codes that are about to be written."""
+        method, coder = bits.coder.method, coder_checksum(bits.coder)
+        named = ids_of(bits) is not None
+        return cls(__version__, len(bits), bits.n_bits, bits.dims, method, named, coder, index)
+
+    @classmethod
+    def parse(cls, text: str | bytes | None) -> Self | None:
+        """Return what `to_json` wrote, or None if it is anything else."""
+        with contextlib.suppress(ValueError, RecursionError):
+            return cls.of_facts(json.loads(text or ""))
+        return None
+
+    @classmethod
+    def of_facts(cls, facts: Mapping[str, Any]) -> Self | None:
+        """Return the description of these facts, or None if they are something else."""
+        with contextlib.suppress(TypeError, AttributeError):
+            names = [field.name for field in dataclasses.fields(cls)]
+            found = cls(**{name: facts[name] for name in names if facts.get(name) is not None})
+            if type(found.words) is bool and type(found.bits) is int and found.bits > 0:
+                return found
+        return None
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps(dataclasses.asdict(self))
+
+
+class Rows(NamedTuple):
+    """All rows of a table, in any order: their numbers, codes, and ids if they have any."""
+
+    numbers: Any
+    codes: NDArray[np.uint8]
+    words: list[str] | None
+
+
+class Table(abc.ABC):
+    """A table of codes. An engine says how it finds and returns rows; the rest is here.
+
+    Attributes:
+        place: The table, for messages.
+        description: What the codes are.
+    """
+
+    def __init__(self, place: str, found: Description | None) -> None:
+        if found is None:
+            raise InputError(f"{place} is not one that embits wrote; choose another name")
+        self.place = place
+        self.description = found
+
+    @abc.abstractmethod
+    def find(self, words: list[str]) -> dict[str, int]:
+        """The row numbers of those ids that are there."""
+
+    @abc.abstractmethod
+    def code(self, row: int) -> NDArray[np.uint8] | None:
+        """The packed code of a row."""
+
+    @abc.abstractmethod
+    def rows(self) -> Rows:
+        """All rows."""
+
+    def nearest(
+        self,
+        query: Query,
+        k: int,
+        coder: Coder | None,
+        search: Callable[[NDArray[np.uint8], int], list[Neighbor]],
+        most: int | None = None,
+    ) -> list[Neighbor]:
+        """The k nearest rows, ties in row order. A row that the query names is left out.
+
+        Args:
+            query: An id, a row number, a packed code, or floats with their `coder`.
+            k: The number of neighbors.
+            coder: The coder for floats.
+            search: Returns the nearest rows of a code.
+            most: None if `search` orders ties by row. Otherwise the most rows that it returns: it
+                is asked for more rows until it has all of the last distance.
+
+        Raises:
+            UnknownWordError: There is no such id.
+            InputError: There is no such row, or the query does not fit the codes.
+        """
+        row, code = self._row_and_code(query, coder)
+        k = min(whole("k", k), 2**62)
+        wanted = k + (row is not None)
+        if not wanted:
+            return []
+        size = wanted if most is None else min(wanted + 16, most)
+        while True:
+            found = sorted(search(code, size), key=lambda each: (each.distance, each.row))
+            if most is None or size == most or len(found) < size:
+                break
+            if found[-1].distance > found[wanted - 1].distance:
+                break
+            size = min(4 * size, most)
+        return [each for each in found if each.row != row][:k]
+
+    def read(self, coder: Coder) -> BinaryVectors:
+        """All rows in the order of their numbers.
+
+        Raises:
+            InputError: Another coder made the codes.
+            FormatError: The rows do not match their description.
+        """
+        check_coder(coder, self.description.bits, self.description.coder, self.place)
+        rows = self.rows()
+        numbers = np.asarray(rows.numbers, dtype=np.int64)
+        order = np.argsort(numbers, kind="stable")
+        ids: Any = numbers[order]
+        if rows.words is not None:
+            ids = [rows.words[at] for at in order.tolist()]
+        elif np.array_equal(ids, np.arange(len(ids))):  # others after rows were removed
+            ids = None
+        try:
+            return from_codes(rows.codes[order], coder, ids)
+        except InputError as error:
+            raise FormatError(f"{self.place} is damaged: {error}") from None
+
+    def _row_and_code(
+        self, query: Query, coder: Coder | None
+    ) -> tuple[int | None, NDArray[np.uint8]]:
+        if not isinstance(query, str | int | np.integer):
+            return None, self._query_code(query, coder)
+        row = self._row_of(query) if isinstance(query, str) else int(query)
+        code = self.code(row)
+        if code is None:
+            raise InputError(f"there is no row {row} in {self.place}")
+        return row, code
+
+    def _row_of(self, word: str) -> int:
+        if not self.description.words:
+            if len(word) > 18 or not word.isdecimal() or str(int(word)) != word:
+                raise UnknownWordError(word, [])
+            return int(word)
+        if word in (found := self.find([word])):
+            return found[word]
+        cases = {word.lower(), word.upper(), word.capitalize(), word.title()} - {word}
+        raise UnknownWordError(word, sorted(self.find(sorted(cases)))[:3])
+
+    def _query_code(self, query: Any, coder: Coder | None) -> NDArray[np.uint8]:
+        n_bits, query = self.description.bits, np.asarray(query)
+        if query.ndim != 1:
+            raise InputError(f"the query has {query.ndim} dimensions, expected one code or vector")
+        if query.dtype != np.uint8:
+            if coder is None:
+                raise InputError("the query is a float vector: pass the coder of the codes too")
+            check_coder(coder, n_bits, self.description.coder, self.place)
+            query = coder.encode(query[np.newaxis])[0]
+        code = packed_queries(query, packed_width(n_bits))
+        if has_padding_bits(code, n_bits):
+            raise InputError(f"the query has bits set after its {n_bits} bits")
+        return code
+
+
+class SqlTable(Table):
+    """A table that is asked in SQL.
+
+    Attributes:
+        relation: The table, in SQL.
+        columns: The columns of a code, in SQL.
+        mark: Stands for a value in a statement.
+    """
+
+    relation: str
+    columns: str
+    mark = "?"
+
+    @abc.abstractmethod
+    def run(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows that a statement returns."""
+
+    @abc.abstractmethod
+    def packed(self, found: list[tuple[Any, ...]]) -> NDArray[np.uint8]:
+        """The packed codes of rows that consist of `columns`."""
+
+    def find(self, words: list[str]) -> dict[str, int]:
+        select = f"select word, id from {self.relation} where word = {self.mark}"
+        return {row[0]: row[1] for word in words for row in self.run(select, [word])}
+
+    def code(self, row: int) -> NDArray[np.uint8] | None:
+        select = f"select {self.columns} from {self.relation} where id = {self.mark}"
+        found = self.run(select, [row])
+        return self.packed(found)[0] if found else None
+
+    def rows(self) -> Rows:
+        named = self.description.words
+        word = "word" if named else "null"
+        found = self.run(f"select id, {word}, {self.columns} from {self.relation}")
+        numbers, words = [row[0] for row in found], [row[1] for row in found] if named else None
+        return Rows(numbers, self.packed([row[2:] for row in found]), words)
+
+    def by_distance(
+        self, distance: str, where: str | None, params: Sequence[Any], k: int
+    ) -> list[Neighbor]:
+        """The k rows of the smallest distance, an expression in SQL, ties in row order."""
+        rest = f"{where_clause(where)} order by distance, id limit {k}"
+        return self.neighbors(f"{distance} as distance", rest, params)
+
+    def neighbors(self, distance: str, rest: str, params: Sequence[Any]) -> list[Neighbor]:
+        """The rows of a query with this distance, and with this after the name of the table."""
+        word = "word" if self.description.words else "cast(id as text) as word"
+        found = self.run(f"select {word}, {distance}, id from {self.relation} {rest}", params)
+        return [Neighbor(word, int(value), row) for word, value, row in found]
+
+
+def check_replaceable(place: str, found: Description | None, overwrite: bool) -> None:
+    """Check that an export may replace a table that is there.
+
+    Raises:
+        InputError: `overwrite` is false, or embits did not write the table.
+    """
+    if found is None:
+        raise InputError(f"{place} is not one that embits wrote; choose another name")
+    if not overwrite:
+        raise InputError(f"{place} exists: choose another name, or pass overwrite=True")
+
+
+@contextlib.contextmanager
+def one_line_errors(
+    place: Any, *kinds: type[Exception], become: type[EmbitsError] = DatabaseError
+) -> Iterator[None]:
+    """Turn an engine's errors into one line that names the place."""
+    try:
+        yield
+    except EmbitsError:
+        raise
+    except kinds as error:
+        said = " ".join(str(getattr(error, "message", "") or error).split())
+        raise become(f"{place}: {said[:500]}") from None
+
+
+def where_clause(where: str | None) -> str:
+    """The SQL of a condition, or nothing without one. The condition is run as it is.
+
+    Raises:
+        InputError: It is empty.
+    """
+    if where is None:
+        return ""
+    if not where.strip():
+        raise InputError("where is empty, expected a condition in SQL, or None for all rows")
+    return f"where ({where}\n)"  # a new line: the condition may end in a comment
+
+
+def ids_of(bits: BinaryVectors) -> Vocabulary | None:
+    """The ids of the rows; None if they only have numbers."""
+    return bits.words if isinstance(bits.words, Vocabulary) else None
+
+
+def longest_id(bits: BinaryVectors) -> tuple[int, int]:
+    """Return the row of the longest id and its bytes; (0, 0) if there are none."""
+    ids = ids_of(bits)
+    if not ids:
+        return 0, 0
+    sizes = np.diff(ids.ends.astype(np.int64), prepend=0)
+    return int(sizes.argmax()), int(sizes.max())
+
+
+def row_blocks(
+    bits: BinaryVectors, max_rows: int, progress: Progress | None, max_bytes: int | None = None
+) -> Iterator[tuple[range, NDArray[np.uint8], list[str] | None]]:
+    """Yield blocks of row numbers, codes and ids, and report progress after each.
+
+    A block has at most `max_rows` rows, and at most `max_bytes` if all ids were as long as the
+    longest one.
+    """
+    largest = bits.codes.shape[1] + longest_id(bits)[1] + 16
+    size = max(1, min(max_rows, (max_bytes or BLOCK_BYTES) // largest))
+    ids = ids_of(bits)
+    for rows in blocks(len(bits), size):
+        words = None if ids is None else ids[rows]
+        yield range(rows.start, rows.stop), bits.codes[rows], words
+        if progress is not None:
+            progress(rows.stop, len(bits))
+
+
+def integers(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Packed codes as integers of 64 bits, shape (n, ceil(n_bits / 64)), first bit highest.
+
+    Example:
+        >>> [hex(number) for number in integers(np.array([[0x80, 0x01]], np.uint8))[0]]
+        ['0x8001000000000000']
+    """
+    padded = np.pad(codes, ((0, 0), (0, -codes.shape[1] % 8)))
+    return np.ascontiguousarray(padded).view(">u8").astype(np.uint64)
+
+
+def to_export(bits: Any) -> BinaryVectors:
+    """Return what is to be exported, with all codes in one array and fast slices of its ids.
+
+    Raises:
+        InputError: It is not BinaryVectors.
+    """
+    if not isinstance(bits, BinaryVectors):
+        raise InputError(
+            f"bits is {type(bits).__name__}, expected BinaryVectors; embits.binarize makes them"
+        )
+    merged = bits.merged()
+    if isinstance(merged.words, LazyVocabulary):
+        merged.words.unpack()
+    return merged
+
+
+def from_codes(codes: NDArray[Any], coder: Coder, ids: Any = None) -> BinaryVectors:
+    """Return packed codes with the coder that made them, and their ids, as BinaryVectors.
+
+    Raises:
+        InputError: The codes do not have the coder's width, or there are not as many ids.
+    """
+    checked = coder.check_codes(codes)
+    check_padding(checked, coder.n_bits_)
+    return BinaryVectors(ids, checked, coder)
+
+
+def check_coder(coder: Coder, n_bits: int, checksum: str | None, place: str) -> None:
+    """Check that a coder is the one that made the codes of another tool.
+
+    Raises:
+        InputError: It makes codes of another width, or has another checksum than this one, if it
+            is known.
+    """
+    if coder.n_bits_ != n_bits:
+        raise InputError(f"the coder makes {coder.n_bits_} bits, {place} holds {n_bits}")
+    if checksum is not None and checksum != coder_checksum(coder):
+        raise InputError(
+            f"the coder (method {coder.method!r}) did not make the codes in {place}; "
+            "pass the coder of the file that was exported"
+        )
