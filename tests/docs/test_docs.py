@@ -77,7 +77,10 @@ def database(page, request, monkeypatch):
     if engine is not None:
         pytest.importorskip(engine, reason=f"embits[{page.stem}] is not installed")
     if "DATABASE_URL" in page.read_text():
-        monkeypatch.setenv("DATABASE_URL", request.getfixturevalue("postgres"))
+        address = request.getfixturevalue("postgres")
+        monkeypatch.setenv("DATABASE_URL", address)
+        with pytest.importorskip("psycopg").connect(address) as connection:
+            connection.execute("drop table if exists words")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

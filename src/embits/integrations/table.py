@@ -20,8 +20,7 @@ from embits.checks import whole
 from embits.coders import Coder
 from embits.coders.identity import coder_checksum
 from embits.errors import DatabaseError, EmbitsError, FormatError, InputError, UnknownWordError
-from embits.ids.lazy import LazyVocabulary
-from embits.ids.vocabulary import Vocabulary
+from embits.ids.vocabulary import LazyVocabulary, Vocabulary
 from embits.search.arguments import packed_queries
 
 BLOCK_BYTES = 32 << 20  # of a block of rows: small enough for a message to a server
