@@ -29,6 +29,7 @@ from embits.bits import packed_width
 from embits.coders import Coder
 from embits.errors import FormatError, InputError, MissingExtraError, named_if_missing
 from embits.file.atomic import atomic_write
+from embits.file.overwrite import OVERWRITE
 from embits.integrations import Facts
 from embits.integrations import table as tables
 from embits.integrations.table import Description, Neighbor, Query
@@ -303,7 +304,7 @@ def _check_replaceable(path: Path, overwrite: bool) -> None:
     if not _is_ours(path):
         raise InputError(f"{path} is not a database that embits wrote; choose another file")
     if not overwrite:
-        raise InputError(f"{path} exists: choose another output, or pass overwrite=True")
+        raise InputError(f"{path} exists: choose another output, or {OVERWRITE}")
     with _opened(path) as codes:
         for kind, name in codes.run("select type, name from sqlite_master where type <> 'index'"):
             if not _OURS.fullmatch(name):

@@ -20,6 +20,7 @@ from embits.checks import whole
 from embits.coders import Coder
 from embits.coders.identity import coder_checksum
 from embits.errors import DatabaseError, EmbitsError, FormatError, InputError, UnknownWordError
+from embits.file.overwrite import OVERWRITE
 from embits.ids.vocabulary import LazyVocabulary, Vocabulary
 from embits.search.arguments import packed_queries
 
@@ -276,7 +277,7 @@ def check_replaceable(place: str, found: Description | None, overwrite: bool) ->
     if found is None:
         raise InputError(f"{place} is not one that embits wrote; choose another name")
     if not overwrite:
-        raise InputError(f"{place} exists: choose another name, or pass overwrite=True")
+        raise InputError(f"{place} exists: choose another name, or {OVERWRITE}")
 
 
 @contextlib.contextmanager
