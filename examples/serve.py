@@ -128,7 +128,7 @@ def answer(bits: embits.BinaryVectors, asked: dict[str, Any]) -> dict[str, Any]:
     value_name = found._fields[0].removesuffix("s")  # distance or score
     results = [
         [{"id": each, value_name: value} for each, value in zip(ids, values, strict=True)]
-        for ids, values in zip(bits.ids(found.rows).tolist(), found[0].tolist(), strict=True)
+        for ids, values in zip(found.ids.tolist(), found[0].tolist(), strict=True)
     ]
     return {"results": results[0] if "vector" in asked else results}
 
