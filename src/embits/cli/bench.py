@@ -13,10 +13,10 @@ from embits.binary_vectors import BinaryVectors
 from embits.cli.options import (
     FILE,
     WholeNumber,
+    file_option,
     files_argument,
     json_option,
     widths_option,
-    words_file_option,
 )
 from embits.cli.output import counted, megabytes, print_json, printable, table
 from embits.cli.progress import progress_bar
@@ -37,7 +37,7 @@ from embits.search import kernel, simd
 @click.command()
 @files_argument
 @click.option("--raw", type=FILE, help="Float vectors to time as well.")
-@words_file_option("File with the words of --raw, if that is a matrix.")
+@file_option("--words", "words_file", help="File with the words of --raw, if that is a matrix.")
 @widths_option("64,128,256,512", "Widths of the table.")
 @click.option("--threads", type=WholeNumber(min=1), default=1, help="Threads per search.")
 @json_option

@@ -8,16 +8,8 @@ from typing import Any
 
 import click
 
-from embits.cli.options import (
-    WholeNumber,
-    file_argument,
-    json_option,
-    output_option,
-    params_of_method,
-    params_option,
-    reading_options,
-)
-from embits.cli.output import counted, describe, megabytes, print_json
+from embits.cli import options
+from embits.cli.output import counted, describe, megabytes, show
 from embits.cli.progress import steps_progress
 from embits.cli.ray_options import ADDRESS, OUTPUT_HELP, Cluster, ray_options
 from embits.coders import DEFAULT_METHOD, METHODS, coder_class, new_coder
@@ -28,17 +20,17 @@ from embits.jobs import binarize_to_file, encode_to_file
 
 @click.command()
 @click.argument("vectors", type=ADDRESS)
-@output_option(ADDRESS, help=OUTPUT_HELP)
-@click.option("--bits", type=WholeNumber(1, MAX_BITS), help="Bits per code [default: 256].")
+@options.output_option(ADDRESS, help=OUTPUT_HELP)
+@click.option("--bits", type=options.WholeNumber(1, MAX_BITS), help="Bits per code [default: 256].")
 @click.option(
     "--method", type=click.Choice(list(METHODS)), default=DEFAULT_METHOD, help="The coder."
 )
-@click.option("--seed", type=WholeNumber(), default=0, help="Random seed of the training.")
-@params_option("Parameter of the method.", shell_complete=params_of_method)
-@reading_options
+@click.option("--seed", type=options.WholeNumber(), default=0, help="Random seed of the training.")
+@options.params_option("Parameter of the method.", shell_complete=options.params_of_method)
+@options.reading_options
 @click.option(
     "--sample",
-    type=WholeNumber(min=1),
+    type=options.WholeNumber(min=1),
     metavar="N",
     help="Train on N random rows [default: all, with --ray 100,000]; near-lossless learns from at "
     "most 50,000 of them.",
@@ -47,7 +39,7 @@ from embits.jobs import binarize_to_file, encode_to_file
     "--subwords/--no-subwords", default=True, help="Keep fastText subwords, if there are any."
 )
 @ray_options
-@json_option
+@options.json_option
 def binarize(
     vectors: Path,
     output: Path,
@@ -111,22 +103,20 @@ def binarize(
     facts = describe(output, binary)
     if sample is not None:
         facts["fitted_on"] = min(sample, len(binary))
-    if as_json:
-        print_json(facts)
-        return
-    rows = f"{counted(len(binary))} × {facts['bits']} bits"
-    click.echo(f"{rows} in {output}: {_sizes(facts)} ({time.perf_counter() - start:.1f} s)")
+    line = f"{counted(len(binary))} × {facts['bits']} bits in {output}: {_sizes(facts)}"
+    line += f" ({time.perf_counter() - start:.1f} s)"
     if sample is not None and sample < len(binary):
-        click.echo(f"trained on {sample:,} random rows")
+        line += f"\ntrained on {sample:,} random rows"
+    show(facts, line, as_json)
 
 
 @click.command()
-@file_argument
+@options.file_argument
 @click.argument("vectors", type=ADDRESS)
-@output_option(ADDRESS, help=OUTPUT_HELP)
-@reading_options
+@options.output_option(ADDRESS, help=OUTPUT_HELP)
+@options.reading_options
 @ray_options
-@json_option
+@options.json_option
 def encode(
     file: Path,
     vectors: Path,
@@ -155,11 +145,8 @@ def encode(
             file, vectors, output, overwrite=force, progress=progress, **reading
         )
     facts = describe(output, binary)
-    if as_json:
-        print_json(facts)
-        return
     rows = f"{counted(len(binary))} × {facts['bits']} bits"
-    click.echo(f"{rows} in {output}: {megabytes(facts['bytes'])}")
+    show(facts, f"{rows} in {output}: {megabytes(facts['bytes'])}", as_json)
 
 
 def _sizes(facts: dict[str, Any]) -> str:

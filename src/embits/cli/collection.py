@@ -7,18 +7,18 @@ from typing import Any
 
 import click
 
-from embits.cli.options import FILE, DecimalNumber, json_option, read_ids, reading_options
-from embits.cli.output import counted, describe, megabytes, print_json, printable
+from embits.cli import options
+from embits.cli.output import counted, describe, megabytes, printable, show
 from embits.cli.progress import steps_progress
 from embits.collection import Collection, load
 from embits.collection.opening import opened_or_undone
 from embits.errors import InputError
 from embits.jobs import encode_to_collection
 
-collection_argument = click.argument("collection", type=FILE)
+collection_argument = click.argument("collection", type=options.FILE)
 timeout_option = click.option(
     "--timeout",
-    type=DecimalNumber(min=0),
+    type=options.DecimalNumber(min=0),
     default=0,
     metavar="SECONDS",
     help="How long to wait while another process writes to the collection.",
@@ -27,21 +27,14 @@ timeout_option = click.option(
 
 @click.command()
 @collection_argument
-@click.argument("vectors", type=FILE)
+@click.argument("vectors", type=options.FILE)
+@options.file_option("--coder", help="Make a new collection with the coder of this file.")
 @click.option(
-    "--coder",
-    type=FILE,
-    metavar="FILE",
-    help="Make a new collection with the coder of this file.",
+    "--update", is_flag=True, help="Replace the rows of ids that are there; other ids are added."
 )
-@click.option(
-    "--update",
-    is_flag=True,
-    help="Replace the rows of ids that are there already; other ids are added.",
-)
-@reading_options
+@options.reading_options
 @timeout_option
-@json_option
+@options.json_option
 def add(
     collection: Path,
     vectors: Path,
@@ -75,11 +68,9 @@ def add(
 @click.command()
 @collection_argument
 @click.argument("ids", nargs=-1, metavar="ID...")
-@click.option(
-    "--ids", "ids_file", type=FILE, metavar="FILE", help="File with the ids, one per line."
-)
+@options.file_option("--ids", "ids_file", help="File with the ids, one per line.")
 @timeout_option
-@json_option
+@options.json_option
 def remove(
     collection: Path, ids: tuple[str, ...], ids_file: Path | None, timeout: float, as_json: bool
 ) -> None:
@@ -94,7 +85,7 @@ def remove(
     """
     if not ids and ids_file is None:
         raise click.UsageError("give at least one ID, or --ids FILE")
-    wanted = [*ids, *(read_ids(ids_file) if ids_file else ())]  # a file may be empty
+    wanted = [*ids, *(options.read_ids(ids_file) if ids_file else ())]  # a file may be empty
     opened = _existing(collection, timeout)
     opened.remove(wanted)
     _show_change(collection, opened, {"removed": len(set(wanted))}, as_json)
@@ -103,7 +94,7 @@ def remove(
 @click.command()
 @collection_argument
 @timeout_option
-@json_option
+@options.json_option
 def compact(collection: Path, timeout: float, as_json: bool) -> None:
     """Merge the pieces of COLLECTION into one file, without removed rows.
 
@@ -132,13 +123,10 @@ def _existing(path: Path, timeout: float) -> Collection:
 
 def _show_change(path: Path, collection: Collection, done: dict[str, int], as_json: bool) -> None:
     """Print what was done, and what the collection holds now; `path` is as the user gave it."""
-    facts = describe(path, collection)
-    n, pieces, size = facts["words"], facts["pieces"], facts["bytes"]
-    if as_json:
-        print_json({"collection": str(path), **done, "rows": n, "pieces": pieces, "bytes": size})
-        return
+    made = describe(path, collection)
+    rows, pieces, size = made["words"], made["pieces"], made["bytes"]
+    facts = {"collection": str(path), **done, "rows": rows, "pieces": pieces, "bytes": size}
     told = {name: count for name, count in done.items() if count} or dict([*done.items()][:1])
     change = ", ".join(f"{counted(count)} {name}" for name, count in told.items())
-    change += "; " if change else ""
-    rows = f"{counted(n)} in {counted(pieces, 'piece')}, {megabytes(size)}"
-    click.echo(printable(f"{path}: {change}{rows}"))
+    holds = f"{counted(rows)} in {counted(pieces, 'piece')}, {megabytes(size)}"
+    show(facts, printable(f"{path}: {change}{'; ' if change else ''}{holds}"), as_json)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from embits.arrays import unit_rows
 from embits.binary_vectors import BinaryVectors
-from embits.cli.options import FOLDER, json_option, output_option
+from embits.cli import options
 from embits.cli.output import megabytes, print_json, table
 from embits.cli.progress import progress_bar
 from embits.coders import DEFAULT_METHOD, METHODS
@@ -32,11 +32,13 @@ ANALOGIES = (("france", "paris", "japan"), ("man", "king", "woman"), ("good", "b
 
 
 @click.command()
-@output_option(FOLDER, default=Path("embits-demo"), help="Folder for the binary files.")
+@options.output_option(
+    options.FOLDER, default=Path("embits-demo"), help="Folder for the binary files."
+)
 @click.option(
     "--method", type=click.Choice(list(METHODS)), default=DEFAULT_METHOD, help="The coder."
 )
-@json_option
+@options.json_option
 def command(output: Path, method: str, as_json: bool) -> None:
     """Binarize GloVe to 64, 128 and 256 bits and compare the results with the floats.
 
@@ -46,9 +48,9 @@ def command(output: Path, method: str, as_json: bool) -> None:
     \b
     embits demo
     """
-    say = _silence if as_json else click.echo
     vectors = glove(quiet=as_json)
-    say(f"GloVe 6B: {len(vectors):,} words × {vectors.dims} floats\n")
+    if not as_json:
+        click.echo(f"GloVe 6B: {len(vectors):,} words × {vectors.dims} floats\n")
     output.mkdir(parents=True, exist_ok=True)
     made, facts = {}, []
     for n_bits in BITS:
@@ -68,7 +70,8 @@ def command(output: Path, method: str, as_json: bool) -> None:
     _show_sizes(facts, vectors, speed)
     _show_neighbors(made, floats)
     _show_analogies(made[max(BITS)], floats)
-    click.echo(f"\nTry it:  {_program()} neighbors {_file(output, max(BITS))} coffee")
+    typed = sys.argv[0] if Path(sys.argv[0]).name == "embits" else "embits"
+    click.echo(f"\nTry it:  {typed} neighbors {_file(output, max(BITS))} coffee")
 
 
 def _file(folder: Path, n_bits: int) -> Path:
@@ -89,31 +92,20 @@ def glove(*, quiet: bool = True) -> WordVectors:
         )
 
 
-def _program() -> str:
-    """The command as the user typed it, such as `.venv/bin/embits`."""
-    return sys.argv[0] if Path(sys.argv[0]).name == "embits" else "embits"
-
-
-def _silence(message: str) -> None:
-    pass
-
-
 def _show_sizes(facts: list[dict[str, Any]], vectors: WordVectors, speed: dict[str, float]) -> None:
     rows = [("", "file", "", "made in", "top 10 *", "")]
-    rows.append(("floats", megabytes(vectors.matrix.nbytes), "", "", _ms(speed["floats"]), ""))
+    rows.append(
+        ("floats", megabytes(vectors.matrix.nbytes), "", "", f"{speed['floats']:.3f} ms", "")
+    )
     for fact in facts:
         name = f"{fact['bits']} bits"
         smaller = vectors.matrix.nbytes / fact["bytes"]
         faster = speed["floats"] / speed[name]
         rows.append((name, megabytes(fact["bytes"]), f"{smaller:.1f} × smaller",
-                     f"{fact['seconds']:.1f} s", _ms(speed[name]),
+                     f"{fact['seconds']:.1f} s", f"{speed[name]:.3f} ms",
                      f"{faster:.0f} × faster"))  # fmt: skip
     table(rows)
     click.echo("  * one query over all words: codes on one thread, floats with NumPy")
-
-
-def _ms(milliseconds: float) -> str:
-    return f"{milliseconds:.3f} ms"
 
 
 def _show_neighbors(made: dict[int, BinaryVectors], floats: NDArray[np.float32]) -> None:

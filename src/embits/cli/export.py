@@ -1,4 +1,4 @@
-"""`embits export`: write codes for other tools."""
+"""`embits export`, `decode` and `slim`: write the codes of a file in another form."""
 
 from __future__ import annotations
 
@@ -7,29 +7,32 @@ from typing import Any
 
 import click
 
-from embits.cli.options import (
-    file_argument,
-    force_option,
-    json_option,
-    output_option,
-    params_option,
-)
-from embits.cli.output import counted, megabytes, print_json, printable
+from embits import integrations
+from embits.cli import options
+from embits.cli.output import counted, megabytes, print_json, printable, show, size_on_disk, table
 from embits.cli.progress import progress_bar
 from embits.collection import load
 from embits.errors import InputError
-from embits.file.overwrite import is_same_file
-from embits.integrations import EXPORTERS, export
+from embits.file.overwrite import check_target, is_same_file
+from embits.slimming import PARTS
+from embits.vectors import WordVectors
+from embits.writers import write_vectors
+
+_DEFAULT = ("coder", "subwords")  # what `slim` leaves out
 
 
 @click.command()
-@file_argument
-@click.option("--to", type=click.Choice(list(EXPORTERS)), required=True, help="Format or tool.")
-@output_option(click.STRING, metavar="TARGET", help="File, folder or database address to write to.")
-@force_option()
-@params_option("Parameter of the export.")
-@json_option
-def command(
+@options.file_argument
+@click.option(
+    "--to", type=click.Choice(list(integrations.EXPORTERS)), required=True, help="Format."
+)
+@options.output_option(
+    click.STRING, metavar="TARGET", help="File, folder or database address to write to."
+)
+@options.force_option()
+@options.params_option("Parameter of the export.")
+@options.json_option
+def export(
     file: Path, to: str, output: str, force: bool, params: dict[str, object], as_json: bool
 ) -> None:
     """Write the codes of FILE in the format of another tool.
@@ -46,19 +49,101 @@ def command(
         raise InputError(f"{output} is an input of this job: choose another output")
     bits = load(file)
     with progress_bar("exporting", quiet=as_json) as progress:
-        made = export(bits, to, output, progress=progress, overwrite=force, **params)
-    facts: dict[str, Any] = {
-        "to": to,
-        "target": output,
-        "rows": len(bits),
-        "bits": bits.n_bits,
-    } | made
-    if as_json:
-        print_json(facts)
-        return
+        made = integrations.export(bits, to, output, progress=progress, overwrite=force, **params)
+    facts: dict[str, Any] = {"to": to, "target": output, "rows": len(bits), "bits": bits.n_bits}
+    facts |= made
     rest = [
         megabytes(value) if name == "bytes" else f"{name.replace('_', ' ')} {value}"
         for name, value in list(facts.items())[4:]
     ]
     line = f"{counted(len(bits))} × {bits.n_bits} bits in {facts['target']}"
-    click.echo(printable(line + (f" ({', '.join(rest)})" if rest else "")))
+    show(facts, printable(line + (f" ({', '.join(rest)})" if rest else "")), as_json)
+
+
+@click.command()
+@options.file_argument
+@options.output_option()
+@options.force_option()
+@click.option(
+    "--word",
+    "--words",
+    "words",
+    multiple=True,
+    metavar="WORD",
+    shell_complete=options.words_of_file,
+    help="Decode only this word or id. May be repeated.",
+)
+@options.json_option
+def decode(file: Path, output: Path, force: bool, words: tuple[str, ...], as_json: bool) -> None:
+    """Rebuild float vectors from the bits of FILE.
+
+    The suffix of the output sets the format. .txt and .vec are word2vec text (add .gz to
+    compress) and .bin is word2vec binary. .npz and .parquet hold the words and the matrix. .npy
+    and .safetensors hold the matrix; the words go into a .words file with the same name.
+
+    \b
+    embits decode glove.safetensors -o glove.vec
+    embits decode glove.safetensors -o few.txt --word queen --word king
+    """
+    for target in (output, output.with_suffix(".words")):
+        if target == output or output.suffix.lower() in (".npy", ".safetensors"):
+            check_target(target, [file], force)
+    bits = load(file)
+    names = list(words) if words else bits.words
+    vectors = WordVectors(names, bits.decode(list(words) if words else None))
+    write_vectors(output, vectors, overwrite=True)  # checked above
+    n, dims, size = len(vectors), vectors.dims, output.stat().st_size
+    facts = {"file": str(output), "words": n, "dims": dims, "bytes": size}
+    show(facts, f"{n:,} × {dims} floats in {output}: {megabytes(size)}", as_json)
+
+
+@click.command()
+@options.file_argument
+@options.output_option()
+@click.option(
+    "--without",
+    multiple=True,
+    type=click.Choice(list(PARTS)),
+    help="Part to leave out; may be repeated. The default is coder and subwords, or subwords alone "
+    "with --half-decoder.",
+)
+@click.option("--half-decoder", is_flag=True, help="Keep the decoder in 16 bits.")
+@options.force_option(help="Replace an existing file that does not hold codes.")
+@options.json_option
+def slim(
+    file: Path,
+    output: Path,
+    without: tuple[str, ...],
+    half_decoder: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write a smaller copy of FILE without parts that are not needed.
+
+    Without its coder, a file cannot encode or decode vectors. Without subwords, unknown words have
+    no codes. Without the order, rows are sorted by their ids, and row numbers change.
+
+    \b
+    embits slim glove.safetensors -o small.safetensors
+    embits slim glove.safetensors -o small.safetensors --without coder --without order
+    embits slim glove.safetensors -o small.safetensors --half-decoder
+    """
+    parts = without or (_DEFAULT[1:] if half_decoder else _DEFAULT)
+    if half_decoder and "coder" in parts:
+        raise click.UsageError("--half-decoder keeps the coder, which --without coder leaves out")
+    check_target(output, [file], force, codes=True)
+    bits = load(file)
+    small = bits.slim(parts, half_decoder=half_decoder)
+    small.save(output, overwrite=force)
+    before, after = bits.byte_counts()._asdict(), small.byte_counts()._asdict()
+    saved = {name: before[name] - after[name] for name in before if before[name] > after[name]}
+    lost = {name: PARTS[name] for name in PARTS if name in parts and name in saved}
+    facts = {"file": str(file), "output": str(output), "bytes_before": size_on_disk(file)}
+    facts |= {"bytes": size_on_disk(output), "saved": saved, "no_longer": lost}
+    if as_json:
+        print_json(facts)
+        return
+    click.echo(f"{output}: {megabytes(size_on_disk(output))}, from {megabytes(size_on_disk(file))}")
+    table([(name, f"{size:,} bytes saved") for name, size in saved.items()])
+    for name, why in lost.items():
+        click.echo(f"without {name}, this no longer works: {why}")

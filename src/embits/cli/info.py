@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from embits import _core
-from embits.cli.options import FILE, file_argument, json_option
-from embits.cli.output import counted, describe, megabytes, one_line, print_json, printable
+from embits.cli import options
+from embits.cli.output import counted, describe, megabytes, one_line, print_json, printable, show
 from embits.coders import METHODS
 from embits.collection import load
 from embits.errors import EmbitsError
@@ -22,9 +22,9 @@ _NAMES = {"words": "rows", "bytes_per_word": "bytes per row"}
 
 
 @click.command()
-@click.argument("file", type=FILE, required=False)
+@click.argument("file", type=options.FILE, required=False)
 @click.option("--cpu", is_flag=True, help="Print the instruction set that searches use.")
-@json_option
+@options.json_option
 def info(file: Path | None, cpu: bool, as_json: bool) -> None:
     """Print what FILE contains, and how many bytes each part takes.
 
@@ -44,8 +44,8 @@ def info(file: Path | None, cpu: bool, as_json: bool) -> None:
 
 
 @click.command()
-@file_argument
-@json_option
+@options.file_argument
+@options.json_option
 def verify(file: Path, as_json: bool) -> None:
     """Read every byte of FILE and check it against its checksums.
 
@@ -58,10 +58,8 @@ def verify(file: Path, as_json: bool) -> None:
         if as_json:
             print_json({"file": str(file), "ok": False, "error": one_line(error)})
         raise
-    if as_json:
-        print_json({"file": str(file), "words": len(bits), "bits": bits.n_bits, "ok": True})
-    else:
-        click.echo(f"{file}: intact ({counted(len(bits))} × {bits.n_bits} bits)")
+    facts = {"file": str(file), "words": len(bits), "bits": bits.n_bits, "ok": True}
+    show(facts, f"{file}: intact ({counted(len(bits))} × {bits.n_bits} bits)", as_json)
 
 
 def _facts(file: Path) -> dict[str, Any]:
@@ -81,22 +79,16 @@ def _show(facts: dict[str, Any]) -> None:
     width = max(map(len, facts)) + 2
     for name, value in facts.items():
         if name == "parts":
-            _show_parts(value, width)
+            total = max(1, sum(value.values()))
+            for part, size in value.items():
+                if size:
+                    label = "ids" if part == "words" else part
+                    click.echo(f"{'  ' + label:<{width}}{size:,} ({100 * size / total:.0f} %)")
             continue
-        lines = textwrap.wrap(
-            printable(_shown(name, value)), _COLUMNS - width, break_on_hyphens=False
-        )
+        text = printable(_shown(name, value))
+        lines = textwrap.wrap(text, _COLUMNS - width, break_on_hyphens=False)
         label = _NAMES.get(name, name.replace("_", " "))
         click.echo(f"{label:<{width}}" + f"\n{'':<{width}}".join(lines))
-
-
-def _show_parts(parts: dict[str, int], width: int) -> None:
-    """Print the bytes of each part and its share, indented under the size of the file."""
-    total = max(1, sum(parts.values()))
-    for name, size in parts.items():
-        if size:
-            label = "ids" if name == "words" else name
-            click.echo(f"{'  ' + label:<{width}}{size:,} ({100 * size / total:.0f} %)")
 
 
 def _shown(name: str, value: Any) -> str:

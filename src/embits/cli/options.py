@@ -14,6 +14,7 @@ from embits.cli.progress import progress_bar
 from embits.errors import EmbitsError, ReadError, named_if_missing
 
 if TYPE_CHECKING:
+    from embits.binary_vectors import BinaryVectors
     from embits.vectors import WordVectors
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -25,46 +26,31 @@ MAX_WORDS = 50  # offered as completions
 _SAFE = re.compile(r"[\w.+@%/][\w.+@%/-]*")
 
 
-class _InWords(click.ParamType[Any]):
-    """A number in a range: errors say what was found and what is accepted."""
+class _Range(click.ParamType[Any]):
+    """A number in a range, which help and errors give in words."""
 
-    kind: str
     min: Any
     max: Any
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        try:
-            return super().convert(value, param, ctx)
-        except click.BadParameter:
-            limits = self._describe_range()
-            expected = f"{self.kind}, {limits}" if limits else self.kind
-            raise click.BadParameter(f"found {value!r}, expected {expected}", ctx, param) from None
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        return "N"
 
     def _describe_range(self) -> str:
-        """The range, which click also shows in the help."""
         if self.max is not None:
             return f"{self.min} to {self.max}"
         return "" if self.min is None else f"{self.min} or more"
 
 
-class WholeNumber(_InWords, click.IntRange):
-    """A whole number in a range.
+class WholeNumber(_Range, click.IntRange):
+    """A whole number in a range."""
 
-    Example:
-        >>> WholeNumber(min=1).convert("0", None, None)
-        Traceback (most recent call last):
-        click.exceptions.BadParameter: found '0', expected a whole number, 1 or more
-    """
-
-    name = "N"
-    kind = "a whole number"
+    name = "whole number"
 
 
-class DecimalNumber(_InWords, click.FloatRange):
+class DecimalNumber(_Range, click.FloatRange):
     """A number in a range."""
 
-    name = "X"
-    kind = "a number"
+    name = "number"
 
 
 # -- completion: callbacks that never raise --------------------------------------------------------
@@ -102,9 +88,14 @@ def params_of_method(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 file_argument = click.argument("file", type=FILE)
 files_argument = click.argument("files", type=FILE, nargs=-1, required=True, metavar="FILE...")
-words_argument = click.argument(
-    "words", nargs=-1, required=True, metavar="WORD...", shell_complete=words_of_file
-)
+
+
+def word_argument(name: str, **settings: Any) -> Callable[[Command], Command]:
+    """A word of the FILE argument, completed from it."""
+    return click.argument(name, shell_complete=words_of_file, **settings)
+
+
+words_argument = word_argument("words", nargs=-1, required=True, metavar="WORD...")
 
 
 def filter_options(command: Command) -> Command:
@@ -132,6 +123,12 @@ def _read_filter(_: click.Context, __: click.Parameter, path: Path | None) -> An
     return map_npy(Source(path))
 
 
+def parsed(bits: BinaryVectors, filters: dict[str, Any]) -> dict[str, Any]:
+    """The values of `filter_options`, parsed once for many searches."""
+    none = all(value is None for value in filters.values())
+    return {} if none else {"where": bits.select(**filters)}
+
+
 def read_ids(path: Path) -> list[str]:
     """The ids of a text file, one per line; empty lines are skipped.
 
@@ -152,15 +149,24 @@ def read_ids(path: Path) -> list[str]:
     return [line for line in WordRun.from_lines(content) if line]
 
 
-def metric_option(default: str) -> Callable[[Command], Command]:
-    """How words are compared: by the bits that differ, or by rebuilt vectors."""
-    return click.option(
-        "--metric",
-        type=click.Choice(["hamming", "decoded"]),
-        default=default,
-        show_default=True,
-        help="Compare bits, or the vectors rebuilt from them.",
-    )
+def metric_option(default: str, needs: str | None = None) -> Callable[[Command], Command]:
+    """The option --metric: all metrics, or those whose queries need no more than `needs`."""
+    from embits.search.metrics import METRICS
+
+    metrics = [each for each in METRICS.values() if needs in (None, each.needs)]
+    help = "; ".join(f"{each.name}: {each.meaning}" for each in metrics)
+    names = [each.name for each in metrics]
+    return click.option("--metric", type=click.Choice(names), default=default, help=f"{help}.")
+
+
+def k_option(*names: str, default: int, help: str) -> Callable[[Command], Command]:
+    """The option -k."""
+    return click.option(*names, "k", type=WholeNumber(min=1), default=default, help=help)
+
+
+def file_option(*names: str, help: str) -> Callable[[Command], Command]:
+    """An option whose value is a file to read."""
+    return click.option(*names, type=FILE, metavar="FILE", help=help)
 
 
 def output_option(
@@ -178,29 +184,19 @@ def force_option(
     return click.option("--force", *other_names, "force", is_flag=True, help=help)
 
 
-def words_file_option(help: str) -> Callable[[Command], Command]:
-    """The option --words of verbs that read a matrix: the file with its words."""
-    return click.option("--words", "words_file", type=FILE, metavar="FILE", help=help)
-
-
 def reading_options(command: Command) -> Command:
     """The options of every verb that reads float vectors, by the names of Python's arguments."""
     for option in (
         click.option(
-            "--skip-bad", "on_bad", is_flag=True,
+            "--skip-bad", "on_bad", is_flag=True, help="Skip bad rows instead of stopping.",
             callback=lambda _, __, given: "skip" if given else "raise",
-            help="Skip bad rows instead of stopping at the first.",
         ),
         click.option(
-            "--repeats",
-            type=click.Choice(["first", "refuse"]),
+            "--repeats", type=click.Choice(["first", "refuse"]),
             help="Keep the first row of a repeated word (id), or refuse the file [default: refuse"
             " if the words are in another file].",
         ),
-        click.option(
-            "--words", type=FILE, metavar="FILE",
-            help="File with the words (ids) of a matrix: one per line, or Parquet.",
-        ),
+        file_option("--words", help="Words (ids) of a matrix: one per line, or Parquet."),
         click.option(
             "--limit", type=WholeNumber(min=1), metavar="N", help="Read only the first N rows."
         ),

@@ -26,6 +26,11 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False))
 
 
+def show(facts: dict[str, Any], line: str, as_json: bool) -> None:
+    """Print the facts as JSON for programs, or the line for people."""
+    click.echo(json.dumps(facts, ensure_ascii=False) if as_json else line)
+
+
 def table(rows: Sequence[tuple[str, ...]], indent: str = "  ") -> None:
     """Print rows in columns: the first aligned left, the others right."""
     rows = [tuple(map(printable, row)) for row in rows]

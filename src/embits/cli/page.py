@@ -8,32 +8,27 @@ from pathlib import Path
 
 import click
 
-from embits.cli.options import (
-    FOLDER,
-    WholeNumber,
-    file_argument,
-    force_option,
-    json_option,
-    output_option,
-)
+from embits.cli import options
 from embits.cli.output import megabytes, print_json
 from embits.page import serve, write_page
 
 
 @click.command()
-@file_argument
-@output_option(FOLDER, metavar="DIR", required=False, help="Folder to write the page into.")
-@force_option(help="Replace a page in the folder; other files stay.")
+@options.file_argument
+@options.output_option(
+    options.FOLDER, metavar="DIR", required=False, help="Folder to write the page into."
+)
+@options.force_option(help="Replace a page in the folder; other files stay.")
 @click.option(
     "--open", "show", is_flag=True, help="Serve the page on this machine and open a browser."
 )
 @click.option(
     "--port",
-    type=WholeNumber(0, 65535),
+    type=options.WholeNumber(0, 65535),
     default=0,
     help="Port for --open; 0 takes a free one.",
 )
-@json_option
+@options.json_option
 def command(
     file: Path, output: Path | None, force: bool, show: bool, port: int, as_json: bool
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -40,15 +39,9 @@ def steps_progress(title: str, *, quiet: bool = False) -> Iterator[StepProgress 
     On a terminal each step has a bar. Elsewhere, such as in a log file, a job that takes longer
     than `LOG_AFTER` seconds prints its title, and a line for each step.
     """
-    if quiet:
-        yield None
+    if quiet or not sys.stderr.isatty():
+        yield None if quiet else _log_lines(title)
         return
-    with _step_bars() if sys.stderr.isatty() else _log_lines(title) as report:
-        yield report
-
-
-@contextlib.contextmanager
-def _step_bars() -> Iterator[StepProgress]:
     with contextlib.ExitStack() as opened:
         shown: dict[str, Progress | None] = {}
 
@@ -62,48 +55,21 @@ def _step_bars() -> Iterator[StepProgress]:
         yield report
 
 
-@contextlib.contextmanager
-def _log_lines(title: str) -> Iterator[StepProgress]:
-    log = _Log(title)
-    timer = threading.Timer(LOG_AFTER, log.start)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield log.report
-    finally:
-        timer.cancel()
+def _log_lines(title: str) -> StepProgress:
+    """Prints the title, and each step with the seconds since the job began; a short job nothing."""
+    begin, steps, held = time.monotonic(), set(), [title]
 
+    def report(step: str, done: int, total: int) -> None:
+        seconds = time.monotonic() - begin
+        if step not in steps:
+            steps.add(step)
+            held.append(f"{step} (after {seconds:.0f} s)")
+        if seconds >= LOG_AFTER:
+            for line in held:
+                print(f"embits: {printable(line)}", file=sys.stderr, flush=True)
+            held.clear()
 
-class _Log:
-    """Log lines of a job. Lines of the first seconds are held back: the job may end before."""
-
-    def __init__(self, title: str) -> None:
-        self._begin = time.monotonic()
-        self._lock = threading.Lock()  # `start` runs in the thread of a timer
-        self._is_started = False
-        self._held = [title]
-        self._steps: set[str] = set()
-
-    def start(self) -> None:
-        """Print the lines held back; later lines are printed at once."""
-        with self._lock:
-            self._is_started = True
-            self._print_held()
-
-    def report(self, step: str, done: int, total: int) -> None:
-        """Log a line for a new step, with the seconds since the job began."""
-        if step in self._steps:
-            return
-        with self._lock:
-            self._steps.add(step)
-            self._held.append(f"{step} (after {time.monotonic() - self._begin:.0f} s)")
-            if self._is_started:
-                self._print_held()
-
-    def _print_held(self) -> None:
-        for line in self._held:
-            print(f"embits: {printable(line)}", file=sys.stderr, flush=True)
-        self._held.clear()
+    return report
 
 
 @contextlib.contextmanager

@@ -1,70 +1,60 @@
-"""`embits search`: the nearest rows of queries from a file."""
+"""`embits search` and `duplicates`: rows near the queries of a file, and rows near each other."""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 import numpy as np
 
-from embits.binary_vectors import BinaryVectors
-from embits.cli.options import (
-    FILE,
-    DecimalNumber,
-    WholeNumber,
-    filter_options,
-    json_option,
-    output_option,
-    read_ids,
-    words_file_option,
-)
-from embits.cli.output import print_json, printable, table
+from embits.binary_vectors import BinaryVectors, MetricName
+from embits.cli import options
+from embits.cli.output import counted, print_json, printable, table
+from embits.cli.progress import progress_bar
 from embits.cli.ray_options import ADDRESS, Cluster, search_ray_options
 from embits.collection import load
 from embits.errors import InputError, named_if_missing
-from embits.search import SearchResult
+from embits.file.atomic import atomic_write
+from embits.file.overwrite import check_target
+from embits.search import GroupsResult, SearchResult
+from embits.search.metrics import METRICS
 
+_BLOCK = 10_000  # groups of duplicates whose ids are looked up at a time
 _BATCH = 1024  # queries that are searched for at once: results are printed as they are found
 
 
 @click.command()
 @click.argument("file", type=ADDRESS)
 @click.argument("queries", type=ADDRESS)
-@click.option("-k", "k", type=WholeNumber(min=1), default=10, help="Rows for each query.")
-@click.option(
-    "--metric",
-    type=click.Choice(["hamming", "asymmetric", "decoded"]),
-    default="hamming",
-    help="Compare bits, float queries with bits, or the vectors rebuilt from codes.",
-)
-@filter_options
+@options.k_option("-k", default=10, help="Rows for each query.")
+@options.metric_option("hamming")
+@options.filter_options
 @click.option(
     "--oversample",
-    type=DecimalNumber(min=1),
+    type=options.DecimalNumber(min=1),
     metavar="N",
     help="Find N times as many rows by bits, then rescore them by --metric or --floats.",
 )
-@click.option(
+@options.file_option(
     "--floats",
-    type=FILE,
-    metavar="FILE",
     help="Rescore by the cosines with the original vectors, by id, or in the order of the rows.",
 )
-@words_file_option("File with the names of the queries of a matrix, one per line.")
+@options.file_option(
+    "--words", "words_file", help="File with the names of the queries of a matrix, one per line."
+)
 @click.option("--tsv", is_flag=True, help="Print lines of query, id and value.")
-@output_option(ADDRESS, help="With --ray: Parquet file to write.", required=False)
+@options.output_option(ADDRESS, help="With --ray: Parquet file to write.", required=False)
 @search_ray_options
-@json_option
-def command(
+@options.json_option
+def search(
     file: Path,
     queries: Path,
-    k: int,
-    metric: Literal["hamming", "asymmetric", "decoded"],
-    where: Any,
-    exclude: Any,
-    oversample: float | None,
+    metric: MetricName,
     floats: Path | None,
     words_file: Path | None,
     tsv: bool,
@@ -72,12 +62,15 @@ def command(
     force: bool,
     as_json: bool,
     cluster: Cluster | None,
+    k: int,
+    oversample: float | None,
+    **filters: Any,
 ) -> None:
     """Find the rows of FILE that are nearest to each of the QUERIES.
 
     FILE may be a collection. QUERIES is a file of vectors in any format that embits reads, or a
     text file with an id of FILE on each line. The values are distances, smallest first; with
-    --metric asymmetric or decoded they are scores, largest first. --floats orders 4 times as many
+    the other metrics they are scores, largest first. --floats orders 4 times as many
     rows as wanted, or --oversample times, by their cosines with the queries. With --ray, FILE is a
     collection that the workers of a cluster search.
 
@@ -92,25 +85,23 @@ def command(
             "--ray needs -o, the Parquet file to write; -o and --force need --ray"
         )
     if cluster is not None:
-        options = {"k": k, "metric": metric, "where": where, "exclude": exclude}
-        cluster.search(file, queries, output, as_json, **options)
+        cluster.search(file, queries, output, as_json, k=k, metric=metric, **filters)
         return
     if tsv and as_json:
         raise click.UsageError("give --tsv or --json, not both")
-    if oversample is not None and metric == "hamming" and floats is None:
+    if oversample is not None and METRICS[metric].is_distance and floats is None:
         raise click.UsageError("--oversample needs --metric asymmetric or --floats FILE")
     bits = load(file)
-    originals = None if floats is None else _read_originals(bits, floats)
-    needs_floats = "--floats" if floats else "--metric asymmetric" * (metric == "asymmetric")
+    settings = {"metric": metric, "oversample": oversample, **options.parsed(bits, filters)}
+    if floats is not None:
+        settings["floats"] = _read_originals(bits, floats)
+    needs_floats = "--floats" if floats else ""
+    if METRICS[metric].needs == "floats":
+        needs_floats = f"--metric {metric}"
     names, vectors = _read_queries(bits, queries, words_file, needs_floats)
-    allowed = None if where is None and exclude is None else bits.select(where, exclude)
     answers: list[dict[str, Any]] = []
-    for start in range(0, len(names), _BATCH):
-        found = bits.search(
-            vectors[start : start + _BATCH], k, metric=metric, where=allowed,
-            oversample=oversample, floats=originals,
-        )  # fmt: skip
-        for answer in _answers(bits, names[start : start + _BATCH], found):
+    for batch in (slice(start, start + _BATCH) for start in range(0, len(names), _BATCH)):
+        for answer in _answers(names[batch], bits.search(vectors[batch], k, **settings)):
             if as_json:
                 answers.append(answer)
             else:
@@ -125,9 +116,12 @@ def _read_queries(
     """The names and vectors of the queries; ids are refused for the option `needs_floats`."""
     from embits.readers import read_rows
 
-    if (ids := _ids(bits, path)) is not None:
+    with named_if_missing(path), path.open("rb") as file:
+        first = file.readline(1 << 16).decode(errors="replace").rstrip("\r\n")
+    if first in bits:
         if needs_floats:
             raise InputError(f"{path}: found ids; {needs_floats} needs float vectors")
+        ids = options.read_ids(path)
         return ids, bits[ids]
     names, matrix = read_rows(path, words_file)
     if matrix.shape[1] != bits.dims:
@@ -159,41 +153,101 @@ def _read_originals(bits: BinaryVectors, path: Path) -> Any:
     return WordVectors(words, matrix)
 
 
-def _ids(bits: BinaryVectors, path: Path) -> list[str] | None:
-    """The ids of a text file; None if its first line is not an id."""
-    with named_if_missing(path), path.open("rb") as file:
-        first = file.readline(1 << 16)
-    try:
-        known = first.decode().rstrip("\r\n") in bits
-    except UnicodeDecodeError:
-        return None
-    return read_ids(path) if known else None
-
-
-def _answers(
-    bits: BinaryVectors, names: Sequence[str], found: SearchResult
-) -> Iterator[dict[str, Any]]:
-    value_name = found._fields[0].removesuffix("s")  # distance or score
-    for name, values, rows in zip(names, np.atleast_2d(found[0]), found.rows, strict=True):
-        ids = bits.ids(rows).tolist()
+def _answers(names: Sequence[str], found: SearchResult) -> Iterator[dict[str, Any]]:
+    value_name = found._fields[0].removesuffix("s")  # distance, score or cosine
+    for name, values, ids in zip(names, np.atleast_2d(found[0]), found.ids, strict=True):
         neighbors = [
-            {"id": str(each), value_name: value if isinstance(value, int) else round(value, 6)}
-            for each, value in zip(ids, values.tolist(), strict=True)
+            {"id": each, value_name: value if isinstance(value, int) else round(value, 6)}
+            for each, value in zip(ids.tolist(), values.tolist(), strict=True)
         ]
         yield {"query": name, "neighbors": neighbors}
 
 
 def _show(answer: dict[str, Any], tsv: bool) -> None:
     query = printable(answer["query"])
-    neighbors = [tuple(each.values()) for each in answer["neighbors"]]
+    found = [tuple(each.values()) for each in answer["neighbors"]]
     if tsv:
-        for id, value in neighbors:
+        for id, value in found:
             click.echo(f"{query}\t{printable(id)}\t{value}")
         return
     click.echo(query)
-    table([(id, _aligned(value)) for id, value in neighbors] or [("none",)])
+    # Distances as they are, scores with a fixed number of decimals.
+    table([(id, str(v) if isinstance(v, int) else f"{v:.4f}") for id, v in found] or [("none",)])
 
 
-def _aligned(value: float) -> str:
-    """A distance as it is; a score with a fixed number of decimals."""
-    return str(value) if isinstance(value, int) else f"{value:.4f}"
+# -- duplicates ------------------------------------------------------------------------------------
+
+
+@click.command()
+@options.file_argument
+@click.option(
+    "--within", "distance", type=options.WholeNumber(min=0), required=True, metavar="BITS",
+    help="Largest number of bits in which two duplicates differ.",
+)  # fmt: skip
+@options.output_option(
+    required=False, help="File to write the groups to, instead of printing them."
+)
+@options.force_option()
+@options.json_option
+def duplicates(file: Path, distance: int, output: Path | None, force: bool, as_json: bool) -> None:
+    """Print groups of rows of FILE whose codes are nearly equal.
+
+    Two rows that differ in at most BITS bits are in one group, and so are rows that are connected
+    through others. Each row is printed with the number of bits in which it differs from the first
+    row of its group, which may be more than BITS.
+
+    \b
+    embits duplicates glove.safetensors --within 8
+    embits duplicates pages.safetensors --within 3 --json -o duplicates.json
+    """
+    if output is not None:
+        check_target(output, [file], force)
+    bits = load(file)
+    with progress_bar("comparing", quiet=as_json) as progress:
+        groups = bits.duplicates(distance, progress=progress)
+    n_groups = len(groups.offsets) - 1
+    facts = {"file": str(file), "within": distance, "rows": len(bits)}
+    counts = {"groups": n_groups, "duplicates": len(groups.rows) - n_groups}
+    texts = _json(bits, groups, facts) if as_json else _lines(bits, groups)
+    if output is None:
+        sys.stdout.writelines(texts)
+    else:
+        with atomic_write(output) as target:
+            target.writelines(text.encode() for text in texts)
+    if as_json and output is not None:
+        print_json(facts | counts | {"output": str(output)})
+    elif not as_json:
+        found = f"{counted(counts['duplicates'], 'duplicate')} in {counted(n_groups, 'group')}"
+        rows = f"{counted(len(bits))} within {distance} of {bits.n_bits} bits"
+        click.echo(f"{found} of {rows}" + (f", in {output}" if output else ""))
+
+
+def _each(bits: BinaryVectors, groups: GroupsResult) -> Iterator[dict[str, list[Any]]]:
+    """The groups as JSON objects."""
+    offsets = groups.offsets
+    for first in range(0, len(offsets) - 1, _BLOCK):
+        bounds = offsets[first : first + _BLOCK + 1]
+        rows = groups.rows[bounds[0] : bounds[-1]]
+        ids, numbers = bits.ids(rows).tolist(), rows.tolist()
+        distances = groups.distances[bounds[0] : bounds[-1]].tolist()
+        for begin, end in pairwise((bounds - bounds[0]).tolist()):
+            part = slice(begin, end)
+            yield {"ids": ids[part], "rows": numbers[part], "distances": distances[part]}
+
+
+def _json(bits: BinaryVectors, groups: GroupsResult, facts: dict[str, Any]) -> Iterator[str]:
+    """One JSON object, a group on each line."""
+    yield json.dumps(facts, ensure_ascii=False)[:-1] + ', "groups": ['
+    between = "\n"
+    for group in _each(bits, groups):
+        yield between + json.dumps(group, ensure_ascii=False)
+        between = ",\n"
+    yield f'\n], "duplicates": {len(groups.rows) - len(groups.offsets) + 1}}}\n'
+
+
+def _lines(bits: BinaryVectors, groups: GroupsResult) -> Iterator[str]:
+    """A line for each row, with a blank line after each group."""
+    for group in _each(bits, groups):
+        for id, distance in zip(group["ids"], group["distances"], strict=True):
+            yield f"{distance:>5}  {printable(str(id))}\n"
+        yield "\n"

@@ -9,35 +9,21 @@ from typing import Any
 
 import click
 
-from embits.cli.options import (
-    WholeNumber,
-    file_argument,
-    filter_options,
-    json_option,
-    metric_option,
-    words_argument,
-    words_of_file,
-)
-from embits.cli.output import print_json, table
+from embits.cli import options
+from embits.cli.output import print_json, show, table
 from embits.collection import load
 from embits.word_methods import WordMetric
 
 
 @click.command()
-@file_argument
-@words_argument
-@click.option("-k", "--topn", "k", type=WholeNumber(min=1), default=10, help="Number of neighbors.")
-@metric_option("hamming")
-@filter_options
-@json_option
+@options.file_argument
+@options.words_argument
+@options.k_option("-k", "--topn", default=10, help="Number of neighbors.")
+@options.metric_option("hamming", needs="codes")
+@options.filter_options
+@options.json_option
 def neighbors(
-    file: Path,
-    words: tuple[str, ...],
-    k: int,
-    metric: WordMetric,
-    where: Any,
-    exclude: Any,
-    as_json: bool,
+    file: Path, words: tuple[str, ...], k: int, metric: WordMetric, as_json: bool, **filters: Any
 ) -> None:
     """Print the words or ids closest to each WORD, which is a word or an id of FILE.
 
@@ -50,11 +36,11 @@ def neighbors(
     embits neighbors glove.safetensors queen --where nouns.txt
     """
     bits = load(file)
-    allowed = None if where is None and exclude is None else bits.select(where, exclude)
+    allowed = options.parsed(bits, filters)
     answers = []
     for word in words:
         start = time.perf_counter()
-        found = bits.most_similar(word, topn=k, metric=metric, where=allowed)
+        found = bits.most_similar(word, topn=k, metric=metric, **allowed)
         answers.append((word, 1e3 * (time.perf_counter() - start), found))
     if as_json:
         queries = [
@@ -69,10 +55,10 @@ def neighbors(
 
 
 @click.command()
-@file_argument
-@click.argument("a", shell_complete=words_of_file)
-@click.argument("b", shell_complete=words_of_file)
-@json_option
+@options.file_argument
+@options.word_argument("a")
+@options.word_argument("b")
+@options.json_option
 def similarity(file: Path, a: str, b: str, as_json: bool) -> None:
     """Print the similarity of the words or ids A and B.
 
@@ -82,20 +68,17 @@ def similarity(file: Path, a: str, b: str, as_json: bool) -> None:
     embits similarity glove.safetensors car automobile
     """
     value = round(load(file).similarity(a, b), 6)
-    if as_json:
-        print_json({"a": a, "b": b, "similarity": value})
-    else:
-        click.echo(f"{value:.3f}")
+    show({"a": a, "b": b, "similarity": value}, f"{value:.3f}", as_json)
 
 
 @click.command()
-@file_argument
-@click.argument("a", shell_complete=words_of_file)
-@click.argument("b", shell_complete=words_of_file)
-@click.argument("c", shell_complete=words_of_file)
-@click.option("-k", "--topn", "k", type=WholeNumber(min=1), default=5, help="Number of answers.")
-@metric_option("decoded")
-@json_option
+@options.file_argument
+@options.word_argument("a")
+@options.word_argument("b")
+@options.word_argument("c")
+@options.k_option("-k", "--topn", default=5, help="Number of answers.")
+@options.metric_option("decoded", needs="codes")
+@options.json_option
 def analogy(file: Path, a: str, b: str, c: str, k: int, metric: WordMetric, as_json: bool) -> None:
     """A is to B as C is to what?
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import embits
-from embits.cli import demo
+from embits.cli import demo, progress
 from tests.support.program import messages, run
 from tests.support.vectors import clustered
 
@@ -196,15 +196,15 @@ def test_a_log_has_a_line_at_the_start_and_one_for_each_step(folder, as_json):
         assert len(done.stdout.splitlines()) == 1
 
 
-def test_log_lines_of_the_first_seconds_are_held_back(capsys):
-    from embits.cli.progress import _Log
-
-    log = _Log("binarize \x1b[31m")
-    log.report("reading", 1, 2)
-    assert capsys.readouterr().err == ""
-    log.start()
-    log.report("reading", 2, 2)
-    log.report("fitting", 1, 2)
+def test_log_lines_of_the_first_seconds_are_held_back(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "LOG_AFTER", 3600)
+    with progress.steps_progress("binarize \x1b[31m") as report:
+        report("reading", 1, 2)
+        assert capsys.readouterr().err == ""
+        monkeypatch.setattr(progress, "LOG_AFTER", 0)
+        report("reading", 2, 2)
+        report("fitting", 1, 2)
+        report("fitting", 2, 2)
     shown = capsys.readouterr().err.splitlines()
     assert [line.split(" (")[0] for line in shown] == [
         r"embits: binarize \x1b[31m", "embits: reading", "embits: fitting",

@@ -7,6 +7,7 @@ import pytest
 
 import embits
 from embits.collection.changes import writer_lock
+from embits.search.metrics import METRICS
 from tests.support.program import messages, run
 from tests.support.vectors import clustered
 
@@ -123,6 +124,20 @@ def test_search_takes_ids_filters_and_metrics(folder, collection):
         "--oversample", "4",
     )  # fmt: skip
     assert [each["query"] for each in result["queries"]][:2] == ["w100", "w101"]
+
+
+def test_search_offers_every_metric(folder):
+    bits = embits.binarize(ROWS, n_bits=64, method="lsh", lengths=True)
+    bits.save(folder / "lengths.safetensors")
+    np.save(folder / "queries.npy", ROWS[:2])
+    for name, metric in METRICS.items():
+        found = bits.search(ROWS[:2], 3, metric=name)
+        got = answer("search", folder / "lengths.safetensors", folder / "queries.npy", "-k", "3",
+                     "--metric", name)["queries"]  # fmt: skip
+        assert [
+            hit["id"] for each in got for hit in each["neighbors"]
+        ] == found.ids.ravel().tolist()
+        assert set(got[0]["neighbors"][0]) == {"id", metric.values.removesuffix("s")}
 
 
 def test_every_verb_takes_a_collection(folder, collection):

@@ -23,15 +23,15 @@ def folder(tmp_path_factory):
     ("arguments", "says"),
     [
         ("search b.safetensors x.npy -k abc",
-         "-k: found 'abc', expected a whole number, 1 or more"),
+         "-k: 'abc' is not a valid whole number."),
         ("neighbors b.safetensors doc-1 --topn 0",
-         "-k / --topn: found '0', expected a whole number, 1 or more"),
+         "-k / --topn: 0 is not in the range 1 or more."),
         ("binarize x.npy -o c.safetensors --bits 70000",
-         "--bits: found '70000', expected a whole number, 1 to 65536"),
+         "--bits: 70000 is not in the range 1 to 65536."),
         ("binarize x.npy -o c.safetensors --seed 1.5",
-         "--seed: found '1.5', expected a whole number"),
+         "--seed: '1.5' is not a valid whole number."),
         ("search b.safetensors x.npy --oversample x",
-         "--oversample: found 'x', expected a number, 1 or more"),
+         "--oversample: 'x' is not a valid number."),
     ],
 )  # fmt: skip
 def test_a_number_that_is_not_accepted_is_named_in_one_line(folder, arguments, says):
