@@ -79,8 +79,8 @@ class Coder(Estimator, Pretrained, ABC):
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """What bits weigh for float queries, so that scores estimate cosines.
 
-        The score of a row with bits b is weights · (2b - 1) + offset. Unless a coder knows better
-        it is the cosine of the query's scores and the row's bits.
+        The score of a row with bits b is weights · (2b - 1) + offset. By default it is the cosine
+        of the query's scores and the row's bits.
 
         Args:
             X: Queries of shape (n, dims).
@@ -107,10 +107,9 @@ class Coder(Estimator, Pretrained, ABC):
         """Float vectors of shape (n, dims) rebuilt from packed codes."""
 
     def rows_for_fit(self, n: int, dims: int) -> NDArray[np.int64] | None:
-        """The rows, ascending, that a `fit` on n rows looks at; None: at all of them.
+        """The rows, ascending, that a `fit` on n rows reads; None: all of them.
 
-        So a file can be fitted on without its being held: the fit learns the same from a
-        LazyRows that holds these rows alone.
+        A fit on a large file then loads these rows alone, as a LazyRows, and learns the same.
         """
         return None
 
@@ -188,8 +187,8 @@ class Coder(Estimator, Pretrained, ABC):
     ) -> Self:
         """The fitted coder that `get_params()` and `state()` were taken from.
 
-        The arrays may be mapped: each is read, and checked to hold usual numbers, when it is
-        first used, which raises FormatError where it does not.
+        The arrays may be mapped: each is read when it is first used, which raises FormatError if
+        it holds NaN or numbers that are too large.
 
         Raises:
             InputError: An array is missing, or its shape or type is not what the coder needs; or

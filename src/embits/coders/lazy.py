@@ -1,4 +1,4 @@
-"""A matrix whose rows are read when they are indexed; `fit` takes it in place of an array."""
+"""A matrix whose rows are read when they are indexed; `fit` takes it as it takes an array."""
 
 from __future__ import annotations
 

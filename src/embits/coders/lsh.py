@@ -17,7 +17,7 @@ class RandomHyperplanes(LinearlyEncoded, LinearlyDecoded):
     """Each bit says on which side of a random hyperplane a vector lies.
 
     Args:
-        n_bits: Bits of a code: any number from 1.
+        n_bits: Bits of a code: any number.
         random_state: Seed of the hyperplanes.
 
     Attributes:

@@ -46,7 +46,7 @@ class PaperAutoencoder(LinearlyEncoded):
     """The paper's autoencoder.
 
     Args:
-        n_bits: Bits of a code: any number from 1, also above the dimensions of the input.
+        n_bits: Bits of a code: any number, including more than the dimensions of the input.
         lambda_reg: λ, the weight of the orthogonality loss; the paper takes 1 to 4.
         learning_rate: Step size of the gradient descent.
         momentum: Momentum of the gradient descent.

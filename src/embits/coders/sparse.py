@@ -38,7 +38,7 @@ class SparseBits(LinearlyDecoded):
     Made for many more bits than dimensions; it runs at any width.
 
     Args:
-        n_bits: Bits of a code: any number from 1. Faruqui et al. take ten times the dimensions.
+        n_bits: Bits of a code: any number. Faruqui et al. take ten times the dimensions.
         density: Share of ones in the codes. Faruqui et al. have 0.1, which suits their width: at
             512 bits of GloVe 840B 300d it keeps half as many neighbors as 0.3 does.
         iterations: Rounds of the dictionary learning.

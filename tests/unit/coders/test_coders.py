@@ -157,13 +157,24 @@ def test_clipping_holds_values_to_the_range_of_tanh():
     assert not np.array_equal(plain.project(far), plain.project(np.clip(far, -1, 1)))
 
 
-@pytest.mark.parametrize(
-    "params",
-    [{"n_bits": 0}, {"n_bits": 2.5}, {"epochs": 0}, {"momentum": 1.0}, {"learning_rate": 0}],
-)
-def test_bad_parameters_are_refused_at_fit(params):
-    with pytest.raises(embits.InputError):
-        embits.PaperAutoencoder(**params).fit(X)
+def test_bad_parameters_are_refused_at_fit():
+    makers = {"n_bits": embits.RandomHyperplanes, "density": embits.SparseBits}
+    for name, values in {
+        "n_bits": (0, 2.5, True, "8"),
+        "random_state": (-1, "seed"),
+        "epochs": (0, 1.5),
+        "batch_size": (0, None),
+        "momentum": (1.0, -0.1),
+        "learning_rate": (0, np.nan),
+        "lambda_reg": (-1, "1"),
+        "density": (0, 1, np.nan),
+    }.items():
+        for value in values:
+            with pytest.raises(embits.InputError, match=f"^{name} is "):
+                makers.get(name, embits.PaperAutoencoder)(**{name: value}).fit(X)
+    for maker in (embits.ITQ, embits.SparseBits):
+        with pytest.raises(embits.InputError, match="iterations"):
+            maker(iterations=-1).fit(X)
 
 
 def test_sign_has_no_other_width_than_the_dimensions():

@@ -56,7 +56,7 @@ def test_shaping_folds_into_the_weights_and_back():
     unit = topics() / np.linalg.norm(topics(), axis=1, keepdims=True)
     rng = np.random.default_rng(0)
     for drop in (0, 1):
-        shaping = Shaping.fit(unit, Target(0.5, drop))
+        shaping = Shaping.fit(unit, Target(0.5, drop, True))
         weights = rng.normal(size=(48, 32))
         if drop:  # weights on a direction that is removed cannot come back
             gone = np.linalg.eigh(shaping.matrix)[1][:, :1]
@@ -181,7 +181,7 @@ def test_fitting_on_the_cpu_imports_nothing_but_numpy():
 def test_weights_that_lose_recall_are_not_kept(monkeypatch):
     unit = topics() / np.linalg.norm(topics(), axis=1, keepdims=True)
     rng = np.random.default_rng(0)
-    shaping, split = Shaping.fit(unit, Target(0.25, 0)), sampling.hold_out(len(unit), rng)
+    shaping, split = Shaping.fit(unit, Target(0.25, 0, True)), sampling.hold_out(len(unit), rng)
     x = shaping.apply(unit, split.train)
     held_out = sampling.HeldOut(shaping.apply(unit, split.check), split.queries)
     start = first_weights(x, shaping.axes, 24, rng), np.zeros(24)

@@ -7,8 +7,8 @@ encoder.py gives the error that a search makes small. Its linear term is
 where z are the scores of the trained thresholds and σ their standard deviation. A small κ and ρ
 rebuild vectors best, which serves float queries and decoded queries. A large one keeps the codes
 of near vectors alike, which serves the Hamming distance. PLANS are tried on queries that no
-training has seen. The one with the best recall wins, among those that lose to the thresholds by
-no way to ask; where there is none, bits are not searched.
+training has seen. Plans that lose to the thresholds by any metric are dropped; of the others, the
+one with the best recall is used. If none is left, bits are not searched.
 
 A decoder is solved for by least squares: x ≈ D b + o with b in {-1, 1}ᵐ. Vectors are taken as
 whole numbers, products are summed in one order, and look-ups are exact: nothing here depends on
@@ -226,7 +226,7 @@ class HeldOut:
     def ask(
         self, encoder: Thresholds | Searched, decoder: Decoder, weights: Sequence[Floats]
     ) -> Recalls:
-        """Ask in three ways; of the weights of a float query, the best count."""
+        """Recall by three metrics; of the weights of float queries, the best count."""
         queries, rows = encoder.encode(self.queries), encoder.encode(self.rows)
         return Recalls(
             self._share(top_k(rows, queries, self._k).rows),
@@ -254,8 +254,7 @@ def search_bits(
 
     Returns:
         The search, and the shares of D and W in the weights of float queries and of decoded ones.
-        None where every plan loses to the thresholds, rows are too few, or those of the fit are
-        zero.
+        None if every plan loses to the thresholds, or if there are too few rows that are not zero.
     """
     if len(unit) < MIN_ROWS:
         return None

@@ -40,21 +40,20 @@ class NearLossless(LinearlyEncoded):
     """Codes that keep the neighbors of their vectors, at any width.
 
     Args:
-        n_bits: Bits of a code: any number from 1, also above the dimensions of the input.
-        target: "neighbors" keeps who is nearest by cosine. "similarity" takes the part that all
-            vectors share away first: judgements of how alike two words are come closer to
-            people's, and neighbors differ more from those of the raw cosine.
-        steps: Steps of training. None takes as many as two CPU cores do in about five seconds,
-            100 to 1,000, and 3,000 on a GPU.
-        batch_size: Rows compared with each other in a step. None takes 1,024 on the CPU and
-            2,048 on a GPU.
+        n_bits: Bits of a code: any number, including more than the dimensions of the input.
+        target: "neighbors" keeps the nearest by cosine. "similarity" first removes the direction
+            that all vectors share: similarities of words agree better with human judgments, and
+            neighbors less with those by raw cosine.
+        steps: Steps of training. None: 100 to 1,000, about five seconds on two CPU cores, or 3,000
+            on a GPU.
+        batch_size: Rows compared with each other in a step. None: 1,024, or 2,048 on a GPU.
         random_state: Seed of the sample, the first weights and the batches.
         device: "cpu", or a GPU for PyTorch such as "cuda" (the extra `gpu`).
 
     Attributes:
         W_: Shape (n_bits, dims), float32. The first code is 1 where W x - t is 0 or more.
         t_: Thresholds for vectors of norm 1, shape (n_bits,), float32.
-        search_: Empty where bits are not searched. Else the squared length that rebuilt
+        search_: Empty if bits are not searched. Otherwise the squared length that rebuilt
             directions are drawn to, how strongly, and the shares of the decoder and of W in the
             weights of a float query and of a decoded one.
         decoder_: Shape (n_bits, dims + 1), float32: the direction, and the norm.
@@ -108,9 +107,8 @@ class NearLossless(LinearlyEncoded):
     def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:
         """Learn W, t and the decoder from vectors `X` of shape (n, dims).
 
-        Weights are learned on a sample of at most 50,000 rows (above 671 dimensions fewer, 128 MiB
-        of floats): half of it the first rows, which are the frequent words of word vectors, half
-        drawn from the others.
+        Weights are learned on a sample of at most 50,000 rows and 128 MiB of floats: half are the
+        first rows, which in word vectors are the frequent words, half are drawn from the others.
 
         Raises:
             InputError: Bad vectors or parameters.
@@ -139,10 +137,10 @@ class NearLossless(LinearlyEncoded):
         return np.unique(np.concatenate([sample, *check]))
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn on from more rows: a tenth of the steps, on a sample of all rows given so far.
+        """Continue with more rows: a tenth of the steps, on a sample of all rows given so far.
 
-        The first call is a `fit`; each later one costs the same, however many came before.
-        Rows of an earlier `fit`, or behind weights from a file, are not remembered.
+        The first call is a `fit`; every later one costs the same. The sample does not include rows
+        of an earlier `fit`, or those that a loaded coder was fitted on.
         """
         if not hasattr(self, "W_"):
             self.fit(X)
@@ -274,9 +272,8 @@ class NearLossless(LinearlyEncoded):
         """Choose how far to search, and solve for the decoder; the thresholds must be there."""
         self.search_ = np.zeros(0)
         vars(self).pop("_rounded", None)
-        # "similarity" drops a direction that a rebuilt vector would have again.
         found = None
-        if self.target == "neighbors":
+        if TARGETS[self.target].searched:
             found = bit_search.search_bits(unit, split, self.W_, self.t_, rng)
         spread = slice(None, None, -(-len(unit) // bit_search.MAX_ROWS))
         if found is None:

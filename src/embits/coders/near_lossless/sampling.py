@@ -110,10 +110,7 @@ class Split(NamedTuple):
 
 
 def hold_out(n: int, rng: np.random.Generator) -> Split:
-    """Keep queries out of a training on n rows.
-
-    Fewer than 100 rows are too few to spare any: then the check looks at rows of the training.
-    """
+    """Keep queries out of a training on n rows; of fewer than 100 rows, all are used for both."""
     order = rng.permutation(n)
     queries = min(HELD_OUT, n // 10) if n >= 100 else n
     train = np.sort(order[queries:]) if n >= 100 else np.arange(n)

@@ -26,22 +26,24 @@ SPREADLESS = 1e-10  # mean variance of unit rows under which they are one point 
 
 
 class Target(NamedTuple):
-    """What codes are trained to keep: γ, and how many of the first directions are removed."""
+    """What codes are trained to keep."""
 
-    flatten: float
-    drop: int
+    flatten: float  # γ
+    drop: int  # how many of the first directions are removed
+    searched: bool  # a search for the best rebuilt vector would bring a removed direction back
 
 
-TARGETS = {"neighbors": Target(0.25, 0), "similarity": Target(0.5, 1)}
+TARGETS = {"neighbors": Target(0.25, 0, True), "similarity": Target(0.5, 1, False)}
+Wide = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Shaping:
     """Center and linear map of the rows."""
 
-    mean: NDArray[np.float64]  # μ, (dims,)
-    matrix: NDArray[np.float64]  # s A, symmetric, (dims, dims)
-    axes: NDArray[np.float64]  # principal directions of the shaped rows, most variance first
+    mean: Wide  # μ, (dims,)
+    matrix: Wide  # s A, symmetric, (dims, dims)
+    axes: Wide  # principal directions of the shaped rows, most variance first
 
     @classmethod
     def fit(cls, unit: NDArray[np.float32], target: Target) -> Shaping:
@@ -49,7 +51,10 @@ class Shaping:
         dims = unit.shape[1]
         mean = unit.mean(axis=0, dtype=np.float64)
         centered = unit - mean.astype(np.float32)
-        variances, axes = np.linalg.eigh(_gram(centered) / len(unit))
+        gram = np.zeros((dims, dims))
+        for part in blocks(len(unit)):
+            gram += product(centered[part].T, centered[part])
+        variances, axes = np.linalg.eigh(gram / len(unit))
         variances, axes = variances[::-1], axes[:, ::-1]
         average = float(variances.mean())
         if average * dims < SPREADLESS:
@@ -69,34 +74,22 @@ class Shaping:
         shaped: NDArray[np.float32] = product(centered, self.matrix.astype(np.float32))
         return shaped
 
-    def fold(
-        self, weights: NDArray[np.float64], bias: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def fold(self, weights: Wide, bias: Wide) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """(W, t) on raw vectors, so that W x - t ‖x‖ has the sign of weights x̃ + bias."""
         W = _rounded(weights) @ self.matrix  # few enough bits for sums to be exact
         return W.astype(np.float32), ((W * self.mean).sum(axis=1) - bias).astype(np.float32)
 
-    def unfold(
-        self, W: NDArray[np.float32], t: NDArray[np.float32]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def unfold(self, W: NDArray[np.float32], t: NDArray[np.float32]) -> tuple[Wide, Wide]:
         """The (weights, bias) on shaped rows that fold to (W, t)."""
         wide = W.astype(np.float64)
         return wide @ np.linalg.pinv(self.matrix, rcond=1e-4, hermitian=True), wide @ self.mean - t
 
 
-def _gram(rows: NDArray[np.float32]) -> NDArray[np.float64]:
-    """rowsᵀ rows."""
-    gram = np.zeros((rows.shape[1],) * 2)
-    for part in blocks(len(rows)):
-        gram += product(rows[part].T, rows[part])
-    return gram
-
-
-def _rounded(matrix: NDArray[np.float64], bits: int = 20) -> NDArray[np.float64]:
+def _rounded(matrix: Wide, bits: int = 20) -> Wide:
     """Round to `bits` bits of the largest element.
 
     LAPACK's last digits depend on the threads of its matrix library; these are beyond them.
     """
     places = bits - int(np.frexp(np.abs(matrix).max(initial=0))[1])
-    rounded: NDArray[np.float64] = np.ldexp(np.rint(np.ldexp(matrix, places)), -places)
+    rounded: Wide = np.ldexp(np.rint(np.ldexp(matrix, places)), -places)
     return rounded
