@@ -27,6 +27,8 @@ function answers({ vectors, weights, k }, bits, kernel) {
         asymmetric: flat(bits.search(x, { k, metric: "asymmetric" })),
         decodedVector: flat(bits.search(x, { k, metric: "decoded" })),
         decodedCode: flat(bits.search(code, { k, metric: "decoded" })),
+        dot: bits.lengths && flat(bits.search(x, { k, metric: "dot" })),
+        decodedRow: [...bits.decode(3)],
       };
     }),
     // The same weights as in Python: scores and rows are equal to the last bit.

@@ -22,6 +22,7 @@ CODERS = {
     "sign.safetensors": embits.SignBits(),
     "sign-strict.safetensors": embits.SignBits(strict=True),
 }
+WITH_LENGTHS = {"searched.safetensors", "itq.safetensors", "paper-scaled.safetensors"}
 
 
 def queries(scale):
@@ -42,6 +43,7 @@ def files(tmp_path_factory):
         bits = embits.BinaryVectors.encoded(
             embits.WordVectors(None, scale * clustered(ROWS, 1)),
             coder.fit(scale * clustered(ROWS, 1)),
+            lengths=name in WITH_LENGTHS,
         )
         bits.save(folder / name)
         opened[name] = bits
@@ -74,12 +76,15 @@ def test_javascript_gives_pythons_answers(files, name, kernel):
         "decodedVector": bits.search(x, K, metric="decoded"),
         "decodedCode": bits.search(codes, K, metric="decoded"),
     }
+    if name in WITH_LENGTHS:
+        expected["dot"] = bits.search(x, K, metric="dot")
     for i, found in enumerate(answered[name][kernel]["each"]):
         assert found["code"] == codes[i].tolist()
         assert np.allclose(found["decoded"], decoded[i], rtol=1e-5, atol=1e-6)
         assert found["hamming"]["rows"] == expected["hamming"].rows[i].tolist()
         assert found["hamming"]["values"] == expected["hamming"].distances[i].tolist()
-        for metric in ("asymmetric", "decodedVector", "decodedCode"):
+        assert np.allclose(found["decodedRow"], bits.decode(3), rtol=1e-5, atol=1e-6)
+        for metric in expected.keys() - {"hamming"}:
             assert_same(found[metric], [part[i] for part in expected[metric]])
 
 

@@ -97,7 +97,8 @@ export function wantedBound({ distance, similarity }, metric, nBits) {
   if (metric === "hamming") return checkCount(checkNumber(distance, "distance", 0, nBits), "distance");
   if (similarity === undefined)
     throw new TypeError(`the metric '${metric}' has no distance: give similarity`);
-  return checkNumber(similarity, "similarity", -1, 1);
+  const most = metric === "dot" ? Infinity : 1;
+  return checkNumber(similarity, "similarity", -most, most);
 }
 
 /** The largest distance whose similarity, 1 - distance / nBits, is at least `similarity`. */

@@ -13,12 +13,13 @@ import {
 } from "./arguments.js";
 import { coderOf, combinedQuery, cosine, decodedQuery, floatQuery } from "./coder.js";
 import { allowedRows, Selection } from "./filters.js";
+import { norm } from "./matrix.js";
 import { bestRows, rowsScoring } from "./scores.js";
 import { countDifferences, select, selectWithin } from "./search.js";
 import { existingWord, nearSpellings, UnknownWordError } from "./spelling.js";
 import { subwordsOf } from "./subwords.js";
 
-const METRICS = ["hamming", "asymmetric", "decoded"];
+const METRICS = ["hamming", "asymmetric", "decoded", "dot"];
 const WORD_METRICS = ["hamming", "decoded"];
 const { fround } = Math;
 
@@ -30,8 +31,8 @@ export class BinaryVectors {
   #subwords;
   #verify;
 
-  constructor({ facts, tensors, codes, width, length, words }, kernel, size, verify) {
-    Object.assign(this, facts, { tensors, codes, width, length, words, size });
+  constructor({ facts, tensors, codes, width, length, words, lengths }, kernel, size, verify) {
+    Object.assign(this, facts, { tensors, codes, width, length, words, lengths, size });
     this.#subwords = subwordsOf(tensors, this.dims);
     this.#kernel = kernel;
     this.#distances = new Uint32Array(length);
@@ -90,9 +91,16 @@ export class BinaryVectors {
     return this.#coder.encode(checkVector(vector, this.dims));
   }
 
-  /** The float vector rebuilt from the code of a word, a row or a packed code. */
+  /**
+   * The float vector rebuilt from the code of a word, a row or a packed code. A word or row has its
+   * true length if the file has lengths.
+   */
   decode(key) {
-    return this.#coder.decode(this.code(key));
+    const vector = this.#coder.decode(this.code(key));
+    const row = this.lengths && !(key instanceof Uint8Array) ? this.#find(key) : null;
+    if (row === null) return vector;
+    const length = norm(vector);
+    return length ? vector.map((x) => (x / length) * this.lengths[row]) : vector;
   }
 
   // -- search --------------------------------------------------------------------------------------
@@ -128,7 +136,7 @@ export class BinaryVectors {
    * The k best rows of a query, ties in row order. "hamming" and "decoded" take a float vector, which
    * is encoded first, or a code, a word or a row: [{ word, row, distance }], and for "decoded"
    * [{ word, row, score }]. "asymmetric" takes a float vector: [{ word, row, score }]. Scores
-   * estimate the cosine. `where` has the rows that may be found, `exclude` those that may not:
+   * estimate the cosine; those of "dot" the inner product, if the file has lengths. `where` has the rows that may be found, `exclude` those that may not:
    * booleans, row numbers, ids or a Selection.
    */
   search(query, options = {}) {
@@ -163,6 +171,7 @@ export class BinaryVectors {
     checkChoice(metric, METRICS, "metric");
     const query = checkQuery(given);
     const isCode = !ArrayBuffer.isView(query) || query instanceof Uint8Array;
+    if (metric === "dot") return this.#dotQuery(checkVector(query, this.dims));
     if (metric === "asymmetric") return floatQuery(this.#coder, checkVector(query, this.dims));
     const code = isCode ? this.code(query) : this.encode(query);
     if (metric === "hamming") return { code };
@@ -170,13 +179,32 @@ export class BinaryVectors {
     return isZero ? floatQuery(this.#coder, query) : decodedQuery(this.#coder, code);
   }
 
-  #best({ weights, offset }, k, allowed) {
-    const found = bestRows(this.codes, this.width, weights, k, this.#kernel, this.#distances, allowed);
+  /** A query for inner products: { weights, offset, scaled }, whose offset is part of the sums. */
+  #dotQuery(vector) {
+    if (!this.lengths) throw new TypeError("the metric 'dot' needs lengths, which the file does not have");
+    const { weights, offset } = floatQuery(this.#coder, vector);
+    const length = fround(norm(vector));
+    const scaled = { lengths: this.lengths, offset: fround(offset * length) };
+    return { weights: weights.map((weight) => weight * length), offset: 0, scaled };
+  }
+
+  #best({ weights, offset, scaled }, k, allowed) {
+    const found = bestRows(
+      this.codes,
+      this.width,
+      weights,
+      k,
+      this.#kernel,
+      this.#distances,
+      allowed,
+      scaled,
+    );
     return found.map(({ row, score }) => ({ row, score: fround(fround(score) + offset) }));
   }
 
-  #scoring({ weights, offset }, similarity, allowed) {
-    const lowest = similarity - offset - 1e-6; // below what rounding to float32 takes away
+  #scoring({ weights, offset, scaled }, similarity, allowed) {
+    const slack = 1e-6 * Math.max(1, Math.abs(similarity)); // above what rounding to float32 takes away
+    const lowest = similarity - offset - slack;
     const found = rowsScoring(
       this.codes,
       this.width,
@@ -185,6 +213,7 @@ export class BinaryVectors {
       this.#kernel,
       this.#distances,
       allowed,
+      scaled,
     );
     return found
       .map(({ row, score }) => ({ row, score: fround(fround(score) + offset) }))

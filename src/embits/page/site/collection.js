@@ -37,18 +37,28 @@ async function opened(read, manifest, room, verify) {
   const memory = await room?.(length * width);
   const codes = memory?.bytes ?? new Uint8Array(length * width);
   const [ids, removed] = [[], []];
+  const lengths = manifest.pieces.length ? new Float32Array(length) : null;
+  let withLengths = 0;
   let size = 0;
   let at = 0;
   for (const entry of manifest.pieces) {
     const piece = await naming(entry.file, () => readPiece(read, entry, manifest, verify));
     removed.push(await removedRows(read, entry));
     ids.push(piece.ids);
+    if (piece.lengths) {
+      copyRows(piece.lengths, 1, removed.at(-1), lengths, at / width);
+      withLengths++;
+    }
     at = copyRows(piece.codes, width, removed.at(-1), codes, at);
     size += piece.size;
   }
   const kernel = memory?.countDifferences ?? countDifferences;
   const words = new PieceWords(ids, removed);
-  return { kernel, contents: { facts, tensors: coder.tensors, codes, width, length, words }, size };
+  if (withLengths && withLengths < ids.length) {
+    throw new FormatError("damaged: some pieces have lengths and others have none");
+  }
+  const contents = { facts, tensors: coder.tensors, codes, width, length, words };
+  return { kernel, contents: { ...contents, lengths: withLengths ? lengths : null }, size };
 }
 
 /** What `run` gives. The message of its FormatError names the file. */
@@ -82,7 +92,8 @@ async function readPiece(read, entry, manifest, verify) {
   }
   checkFacts(contents.facts, manifest, entry.file);
   if (verify) await verifyContents(contents);
-  return { ids: idsOf(contents, entry, manifest), codes: contents.codes, size: bytes.length };
+  const { codes, lengths } = contents;
+  return { ids: idsOf(contents, entry, manifest), codes, lengths, size: bytes.length };
 }
 
 /** The ids of a piece, in memory of their own: that of the codes is given back. */

@@ -1,6 +1,7 @@
 /** The parts of one embits file: its facts, codes and words, checked, and the check of every byte. */
 import { NumberIds, UuidIds } from "./fixed_ids.js";
 import { FormatError, hex, parseJSON, readLayout, sha256 } from "./format.js";
+import { lengthsOf } from "./lengths.js";
 import { PackedVocabulary } from "./packed.js";
 import { RowNumbers, Vocabulary } from "./vocabulary.js";
 
@@ -17,7 +18,8 @@ export function readContents(bytes) {
   }
   const length = codes.shape[0];
   const words = vocabularyOf(tensors, length, metadata.format_version);
-  return { facts, tensors, header, codes: codes.data, width, length, words, metadata };
+  const lengths = lengthsOf(tensors, metadata, length);
+  return { facts, tensors, header, codes: codes.data, width, length, words, lengths, metadata };
 }
 
 function factsOf({ bits, dims, method, writer, params }) {

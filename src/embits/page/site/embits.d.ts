@@ -135,6 +135,8 @@ export class BinaryVectors {
   /** All codes in row order: a view of the file. */
   readonly codes: Uint8Array;
   readonly words: Words;
+  /** The lengths of the vectors, or null if the file does not have them. */
+  readonly lengths: Float32Array | null;
   /** The arrays of the file; of a collection, those of its coder. */
   readonly tensors: Map<string, Tensor>;
   /** The name of the search kernel. */
@@ -150,7 +152,7 @@ export class BinaryVectors {
   resolve(word: string): string;
   /** The packed code of a float vector, as Python computes it. */
   encode(vector: Float32Array): Uint8Array;
-  /** The float vector rebuilt from a code. */
+  /** The float vector rebuilt from a code; that of a word or row has its true length, if it is stored. */
   decode(key: Key): Float32Array;
   /** Parse a filter once, for many searches. */
   select(filter?: Filter): Selection;
@@ -163,17 +165,18 @@ export class BinaryVectors {
   /**
    * The k best rows of a query, ties in row order. "hamming" (the default) counts the bits that
    * differ; a float vector is encoded first. "asymmetric" weighs the bits by a float vector,
-   * "decoded" by the vector rebuilt from the query's code.
+   * "decoded" by the vector rebuilt from the query's code. "dot" estimates the inner product, if the
+   * file has lengths.
    */
   search(query: Vector | Key, options?: Filter & { k?: number; metric?: "hamming" }): Distance[];
-  search(query: Vector, options: Filter & { k?: number; metric: "asymmetric" }): Score[];
+  search(query: Vector, options: Filter & { k?: number; metric: "asymmetric" | "dot" }): Score[];
   search(query: Vector | Key, options: Filter & { k?: number; metric: "decoded" }): Score[];
   /**
    * All rows within a distance of a query, or of at least a similarity, best first. With
    * "asymmetric" and "decoded", `similarity` is the lowest score, from -1 to 1.
    */
   within(query: Vector | Key, options: Filter & Bound & { metric?: "hamming" }): Distance[];
-  within(query: Vector, options: Filter & { similarity: number; metric: "asymmetric" }): Score[];
+  within(query: Vector, options: Filter & { similarity: number; metric: "asymmetric" | "dot" }): Score[];
   within(query: Vector | Key, options: Filter & { similarity: number; metric: "decoded" }): Score[];
   /** The share of equal bits; with "decoded", the cosine of the vectors rebuilt from the codes. */
   similarity(a: Key, b: Key, options?: { metric?: "hamming" | "decoded" }): number;

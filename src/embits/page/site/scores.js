@@ -12,23 +12,30 @@ const MAX_WEIGHT = 15;
 const SHARES = [1, 0.85, 0.7, 0.55]; // of the largest weight, for 15 to stand for
 const SLACK = 1e-9; // far above what rounding adds to sums in float64
 
-/** The k best rows, best first, ties in row order: [{ row, score }]. */
-export function bestRows(codes, width, weights, k, kernel, distances, allowed = null) {
+/**
+ * The k best rows, best first, ties in row order: [{ row, score }]. With `scaled`, { lengths, offset },
+ * the score is length * (sum + offset).
+ */
+export function bestRows(codes, width, weights, k, kernel, distances, allowed = null, scaled = null) {
   const best = new Best(Math.min(k, distances.length));
-  if (best.k) offerRows(codes, width, weights, kernel, distances, allowed, best);
+  if (best.k) offerRows(codes, width, weights, kernel, distances, allowed, best, scaled);
   return best.sorted();
 }
 
 /** All rows that score `lowest` or more, best first, ties in row order: [{ row, score }]. */
-export function rowsScoring(codes, width, weights, lowest, kernel, distances, allowed = null) {
+export function rowsScoring(codes, width, weights, lowest, kernel, distances, allowed = null, scaled = null) {
   const best = new AtLeast(lowest);
-  offerRows(codes, width, weights, kernel, distances, allowed, best);
+  offerRows(codes, width, weights, kernel, distances, allowed, best, scaled);
   return best.sorted();
 }
 
-function offerRows(codes, width, weights, kernel, distances, allowed, best) {
+function offerRows(codes, width, weights, kernel, distances, allowed, best, scaled) {
   const tables = tablesOfFour(weights, width);
   const score = scorer(codes, width, tables);
+  if (scaled) {
+    offerScaled(scaled, score, best, distances.length, allowed);
+    return;
+  }
   const rounded = kernel.weighDifferences && roundWeights(weights, width);
   if (rounded && kernel.weighDifferences(codes, width, rounded.planes, distances)) {
     for (let row = 0, limit = rounded.limit(best.kth); row < distances.length; row++) {
@@ -37,6 +44,13 @@ function offerRows(codes, width, weights, kernel, distances, allowed, best) {
     }
   } else {
     offerByBytes(codes, width, tables, score, best, distances.length, allowed);
+  }
+}
+
+/** Each row has a length of its own, so one limit does not serve all: every row is scored. */
+function offerScaled({ lengths, offset }, score, best, rows, allowed) {
+  for (let row = 0; row < rows; row++) {
+    if (!allowed || allowed[row]) best.offer(row, lengths[row] * (score(row) + offset));
   }
 }
 
