@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from embits.coders.base import Coder
 from embits.coders.itq import ITQ
+from embits.coders.linear import LinearlyDecoded, LinearlyEncoded
 from embits.coders.lsh import RandomHyperplanes
 from embits.coders.near_lossless import NearLossless
 from embits.coders.paper import PaperAutoencoder, search_lambda
@@ -24,6 +25,8 @@ __all__ = [
     "ITQ",
     "METHODS",
     "Coder",
+    "LinearlyDecoded",
+    "LinearlyEncoded",
     "NearLossless",
     "PaperAutoencoder",
     "RandomHyperplanes",

@@ -1,5 +1,7 @@
 """A coder of one's own: registered, used by name, saved and loaded."""
 
+import importlib
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -179,3 +181,14 @@ def test_a_fit_without_progress_is_refused():
 
     with pytest.raises(embits.InputError, match=r"NoProgress\.fit has no argument `progress`"):
         embits.binarize(clustered(50, dims=16), coder=NoProgress())
+
+
+def test_the_base_classes_are_found_where_version_0_2_had_them():
+    for module, name in (
+        ("linear_encoder", "LinearlyEncoded"),
+        ("linear_decoder", "LinearlyDecoded"),
+    ):
+        sys.modules.pop(f"embits.coders.{module}", None)
+        with pytest.warns(DeprecationWarning, match=f"import {name} from embits.coders"):
+            former = importlib.import_module(f"embits.coders.{module}")
+        assert getattr(former, name) is getattr(embits.coders, name)
