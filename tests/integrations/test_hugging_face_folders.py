@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import embits
 from embits.coders import METHODS
-from embits.integrations.hugging_face import card as model_card
+from embits.integrations import hugging_face
 from tests.support.vectors import clustered
 
 X = clustered(60, 12)
@@ -157,7 +157,7 @@ def test_the_front_matter_is_yaml_that_says_what_was_given(front):
     yaml = pytest.importorskip("yaml")
     coder = embits.SignBits().fit(X)
     bits = embits.BinaryVectors.encoded(embits.WordVectors(None, X), coder)
-    text = model_card.write(bits, "me/model", {}, front)
+    text = hugging_face._card(bits, "me/model", {}, front)
     matter = yaml.safe_load(text.split("---\n")[1])
     assert matter["library_name"] == "embits"
     assert (matter["bits"], matter["dims"], matter["method"]) == (12, 12, "sign")
