@@ -4,6 +4,7 @@ import errno
 import random
 import subprocess
 import sys
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -178,3 +179,48 @@ def test_a_writer_that_is_busy_is_named(path):
         other.kill()
     CHANGES["add"](collection)
     assert len(collection) == 33
+
+
+def test_threads_that_search_while_others_change_and_refresh_get_the_ids_of_what_they_found(path):
+    """Every id has a code of its own, so that a wrong id shows; results are of one state."""
+    rng = np.random.default_rng(0)
+    codes = np.unique(rng.integers(0, 256, (400, 8), dtype=np.uint8), axis=0)
+    ids = [code.tobytes().hex() for code in codes]
+    collection = embits.open_collection(path.parent / "shared", CODER)
+    collection.add(codes[:200], ids[:200])
+    writer = embits.open_collection(collection.path, timeout=60)
+    stop, problems, asked = threading.Event(), [], []
+
+    def search():
+        while not stop.is_set():
+            wanted = rng.integers(0, 400, 20)
+            found = collection.search(codes[wanted], k=5)
+            for ids_of_query, distances, code in zip(
+                found.ids, found.distances, codes[wanted], strict=True
+            ):
+                theirs = [bytes.fromhex(each) for each in ids_of_query]
+                rows = np.frombuffer(b"".join(theirs), np.uint8).reshape(-1, 8)
+                expected = np.unpackbits(rows ^ code, axis=1).sum(axis=1)
+                asked.append(len(theirs))
+                if distances.tolist() != expected.tolist():
+                    problems.append((ids_of_query, distances, expected))
+
+    def change(first):
+        for turn in range(40):
+            place = 200 + first + 2 * turn
+            writer.add(codes[place : place + 1], ids[place : place + 1])
+            writer.remove([ids[turn * 2 + first]])
+            collection.refresh()
+
+    searchers = [threading.Thread(target=search) for _ in range(3)]
+    changers = [threading.Thread(target=change, args=(first,)) for first in range(2)]
+    for thread in searchers + changers:
+        thread.start()
+    for thread in changers:
+        thread.join()
+    stop.set()
+    for thread in searchers:
+        thread.join()
+    assert not problems
+    assert sum(asked) > 1000
+    assert len(collection) == 200
