@@ -60,16 +60,7 @@ _TEMPORARY = re.compile(
 
 @contextmanager
 def writer_lock(folder: Path, timeout: float = 0) -> Iterator[None]:
-    """Hold the lock of a collection.
-
-    Args:
-        folder: The collection.
-        timeout: Seconds to wait for another writer.
-
-    Raises:
-        LockedError: Another writer holds it; names its process.
-        OSError: The lock file cannot be opened, such as in a folder that is read-only.
-    """
+    """Hold the lock of a collection."""
     handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
     try:
         end = time.monotonic() + timeout
@@ -109,11 +100,7 @@ def _holder(handle: int) -> str:
 
 @contextmanager
 def working_folder(collection: Path) -> Iterator[Path]:
-    """A new folder for one process. It is locked, so that other writers leave it alone.
-
-    Raises:
-        OSError: It cannot be made.
-    """
+    """A new folder for one process. It is locked, so that other writers leave it alone."""
     folder = Path(tempfile.mkdtemp(dir=collection, prefix=_WORKING))
     try:
         with writer_lock(folder):
@@ -137,12 +124,7 @@ def _delete_abandoned(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path, before: Snapshot | None, timeout: float = 0) -> Iterator[Snapshot]:
-    """Hold the lock for one change; gives the latest snapshot.
-
-    Raises:
-        InputError: Another writer holds the lock.
-        FormatError: The collection is damaged.
-    """
+    """Hold the lock for one change; gives the latest snapshot."""
     with writer_lock(folder, timeout):
         manifest = read_manifest(folder)
         delete_unlisted(folder, manifest)
@@ -162,9 +144,7 @@ def delete_unlisted(folder: Path, manifest: Manifest) -> None:
             _delete_abandoned(path)
         stale = _OURS.fullmatch(path.name) and path.name not in listed
         if stale or _TEMPORARY.fullmatch(path.name):
-            with suppress(
-                OSError
-            ):  # on Windows a reader may have it open: the next writer deletes it
+            with suppress(OSError):  # on Windows, of a file that a reader has open
                 path.unlink()
 
 
@@ -173,65 +153,36 @@ def is_leftover(name: str) -> bool:
     return bool(_TEMPORARY.fullmatch(name) or _OURS.fullmatch(name))
 
 
-def append(
-    folder: Path, snapshot: Snapshot, rows: Rows, pieces: Sequence[OpenPiece] | None = None
-) -> None:
-    """Add rows at the end. Small pieces at the end are merged with them.
-
-    Args:
-        folder: The collection, locked.
-        snapshot: Its latest state.
-        rows: The new rows; their ids are new.
-        pieces: The pieces before them, if rows of them are removed with the same change.
-
-    Raises:
-        FormatError: A piece to merge is damaged. The collection is unchanged.
-    """
-    pieces = snapshot.pieces if pieces is None else pieces
-    start = _first_merged(pieces, len(rows.codes))
-    old = verified(folder, snapshot.coder, pieces[start:])
-    merged = _merged([*old, OpenPiece(Piece("", len(rows.codes)), rows, _none())])
-    manifest = snapshot.manifest
-    new = save_piece(folder, manifest.next_piece, merged, snapshot.coder)
-    kept = _with_bitmaps(folder, manifest, pieces[:start])
-    _commit(folder, manifest, (*kept, new))
+def append(snapshot: Snapshot, rows: Rows, replaced: NDArray[np.int64]) -> None:
+    """Add rows at the end. Small pieces at the end are merged with them."""
+    pieces = _without(snapshot, replaced) if len(replaced) else snapshot.pieces
+    start = _first_merged(pieces, len(rows))
+    new = OpenPiece(Piece("", len(rows)), rows, np.empty(0, np.int64))
+    _commit(snapshot, pieces[:start], pieces[start:], [new])
 
 
-def replace_pieces(folder: Path, snapshot: Snapshot, pieces: Sequence[OpenPiece]) -> None:
-    """Make a change that removes rows: bitmaps are written for the pieces that lose some."""
-    kept = _with_bitmaps(folder, snapshot.manifest, pieces)
-    _commit(folder, snapshot.manifest, kept)
+def remove(snapshot: Snapshot, rows: NDArray[np.int64]) -> None:
+    """Remove rows of the snapshot: pieces that lose some get a new bitmap."""
+    _commit(snapshot, _without(snapshot, rows))
 
 
-def compact(folder: Path, snapshot: Snapshot) -> None:
-    """Merge all pieces into one, without the removed rows.
-
-    Raises:
-        FormatError: A piece is damaged. The collection is unchanged.
-    """
+def compact(snapshot: Snapshot) -> None:
+    """Merge all pieces into one, without the removed rows."""
     pieces = snapshot.pieces
     if not pieces or (len(pieces) == 1 and pieces[0].entry.header and not len(pieces[0].removed)):
         return
-    number = snapshot.manifest.next_piece
-    rows = _merged(verified(folder, snapshot.coder, pieces))
-    merged = save_piece(folder, number, rows, snapshot.coder)
-    _commit(folder, snapshot.manifest, (merged,))
+    _commit(snapshot, [], pieces)
 
 
-def without(snapshot: Snapshot, rows: NDArray[np.int64]) -> list[OpenPiece]:
-    """The pieces with more rows removed; pieces without a row left are dropped.
-
-    Args:
-        snapshot: The collection.
-        rows: Rows of the snapshot, each once.
-    """
+def _without(snapshot: Snapshot, rows: NDArray[np.int64]) -> list[OpenPiece]:
+    """The pieces with more rows removed; pieces without a row left are dropped."""
     stored = np.sort(joined_codes(snapshot.pieces).rows.stored(rows))
     left, start = [], 0
     for piece in snapshot.pieces:
-        stop = start + len(piece.rows.codes)
+        stop = start + len(piece.rows)
         mine = stored[np.searchsorted(stored, start) : np.searchsorted(stored, stop)] - start
         removed = np.union1d(piece.removed, mine)
-        if len(removed) < len(piece.rows.codes):
+        if len(removed) < len(piece.rows):
             left.append(piece._replace(removed=removed) if len(mine) else piece)
         start = stop
     return left
@@ -253,35 +204,32 @@ def _first_merged(pieces: Sequence[OpenPiece], n_new: int) -> int:
     return start
 
 
-def _merged(pieces: Sequence[OpenPiece]) -> Rows:
-    codes = np.asarray(joined_codes(pieces))
-    return Rows(joined_words(pieces).merged(), codes, joined_columns(pieces))
-
-
-def _with_bitmaps(
-    folder: Path, manifest: Manifest, pieces: Sequence[OpenPiece]
-) -> tuple[Piece, ...]:
-    """The entries of pieces; those that lost rows get a new bitmap."""
-    number = manifest.generation + 1
-
-    def entry(piece: OpenPiece) -> Piece:
-        before = piece.entry.removed.rows if piece.entry.removed else 0
-        if before == len(piece.removed):
-            return piece.entry
-        return replace(
-            piece.entry, removed=save_removed(folder, number, piece.entry, piece.removed)
-        )
-
-    return tuple(map(entry, pieces))
-
-
-def _commit(folder: Path, before: Manifest, pieces: tuple[Piece, ...]) -> None:
+def _commit(
+    snapshot: Snapshot,
+    kept: Sequence[OpenPiece],
+    merged: Sequence[OpenPiece] = (),
+    new: Sequence[OpenPiece] = (),
+) -> None:
+    """Write one piece of the merged and the new rows, and the manifest that lists it last."""
+    folder, before, entries = snapshot.folder, snapshot.manifest, []
+    if merged or new:
+        pieces = [*verified(folder, snapshot.coder, merged), *new]
+        codes = np.asarray(joined_codes(pieces))
+        rows = Rows(joined_words(pieces).merged(), codes, joined_columns(pieces))
+        entries = [save_piece(folder, before.next_piece, rows, snapshot.coder)]
     after = replace(
-        before, pieces=pieces, generation=before.generation + 1, next_piece=before.next_piece + 1
+        before,
+        pieces=(*(_with_bitmap(folder, before.generation + 1, piece) for piece in kept), *entries),
+        generation=before.generation + 1,
+        next_piece=before.next_piece + 1,
     )
     write_manifest(folder, after)
     delete_unlisted(folder, after)
 
 
-def _none() -> NDArray[np.int64]:
-    return np.empty(0, np.int64)
+def _with_bitmap(folder: Path, number: int, piece: OpenPiece) -> Piece:
+    """What the manifest says of a piece; one that lost rows gets a new bitmap."""
+    before = piece.entry.removed.rows if piece.entry.removed else 0
+    if before == len(piece.removed):
+        return piece.entry
+    return replace(piece.entry, removed=save_removed(folder, number, piece.entry, piece.removed))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
 from inspect import getattr_static, isfunction
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from embits.errors import InputError, UnknownWordError
 from embits.ids.keys import RowNumbers
 from embits.ids.pieces import PieceIds
 from embits.ids.vocabulary import Vocabulary
-from embits.rows import Rows
+from embits.rows import LENGTHS, Lengths, Rows
 from embits.vectors import WordVectors, as_words
 
 _MAX_NAMED = 3  # unknown ids that an error names
@@ -116,16 +116,20 @@ class Collection(BinaryVectors):
             self._snapshot = latest
             return latest.manifest != before.manifest
 
-    def add(self, vectors: Any, ids: Iterable[str | int] | None = None) -> None:
+    def add(
+        self, vectors: Any, ids: Iterable[str | int] | None = None, *, lengths: bool = False
+    ) -> None:
         """Add rows at the end.
 
         Args:
             vectors: Floats of shape (n, dims), which are encoded; packed codes, uint8 of shape
-                (n, width); WordVectors; or BinaryVectors with the same coder, whose codes are
-                copied.
+                (n, width); WordVectors; or BinaryVectors with the same coder, whose codes and
+                lengths are copied.
             ids: Their ids, strings or whole numbers, which no row has yet. None takes the ids of
                 WordVectors and BinaryVectors. If they have none, rows are numbered as they are
                 added, and a number is never used twice. A collection has either ids or numbers.
+            lengths: Store the lengths of the vectors, if these are the first rows. All later rows
+                are stored as the first ones are.
 
         Raises:
             InputError: An id is there already or given twice, or the shape or the coder differs.
@@ -145,12 +149,7 @@ class Collection(BinaryVectors):
             (['a', 'c'], array(['c'], dtype=object))
             >>> folder.cleanup()
         """
-        given, codes = encoded_rows(self.coder, vectors, ids)
-        if not len(codes):
-            return
-        with self._change() as latest:
-            changed, words = new_ids(latest, given, len(codes))
-            changes.append(self.path, changed, Rows(words, codes))
+        self._put("add", vectors, ids, lengths)
 
     def update(self, vectors: Any, ids: Iterable[str | int] | None = None) -> None:
         """Replace the codes of rows. The rows move to the end.
@@ -164,36 +163,37 @@ class Collection(BinaryVectors):
             InputError, LockedError, FormatError: As for `add`.
             OSError: A file could not be written. The collection is unchanged.
         """
-        given, codes = encoded_rows(self.coder, vectors, ids, are_new=False)
-        if given is None:
-            raise InputError("update needs the ids of the rows to replace")
-        if not len(codes):
-            return
-        with self._change() as latest:
-            words = unique_ids(given)
-            pieces = changes.without(latest, known_rows(latest, given))
-            changes.append(self.path, latest, Rows(words, codes), pieces)
+        self._put("update", vectors, ids)
 
-    def upsert(self, vectors: Any, ids: Iterable[str | int] | None = None) -> None:
+    def upsert(
+        self, vectors: Any, ids: Iterable[str | int] | None = None, *, lengths: bool = False
+    ) -> None:
         """Add rows, and replace those whose ids are there already, in one change.
 
         Args:
             vectors: As for `add`.
             ids: Their ids. The rows that they replace move to the end.
+            lengths: As for `add`.
 
         Raises:
             InputError, LockedError, FormatError: As for `add`.
             OSError: A file could not be written. The collection is unchanged.
         """
-        given, codes = encoded_rows(self.coder, vectors, ids)
-        if given is None:
-            raise InputError("upsert needs the ids of the rows")
-        if not len(codes):
+        self._put("upsert", vectors, ids, lengths)
+
+    def _put(self, change: str, vectors: Any, ids: Any, lengths: bool = False) -> None:
+        given = _given(self.coder, vectors, ids)
+        if change != "add" and given.ids is None:
+            raise InputError(f"{change} needs the ids of the rows")
+        if change != "update" and ids is not None and given.ids is not None and "" in given.ids:
+            row = list(given.ids).index("")
+            raise InputError(f"ids[{row}] is empty, expected a name for each row")
+        if not len(given.codes):
             return
         with self._change() as latest:
-            changed, words, known = upserted_ids(latest, given)
-            pieces = changes.without(latest, known) if len(known) else None
-            changes.append(self.path, changed, Rows(words, codes), pieces)
+            manifest, words, replaced = _placed(change, latest, given)
+            rows = Rows(words, given.codes, _columns(latest, given, lengths))
+            changes.append(replace(latest, manifest=manifest), rows, replaced)
 
     def remove(self, ids: str | int | Iterable[str | int]) -> None:
         """Remove rows. Their codes stay in the files until `compact`.
@@ -208,9 +208,10 @@ class Collection(BinaryVectors):
         """
         wanted = [ids] if isinstance(ids, str | int | np.integer) else ids
         with self._change() as latest:
-            rows = np.unique(known_rows(latest, wanted))
+            words = as_words(wanted)
+            rows = np.unique(_known(words, latest.words.find_many(words)))
             if len(rows):
-                changes.replace_pieces(self.path, latest, changes.without(latest, rows))
+                changes.remove(latest, rows)
 
     def compact(self) -> None:
         """Merge all pieces into one file, without the removed rows. Answers stay the same.
@@ -221,7 +222,7 @@ class Collection(BinaryVectors):
             OSError: The file could not be written. The collection is unchanged.
         """
         with self._change() as latest:
-            changes.compact(self.path, latest)
+            changes.compact(latest)
 
     @contextmanager
     def _change(self) -> Iterator[Snapshot]:
@@ -248,62 +249,52 @@ def _opened(path: Path, timeout: float) -> Collection:
 # -- arguments -------------------------------------------------------------------------------------
 
 
-def encoded_rows(
-    coder: Coder, vectors: Any, ids: Iterable[str | int] | None, *, are_new: bool = True
-) -> tuple[Sequence[str] | None, NDArray[np.uint8]]:
-    """The ids and the codes of rows to add; the ids are None if there are none.
+class _Given(NamedTuple):
+    """Rows as they were given: ids if there are any, codes, their columns, and floats."""
 
-    Raises:
-        InputError: The vectors are not of the coder, the ids are not as many, or a new one is
-            empty.
-    """
-    own: Any = None
+    ids: Sequence[str] | None
+    codes: NDArray[np.uint8]
+    columns: Mapping[str, Lengths]
+    floats: NDArray[Any] | None
+
+
+def _given(coder: Coder, vectors: Any, ids: Iterable[str | int] | None) -> _Given:
     if isinstance(vectors, str | os.PathLike):
         raise InputError(
             f"vectors is a path: add the file with embits.encode_to_collection: {vectors}"
         )
-    if isinstance(vectors, Collection):
-        vectors = vectors.snapshot()
+    own: Any = None
+    columns: Mapping[str, Lengths] = {}
+    floats = None
     if isinstance(vectors, BinaryVectors):
-        own, codes = vectors.words, _codes_of(coder, vectors)
-    elif isinstance(vectors, WordVectors):
-        check_dims(vectors.matrix, coder.n_features_in_)
-        own, codes = vectors.words, coder.encode(vectors.matrix)
+        rows = vectors.rows  # of a collection, those of one state
+        check_same_coder(coder, vectors.coder)
+        own, codes, columns = rows.ids, np.asarray(rows.codes), rows.columns
     else:
-        codes = _codes(coder, to_numpy(vectors))
-    if ids is None:
-        words = None if own is None or isinstance(own, RowNumbers) else own
-    else:
-        words = as_words(ids)
-        if are_new and "" in words:
-            raise InputError(f"ids[{list(words).index('')}] is empty, expected a name for each row")
+        if isinstance(vectors, WordVectors):
+            own, vectors = vectors.words, vectors.matrix
+        array = to_numpy(vectors)
+        if array.ndim != 2:
+            raise InputError(
+                f"vectors of shape {array.shape}, expected (n, {coder.n_features_in_})"
+            )
+        if array.dtype == np.uint8:
+            codes = coder.check_codes(array)  # padding bits are refused when the piece is written
+        else:
+            check_dims(array, coder.n_features_in_)
+            floats, codes = array, coder.encode(array)
+    own = None if isinstance(own, RowNumbers) else own
+    words = own if ids is None else as_words(ids)
     if words is not None and len(words) != len(codes):
         raise InputError(f"{len(words)} ids for {len(codes)} rows")
-    return words, codes
+    return _Given(words, codes, columns, floats)
 
 
-def _codes(coder: Coder, array: NDArray[Any]) -> NDArray[np.uint8]:
-    if array.ndim != 2:
-        raise InputError(f"vectors of shape {array.shape}, expected (n, {coder.n_features_in_})")
-    if array.dtype != np.uint8:
-        check_dims(array, coder.n_features_in_)
-        return coder.encode(array)
-    return coder.check_codes(array)  # padding bits are refused when the piece is written
-
-
-def _codes_of(coder: Coder, bits: BinaryVectors) -> NDArray[np.uint8]:
-    check_same_coder(coder, bits.coder)
-    return np.asarray(bits.codes)
-
-
-def new_ids(latest: Snapshot, ids: Sequence[str] | None, n: int) -> tuple[Snapshot, PieceIds]:
-    """The ids of n new rows, and the snapshot with what they change in the manifest.
-
-    Raises:
-        InputError: An id is there already or given twice, or the collection has ids and the rows
-            have none, or the other way round.
-    """
-    manifest = latest.manifest
+def _placed(
+    change: str, latest: Snapshot, given: _Given
+) -> tuple[Manifest, PieceIds, NDArray[np.int64]]:
+    """The manifest with the kind of ids, the ids of the new rows, and the rows they replace."""
+    manifest, ids, n = latest.manifest, given.ids, len(given.codes)
     if ids is None:
         if manifest.ids == "given":
             raise InputError(
@@ -312,65 +303,48 @@ def new_ids(latest: Snapshot, ids: Sequence[str] | None, n: int) -> tuple[Snapsh
             )
         first = manifest.next_number
         numbered = replace(manifest, ids="numbers", next_number=first + n)
-        return replace(latest, manifest=numbered), RowNumbers(n, first)
-    changed = _with_ids(latest)
-    _check_new(latest, ids)
-    return changed, unique_ids(ids)
-
-
-def upserted_ids(
-    latest: Snapshot, ids: Sequence[str]
-) -> tuple[Snapshot, Vocabulary, NDArray[np.int64]]:
-    """The ids of rows to add or replace, the snapshot as they change it, and the rows replaced.
-
-    Raises:
-        InputError: An id is given twice, or is new in a collection that numbers its rows.
-    """
-    words = unique_ids(ids)
+        return numbered, RowNumbers(n, first), np.empty(0, np.int64)
+    words = ids if isinstance(ids, Vocabulary) else Vocabulary.from_words(ids)
     rows = latest.words.find_many(ids)
-    is_known = rows >= 0
-    return latest if is_known.all() else _with_ids(latest), words, rows[is_known]
-
-
-def _with_ids(latest: Snapshot) -> Snapshot:
-    if latest.manifest.ids == "numbers":
-        raise InputError("the rows of this collection are numbered: add rows without ids")
-    return replace(latest, manifest=replace(latest.manifest, ids="given"))
-
-
-def unique_ids(ids: Sequence[str]) -> Vocabulary:
-    """Ids as an index.
-
-    Raises:
-        InputError: One appears twice.
-    """
-    return ids if isinstance(ids, Vocabulary) else Vocabulary.from_words(ids)
-
-
-def _check_new(latest: Snapshot, ids: Sequence[str]) -> None:
-    there = np.flatnonzero(latest.words.find_many(ids) >= 0)
-    if len(there):
+    there = np.flatnonzero(rows >= 0)
+    if change == "add" and len(there):
         more = f", and {len(there) - 1:,} more" if len(there) > 1 else ""
-        first = ids[int(there[0])]
         raise InputError(
-            f"the id {first!r} is there already{more}: `update` replaces rows, and so "
+            f"the id {ids[int(there[0])]!r} is there already{more}: `update` replaces rows, and so "
             "does `embits add --update`"
         )
+    if change == "update":
+        _known(ids, rows)
+    if len(there) < n:
+        if manifest.ids == "numbers":
+            raise InputError("the rows of this collection are numbered: add rows without ids")
+        manifest = replace(manifest, ids="given")
+    return manifest, words, rows[there]
 
 
-def known_rows(latest: Snapshot, ids: Iterable[str | int]) -> NDArray[np.int64]:
-    """The rows of ids.
+def _columns(latest: Snapshot, given: _Given, lengths: bool) -> Mapping[str, Lengths]:
+    """The columns of new rows: those that the rows of the collection have."""
+    stored = latest.pieces[0].rows.columns if latest.pieces else None
+    is_wanted = LENGTHS in (given.columns if stored is None else stored)
+    if given.columns or not (is_wanted or (lengths and stored is None)):
+        if given.columns and not is_wanted:
+            raise InputError(
+                "the rows of this collection have no lengths: leave them out of the new ones "
+                '(bits.slim(without=["lengths"]))'
+            )
+        return given.columns
+    if given.floats is None:
+        raise InputError("the rows of this collection have lengths: add floats, not codes")
+    return {LENGTHS: Lengths.of_vectors(given.floats)}
 
-    Raises:
-        UnknownWordError: Some are not there; counts them and names the first.
-    """
-    wanted = as_words(ids)
-    rows = latest.words.find_many(wanted)
+
+def _known(ids: Sequence[str], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The rows of ids; some that are unknown are counted, and the first ones named."""
     missing = np.flatnonzero(rows < 0)
     if len(missing):
-        named = ", ".join(repr(wanted[each]) for each in missing[:_MAX_NAMED].tolist())
+        named = ", ".join(repr(ids[each]) for each in missing[:_MAX_NAMED].tolist())
         more = ", …" if len(missing) > _MAX_NAMED else ""
-        unknown = f"{len(missing):,} of {len(wanted):,} ids are unknown ({named}{more}), and "
-        many = unknown if len(wanted) > 1 else ""
-        raise UnknownWordError(wanted[int(missing[0])], [], f"{many}nothing was changed")
+        unknown = f"{len(missing):,} of {len(ids):,} ids are unknown ({named}{more}), and "
+        many = unknown if len(ids) > 1 else ""
+        raise UnknownWordError(ids[int(missing[0])], [], f"{many}nothing was changed")
     return rows

@@ -10,10 +10,10 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import Any, Literal, NoReturn
 
 from embits._version import __version__
 from embits.errors import FormatError
@@ -31,42 +31,25 @@ _FACTS = (*_NUMBERS, "method", "coder", "ids")
 _CHECKSUM = "[0-9a-f]{64}"
 _NAME = "[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}"  # never a path that leads out of the folder
 
-IdKind: TypeAlias = Literal["given", "numbers"]
-
 
 @dataclass(frozen=True)
 class Removed:
-    """The bitmap of the removed rows of a piece.
+    """The bitmap of the removed rows of a piece."""
 
-    Attributes:
-        file: A bit for each row of the piece, 1 if it is removed; first row highest.
-        rows: How many rows are removed.
-        sha256: Of the file.
-    """
-
-    file: str
-    rows: int
-    sha256: str
+    file: str  # a bit for each row of the piece, 1 if it is removed; first row highest
+    rows: int  # that are removed
+    sha256: str  # of the file
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A file of codes.
-
-    Attributes:
-        file: Its name: an embits file without coder, or Parquet.
-        rows: Its rows, with those that are removed.
-        first: The number of its first row, if the ids are numbers and the file has none.
-        header: The SHA-256 of its header, which has the checksums of the rest; None for Parquet.
-        column: The column of the ids; for Parquet only.
-        removed: Its removed rows, if there are any.
-    """
+    """A file of codes: an embits file without coder, or Parquet."""
 
     file: str
-    rows: int
-    first: int = 0
-    header: str | None = None
-    column: str | None = None
+    rows: int  # with those that are removed
+    first: int = 0  # the number of its first row, if the ids are numbers and the file has none
+    header: str | None = None  # SHA-256 of the header, which has the checksums; not of Parquet
+    column: str | None = None  # of the ids, in Parquet
     removed: Removed | None = None
 
     @property
@@ -77,29 +60,17 @@ class Piece:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a collection consists of.
-
-    Attributes:
-        bits: Bits of a code.
-        dims: Dimensions of the vectors.
-        method: The coder's method.
-        coder: The identity of the coder, as `coder_checksum` gives it.
-        generation: How many changes were made.
-        next_piece: The number of the next piece; no name is used twice.
-        next_number: The id of the next row, if the ids are numbers.
-        ids: "given", "numbers", or None as long as no row was added.
-        pieces: The pieces in row order.
-    """
+    """What a collection consists of."""
 
     bits: int
     dims: int
     method: str
-    coder: str
-    generation: int = 0
-    next_piece: int = 0
-    next_number: int = 0
-    ids: IdKind | None = None
-    pieces: tuple[Piece, ...] = field(default=())
+    coder: str  # its identity, as `coder_checksum` gives it
+    generation: int = 0  # how many changes were made
+    next_piece: int = 0  # the number of the next piece; no name is used twice
+    next_number: int = 0  # the id of the next row, if the ids are numbers
+    ids: Literal["given", "numbers"] | None = None  # None as long as no row was added
+    pieces: tuple[Piece, ...] = ()  # in row order
 
     @property
     def rows(self) -> int:
@@ -113,12 +84,7 @@ class Manifest:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Replace the manifest: the change that it describes is then made.
-
-    Raises:
-        FormatError: It could not be read again: one of its numbers is too large.
-        OSError: It could not be written.
-    """
+    """Replace the manifest: the change that it describes is then made."""
     content = manifest_json(manifest)
     parse_manifest(folder, content)
     with atomic_write(folder / MANIFEST) as file:
@@ -154,12 +120,7 @@ def _lines(value: Any) -> str:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read `_embits.json`.
-
-    Raises:
-        FormatError: It is missing, damaged or of a newer version.
-        OSError: It cannot be read.
-    """
+    """Read `_embits.json`."""
     try:
         content = (folder / MANIFEST).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -176,11 +137,7 @@ def no_manifest(folder: Any) -> FormatError:
 
 
 def parse_manifest(folder: Any, content: bytes) -> Manifest:
-    """The manifest of a folder from the bytes of its file.
-
-    Raises:
-        FormatError: They are damaged or of a newer version.
-    """
+    """The manifest of a folder from the bytes of its file."""
 
     def fail(problem: str) -> NoReturn:
         raise FormatError(f"{folder}: {MANIFEST} {problem}")

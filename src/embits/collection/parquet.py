@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
@@ -35,25 +38,30 @@ def parquet_rows(
         ReadError: There is no such column.
         MissingExtraError: pyarrow is not installed.
     """
+    codes, values = _read(folder, entry, coder, code, entry.column)
+    if values is None:
+        return Rows(RowNumbers(len(codes), entry.first), codes)
+    try:
+        return Rows(Vocabulary.from_words(as_words(values)), codes)
+    except InputError as error:
+        raise FormatError(f"{folder}/{entry.file}, column {entry.column!r}: {error}") from None
+
+
+def _read(
+    folder: str | os.PathLike[str], entry: Piece, coder: Coder, code: str, ids: str | None
+) -> tuple[NDArray[np.uint8], list[Any] | None]:
+    """The codes of a piece, and its ids if they are in a column."""
     files, path = locate(folder)
     name = f"{path}/{entry.file}"
     codes = code_matrix(name, read_column(files, name, code), coder)
     if len(codes) != entry.rows:
         raise FormatError(f"{name}: {len(codes)} rows, expected {entry.rows}")
-    if entry.column is None:
-        return Rows(RowNumbers(len(codes), entry.first), codes)
-    place = f"{name}, column {entry.column!r}"
-    values = read_column(files, name, entry.column).to_pylist()
+    if ids is None:
+        return codes, None
+    values: list[Any] = read_column(files, name, ids).to_pylist()
     if len(values) != len(codes):
-        raise FormatError(f"{place}: {len(values)} ids for {len(codes)} codes")
-    return Rows(_vocabulary(place, values), codes)
-
-
-def _vocabulary(place: str, values: list[Any]) -> Vocabulary:
-    try:
-        return Vocabulary.from_words(as_words(values))
-    except InputError as error:
-        raise FormatError(f"{place}: {error}") from None
+        raise FormatError(f"{name}, column {ids!r}: {len(values)} ids for {len(codes)} codes")
+    return codes, values
 
 
 def open_address(address: str) -> BinaryVectors:
@@ -92,16 +100,13 @@ def read_folder(
     coder = coder_at(folder)
     parts, values = [np.empty((0, coder.n_bytes_), np.uint8)], list[Any]()
     for piece in _parquet_pieces(folder):
-        parts.append(code_matrix(folder, _column(folder, piece, column), coder))
-        if len(parts[-1]) != piece.rows:
-            found = len(parts[-1])
-            raise FormatError(f"{folder}: {piece.file}: {found} rows, expected {piece.rows}")
-        values += [] if ids is None else _column(folder, piece, ids).to_pylist()
+        with _whole(folder, piece):
+            codes, words = _read(folder, piece, coder, column, ids)
+        parts.append(codes)
+        values += words or []
     codes = np.concatenate(parts)
-    if ids is None:
-        return BinaryVectors(None, codes, coder)
     try:
-        return BinaryVectors(Vocabulary.from_words(as_words(values)), codes, coder)
+        return BinaryVectors(None if ids is None else as_words(values), codes, coder)
     except InputError as error:
         raise InputError(f"{folder}, column {ids!r}: {error}") from None
 
@@ -118,15 +123,18 @@ def read_all(folder: str | os.PathLike[str], name: str) -> Any:
     """
     import pyarrow as pa
 
-    columns = [_column(folder, piece, name) for piece in _parquet_pieces(folder)]
-    chunks = [chunk for column in columns for chunk in column.chunks]
+    files, path = locate(folder)
+    chunks = []
+    for piece in _parquet_pieces(folder):
+        with _whole(folder, piece):
+            chunks += read_column(files, f"{path}/{piece.file}", name).chunks
     return pa.chunked_array(chunks) if chunks else pa.chunked_array([[]], type=pa.null())
 
 
-def _column(folder: str | os.PathLike[str], piece: Piece, name: str) -> Any:
-    files, path = locate(folder)
+@contextmanager
+def _whole(folder: str | os.PathLike[str], piece: Piece) -> Iterator[None]:
     try:
-        return read_column(files, f"{path}/{piece.file}", name)
+        yield
     except FileNotFoundError:
         raise FormatError(f"{folder}: damaged: {piece.file} is missing") from None
 

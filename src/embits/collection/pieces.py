@@ -33,17 +33,11 @@ _RESTORE = "restore it from a copy"
 
 
 class OpenPiece(NamedTuple):
-    """A piece that is mapped.
+    """A piece that is mapped."""
 
-    Attributes:
-        entry: What the manifest says of it.
-        rows: Its ids and codes, with those that are removed.
-        removed: The removed rows, ascending.
-    """
-
-    entry: Piece
-    rows: Rows
-    removed: NDArray[np.int64]
+    entry: Piece  # what the manifest says of it
+    rows: Rows  # with those that are removed
+    removed: NDArray[np.int64]  # rows, ascending
 
 
 class MissingPieceError(FormatError):
@@ -52,14 +46,7 @@ class MissingPieceError(FormatError):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The pieces of a collection at one moment. Later changes do not alter it.
-
-    Attributes:
-        folder: The collection.
-        manifest: What it consists of.
-        coder: The coder that the pieces share.
-        pieces: The pieces in row order, mapped.
-    """
+    """A collection at one moment, mapped. Later changes do not alter it."""
 
     folder: Path
     manifest: Manifest
@@ -105,21 +92,10 @@ def open_snapshot(
     before: Snapshot | None = None,
     manifest: Manifest | None = None,
 ) -> Snapshot:
-    """Open the latest state of a collection.
+    """Open the latest state of a collection; pieces that are open `before` are used again.
 
     A writer may replace pieces between the reading of the manifest and their opening: then the
     manifest is read again.
-
-    Args:
-        folder: The collection.
-        verify: Read every byte and check it against the checksums.
-        before: An earlier snapshot, whose open pieces are used again.
-        manifest: The manifest, if it was just read.
-
-    Raises:
-        FormatError: It is not a collection, or a file of it is missing or damaged.
-        InputError: Its coder is not that of the earlier snapshot.
-        OSError: A file cannot be opened.
     """
     manifest = manifest or read_manifest(folder)
     for _ in range(MAX_TRIES):
@@ -175,11 +151,7 @@ def _check_parquet_ids(folder: Path, pieces: Sequence[OpenPiece]) -> None:
 
 
 def open_coder(folder: Path, manifest: Manifest, *, verify: bool) -> Coder:
-    """The coder that all pieces share.
-
-    Raises:
-        FormatError: It is missing, damaged, or not the one of the manifest.
-    """
+    """The coder that all pieces share."""
     with _named(folder, CODER):
         coder = read_coder(folder / CODER, verify=verify)
     found = coder.method, coder.n_bits_, coder.n_features_in_
@@ -190,12 +162,7 @@ def open_coder(folder: Path, manifest: Manifest, *, verify: bool) -> Coder:
 
 
 def open_one(folder: Path, entry: Piece, coder: Coder, *, verify: bool = False) -> OpenPiece:
-    """Map a piece, or read it if it is Parquet; and read its removed rows.
-
-    Raises:
-        MissingPieceError: A file is not there.
-        FormatError: A file is damaged, or is not the one that the manifest lists.
-    """
+    """Map a piece, or read it if it is Parquet; and read its removed rows."""
     with _named(folder, entry.file):
         rows = _open_rows(folder, entry, coder, verify)
     return OpenPiece(entry, rows, read_removed(folder, entry))
@@ -225,12 +192,7 @@ def header_digest(path: Path) -> str:
 
 
 def read_removed(folder: Path, piece: Piece) -> NDArray[np.int64]:
-    """The removed rows of a piece, ascending.
-
-    Raises:
-        MissingPieceError: The bitmap is not there.
-        FormatError: It is damaged.
-    """
+    """The removed rows of a piece, ascending."""
     if piece.removed is None:
         return np.empty(0, np.int64)
     path = folder / piece.removed.file
@@ -249,11 +211,7 @@ def read_removed(folder: Path, piece: Piece) -> NDArray[np.int64]:
 
 
 def verified(folder: Path, coder: Coder, pieces: Sequence[OpenPiece]) -> list[OpenPiece]:
-    """The pieces with every byte checked: a copy gets checksums of its own, which hide damage.
-
-    Raises:
-        FormatError: A piece is damaged. Parquet has no checksums of ours.
-    """
+    """The pieces with every byte checked: a copy gets checksums of its own, which hide damage."""
     return [
         open_one(folder, piece.entry, coder, verify=True)._replace(removed=piece.removed)
         if piece.entry.header
@@ -289,11 +247,7 @@ def _named(folder: Path, name: str) -> Iterator[None]:
 
 
 def save_piece(folder: Path, number: int, rows: Rows, coder: Coder) -> Piece:
-    """Write rows to a new file.
-
-    Raises:
-        OSError: It could not be written.
-    """
+    """Write rows to a new file."""
     name = f"piece-{number:08d}.safetensors"
     first = rows.ids.first if isinstance(rows.ids, RowNumbers) else 0
     write_piece(folder / name, rows, coder)

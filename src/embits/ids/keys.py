@@ -62,11 +62,7 @@ class Keys(Sequence[str], ABC):
         """The first `most` words, in row order, that start with `prefix`."""
 
     def row(self, word: str) -> int:
-        """The row of a word.
-
-        Raises:
-            UnknownWordError: It is not there; near spellings are offered.
-        """
+        """The row of a word."""
         row = self.find(word)
         if row is None:
             raise self.unknown(word)

@@ -64,11 +64,7 @@ def packed_sizes(words: Vocabulary) -> tuple[int, int]:
 
 
 def open_words(tensors: Mapping[str, NDArray[Any]], n: int) -> Vocabulary | None:
-    """The words of an opened file, which stay mapped; None if it has none.
-
-    Raises:
-        FormatError: The tensors do not fit together.
-    """
+    """The words of an opened file, which stay mapped; None if it has none."""
     names = (*_TEXT, *_ORDER, NUMBERS, UUIDS)
     own = {name: tensors[name] for name in names if name in tensors}
     if NUMBERS in own:
@@ -193,11 +189,7 @@ class PackedVocabulary(StoredWords):
         return rows
 
     def verify(self) -> None:
-        """Check all words.
-
-        Raises:
-            FormatError: A word cannot be decoded or is not UTF-8, or the order is wrong.
-        """
+        """Check all words."""
         if not self._core.is_sorted():
             raise FormatError("damaged: the words cannot be decoded, or are not in order")
         rows = self._verified_rows()
@@ -306,11 +298,7 @@ class FixedIds(StoredWords):
         return rows
 
     def verify(self) -> None:
-        """Check all ids.
-
-        Raises:
-            FormatError: They are not in order, or the order is not one.
-        """
+        """Check all ids."""
         keys = self._keys[self._verified_rows()] if len(self._rows) else self._keys
         if (keys[1:] <= keys[:-1]).any():
             raise FormatError("damaged: the ids are not in order")
@@ -549,11 +537,7 @@ def _in_order(lengths: Lengths) -> list[int]:
 
 
 def check_codes(content: bytes, n_codes: int) -> None:
-    """Check that an array holds so many codes, and that no code has too many symbols.
-
-    Raises:
-        FormatError: It holds something else.
-    """
+    """Check that an array holds so many codes, and that no code has too many symbols."""
     start = 0
     for _ in range(n_codes):
         counts = content[start : start + MAX_CODE_BITS]

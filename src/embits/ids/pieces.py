@@ -113,11 +113,7 @@ class PieceWords(LazyVocabulary):
         return sum(text), sum(order)
 
     def merged(self) -> PieceIds:
-        """The same ids as a single piece.
-
-        Raises:
-            FormatError: The arrays of a piece are damaged.
-        """
+        """The same ids as a single piece."""
         if len(self.pieces) == 1 and not len(self.rows.removed):
             return self.pieces[0]
         if (first := self._consecutive()) is not None:

@@ -75,11 +75,7 @@ class WordRun(Sequence[str]):
         return self._words(range(len(self)))
 
     def encoded(self, row: int) -> bytes:
-        """The UTF-8 of a word; `row` is 0 or more.
-
-        Raises:
-            FormatError: The arrays are damaged.
-        """
+        """The UTF-8 of a word; `row` is 0 or more."""
         start = int(self.ends[row - 1]) + len(self._separator) if row else 0
         end = int(self.ends[row])
         if not start <= end <= len(self.text):
@@ -144,11 +140,7 @@ class Vocabulary(WordRun, Keys):
 
     @classmethod
     def from_words(cls, words: Iterable[str]) -> Vocabulary:
-        """Build the three arrays.
-
-        Raises:
-            InputError: A word appears twice, or cannot be written as UTF-8.
-        """
+        """An index of words; InputError if one appears twice, or cannot be written as UTF-8."""
         index, repeated = cls.with_repeats(words)
         if repeated:
             word = index[repeated[0]]
@@ -159,23 +151,14 @@ class Vocabulary(WordRun, Keys):
 
     @classmethod
     def with_repeats(cls, words: Iterable[str]) -> tuple[Vocabulary, list[int]]:
-        """As `from_run`, of words as strings.
-
-        Raises:
-            InputError: A word cannot be written as UTF-8.
-        """
+        """As `from_run`, of strings. Files hold no repeats."""
         return cls.from_run(*encoded_words(words))
 
     @classmethod
     def from_run(
         cls, text: NDArray[np.uint8], ends: NDArray[np.uint64]
     ) -> tuple[Vocabulary, list[int]]:
-        """Build the order of words that are one run of UTF-8 already.
-
-        Returns:
-            The vocabulary, and the rows, ascending, that repeat the word of an earlier row. Only a
-            vocabulary without repeats may be written to a file.
-        """
+        """As `from_words`, of one run of UTF-8; and the rows that repeat an earlier word."""
         order = np.empty(len(ends), dtype=np.uint64)
         _core.word_order(text, ends, order)
         repeated = _core.repeated_words(text, ends, order)
@@ -252,11 +235,7 @@ class Vocabulary(WordRun, Keys):
         return [self[row] for row in rows[:most].tolist()]
 
     def verify(self) -> None:
-        """Check all words.
-
-        Raises:
-            FormatError: The ends decrease, a word is not UTF-8, or the order is wrong.
-        """
+        """Check all words."""
         ends = self.ends.astype(np.int64)
         if len(self) and ((np.diff(ends) < 0).any() or ends[0] < 0):
             raise FormatError("damaged: the words' ends run backwards")

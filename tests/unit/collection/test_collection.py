@@ -246,3 +246,43 @@ def test_a_read_only_folder_is_searched(collection):
     (collection.path / "_lock").unlink()
     assert len(embits.load(collection.path)) == 10
     assert not (collection.path / "_lock").exists()
+
+
+LONG = ROWS * np.exp(np.linspace(-2, 2, len(ROWS)))[:, np.newaxis]
+
+
+def test_lengths_stay_with_their_rows_through_every_change(collection, monkeypatch):
+    monkeypatch.setattr(changes, "MAX_MERGED_ROWS", 20)
+    collection.add(LONG[:10], names(10), lengths=True)
+    collection.add(LONG[10:40], names(30, 10))  # as the first rows
+    collection.update(LONG[100:103], ["w3", "w12", "w39"])
+    collection.upsert(LONG[103:105], ["w4", "new"])
+    collection.remove(["w0", "w20"])
+    rows = {f"w{i}": i for i in range(40)} | {"w3": 100, "w12": 101, "w39": 102, "w4": 103}
+    rows |= {"new": 104}
+    for _ in range(2):
+        for each in (collection, embits.load(collection.path, verify=True), collection.snapshot()):
+            expected = np.linalg.norm(LONG[[rows[word] for word in each.words]], axis=1)
+            np.testing.assert_allclose(each.lengths, expected, rtol=0.03)
+        found = collection.search(LONG[104], k=1, metric="dot")
+        assert found.scores > 0
+        collection.compact()
+    assert len(collection.lengths) == 39
+
+
+def test_rows_have_lengths_in_all_pieces_or_in_none(collection, tmp_path):
+    with_lengths = embits.BinaryVectors(names(5), CODES[:5], CODER, lengths=np.arange(1.0, 6.0))
+    collection.add(with_lengths)
+    np.testing.assert_allclose(collection.lengths, np.arange(1.0, 6.0), rtol=0.03)
+    with pytest.raises(embits.InputError, match="have lengths: add floats"):
+        collection.add(CODES[5:6], ["x"])
+    collection.add(LONG[5:6], ["x"])
+    other = embits.open_collection(tmp_path / "other", CODER)
+    other.add(ROWS[:3], ["a", "b", "c"])
+    with pytest.raises(embits.InputError, match="have no lengths"):
+        other.add(with_lengths)
+    other.remove(["a", "b", "c"])
+    other.add(with_lengths)  # the first rows again
+    assert len(other.lengths) == 5
+    piece = other.path / other.manifest.pieces[0].file
+    assert b'"format_version":"3"' in piece.read_bytes()[:4000], "older versions refuse it"
