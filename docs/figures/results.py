@@ -28,11 +28,12 @@ WIDEST = 1024
 NOTHING = r"(?!)"  # an expression that matches no row
 INDENT = " \u00a0"  # of the rows of a group
 PICTURE = "queen"  # the one word whose bits a page shows
-# Parts of a report that its page leaves out: whole sections, and rows by "group: method".
+# Parts of a report that its page leaves out: whole sections, and rows by "group: method" in the
+# sections that start with these titles.
 SECTIONS_LEFT_OUT = ("Pairs of words", "Differences between methods", "Training of each code")
 REST = r"(.* rec|(lsh|sign|itq) bin)"  # all but the codes of near-lossless and of the paper
 ROWS_LEFT_OUT = {
-    "Semantic similarity": rf"(?!Fisher).*: {REST}",
+    "Semantic similarity": rf"(?!Fisher|Semantic|Syntactic).*: {REST}",
     "Classification": rf".*: {REST}",
     "Neighbors": r"Recall@(1|100),.*",
     "Gaps to raw floats, compared with the paper": r".*: (near-lossless|itq)",
@@ -81,10 +82,12 @@ def take_over(run: Path, name: str) -> None:
 def shortened(page: str) -> str:
     """Return a report with its main rows only, and its tables numbered again."""
     lines: list[str] = []
-    section = group = ""
+    section, group, rows_out = "", "", NOTHING
     for line in page.splitlines():
         if line.startswith(("## ", "Training of each code")):
             section = line.removeprefix("## ").split(":")[0]
+            found = [rows for title, rows in ROWS_LEFT_OUT.items() if section.startswith(title)]
+            rows_out = found[0] if found else NOTHING
         if section in SECTIONS_LEFT_OUT:
             continue
         if line.startswith("| "):
@@ -92,7 +95,7 @@ def shortened(page: str) -> str:
             if not label.startswith(INDENT):
                 group = label.strip()
             row = f"{group}: {label.strip()}" if label.startswith(INDENT) else group
-            if re.fullmatch(ROWS_LEFT_OUT.get(section, NOTHING), row):
+            if re.fullmatch(rows_out, row):
                 continue
         lines.append(line)
     number = itertools.count(1)
