@@ -114,12 +114,7 @@ class Coder(Estimator, Pretrained, ABC):
         return None
 
     def transform(self, X: Any, *, device: str = "cpu") -> NDArray[np.uint8]:
-        """`encode` under scikit-learn's name.
-
-        Returns:
-            An array, or a data frame where `set_output` or scikit-learn's configuration asks
-            for one.
-        """
+        """`encode` under scikit-learn's name; a data frame if `set_output` asks for one."""
         return self._in_container(self.encode(X, device=device), X)
 
     def encode(self, X: Any, *, device: str = "cpu") -> NDArray[np.uint8]:

@@ -37,10 +37,8 @@ def random_generator(random_state: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):
-        raise InputError(
-            f"random_state is {shortened(random_state)}, expected a whole number of 0 or more, or "
-            "None"
-        ) from None
+        found = shortened(random_state)
+        raise InputError(f"random_state is {found}, expected a whole number or None") from None
 
 
 def matrix_of_numbers(X: Any) -> NDArray[Any]:

@@ -77,10 +77,7 @@ class Estimator:
         return np.asarray([f"{prefix}{i}" for i in range(self.n_bytes_)], dtype=object)
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Choose what `transform` returns: "default" (an array), "pandas" or "polars".
-
-        None leaves the choice as it is.
-        """
+        """Choose what `transform` returns: "default" (an array), "pandas" or "polars"."""
         if transform is not None:
             self._sklearn_output_config = {"transform": transform}
         return self

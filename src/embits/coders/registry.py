@@ -121,11 +121,7 @@ def coder_class(method: str) -> type[Coder]:
 
 
 def new_coder(method: str, n_bits: int | None, params: Mapping[str, Any]) -> Coder:
-    """A coder of the method, not fitted.
-
-    Raises:
-        InputError: There is no such method, or it has no such parameter.
-    """
+    """A coder of the method, not fitted; InputError if it has no such parameter."""
     maker = coder_class(method)
     settings = dict(params) if n_bits is None else {**params, "n_bits": check_n_bits(n_bits)}
     try:
@@ -141,11 +137,7 @@ def new_coder(method: str, n_bits: int | None, params: Mapping[str, Any]) -> Cod
 
 
 def draw_rows(n: int, sample: int | None, coder: Coder) -> NDArray[np.int64] | None:
-    """Numbers of `sample` rows out of n, ascending, drawn by the coder's seed; None for all.
-
-    Raises:
-        InputError: `sample` is not a number of rows.
-    """
+    """Numbers of `sample` rows out of n, ascending, drawn by the coder's seed; None for all."""
     if sample is None or whole("sample", sample, 1) >= n:
         return None
     rng = random_generator(getattr(coder, "random_state", 0))

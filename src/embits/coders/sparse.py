@@ -119,11 +119,7 @@ class SparseBits(LinearlyDecoded):
         return self._sparse_scores(self._centered(X))
 
     def encode_rows(self, X: NDArray[np.float32]) -> NDArray[np.uint8]:
-        """Packed codes; rows with a score too near zero are encoded again in float64.
-
-        How float32 rounds depends on the block and the processor. The rounding of float64 is a
-        hundred million times smaller than the margin.
-        """
+        """Packed codes; rows with a score that rounding could change are encoded in float64."""
         centered = self._centered(X)
         scores = self._sparse_scores(centered)
         codes = np.packbits(scores >= 0, axis=1)

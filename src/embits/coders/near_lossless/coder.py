@@ -292,11 +292,7 @@ class NearLossless(LinearlyEncoded):
         self.offset_ = offset.astype(np.float32)
 
     def _shorten(self, X: NDArray[Any]) -> None:
-        """Shorten all rebuilt vectors to where the squared error is least.
-
-        A rebuilt direction is off by some angle: at full length, most of the error would be
-        length spent in the wrong direction.
-        """
+        """Shorten rebuilt vectors, which are off by some angle, to where the error is least."""
         along = squared = 0.0
         for rows in _check_blocks(len(X)):
             x = as_float32(X[rows][:CHECK_ROWS])

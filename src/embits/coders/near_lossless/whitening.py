@@ -86,10 +86,7 @@ class Shaping:
 
 
 def _rounded(matrix: Wide, bits: int = 20) -> Wide:
-    """Round to `bits` bits of the largest element.
-
-    LAPACK's last digits depend on the threads of its matrix library; these are beyond them.
-    """
+    """Round to `bits` bits of the largest element: LAPACK's last digits depend on threads."""
     places = bits - int(np.frexp(np.abs(matrix).max(initial=0))[1])
     rounded: Wide = np.ldexp(np.rint(np.ldexp(matrix, places)), -places)
     return rounded
