@@ -17,9 +17,8 @@ from numpy.typing import DTypeLike, NDArray
 from embits import search, slimming
 from embits.arrays import Progress, single, to_numpy, unit_rows
 from embits.bits import check_padding
-from embits.coders import Coder
+from embits.coders import Coder, coder_checksum
 from embits.coders.checks import check_dims
-from embits.coders.identity import coder_checksum
 from embits.errors import InputError, SizeWarning, UnknownWordError
 from embits.file import store
 from embits.file.contents import ByteCounts, byte_counts, to_contents

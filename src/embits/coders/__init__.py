@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embits.coders.base import Coder
+from embits.coders.base import Coder, coder_checksum
 from embits.coders.itq import ITQ
 from embits.coders.linear import LinearlyDecoded, LinearlyEncoded
 from embits.coders.lsh import RandomHyperplanes
@@ -32,6 +32,7 @@ __all__ = [
     "RandomHyperplanes",
     "SignBits",
     "SparseBits",
+    "coder_checksum",
     "coder_class",
     "draw_rows",
     "is_registered",

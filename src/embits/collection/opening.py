@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from embits import checks
 from embits.binary_vectors import BinaryVectors, check_same_coder
-from embits.coders import Coder
-from embits.coders.identity import coder_checksum
+from embits.coders import Coder, coder_checksum
 from embits.errors import EmbitsError, InputError
 from embits.file.contents import open_parts, read_coder, verify_unless_replaced, write_coder
 

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryVectors, check_same_coder
 from embits.bits import packed_width
-from embits.coders import Coder
-from embits.coders.identity import coder_checksum
+from embits.coders import Coder, coder_checksum
 from embits.collection.manifest import CODER, Manifest, Piece, Removed, read_manifest
 from embits.errors import FormatError, InputError, ReadError
 from embits.file.atomic import atomic_write

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from embits.arrays import Progress, blocks
 from embits.binary_vectors import BinaryVectors
 from embits.checks import choice, whole
-from embits.coders import Coder
-from embits.coders.identity import coder_checksum
+from embits.coders import Coder, coder_checksum
 from embits.errors import InputError, MissingExtraError, MissingFileError, ReadError
 from embits.file.atomic import atomic_write
 from embits.integrations import Facts

@@ -17,8 +17,7 @@ from embits.arrays import Progress, blocks
 from embits.binary_vectors import BinaryVectors
 from embits.bits import check_padding, has_padding_bits, packed_width
 from embits.checks import whole
-from embits.coders import Coder
-from embits.coders.identity import coder_checksum
+from embits.coders import Coder, coder_checksum
 from embits.errors import DatabaseError, EmbitsError, FormatError, InputError, UnknownWordError
 from embits.file.overwrite import OVERWRITE
 from embits.ids.vocabulary import LazyVocabulary, Vocabulary

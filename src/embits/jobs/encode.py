@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from embits.binary_vectors import BinaryVectors
-from embits.coders import Coder
-from embits.coders.identity import coder_checksum
+from embits.coders import Coder, coder_checksum
 from embits.collection import Collection, load, load_coder
 from embits.collection.changes import working_folder
 from embits.errors import InputError, ReadWarning

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import embits
-from embits.coders.identity import coder_checksum
+from embits.coders import coder_checksum
 from tests.support.vectors import clustered
 
 CODERS = [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import embits
-from embits.coders.identity import coder_checksum
+from embits.coders import coder_checksum
 from embits.collection import parquet
 from embits.collection.manifest import CODER as CODER_FILE
 from embits.collection.manifest import Manifest, Piece, read_manifest, write_manifest
