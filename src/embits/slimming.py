@@ -19,7 +19,8 @@ PARTS = {
     "coder": 'encoding vectors, decoding codes, float queries and metric="decoded"',
     "subwords": "codes of unknown words",
     "lengths": "inner products, and decoded vectors of their true length",
-    "order": "the former row numbers, because rows are sorted by their words",
+    "order": "row numbers as before, and completion with frequent words first, because rows are "
+    "sorted by their ids",
 }
 DECODER = "decoder"
 

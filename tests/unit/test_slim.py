@@ -134,7 +134,8 @@ def test_slim_says_what_each_part_saved_and_what_no_longer_works(file, tmp_path,
     }
     assert list(facts["no_longer"]) == ["coder", "subwords"]
     shown = run("slim", file, "-o", tmp_path / "small", "--without", "order").stdout
-    assert "order" in shown
+    assert "without order, this no longer works: " in shown
+    assert "completion with frequent words first" in shown
     assert "row numbers" in shown
     assert run("verify", tmp_path / "small").returncode == 0
     assert run("info", tmp_path / "small").returncode == 0

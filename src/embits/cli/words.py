@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from embits.binary_vectors import BinaryVectors
 from embits.cli import options
 from embits.cli.output import print_json, show, table
 from embits.collection import load
@@ -27,6 +28,7 @@ def neighbors(
 ) -> None:
     """Print the words or ids closest to each WORD, which is a word or an id of FILE.
 
+    A word that FILE has only in lower case is found by any letter case.
     Closeness is the share of bits that are equal, from 0 to 1, or, with --metric decoded, an
     estimate of the cosine.
 
@@ -40,7 +42,7 @@ def neighbors(
     answers = []
     for word in words:
         start = time.perf_counter()
-        found = bits.most_similar(word, topn=k, metric=metric, **allowed)
+        found = bits.most_similar(_existing(bits, word), topn=k, metric=metric, **allowed)
         answers.append((word, 1e3 * (time.perf_counter() - start), found))
     if as_json:
         queries = [
@@ -67,7 +69,8 @@ def similarity(file: Path, a: str, b: str, as_json: bool) -> None:
     \b
     embits similarity glove.safetensors car automobile
     """
-    value = round(load(file).similarity(a, b), 6)
+    bits = load(file)
+    value = round(bits.similarity(_existing(bits, a), _existing(bits, b)), 6)
     show({"a": a, "b": b, "similarity": value}, f"{value:.3f}", as_json)
 
 
@@ -88,12 +91,19 @@ def analogy(file: Path, a: str, b: str, c: str, k: int, metric: WordMetric, as_j
     \b
     embits analogy glove.safetensors man king woman
     """
-    answers = load(file).most_similar(positive=[b, c], negative=[a], topn=k, metric=metric)
+    bits = load(file)
+    a_, *positive = (_existing(bits, word) for word in (a, b, c))
+    answers = bits.most_similar(positive, [a_], topn=k, metric=metric)
     if as_json:
         print_json({"a": a, "b": b, "c": c, "answers": _as_dicts(answers)})
     else:
         click.echo(f"{a} : {b} = {c} : ?")
         _show(answers)
+
+
+def _existing(bits: BinaryVectors, word: str) -> str:
+    """The word as the file has it: as given or, if that is not there, in lower case."""
+    return word if word in bits or word.lower() not in bits else word.lower()
 
 
 def _as_dicts(found: Iterable[tuple[str, float]]) -> list[dict[str, Any]]:

@@ -112,6 +112,9 @@ class WordRun(Sequence[str]):
             raise FormatError(f"damaged: word {row} is not valid UTF-8") from None
 
 
+_NEAR = 64  # near spellings among which the likeliest are chosen
+
+
 class Vocabulary(WordRun, Keys):
     """An immutable list of words that finds the row of each; in files, no word repeats.
 
@@ -210,13 +213,21 @@ class Vocabulary(WordRun, Keys):
         return rows
 
     def suggest(self, word: str, most: int = 3) -> list[str]:
-        """Words spelled like `word`: other letter case first, then by edits, then by row."""
+        """Words spelled like `word`: other letter case first, then the likeliest.
+
+        Few edits and an early row count for a word, because words are usually in the order of
+        their frequency; another first letter counts against it.
+        """
         other_cases = {word.lower(), word.upper(), word.capitalize(), word.title()} - {word}
-        rows = sorted(row for case in other_cases if (row := self.find(case)) is not None)
+        cases = sorted(row for case in other_cases if (row := self.find(case)) is not None)
         raw = word.encode(errors="replace")
-        edits = 1 if len(raw) <= 4 else 2
+        costs: dict[int, int] = {}
         if 0 < len(raw) <= 64:
-            rows += [row for row in self._near(raw, edits, most) if row not in rows]
+            for edits in (1,) if len(raw) <= 4 else (1, 2):
+                for row in self._near(raw, edits, _NEAR):
+                    differs = self[row].encode()[:1].lower() != raw[:1].lower()
+                    costs.setdefault(row, 8 * edits + 12 * differs + (row + 1).bit_length())
+        rows = cases + sorted(costs.keys() - set(cases), key=lambda row: (costs[row], row))
         return [self[row] for row in rows[:most]]
 
     def _near(self, word: bytes, edits: int, most: int) -> list[int]:

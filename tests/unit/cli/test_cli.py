@@ -83,6 +83,21 @@ def test_similarity_analogy_info_and_verify_json(folder):
     assert answer("info", "--cpu")["simd"]
 
 
+def test_a_word_in_lower_case_is_found_by_any_letter_case(folder, tmp_path):
+    words = ["france", "paris", "Rome", "rome", "japan"]
+    bits = embits.binarize(embits.WordVectors(words, np.eye(5, 8)), 32, "lsh")
+    bits.save(tmp_path / "b")
+    got = answer("neighbors", tmp_path / "b", "France", "Rome", "-k", 2)["queries"]
+    assert [each["word"] for each in got] == ["France", "Rome"]  # as they were asked for
+    for each, word in zip(got, ["france", "Rome"], strict=True):
+        found = [neighbor["word"] for neighbor in each["neighbors"]]
+        assert found == [other for other, _ in bits.most_similar(word, topn=2)]
+    assert answer("similarity", tmp_path / "b", "FRANCE", "france")["similarity"] == 1
+    found = answer("analogy", tmp_path / "b", "France", "Paris", "Japan", "-k", 1)["answers"]
+    assert found[0]["word"].lower() == "rome"
+    assert run("neighbors", tmp_path / "b", "Spain").returncode == 1
+
+
 def test_bench_json_has_every_width_and_the_floats(folder):
     got = answer("bench", folder / "b.safetensors", "--raw", folder / "v.vec", "--bits", "64")
     assert (got["words"], got["dims"], got["threads"]) == (600, 24, 1)

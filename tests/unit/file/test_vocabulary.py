@@ -60,16 +60,28 @@ def edits(a, b):
     st.lists(st.text("abü", max_size=8), unique=True, max_size=40),
     st.text("abü", min_size=1, max_size=8),
 )
-def test_near_spellings_are_those_with_the_fewest_edits_then_the_first_rows(words, word):
+def test_near_spellings_have_few_edits_early_rows_and_the_same_first_letter(words, word):
     if word in words:
         words.remove(word)
     limit = 1 if len(word.encode()) <= 4 else 2
-    distances = [edits(w.encode(), word.encode()) for w in words]
-    near = sorted((d, row) for row, d in enumerate(distances) if d <= limit)
+    costs = {
+        row: 8 * d + 12 * (other.encode()[:1] != word.encode()[:1]) + (row + 1).bit_length()
+        for row, other in enumerate(words)
+        if (d := edits(other.encode(), word.encode())) <= limit
+    }
     suggestions = Vocabulary.from_words(words).suggest(word, most=5)
     cases = [w for w in suggestions if w in {word.upper(), word.title(), word.capitalize()}]
-    expected = [words[row] for _, row in near if words[row] not in cases]
+    near = sorted(costs, key=lambda row: (costs[row], row))
+    expected = [words[row] for row in near if words[row] not in cases]
     assert [w for w in suggestions if w not in cases] == expected[: 5 - len(cases)]
+
+
+def test_the_likeliest_word_is_suggested_first():
+    """In the order of GloVe, where "been" is 50 times as frequent as "queen"."""
+    words = ["the", "of", "been", "seen", "green", "keen", "queen", "teen", "qeer", "queens"]
+    vocabulary = Vocabulary.from_words([*words, *(f"w{i}" for i in range(3000)), "qen", "geen"])
+    assert vocabulary.suggest("qeen")[0] == "queen"
+    assert vocabulary.suggest("Queenns")[0] == "queens"
 
 
 @given(st.lists(st.text(max_size=4), max_size=30), st.lists(st.text(max_size=4), max_size=10))

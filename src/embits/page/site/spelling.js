@@ -2,6 +2,7 @@
 
 const encoder = new TextEncoder();
 const EDITS = 2;
+const NEAR = 64; // near spellings among which the likeliest are chosen
 
 /** A word is not in the vocabulary. */
 export class UnknownWordError extends Error {
@@ -27,7 +28,11 @@ export function existingWord(words, word) {
   return [word, word.toLowerCase()].find((each) => words.find(each) !== null) ?? null;
 }
 
-/** Up to `most` words: other letter cases first, then by edit distance in bytes, then by row. */
+/**
+ * Up to `most` words: other letter cases first, then the likeliest. Few edits (in bytes) and an
+ * early row count for a word, because words are usually in the order of their frequency; another
+ * first letter counts against it.
+ */
 export function nearSpellings(words, word, most = 3) {
   if (words.pieces) return nearInPieces(words, word, most);
   const cases = [word.toLowerCase(), word.toUpperCase(), capitalized(word), titled(word)];
@@ -40,10 +45,17 @@ export function nearSpellings(words, word, most = 3) {
     for (let row = 0; row < words.length; row++) {
       if (Math.abs(words.byteLength(row) - wanted.length) > within) continue;
       const edits = distance(words.bytes(row), wanted, within);
-      if (edits <= within && found[edits].length < most) found[edits].push(row);
-      if (found[1].length === most && found[0].length === 0) break; // later rows cannot be better
+      if (edits <= within && found[edits].length < NEAR) found[edits].push(row);
+      if (found[1].length === NEAR && found[0].length === 0) break; // no others are considered
     }
-    near.push(...found.flat());
+    const costs = new Map();
+    found.forEach((rows, edits) =>
+      rows.forEach((row) => {
+        const differs = lower(words.bytes(row)[0]) !== lower(wanted[0]);
+        if (costs.size < NEAR) costs.set(row, 8 * Math.max(edits, 1) + 12 * differs + 32 - Math.clz32(row + 1));
+      }),
+    );
+    near.push(...[...costs.keys()].sort((a, b) => costs.get(a) - costs.get(b) || a - b));
   }
   return [...new Set(near)].slice(0, most).map((row) => words.at(row));
 }
@@ -54,6 +66,7 @@ function nearInPieces(words, word, most) {
   return [...new Set(near)].filter((each) => words.find(each) !== null).slice(0, most);
 }
 
+const lower = (byte) => (byte >= 65 && byte <= 90 ? byte + 32 : byte); // of ASCII
 const capitalized = (word) => word.charAt(0).toUpperCase() + word.slice(1).toLowerCase();
 const titled = (word) => word.replace(/\p{L}+/gu, capitalized);
 
