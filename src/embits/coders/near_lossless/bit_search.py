@@ -121,13 +121,6 @@ def least_squares(codes: Codes, unit: NDArray[np.float32], n_bits: int) -> Decod
     return Decoder(D, o, max(float(along) / n / UNIT, 0.0))
 
 
-def norm_decoder(codes: Codes, norms: NDArray[np.float32], n_bits: int) -> Decoder:
-    """The decoder of the norms of vectors: one column."""
-    largest = float(norms.max())
-    D, o, length = least_squares(codes, norms[:, None] / norms.max(), n_bits)
-    return Decoder(D * largest, o * largest, length)
-
-
 # -- encoders to choose from -----------------------------------------------------------------------
 
 

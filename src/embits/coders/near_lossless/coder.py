@@ -223,11 +223,16 @@ class NearLossless(LinearlyEncoded):
         return training.Budget(*chosen)
 
     def _remember(self, X: NDArray[Any]) -> None:
-        """Keep a uniform sample of all rows given to partial_fit."""
+        """Keep a uniform sample of all rows given to partial_fit (reservoir sampling)."""
         if not hasattr(self, "_seen"):
             self._seen, self._reservoir = 0, np.empty((0, self.n_features_in_), np.float32)
         rng = np.random.default_rng([self._seen, self.random_state or 0])
-        self._reservoir = sampling.extended(self._reservoir, self._seen, X, rng)
+        room = max(sampling.SAMPLE_ROWS - len(self._reservoir), 0)
+        self._reservoir = np.concatenate([self._reservoir, as_float32(X[:room])])
+        numbers = np.arange(room, len(X))
+        places = rng.integers(self._seen + numbers + 1)
+        kept = places < sampling.SAMPLE_ROWS
+        self._reservoir[places[kept]] = X[numbers[kept]]
         self._seen += len(X)
 
     def _learn(
@@ -284,11 +289,13 @@ class NearLossless(LinearlyEncoded):
             codes, decoder = searched.encode(unit[spread]), searched.decoder
             self.W_, self.t_ = searched.W, searched.t
             self.search_ = np.array([decoder.length, bit_search.PULL, *shares])
-        norms = bit_search.norm_decoder(codes, norms_of(rows[spread]), self.n_bits_)
+        norms = norms_of(rows[spread])
+        longest = float(norms.max())
+        of_norms = bit_search.least_squares(codes, norms[:, None] / norms.max(), self.n_bits_)
         # The decoder for bits in {0, 1}: of the direction, and of the norm.
-        columns = np.concatenate([decoder.D, norms.D], axis=1)
+        columns = np.concatenate([decoder.D, of_norms.D * longest], axis=1)
         self.decoder_ = (2 * columns).astype(np.float32)
-        offset = np.concatenate([decoder.o, norms.o]) - columns.sum(axis=0)
+        offset = np.concatenate([decoder.o, of_norms.o * longest]) - columns.sum(axis=0)
         self.offset_ = offset.astype(np.float32)
 
     def _shorten(self, X: NDArray[Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import as_float32, blocks, unit_rows
+from embits.arrays import blocks, unit_rows
 from embits.coders.backend import product
 
 SAMPLE_ROWS = 50_000  # rows a fit is based on, whatever the vocabulary ...
@@ -32,19 +32,6 @@ def sample_rows(n: int, dims: int, rng: np.random.Generator) -> NDArray[np.int64
     first = most // 2
     others = first + rng.choice(n - first, most - first, replace=False)
     return np.concatenate([np.arange(first), np.sort(others)])
-
-
-def extended(
-    sample: NDArray[np.float32], seen: int, X: NDArray[Any], rng: np.random.Generator
-) -> NDArray[np.float32]:
-    """A uniform sample of `seen` rows and of those of X (reservoir sampling)."""
-    room = max(SAMPLE_ROWS - len(sample), 0)
-    sample = np.concatenate([sample, as_float32(X[:room])])
-    numbers = np.arange(room, len(X))
-    places = rng.integers(seen + numbers + 1)
-    kept = places < SAMPLE_ROWS
-    sample[places[kept]] = X[numbers[kept]]
-    return sample
 
 
 class Batches:
