@@ -19,7 +19,7 @@ from embits.arrays import Progress, single, to_numpy, unit_rows
 from embits.bits import check_padding
 from embits.coders import Coder, coder_checksum
 from embits.coders.checks import check_dims
-from embits.errors import InputError, SizeWarning, UnknownWordError
+from embits.errors import InputError, SizeWarning
 from embits.file import store
 from embits.file.contents import ByteCounts, byte_counts, to_contents
 from embits.file.overwrite import check_target
@@ -480,7 +480,7 @@ class BinaryVectors(WordMethods, Pretrained):
                 "id; bits[row] is the code of a row"
             )
         if array.dtype.kind in "UT" or (array.dtype.kind == "O" and _are_strings(array)):
-            return self._codes_of_ids(array)
+            return self[array.ravel().tolist()]
         if array.dtype.kind in "iu" and array.dtype != np.uint8 and array.shape[-1] != self.dims:
             raise InputError(
                 f"the queries are whole numbers of shape {array.shape}: neither ids (strings) nor "
@@ -491,16 +491,6 @@ class BinaryVectors(WordMethods, Pretrained):
         if array.dtype.kind == "f":
             check_dims(array, self.dims)
         return array
-
-    def _codes_of_ids(self, ids: NDArray[Any]) -> NDArray[np.uint8]:
-        try:
-            return self[ids.ravel().tolist()]
-        except UnknownWordError:
-            if ids.shape[-1] == self.dims and _are_numbers(ids):
-                raise InputError(
-                    "the queries are numbers as text: convert them by queries.astype(np.float32)"
-                ) from None
-            raise
 
     # -- all rows up to a bound ------------------------------------------------------------------
 
@@ -589,25 +579,9 @@ class BinaryVectors(WordMethods, Pretrained):
     def pairs_within(
         self, distance: int, *, max_results: int | None = None, threads: int | None = None
     ) -> PairsResult:
-        """All pairs of rows within a Hamming distance of each other.
+        """All pairs of rows within a Hamming distance: `embits.search.pairs_within` of the codes.
 
-        The search is exact and does not compare all pairs if that can be avoided. Rows with the
-        same code are searched once.
-
-        Args:
-            distance: The largest number of bits that may differ, from 0 to `n_bits`.
-            max_results: Pairs at which the search stops with an error; None means 100 million,
-                which need 3 GB of memory.
-            threads: None uses every core.
-
-        Returns:
-            A named tuple `first`, `second` (row numbers, first < second) and `distances`, in the
-            order of `first`, then `second`.
-
-        Raises:
-            InputError: The distance is out of range.
-            TooManyResultsError: There are more pairs than `max_results`. `iter_pairs_within`
-                and `duplicates` have no such limit.
+        `iter_pairs_within` and `duplicates` have no limit of results.
 
         Example:
             >>> import numpy as np, embits
@@ -623,43 +597,20 @@ class BinaryVectors(WordMethods, Pretrained):
     def iter_pairs_within(
         self, distance: int, *, threads: int | None = None
     ) -> Iterator[PairsResult]:
-        """The pairs of `pairs_within` in blocks of about a million, for results of any size.
-
-        Each pair is in one block. Pairs are sorted within a block, but blocks come in no order.
-
-        Raises:
-            InputError: The distance is out of range.
-        """
+        """The pairs of `pairs_within` in blocks of about a million, for results of any size."""
         return search.iter_pairs_within(self.codes, wanted_distance(distance, self.n_bits), threads)
 
     def duplicates(
         self, distance: int, *, threads: int | None = None, progress: Progress | None = None
     ) -> GroupsResult:
-        """Groups of rows within a Hamming distance of each other, directly or through others.
-
-        The groups are the connected components of the pairs of `pairs_within`. No list of pairs is
-        made, so any number of rows may have the same code.
-
-        Args:
-            distance: The largest number of bits in which two neighbors differ, from 0 to `n_bits`.
-            threads: None uses every core.
-            progress: Called with what is done and the total.
-
-        Returns:
-            A named tuple `offsets` (groups + 1,), `rows` and `distances`. Group i has
-            `rows[offsets[i] : offsets[i + 1]]`, at least two, in row order; groups are in the order
-            of their first rows; `ids` are the ids of `rows`. The distances are to the first row of
-            the group, and may be more than `distance`.
-
-        Raises:
-            InputError: The distance is out of range.
+        """Groups of rows within a Hamming distance: `embits.search.duplicates` of the codes.
 
         Example:
             >>> import numpy as np, embits
             >>> X = np.random.default_rng(0).normal(size=(100, 16))
             >>> bits = embits.binarize(np.vstack([X, X[:2] + 0.01]), n_bits=64, method="lsh")
-            >>> bits.duplicates(3).rows.tolist()
-            [0, 100, 1, 101]
+            >>> bits.duplicates(3).ids.tolist()
+            ['0', '100', '1', '101']
         """
         distance = wanted_distance(distance, self.n_bits)
         groups = search.duplicates(self.codes, distance, threads, progress=progress)
@@ -913,12 +864,3 @@ def _no_row(row: Any, n: int) -> InputError:
 def _are_strings(array: NDArray[Any]) -> bool:
     """Whether an array of objects holds strings, and at least one."""
     return array.size > 0 and all(isinstance(each, str) for each in array.flat)
-
-
-def _are_numbers(texts: NDArray[Any]) -> bool:
-    """Whether all strings of an array can be read as numbers."""
-    try:
-        texts.astype(np.float64)
-    except ValueError:
-        return False
-    return True

@@ -159,7 +159,6 @@ def test_a_file_that_is_mostly_subwords_says_so(documents, tmp_path):
         (lambda bits, X: bits.ids([1, 24000]), "there is no row 24000: there are 6 rows"),
         (lambda bits, X: bits.ids([-2, 2]), "there is no row -2: there are 6 rows"),
         (lambda bits, X: bits.search([7, 8]), "neither ids .strings. nor vectors of 12 dim"),
-        (lambda bits, X: bits.search(X[0].astype(str)), "numbers as text"),
         (lambda bits, X: bits.search(X[0, :3]), "a vector of 3 dimensions, expected 12"),
         (lambda bits, X: bits.within(X[0, :3], 4), "a vector of 3 dimensions, expected 12"),
         (lambda bits, X: bits.search(X[:, :3], metric="asymmetric"), "vectors of 3 dimensions"),
