@@ -63,10 +63,7 @@ class Lengths:
     @classmethod
     def of_vectors(cls, X: Any) -> Lengths:
         """The lengths of vectors of shape (n, dims)."""
-        lengths = np.empty(len(X))
-        for rows in blocks(len(X)):
-            lengths[rows] = np.linalg.norm(np.asarray(X[rows], np.float64), axis=1)
-        return cls.of(lengths)
+        return cls.of(vector_lengths(X))
 
     @classmethod
     def joined(cls, parts: Sequence[Lengths]) -> Lengths:
@@ -111,6 +108,14 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.codes)
+
+
+def vector_lengths(X: Any) -> NDArray[np.float64]:
+    """The lengths of vectors of shape (n, dims), not rounded."""
+    lengths = np.empty(len(X))
+    for rows in blocks(len(X)):
+        lengths[rows] = np.linalg.norm(np.asarray(X[rows], np.float64), axis=1)
+    return lengths
 
 
 def taken(columns: Mapping[str, Lengths], rows: Any) -> dict[str, Lengths]:

@@ -187,17 +187,20 @@ BOMBS = {
 }
 
 _READ = """
-import sys, warnings
+import sys, time, warnings
 from pathlib import Path
 import embits
 from embits.readers import arrays, text  # noqa
+def peak():
+    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) >> 10
 warnings.simplefilter("ignore")
+start, before = time.process_time(), peak()
 try:
-    embits.read_vectors(sys.argv[1])
+    embits.read_vectors(sys.argv[1], words=[*sys.argv, None][2])
 except embits.ReadError as error:
     print(error)
-peak = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]
-print(int(peak) // 1024)
+print(time.process_time() - start)
+print(peak() - before)
 """
 
 
@@ -208,9 +211,36 @@ def test_a_bomb_is_refused_before_it_fills_the_memory(name, path):
     done = subprocess.run(
         [sys.executable, "-c", _READ, path], capture_output=True, text=True, timeout=60, check=True
     )
-    refusal, megabytes = done.stdout.splitlines()
+    refusal, seconds, megabytes = done.stdout.splitlines()
     assert "times its size" in refusal
-    assert int(megabytes) < 250  # 60 of them are Python and NumPy
+    assert float(seconds) < LONGEST_S
+    assert int(megabytes) < 100
+
+
+@pytest.mark.skipif("EMBITS_SANITIZED" in os.environ, reason="a sanitizer takes memory itself")
+def test_what_never_ends_or_is_far_too_large_is_refused_at_once(tmp_path):
+    matrix, fifo = tmp_path / "m.npy", tmp_path / "fifo"
+    np.save(matrix, corpus.MATRIX)
+    os.mkfifo(fifo)
+    huge = {name: tmp_path / name for name in ("huge.words", "huge.npy", "huge.json", "huge.vec")}
+    starts = {"huge.words": b"a\n", "huge.npy": b"\x93NUMPY", "huge.json": b'{"a": [1], "',
+              "huge.vec": b"a 1 2\nb 3 4 " + b" " * 70_000}  # fmt: skip
+    for name, path in huge.items():
+        with path.open("wb") as file:
+            file.write(starts[name])
+            file.seek(6 << 30)  # sparse: it takes no room on the disk
+            file.write(b"\n")
+    cases = [(fifo, None), ("/dev/zero", None), (matrix, fifo), (matrix, "/dev/zero")]
+    cases += [(matrix, huge["huge.words"]), *((path, None) for path in huge.values())]
+    for path, words in cases:
+        done = subprocess.run(
+            [sys.executable, "-c", _READ, path, *([words] if words else [])],
+            capture_output=True, text=True, timeout=60, check=True,
+        )  # fmt: skip
+        refusal, seconds, megabytes = done.stdout.splitlines()
+        assert refusal.startswith(str(words or path))
+        assert float(seconds) < LONGEST_S
+        assert int(megabytes) < 100
 
 
 def test_an_xz_that_asks_for_gigabytes_is_refused(path):

@@ -17,6 +17,10 @@ from embits.coders.checks import MAX_BITS
 from embits.collection import load_coder
 from embits.jobs import binarize_to_file, encode_to_file
 
+lengths_option = click.option(
+    "--lengths", is_flag=True, help="Store the lengths of the vectors, a byte each, for dot."
+)
+
 
 @click.command()
 @click.argument("vectors", type=ADDRESS)
@@ -38,6 +42,7 @@ from embits.jobs import binarize_to_file, encode_to_file
 @click.option(
     "--subwords/--no-subwords", default=True, help="Keep fastText subwords, if there are any."
 )
+@lengths_option
 @ray_options
 @options.json_option
 def binarize(
@@ -50,6 +55,7 @@ def binarize(
     params: dict[str, Any],
     sample: int | None,
     subwords: bool,
+    lengths: bool,
     as_json: bool,
     cluster: Cluster | None,
     **reading: Any,
@@ -95,6 +101,7 @@ def binarize(
             method,
             sample=sample,
             subwords=subwords,
+            lengths=lengths,
             overwrite=force,
             progress=progress,
             **reading,
@@ -115,6 +122,7 @@ def binarize(
 @click.argument("vectors", type=ADDRESS)
 @options.output_option(ADDRESS, help=OUTPUT_HELP)
 @options.reading_options
+@lengths_option
 @ray_options
 @options.json_option
 def encode(
@@ -122,6 +130,7 @@ def encode(
     vectors: Path,
     output: Path,
     force: bool,
+    lengths: bool,
     as_json: bool,
     cluster: Cluster | None,
     **reading: Any,
@@ -142,7 +151,7 @@ def encode(
     title = f"encode {vectors} to {output} with the coder of {file}"
     with steps_progress(title, quiet=as_json) as progress:
         binary = encode_to_file(
-            file, vectors, output, overwrite=force, progress=progress, **reading
+            file, vectors, output, lengths=lengths, overwrite=force, progress=progress, **reading
         )
     facts = describe(output, binary)
     rows = f"{counted(len(binary))} × {facts['bits']} bits"

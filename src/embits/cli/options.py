@@ -194,7 +194,20 @@ def reading_options(command: Command) -> Command:
         click.option(
             "--repeats", type=click.Choice(["first", "refuse"]),
             help="Keep the first row of a repeated word (id), or refuse the file [default: refuse"
-            " if the words are in another file].",
+            " if the words are in another file, and of Parquet].",
+        ),
+        click.option(
+            "--column", metavar="COLUMN", help="Column of the vectors in Parquet, of several."
+        ),
+        click.option(
+            "--no-ids", is_flag=True, is_eager=True, expose_value=False,
+            callback=lambda context, _, given: context.meta.update({"embits.no_ids": given}),
+            help="Number the rows; take no ids from a column, or a file beside a matrix.",
+        ),
+        click.option(
+            "--ids", metavar="COLUMN",
+            callback=lambda context, _, name: False if context.meta["embits.no_ids"] else name,
+            help="Column of the ids in Parquet [default: id, ids, _id, word or key].",
         ),
         file_option("--words", help="Words (ids) of a matrix: one per line, or Parquet."),
         click.option(

@@ -108,7 +108,8 @@ def _options(
     def decorated(command: Command) -> Command:
         @functools.wraps(command)
         def wrapped(ray: bool, ray_address: str | None, **others: Any) -> Any:
-            names = [name for name in ("column", "ids", "keep", "workers") if name in others]
+            shared = () if ray or address == "queries" else ("column", "ids")
+            names = [name for name in _NAMES if name in others and name not in shared]
             given: dict[str, Any] = {name: others.pop(name) for name in names}
             if not ray and (ray_address or any(each is not None for each in given.values())):
                 raise click.UsageError(f"--ray-address, --{', --'.join(names)} need --ray")
@@ -118,7 +119,7 @@ def _options(
                 raise click.UsageError(f"--{wrong[0].split('_')[0]} cannot be used with --ray")
             if given.get("keep") is not None:
                 given["keep"] = [name for name in given["keep"].split(",") if name]
-            given["overwrite"] = others["force"]
+            given |= {"ids": given.get("ids") or None, "overwrite": others["force"]}
             return command(cluster=Cluster(ray_address, given) if ray else None, **others)
 
         for each in (*options, *_SHARED):
@@ -128,23 +129,23 @@ def _options(
     return decorated
 
 
+_NAMES = ("column", "ids", "keep", "workers")
 _option = functools.partial(click.option, metavar="NAME")
 _SHARED = (
     _option("--workers", type=WholeNumber(1), metavar="N", help="With --ray: parallel tasks."),
-    _option("--column", help="With --ray: column of the vectors."),
     _option("--ray-address", help="A running cluster, or auto [default: start one for this job]."),
     click.option("--ray", is_flag=True, help="Run on Ray: reads Parquet, and writes Parquet."),
 )
 ray_options = _options(
     "output",
-    ("limit", "words", "repeats"),
+    ("limit", "words", "repeats", "lengths"),
     force_option("--overwrite", help="Replace a file that does not hold codes, or a folder."),
     _option("--keep", metavar="A,B", help="With --ray: columns to keep [default: all others]."),
-    _option("--ids", help="With --ray: column of the ids."),
 )
 search_ray_options = _options(
     "queries",
     ("tsv", "oversample", "floats", "words_file"),
     force_option("--overwrite"),
+    _option("--column", help="With --ray: column of the vectors."),
     _option("--ids", help="With --ray: column that names the queries."),
 )

@@ -113,6 +113,7 @@ def binarize_to_file(
     column: str | None = None,
     sample: int | None = None,
     subwords: bool = True,
+    lengths: bool = False,
     overwrite: bool = False,
     progress: StepProgress | None = None,
     **params: Any,
@@ -137,6 +138,7 @@ def binarize_to_file(
         column: As for `read_vectors`: a column of vectors.
         sample: As for `binarize`.
         subwords: Keep fastText's subwords.
+        lengths: As for `binarize`.
         overwrite: Replace any other existing file as well; never an input.
         progress: Called as progress(step, done, total), where step is a word.
         params: Parameters of the coder, such as `random_state`.
@@ -167,15 +169,16 @@ def binarize_to_file(
     blocks = open_large(source, steps, coder)
     if blocks is None:
         floats = read_source(replace(source, progress=steps.start("reading")))
-        binary = _binarize(floats, coder, sample, steps.start("fitting"))
+        binary = _binarize(floats, coder, sample, steps.start("fitting"), lengths)
         if not subwords:
             binary.subwords = None
         binary.save(path, overwrite=overwrite)
         return binary
-    job = {"verb": "binarize", "coder": [method, coder.get_params()], "sample": sample}
+    params = coder.get_params()
+    job = {"verb": "binarize", "coder": [method, params], "sample": sample, "lengths": lengths}
     with checkpoint_beside(path, source, job) as checkpoint:
         passes = Passes(checkpoint, blocks, steps)
-        passes.write(path, passes.fit_once(coder, sample))
+        passes.write(path, passes.fit_once(coder, sample), lengths)
     return load(path)
 
 
@@ -184,7 +187,7 @@ def _binarize(
     coder: Coder,
     sample: int | None,
     progress: Progress | None,
-    lengths: bool = False,
+    lengths: bool,
 ) -> BinaryVectors:
     """Fit a coder on vectors in memory, or on a sample of them, and encode all of them."""
     rows = draw_rows(len(vectors), sample, coder)
@@ -198,15 +201,16 @@ def _binarize_file(
     """A file: read whole if it is small, in blocks otherwise, with the codes alone in memory."""
     steps = Steps(lambda step, *done: progress(*done) if progress and step == "fitting" else None)
     blocks = open_large(source, steps, coder)
-    if blocks is None or lengths:
+    if blocks is None:
         return _binarize(read_source(source), coder, sample, progress, lengths)
     with tempfile.TemporaryDirectory(prefix="embits-") as folder:
         checkpoint = Checkpoint(Path(folder, "checkpoint"), {})
         try:
             passes = Passes(checkpoint, blocks, steps)
             passes.fit(coder, sample)
-            codes = np.fromfile(passes.encode(coder), np.uint8)
-            return BinaryVectors(passes.ids(), codes.reshape(passes.n_rows, -1), coder)
+            path, rows = passes.encode(coder, lengths)
+            codes = np.fromfile(path, np.uint8).reshape(passes.n_rows, -1)
+            return BinaryVectors.of_rows(replace(rows, codes=codes), coder)
         finally:
             checkpoint.remove()
 

@@ -33,6 +33,7 @@ def encode_to_file(
     repeats: Repeats | None = None,
     ids: IdColumn = None,
     column: str | None = None,
+    lengths: bool = False,
     overwrite: bool = False,
     progress: StepProgress | None = None,
 ) -> BinaryVectors:
@@ -48,6 +49,7 @@ def encode_to_file(
         repeats: As for `read_vectors`.
         ids: As for `read_vectors`: a column of ids, or False for none.
         column: As for `read_vectors`: a column of vectors.
+        lengths: As for `binarize`.
         overwrite: Replace any other existing file as well; never an input.
         progress: Called as progress(step, done, total).
 
@@ -80,14 +82,15 @@ def encode_to_file(
     if blocks is None:
         floats = read_source(replace(source, progress=steps.start("reading")))
         check_dims(floats.dims)
-        binary = BinaryVectors.encoded(floats, fitted)
+        binary = BinaryVectors.encoded(floats, fitted, lengths=lengths)
         binary.save(path, overwrite=overwrite)
         return binary
     check_dims(blocks.dims)
     params = repr(sorted(fitted.get_params().items()))
-    job = {"verb": "encode", "coder": [fitted.method, params, coder_checksum(fitted)]}
+    identity = [fitted.method, params, coder_checksum(fitted)]
+    job = {"verb": "encode", "coder": identity, "lengths": lengths}
     with checkpoint_beside(path, source, job) as checkpoint:
-        Passes(checkpoint, blocks, steps).write(path, fitted)
+        Passes(checkpoint, blocks, steps).write(path, fitted, lengths)
     return load(path)
 
 

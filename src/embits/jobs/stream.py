@@ -27,7 +27,7 @@ from embits.jobs.checkpoint import Checkpoint, Stage, append, open_own
 from embits.readers import open_blocks
 from embits.readers.blocks import Blocks, Findings, Position
 from embits.readers.source import Source, is_compressed
-from embits.rows import Rows
+from embits.rows import LENGTHS, Lengths, Rows, vector_lengths
 
 StepProgress: TypeAlias = Callable[[str, int, int], None]  # the step's name, done, total
 Places: TypeAlias = NDArray[np.int64]
@@ -192,31 +192,39 @@ class Passes:
             (self._folder / "floats").unlink()
         return coder
 
-    def encode(self, coder: Coder) -> Path:
-        """Write the codes of all rows that are kept into a file, in their order.
+    def encode(self, coder: Coder, lengths: bool) -> tuple[Path, Rows]:
+        """Encode all rows that are kept, in their order.
 
         Rows are encoded in the blocks of `Coder.encode`: a matrix product may round differently in
         another block.
+
+        Returns:
+            The file of their codes; and their ids and columns, without codes.
         """
         self._steps.start("encoding")
-        with Stage(self._checkpoint, "encode", ("codes",)) as stage:
+        with Stage(self._checkpoint, "encode", ("codes", "lengths")) as stage:
             if not stage.done:
                 position, skip = stage.mark or (self._blocks.start(), 0)
                 codes = stage.files["codes"]
                 for rows, mark in self._in_chunks(Position(*position), skip):
                     append(codes, coder.encode(rows))
+                    if lengths:
+                        append(stage.files["lengths"], vector_lengths(rows))
                     stage.save_now_and_then(mark)
                 if codes.tell() != self.n_rows * coder.n_bytes_:
                     raise ReadError(f"{self._blocks.source.path}: it has changed while it was read")
                 stage.save(None, done=True)
-        return self._folder / "codes"
-
-    def write(self, target: Path, coder: Coder) -> None:
-        """Encode all rows, and write the file."""
-        codes = self.encode(coder)
+        columns = {}
+        if lengths:
+            columns[LENGTHS] = Lengths.of(np.fromfile(self._folder / "lengths"))
         nothing = np.empty((0, coder.n_bytes_), np.uint8)
-        contents = to_contents(Rows(self.ids(), nothing), coder)
-        store.write(target, contents, store.CodesOnDisk(codes, (self.n_rows, coder.n_bytes_)))
+        return self._folder / "codes", Rows(self.ids(), nothing, columns)
+
+    def write(self, target: Path, coder: Coder, lengths: bool) -> None:
+        """Encode all rows, and write the file."""
+        codes, rows = self.encode(coder, lengths)
+        on_disk = store.CodesOnDisk(codes, (self.n_rows, coder.n_bytes_))
+        store.write(target, to_contents(rows, coder), on_disk)
 
     def _scan(self, stage: Stage) -> None:
         blocks = self._blocks

@@ -55,9 +55,10 @@ _TEXT_BYTES = bytes((*b"\t\n\r", *range(32, 127), *range(128, 256)))
 CHUNK_BYTES = 1 << 20
 
 # Compressed vectors are 2 to 10 times smaller. Above a ratio of 100 a file is a decompression bomb,
-# or holds zeros and can be unpacked first. Small files are not checked.
+# or holds zeros and can be unpacked first. The first bytes are not checked.
 _MAX_RATIO = 100
 _ALWAYS_ALLOWED = 16 << 20
+_PACKED_BYTES = 1 << 16  # read at once, so that the ratio is known early
 # xz -9 needs 65 MB to decompress; the format allows up to 4 GB.
 _MAX_XZ_MEMORY = 256 << 20
 
@@ -192,10 +193,6 @@ class Stream:
             self._ahead += more
         return self._ahead[:size]
 
-    def skip(self, size: int) -> None:
-        """Skip the next `size` bytes, which were peeked at."""
-        self._ahead = self._ahead[size:]
-
     def skip_to(self, offset: int) -> None:
         """Move from the start of the file to a byte of its unpacked content."""
         if not self.is_compressed:
@@ -218,14 +215,20 @@ class Stream:
             yield chunk
 
     def _read(self, size: int) -> bytes:
+        if not self.is_compressed:
+            return self._file.read(size)
+        chunk = b""
         try:
-            chunk = self._bytes.read(size)
+            while len(chunk) < size and (
+                more := self._bytes.read(min(_PACKED_BYTES, size - len(chunk)))
+            ):
+                chunk += more
         except DAMAGED_ARCHIVE as error:
             raise self._source.read_error(
                 f"damaged compression ({error})", "a whole file", f"byte {self._file.tell()}"
             ) from error
         self._n_read += len(chunk)
-        if self.is_compressed and self._n_read > largest_inside(self._source.size):
+        if self._n_read > largest_inside(self._file.tell()):
             raise self._source.read_error(
                 f"an archive that unpacks to over {_MAX_RATIO} times its size",
                 "vectors (unpack it first if it is right)",
@@ -263,12 +266,12 @@ class _Xz:
         while True:
             packed = b""
             if self._unpacker.eof:  # another stream may follow
-                packed = self._unpacker.unused_data or self._file.read(CHUNK_BYTES)
+                packed = self._unpacker.unused_data or self._file.read(_PACKED_BYTES)
                 if not packed.strip(b"\0"):
                     return b""
                 self._unpacker = self._new()
             elif self._unpacker.needs_input:
-                packed = self._file.read(CHUNK_BYTES)
+                packed = self._file.read(_PACKED_BYTES)
                 if not packed:
                     raise EOFError("the file ends within its compression")
             if unpacked := self._unpacker.decompress(packed, size):

@@ -13,7 +13,7 @@ from embits.readers.blocks import Block, ParsedBlocks, Position
 from embits.readers.source import BYTE_ORDER_MARK, Source, Stream, parser_threads
 
 _HEAD_BYTES = 1 << 20  # of text, from which the layout is found
-_MAX_LINE = 64 << 20
+_MAX_LINE = 16 << 20  # bytes: a million numbers
 _AT_THE_END = " (the file ends in this line)"
 _LINES_TO_COUNT = 100
 _SEPARATORS = re.compile(rb"[ \t]+")
@@ -65,6 +65,9 @@ class TextBlocks(ParsedBlocks):
         with Stream(self.source) as stream:
             stream.skip_to(start.offset)
             for line_start, chunk, size in _pieces(stream):
+                if len(line_start) > _MAX_LINE:
+                    found = f"no line end in {_MAX_LINE >> 20} MiB"
+                    raise self.source.read_error(found, "lines of text", f"line {start.place}")
                 rows = self._parse(line_start, chunk, start)
                 full = rows.full
                 block = self.parsed(start, size, rows, words=words)
@@ -98,7 +101,7 @@ def _pieces(stream: Stream) -> Iterator[tuple[bytes, bytes, int]]:
     line_start = b""
     for chunk in stream.chunks():
         cut = chunk.rfind(b"\n") + 1
-        if cut or len(line_start) + len(chunk) > _MAX_LINE:  # the parser refuses such a line
+        if cut or len(line_start) > _MAX_LINE:
             yield line_start, chunk, len(line_start) + cut
             line_start = chunk[cut:]
         else:

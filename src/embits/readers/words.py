@@ -19,7 +19,6 @@ _SUFFIXES = (".words", ".txt", ".vocab", ".tsv", ".json", ".parquet")
 _USUAL_STEMS = ("words", "vocab", "vocabulary", "tokenizer")
 _JSON = re.compile(rb'\s*[\[{]\s*"')
 _BYTES_AT_ONCE = 1 << 20
-_MOST_BYTES_A_ROW, _ALWAYS_ALLOWED = 1 << 12, 16 << 20  # of a file of words
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _LINES_TO_TRY = 100
 _LOG = logging.getLogger("embits")  # the command line prints it as notes
@@ -48,6 +47,9 @@ def words_for(source: Source, n_rows: int, dims: int) -> FoundWords:
     if source.words is not None or source.ids is False:
         return FoundWords(source.words)
     for beside, is_namesake in _files_beside(source.path):
+        if not is_namesake and beside.stat().st_size > _most_bytes(n_rows):
+            source.warn(f"{beside.name} beside it is too large for {n_rows} rows: not used")
+            continue
         words = _read_beside(beside, n_rows, dims)
         if is_namesake:
             _LOG.info("ids from %s", beside.name)
@@ -90,7 +92,7 @@ def read_words(path: Path, column: str | None = None, n_rows: int | None = None)
     """
     source = Source(path, ids=column)
     source.check_regular()
-    if n_rows is not None and source.size > _ALWAYS_ALLOWED + _MOST_BYTES_A_ROW * n_rows:
+    if n_rows is not None and source.size > _most_bytes(n_rows):
         raise source.read_error(f"{source.size} bytes for {n_rows} rows", "one word per row")
     try:
         with path.open("rb") as file:
@@ -111,6 +113,11 @@ def read_words(path: Path, column: str | None = None, n_rows: int | None = None)
     if _JSON.match(content):
         return _words_in_json(source, content.decode())
     return WordRun.from_lines(content) if content.removesuffix(b"\n") else [""] if content else []
+
+
+def _most_bytes(n_rows: int) -> int:
+    """How large a file of words may be: words may be whole texts."""
+    return (16 << 20) + 4096 * n_rows
 
 
 def _files_beside(path: Path) -> Iterator[tuple[Path, bool]]:

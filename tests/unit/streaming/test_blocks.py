@@ -217,3 +217,23 @@ def test_words_of_a_large_list_are_read_as_they_lie(tmp_path):
         opened = open_blocks(new_source(tmp_path / "m.npy", words=tmp_path / "ids"))
         words = [w for block in opened.read(opened.start(), words=True) for w in block.words]
         assert words == list("abcdef")
+
+
+@pytest.mark.parametrize("name", ["v.vec", "rows.npy", "columns.npy", "v.npy"])
+def test_lengths_are_stored_alike_in_memory_and_in_blocks(tmp_path, monkeypatch, name):
+    matrix = clustered(5000, dims=10) * np.geomspace(0.01, 100, 5000, dtype=np.float32)[:, None]
+    matrix[77] = 0
+    path = write(tmp_path, name, [f"w{i}" for i in range(5000)], matrix)
+    arguments = (path, tmp_path / "whole", 20, "lsh")
+    embits.binarize_to_file(*arguments, lengths=True)
+    other = embits.load(tmp_path / "whole")
+    embits.encode_to_file(other, path, tmp_path / "whole-encoded", lengths=True)
+    in_blocks(monkeypatch)
+    bits = embits.binarize_to_file(path, tmp_path / "blocks", *arguments[2:], lengths=True)
+    embits.binarize(path, 20, "lsh", lengths=True).save(tmp_path / "memory")
+    embits.encode_to_file(other, path, tmp_path / "blocks-encoded", lengths=True)
+    for kind in ("blocks", "memory"):
+        assert (tmp_path / kind).read_bytes() == (tmp_path / "whole").read_bytes()
+    encoded = (tmp_path / "blocks-encoded").read_bytes()
+    assert encoded == (tmp_path / "whole-encoded").read_bytes()
+    np.testing.assert_allclose(bits.lengths, np.linalg.norm(matrix, axis=1), rtol=0.0225)

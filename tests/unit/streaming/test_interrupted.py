@@ -62,7 +62,7 @@ def killed(tmp_path_factory):
 
 COMMANDS = {
     "binarize": ["binarize", "v.vec", "-o", "out", "--bits", "24", "--method", "itq"],
-    "rows": ["binarize", "m.npy", "-o", "out", "--bits", "24", "--method", "lsh"],
+    "rows": ["binarize", "m.npy", "-o", "out", "--bits", "24", "--method", "lsh", "--lengths"],
     "encode": ["encode", "coder.safetensors", "v.vec", "-o", "out"],
 }
 

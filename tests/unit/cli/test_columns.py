@@ -1,0 +1,54 @@
+"""Ids and vectors of Parquet on the command line: by name, said in one line, never lost."""
+
+import json
+
+import numpy as np
+import pytest
+
+import embits
+from tests.support.program import messages, run
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+@pytest.fixture
+def table(tmp_path):
+    matrix = np.random.default_rng(0).normal(size=(300, 8)).astype("f4")
+    vectors = pa.array(list(matrix), pa.list_(pa.float32()))
+    names = [f"doc {row}" for row in range(300)]
+    columns = {"vector": vectors, "category": ["x", "y"] * 150, "id": range(300), "name": names}
+    pq.write_table(pa.table(columns), tmp_path / "v.parquet")
+    return tmp_path / "v.parquet"
+
+
+def test_no_row_is_lost_and_the_columns_are_said_in_one_line(table):
+    out = table.with_name("out")
+    binarize = ["binarize", table, "-o", out, "--bits", 16, "--method", "lsh"]
+    for options, said, ids in (
+        ([], "ids from column 'id'", ["0", "1"]),
+        (["--ids", "name"], "ids from column 'name'", ["doc 0", "doc 1"]),
+        (["--no-ids", "--column", "vector"], "no column of ids", ["0", "1"]),
+    ):
+        done = run(*binarize, *options)
+        assert done.returncode == 0, done.stderr
+        assert f"vectors from column 'vector', {said}" in messages(done.stderr)
+        assert len(done.stderr.splitlines()) == 1
+        bits = embits.load(out)
+        assert len(bits) == 300
+        assert list(bits.words[:2]) == ids
+    done = run(*binarize, "--ids", "category")
+    assert done.returncode == 1
+    assert "row 2: found the word 'x' again" in done.stderr
+    assert run(*binarize, "--keep", "name").returncode == 2  # needs --ray
+
+
+def test_a_file_is_not_added_twice(table):
+    coder, collection = table.with_name("coder"), table.with_name("c")
+    assert run("binarize", table, "-o", coder, "--bits", 16, "--method", "lsh").returncode == 0
+    add = ["add", collection, table, "--json"]
+    assert run(*add, "--coder", coder).returncode == 0
+    assert run(*add).returncode == 1
+    done = run(*add, "--update")
+    assert json.loads(done.stdout)["updated"] == 300
+    assert len(embits.load(collection)) == 300
