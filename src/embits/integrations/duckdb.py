@@ -68,7 +68,7 @@ def export(
             _write_parquet(bits, path, progress, text, overwrite)
             return {"bytes": path.stat().st_size}
         name, new = _quoted(table), not path.exists()
-        if not new and not _is_database(path):
+        if not new and not _starts_with(path, b"DUCK", at=8):
             raise InputError(f"{path} exists and is not a DuckDB database; choose another file")
         try:
             with package.connect(str(path)) as connection:
@@ -82,8 +82,8 @@ def export(
                 connection.execute("commit")
         except BaseException:
             if new:  # an empty database otherwise
-                for each in (path, Path(f"{path}.wal")):
-                    each.unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
+                Path(f"{path}.wal").unlink(missing_ok=True)
             raise
     return {"table": table, "bytes": path.stat().st_size}
 
@@ -98,7 +98,7 @@ def connect(path: str | os.PathLike[str]) -> Any:
     """
     path = Path(path)
     with named_if_missing(path):
-        if not _is_database(path):
+        if not _starts_with(path, b"DUCK", at=8):
             raise FormatError(f"{path}: not a DuckDB database")
     with tables.one_line_errors(path, _duckdb().Error):
         return _duckdb().connect(str(path), read_only=True)
@@ -292,10 +292,6 @@ def _pattern(path: Path) -> str:
 def _starts_with(path: Path, mark: bytes, at: int = 0) -> bool:
     with path.open("rb") as file:
         return file.read(at + len(mark))[at:] == mark
-
-
-def _is_database(path: Path) -> bool:
-    return _starts_with(path, b"DUCK", at=8)
 
 
 def _duckdb() -> Any:

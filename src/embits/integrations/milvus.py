@@ -178,12 +178,9 @@ def nearest(
                 search_params={"metric_type": "HAMMING", "params": params},
                 retry_times=RETRIES,
             )[0]
-            return [
-                Neighbor(
-                    each["entity"].get("word", str(each["id"])), int(each["distance"]), each["id"]
-                )
-                for each in found
-            ]
+            words = [each["entity"].get("word", str(each["id"])) for each in found]
+            pairs = zip(words, found, strict=True)
+            return [Neighbor(word, int(each["distance"]), each["id"]) for word, each in pairs]
 
         return codes.nearest(query, k, coder, search, most=MAX_K)
 
@@ -262,9 +259,7 @@ def _collection(source: Any, name: str) -> Iterator[_Codes]:
             pass
     with _opened(source) as client:
         if not client.has_collection(name):
-            raise InputError(
-                f"there is no collection {name}; `embits export --to milvus` writes one"
-            )
+            raise InputError(f"there is no collection {name}; export to milvus writes one")
         yield _Codes(client, name)
 
 
@@ -321,10 +316,7 @@ def _is_server(target: str | os.PathLike[str]) -> bool:
 
 
 def _without_password(target: str | os.PathLike[str]) -> str:
-    """The target without user and password, for messages.
-
-    Raises:
-        InputError: The address is not valid; the message does not repeat it.
+    """The target without user and password, for messages; those of errors do not repeat it.
 
     Example:
         >>> _without_password("http://me:secret@localhost:19530/app")
@@ -342,44 +334,25 @@ def _without_password(target: str | os.PathLike[str]) -> str:
     )
 
 
-@contextlib.contextmanager
-def _one_line_errors(place: str) -> Iterator[None]:
-    """Turn errors of pymilvus into one line; it and Milvus Lite do not log them meanwhile."""
+def _one_line_errors(place: str) -> contextlib.AbstractContextManager[None]:
     package = _pymilvus()
     import grpc  # a dependency of pymilvus
 
-    loggers = [logging.getLogger(name) for name in ("pymilvus", "pymilvus.milvus_client")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL + 1)
-    logging.root.addFilter(_is_not_lite)  # Milvus Lite logs to the root
-    try:
-        with tables.one_line_errors(place, package.MilvusException, grpc.RpcError):
-            yield
-    finally:
-        logging.root.removeFilter(_is_not_lite)
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
-
-
-def _is_not_lite(record: logging.LogRecord) -> bool:
-    return "milvus_lite" not in record.pathname
+    return tables.one_line_errors(place, package.MilvusException, grpc.RpcError)
 
 
 def _check_name(collection: Any) -> str:
-    if not isinstance(collection, str) or not re.fullmatch(r"[A-Za-z_]\w{0,254}", collection, re.A):
-        raise InputError(
-            f"the collection is {collection!r}, expected letters, digits and '_', at most 255"
-        )
-    return collection
+    if not re.fullmatch(r"[A-Za-z_]\w{0,254}", str(collection), re.ASCII):
+        raise InputError(f"the collection is {collection!r}, expected letters, digits and '_'")
+    return str(collection)
 
 
 def _check_file(path: Path) -> None:
     """Check that Milvus Lite may open a file: a new one, or one that it wrote."""
     if not _LITE_NAME.fullmatch(path.name):
         raise InputError(
-            f"{path} is neither an address such as http://localhost:19530 nor a file of Milvus "
-            "Lite: at most 36 ASCII letters, digits, '.', '-' and '_', and it ends in .db"
+            f"{path} is no address such as http://localhost:19530 and no file of Milvus Lite, "
+            "whose name has at most 36 ASCII letters, digits, '.', '-' and '_', and ends in .db"
         )
     if path.is_dir() or not path.resolve().parent.is_dir():
         found = "is a folder" if path.is_dir() else "is in a folder that does not exist"
@@ -401,11 +374,19 @@ def _is_milvus(path: Path) -> bool:
 
 
 def _pymilvus() -> Any:
+    """The package; it and Milvus Lite, which logs to the root, do not log what they raise."""
     try:
         import pymilvus
     except ImportError:
         raise MissingExtraError("Milvus", "milvus") from None
+    for name in ("pymilvus", "pymilvus.milvus_client"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    logging.root.addFilter(_is_not_lite)
     return pymilvus
+
+
+def _is_not_lite(record: logging.LogRecord) -> bool:
+    return "milvus_lite" not in record.pathname
 
 
 def _lite_servers() -> Any:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import threading
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -54,11 +53,6 @@ _GRANTS = """
 select privilege_type, rolname, is_grantable from pg_class, aclexplode(relacl)
 left join pg_roles r on r.oid = grantee where pg_class.oid = %s and grantee <> relowner
 """
-# Blocks, not tuples: each parallel worker counts its own tuples.
-_INDEXED = """
-select blocks_done::float8 / nullif(blocks_total, 0) from pg_stat_progress_create_index
-where pid = %s
-"""
 
 
 def export(
@@ -78,7 +72,7 @@ def export(
     Args:
         bits: What to write.
         target: The database: postgresql://user@host:port/name, or another libpq connection string.
-        progress: Called with (done, total) as rows are copied and indexed.
+        progress: Called with (done, total) as rows are copied, before they are indexed.
         table: A name or schema.name, taken as written.
         index: Build an HNSW index (pgvector 0.7 or newer); without one, a search reads all rows.
         m: Links per row in the index.
@@ -118,11 +112,10 @@ def export(
         schema, temporary = [old.schema] if old else name[:-1], f"embits_{os.urandom(6).hex()}"
         new = sql.Identifier(*schema, temporary)
         start = time.perf_counter()
-        _copy(connection, new, bits, progress, 2 * len(bits) if index else len(bits))
+        _copy(connection, new, bits, progress)
         copied = time.perf_counter()
         if operators is not None:
-            with _index_progress(target, connection.info.backend_pid, len(bits), progress):
-                _make_index(connection, new, operators, m, ef_construction)
+            _make_index(connection, new, operators, m, ef_construction)
         indexed = time.perf_counter()
         description = sql.Literal(Description.of(bits, "hnsw" if index else "none").to_json())
         _execute(connection, "comment on table {} is {}", new, description)
@@ -344,11 +337,7 @@ def _check_no_nul(bits: BinaryVectors) -> None:
 
 
 def _copy(
-    connection: Connection[Any],
-    table: sql.Identifier,
-    bits: BinaryVectors,
-    progress: Any,
-    total: int,
+    connection: Connection[Any], table: sql.Identifier, bits: BinaryVectors, progress: Any
 ) -> None:
     named = tables.ids_of(bits) is not None
     word = sql.SQL(', word text collate "C" not null' if named else "")
@@ -361,7 +350,7 @@ def _copy(
         for done, rows in binary_rows(bits):
             copy.write(rows)
             if progress is not None:
-                progress(done, total)
+                progress(done, len(bits))
         copy.write(TRAILER)
     _execute(connection, "alter table {} add primary key (id)", table)
     if named:
@@ -435,33 +424,6 @@ def _make_index(
             "raise it with the option maintenance_work_mem=1GB",
             stacklevel=3,
         )
-
-
-@contextlib.contextmanager
-def _index_progress(
-    target: str, process: int, rows: int, progress: Progress | None
-) -> Iterator[None]:
-    """Call `progress` while an index is built, as far as a second connection sees it."""
-    if progress is None or not rows:
-        yield
-        return
-    made = threading.Event()
-
-    def watch() -> None:
-        with contextlib.suppress(psycopg.Error), psycopg.connect(target, autocommit=True) as other:
-            while not made.wait(0.3):
-                row = other.execute(_INDEXED, (process,)).fetchone()
-                if row and row[0] is not None:
-                    progress(rows + int(rows * min(row[0], 1.0)), 2 * rows)
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        made.set()
-        watcher.join()
-    progress(2 * rows, 2 * rows)
 
 
 def _replace(

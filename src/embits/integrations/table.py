@@ -37,26 +37,15 @@ class Neighbor(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Description:
-    """What the codes of a table are. It is stored beside them, and marks the table as ours.
+    """What the codes of a table are: stored beside them, it marks the table as ours."""
 
-    Attributes:
-        embits: The version that wrote them.
-        rows: The number of rows that were written.
-        bits: Bits of a code.
-        dims: Dimensions of the vectors.
-        method: The coder's method.
-        words: Whether the rows have ids of their own.
-        coder: The coder's checksum; None in tables of early versions.
-        index: The kind of index, "none" if there is none.
-    """
-
-    embits: str
+    embits: str  # the version that wrote them
     rows: int
     bits: int
     dims: int
     method: str
-    words: bool
-    coder: str | None = None
+    words: bool  # whether the rows have ids of their own
+    coder: str | None = None  # its checksum; tables of early versions have none
     index: str = "none"
 
     @classmethod
@@ -97,12 +86,7 @@ class Rows(NamedTuple):
 
 
 class Table(abc.ABC):
-    """A table of codes. An engine says how it finds and returns rows; the rest is here.
-
-    Attributes:
-        place: The table, for messages.
-        description: What the codes are.
-    """
+    """A table of codes. An engine says how it finds and returns rows; the rest is here."""
 
     def __init__(self, place: str, found: Description | None) -> None:
         if found is None:
@@ -132,17 +116,9 @@ class Table(abc.ABC):
     ) -> list[Neighbor]:
         """The k nearest rows, ties in row order. A row that the query names is left out.
 
-        Args:
-            query: An id, a row number, a packed code, or floats with their `coder`.
-            k: The number of neighbors.
-            coder: The coder for floats.
-            search: Returns the nearest rows of a code.
-            most: None if `search` orders ties by row. Otherwise the most rows that it returns: it
-                is asked for more rows until it has all of the last distance.
-
-        Raises:
-            UnknownWordError: There is no such id.
-            InputError: There is no such row, or the query does not fit the codes.
+        `search` returns the nearest rows of a code. It orders ties by row, or in any order: then
+        `most` is how many rows it can return, and it is asked for more until it has all rows of
+        the last distance.
         """
         row, code = self._row_and_code(query, coder)
         k = min(whole("k", k), 2**62)
@@ -160,12 +136,7 @@ class Table(abc.ABC):
         return [each for each in found if each.row != row][:k]
 
     def read(self, coder: Coder) -> BinaryVectors:
-        """All rows in the order of their numbers.
-
-        Raises:
-            InputError: Another coder made the codes.
-            FormatError: The rows do not match their description.
-        """
+        """All rows in the order of their numbers; FormatError if they do not fit the codes."""
         check_coder(coder, self.description.bits, self.description.coder, self.place)
         rows = self.rows()
         numbers = np.asarray(rows.numbers, dtype=np.int64)
@@ -217,17 +188,11 @@ class Table(abc.ABC):
 
 
 class SqlTable(Table):
-    """A table that is asked in SQL.
+    """A table that is asked in SQL."""
 
-    Attributes:
-        relation: The table, in SQL.
-        columns: The columns of a code, in SQL.
-        mark: Stands for a value in a statement.
-    """
-
-    relation: str
-    columns: str
-    mark = "?"
+    relation: str  # the table
+    columns: str  # of a code
+    mark = "?"  # stands for a value
 
     @abc.abstractmethod
     def run(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -253,26 +218,22 @@ class SqlTable(Table):
         numbers, words = [row[0] for row in found], [row[1] for row in found] if named else None
         return Rows(numbers, self.packed([row[2:] for row in found]), words)
 
-    def by_distance(
-        self, distance: str, where: str | None, params: Sequence[Any], k: int
-    ) -> list[Neighbor]:
-        """The k rows of the smallest distance, an expression in SQL, ties in row order."""
-        rest = f"{where_clause(where)} order by distance, id limit {k}"
-        return self.neighbors(f"{distance} as distance", rest, params)
-
     def neighbors(self, distance: str, rest: str, params: Sequence[Any]) -> list[Neighbor]:
         """The rows of a query with this distance, and with this after the name of the table."""
         word = "word" if self.description.words else "cast(id as text) as word"
         found = self.run(f"select {word}, {distance}, id from {self.relation} {rest}", params)
         return [Neighbor(word, int(value), row) for word, value, row in found]
 
+    def by_distance(
+        self, distance: str, where: str | None, params: Sequence[Any], k: int
+    ) -> list[Neighbor]:
+        """The k rows of the smallest distance, an expression in SQL."""
+        rest = f"{where_clause(where)} order by distance, id limit {k}"
+        return self.neighbors(f"{distance} as distance", rest, params)
+
 
 def check_replaceable(place: str, found: Description | None, overwrite: bool) -> None:
-    """Check that an export may replace a table that is there.
-
-    Raises:
-        InputError: `overwrite` is false, or embits did not write the table.
-    """
+    """Refuse a table that is there: without `overwrite`, and always if embits did not write it."""
     if found is None:
         raise InputError(f"{place} is not one that embits wrote; choose another name")
     if not overwrite:
@@ -294,11 +255,7 @@ def one_line_errors(
 
 
 def where_clause(where: str | None) -> str:
-    """The SQL of a condition, or nothing without one. The condition is run as it is.
-
-    Raises:
-        InputError: It is empty.
-    """
+    """The SQL of a condition, which is run as it is, or nothing without one."""
     if where is None:
         return ""
     if not where.strip():
@@ -325,8 +282,7 @@ def row_blocks(
 ) -> Iterator[tuple[range, NDArray[np.uint8], list[str] | None]]:
     """Yield blocks of row numbers, codes and ids, and report progress after each.
 
-    A block has at most `max_rows` rows, and at most `max_bytes` if all ids were as long as the
-    longest one.
+    They have at most `max_bytes`, counted as if all ids were as long as the longest one.
     """
     largest = bits.codes.shape[1] + longest_id(bits)[1] + 16
     size = max(1, min(max_rows, (max_bytes or BLOCK_BYTES) // largest))
@@ -350,11 +306,7 @@ def integers(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
 
 
 def to_export(bits: Any) -> BinaryVectors:
-    """Return what is to be exported, with all codes in one array and fast slices of its ids.
-
-    Raises:
-        InputError: It is not BinaryVectors.
-    """
+    """Return what is to be exported, with all codes in one array and fast slices of its ids."""
     if not isinstance(bits, BinaryVectors):
         raise InputError(
             f"bits is {type(bits).__name__}, expected BinaryVectors; embits.binarize makes them"
@@ -366,23 +318,14 @@ def to_export(bits: Any) -> BinaryVectors:
 
 
 def from_codes(codes: NDArray[Any], coder: Coder, ids: Any = None) -> BinaryVectors:
-    """Return packed codes with the coder that made them, and their ids, as BinaryVectors.
-
-    Raises:
-        InputError: The codes do not have the coder's width, or there are not as many ids.
-    """
+    """Return packed codes, the coder that made them, and their ids as BinaryVectors."""
     checked = coder.check_codes(codes)
     check_padding(checked, coder.n_bits_)
     return BinaryVectors(ids, checked, coder)
 
 
 def check_coder(coder: Coder, n_bits: int, checksum: str | None, place: str) -> None:
-    """Check that a coder is the one that made the codes of another tool.
-
-    Raises:
-        InputError: It makes codes of another width, or has another checksum than this one, if it
-            is known.
-    """
+    """Refuse a coder of another width, or with another checksum than this one if it is known."""
     if coder.n_bits_ != n_bits:
         raise InputError(f"the coder makes {coder.n_bits_} bits, {place} holds {n_bits}")
     if checksum is not None and checksum != coder_checksum(coder):
