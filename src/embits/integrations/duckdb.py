@@ -23,6 +23,7 @@ from embits.bits import packed_width
 from embits.coders import Coder
 from embits.errors import FormatError, InputError, MissingExtraError, named_if_missing
 from embits.file.atomic import atomic_write
+from embits.file.overwrite import check_target
 from embits.integrations import Facts
 from embits.integrations import table as tables
 from embits.integrations.table import Description, Neighbor, Query
@@ -59,9 +60,7 @@ def export(
         OSError: The file could not be written.
     """
     package, bits, path = _duckdb(), tables.to_export(bits), Path(target)
-    if path.is_dir() or not path.resolve().parent.is_dir():
-        problem = "is a folder" if path.is_dir() else "is in a folder that does not exist"
-        raise InputError(f"{path} {problem}, expected a file to write")
+    check_target(path, overwrite=True)
     text = "'" + Description.of(bits).to_json().replace("'", "''") + "'"
     with tables.one_line_errors(path, package.Error):
         if path.suffix == ".parquet":

@@ -26,6 +26,7 @@ from embits.bits import packed_width
 from embits.checks import choice, whole
 from embits.coders import Coder
 from embits.errors import InputError, MissingExtraError
+from embits.file.overwrite import check_target
 from embits.integrations import Facts
 from embits.integrations import table as tables
 from embits.integrations.table import Description, Neighbor, Query
@@ -354,9 +355,7 @@ def _check_file(path: Path) -> None:
             f"{path} is no address such as http://localhost:19530 and no file of Milvus Lite, "
             "whose name has at most 36 ASCII letters, digits, '.', '-' and '_', and ends in .db"
         )
-    if path.is_dir() or not path.resolve().parent.is_dir():
-        found = "is a folder" if path.is_dir() else "is in a folder that does not exist"
-        raise InputError(f"{path} {found}, expected a file of Milvus Lite")
+    check_target(path, overwrite=True)
     if path.exists() and path.stat().st_size and not _is_milvus(path):
         raise InputError(f"{path} is not a file of Milvus Lite; choose another file")
 

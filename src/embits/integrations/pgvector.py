@@ -84,9 +84,9 @@ def export(
         The table, the kind of its index, and the seconds that copying and indexing took.
 
     Raises:
-        InputError: An option is out of range, a word cannot be stored, or the table may not be
-            replaced.
-        DatabaseError: The server cannot be reached, lacks pgvector, or reports an error.
+        InputError: An option is out of range, or the table may not be replaced.
+        DatabaseError: The server cannot be reached, lacks pgvector, or reports an error, such as
+            one of a word with the character NUL.
     """
     bits, name, address = tables.to_export(bits), _parts(table), _without_password(target)
     if not isinstance(index, bool):
@@ -98,7 +98,6 @@ def export(
                 f"pgvector indexes at most {MAX_INDEXED_BITS:,} bits, the codes have "
                 f"{bits.n_bits:,}: use index=false"
             )
-    _check_no_nul(bits)
     with _connected(target, address) as connection, connection.transaction():
         # Of two exports to one table, the second waits here for the first.
         connection.execute("select pg_advisory_xact_lock(hashtext(%s))", (f"embits {table}",))
@@ -302,38 +301,24 @@ def _connected(target: str, address: str) -> Iterator[Connection[Any]]:
 def _without_password(address: str) -> str:
     """Return the address without its password.
 
-    Raises:
-        InputError: The address is not valid. The message does not repeat it, as an unescaped
-            password may appear in any part of it.
+    An error does not repeat an address, as an unescaped password may appear in any part of it.
 
     Example:
         >>> _without_password("postgresql://me:secret@db.example:5433/app?sslmode=require")
-        'user=me dbname=app host=db.example port=5433'
+        'user=me host=db.example port=5433 dbname=app'
     """
     try:
         parts = {name: str(value) for name, value in conninfo_to_dict(address).items()}
     except psycopg.Error:
         parts = {"host": "@"}
-    shown = {name: parts[name] for name in parts if name in ("user", "host", "port", "dbname")}
-    if "@" in shown.get("host", "") + shown.get("dbname", "") or re.search(
-        r"[^\d,]", shown.get("port", "")
-    ):
+    shown = {name: parts.get(name, "") for name in ("user", "host", "port", "dbname")}
+    if "@" in shown["host"] + shown["dbname"] or re.search(r"[^\d,]", shown["port"]):
         raise InputError(
             "the address of the database is not valid; expected "
             "postgresql://user:password@host:port/database, with % @ / : in a password escaped "
             "(%25 %40 %2F %3A)"
         )
-    return make_conninfo(**shown)
-
-
-def _check_no_nul(bits: BinaryVectors) -> None:
-    """Check that Postgres can store every word as text."""
-    ids = tables.ids_of(bits)
-    if ids is not None and not ids.text.all():
-        row = int(np.searchsorted(ids.ends, ids.text.argmin(), side="right"))
-        raise InputError(
-            f"the word {ids[row]!r} of row {row} has a NUL character, which Postgres cannot store"
-        )
+    return make_conninfo(**{name: value for name, value in shown.items() if value})
 
 
 def _copy(
@@ -356,10 +341,8 @@ def _copy(
     if named:
         # Long texts as words do not fit a B-tree, the only index that can be unique.
         long = tables.longest_id(bits)[1] > MAX_UNIQUE_BYTES
-        keys = (
-            "create index on {} using hash (word)" if long else "alter table {} add unique (word)"
-        )
-        _execute(connection, keys, table)
+        unique, plain = "alter table {} add unique (word)", "create index on {} using hash (word)"
+        _execute(connection, plain if long else unique, table)
 
 
 def binary_rows(bits: BinaryVectors) -> Iterator[tuple[int, bytes]]:
@@ -434,6 +417,8 @@ def _replace(
     if old is not None:
         before = sql.Identifier(old.schema, name)
         _execute(connection, "lock table {} in access exclusive mode", before)
+        if _look(connection, [old.schema, name]) != old:
+            raise InputError(f"the table {name} was replaced by another program meanwhile")
         for privilege, role, grantable in connection.execute(_GRANTS, (old.oid,)).fetchall():
             to = sql.SQL("public") if role is None else sql.Identifier(role)
             option = sql.SQL(" with grant option" if grantable else "")
