@@ -10,7 +10,7 @@ from tests.support.vectors import clustered
 def cluster():
     ray = pytest.importorskip("ray")
     pytest.importorskip("ray.data")
-    from embits.integrations.ray import pieces, spans
+    from embits.integrations.ray import spans, vectors
 
     ray.init(
         "local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR",
@@ -18,7 +18,7 @@ def cluster():
     )  # fmt: skip
     ray.data.DataContext.get_current().enable_progress_bars = False
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pieces, "MIN_BYTES", 1)  # several pieces of what fits into one
+        patch.setattr(vectors, "MIN_BYTES", 1)  # several pieces of what fits into one
         patch.setattr(spans, "MIN_ROWS", 1)
         yield
     ray.shutdown()
@@ -77,8 +77,8 @@ def collection(matrix, coder, tmp_path_factory):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Several blocks of queries, several windows of blocks, and pieces in several spans."""
-    from embits.integrations.ray import job, queries, spans
+    from embits.integrations.ray import searching, spans
 
-    monkeypatch.setattr(queries, "QUERIES_AT_ONCE", 40)
-    monkeypatch.setattr(job, "MAX_BLOCKS", 2)
+    monkeypatch.setattr(searching, "QUERIES_AT_ONCE", 40)
+    monkeypatch.setattr(searching, "MAX_BLOCKS", 2)
     monkeypatch.setattr(spans, "MAX_ROWS", 700)

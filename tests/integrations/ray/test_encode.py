@@ -16,11 +16,12 @@ from tests.support.vectors import clustered
 ray = pytest.importorskip("ray")
 pa = pytest.importorskip("pyarrow")
 
+import pyarrow.parquet as pq  # noqa: E402
 from pyarrow import fs  # noqa: E402
 
 from embits.integrations import ray as on_ray  # noqa: E402
 from embits.integrations.parquet import read_codes, read_column  # noqa: E402
-from embits.integrations.ray import pieces  # noqa: E402
+from embits.integrations.ray import vectors  # noqa: E402
 from tests.support.ray_jobs import DIMS, busy_workers, fixed, leftovers, write_folder  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -86,13 +87,13 @@ def test_a_worker_that_is_killed_loses_and_doubles_nothing(tmp_path, monkeypatch
     matrix = clustered(60_000, DIMS)
     coder = embits.RandomHyperplanes(n_bits=512).fit(matrix[:500])
     source = write_folder(tmp_path / "in", matrix, files=40)
-    monkeypatch.setattr(pieces, "PIECES_PER_CPU", 20)
+    monkeypatch.setattr(vectors, "PIECES_PER_CPU", 20)
     killed = []
 
     def kill_when_half_done():
         while not killed and not done.is_set():
             if len(list(tmp_path.glob(".out.*.tmp/*.parquet"))) >= 8:
-                for process in busy_workers("write_piece")[:1]:
+                for process in busy_workers("map_piece")[:1]:
                     os.kill(process, signal.SIGKILL)
                     killed.append(process)
             time.sleep(0.001)
@@ -117,14 +118,14 @@ def test_a_worker_that_is_killed_loses_and_doubles_nothing(tmp_path, monkeypatch
 
 @pytest.mark.parametrize("wanted", [1, 5_000, 40_000, 10**9])
 def test_pieces_hold_every_row_group_once_and_in_order(wanted, folder, monkeypatch):
-    monkeypatch.setattr(pieces, "MIN_BYTES", wanted)
-    monkeypatch.setattr(pieces, "MAX_BYTES", wanted)
-    files = pieces.ParquetFiles.under(folder)
-    runs = [run for piece in files.pieces(2) for run in piece]
-    groups = [(run["file"], group) for run in runs for group in range(run["first"], run["last"])]
-    assert groups == [(f, i) for f, sizes in files.groups.items() for i in range(len(sizes))]
-    for run in runs:
-        assert run["row"] == sum(rows for rows, _ in files.groups[run["file"]][: run["first"]])
+    monkeypatch.setattr(vectors, "MIN_BYTES", wanted)
+    monkeypatch.setattr(vectors, "MAX_BYTES", wanted)
+    pieces = vectors.Vectors(folder, None, None).pieces(2)
+    files = sorted(folder.iterdir())
+    counts = [pq.ParquetFile(file).num_row_groups for file in files]
+    expected = [(str(f), i) for f, n in zip(files, counts, strict=True) for i in range(n)]
+    assert [group for piece in pieces for group in piece] == expected
+    assert (len(pieces) == 1) == (wanted == 10**9)
 
 
 def test_a_sample_depends_on_vectors_and_seed_alone(folder, matrix):

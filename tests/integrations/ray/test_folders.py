@@ -32,7 +32,7 @@ def test_load_opens_what_a_job_wrote(folder, coder, matrix, tmp_path):
 
 
 def test_ids_that_cannot_name_rows_are_refused(folder, coder, matrix, tmp_path):
-    with pytest.raises(embits.ReadError, match=r"'vector': found .*, expected ids"):
+    with pytest.raises(embits.ReadError, match="'vector'"):
         on_ray.encode(folder, coder, tmp_path / "out", ids="vector")
     with pytest.raises(embits.EmbitsError, match="'title'"):
         on_ray.encode(folder, coder, tmp_path / "out", ids="title")

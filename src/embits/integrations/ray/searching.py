@@ -1,28 +1,26 @@
-"""Batch search over a collection whose pieces are spread over workers."""
+"""Batch search over a collection: blocks of queries are searched in all spans, and merged."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from functools import partial
-from typing import Any, Literal, TypeAlias
+from collections.abc import Iterator
+from itertools import islice, pairwise
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import pyarrow as pa
+import ray
+from numpy.typing import NDArray
 
-from embits.arrays import Progress
+from embits import search as searches
+from embits.arrays import Progress, to_numpy
+from embits.coders import Coder
 from embits.errors import InputError
 from embits.integrations import Facts
-from embits.integrations.ray.answers import Nearest, WithinDistance, WithinScore
-from embits.integrations.ray.job import Merged, SpreadJob, Window
-from embits.integrations.ray.merging import Ragged, TopK
-from embits.integrations.ray.queries import Queries, QueryBlock, QuerySource
-from embits.integrations.ray.results import ResultFile
-from embits.search import (
-    DistanceResult,
-    ScoreResult,
-    WithinResult,
-    WithinScoreResult,
-)
+from embits.integrations.ray.spans import Span, Spread, open_span
+from embits.integrations.ray.tasks import ResultFile, run_tasks
+from embits.integrations.ray.vectors import Vectors
+from embits.search import DistanceResult, ScoreResult, WithinResult, WithinScoreResult
 from embits.search.arguments import (
     distance_of,
     wanted_distance,
@@ -30,19 +28,25 @@ from embits.search.arguments import (
     wanted_rows,
     wanted_similarity,
 )
-from embits.search.filters import Filters
+from embits.search.filters import Filters, check_state, found_rows, parse_filters
+from embits.search.metrics import Metric, Prepared, metric_of
+from embits.search.radius import scores_from, too_many
+from embits.search.rescoring import exact_scores
 from embits.search.results import NO_DISTANCE, NO_ROW, NO_SCORE
+from embits.search.scan import prepared_top_k
 
-Metric: TypeAlias = Literal["hamming", "asymmetric", "decoded"]
+QUERIES_AT_ONCE = 1 << 13  # of a task
+MAX_BLOCKS = 8  # of queries; a Parquet piece is read once for all of them
+
 Address: TypeAlias = str | os.PathLike[str]
 
 
 def search(
     collection: Address,
-    queries: QuerySource,
+    queries: Any,
     k: int = 10,
     *,
-    metric: Metric = "hamming",
+    metric: str = "hamming",
     where: Any = None,
     exclude: Any = None,
     column: str | None = None,
@@ -85,26 +89,34 @@ def search(
         ClusterError: The job failed for another reason.
     """
     output = _output(target, overwrite, ids)
-    job = SpreadJob(collection, workers, progress)
-    with job.errors():
-        asked = Queries(queries, job.collection.coder, metric, column, ids)
-        filters = job.filters(asked, where, exclude)
-        n_columns = wanted_rows(k, _most_rows(filters, len(job.collection)))
-        dtype = np.int32 if metric == "hamming" else np.float64
-        merger = partial(TopK, k=n_columns, dtype=dtype)
-        windows = job.windows(asked, metric, Nearest(n_columns), filters, merger)
-        if output is not None:
-            return _write(job, windows, output, asked.n)
-        return _top_k(windows, n_columns, metric)
+    spread = Spread(collection, workers, progress)
+    with spread.errors():
+        asked = _Queries(spread, metric_of(metric), queries, column, ids)
+        filters = asked.filters(where, exclude)
+        most = (
+            len(spread) if filters is None else filters if isinstance(filters, list) else [filters]
+        )
+        n_columns = wanted_rows(
+            k, most if isinstance(most, int) else max(map(len, most), default=0)
+        )
+        found = _run(asked, filters, _Question(n_columns), output)
+    if not isinstance(found, _Answers):
+        return found
+    there = np.arange(n_columns) < found.counts[:, None]
+    rows = np.full(there.shape, NO_ROW, np.int64)
+    values: Any = np.full(there.shape, NO_DISTANCE if asked.metric.is_distance else NO_SCORE)
+    values[there], rows[there] = found.values, found.rows
+    kind: Any = DistanceResult if asked.metric.is_distance else ScoreResult
+    return kind(values, rows).named(spread)  # type: ignore[no-any-return]
 
 
 def within(
     collection: Address,
-    queries: QuerySource,
+    queries: Any,
     distance: int | None = None,
     *,
     similarity: float | None = None,
-    metric: Metric = "hamming",
+    metric: str = "hamming",
     where: Any = None,
     exclude: Any = None,
     max_results: int | None = None,
@@ -145,103 +157,260 @@ def within(
         ClusterError: The job failed for another reason.
     """
     output = _output(target, overwrite, ids)
-    job = SpreadJob(collection, workers, progress)
-    most = wanted_results(max_results)
-    question, bound = _question(distance, similarity, metric, job.collection.coder.n_bits_, most)
-    with job.errors():
-        asked = Queries(queries, job.collection.coder, metric, column, ids)
-        filters = job.filters(asked, where, exclude)
-        dtype = np.int32 if metric == "hamming" else np.float64
-        merger = partial(Ragged, dtype=dtype, bound=bound, most=most)
-        windows = job.windows(asked, metric, question, filters, merger)
-        if output is not None:
-            return _write(job, windows, output, asked.n)
-        return _ragged(windows, metric, bound, most)
+    spread = Spread(collection, workers, progress)
+    compared = metric_of(metric)
+    bound, name = _bound(compared, distance, similarity, spread.coder.n_bits_)
+    question = _Question(None, bound, wanted_results(max_results), name)
+    with spread.errors():
+        asked = _Queries(spread, compared, queries, column, ids)
+        found = _run(asked, asked.filters(where, exclude), question, output)
+    if not isinstance(found, _Answers):
+        return found
+    offsets = np.concatenate([[0], np.cumsum(found.counts)])
+    kind: Any = WithinResult if compared.is_distance else WithinScoreResult
+    return kind(offsets, found.rows, found.values).named(spread)  # type: ignore[no-any-return]
 
 
-def _question(
-    distance: int | None, similarity: float | None, metric: str, n_bits: int, most: int
-) -> tuple[WithinDistance | WithinScore, str]:
-    """What is asked of the workers, and how errors call the bound."""
+class _Question(NamedTuple):
+    """What is asked: the k best rows of each query, or all up to a bound, `most` of them."""
+
+    k: int | None
+    bound: float = 0
+    most: int = 0
+    name: str = ""  # of the bound, in errors
+
+    def check(self, found: list[Any]) -> None:
+        if self.k is None and sum(len(each.rows) for each in found) > self.most:
+            raise too_many(self.most, self.name)
+
+
+class _Found(NamedTuple):
+    """What a span has for a block of queries: (q, k), or one after the other.
+
+    Attributes:
+        keys: What results are ordered by, smallest first: distances, or exact scores below 0.
+        values: Distances or scores, as users get them.
+        rows: Rows of the collection; -1 where there is none.
+        queries: The query of each result.
+    """
+
+    keys: NDArray[Any]
+    values: NDArray[Any]
+    rows: NDArray[np.int64]
+    queries: NDArray[np.int64]
+
+
+class _Answers(NamedTuple):
+    """The results of queries, one after the other, best first: how many each query has."""
+
+    names: NDArray[Any]
+    counts: NDArray[np.int64]
+    values: NDArray[Any]
+    rows: NDArray[np.int64]
+
+
+class _Queries:
+    """The queries of a job: an array, or Parquet files, which are read in blocks."""
+
+    def __init__(
+        self, spread: Spread, metric: Metric, source: Any, column: str | None, ids: str | None
+    ) -> None:
+        self.spread, self.metric, self._name_type = spread, metric, pa.int64()
+        if isinstance(source, str | os.PathLike):
+            files = Vectors(source, column, ids)
+            self.n, self._batches = files.n_rows, self._read(files, ids)
+            if ids is not None:
+                self._name_type = files.schema.field(ids).type
+            return
+        if column is not None or ids is not None:
+            raise InputError("column and ids name columns of Parquet files, not of an array")
+        array = _checked(to_numpy(source), spread.coder)
+        self.n, self._batches = len(array), iter([(array, np.arange(len(array)))])
+        metric.prepare(spread.coder, array[:1])  # refuses codes that must be floats
+
+    def filters(self, where: Any, exclude: Any) -> Filters:
+        """Filters of the whole collection; workers look up ids."""
+        check_state(self.spread.manifest, where=where, exclude=exclude)
+
+        def rows_of_ids(name: str, ids: list[str]) -> NDArray[np.int64]:
+            return found_rows(name, ids, self.spread.rows_of_ids(ids))
+
+        return parse_filters(len(self.spread), (self.n,), where, exclude, rows_of_ids)
+
+    def blocks(self) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        """The queries and their names, in blocks of nearly equal size.
+
+        Matrix libraries round products of a few rows differently, so no block is much smaller than
+        the others.
+        """
+        cuts = np.linspace(0, self.n, max(-(-self.n // QUERIES_AT_ONCE), 1) + 1).astype(np.int64)
+        vectors, names = next(self._batches)
+        for size in np.diff(cuts).tolist():
+            while len(vectors) < size:
+                more = next(self._batches)
+                vectors, names = np.concatenate([vectors, more[0]]), np.append(names, more[1])
+            yield vectors[:size], names[:size]
+            vectors, names = vectors[size:], names[size:]
+
+    def _read(self, files: Vectors, ids: str | None) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        done = 0
+        for batch in files.batches([] if ids is None else [ids]):
+            vectors, _ = batch.read(self.spread.coder.n_features_in_, "raise")
+            names = np.arange(done, done + len(vectors))
+            if ids is not None:
+                names = np.array(batch.table.column(ids).to_pylist(), dtype=object)
+            done += len(vectors)
+            yield vectors, names
+
+    def columns(self, answers: Iterator[_Answers]) -> Iterator[dict[str, Any]]:
+        """Results as columns of Parquet."""
+        for names, counts, values, rows in answers:
+            query = pa.array(np.repeat(names, counts), self._name_type)
+            found = {"query": query, "row": rows, self.metric.values[:-1]: values}
+            yield found | {"id": self.spread.names(rows)}
+
+
+def _run(
+    asked: _Queries, filters: Filters, question: _Question, output: ResultFile | None
+) -> _Answers | Facts:
+    """All results, or what was written of them."""
+    answers = _answers(asked, filters, question)
+    if output is not None:
+        return {**output.write(asked.columns(answers)), "queries": asked.n}
+    found: list[_Answers] = []
+    for each in answers:
+        found.append(each)
+        question.check(found)
+    return _Answers(*map(np.concatenate, zip(*found, strict=True)))
+
+
+def _answers(asked: _Queries, filters: Filters, question: _Question) -> Iterator[_Answers]:
+    """The results of blocks of queries, in order; some blocks are searched at a time."""
+    spread, blocks, first = asked.spread, asked.blocks(), 0
+    total, done = max(asked.n * len(spread), 1), 0
+    prepare = ray.remote(num_cpus=1, max_retries=-1)(asked.metric.prepare)
+    coder = ray.put(spread.coder)
+    while window := list(islice(blocks, MAX_BLOCKS)):
+        ends = np.cumsum([first, *(len(vectors) for vectors, _ in window)])
+        prepared = [prepare.remote(coder, vectors) for vectors, _ in window]
+        calls = (
+            (number, question, span, prepared[number], where)
+            for span in spread.spans
+            for number, where in _filters_of(span, filters, ends)
+        )
+        found = [[_nothing(asked.metric, len(names), question)] for _, names in window]
+        for _, (number, n_rows, part) in run_tasks(answer, calls, spread.workers):
+            found[number].append(part)
+            if question.k is not None:
+                found[number] = [_best(found[number], question.k)]
+            question.check(found[number])
+            done += n_rows * len(window[number][1])
+            spread.report(min(done, total), total)
+        yield from (_sorted(names, found[n]) for n, (_, names) in enumerate(window))
+        first = ends[-1]
+    spread.report(total, total)
+
+
+def _filters_of(span: Span, filters: Filters, ends: NDArray[np.int64]) -> Iterator[tuple[int, Any]]:
+    """The blocks of queries to search in a span, and their filters of its rows."""
+    if isinstance(filters, list):
+        for number, (start, stop) in enumerate(pairwise(ends)):
+            yield number, [each.between(span.first, span.stop) for each in filters[start:stop]]
+        return
+    part = None if filters is None else filters.between(span.first, span.stop)
+    if part is None or len(part):
+        where = None if part is None else ray.put(part)
+        yield from ((number, where) for number in range(len(ends) - 1))
+
+
+def answer(
+    number: int, question: _Question, span: Span, prepared: Prepared, where: Filters
+) -> tuple[int, int, _Found]:
+    """Search a span. Runs in a worker.
+
+    Returns:
+        The number of the block of queries, the rows that were searched, and what was found.
+    """
+    codes = open_span(span).codes
+    if question.k is not None:
+        values, rows = prepared_top_k(codes, prepared, question.k, 1, where=where)
+        queries = np.indices(rows.shape)[0]
+    else:
+        offsets, rows, values = _up_to(question, codes, prepared, where)
+        queries = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    keys, there = values, rows >= 0
+    if prepared.offsets is not None:  # different sums may be equal in float32
+        keys = np.full(rows.shape, np.inf)
+        keys[there] = -exact_scores(codes[rows[there]], prepared.queries[queries[there]])
+    rows = np.where(there, rows + span.first, NO_ROW)
+    return number, len(codes), _Found(keys, values, rows, queries)
+
+
+def _up_to(question: _Question, codes: Any, prepared: Prepared, where: Filters) -> Any:
+    queries, bound, most = prepared.queries, question.bound, question.most
+    if prepared.offsets is None:
+        return searches.within(codes, queries, int(bound), 1, where=where, max_results=most)
+
+    def best(of: NDArray[np.intp], k: int) -> Any:
+        some = [where[q] for q in of] if isinstance(where, list) else where
+        return prepared_top_k(codes, prepared.take(of), k, 1, where=some)
+
+    return scores_from(best, len(queries), len(codes), bound, most)
+
+
+def _nothing(metric: Metric, n_queries: int, question: _Question) -> _Found:
+    none = np.empty((0,) if question.k is None else (n_queries, 0), np.int64)
+    return _Found(none, none.astype(np.int32 if metric.is_distance else np.float32), none, none)
+
+
+def _best(parts: list[_Found], k: int) -> _Found:
+    """The k best results of each query, ties in row order, row -1 last."""
+    joined = [np.concatenate(each, axis=1) for each in zip(*parts, strict=True)]
+    order = np.lexsort((joined[2].view(np.uint64), joined[0]))[:, :k]
+    return _Found(*(np.take_along_axis(each, order, axis=1) for each in joined))
+
+
+def _sorted(names: NDArray[Any], parts: list[_Found]) -> _Answers:
+    """All results in the order of the queries, best first."""
+    flat = [np.concatenate([each.ravel() for each in of]) for of in zip(*parts, strict=True)]
+    keys, values, rows, queries = (each[flat[2] >= 0] for each in flat)
+    order = np.lexsort((rows, keys, queries))
+    counts = np.bincount(queries, minlength=len(names))
+    return _Answers(names, counts, values[order], rows[order])
+
+
+def _checked(array: NDArray[Any], coder: Coder) -> NDArray[Any]:
+    """Queries as a batch of codes or of finite floats."""
+    if array.ndim != 2 or array.dtype.kind not in "fiu":
+        raise InputError(
+            f"queries are {array.dtype} of shape {array.shape}, expected floats of shape "
+            f"(q, {coder.n_features_in_}) or packed codes (uint8) of shape (q, {coder.n_bytes_})"
+        )
+    return coder.check_codes(array) if array.dtype == np.uint8 else coder.check_vectors(array)
+
+
+def _bound(
+    metric: Metric, distance: int | None, similarity: float | None, n_bits: int
+) -> tuple[float, str]:
+    """The largest distance or the lowest score, and how errors call it."""
     if (distance is None) == (similarity is None):
         raise InputError("within needs a distance or a similarity, one of them")
-    if distance is not None:
-        if metric != "hamming":
-            raise InputError(f"metric={metric!r} has no distance: pass similarity")
-        bits = wanted_distance(distance, n_bits)
-    elif metric == "hamming":
+    if not metric.is_distance:
+        if similarity is None:
+            raise InputError(f"metric={metric.name!r} has no distance: pass similarity")
+        least, most = (-np.inf, np.inf) if metric.needs_lengths else (-1, 1)
+        lowest = wanted_similarity(similarity, least, most)
+        return lowest, f"similarity {lowest}"
+    if distance is None:
         bits = distance_of(wanted_similarity(similarity, 0), n_bits)
     else:
-        lowest = wanted_similarity(similarity, -1)
-        return WithinScore(lowest, most), f"similarity {lowest}"
-    return WithinDistance(bits, most), f"distance {bits}"
+        bits = wanted_distance(distance, n_bits)
+    return bits, f"distance {bits}"
 
 
 def _output(target: Address | None, overwrite: bool, ids: str | None) -> ResultFile | None:
     if target is not None:
-        return ResultFile(target, overwrite=overwrite)
+        return ResultFile(target, overwrite)
     if ids is not None:
         raise InputError("ids names the queries in a Parquet file: pass target")
     return None
-
-
-def _most_rows(filters: Filters, n: int) -> int:
-    if filters is None:
-        return n
-    return max(map(len, filters), default=0) if isinstance(filters, list) else len(filters)
-
-
-def _top_k(windows: Iterable[Window], k: int, metric: str) -> DistanceResult | ScoreResult:
-    merged = [each for window in windows for _, each in window]
-    worst = NO_DISTANCE if metric == "hamming" else NO_SCORE
-    values = [np.empty((0, k), worst.dtype), *(_padded(each.values, k, worst) for each in merged)]
-    rows = [np.empty((0, k), np.int64), *(_padded(each.rows, k, NO_ROW) for each in merged)]
-    kind: Any = DistanceResult if metric == "hamming" else ScoreResult
-    return kind(np.concatenate(values), np.concatenate(rows))  # type: ignore[no-any-return]
-
-
-def _padded(array: Any, k: int, value: Any) -> Any:
-    """A result with k columns: queries may have filters of their own."""
-    return np.pad(array, ((0, 0), (0, k - array.shape[1])), constant_values=value)
-
-
-def _ragged(
-    windows: Iterable[Window], metric: str, bound: str, most: int
-) -> WithinResult | WithinScoreResult:
-    blocks: list[Merged] = []
-    for _, merged in (pair for window in windows for pair in window):
-        blocks.append(merged)
-        _check_total(blocks, bound, most)
-    counts = [np.empty(0, np.int64), *(each.counts for each in blocks)]
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
-    dtype = np.int32 if metric == "hamming" else np.float32
-    rows = np.concatenate([np.empty(0, np.int64), *(each.rows for each in blocks)])
-    values = np.concatenate([np.empty(0, dtype), *(each.values for each in blocks)])
-    kind: Any = WithinResult if metric == "hamming" else WithinScoreResult
-    return kind(offsets, rows, values)  # type: ignore[no-any-return]
-
-
-def _check_total(blocks: list[Merged], bound: str, most: int) -> None:
-    from embits.search.radius import too_many
-
-    if sum(len(each.rows) for each in blocks) > most:
-        raise too_many(most, bound)
-
-
-def _write(job: SpreadJob, windows: Iterator[Window], output: ResultFile, n: int) -> Facts:
-    with output.written():
-        for window in windows:
-            flat = [merged.flat for _, merged in window]
-            names = job.names(np.concatenate([rows for _, rows in flat]))
-            cuts = np.cumsum([len(rows) for _, rows in flat])[:-1]
-            for pair, found, of_rows in zip(window, flat, np.split(names, cuts), strict=True):
-                output.write(_columns(*pair, *found) | {"id": of_rows})
-    return {**output.facts(), "queries": n}
-
-
-def _columns(block: QueryBlock, merged: Merged, values: Any, rows: Any) -> dict[str, Any]:
-    import pyarrow as pa
-
-    places = np.repeat(np.arange(len(block.vectors)), merged.counts)
-    name = "distance" if values.dtype.kind == "i" else "score"
-    return {"query": block.names.take(pa.array(places)), "row": rows, name: values}

@@ -2,63 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 import numpy as np
+import ray
 from numpy.typing import NDArray
 
-from embits.coders import Coder
-from embits.collection.manifest import Manifest, Piece
+from embits.arrays import Progress
+from embits.collection.manifest import Manifest
 from embits.collection.parquet import coder_at, manifest_at, parquet_rows
-from embits.collection.pieces import (
-    MissingPieceError,
-    OpenPiece,
-    joined_codes,
-    joined_words,
-    open_one,
-)
+from embits.collection.pieces import OpenPiece, joined_codes, joined_words, open_one
 from embits.errors import FormatError, InputError
 from embits.file.parquet_codes import is_address
 from embits.ids.pieces import PieceWords
-from embits.integrations.ray.steps import SharedCoder
+from embits.integrations.ray.tasks import n_processors, plain_errors, run_tasks, shared
 from embits.search.pieces import CodePieces
 
 MIN_ROWS, MAX_ROWS = 1 << 16, 1 << 22  # of a span; a Parquet piece is never divided
 SPANS_PER_CPU = 4  # within these limits; workers then finish at about the same time
-_MAX_OPEN = 2  # spans that a worker keeps open
 
 
-@dataclass(frozen=True)
-class Span:
-    """Rows of a collection that follow each other: whole pieces, or a part of one.
+class Span(NamedTuple):
+    """The rows `first` to `stop - 1` of a collection; `job` is what `Spread` shares of it."""
 
-    Attributes:
-        job: A token of the job. A worker that serves several jobs opens the files for each.
-        folder: The path or address of the collection.
-        numbered: The ids of the rows are numbers.
-        pieces: What the manifest says of the pieces.
-        skipped: Rows of the piece before the span; removed rows do not count here.
-        first: The row of the collection with which the span starts.
-        rows: How many rows it has.
-    """
-
-    job: str
-    folder: str
-    numbered: bool
-    pieces: tuple[Piece, ...]
-    skipped: int
+    job: ray.ObjectRef
     first: int
-    rows: int
-
-    @property
-    def stop(self) -> int:
-        """The row of the collection after the last one of the span."""
-        return self.first + self.rows
+    stop: int
 
 
 class OpenSpan(NamedTuple):
@@ -66,111 +41,120 @@ class OpenSpan(NamedTuple):
 
     Attributes:
         codes: The codes of its rows.
-        words: The ids of the rows of its pieces.
-        skipped: As in `Span`.
+        ids: The ids of all rows of its pieces.
+        skipped: Rows of its pieces before the span.
     """
 
     codes: CodePieces
-    words: PieceWords
+    ids: PieceWords
     skipped: int
 
-    def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
-        """The ids of rows, counted from the first one of the span."""
-        return self.words.names(rows + self.skipped)
 
-    def find(self, ids: list[str]) -> NDArray[np.int64]:
-        """The rows of ids, counted from the first one of the span; -1 if they are not in it."""
-        rows = self.words.find_many(ids) - self.skipped
-        return np.where((rows >= 0) & (rows < len(self.codes)), rows, -1)
+@lru_cache(maxsize=2)  # spans that a worker keeps open
+def open_span(span: Span) -> OpenSpan:
+    """Open a span in a worker.
+
+    Raises:
+        FormatError: A file is missing or damaged.
+    """
+    folder, manifest, coder = shared(span.job)
+    starts = piece_starts(manifest)
+    first, last = np.searchsorted(starts, [span.first, span.stop - 1], side="right") - 1
+    entries = [entry for entry in manifest.pieces[first : last + 1] if entry.live]
+    if is_address(folder):
+        none = np.empty(0, np.int64)
+        pieces = [OpenPiece(each, parquet_rows(folder, each, coder), none) for each in entries]
+    else:
+        pieces = [open_one(Path(folder), each, coder) for each in entries]
+    codes, ids = joined_codes(pieces), joined_words(pieces, numbered=manifest.ids == "numbers")
+    skipped = span.first - int(starts[first])
+    ends = np.array([skipped, skipped + span.stop - span.first - 1])
+    start, last_row = codes.rows.stored(ends).tolist()
+    stop, firsts = last_row + 1, codes.starts[:-1].tolist()
+    arrays = [a[max(start - s, 0) : stop - s] for a, s in zip(codes.arrays, firsts, strict=True)]
+    return OpenSpan(CodePieces(arrays, codes.rows.removed_in(start, stop)), ids, skipped)
 
 
-class SpreadCollection:
-    """A collection as it was when the job started.
+def piece_starts(manifest: Manifest) -> NDArray[np.int64]:
+    """The first row of each piece, and the number of rows."""
+    return np.cumsum([0, *(piece.live for piece in manifest.pieces)])
+
+
+class Spread:
+    """A collection as it was when the job started, and what is asked of the workers.
 
     Raises:
         FormatError: It is not a collection, or is damaged.
         InputError: It is in an object store and has pieces that are not Parquet.
     """
 
-    def __init__(self, address: str | os.PathLike[str]) -> None:
+    def __init__(
+        self,
+        address: str | os.PathLike[str],
+        workers: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
         text = os.fspath(address)
         self.address = text if is_address(text) else str(Path(text).resolve())
-        self.manifest: Manifest = manifest_at(self.address)
-        self.coder: Coder = coder_at(self.address)
+        self.manifest, self.coder = manifest_at(self.address), coder_at(self.address)
         if is_address(text) and any(p.header or p.removed for p in self.manifest.pieces):
             raise InputError(f"{text}: copy the collection to a disk that all workers share")
+        self.workers, self.report = workers, progress or (lambda done, total: None)
+        self.n_cpus = n_processors(workers)
+        self.spans = self.divided(self.n_cpus)
 
     def __len__(self) -> int:
         return self.manifest.rows
 
-    def spans(self, n_cpus: int) -> list[Span]:
-        """Divide the rows into spans of about equal size, in row order."""
+    def divided(self, n_cpus: int) -> list[Span]:
+        """The rows in spans of about equal size, in row order."""
         wanted = min(MAX_ROWS, max(MIN_ROWS, -(-len(self) // (SPANS_PER_CPU * n_cpus))))
-        known = uuid4().hex, self.address, self.manifest.ids == "numbers"
-        spans, first = [], 0
-        for pieces, skipped, rows in _divided(self.manifest.pieces, wanted):
-            spans.append(Span(*known, pieces, skipped, first, rows))
-            first += rows
-        return spans
+        cuts = np.linspace(0, len(self), -(-len(self) // wanted) + 1).astype(np.int64)
+        starts = piece_starts(self.manifest)
+        owners = np.searchsorted(starts, cuts, side="right") - 1
+        is_mapped = np.array([*(piece.header is not None for piece in self.manifest.pieces), True])
+        cuts = np.unique(np.where(is_mapped[owners], cuts, starts[owners])).tolist()
+        job = ray.put((self.address, self.manifest, self.coder))
+        return [Span(job, *ends) for ends in pairwise(cuts)]
 
-    def explain(self, error: FormatError) -> Exception:
-        """The error of a worker, or that the collection was changed while the job ran."""
-        if manifest_at(self.address) == self.manifest:
-            return error
-        return InputError(f"{self.address} was changed while the job ran: run it again")
+    @contextlib.contextmanager
+    def errors(self) -> Iterator[None]:
+        """Raise the errors of workers as those of one machine."""
+        try:
+            with plain_errors():
+                yield
+        except FormatError:
+            if manifest_at(self.address) == self.manifest:
+                raise
+            changed = f"{self.address} was changed while the job ran: run it again"
+            raise InputError(changed) from None
 
+    def rows_of_ids(self, ids: list[str]) -> NDArray[np.int64]:
+        """The rows of ids; -1 for ids that are not there. Workers look them up."""
+        rows, listed = np.full(len(ids), -1, np.int64), ray.put(ids)
+        calls = ((span, listed) for span in self.spans)
+        for _, found in run_tasks(_rows_of, calls, self.workers):
+            rows = np.maximum(rows, found)
+        return rows
 
-def _divided(
-    pieces: tuple[Piece, ...], wanted: int
-) -> Iterator[tuple[tuple[Piece, ...], int, int]]:
-    """Small pieces together, and parts of large ones: pieces, skipped rows and rows."""
-    small: list[Piece] = []
-    for piece in (piece for piece in pieces if piece.live):
-        together = sum(each.live for each in small)
-        if small and together + piece.live > wanted:
-            yield tuple(small), 0, together
-            small = []
-        if piece.live <= wanted or piece.header is None:
-            small.append(piece)
-            continue
-        for part in np.array_split(np.arange(piece.live), -(-piece.live // wanted)):
-            yield (piece,), int(part[0]), len(part)
-    if small:
-        yield tuple(small), 0, sum(each.live for each in small)
-
-
-def open_span(span: Span, coder: SharedCoder) -> OpenSpan:
-    """Open a span in a worker, which keeps the last ones open.
-
-    Raises:
-        FormatError: A file is missing or damaged.
-    """
-    if span not in _open:
-        while len(_open) >= _MAX_OPEN:
-            del _open[next(iter(_open))]
-        _open[span] = _opened(span, coder.get())
-    return _open[span]
+    def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """The ids of rows, which may repeat. Workers look them up."""
+        different, places = np.unique(rows, return_inverse=True)
+        parts = np.split(different, np.searchsorted(different, [s.first for s in self.spans[1:]]))
+        calls = [(s, part) for s, part in zip(self.spans, parts, strict=False) if len(part)]
+        found = dict(run_tasks(_ids_of, calls, self.workers))
+        none = np.empty(0, np.int64 if self.manifest.ids == "numbers" else object)
+        return np.concatenate([none, *(found[number] for number in range(len(calls)))])[places]
 
 
-_open: dict[Span, OpenSpan] = {}
+def _rows_of(span: Span, ids: list[str]) -> NDArray[np.int64]:
+    """The rows of ids that are in a span; -1 for others. Runs in a worker."""
+    opened = open_span(span)
+    rows = opened.ids.find_many(ids) - opened.skipped
+    return np.where((rows >= 0) & (rows < len(opened.codes)), rows + span.first, -1)
 
 
-def _opened(span: Span, coder: Coder) -> OpenSpan:
-    try:
-        pieces = [_open_piece(span.folder, piece, coder) for piece in span.pieces]
-    except MissingPieceError as error:
-        raise FormatError(str(error)) from None  # Ray's errors are of the types in embits.errors
-    codes, words = joined_codes(pieces), joined_words(pieces, numbered=span.numbered)
-    if span.rows == len(codes):
-        return OpenSpan(codes, words, 0)
-    ends = codes.rows.stored(np.array([span.skipped, span.skipped + span.rows - 1]))
-    start, stop = int(ends[0]), int(ends[1]) + 1
-    part = CodePieces([codes.arrays[0][start:stop]], codes.rows.removed_in(start, stop))
-    return OpenSpan(part, words, span.skipped)
-
-
-def _open_piece(folder: str, piece: Piece, coder: Coder) -> OpenPiece:
-    if is_address(folder):
-        rows = parquet_rows(folder, piece, coder)
-        return OpenPiece(piece, rows, np.empty(0, np.int64))
-    return open_one(Path(folder), piece, coder)
+def _ids_of(span: Span, rows: NDArray[np.int64]) -> NDArray[Any]:
+    """The ids of rows of a span. Runs in a worker."""
+    opened = open_span(span)
+    return opened.ids.names(rows - span.first + opened.skipped)
