@@ -120,58 +120,40 @@ def test_incomplete_classes_and_taken_names_are_refused(registered):
     assert embits.register_coder(Own) is Own  # a notebook cell that is run again
 
 
-@pytest.mark.parametrize(
-    ("shapes", "message"),
-    [
-        (["mean"], "`state_shapes` is \\['mean'\\], expected a dict"),
-        ({"mean": "dims"}, "has 'dims' for 'mean', expected a tuple"),
-        ({"mean": ("dim",)}, r"has \('dim',\) for 'mean', expected a tuple"),
-        ({"mean": (0,)}, "positive numbers"),
-        ({"mean": ("any", "any", 2)}, "at most 2"),
-        ({"a b": ("dims",)}, "has the name 'a b'"),
-    ],
-)
-def test_wrong_state_shapes_are_refused(shapes, message):
-    wrong = type("Wrong", (Own,), {"method": "wrong", "state_shapes": shapes})
-    with pytest.raises(embits.InputError, match=message):
+def test_wrong_state_shapes_are_refused():
+    for shapes in (
+        ["mean"],
+        {"mean": "dims"},
+        {"mean": ("dim",)},
+        {"mean": (0,)},
+        {"mean": (True,)},
+        {"mean": ("any", "any", 2)},
+        {"a b": ("dims",)},
+    ):
+        wrong = type("Wrong", (Own,), {"method": "wrong", "state_shapes": shapes})
+        with pytest.raises(embits.InputError, match="state_shapes"):
+            embits.register_coder(wrong)
+    wrong = type("Wrong", (Own,), {"method": "wrong", "state_defaults": {"other": 0}})
+    with pytest.raises(embits.InputError, match="'other'"):
         embits.register_coder(wrong)
     assert "wrong" not in METHODS
 
 
-@pytest.mark.parametrize(
-    ("mean", "found"),
-    [
-        (None, "missing"),
-        (np.zeros(3, np.float32), r"float32 \(3,\)"),
-        (np.zeros((1, 16)), r"float64 \(1, 16\)"),
-        (np.zeros(16, int), r"int64 \(16,\)"),
-        (["x"] * 16, r"<U1 \(16,\)"),
-    ],
-)
-def test_save_refuses_learned_arrays_that_could_not_be_loaded(registered, tmp_path, mean, found):
+def test_save_refuses_learned_arrays_that_could_not_be_loaded(registered, tmp_path):
     bits = embits.binarize(clustered(50, dims=16), method="own")
-    bits.coder.mean_ = mean
-    expected = rf"^the coder's mean_ is {found}, expected floats \(16,\)$"
-    with pytest.raises(embits.InputError, match=expected):
-        bits.save(tmp_path / "own")
-    assert not list(tmp_path.iterdir())
+    floats = np.zeros(16)
+    for mean in (None, floats[:3], floats[None], floats.astype(int), ["x"] * 16, floats + np.nan):
+        bits.coder.mean_ = mean
+        with pytest.raises(embits.InputError, match="^the coder's mean_ "):
+            bits.save(tmp_path / "own")
+        assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("scores", "message"),
-    [
-        (lambda n: np.zeros((n, 3)), r"project returned \(50, 3\), expected \(50, 16\)"),
-        (lambda n: None, r"project returned \(\), expected"),
-        (lambda n: np.full((n, 16), np.nan), "project returned NaN"),
-    ],
-)
-def test_wrong_scores_of_a_coder_are_refused(scores, message):
-    class Wrong(Own):
-        def project(self, X):
-            return scores(len(X))
-
-    with pytest.raises(embits.InputError, match=message):
-        embits.binarize(clustered(50, dims=16), coder=Wrong())
+def test_wrong_scores_of_a_coder_are_refused():
+    for scores in (np.zeros((50, 3)), None, np.full((50, 16), np.nan)):
+        wrong = type("Wrong", (Own,), {"project": lambda self, X, scores=scores: scores})
+        with pytest.raises(embits.InputError, match="^project returned "):
+            embits.binarize(clustered(50, dims=16), coder=wrong())
 
 
 def test_a_fit_without_progress_is_refused():
