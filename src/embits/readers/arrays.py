@@ -58,9 +58,8 @@ def open_npz(source: Source) -> ArrayBlocks:
         with np.load(source.path, allow_pickle=False) as archive:
             arrays: dict[str, NDArray[Any]] = {name: archive[name] for name in archive.files}
     except _DAMAGED as error:
-        raise source.read_error(
-            f"no usable arrays ({error!s:.200})", "a .npz of numbers and words"
-        ) from error
+        found = f"no usable arrays ({error!s:.200})"
+        raise source.read_error(found, "a .npz of numbers and words") from error
     matrices = [a for a in arrays.values() if a.ndim == 2 and a.dtype.kind in "fiu"]
     names = [a for a in arrays.values() if a.ndim == 1 and a.dtype.kind in "US"]
     if len(matrices) != 1 or len(names) > 1:
@@ -74,11 +73,7 @@ def open_npz(source: Source) -> ArrayBlocks:
 
 
 def _check_sizes(source: Source) -> None:
-    """Compare the sizes in the headers of an archive with the size of the file.
-
-    Raises:
-        ValueError: The headers say more.
-    """
+    """Refuse an archive whose headers say more than its size allows."""
     with zipfile.ZipFile(source.path) as archive:
         members = archive.infolist()
         if sum(member.file_size for member in members) > largest_inside(source.size):
@@ -90,11 +85,9 @@ def _check_sizes(source: Source) -> None:
 
 def _check_header(file: IO[bytes], size: int) -> None:
     """Refuse an array larger than its file: NumPy would allocate it, or miscount."""
-    version = npy_format.read_magic(file)
-    if version == (1, 0):
-        shape, _, dtype = npy_format.read_array_header_1_0(file, _MAX_HEADER)
-    else:
-        shape, _, dtype = npy_format.read_array_header_2_0(file, _MAX_HEADER)
+    is_first = npy_format.read_magic(file) == (1, 0)
+    read = npy_format.read_array_header_1_0 if is_first else npy_format.read_array_header_2_0
+    shape, _, dtype = read(file, _MAX_HEADER)
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize > size:
         raise ValueError(f"an array of shape {shape} in {size} bytes")
 
@@ -144,10 +137,8 @@ def _matrix_name(source: Source, header: dict[str, Any]) -> str:
     usual = [name for name in _USUAL_NAMES if name in matrices]
     if len(matrices) == 1 or usual:
         return (usual or matrices)[0]
-    raise source.read_error(
-        f"{len(matrices)} float matrices ({', '.join(list(header)[:6])})",
-        "one, or one `embeddings`",
-    )
+    found = f"{len(matrices)} float matrices ({', '.join(list(header)[:6])})"
+    raise source.read_error(found, "one, or one `embeddings`")
 
 
 def _mapped(source: Source, entry: dict[str, Any], start: int, name: str) -> NDArray[Any]:
@@ -157,12 +148,9 @@ def _mapped(source: Source, entry: dict[str, Any], start: int, name: str) -> NDA
         raise source.read_error(f"a tensor {name!r} of {numbers}", "shape and offsets", "byte 8")
     n_rows, dims, begin, end = numbers
     dtype: np.dtype[Any] = np.dtype(_TENSOR_TYPES[entry["dtype"]])
-    if end - begin != n_rows * dims * dtype.itemsize:
-        raise source.read_error(
-            f"a tensor {name!r} of {end - begin} bytes",
-            f"{n_rows * dims * dtype.itemsize}",
-            "byte 8",
-        )
+    if end - begin != (size := n_rows * dims * dtype.itemsize):
+        found = f"a tensor {name!r} of {end - begin} bytes"
+        raise source.read_error(found, f"{size}", "byte 8")
     if start + end > source.size:
         raise source.read_error(f"{source.size} bytes", f"{start + end}", f"byte {start + begin}")
     if begin == end:

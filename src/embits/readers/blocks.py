@@ -26,55 +26,33 @@ _ROWS_AT_ONCE = 1 << 14  # moved or checked at a time, so that a matrix is never
 
 
 class Position(NamedTuple):
-    """Where a block starts, so that reading can resume there.
+    """Where a block starts, so that reading can resume there."""
 
-    Attributes:
-        offset: Byte of the unpacked file; or the row, where the number of rows is known.
-        place: What the first row is called in messages: its line, byte or number.
-        rows: Good rows before it.
-        bad: Bad rows before it, which were left out.
-    """
-
-    offset: int = 0
-    place: int = 1
-    rows: int = 0
-    bad: int = 0
+    offset: int = 0  # byte of the unpacked file; or the row, where their number is known
+    place: int = 1  # what the first row is called in messages: its line, byte or number
+    rows: int = 0  # good rows before it
+    bad: int = 0  # bad rows before it, which were left out
 
 
 class Block(NamedTuple):
-    """Consecutive good rows.
-
-    Attributes:
-        start: Where it begins.
-        end: Where the next one begins.
-        matrix: Finite float32 of shape (n, dims).
-        words: Their words, if requested and the rows have any.
-        places: Line, byte or number of each row, int64.
-    """
+    """Consecutive good rows."""
 
     start: Position
-    end: Position
-    matrix: NDArray[np.float32]
-    words: list[str] | None
-    places: NDArray[np.int64]
+    end: Position  # where the next one begins
+    matrix: NDArray[np.float32]  # finite, of shape (n, dims)
+    words: list[str] | None  # if requested, and the rows have any
+    places: NDArray[np.int64]  # line, byte or number of each row
 
 
 @dataclass
 class Findings:
-    """What to warn of once a file was read to its end.
+    """What to warn of once a file was read to its end."""
 
-    Attributes:
-        n_bad: Rows left out, and `bad` (where, what) the first of them.
-        n_escaped: Words that are not UTF-8, and `escaped` (where, word) the first of them.
-        is_numbered: Whether the rows have no words: the others keep their numbers as ids.
-        notes: Other warnings.
-    """
-
-    n_bad: int = 0
-    bad: Sequence[str] = ()
-    n_escaped: int = 0
-    escaped: Sequence[str] = ()
-    is_numbered: bool = False
+    n_bad: int = 0  # rows left out
+    bad: Sequence[str] = ()  # where the first is, and what it holds
+    n_escaped: int = 0  # words that are not UTF-8
+    escaped: Sequence[str] = ()  # where the first is, and the word
+    is_numbered: bool = False  # whether rows have no words: the good ones keep their numbers
     notes: list[str] = field(default_factory=list)
 
     def add_bad(self, n: int, where: str, found: str) -> None:
@@ -105,32 +83,17 @@ class Findings:
 
 
 class Blocks(ABC):
-    """A file that is read in blocks, any number of times and from any block on; or whole.
+    """A file that is read in blocks, any number of times and from any block on; or whole."""
 
-    Attributes:
-        source: The file and the caller's options.
-        dims: Dimensions of a vector.
-        n_rows: How many good rows there are, if that is known before they are read.
-        named: Whether rows have words.
-        words_apart: Whether the words are not in the file itself, but were given or lie beside it.
-        words_file: The file of such words, if they came from one.
-        unit: What `Position.place` counts: "line", "byte", "entry" or "row".
-        findings: What reading the file has found so far.
-        subwords: Those of a fastText model, which `whole` passes on.
-    """
-
-    source: Source
-    dims: int
-    n_rows: int | None = None
-    named: bool = True
-    words_apart: bool = False
-    words_file: Path | None = None
-    unit: str = "row"
-    subwords: Subwords | None = None
+    n_rows: int | None = None  # good rows, if their number is known before they are read
+    named: bool = True  # whether rows have words
+    words_apart: bool = False  # whether words are ids of rows, which may not repeat
+    words_file: Path | None = None  # the file of such words, if they came from one
+    unit: str = "row"  # what `Position.place` counts: "line", "byte", "entry" or "row"
+    subwords: Subwords | None = None  # those of a fastText model, which `whole` passes on
 
     def __init__(self, source: Source, dims: int) -> None:
-        self.source = source
-        self.dims = dims
+        self.source, self.dims = source, dims
         self.findings = Findings()
 
     @abstractmethod
@@ -146,11 +109,7 @@ class Blocks(ABC):
         """
 
     def whole(self) -> WordVectors:
-        """All rows in memory: the blocks collected, less rows that repeat a word.
-
-        Raises:
-            ReadError: As `read`.
-        """
+        """All rows in memory: the blocks collected, less rows that repeat a word."""
         matrix = _core.FloatRun() if self.n_rows is None else _FullMatrix(self.n_rows, self.dims)
         words: list[str] = []
         places: list[NDArray[np.int64]] = []
@@ -168,11 +127,7 @@ class Blocks(ABC):
     def unique(
         self, words: Sequence[str], matrix: NDArray[np.float32], where: Callable[[int], str]
     ) -> WordVectors:
-        """WordVectors of the first row of each word; `where(row)` is its place in a message.
-
-        Raises:
-            ReadError: A word repeats and repeats are refused.
-        """
+        """WordVectors of the first row of each word; `where(row)` is its place in a message."""
         try:
             return WordVectors(words, matrix, self.subwords)
         except InputError:
@@ -189,9 +144,6 @@ class Blocks(ABC):
 
         Words of another file or of the caller are refused by default: without the repeats, rows
         would no longer have the numbers that they have in the matrix.
-
-        Raises:
-            ReadError: They are refused.
         """
         if self.source.repeats == "refuse" or (self.source.repeats is None and self.words_apart):
             hint = 'repeats="first", or --repeats first, keeps the first row of each'
@@ -206,13 +158,11 @@ class _FullMatrix:
     """A matrix of known size. NumPy allocates large pages: filling them is twice as fast."""
 
     def __init__(self, n_rows: int, dims: int) -> None:
-        self._matrix = np.empty((n_rows, dims), np.float32)
-        self._n_filled = 0
+        self._matrix, self._n_filled = np.empty((n_rows, dims), np.float32), 0
 
     def append(self, rows: NDArray[np.float32]) -> None:
-        stop = self._n_filled + len(rows)
-        self._matrix[self._n_filled : stop] = rows
-        self._n_filled = stop
+        start, self._n_filled = self._n_filled, self._n_filled + len(rows)
+        self._matrix[start : self._n_filled] = rows
 
     def take(self, dims: int) -> NDArray[np.float32]:
         return self._matrix
@@ -247,18 +197,12 @@ class ParsedBlocks(Blocks):
         end = Position(start.offset + size, place, start.rows + len(places), n_bad)
         named = None
         if words:
-            named = decoded_words(
-                self.source, self.findings, run[:-1], len(places),
-                lambda row: f"{self.unit} {places[row]}",
-            )  # fmt: skip
+            where = lambda row: f"{self.unit} {places[row]}"  # noqa: E731
+            named = decoded_words(self.source, self.findings, run[:-1], len(places), where)
         return Block(start, end, rows.take_matrix(), named, places)
 
     def end(self, start: Position, expected: str = "at least one row") -> None:
-        """Refuse a file that ended without a good row.
-
-        Raises:
-            ReadError: There is none.
-        """
+        """Refuse a file that ended without a good row."""
         if start.rows == 0:
             self.findings.warn(self.source)
             raise self.source.read_error("no vectors", expected)
@@ -296,17 +240,11 @@ def decoded_words(
 
 
 class GoodRows(NamedTuple):
-    """The rows of a matrix that are vectors.
+    """The rows of a matrix that are vectors."""
 
-    Attributes:
-        matrix: The good rows, finite float32 of shape (n, dims), in memory of their own.
-        bad: The numbers of the other rows, ascending.
-        found: What is wrong with the first of them.
-    """
-
-    matrix: NDArray[np.float32]
-    bad: NDArray[np.int64]
-    found: str = ""
+    matrix: NDArray[np.float32]  # of shape (n, dims), finite, in memory of its own
+    bad: NDArray[np.int64]  # the numbers of the other rows, ascending
+    found: str = ""  # what is wrong with the first of them
 
 
 def good_rows(values: NDArray[Any], not_finite: str = "nan or inf") -> GoodRows:
@@ -380,11 +318,7 @@ class CountedBlocks(Blocks):
 class ArrayBlocks(CountedBlocks):
     """Blocks of a matrix; pages of a mapped file are released as soon as they were copied.
 
-    Args:
-        source: The file.
-        array: Numbers of shape (n, dims).
-        found: The word of each row, or None, and their file.
-        widen: Makes floats of rows, where they are stored as another type.
+    `widen` makes floats of rows, where they are stored as another type.
     """
 
     def __init__(

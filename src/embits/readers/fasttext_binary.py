@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import struct
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,142 +25,120 @@ _ALWAYS_ALLOWED = 1 << 28  # a fifth of a second
 _MATRIX = struct.Struct("<?qq")  # quantised, rows, dims
 
 
-@dataclass(frozen=True)
-class _Arguments:
-    dims: int
-    n_buckets: int
-    minn: int
-    maxn: int
-
-
-class _Cursor:
-    """A position in the mapped file, checked against its end."""
-
-    def __init__(self, source: Source, data: mmap.mmap) -> None:
-        self.source, self.data, self.at = source, data, 0
-
-    def take(self, layout: struct.Struct, what: str) -> tuple[int, ...]:
-        if self.at + layout.size > len(self.data):
-            raise self.read_error("the end of the file", what)
-        values = layout.unpack_from(self.data, self.at)
-        self.at += layout.size
-        return values
-
-    def read_error(self, found: str, expected: str) -> Exception:
-        return self.source.read_error(found, expected, f"byte {self.at}")
-
-
 class FastTextBlocks(ArrayBlocks):
     """A fastText model: the vectors of its words, in memory, and its subwords, mapped."""
 
     def __init__(self, source: Source) -> None:
+        model = _Model(source)
+        words, findings = model.words, Findings()
+        decoded = decoded_words(
+            source, findings, b"\n".join(words), len(words), lambda row: f"word {row + 1}"
+        )
+        super().__init__(source, model.vectors(), FoundWords(decoded))
+        self.words_apart, self.findings = False, findings
+        if model.n_buckets:
+            buckets = model.table.view("<f4").reshape(-1, model.dims)[model.n_words :]
+            self.subwords = Subwords(buckets, model.minn, model.maxn)
+
+
+class _Model:
+    """A model, read from front to back; every size in it is checked against the file."""
+
+    maxn: int
+
+    def __init__(self, source: Source) -> None:
+        self._source, self._at = source, 0
         with source.path.open("rb") as file:
             # The arrays that point into the map keep it open.
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        cursor = _Cursor(source, data)
-        arguments = _take_arguments(cursor)
-        words, n_words, has_ngrams = _take_words(cursor)
-        table = _take_matrix(cursor, n_words + arguments.n_buckets, arguments.dims)
-        n_buckets = arguments.n_buckets if has_ngrams and arguments.maxn > 0 else 0
-        _check_work(cursor, words, table, arguments, n_buckets)
-        findings, run = Findings(), b"\n".join(words)
-        decoded = decoded_words(source, findings, run, len(words), lambda row: f"word {row + 1}")
-        matrix = _word_vectors(words, table, n_words, arguments, n_buckets)
-        super().__init__(source, matrix, FoundWords(decoded))
-        self.words_apart, self.findings = False, findings
-        if n_buckets:
-            buckets = table.view("<f4").reshape(-1, arguments.dims)[n_words:]
-            self.subwords = Subwords(buckets, arguments.minn, arguments.maxn)
+            self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._take_arguments()
+        has_ngrams = self._take_words()
+        self._take_matrix()
+        if not has_ngrams or self.maxn == 0:
+            self.n_buckets = 0
+        self._check_work()
 
+    def vectors(self) -> NDArray[np.float32]:
+        """The vectors of the words, float32 (n, dims): the means of theirs and their n-grams'."""
+        offsets = np.zeros(len(self.words) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, self.words), np.int64), out=offsets[1:])
+        run = np.frombuffer(b"".join(self.words) or b"\0", np.uint8)
+        out = np.empty((len(self.words), self.dims), np.float32)
+        _core.word_vectors(
+            run, offsets, self.table, self.n_words, self.minn, self.maxn, self.n_buckets, cores(),
+            out,
+        )  # fmt: skip
+        return out
 
-def _take_arguments(cursor: _Cursor) -> _Arguments:
-    _, version = cursor.take(struct.Struct("<ii"), "fastText's magic and version")
-    if version not in _VERSIONS:
-        raise cursor.read_error(f"fastText version {version}", "version 11 or 12")
-    dims, _, _, _, _, _, _, model, n_buckets, minn, maxn, _, _ = cursor.take(_ARGS, "arguments")
-    if version == 11 and model == _SUPERVISED:
-        maxn = 0  # as in fastText: such models were trained without n-grams
-    if not 1 <= dims <= 1 << 20:
-        raise cursor.read_error(f"{dims} dims", "1 to 1048576")
-    lengths_fit = 0 <= minn <= MAX_NGRAM and 0 <= maxn <= MAX_NGRAM
-    if n_buckets < 0 or not lengths_fit or 0 < maxn < minn:
-        raise cursor.read_error(
-            f"{n_buckets} buckets and n-grams of {minn} to {maxn}", "sizes of 0 or more, in order"
-        )
-    return _Arguments(dims, n_buckets, minn, maxn)
+    def _take_arguments(self) -> None:
+        _, version = self._take(struct.Struct("<ii"), "fastText's magic and version")
+        if version not in _VERSIONS:
+            raise self._error(f"fastText version {version}", "version 11 or 12")
+        self.dims, *_, model, buckets, minn, maxn, _, _ = self._take(_ARGS, "arguments")
+        if version == 11 and model == _SUPERVISED:
+            maxn = 0  # as in fastText: such models were trained without n-grams
+        if not 1 <= self.dims <= 1 << 20:
+            raise self._error(f"{self.dims} dims", "1 to 1048576")
+        lengths_fit = 0 <= minn <= MAX_NGRAM and 0 <= maxn <= MAX_NGRAM
+        if buckets < 0 or not lengths_fit or 0 < maxn < minn:
+            found = f"{buckets} buckets and n-grams of {minn} to {maxn}"
+            raise self._error(found, "sizes of 0 or more, in order")
+        self.n_buckets, self.minn, self.maxn = buckets, minn, maxn
 
+    def _take_words(self) -> bool:
+        """Read the dictionary; whether the model has n-grams."""
+        n_entries, self.n_words, n_labels, _, n_pruned = self._take(_COUNTS, "a dictionary")
+        n_words, data, at = self.n_words, self._data, self._at
+        room = (len(data) - at) // (1 + _ENTRY_TAIL)
+        if n_words < 1 or n_labels < 0 or n_entries != n_words + n_labels or n_entries > room:
+            found = f"{n_entries} entries, {n_words} words, {n_labels} labels"
+            raise self._error(found, "counts that fit the file")
+        if n_pruned > 0:
+            raise self._error("a pruned dictionary", "a full model: .ftz files are not read")
+        wanted = self._source.rows_wanted(n_words)
+        self.words: list[bytes] = []
+        for i in range(n_entries):
+            self._at, end = at, data.find(b"\0", at)
+            if end < 0 or end + _ENTRY_TAIL >= len(data):
+                raise self._error(f"the end of the file in entry {i + 1}", f"{n_entries} entries")
+            if data[end + _ENTRY_TAIL] != (i >= n_words):
+                raise self._error(f"entry {i + 1} of the wrong kind", "words, then labels")
+            if i < wanted:
+                self.words.append(data[at:end])
+            at = end + 1 + _ENTRY_TAIL
+        self._at = at
+        return n_pruned < 0  # fastText: -1 is "not pruned"; 0 is "every bucket pruned away"
 
-def _take_words(cursor: _Cursor) -> tuple[list[bytes], int, bool]:
-    n_entries, n_words, n_labels, _, n_pruned = cursor.take(_COUNTS, "a dictionary")
-    room = (len(cursor.data) - cursor.at) // (1 + _ENTRY_TAIL)
-    if n_words < 1 or n_labels < 0 or n_entries != n_words + n_labels or n_entries > room:
-        raise cursor.read_error(
-            f"{n_entries} entries, {n_words} words, {n_labels} labels", "counts that fit the file"
-        )
-    if n_pruned > 0:
-        raise cursor.read_error("a pruned dictionary", "a full model: .ftz files are not read")
-    wanted = cursor.source.rows_wanted(n_words)
-    words: list[bytes] = []
-    data, at = cursor.data, cursor.at
-    for i in range(n_entries):
-        end = data.find(b"\0", at)
-        if end < 0 or end + _ENTRY_TAIL >= len(data):
-            cursor.at = at
-            raise cursor.read_error(f"the end of the file in entry {i + 1}", f"{n_entries} entries")
-        if data[end + _ENTRY_TAIL] != (i >= n_words):
-            cursor.at = at
-            raise cursor.read_error(f"entry {i + 1} of the wrong kind", "words, then labels")
-        if i < wanted:
-            words.append(data[at:end])
-        at = end + 1 + _ENTRY_TAIL
-    cursor.at = at
-    # fastText: -1 is "not pruned"; 0 is "every bucket pruned away".
-    return words, n_words, n_pruned < 0
+    def _take_matrix(self) -> None:
+        n_rows = self.n_words + self.n_buckets
+        quantised, found_rows, found_dims = self._take(_MATRIX, "the matrix of vectors")
+        if quantised:
+            raise self._error("a quantised model (.ftz)", "a full .bin model")
+        if (found_rows, found_dims) != (n_rows, self.dims):
+            found = f"a matrix of {found_rows} x {found_dims}"
+            raise self._error(found, f"{n_rows} x {self.dims}")
+        size, left = 4 * n_rows * self.dims, len(self._data) - self._at
+        if size > left:
+            raise self._error(f"{left} bytes", f"{size} of vectors")
+        self.table = np.frombuffer(self._data, np.uint8, size, self._at)
 
+    def _check_work(self) -> None:
+        """Refuse words and n-grams so long that adding them up would take minutes.
 
-def _take_matrix(cursor: _Cursor, n_rows: int, dims: int) -> NDArray[np.uint8]:
-    quantised, found_rows, found_dims = cursor.take(_MATRIX, "the matrix of vectors")
-    if quantised:
-        raise cursor.read_error("a quantised model (.ftz)", "a full .bin model")
-    if (found_rows, found_dims) != (n_rows, dims):
-        raise cursor.read_error(f"a matrix of {found_rows} x {found_dims}", f"{n_rows} x {dims}")
-    size = 4 * n_rows * dims
-    if size > len(cursor.data) - cursor.at:
-        raise cursor.read_error(f"{len(cursor.data) - cursor.at} bytes", f"{size} of vectors")
-    return np.frombuffer(cursor.data, np.uint8, size, cursor.at)
+        Real files take about ten additions for every number.
+        """
+        n_lengths = self.maxn - max(self.minn, 1) + 1 if self.n_buckets else 0
+        additions = sum(map(len, self.words)) * n_lengths * self.dims
+        if additions > _MAX_ADDITIONS_A_NUMBER * len(self.table) // 4 + _ALWAYS_ALLOWED:
+            found = f"{additions} numbers to add up for n-grams"
+            raise self._error(found, f"words that fit {len(self.table)} bytes")
 
+    def _take(self, layout: struct.Struct, what: str) -> tuple[int, ...]:
+        if self._at + layout.size > len(self._data):
+            raise self._error("the end of the file", what)
+        values = layout.unpack_from(self._data, self._at)
+        self._at += layout.size
+        return values
 
-def _check_work(
-    cursor: _Cursor,
-    words: list[bytes],
-    table: NDArray[np.uint8],
-    arguments: _Arguments,
-    n_buckets: int,
-) -> None:
-    """Refuse words and n-grams so long that adding them up would take minutes.
-
-    Real files take about ten additions for every number.
-    """
-    n_lengths = arguments.maxn - max(arguments.minn, 1) + 1 if n_buckets else 0
-    additions = sum(map(len, words)) * n_lengths * arguments.dims
-    if additions > _MAX_ADDITIONS_A_NUMBER * len(table) // 4 + _ALWAYS_ALLOWED:
-        raise cursor.read_error(
-            f"{additions} numbers to add up for n-grams", f"words that fit {len(table)} bytes"
-        )
-
-
-def _word_vectors(
-    words: list[bytes],
-    table: NDArray[np.uint8],
-    n_words: int,
-    arguments: _Arguments,
-    n_buckets: int,
-) -> NDArray[np.float32]:
-    offsets = np.zeros(len(words) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, words), np.int64, len(words)), out=offsets[1:])
-    run = np.frombuffer(b"".join(words) or b"\0", np.uint8)
-    out = np.empty((len(words), arguments.dims), np.float32)
-    _core.word_vectors(
-        run, offsets, table, n_words, arguments.minn, arguments.maxn, n_buckets, cores(), out
-    )
-    return out
+    def _error(self, found: str, expected: str) -> Exception:
+        return self._source.read_error(found, expected, f"byte {self._at}")

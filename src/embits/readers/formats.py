@@ -8,22 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from embits.errors import InputError
+from embits.readers import source as magic
 from embits.readers.arrays import is_safetensors, open_npy, open_npz, open_safetensors
 from embits.readers.blocks import Blocks
 from embits.readers.fasttext_binary import FastTextBlocks
 from embits.readers.json_file import JsonBlocks, is_json
 from embits.readers.parquet import ParquetBlocks
-from embits.readers.source import (
-    BYTE_ORDER_MARK,
-    DAMAGED_ARCHIVE,
-    FASTTEXT,
-    NPY,
-    PARQUET,
-    ZIP,
-    Source,
-    Stream,
-    known_other,
-)
+from embits.readers.source import Source, Stream
 from embits.readers.text import TextBlocks
 from embits.readers.word2vec_binary import Word2VecBlocks, is_word2vec_binary
 
@@ -59,12 +50,12 @@ class Head:
     @cached_property
     def text(self) -> bytes:
         """The first bytes of the content, without a byte-order mark."""
-        return self.unpacked.removeprefix(BYTE_ORDER_MARK)
+        return self.unpacked.removeprefix(magic.BYTE_ORDER_MARK)
 
     def _check(self, head: bytes, empty: str) -> None:
         if not head:
             raise self.source.read_error(empty, "vectors")
-        if (other := known_other(head)) is not None:
+        if (other := magic.known_other(head)) is not None:
             raise self.source.read_error(other, "vectors")
 
 
@@ -101,50 +92,35 @@ def recognize(source: Source) -> Format:
             if form.has_words and source.words is not None:
                 raise InputError(f"{source.path} holds its own words, expected no `words`")
             if form.name != "Parquet" and (source.column or (source.ids and not source.words)):
-                raise InputError(
-                    f"{source.path} is no Parquet table: it has no columns to choose by name"
-                )
+                raise InputError(f"{source.path} is no Parquet table: it has no columns to name")
             return form
-    raise source.read_error(
-        "binary data of an unknown kind", "vectors", f"byte {head.text.index(0)}"
-    )
+    where = f"byte {head.text.index(0)}"
+    raise source.read_error("binary data of an unknown kind", "vectors", where)
 
 
 def _holds_arrays(head: Head) -> bool:
     """Whether a .zip holds nothing but arrays of NumPy: a .npz."""
-    if not head.raw.startswith(ZIP):
+    if not head.raw.startswith(magic.ZIP):
         return False
     try:
         with zipfile.ZipFile(head.source.path) as archive:
             names = archive.namelist()
-    except DAMAGED_ARCHIVE as error:
+    except magic.DAMAGED_ARCHIVE as error:
         raise head.source.read_error(f"a damaged archive ({error})", "a whole file") from error
     return bool(names) and all(name.endswith(".npy") for name in names)
 
 
 # The first that recognizes a file reads it: text, which has no magic bytes, comes last.
 FORMATS = (
-    Format("npy", lambda head: head.raw.startswith(NPY), open_npy),
+    Format("npy", lambda head: head.raw.startswith(magic.NPY), open_npy),
     Format("npz", _holds_arrays, open_npz, is_streamed=False),
-    Format("Parquet", lambda head: head.raw.startswith(PARQUET), ParquetBlocks),
-    Format(
-        "safetensors",
-        lambda head: is_safetensors(head.raw, head.source.size),
-        open_safetensors,
-    ),
-    Format(
-        "fastText binary",
-        lambda head: head.raw.startswith(FASTTEXT),
-        FastTextBlocks,
-        is_streamed=False,
-        has_words=True,
-    ),
-    Format(
-        "word2vec binary",
-        lambda head: is_word2vec_binary(head.unpacked),
-        Word2VecBlocks,
-        has_words=True,
-    ),
+    Format("Parquet", lambda head: head.raw.startswith(magic.PARQUET), ParquetBlocks),
+    Format("safetensors", lambda head: is_safetensors(head.raw, head.source.size),
+           open_safetensors),
+    Format("fastText binary", lambda head: head.raw.startswith(magic.FASTTEXT), FastTextBlocks,
+           is_streamed=False, has_words=True),
+    Format("word2vec binary", lambda head: is_word2vec_binary(head.unpacked), Word2VecBlocks,
+           has_words=True),
     Format("JSON", lambda head: is_json(head.text), JsonBlocks, has_words=True),
     Format("text", lambda head: b"\0" not in head.text, TextBlocks, has_words=True),
-)
+)  # fmt: skip

@@ -76,9 +76,8 @@ def downloaded(name: str) -> Path:
         try:
             known = gensim.info(show_only_latest=False)
         except Exception as error:  # noqa: BLE001 - gensim raises plain Exception
-            raise _read_error(
-                name, f"gensim's list of models cannot be downloaded: {error}"
-            ) from None
+            reason = f"gensim's list of models cannot be downloaded: {error}"
+            raise _read_error(name, reason) from None
         models, corpora = known.get("models", {}), known.get("corpora", {})
         if name in corpora:
             raise _read_error(name, "gensim has a corpus of texts by that name, expected vectors")
@@ -91,9 +90,8 @@ def downloaded(name: str) -> Path:
         except Exception as error:  # noqa: BLE001 - gensim raises plain Exception
             raise _read_error(name, f"gensim could not download it: {error}") from None
     if not path.is_file():
-        raise _read_error(
-            name, f"there is no {path}; delete its folder, and gensim downloads it again"
-        )
+        reason = f"there is no {path}; delete its folder, and gensim downloads it again"
+        raise _read_error(name, reason)
     return path
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TypeAlias
 
 from embits.readers.blocks import Block, ParsedBlocks, Position
-from embits.readers.source import BYTE_ORDER_MARK, Source, Stream, parser_threads
+from embits.readers.source import BYTE_ORDER_MARK, Source, Stream, cores
 
 # Possessive quantifiers: backtracking costs 160 bytes a character, over a gigabyte for a string
 # without an end.
@@ -32,11 +32,7 @@ def is_json(head: bytes) -> bool:
     return _IS_JSON.match(head) is not None
 
 
-class _Batch(NamedTuple):
-    """Entries that follow each other, and how many bytes of the file they end after."""
-
-    entries: list[tuple[bytes, bytes]]  # word, numbers
-    end: int
+_Batch: TypeAlias = tuple[list[tuple[bytes, bytes]], int]  # words and numbers, bytes before the end
 
 
 class JsonBlocks(ParsedBlocks):
@@ -53,7 +49,7 @@ class JsonBlocks(ParsedBlocks):
             first = next(reader.batches(), None)
         if first is None:
             raise source.read_error("no vectors", 'an object {"word": [numbers]}')
-        n_listed = first.entries[0][1].count(b",") + 1
+        n_listed = first[0][0][1].count(b",") + 1
         super().__init__(source, min(dims or n_listed, n_listed))
         # wink-embeddings adds two numbers after the vector: its norm and the index of the word.
         self._n_extra = n_listed - self.dims
@@ -77,15 +73,16 @@ class JsonBlocks(ParsedBlocks):
         self.end(start, 'an object {"word": [numbers]}')
 
     def _block(self, start: Position, batch: _Batch, *, words: bool) -> Block:
+        entries, end = batch
         rows = self.new_rows(start, self.source.limit)
-        lines = [b"w " + self._vector(numbers) for _, numbers in batch.entries]
-        rows.parse_text(b"\n".join(lines) + b"\n", parser_threads())
+        lines = [b"w " + self._vector(numbers) for _, numbers in entries]
+        rows.parse_text(b"\n".join(lines) + b"\n", min(cores(), 8))
         self.raise_first_bad(rows)
-        block = self.parsed(start, batch.end - start.offset, rows, words=False)
+        block = self.parsed(start, end - start.offset, rows, words=False)
         if not words:
             return block
         numbers = (block.places - start.place).tolist()
-        return block._replace(words=[_text(self.source, batch.entries[i][0]) for i in numbers])
+        return block._replace(words=[_text(self.source, entries[i][0]) for i in numbers])
 
     def _vector(self, numbers: bytes) -> bytes:
         vector = numbers.rsplit(b",", self._n_extra)[0] if self._n_extra else numbers
@@ -96,18 +93,13 @@ def _text(source: Source, word: bytes) -> str:
     try:
         text: str = json.loads(b'"' + word + b'"', strict=False) if b"\\" in word else word.decode()
     except ValueError as error:
-        raise source.read_error(
-            f"a word that is not JSON ({error})", "UTF-8 and its escapes"
-        ) from error
+        found = f"a word that is not JSON ({error})"
+        raise source.read_error(found, "UTF-8 and its escapes") from error
     return text.encode(errors="backslashreplace").decode()  # half of a surrogate pair has no UTF-8
 
 
 class _Entries:
-    """The entries of the object, a batch for each chunk of the file.
-
-    Attributes:
-        passed: Bytes of the unpacked file before the next entry.
-    """
+    """The entries of the object, after `passed` bytes of the unpacked file, a batch a chunk."""
 
     def __init__(self, source: Source, stream: Stream, passed: int = 0) -> None:
         self._source = source
@@ -124,7 +116,7 @@ class _Entries:
                 stop = match.end()
             self._drop(stop)
             if entries:
-                yield _Batch(entries, self.passed)
+                yield entries, self.passed
             if self._text.lstrip().startswith(b"}"):
                 return
             # An entry without an end would be scanned again for each chunk.
@@ -133,11 +125,7 @@ class _Entries:
             at_end = not self._more()
 
     def find_object(self) -> int | None:
-        """Move to the first entry of the object of vectors; the dimensions, if the file has them.
-
-        Raises:
-            ReadError: There is no such object.
-        """
+        """Move to the first entry of the vectors; their dimensions, if the file has them."""
         self._more()
         if self._text.startswith(BYTE_ORDER_MARK):
             self._drop(len(BYTE_ORDER_MARK))

@@ -1,7 +1,7 @@
 """Parquet: vectors in a column of lists of floats, or in many columns of floats; and their ids.
 
-This is the one reader of Parquet vectors. `read_parquet` gives blocks of ids and vectors of files,
-folders and object stores; `find_columns` and `vectors_of` serve tables that others have read.
+This is the one reader of Parquet vectors: jobs on Ray read files, folders and object stores with
+`parquet_files`, `find_columns`, `read_batches` and `vectors_of`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ ID_NAMES = ("id", "ids", "_id", "word", "key")
 _ROWS_AT_ONCE = 1 << 14
 _BUFFER_BYTES = 32 << 20  # for all columns together
 _NUMBERED = re.compile(r"(.*?)\d+")
+_NOT_FINITE = "nan, inf or null among the numbers"
 _LOG = logging.getLogger("embits")  # the command line prints it as notes
 
 
@@ -36,57 +37,12 @@ class Columns(NamedTuple):
     ids: str | None
 
 
-class ParquetRows(NamedTuple):
-    """Rows of a Parquet file.
-
-    Attributes:
-        file: The file.
-        first: The number of the first row in it.
-        ids: One for each row, or None.
-        vectors: The good rows, and which are bad.
-    """
-
-    file: str
-    first: int
-    ids: list[str] | None
-    vectors: GoodRows
-
-
-def read_parquet(
-    path: str | os.PathLike[str],
-    filesystem: Any = None,
-    *,
-    column: str | None = None,
-    ids: IdColumn = None,
-    dims: int | None = None,
-    size: int = _ROWS_AT_ONCE,
-) -> Iterator[ParquetRows]:
-    """Read ids and vectors of a Parquet file, or of all those in a folder, in blocks.
+def parquet_files(path: str | os.PathLike[str], filesystem: Any = None) -> list[str]:
+    """The file itself, or the `.parquet` and `.pq` files in a folder, hidden ones excepted.
 
     Args:
         path: A file or folder; in `filesystem`, if one is given.
         filesystem: A `pyarrow.fs.FileSystem`; None is this machine's.
-        column: The column of vectors; None finds the only one.
-        ids: The column of ids; False is none; None is one of `ID_NAMES`, if there is one.
-        dims: Dimensions of the vectors; None is those of the first.
-        size: Rows of a block, at most.
-
-    Raises:
-        ReadError: There are no such files or columns, or a file is damaged.
-    """
-    for file in parquet_files(path, filesystem):
-        schema = open_table(file, filesystem).schema_arrow
-        columns = find_columns(schema, file, column, ids)
-        names = columns.vectors + ([columns.ids] if columns.ids else [])
-        for first, batch in read_batches(file, names, filesystem, size=size):
-            vectors = _vectors(batch, columns.vectors, dims)
-            dims = dims or vectors.matrix.shape[1] or None
-            named = _ids_of(file, batch.column(columns.ids), first) if columns.ids else None
-            yield ParquetRows(file, first, named, vectors)
-
-
-def parquet_files(path: str | os.PathLike[str], filesystem: Any = None) -> list[str]:
-    """The file itself, or the `.parquet` and `.pq` files in a folder, hidden ones excepted.
 
     Raises:
         ReadError: There are none, or the folder cannot be read.
@@ -97,8 +53,7 @@ def parquet_files(path: str | os.PathLike[str], filesystem: Any = None) -> list[
         kind = files.get_file_info(folder).type
         if kind == fs.FileType.File:
             return [folder]
-        selector = fs.FileSelector(folder, recursive=True, allow_not_found=True)
-        found = files.get_file_info(selector)
+        found = files.get_file_info(fs.FileSelector(folder, allow_not_found=True, recursive=True))
     names = sorted(
         entry.path
         for entry in found
@@ -112,6 +67,19 @@ def parquet_files(path: str | os.PathLike[str], filesystem: Any = None) -> list[
     return names
 
 
+def open_table(path: str | os.PathLike[str], filesystem: Any = None, n_columns: int = 0) -> Any:
+    """The `ParquetFile`; of a large one, each of the `n_columns` to read has a small buffer."""
+    open_parquet = _arrow(path).parquet.ParquetFile
+    with _damage_refused(path):
+        size = 0 if filesystem else Path(path).stat().st_size
+        if n_columns == 0 or size <= _BUFFER_BYTES:
+            return open_parquet(path, filesystem=filesystem)
+        # Without a buffer size, whole column chunks are read, which may have a gigabyte each. With
+        # one, a small file that claims a page of gigabytes would get memory for it.
+        buffer = max(1 << 14, min(1 << 20, _BUFFER_BYTES // n_columns))
+        return open_parquet(path, pre_buffer=False, buffer_size=buffer)
+
+
 def read_batches(
     path: str | os.PathLike[str],
     columns: Sequence[str],
@@ -120,68 +88,53 @@ def read_batches(
     groups: Sequence[int] | None = None,
     size: int = _ROWS_AT_ONCE,
 ) -> Iterator[tuple[int, Any]]:
-    """Record batches of some columns, each with the number of its first row.
+    """Record batches of some columns, of at most `size` rows, each with its first row's number.
 
-    Args:
-        path: The file.
-        columns: Their names.
-        filesystem: As for `read_parquet`.
-        groups: The row groups to read, which follow each other; None is all.
-        size: Rows of a batch, at most.
+    `groups` are the row groups to read, which follow each other; None is all.
     """
-    pa = _arrow(path)
     table = open_table(path, filesystem, len(columns))
     groups = range(table.num_row_groups) if groups is None else groups
-    before = range(min(groups, default=0))
-    first = sum(table.metadata.row_group(group).num_rows for group in before)
+    first = sum(_group_rows(table)[: min(groups, default=0)])
     try:
         with _damage_refused(path):
             for batch in table.iter_batches(size, list(groups), columns=list(columns)):
                 yield first, batch
                 first += len(batch)
     finally:
-        pa.default_memory_pool().release_unused()  # otherwise it keeps about 100 MB
-
-
-def open_table(path: str | os.PathLike[str], filesystem: Any = None, n_columns: int = 0) -> Any:
-    """The `ParquetFile`; of a large one, each of the `n_columns` to read has a small buffer."""
-    import_of = _arrow(path).parquet.ParquetFile
-    with _damage_refused(path):
-        size = 0 if filesystem else Path(path).stat().st_size
-        if n_columns == 0 or size <= _BUFFER_BYTES:
-            return import_of(path, filesystem=filesystem)
-        # Without a buffer size, whole column chunks are read, which may have a gigabyte each. With
-        # one, a small file that claims a page of gigabytes would get memory for it.
-        buffer = max(1 << 14, min(1 << 20, _BUFFER_BYTES // n_columns))
-        return import_of(path, pre_buffer=False, buffer_size=buffer)
+        _arrow(path).default_memory_pool().release_unused()  # otherwise it keeps about 100 MB
 
 
 def find_columns(
     schema: Any, where: str, column: str | None = None, ids: IdColumn = None
 ) -> Columns:
-    """Find the columns of vectors and ids. Arguments and errors are those of `read_parquet`."""
+    """Find the columns of vectors and ids.
+
+    Args:
+        schema: The Arrow schema.
+        where: The file, for messages.
+        column: The column of vectors; None finds the only one of lists, or all of floats.
+        ids: The column of ids; False is none; None is one of `ID_NAMES`, if there is one.
+
+    Raises:
+        ReadError: There are no such columns, or several.
+    """
     there = f"columns {', '.join(schema.names[:12])}"
     for name in (column, ids):
         if name and name not in schema.names:
             raise ReadError(f"{where}: found {there}, expected one named {name!r}")
-    if ids and not _holds_ids(schema.field(ids).type):
-        kind = schema.field(ids).type
+    if ids and not _holds_ids(kind := schema.field(ids).type):
         raise ReadError(f"{where}, column {ids!r}: found {kind}, expected strings or whole numbers")
     if ids is None:
-        fitting = [name for name in ID_NAMES if name in schema.names]
-        ids = next((name for name in fitting if _holds_ids(schema.field(name).type)), None)
+        named = (name for name in ID_NAMES if name in schema.names)
+        ids = next((name for name in named if _holds_ids(schema.field(name).type)), None)
     lists = [field.name for field in schema if _is_vector(field.type)]
-    if column is not None:
-        if column not in lists:
-            kind = schema.field(column).type
-            raise ReadError(f"{where}, column {column!r}: found {kind}, expected lists of floats")
-        return Columns([column], ids or None)
-    if len(lists) > 1:
-        raise ReadError(
-            f"{where}: found several columns of vectors ({', '.join(lists[:12])}), "
-            "expected one: name it with --column, or column="
-        )
-    if vectors := lists or _float_columns(schema):
+    if column is not None and column not in lists:
+        kind = schema.field(column).type
+        raise ReadError(f"{where}, column {column!r}: found {kind}, expected lists of floats")
+    if column is None and len(lists) > 1:
+        found = f"several columns of vectors ({', '.join(lists[:12])})"
+        raise ReadError(f"{where}: found {found}, expected one: name it with --column, or column=")
+    if vectors := [column] if column else lists or _float_columns(schema):
         return Columns(vectors, ids or None)
     raise ReadError(f"{where}: found {there}, expected one of float lists, or columns of floats")
 
@@ -194,18 +147,13 @@ def vectors_of(column: Any, dims: int | None = None) -> GoodRows:
         dims: Their dimensions; None is those of the first that is not empty.
     """
     pa = _arrow("vectors")
-    chunks = [
-        chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
-        for chunk in getattr(column, "chunks", [column])
-    ]
-    lengths = [
-        pa.compute.list_value_length(chunk).fill_null(-1).to_numpy(False) for chunk in chunks
-    ]
+    chunks = [getattr(chunk, "storage", chunk) for chunk in getattr(column, "chunks", [column])]
+    counted = map(pa.compute.list_value_length, chunks)
+    lengths = [each.fill_null(-1).to_numpy(False) for each in counted]
     length = np.concatenate([np.empty(0, np.int64), *lengths])
     if dims is None:
         dims = int(next(iter(length[length > 0]), 0))
-    right = length == dims
-    parts = []
+    parts = [np.empty(0, np.float32)]
     for chunk, each in zip(chunks, lengths, strict=True):
         fits = each == dims
         values = (chunk if fits.all() else chunk.filter(pa.array(fits))).flatten()
@@ -213,16 +161,16 @@ def vectors_of(column: Any, dims: int | None = None) -> GoodRows:
             kind = pa.float32() if pa.types.is_float16(values.type) else values.type
             values = values.cast(kind).fill_null(float("nan"))
         parts.append(values.to_numpy(False))
-    flat = parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.float32), *parts])
-    good = good_rows(flat.reshape(int(right.sum()), dims), "nan, inf or null among the numbers")
+    right = length == dims
+    flat = parts[1] if len(parts) == 2 else np.concatenate(parts)
+    good = good_rows(flat.reshape(int(right.sum()), dims), _NOT_FINITE)
     if right.all():
         return good
     wrong = np.flatnonzero(~right)
     bad = np.sort(np.concatenate([wrong, np.flatnonzero(right)[good.bad]]))
-    if bad[0] != wrong[0]:
-        return GoodRows(good.matrix, bad, good.found)
     first = int(length[wrong[0]])
-    return GoodRows(good.matrix, bad, "a null" if first < 0 else f"{first} numbers")
+    found = "a null" if first < 0 else f"{first} numbers"
+    return GoodRows(good.matrix, bad, found if bad[0] == wrong[0] else good.found)
 
 
 class ParquetBlocks(CountedBlocks):
@@ -232,18 +180,22 @@ class ParquetBlocks(CountedBlocks):
         table = open_table(source.path)
         ids = False if source.words is not None else source.ids
         self._columns = find_columns(table.schema_arrow, str(source.path), source.column, ids)
-        total = _row_count(source, table)
-        n_rows = source.rows_wanted(total)
-        if n_rows == 0:
-            raise source.read_error("0 rows", "at least one row")
-        dims = self._find_dims(source, table.schema_arrow)
+        groups, total = _group_rows(table), int(table.metadata.num_rows)
+        if total != sum(groups) or min(groups, default=0) < 0:  # damaged, it may claim any number
+            found = f"a damaged file ({total} rows, and {sum(groups)} in its row groups)"
+            raise source.read_error(found, "a Parquet table")
+        dims = self._find_dims(source, table.schema_arrow) if total else 0
         given = FoundWords(None) if source.words is None else words_for(source, total, dims)
-        super().__init__(source, dims, n_rows, given)
+        super().__init__(source, dims, source.rows_wanted(total), given)
         # Without the rows that repeat an id, the others would lose their numbers.
         self.named = self.words_apart = self.named or self._columns.ids is not None
-        if 4 * n_rows * dims > largest_inside(source.size):
+        if 4 * self._n_rows * dims > largest_inside(source.size):
             self.n_rows = None  # it may be false: no memory is reserved for so many
-        _LOG.info("%s", self._columns_used())
+        vectors, named = self._columns
+        several = f"the {len(vectors)} columns {vectors[0]!r} to {vectors[-1]!r}"
+        which = several if len(vectors) > 1 else f"column {vectors[0]!r}"
+        says = f"ids from column {named!r}" if named else "no column of ids"
+        _LOG.info("vectors from %s, %s (--column and --ids choose others)", which, says)
 
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
         """The blocks from `start` on: row groups before it are not touched."""
@@ -251,7 +203,8 @@ class ParquetBlocks(CountedBlocks):
             return
         vectors, ids = self._columns
         names = [*vectors, ids] if ids and words else vectors
-        groups = _groups_from(open_table(self.source.path), start.offset)
+        ends = np.cumsum(_group_rows(open_table(self.source.path)))
+        groups = range(int(np.searchsorted(ends, start.offset, side="right")), len(ends))
         size = min(self.rows_at_once(), _ROWS_AT_ONCE)
         done = start.offset
         for first, batch in read_batches(self.source.path, names, groups=groups, size=size):
@@ -260,7 +213,7 @@ class ParquetBlocks(CountedBlocks):
                 continue
             named = self.words_at(done, done + len(part)) if words else None
             if ids and words:
-                named = _ids_of(str(self.source.path), part.column(ids), done)
+                named = _ids_of(self.source, part.column(ids), done)
             block = self.block(start, len(part), _vectors(part, vectors, self.dims), named)
             done += len(part)
             yield block
@@ -268,14 +221,6 @@ class ParquetBlocks(CountedBlocks):
             if done == self._n_rows:
                 return
         raise self.source.read_error(f"{done} rows", f"{self._n_rows}")
-
-    def _columns_used(self) -> str:
-        vectors, ids = self._columns
-        which = f"column {vectors[0]!r}"
-        if len(vectors) > 1:
-            which = f"the {len(vectors)} columns {vectors[0]!r} to {vectors[-1]!r}"
-        named = f"ids from column {ids!r}" if ids else "no column of ids"
-        return f"vectors from {which}, {named} (--column and --ids choose others)"
 
     def _find_dims(self, source: Source, schema: Any) -> int:
         vectors, _ = self._columns
@@ -293,7 +238,7 @@ class ParquetBlocks(CountedBlocks):
 
 
 def read_id_column(source: Source) -> list[str]:
-    """The ids of a table of ids: the column named `source.ids`, by its name, or of strings.
+    """The ids of a table of ids: the column `source.ids`, one of `ID_NAMES`, or that of strings.
 
     Raises:
         ReadError: There is none, or there are several.
@@ -303,18 +248,17 @@ def read_id_column(source: Source) -> list[str]:
     if len(names) != 1 or names[0] not in schema.names:
         there = ", ".join(schema.names[:12])
         raise source.read_error(f"columns {there}", "one with the words: name it with --ids")
-    path, ids = str(source.path), []
-    for first, batch in read_batches(path, names):
-        ids += _ids_of(path, batch.column(0), first)
+    ids: list[str] = []
+    for first, batch in read_batches(source.path, names):
+        ids += _ids_of(source, batch.column(0), first)
     return ids
 
 
 def may_hold_ids(path: Path) -> bool:
     """Whether a table has a column of ids, and holds no codes: their ids are not of a matrix."""
-    schema = open_table(path).schema_arrow
-    kinds = _arrow(path).types
+    schema, types = open_table(path).schema_arrow, _arrow(path).types
     is_ours = b"embits" in (schema.metadata or {})
-    has_codes = is_ours or any(kinds.is_fixed_size_binary(field.type) for field in schema)
+    has_codes = is_ours or any(types.is_fixed_size_binary(field.type) for field in schema)
     return not has_codes and bool(_columns_of_ids(schema))
 
 
@@ -325,7 +269,7 @@ def _columns_of_ids(schema: Any) -> list[str]:
     return [field.name for field in schema if _holds_ids(field.type, numbers=False)]
 
 
-def _arrow(path: str | os.PathLike[str]) -> Any:
+def _arrow(path: str | os.PathLike[str] = "Parquet") -> Any:
     try:
         import pyarrow as pa
         import pyarrow.compute
@@ -338,28 +282,15 @@ def _arrow(path: str | os.PathLike[str]) -> Any:
 
 @contextmanager
 def _damage_refused(path: str | os.PathLike[str]) -> Iterator[None]:
-    pa = _arrow(path)
     try:
         yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (_arrow(path).ArrowException, OSError, UnicodeDecodeError) as error:
         found = f"a damaged file ({error})"
         raise Source(Path(path)).read_error(found, "a Parquet table") from error
 
 
-def _row_count(source: Source, table: Any) -> int:
-    """The rows that the metadata claims; a damaged file may claim any number."""
-    groups = [table.metadata.row_group(i).num_rows for i in range(table.num_row_groups)]
-    n_rows = int(table.metadata.num_rows)
-    if n_rows != sum(groups) or min(groups, default=0) < 0:
-        found = f"a damaged file ({n_rows} rows, and {sum(groups)} in its row groups)"
-        raise source.read_error(found, "a Parquet table")
-    return n_rows
-
-
-def _groups_from(table: Any, row: int) -> range:
-    """The row groups from the one that holds a row on."""
-    ends = np.cumsum([table.metadata.row_group(i).num_rows for i in range(table.num_row_groups)])
-    return range(int(np.searchsorted(ends, row, side="right")), table.num_row_groups)
+def _group_rows(table: Any) -> list[int]:
+    return [table.metadata.row_group(i).num_rows for i in range(table.num_row_groups)]
 
 
 def _storage_type(kind: Any) -> Any:
@@ -368,44 +299,42 @@ def _storage_type(kind: Any) -> Any:
 
 
 def _is_vector(kind: Any) -> bool:
-    types, kind = _arrow("").types, _storage_type(kind)
+    types, kind = _arrow().types, _storage_type(kind)
     is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
     return is_list and bool(types.is_floating(kind.value_type))
 
 
 def _holds_ids(kind: Any, *, numbers: bool = True) -> bool:
-    types = _arrow("").types
-    if types.is_dictionary(kind):
-        kind = kind.value_type
+    types = _arrow().types
+    kind = kind.value_type if types.is_dictionary(kind) else kind
     is_string = types.is_string(kind) or types.is_large_string(kind)
     return bool(is_string or (numbers and types.is_integer(kind)))
 
 
 def _float_columns(schema: Any) -> list[str]:
     """The columns of floats; if some are numbered alike (`x0`, `x1`, ...), those and no others."""
-    types = _arrow("").types
-    floats = [field.name for field in schema if types.is_floating(field.type)]
-    stems = [match[1] for name in floats if (match := _NUMBERED.fullmatch(name))]
-    stem = max(stems, key=stems.count, default=None)
-    if stem is None or stems.count(stem) < 2:
+    floats = [field.name for field in schema if _arrow().types.is_floating(field.type)]
+    stems = {name: match[1] for name in floats if (match := _NUMBERED.fullmatch(name))}
+    counts = list(stems.values())
+    stem = max(counts, key=counts.count, default=None)
+    if counts.count(stem or "") < 2:
         return floats
-    numbered = (match for name in floats if (match := _NUMBERED.fullmatch(name)))
-    return [match[0] for match in numbered if match[1] == stem]
+    return [name for name in floats if stems.get(name) == stem]
 
 
 def _vectors(batch: Any, columns: list[str], dims: int | None) -> GoodRows:
     if _is_vector(batch.column(columns[0]).type):
         return vectors_of(batch.column(columns[0]), dims)
     stacked = np.stack([batch.column(name).to_numpy(False) for name in columns], axis=1)
-    return good_rows(stacked, "nan, inf or null among the numbers")
+    return good_rows(stacked, _NOT_FINITE)
 
 
-def _ids_of(path: str, column: Any, first: int) -> list[str]:
+def _ids_of(source: Source, column: Any, first: int) -> list[str]:
     if column.null_count:
         row = first + column.is_null().index(True).as_py()
-        raise ReadError(f"{path}, row {row}: found a null, expected an id")
+        raise source.read_error("a null", "an id", f"row {row}")
     try:
         return list(map(str, column.to_pylist()))
     except UnicodeDecodeError as error:
-        found = f"row {first} or after: found an id that is not UTF-8, expected UTF-8"
-        raise ReadError(f"{path}, {found}") from error
+        where = f"row {first} or after"
+        raise source.read_error("an id that is not UTF-8", "UTF-8", where) from error

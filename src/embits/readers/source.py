@@ -64,19 +64,10 @@ _MAX_XZ_MEMORY = 256 << 20
 
 # What the standard library raises for damaged archives, as found by flipping bytes.
 DAMAGED_ARCHIVE = (
-    EOFError,
-    IndexError,
-    MemoryError,
-    NotImplementedError,
-    OverflowError,
-    RuntimeError,
-    UnicodeDecodeError,
-    gzip.BadGzipFile,
-    lzma.LZMAError,
-    struct.error,
-    zipfile.BadZipFile,
+    EOFError, IndexError, MemoryError, NotImplementedError, OverflowError, RuntimeError,
+    UnicodeDecodeError, gzip.BadGzipFile, lzma.LZMAError, struct.error, zipfile.BadZipFile,
     zlib.error,
-)
+)  # fmt: skip
 
 
 def is_compressed(path: Path) -> bool:
@@ -113,11 +104,7 @@ class Source:
     column: str | None = None
 
     def check_regular(self) -> None:
-        """Refuse a folder, and what never ends or blocks: pipes and devices.
-
-        Raises:
-            ReadError: It is one.
-        """
+        """Refuse a folder, and what never ends or blocks: pipes and devices."""
         try:
             mode = self.path.stat().st_mode
         except FileNotFoundError:
@@ -224,15 +211,13 @@ class Stream:
             ):
                 chunk += more
         except DAMAGED_ARCHIVE as error:
-            raise self._source.read_error(
-                f"damaged compression ({error})", "a whole file", f"byte {self._file.tell()}"
-            ) from error
+            where = f"byte {self._file.tell()}"
+            found = f"damaged compression ({error})"
+            raise self._source.read_error(found, "a whole file", where) from error
         self._n_read += len(chunk)
         if self._n_read > largest_inside(self._file.tell()):
-            raise self._source.read_error(
-                f"an archive that unpacks to over {_MAX_RATIO} times its size",
-                "vectors (unpack it first if it is right)",
-            )
+            found = f"an archive that unpacks to over {_MAX_RATIO} times its size"
+            raise self._source.read_error(found, "vectors (unpack it first if it is right)")
         return chunk
 
 
@@ -290,14 +275,8 @@ def _only_member(source: Source, file: IO[bytes]) -> IO[bytes]:
             raise source.read_error(f"{len(members)} files inside ({names})", "exactly one")
         return archive.open(members[0])
     except DAMAGED_ARCHIVE as error:
-        raise source.read_error(
-            f"an archive that does not open ({error})", "a plain .zip"
-        ) from error
-
-
-def parser_threads() -> int:
-    """How many threads parse a chunk of text; more than eight cost as much as they gain."""
-    return min(cores(), 8)
+        found = f"an archive that does not open ({error})"
+        raise source.read_error(found, "a plain .zip") from error
 
 
 def cores() -> int:

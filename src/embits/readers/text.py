@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import takewhile
+from typing import NamedTuple
 
 from embits import _core
 from embits.readers.blocks import Block, ParsedBlocks, Position
-from embits.readers.source import BYTE_ORDER_MARK, Source, Stream, parser_threads
+from embits.readers.source import BYTE_ORDER_MARK, Source, Stream, cores
 
 _HEAD_BYTES = 1 << 20  # of text, from which the layout is found
 _MAX_LINE = 16 << 20  # bytes: a million numbers
@@ -25,19 +25,12 @@ _NO_WORDS = (
 )
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """How many numbers a line holds, and the rows and bytes of a header, if there is one."""
 
     dims: int
     header_rows: int | None = None
     header_bytes: int = 0
-
-    def check_rows(self, n_lines: int) -> str | None:
-        """The warning of a header with a wrong number of rows."""
-        if self.header_rows in (None, n_lines):
-            return None
-        return f"the header promises {self.header_rows} rows, the file holds {n_lines}"
 
 
 class TextBlocks(ParsedBlocks):
@@ -77,13 +70,15 @@ class TextBlocks(ParsedBlocks):
                 if full:
                     return
         self.end(start)
-        if note := self._layout.check_rows(start.rows + start.bad):
+        promised, n_lines = self._layout.header_rows, start.rows + start.bad
+        if promised not in (None, n_lines):
+            note = f"the header promises {promised} rows, the file holds {n_lines}"
             self.findings.notes.append(note)
 
     def _parse(self, line_start: bytes, chunk: bytes, start: Position) -> _core.Rows:
         rows = self.new_rows(start, self.source.limit)
         rows.parse_text(line_start, 1)  # kept by the parser until the chunk ends the line
-        rows.parse_text(chunk, parser_threads())
+        rows.parse_text(chunk, min(cores(), 8))
         self.raise_first_bad(rows)
         if not chunk:
             rows.end_text()
@@ -122,9 +117,6 @@ def find_layout(source: Source, head: bytes) -> Layout:
     Two whole numbers are a header if the next line, or most of the next hundred, have as many
     numbers as the second says. If the next line is a word and one number, they are a word and one
     number too.
-
-    Raises:
-        ReadError: There are no rows, or they do not fit the header.
     """
     lines = head.split(b"\n")
     if len(head) == _HEAD_BYTES and len(lines) > 2:
@@ -141,9 +133,8 @@ def find_layout(source: Source, head: bytes) -> Layout:
         if dims > 0 and dims in (counts[0], _mode(counts)):
             return Layout(dims, n_rows, header_bytes)
         if counts[0] != 1:
-            raise source.read_error(
-                f"{counts[0]} numbers", f"{dims} as the header in line 1 says", "line 2"
-            )
+            expected = f"{dims} as the header in line 1 says"
+            raise source.read_error(f"{counts[0]} numbers", expected, "line 2")
     if first := _fields(lines[0]):
         counts.insert(0, len(first) - 1)
     if first and all(map(_is_comma_separated, filter(None, map(_fields, lines[:2])))):

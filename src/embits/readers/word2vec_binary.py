@@ -65,15 +65,11 @@ class Word2VecBlocks(ParsedBlocks):
         """Refuse a file that ends early; note one that has more bytes after its rows."""
         n_read = end.rows + end.bad
         if n_read < self._header_rows and end.rows != limit:
-            raise self.source.read_error(
-                f"the end of the file in row {n_read + 1}",
-                f"{self._header_rows} rows",
-                f"byte {end.place}",
-            )
+            found, where = f"the end of the file in row {n_read + 1}", f"byte {end.place}"
+            raise self.source.read_error(found, f"{self._header_rows} rows", where)
         if n_read == self._header_rows and tail.strip(b"\n"):
-            self.findings.notes.append(
-                f"bytes after the {self._header_rows} rows of the header, at byte {end.place}"
-            )
+            note = f"bytes after the {self._header_rows} rows of the header, at byte {end.place}"
+            self.findings.notes.append(note)
 
 
 def _check_header(source: Source, stream: Stream, n_rows: int, dims: int, start: int) -> None:
@@ -82,8 +78,7 @@ def _check_header(source: Source, stream: Stream, n_rows: int, dims: int, start:
         raise source.read_error(f"a header of {n_rows} rows and {dims} dims", "1 or more", "byte 0")
     least = start + n_rows * (4 * dims + 2)
     if not stream.is_compressed and least > source.size:
-        raise source.read_error(
-            f"{source.size} bytes", f"{least} or more for {n_rows} rows of {dims} floats", "byte 0"
-        )
+        expected = f"{least} or more for {n_rows} rows of {dims} floats"
+        raise source.read_error(f"{source.size} bytes", expected, "byte 0")
     if dims > _MAX_DIMS:  # the size of a compressed file is not known beforehand
         raise source.read_error(f"a header of {dims} dims", f"{_MAX_DIMS} at most", "byte 0")

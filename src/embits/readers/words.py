@@ -32,11 +32,7 @@ class FoundWords(NamedTuple):
 
 
 def words_for(source: Source, n_rows: int, dims: int) -> FoundWords:
-    """The words of a matrix of shape (n_rows, dims).
-
-    Raises:
-        ReadError: The file of words cannot be read, or has another number of words.
-    """
+    """The words of a matrix of shape (n_rows, dims)."""
     if isinstance(source.words, str | os.PathLike):
         given = Path(source.words)
         words = read_words(given, source.ids or None, n_rows)
@@ -56,24 +52,19 @@ def words_for(source: Source, n_rows: int, dims: int) -> FoundWords:
             return _fitting(source, words, beside, n_rows)
         # A file with a common name may belong to something else: it is used only if it fits.
         if len(words) != n_rows:
-            source.warn(
-                f"{beside.name} beside it has {len(words)} words for {n_rows} rows: not used"
-            )
-        elif beside.stem in _USUAL_STEMS:
+            found = f"{len(words)} words for {n_rows} rows"
+            source.warn(f"{beside.name} beside it has {found}: not used")
+            continue
+        if beside.stem in _USUAL_STEMS:
             _LOG.info("ids from %s", beside.name)
-            return FoundWords(words, beside)
         else:  # it may be a table of something else
             source.warn(f"ids from {beside.name} (--words FILE, or words=, names another file)")
-            return FoundWords(words, beside)
+        return FoundWords(words, beside)
     return FoundWords(None)
 
 
 def words_beside(path: Path) -> Sequence[str] | None:
-    """The words in the file of the same name that ends in `.words`; None if there is none.
-
-    Raises:
-        ReadError: The file is not UTF-8.
-    """
+    """The words in the file of the same name that ends in `.words`; None if there is none."""
     beside = path.with_suffix(".words")
     return read_words(beside) if beside.is_file() else None
 
@@ -149,10 +140,7 @@ def _fitting(source: Source, words: Sequence[str], file: Path, n_rows: int) -> F
 
 
 def _read_beside(beside: Path, n_rows: int, dims: int) -> Sequence[str]:
-    """The words in a file that was found beside a matrix with `dims` columns.
-
-    Lines are words as a whole. Only where a line clearly holds more, a part of it is left out.
-    """
+    """The words in a file found beside a matrix; what clearly is more than a word is left out."""
     words = read_words(beside, None, n_rows)
     if not isinstance(words, WordRun) or beside.suffix == ".words":
         return words

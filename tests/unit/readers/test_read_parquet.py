@@ -12,7 +12,7 @@ import pytest
 
 from embits.errors import InputError, MissingExtraError, ReadError, ReadWarning
 from embits.readers import read_vectors
-from embits.readers.parquet import read_parquet
+from embits.readers.parquet import parquet_files, vectors_of
 from tests.support.reading import MATRIX, WORDS
 
 pa = pytest.importorskip("pyarrow")
@@ -95,27 +95,29 @@ def test_a_number_beside_numbered_columns_is_no_dimension(path: Path) -> None:
     np.testing.assert_array_equal(read_vectors(path).matrix, MATRIX)
 
 
-def test_blocks_of_a_folder_or_file_system_have_ids_and_good_rows(path: Path) -> None:
-    kind = pa.list_(pa.float32())
-    matrix = [*MATRIX, [1.0], None, [np.nan, 1]]
-    table = pa.table({"id": list("abcdef"), "v": lists(kind, matrix)})
+def test_files_of_a_folder_or_file_system_are_found(path: Path) -> None:
     (path.parent / "deep").mkdir()
-    for name in ("x.parquet", "deep/y.pq", "_hidden.parquet"):
-        pq.write_table(table, path.parent / name)
-    (path.parent / "notes.txt").write_text("mine")
-    for arguments in (
-        (path.parent,),
-        ("", pa.fs.SubTreeFileSystem(str(path.parent), pa.fs.LocalFileSystem())),
-    ):
-        found = list(read_parquet(*arguments, size=4))
-        assert [(Path(rows.file).name, rows.first) for rows in found] == [
-            ("y.pq", 0), ("y.pq", 4), ("x.parquet", 0), ("x.parquet", 4)]  # fmt: skip
-        assert [rows.ids for rows in found[:2]] == [list("abcd"), list("ef")]
-        np.testing.assert_array_equal(found[0].vectors.matrix, MATRIX)
-        assert [rows.vectors.bad.tolist() for rows in found] == [[3], [0, 1]] * 2
-        assert [rows.vectors.found for rows in found[:2]] == ["1 numbers", "a null"]
+    for name in ("x.parquet", "deep/y.pq", "_hidden.parquet", "notes.txt"):
+        (path.parent / name).write_text("")
+    inside = pa.fs.SubTreeFileSystem(str(path.parent), pa.fs.LocalFileSystem())
+    for arguments in ((path.parent,), ("", inside)):
+        names = [Path(name).name for name in parquet_files(*arguments)]
+        assert names == ["y.pq", "x.parquet"]
     with pytest.raises(ReadError, match="nothing there"):
-        list(read_parquet(path.parent / "nowhere"))
+        parquet_files(path.parent / "nowhere")
+    (path.parent / "empty").mkdir()
+    with pytest.raises(ReadError, match=r"no \.parquet files"):
+        parquet_files(path.parent / "empty")
+
+
+def test_vectors_of_chunks_have_good_rows_and_bad_ones() -> None:
+    kind = pa.list_(pa.float32())
+    chunks = [lists(kind, [*MATRIX, [1.0]]), lists(kind, [None, [np.nan, 1]]), lists(kind, [])]
+    found = vectors_of(pa.chunked_array(chunks))
+    np.testing.assert_array_equal(found.matrix, MATRIX)
+    assert (found.bad.tolist(), found.found) == ([3, 4, 5], "1 numbers")
+    assert vectors_of(chunks[1], dims=2).found == "a null"
+    assert len(vectors_of(pa.chunked_array([], kind)).matrix) == 0
 
 
 def test_bad_rows_may_be_skipped(path: Path) -> None:
@@ -158,7 +160,7 @@ def test_many_batches_fill_one_matrix(path: Path) -> None:
         ({"w": WORDS, "v": [[1.0]] * 3, "u": [[1.0]] * 3}, "found several columns of vectors"),
         (
             {"w": pa.array([], pa.string()), "v": pa.array([], pa.list_(pa.float32()))},
-            "found 0 rows",
+            "expected at least one row",
         ),
     ],
 )
