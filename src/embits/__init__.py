@@ -29,6 +29,7 @@ from embits.errors import (
     InputError,
     LockedError,
     ReadError,
+    UnconfirmedError,
     UnknownWordError,
 )
 from embits.vectors import WordVectors
@@ -57,6 +58,7 @@ __all__ = [
     "ReadError",
     "SignBits",
     "SparseBits",
+    "UnconfirmedError",
     "UnknownWordError",
     "WordVectors",
     "__version__",

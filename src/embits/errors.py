@@ -73,6 +73,10 @@ class LockedError(InputError):
     """Another process is writing to a collection: names the process."""
 
 
+class UnconfirmedError(EmbitsError, OSError):
+    """A change of a collection was made, but the disk did not confirm it. Do not repeat it."""
+
+
 class NotFittedError(EmbitsError, ValueError, AttributeError):
     """A coder was used before it was fitted."""
 

@@ -7,9 +7,11 @@ manifest lists, and the next writer deletes them. The lock ends with the process
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -32,7 +34,8 @@ from embits.collection.pieces import (
     save_removed,
     verified,
 )
-from embits.errors import LockedError
+from embits.errors import InputError, LockedError, UnconfirmedError
+from embits.file.atomic import sync_folder
 from embits.rows import Rows
 
 try:
@@ -61,7 +64,8 @@ _TEMPORARY = re.compile(
 @contextmanager
 def writer_lock(folder: Path, timeout: float = 0) -> Iterator[None]:
     """Hold the lock of a collection."""
-    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+    handle = _opened(folder / LOCK)
+    _held.add(handle)
     try:
         end = time.monotonic() + timeout
         while not _taken(handle):
@@ -75,7 +79,38 @@ def writer_lock(folder: Path, timeout: float = 0) -> Iterator[None]:
         os.write(handle, f"{os.getpid():<20}".encode())
         yield
     finally:
-        os.close(handle)  # which frees the lock
+        if handle in _held:  # not in a child that was forked meanwhile
+            _held.remove(handle)
+            os.close(handle)  # which frees the lock
+
+
+_held: set[int] = set()  # the files of the locks that this process holds
+
+
+def _let_go() -> None:
+    """A forked child does not write: without this, the lock would last as long as the child."""
+    while _held:
+        os.close(_held.pop())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
+
+
+def _opened(lock: Path) -> int:
+    """The file of a lock. A link or anything else that is no file of ours is refused."""
+    flags = ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK")
+    options = sum(getattr(os, flag, 0) for flag in flags)
+    try:
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | options, 0o666)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise InputError(f"{lock} is a link, which is not written through: delete it") from None
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        return handle
+    os.close(handle)
+    raise InputError(f"{lock} is not a regular file: delete it")
 
 
 def _taken(handle: int) -> bool:
@@ -111,9 +146,9 @@ def working_folder(collection: Path) -> Iterator[Path]:
 
 def _delete_abandoned(folder: Path) -> None:
     """Delete a working folder if no process holds its lock: its process was killed."""
-    if not (folder / LOCK).is_file():  # it is being made
+    if folder.is_symlink() or not (folder / LOCK).is_file():  # it is being made
         return
-    with suppress(LockedError, OSError):
+    with suppress(InputError, OSError):
         with writer_lock(folder):
             pass
         shutil.rmtree(folder, ignore_errors=True)
@@ -130,22 +165,27 @@ def locked(folder: Path, before: Snapshot | None, timeout: float = 0) -> Iterato
         delete_unlisted(folder, manifest)
         try:
             yield open_snapshot(folder, before=before, manifest=manifest)
+        except UnconfirmedError:  # after a loss of power, the files before the change are needed
+            raise
         except BaseException:  # Ctrl-C too: delete what was written, unless it has become a change
             with suppress(Exception):
                 delete_unlisted(folder, read_manifest(folder))
             raise
 
 
-def delete_unlisted(folder: Path, manifest: Manifest) -> None:
+def delete_unlisted(folder: Path, manifest: Manifest, *, is_on_disk: bool = False) -> None:
     """Delete files of the names that embits gives, if the manifest does not list them."""
-    listed = manifest.files()
+    listed, stale = manifest.files(), []
     for path in folder.iterdir():
         if _WORKING_NAME.fullmatch(path.name):
             _delete_abandoned(path)
-        stale = _OURS.fullmatch(path.name) and path.name not in listed
-        if stale or _TEMPORARY.fullmatch(path.name):
-            with suppress(OSError):  # on Windows, of a file that a reader has open
-                path.unlink()
+        elif is_leftover(path.name) and path.name not in listed:
+            stale.append(path)
+    if stale and not is_on_disk:  # a killed writer may have replaced the manifest, and not waited for the disk
+        sync_folder(folder)
+    for path in stale:
+        with suppress(OSError):  # on Windows, of a file that a reader has open
+            path.unlink()
 
 
 def is_leftover(name: str) -> bool:
@@ -223,8 +263,18 @@ def _commit(
         generation=before.generation + 1,
         next_piece=before.next_piece + 1,
     )
-    write_manifest(folder, after)
-    delete_unlisted(folder, after)
+    try:
+        write_manifest(folder, after)
+    except OSError as error:
+        if read_manifest(folder) != after:
+            raise
+        raise UnconfirmedError(
+            error.errno,
+            "the change was made, but the disk did not confirm it, and a loss of power may undo "
+            f"it; do not repeat it ({error.strerror})",
+            str(folder),
+        ) from error
+    delete_unlisted(folder, after, is_on_disk=True)
 
 
 def _with_bitmap(folder: Path, number: int, piece: OpenPiece) -> Piece:

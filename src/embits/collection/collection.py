@@ -11,6 +11,7 @@ from inspect import getattr_static, isfunction
 from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from embits.coders.checks import check_dims
 from embits.collection import changes
 from embits.collection.manifest import Manifest
 from embits.collection.pieces import Snapshot, open_coder, open_snapshot
-from embits.errors import InputError, UnknownWordError
+from embits.errors import InputError, UnconfirmedError, UnknownWordError
 from embits.ids.keys import RowNumbers
 from embits.ids.pieces import PieceIds
 from embits.ids.vocabulary import Vocabulary
@@ -53,6 +54,19 @@ def _of_one_state(cls: type[Collection]) -> type[Collection]:
     return cls
 
 
+_alive: WeakSet[Collection] = WeakSet()
+
+
+def _unlock() -> None:
+    """In a forked child, a lock that another thread held would never be free."""
+    for collection in _alive:
+        collection._changing = RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock)
+
+
 @_of_one_state
 class Collection(BinaryVectors):
     """A folder of codes that share a coder; `embits.open_collection` makes and opens it.
@@ -75,6 +89,7 @@ class Collection(BinaryVectors):
         self._changing = RLock()
         self._coder_is_whole = False
         self._snapshot = snapshot  # replaced as a whole: a method reads it once
+        _alive.add(self)
 
     def __getattr__(self, name: str) -> Any:
         if name == "_snapshot":  # while the object is made
@@ -137,6 +152,7 @@ class Collection(BinaryVectors):
             LockedError: Another process is writing.
             FormatError: A piece to merge is damaged. The collection is unchanged.
             OSError: A file could not be written. The collection is unchanged.
+            UnconfirmedError: The change was made, but the disk did not confirm it.
 
         Example:
             >>> import tempfile, numpy as np, embits
@@ -228,10 +244,15 @@ class Collection(BinaryVectors):
     def _change(self) -> Iterator[Snapshot]:
         """One change: gives the latest state, and shows the one after it."""
         with self._changing:
-            with changes.locked(self.path, self._snapshot, self.timeout) as latest:
-                self._check_coder(latest.manifest)
-                yield latest
-            self._snapshot = open_snapshot(self.path, before=latest)
+            before = self._snapshot
+            try:
+                with changes.locked(self.path, before, self.timeout) as before:
+                    self._check_coder(before.manifest)
+                    yield before
+            except UnconfirmedError:
+                self._snapshot = open_snapshot(self.path, before=before)
+                raise
+            self._snapshot = open_snapshot(self.path, before=before)
 
     def __reduce__(self) -> Any:
         """Another process opens the folder, and shows its latest state."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,7 +89,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Replace the manifest: the change that it describes is then made."""
     content = manifest_json(manifest)
     parse_manifest(folder, content)
-    with atomic_write(folder / MANIFEST) as file:
+    with atomic_write(folder / MANIFEST, through_links=False) as file:
         file.write(content)
 
 
@@ -122,10 +124,19 @@ def _lines(value: Any) -> str:
 def read_manifest(folder: Path) -> Manifest:
     """Read `_embits.json`."""
     try:
-        content = (folder / MANIFEST).read_bytes()
+        content = read_small(folder / MANIFEST, MAX_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         raise no_manifest(folder) from None
     return parse_manifest(folder, content)
+
+
+def read_small(path: Path, most: int) -> bytes:
+    """A regular file of at most so many bytes; a pipe or device would never end."""
+    with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode) or found.st_size > most:
+            raise FormatError(f"{path}: damaged: not a regular file of at most {most:,} bytes")
+        return file.read(most + 1)
 
 
 def no_manifest(folder: Any) -> FormatError:
@@ -159,9 +170,30 @@ def parse_manifest(folder: Any, content: bytes) -> Manifest:
     if checksum != _digest(body):
         fail("does not match its checksum: restore it from a copy")
     try:
-        return _manifest(body)
+        manifest = _manifest(body)
     except (KeyError, TypeError, ValueError):
         fail("is damaged: it does not list the pieces")
+    if problem := _problem(manifest):
+        fail(f"is damaged: {problem}: restore it from a copy")
+    return manifest
+
+
+def _problem(manifest: Manifest) -> str | None:
+    """What is wrong with the files: one twice, or a name that the next change would use again."""
+    bitmaps = [piece.removed.file for piece in manifest.pieces if piece.removed]
+    names = [*(piece.file for piece in manifest.pieces), *bitmaps]
+    if len({MANIFEST, CODER, *names}) < len(names) + 2:
+        return "a file is listed twice"
+    pieces = (re.fullmatch(r"piece-(\d+)\.safetensors", name) for name in names)
+    if any(match and int(match[1]) >= manifest.next_piece for match in pieces):
+        return "the number of the next piece is that of a listed one"
+    changes = (re.fullmatch(r".*\.removed-(\d+)", name) for name in bitmaps)
+    if any(match and int(match[1]) > manifest.generation for match in changes):
+        return "the number of changes is less than that of a listed file"
+    ends = (piece.first + piece.rows for piece in manifest.pieces)
+    if manifest.ids == "numbers" and max(ends, default=0) > manifest.next_number:
+        return "the number of the next row is that of a listed one"
+    return None
 
 
 def _manifest(body: Mapping[str, Any]) -> Manifest:

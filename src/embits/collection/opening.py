@@ -14,6 +14,7 @@ from embits import checks
 from embits.binary_vectors import BinaryVectors, check_same_coder
 from embits.coders import Coder, coder_checksum
 from embits.errors import EmbitsError, InputError
+from embits.file.atomic import sync_folder
 from embits.file.contents import open_parts, read_coder, verify_unless_replaced, write_coder
 
 if TYPE_CHECKING:
@@ -169,8 +170,11 @@ def _make(folder: Path, coder: Coder | None) -> None:
 
     if folder.is_file():
         raise InputError(f"{folder} is a file, expected the folder of a collection")
-    others = [each.name for each in folder.iterdir()] if folder.is_dir() else []
-    others = [name for name in others if name not in (LOCK, CODER) and not is_leftover(name)]
+    others = [
+        each.name
+        for each in (folder.iterdir() if folder.is_dir() else ())
+        if each.is_symlink() or not (each.name in (LOCK, CODER) or is_leftover(each.name))
+    ]
     if others:
         raise InputError(
             f"{folder} is not a collection: it has {len(others):,} other files, such as "
@@ -180,7 +184,10 @@ def _make(folder: Path, coder: Coder | None) -> None:
         raise InputError(
             f"there is no collection at {folder}: give a coder to make one (coder=, --coder FILE)"
         )
+    new = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
+    for each in reversed(new):
+        sync_folder(each.parent)
     with writer_lock(folder, timeout=10):
         if not (folder / MANIFEST).is_file():  # another process may have made it
             write_coder(folder / CODER, coder)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from embits.binary_vectors import BinaryVectors, check_same_coder
 from embits.bits import packed_width
 from embits.coders import Coder, coder_checksum
-from embits.collection.manifest import CODER, Manifest, Piece, Removed, read_manifest
+from embits.collection.manifest import CODER, Manifest, Piece, Removed, read_manifest, read_small
 from embits.errors import FormatError, InputError, ReadError
 from embits.file.atomic import atomic_write
 from embits.file.contents import open_piece, read_coder, write_piece
@@ -122,8 +122,8 @@ def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | N
     )
     if manifest.ids != "numbers" and any(isinstance(p.rows.ids, RowNumbers) for p in pieces):
         raise FormatError(f"{folder}: damaged: the rows have ids, but a piece has none")
-    if before is None:
-        _check_parquet_ids(folder, pieces)
+    if before is None:  # writers of Parquet pieces do not know of each other
+        _check_ids(folder, pieces if verify else [p for p in pieces if p.entry.column])
     return Snapshot(folder, manifest, coder, pieces)
 
 
@@ -136,17 +136,14 @@ def _check_not_replaced(folder: Path, before: Coder, coder: Coder) -> None:
         ) from None
 
 
-def _check_parquet_ids(folder: Path, pieces: Sequence[OpenPiece]) -> None:
-    """Refuse ids that repeat between Parquet pieces: their writers do not know of each other."""
-    pieces = [piece for piece in pieces if piece.entry.column is not None]
+def _check_ids(folder: Path, pieces: Sequence[OpenPiece]) -> None:
+    """Refuse ids that repeat between pieces."""
     if len(pieces) < 2:
         return
     words, repeated = Vocabulary.with_repeats(joined_words(pieces))
     if repeated:
-        raise FormatError(
-            f"{folder}, column {pieces[0].entry.column!r}: the id {words[repeated[0]]!r} appears "
-            "twice"
-        )
+        column = f", column {pieces[0].entry.column!r}" if pieces[0].entry.column else ""
+        raise FormatError(f"{folder}{column}: the id {words[repeated[0]]!r} appears twice")
 
 
 def open_coder(folder: Path, manifest: Manifest, *, verify: bool) -> Coder:
@@ -196,7 +193,7 @@ def read_removed(folder: Path, piece: Piece) -> NDArray[np.int64]:
         return np.empty(0, np.int64)
     path = folder / piece.removed.file
     with _named(folder, piece.removed.file):
-        content = path.read_bytes()
+        content = read_small(path, packed_width(piece.rows))
     is_as_long = len(content) == packed_width(piece.rows)
     if not is_as_long or hashlib.sha256(content).hexdigest() != piece.removed.sha256:
         raise FormatError(f"{path}: damaged: {_RESTORE}")
@@ -259,7 +256,7 @@ def save_removed(folder: Path, number: int, piece: Piece, rows: NDArray[np.int64
     np.bitwise_or.at(bitmap, rows >> 3, (128 >> (rows & 7)).astype(np.uint8))
     content = bitmap.tobytes()
     name = f"{Path(piece.file).stem}.removed-{number:08d}"
-    with atomic_write(folder / name) as file:
+    with atomic_write(folder / name, through_links=False) as file:
         file.write(content)
     return Removed(name, len(rows), hashlib.sha256(content).hexdigest())
 

@@ -16,13 +16,17 @@ except ImportError:  # Windows: stale files stay, as nothing tells whether their
 
 
 @contextlib.contextmanager
-def atomic_write(path: Path) -> Iterator[BinaryIO]:
+def atomic_write(path: Path, *, through_links: bool = True) -> Iterator[BinaryIO]:
     """A file to write, which replaces `path` once it is complete and on the disk.
+
+    Args:
+        path: The file.
+        through_links: Of a symbolic link, replace what it points to; otherwise the link itself.
 
     Raises:
         OSError: The file could not be written; the error names `path`, which is unchanged.
     """
-    path = path.resolve()  # through a symlink: replace what it points to, not the link
+    path = path.resolve() if through_links else path.absolute()
     _remove_stale(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
     try:
@@ -39,8 +43,13 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
             error.filename = str(path)
             del error.filename2  # set to None, it would be printed as " -> None"
         raise
-    if os.name == "posix":  # the rename itself must reach the disk
-        directory = os.open(path.parent, os.O_RDONLY)
+    sync_folder(path.parent)  # the rename itself must reach the disk
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk."""
+    if os.name == "posix":
+        directory = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(directory)
         finally:

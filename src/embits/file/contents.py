@@ -146,7 +146,8 @@ def write_piece(path: Path, rows: Rows, coder: Coder) -> None:
         OSError: The file could not be written.
     """
     contents = to_contents(rows, coder)
-    write(path, replace(contents, tensors=_without("coder.", contents.tensors)))
+    contents = replace(contents, tensors=_without("coder.", contents.tensors))
+    write(path, contents, through_links=False)
 
 
 def open_piece(path: Path, coder: Coder, *, verify: bool = False) -> Rows:
@@ -181,7 +182,7 @@ def write_coder(path: Path, coder: Coder) -> None:
         OSError: The file could not be written; a file that was there is unchanged.
     """
     codes = np.empty((0, coder.n_bytes_), np.uint8)
-    write(path, to_contents(Rows(RowNumbers(0), codes), coder))
+    write(path, to_contents(Rows(RowNumbers(0), codes), coder), through_links=False)
 
 
 def read_coder(path: Path, *, verify: bool = False) -> Coder:

@@ -109,13 +109,20 @@ Tensor: TypeAlias = NDArray[Any] | CodesOnDisk
 # -- write ---------------------------------------------------------------------------------------
 
 
-def write(path: Path, contents: Contents, codes: CodesOnDisk | None = None) -> None:
+def write(
+    path: Path,
+    contents: Contents,
+    codes: CodesOnDisk | None = None,
+    *,
+    through_links: bool = True,
+) -> None:
     """Write a file atomically; the same contents give the same bytes.
 
     Args:
         path: The file.
         contents: What it holds.
         codes: Codes to copy from a file, in place of `contents.codes`.
+        through_links: As for `atomic_write`.
 
     Raises:
         OSError: The file could not be written; a file that was there is unchanged.
@@ -123,7 +130,7 @@ def write(path: Path, contents: Contents, codes: CodesOnDisk | None = None) -> N
     tensors = _layout(contents, codes)
     checksums = dict.fromkeys(tensors, NO_CHECKSUM)
     header = _header(contents, tensors, checksums)
-    with atomic_write(path) as file:
+    with atomic_write(path, through_links=through_links) as file:
         # All checksums have one length: the header is written again when they are known.
         file.write(len(header).to_bytes(8, "little") + header)
         for name, tensor in tensors.items():

@@ -1,6 +1,8 @@
 """One clear line for each error, and the collection stays as it was."""
 
 import json
+import os
+import re
 
 import numpy as np
 import pytest
@@ -204,6 +206,64 @@ def test_a_manifest_that_is_wrong_is_refused(collection, changes, message):
     rewrite(collection.path, **changes)
     with pytest.raises(embits.FormatError, match=message):
         embits.load(collection.path)
+
+
+def test_counters_that_would_overwrite_a_file_are_refused(collection):
+    """A change would write over a listed piece or bitmap."""
+    body = json.loads((collection.path / "_embits.json").read_text())
+    del body["sha256"]
+    pieces = body["pieces"]
+    for wrong in (
+        {"next_piece": 0},
+        {"generation": 2},
+        {"pieces": [*pieces, pieces[0]]},
+        {"pieces": [pieces[0], {**pieces[1], "removed": pieces[0]["removed"]}]},
+        {"pieces": [{**pieces[0], "file": "_coder.safetensors"}, pieces[1]]},
+        {"ids": "numbers", "next_number": 19},
+    ):
+        rewrite(collection.path, **{**body, **wrong})
+        for use in (embits.load, embits.open_collection):
+            with pytest.raises(embits.FormatError, match=r"_embits\.json is damaged: "):
+                use(collection.path)
+    rewrite(collection.path, **body)
+    assert len(embits.load(collection.path, verify=True)) == 29
+
+
+def test_verify_finds_an_id_in_two_pieces(collection, tmp_path):
+    copy = "piece-00000001.safetensors"
+    (collection.path / "copy.safetensors").write_bytes((collection.path / copy).read_bytes())
+    body = json.loads((collection.path / "_embits.json").read_text())
+    repeated = {**body["pieces"][1], "file": "copy.safetensors"}
+    rewrite(collection.path, pieces=[*body["pieces"], repeated], rows=39)
+    with pytest.raises(embits.FormatError, match="'w20' appears twice"):
+        embits.load(collection.path, verify=True)
+    numbered = embits.open_collection(tmp_path / "n", CODER)
+    numbered.add(ROWS[:3])
+    (numbered.path / "copy.safetensors").write_bytes(
+        (numbered.path / "piece-00000000.safetensors").read_bytes()
+    )
+    piece = json.loads((numbered.path / "_embits.json").read_text())["pieces"][0]
+    rewrite(numbered.path, pieces=[piece, {**piece, "file": "copy.safetensors"}])
+    with pytest.raises(embits.FormatError, match="'0' appears twice"):
+        embits.load(numbered.path, verify=True)
+
+
+def test_a_manifest_or_bitmap_that_never_ends_is_refused_at_once(collection):
+    bitmap = next(piece.removed.file for piece in collection.manifest.pieces if piece.removed)
+    for name in ("_embits.json", bitmap):
+        path = collection.path / name
+        before = path.read_bytes()
+        path.unlink()
+        os.mkfifo(path)
+        with pytest.raises(embits.FormatError, match=re.escape(name)):
+            embits.load(collection.path)
+        path.unlink()
+        with path.open("wb") as file:
+            file.truncate(3 << 30)  # sparse
+        with pytest.raises(embits.FormatError, match=re.escape(name)):
+            embits.load(collection.path)
+        path.write_bytes(before)
+    assert len(embits.load(collection.path, verify=True)) == 29
 
 
 def test_numbers_start_at_0_in_a_piece_that_does_not_say_where(tmp_path):

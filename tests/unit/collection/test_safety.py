@@ -1,6 +1,8 @@
 """What a long-lived writer meets: damaged pieces, replaced folders, another working folder."""
 
 import os
+import signal
+import threading
 
 import numpy as np
 import pytest
@@ -248,3 +250,105 @@ def test_an_addition_that_is_stopped_keeps_nothing_and_says_so(
     with pytest.raises((KeyboardInterrupt, OSError), match=expected):
         embits.encode_to_collection(collection, tmp_path / "rows.npy", words=names(10, 30))
     assert content(collection.path) == before
+
+
+# -- links -----------------------------------------------------------------------------------------
+
+
+def test_nothing_is_written_through_links_in_a_collection(collection, tmp_path):
+    """Files that another user prepared, or that a hostile manifest names."""
+    other = tmp_path / "precious"
+    other.write_text("precious")
+    number = collection.manifest.generation + 1
+    for name in (
+        "piece-00000002.safetensors",
+        f"piece-00000000.removed-{number:08d}",
+        f"piece-00000001.removed-{number:08d}",
+    ):
+        (collection.path / name).symlink_to(other)
+    (collection.path / ".embits-add-linked").symlink_to(tmp_path, target_is_directory=True)
+    collection.update(ROWS[40:42], ["w0", "w25"])
+    manifest = collection.path / "_embits.json"
+    manifest.rename(tmp_path / "manifest")
+    manifest.symlink_to(tmp_path / "manifest")
+    before = (tmp_path / "manifest").read_bytes()
+    collection.remove(["w1"])
+    assert other.read_text() == "precious"
+    assert (tmp_path / "manifest").read_bytes() == before
+    assert not (tmp_path / "_lock").exists()
+    assert not manifest.is_symlink()
+    assert len(embits.load(collection.path, verify=True)) == 29
+
+
+def test_a_lock_that_is_a_link_or_a_pipe_is_refused(collection, tmp_path):
+    other = tmp_path / "precious"
+    other.write_text("precious")
+    lock = collection.path / "_lock"
+    for make in (lambda: lock.symlink_to(other), lambda: os.mkfifo(lock)):
+        lock.unlink()
+        make()
+        with pytest.raises(embits.InputError, match="_lock is "):
+            collection.remove(["w1"])
+        assert other.read_text() == "precious"
+    lock.unlink()
+    collection.remove(["w1"])
+
+
+def test_a_collection_is_not_made_over_links(tmp_path):
+    other = tmp_path / "precious"
+    other.write_text("precious")
+    for name in ("_lock", "_coder.safetensors"):
+        folder = tmp_path / f"made{name}"
+        folder.mkdir()
+        (folder / name).symlink_to(other)
+        with pytest.raises(embits.InputError, match="other files"):
+            embits.open_collection(folder, CODER)
+        assert other.read_text() == "precious"
+
+
+# -- forks -----------------------------------------------------------------------------------------
+
+
+def in_a_child(work):
+    """Whether a forked child did its work; one that hangs is killed."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        try:
+            work()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a fork while threads run
+def test_a_child_that_is_forked_during_a_change_holds_no_lock(collection):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def change():
+        with collection._change():
+            begun.set()
+            go_on.wait()
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    begun.wait()
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        os.read(ours, 1)  # lives on while the parent goes on
+        os._exit(0)
+    assert in_a_child(lambda: collection.refresh())
+    with pytest.raises(embits.LockedError):
+        embits.open_collection(collection.path).remove(["w2"])
+    go_on.set()
+    thread.join()
+    embits.open_collection(collection.path).remove(["w2"])  # the child does not hold the lock
+    collection.remove(["w1"])
+    assert in_a_child(lambda: collection.add(ROWS[40:41], ["child"]))
+    os.write(theirs, b".")
+    os.waitpid(child, 0)
+    collection.refresh()
+    assert "child" in collection
