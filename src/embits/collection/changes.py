@@ -181,7 +181,7 @@ def delete_unlisted(folder: Path, manifest: Manifest, *, is_on_disk: bool = Fals
             _delete_abandoned(path)
         elif is_leftover(path.name) and path.name not in listed:
             stale.append(path)
-    if stale and not is_on_disk:  # a killed writer may have replaced the manifest, and not waited for the disk
+    if stale and not is_on_disk:  # a writer that was killed may not have waited for the disk
         sync_folder(folder)
     for path in stale:
         with suppress(OSError):  # on Windows, of a file that a reader has open
