@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 from embits import search, slimming
 from embits.arrays import Progress, single, to_numpy, unit_rows
 from embits.bits import check_padding
+from embits.checks import distance_of, wanted_distance, wanted_similarity
 from embits.coders import Coder, coder_checksum
 from embits.coders.checks import check_dims
 from embits.errors import InputError, SizeWarning
@@ -30,7 +31,6 @@ from embits.ids.vocabulary import Vocabulary
 from embits.originals import Originals, rescored
 from embits.pretrained import Pretrained
 from embits.rows import LENGTHS, Lengths, Rows, joined, taken
-from embits.search.arguments import distance_of, wanted_distance, wanted_similarity
 from embits.search.filters import Filters, Selection, check_state, found_rows, parse_filters, select
 from embits.search.metrics import METRICS, Prepared, float_vectors, metric_of
 from embits.search.pieces import CodePieces
@@ -39,6 +39,7 @@ from embits.search.rescoring import rescore_bits, shortlist_size
 from embits.search.results import (
     NO_ROW,
     DistanceResult,
+    Found,
     GroupsResult,
     PairsResult,
     ScoreResult,
@@ -54,6 +55,7 @@ from embits.word_methods import Key, WordMethods
 if TYPE_CHECKING:
     from embits.search.gpu import DeviceIndex
 
+AnyResult = TypeVar("AnyResult", bound=Found)
 MetricName: TypeAlias = Literal["hamming", "asymmetric", "decoded", "dot"]
 
 _ROWS_AT_ONCE = 65_536  # of an iteration: pieces of a collection are joined a part at a time
@@ -383,13 +385,13 @@ class BinaryVectors(WordMethods, Pretrained):
                 queries, size, metric=metric, threads=threads, device=device, where=filters
             )
             finer = rescored(self, floats, queries, found.rows, k, padded=padded)
-            return finer.named(self.words)
+            return self._named(finer)
         if oversample is None:
             if device != "cpu" and not chosen.is_distance:
                 raise InputError(f"metric={metric!r} on a GPU needs a shortlist: give oversample")
             prepared = chosen.prepare(self.coder, queries)
             lengths = self._stored_lengths if chosen.needs_lengths else None
-            return self._top_k(prepared, k, threads, device, filters, lengths).named(self.words)
+            return self._named(self._top_k(prepared, k, threads, device, filters, lengths))
         if chosen.is_distance or chosen.needs_lengths:
             raise InputError("oversample needs a finer score: metric='asymmetric', or floats")
         weights, offsets = chosen.prepare(self.coder, queries)
@@ -397,7 +399,12 @@ class BinaryVectors(WordMethods, Pretrained):
         coarse = METRICS["hamming"].prepare(self.coder, queries)
         _, shortlist = self._top_k(coarse, size, threads, device, filters)
         scores, rows = rescore_bits(self.codes, weights, shortlist, k, padded=padded)
-        return ScoreResult(scores + offsets, rows).named(self.words)
+        return self._named(ScoreResult(scores + offsets, rows))
+
+    def _named(self, found: AnyResult) -> AnyResult:
+        """A result that knows the ids of these rows, whatever changes later."""
+        found.names = self.words
+        return found
 
     def _top_k(
         self,
@@ -463,6 +470,8 @@ class BinaryVectors(WordMethods, Pretrained):
         return selection if self._state is None else selection.of_state(self._state)
 
     def _filters(self, shape: tuple[int, ...], where: Any, exclude: Any) -> Filters:
+        if where is None and exclude is None:
+            return None
         check_state(self._state, where=where, exclude=exclude)
         return parse_filters(len(self), shape, where, exclude, self._rows_of_ids)
 
@@ -557,7 +566,7 @@ class BinaryVectors(WordMethods, Pretrained):
             found = search.within(
                 self.codes, codes, bound, threads, where=filters, max_results=max_results
             )
-            return found.named(self.words)
+            return self._named(found)
         if similarity is None:
             raise InputError(f"metric={metric!r} has no distance: pass similarity")
         least, most = (-np.inf, np.inf) if chosen.needs_lengths else (-1, 1)
@@ -574,7 +583,7 @@ class BinaryVectors(WordMethods, Pretrained):
             return cast("NDArray[np.float32]", values), rows
 
         n_queries = len(prepared.queries)
-        return scores_from(best, n_queries, len(self), lowest, max_results).named(self.words)
+        return self._named(scores_from(best, n_queries, len(self), lowest, max_results))
 
     def pairs_within(
         self, distance: int, *, max_results: int | None = None, threads: int | None = None
@@ -614,7 +623,7 @@ class BinaryVectors(WordMethods, Pretrained):
         """
         distance = wanted_distance(distance, self.n_bits)
         groups = search.duplicates(self.codes, distance, threads, progress=progress)
-        return groups.named(self.words)
+        return self._named(groups)
 
     # -- rows and files --------------------------------------------------------------------------
 

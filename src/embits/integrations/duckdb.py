@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from embits.arrays import Progress
 from embits.binary_vectors import BinaryVectors
 from embits.bits import packed_width
+from embits.checks import packed
 from embits.coders import Coder
 from embits.errors import FormatError, InputError, MissingExtraError, named_if_missing
 from embits.file.atomic import atomic_write
@@ -27,7 +28,6 @@ from embits.file.overwrite import check_target
 from embits.integrations import Facts
 from embits.integrations import table as tables
 from embits.integrations.table import Description, Neighbor, Query
-from embits.search.arguments import packed
 
 __all__ = ["connect", "distance", "export", "nearest", "read"]
 

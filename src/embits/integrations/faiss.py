@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 
 from embits.arrays import Progress, blocks
 from embits.binary_vectors import BinaryVectors
-from embits.checks import choice, whole
+from embits.checks import choice, packed_codes, whole
 from embits.coders import Coder, coder_checksum
 from embits.errors import InputError, MissingExtraError, MissingFileError, ReadError
 from embits.file.atomic import atomic_write
 from embits.integrations import Facts
 from embits.integrations.files import check_with_words, read_words_beside, write_words_beside
 from embits.integrations.table import check_coder, from_codes, to_export
-from embits.search.arguments import packed_codes
 
 ROWS_AT_ONCE = 1 << 15
 TRAINING_ROWS_PER_LIST = 64  # FAISS needs 39 or more, and uses 256 or fewer

@@ -16,12 +16,11 @@ from embits._version import __version__
 from embits.arrays import Progress, blocks
 from embits.binary_vectors import BinaryVectors
 from embits.bits import check_padding, has_padding_bits, packed_width
-from embits.checks import whole
+from embits.checks import packed_queries, whole
 from embits.coders import Coder, coder_checksum
 from embits.errors import DatabaseError, EmbitsError, FormatError, InputError, UnknownWordError
 from embits.file.overwrite import OVERWRITE
 from embits.ids.vocabulary import LazyVocabulary, Vocabulary
-from embits.search.arguments import packed_queries
 
 BLOCK_BYTES = 32 << 20  # of a block of rows: small enough for a message to a server
 Query: TypeAlias = str | int | NDArray[Any]

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from embits import _core
 from embits.arrays import to_numpy
 from embits.bits import packed_width
+from embits.checks import wanted_rows
 from embits.errors import InputError, UnknownWordError
-from embits.search.arguments import wanted_rows
 from embits.search.results import NO_ROW
 
 RowsOfIds: TypeAlias = Callable[[str, list[str]], NDArray[np.int64]]
@@ -336,40 +336,7 @@ def check_state(state: object, **filters: Any) -> None:
                 )
 
 
-def run_filtered(
-    search: Search[Value],
-    queries: NDArray[Any],
-    k: int,
-    shape: tuple[int, int],
-    filters: Filters,
-    no_value: Value,
-) -> tuple[NDArray[Value], NDArray[np.int64]]:
-    """Run a search with a filter.
-
-    Args:
-        search: The search.
-        queries: One query, or several.
-        k: How many rows are wanted.
-        shape: Rows of the collection, and bytes of a code.
-        filters: The filter.
-        no_value: The value beside row -1, where a query has fewer rows than others.
-
-    Returns:
-        Values and rows, with min(k, rows that pass) columns; if filters differ, the most that pass
-        one of them.
-    """
-    if isinstance(filters, list):
-        return _run_each(search, queries, k, shape[1], filters, no_value)
-    found = (*queries.shape[:-1], wanted_rows(k, shape[0] if filters is None else len(filters)))
-    values, rows = np.empty(found, no_value.dtype), np.empty(found, np.int64)
-    native = None
-    if filters is not None:
-        native = _native(filters, found[0] if len(found) == 2 else 1, shape[1])
-    search(queries, values, rows, native)
-    return values, rows
-
-
-def _run_each(
+def run_each(
     search: Search[Value],
     queries: NDArray[Any],
     k: int,
@@ -377,6 +344,7 @@ def _run_each(
     filters: list[Selection],
     no_value: Value,
 ) -> tuple[NDArray[Value], NDArray[np.int64]]:
+    """Run a search with a filter for each query."""
     shape = (len(filters), wanted_rows(k, max(map(len, filters), default=0)))
     values, rows = np.full(shape, no_value), np.full(shape, NO_ROW, np.int64)
     for part, native in _parts(filters, width):
@@ -410,7 +378,8 @@ def _mask_filters(selections: list[Selection]) -> _core.Filter:
     return _core.Filter(addresses, _NO_STARTS, min(map(len, selections)), is_mask=True)
 
 
-def _native(selection: Selection, n_queries: int, width: int) -> _core.Filter:
+def native_filter(selection: Selection, n_queries: int, width: int) -> _core.Filter:
+    """A selection for all queries, in the form that is faster to search."""
     if are_few(selection, n_queries, width):
         return _of_rows(selection.rows, _NO_STARTS)
     return mask_filter(selection)

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import torch_device
+from embits.checks import packed_codes, packed_queries, wanted_rows
 from embits.errors import InputError, MissingExtraError
-from embits.search.arguments import packed_codes, packed_queries, wanted_rows
 from embits.search.filters import Selection, parse_filters
 from embits.search.results import NO_DISTANCE, NO_ROW, DistanceResult
 

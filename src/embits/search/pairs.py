@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.arrays import Progress
-from embits.errors import TooManyResultsError
-from embits.search.arguments import (
+from embits.checks import (
     packed_codes,
     wanted_distance,
     wanted_results,
     wanted_threads,
 )
+from embits.errors import TooManyResultsError
 from embits.search.pair_tables import (
     Table,
     as_words,

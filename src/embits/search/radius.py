@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
-from embits.errors import TooManyResultsError
-from embits.search.arguments import (
+from embits.checks import (
     packed_queries,
     wanted_distance,
     wanted_results,
     wanted_threads,
 )
+from embits.errors import TooManyResultsError
 from embits.search.filters import Selection, are_few, mask_filter
 from embits.search.pieces import CodePieces
 from embits.search.results import WithinResult, WithinScoreResult

@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from embits.bits import unpack
-from embits.checks import number
+from embits.checks import float_queries, number, packed_codes, wanted_rows
 from embits.errors import InputError
-from embits.search.arguments import float_queries, packed_codes, wanted_rows
 from embits.search.pieces import CodePieces
 from embits.search.results import NO_ROW, NO_SCORE, CosineResult, ScoreResult
 from embits.search.scan import asymmetric_top_k

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,11 +35,11 @@ def ids_of(rows: NDArray[np.int64], names: Names | None) -> NDArray[Any]:
     return ids
 
 
-class _Found:
+class Found:
     """Rows with their ids: those of the state that was searched, whatever has changed since."""
 
     rows: NDArray[np.int64]
-    _names: Names | None = None
+    names: Names | None = None  # what knows the ids of the rows that were searched
 
     @cached_property
     def ids(self) -> NDArray[Any]:
@@ -47,15 +47,10 @@ class _Found:
 
         Rows without ids have their row numbers as ids, as text.
         """
-        return ids_of(self.rows, self._names)
-
-    def named(self, names: Names) -> Self:
-        """The same result, with the ids of the rows that were searched."""
-        self._names = names
-        return self
+        return ids_of(self.rows, self.names)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"ids": self.ids} if self._names is not None else {}
+        return {"ids": self.ids} if self.names is not None else {}
 
 
 class _Distances(NamedTuple):
@@ -63,7 +58,7 @@ class _Distances(NamedTuple):
     rows: NDArray[np.int64]
 
 
-class DistanceResult(_Found, _Distances):
+class DistanceResult(Found, _Distances):
     """Rows by Hamming distance, nearest first. The smallest distance is the best.
 
     Attributes:
@@ -77,7 +72,7 @@ class _Scores(NamedTuple):
     rows: NDArray[np.int64]
 
 
-class ScoreResult(_Found, _Scores):
+class ScoreResult(Found, _Scores):
     """Rows by the score of a float query against bits. The largest score is the best.
 
     Attributes:
@@ -91,7 +86,7 @@ class _Cosines(NamedTuple):
     rows: NDArray[np.int64]
 
 
-class CosineResult(_Found, _Cosines):
+class CosineResult(Found, _Cosines):
     """Rows by cosine to the original float vectors. The largest cosine is the best.
 
     Attributes:
@@ -106,7 +101,7 @@ class _WithinDistance(NamedTuple):
     distances: NDArray[np.int32]
 
 
-class WithinResult(_Found, _WithinDistance):
+class WithinResult(Found, _WithinDistance):
     """All rows within a Hamming distance of each query, as many as there are.
 
     The rows of query i are `rows[offsets[i] : offsets[i + 1]]`, nearest first, ties in row order.
@@ -124,7 +119,7 @@ class _WithinScore(NamedTuple):
     scores: NDArray[np.float32]
 
 
-class WithinScoreResult(_Found, _WithinScore):
+class WithinScoreResult(Found, _WithinScore):
     """All rows that score at least a similarity against each query, as many as there are.
 
     The rows of query i are `rows[offsets[i] : offsets[i + 1]]`, best first, ties in row order.
@@ -150,7 +145,7 @@ class PairsResult(NamedTuple):
     distances: NDArray[np.int32]
 
 
-class GroupsResult(_Found, _WithinDistance):
+class GroupsResult(Found, _WithinDistance):
     """Groups of rows: two rows within the distance, directly or through others, share a group.
 
     Group i is `rows[offsets[i] : offsets[i + 1]]`, in row order. Groups are in the order of their

@@ -11,9 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from embits import _core
 from embits.bits import packed_width
+from embits.checks import float_queries, packed_codes, packed_queries, wanted_rows, wanted_threads
 from embits.errors import InputError
-from embits.search.arguments import float_queries, packed_codes, packed_queries, wanted_threads
-from embits.search.filters import Filters, parse_filters, run_filtered
+from embits.search.filters import (
+    Filters,
+    Search,
+    Value,
+    native_filter,
+    parse_filters,
+    run_each,
+)
 from embits.search.metrics import Prepared
 from embits.search.pieces import CodePieces
 from embits.search.results import NO_DISTANCE, NO_SCORE, DistanceResult, ScoreResult
@@ -53,6 +60,8 @@ class Scanned(NamedTuple):
 
     def filters(self, shape: tuple[int, ...], where: Any, exclude: Any) -> Filters:
         """`where` and `exclude` as filters of the stored rows. Raises as `parse_filters` does."""
+        if where is None and exclude is None and self.pieces is None:
+            return None
         if self.pieces is None:
             return parse_filters(self.n, shape, where, exclude)
         return self.pieces.stored_filters(parse_filters(len(self.pieces), shape, where, exclude))
@@ -65,6 +74,39 @@ class Scanned(NamedTuple):
         """The codes of rows, in one array."""
         codes = self.native if self.pieces is None else self.pieces
         return codes[rows]  # type: ignore[index]
+
+
+def run_filtered(
+    search: Search[Value],
+    queries: NDArray[Any],
+    k: int,
+    shape: tuple[int, int],
+    filters: Filters,
+    no_value: Value,
+) -> tuple[NDArray[Value], NDArray[np.int64]]:
+    """Run a search with a filter.
+
+    Args:
+        search: The search.
+        queries: One query, or several.
+        k: How many rows are wanted.
+        shape: Rows of the collection, and bytes of a code.
+        filters: The filter.
+        no_value: The value beside row -1, where a query has fewer rows than others.
+
+    Returns:
+        Values and rows, with min(k, rows that pass) columns; if filters differ, the most that pass
+        one of them.
+    """
+    if isinstance(filters, list):
+        return run_each(search, queries, k, shape[1], filters, no_value)
+    found = (*queries.shape[:-1], wanted_rows(k, shape[0] if filters is None else len(filters)))
+    values, rows = np.empty(found, no_value.dtype), np.empty(found, np.int64)
+    native = None
+    if filters is not None:
+        native = native_filter(filters, found[0] if len(found) == 2 else 1, shape[1])
+    search(queries, values, rows, native)
+    return values, rows
 
 
 def top_k(

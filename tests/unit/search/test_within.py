@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 import embits
 from embits import _core
+from embits.checks import distance_of
 from embits.errors import InputError, UnknownWordError
 from embits.search import kernel, select, within
-from embits.search.arguments import distance_of
 from embits.search.pieces import CodePieces
 from tests.support.search_oracle import hamming_within, ragged, random_codes
 

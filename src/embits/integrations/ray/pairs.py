@@ -22,7 +22,7 @@ from embits.integrations.ray.tasks import ResultFile, run_tasks
 from embits.search import PairsResult
 from embits.search import pairs_within as pairs_of_codes
 from embits.search import within as within_codes
-from embits.search.arguments import wanted_distance, wanted_results
+from embits.checks import wanted_distance, wanted_results
 from embits.search.pair_tables import SAMPLE_ROWS, Table, as_words, best_blocks, hashes, tables_of
 from embits.search.pairs import DistinctCodes, PairCollector, pairs_of_table
 

@@ -21,7 +21,7 @@ from embits.integrations.ray.spans import Span, Spread, open_span
 from embits.integrations.ray.tasks import ResultFile, run_tasks
 from embits.integrations.ray.vectors import Vectors
 from embits.search import DistanceResult, ScoreResult, WithinResult, WithinScoreResult
-from embits.search.arguments import (
+from embits.checks import (
     distance_of,
     wanted_distance,
     wanted_results,
