@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress
+from embits.checks import wanted_distance, wanted_results
 from embits.integrations import Facts
 from embits.integrations.ray.spans import Span, Spread, open_span
 from embits.integrations.ray.tasks import ResultFile, run_tasks
 from embits.search import PairsResult
 from embits.search import pairs_within as pairs_of_codes
 from embits.search import within as within_codes
-from embits.checks import wanted_distance, wanted_results
 from embits.search.pair_tables import SAMPLE_ROWS, Table, as_words, best_blocks, hashes, tables_of
 from embits.search.pairs import DistinctCodes, PairCollector, pairs_of_table
 

@@ -14,13 +14,6 @@ from numpy.typing import NDArray
 
 from embits import search as searches
 from embits.arrays import Progress, to_numpy
-from embits.coders import Coder
-from embits.errors import InputError
-from embits.integrations import Facts
-from embits.integrations.ray.spans import Span, Spread, open_span
-from embits.integrations.ray.tasks import ResultFile, run_tasks
-from embits.integrations.ray.vectors import Vectors
-from embits.search import DistanceResult, ScoreResult, WithinResult, WithinScoreResult
 from embits.checks import (
     distance_of,
     wanted_distance,
@@ -28,6 +21,13 @@ from embits.checks import (
     wanted_rows,
     wanted_similarity,
 )
+from embits.coders import Coder
+from embits.errors import InputError
+from embits.integrations import Facts
+from embits.integrations.ray.spans import Span, Spread, open_span
+from embits.integrations.ray.tasks import ResultFile, run_tasks
+from embits.integrations.ray.vectors import Vectors
+from embits.search import DistanceResult, ScoreResult, WithinResult, WithinScoreResult
 from embits.search.filters import Filters, check_state, found_rows, parse_filters
 from embits.search.metrics import Metric, Prepared, metric_of
 from embits.search.radius import scores_from, too_many
