@@ -87,8 +87,9 @@ def binarize(
             vectors,
             lambda ray: ray.fit(vectors, coder, on_bad=on_bad, **options),
             output,
+            as_json,
             on_bad=on_bad,
-            as_json=as_json,
+            lengths=lengths,
         )
         return
     start = time.perf_counter()
@@ -146,7 +147,7 @@ def encode(
     """
     if cluster is not None:
         coder, on_bad = load_coder(file), reading["on_bad"]
-        cluster.encode(vectors, lambda _: coder, output, on_bad=on_bad, as_json=as_json)
+        cluster.encode(vectors, lambda _: coder, output, as_json, on_bad=on_bad, lengths=lengths)
         return
     title = f"encode {vectors} to {output} with the coder of {file}"
     with steps_progress(title, quiet=as_json) as progress:

@@ -72,11 +72,16 @@ class Cluster:
             ray.shutdown()
 
     def encode(
-        self, vectors: Any, coder: Callable[[Any], Coder], output: Any, on_bad: str, as_json: bool
+        self,
+        vectors: Any,
+        coder: Callable[[Any], Coder],
+        output: Any,
+        as_json: bool,
+        **options: Any,
     ) -> None:
         """Encode with the coder that `coder(integration)` returns, and print what was written."""
         with self.running() as ray, progress_bar("encoding", quiet=as_json) as progress:
-            options = {"on_bad": on_bad, "progress": progress} | self.options
+            options |= {"progress": progress} | self.options
             facts = ray.encode(vectors, coder(ray), output, **options)
         _show(facts, "{rows:,} rows × {bits} bits in {target}: {size} in {parts} parts", as_json)
 
@@ -138,7 +143,7 @@ _SHARED = (
 )
 ray_options = _options(
     "output",
-    ("limit", "words", "repeats", "lengths"),
+    ("limit", "words", "repeats"),
     force_option("--overwrite", help="Replace a file that does not hold codes, or a folder."),
     _option("--keep", metavar="A,B", help="With --ray: columns to keep [default: all others]."),
 )

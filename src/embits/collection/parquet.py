@@ -20,10 +20,17 @@ from embits.coders import Coder
 from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, no_manifest, parse_manifest
 from embits.errors import FormatError, InputError, ReadError
 from embits.file import contents
-from embits.file.parquet_codes import CODE, code_matrix, coder_from_arrays, locate, read_column
+from embits.file.parquet_codes import (
+    CODE,
+    code_matrix,
+    coder_from_arrays,
+    locate,
+    read_column,
+    read_lengths,
+)
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
-from embits.rows import Rows
+from embits.rows import LENGTHS, Lengths, Rows, joined
 from embits.vectors import as_words
 
 
@@ -38,30 +45,32 @@ def parquet_rows(
         ReadError: There is no such column.
         MissingExtraError: pyarrow is not installed.
     """
-    codes, values = _read(folder, entry, coder, code, entry.column)
+    codes, values, lengths = _read(folder, entry, coder, code, entry.column)
+    columns = {} if lengths is None else {LENGTHS: lengths}
     if values is None:
-        return Rows(RowNumbers(len(codes), entry.first), codes)
+        return Rows(RowNumbers(len(codes), entry.first), codes, columns)
     try:
-        return Rows(Vocabulary.from_words(as_words(values)), codes)
+        return Rows(Vocabulary.from_words(as_words(values)), codes, columns)
     except InputError as error:
         raise FormatError(f"{folder}/{entry.file}, column {entry.column!r}: {error}") from None
 
 
 def _read(
     folder: str | os.PathLike[str], entry: Piece, coder: Coder, code: str, ids: str | None
-) -> tuple[NDArray[np.uint8], list[Any] | None]:
-    """The codes of a piece, and its ids if they are in a column."""
+) -> tuple[NDArray[np.uint8], list[Any] | None, Lengths | None]:
+    """The codes of a piece, its ids if they are in a column, and its lengths if it has them."""
     files, path = locate(folder)
     name = f"{path}/{entry.file}"
     codes = code_matrix(name, read_column(files, name, code), coder)
     if len(codes) != entry.rows:
         raise FormatError(f"{name}: {len(codes)} rows, expected {entry.rows}")
+    lengths = read_lengths(files, name)
     if ids is None:
-        return codes, None
+        return codes, None, lengths
     values: list[Any] = read_column(files, name, ids).to_pylist()
     if len(values) != len(codes):
         raise FormatError(f"{name}, column {ids!r}: {len(values)} ids for {len(codes)} codes")
-    return codes, values
+    return codes, values, lengths
 
 
 def open_address(address: str) -> BinaryVectors:
@@ -98,15 +107,20 @@ def read_folder(
         MissingExtraError: pyarrow is not installed.
     """
     coder = coder_at(folder)
-    parts, values = [np.empty((0, coder.n_bytes_), np.uint8)], list[Any]()
+    parts, values, columns = [np.empty((0, coder.n_bytes_), np.uint8)], list[Any](), list[Any]()
     for piece in _parquet_pieces(folder):
         with _whole(folder, piece):
-            codes, words = _read(folder, piece, coder, column, ids)
+            codes, words, lengths = _read(folder, piece, coder, column, ids)
         parts.append(codes)
         values += words or []
-    codes = np.concatenate(parts)
+        columns.append({} if lengths is None else {LENGTHS: lengths})
     try:
-        return BinaryVectors(None if ids is None else as_words(values), codes, coder)
+        return BinaryVectors(
+            None if ids is None else as_words(values),
+            np.concatenate(parts),
+            coder,
+            lengths=joined(columns).get(LENGTHS),
+        )
     except InputError as error:
         raise InputError(f"{folder}, column {ids!r}: {error}") from None
 

@@ -1,11 +1,12 @@
 """Parquet files that hold codes, as the pieces of a job on several workers; and where they are.
 
-A piece has a column `code` of fixed-size binary, and the columns that were kept. Reading needs
-pyarrow.
+A piece has a column `code` of fixed-size binary, and the columns that were kept. If its metadata
+says so, the column `length` has the lengths of the vectors. Reading needs pyarrow.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ from numpy.typing import NDArray
 
 from embits.coders import Coder, coder_class
 from embits.errors import FormatError, MissingExtraError, ReadError
+from embits.rows import Lengths
 
-CODE = "code"
+CODE, LENGTH = "code", "length"
 
 
 def read_column(files: Any, path: str, name: str) -> Any:
@@ -44,6 +46,19 @@ def read_column(files: Any, path: str, name: str) -> Any:
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         folder, _, file = path.rpartition("/")
         raise FormatError(f"{folder}: damaged: {file}: {_first_line(error)}") from None
+
+
+def read_lengths(files: Any, path: str) -> Lengths | None:
+    """The lengths of a piece, if they were stored; raises as `read_column` does."""
+    import pyarrow.parquet as pq
+
+    metadata = pq.read_schema(path, filesystem=files).metadata or {}
+    try:
+        if not dict(json.loads(metadata.get(b"embits", b"{}"))).get("lengths"):
+            return None
+        return Lengths.of(read_column(files, path, LENGTH).to_numpy())
+    except (ValueError, TypeError) as error:  # also a ReadError or InputError
+        raise FormatError(f"{path}: damaged: the lengths: {_first_line(error)}") from None
 
 
 def coder_from_arrays(

@@ -155,8 +155,10 @@ def test_an_object_store_is_read_and_written(bucket, matrix, folder, coder):
     for path in folder.iterdir():
         with files.open_output_stream(f"bucket/in/{path.name}") as stream:
             stream.write(path.read_bytes())
-    facts = on_ray.encode(address("in"), coder, address("out"))
+    facts = on_ray.encode(address("in"), coder, address("out"), lengths=True)
     assert facts["rows"] == len(matrix)
+    bits = embits.BinaryVectors.encoded(embits.WordVectors(None, matrix), coder, lengths=True)
+    assert np.array_equal(embits.load(address("out")).lengths, bits.lengths)
     assert np.array_equal(read_codes(address("out")).codes, coder.transform(matrix))
     with pytest.raises(embits.InputError, match="already"):
         on_ray.encode(address("in"), coder, address("out"))

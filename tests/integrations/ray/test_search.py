@@ -59,6 +59,27 @@ def test_a_search_gives_the_answers_of_one_machine(metric, collection, matrix, r
         assert found.ids.tolist() == expected.ids.tolist()
 
 
+@pytest.mark.usefixtures("one_block")
+def test_inner_products_are_those_of_one_machine(matrix, coder, tmp_path):
+    rng = np.random.default_rng(0)
+    vectors = matrix[:2000] * rng.lognormal(sigma=2, size=(2000, 1)).astype(np.float32)
+    vectors[[5, 1500]], vectors[7] = vectors[[5, 1500]] * 1e-6, 0
+    source = write_folder(tmp_path / "in", vectors, files=3)
+    on_ray.encode(source, coder, tmp_path / "out", keep=[], lengths=True)
+    made = embits.open_collection(tmp_path / "out")
+    bits = embits.BinaryVectors.encoded(embits.WordVectors(None, vectors), coder, lengths=True)
+    assert np.array_equal(made.lengths, bits.lengths)
+    made.remove([3, 600])
+    for options in ({}, {"where": np.arange(100, 1900)}, {"exclude": [0, 1, 2]}):
+        expected = made.search(matrix[:100], 2000, metric="dot", **options)
+        same(on_ray.search(made.path, matrix[:100], 2000, metric="dot", **options), expected)
+    bound = {"similarity": float(expected.scores[:, 20].mean()), "metric": "dot"}
+    same(on_ray.within(made.path, matrix[:100], **bound), made.within(matrix[:100], **bound))
+    on_ray.encode(source, coder, tmp_path / "without", keep=[])
+    with pytest.raises(embits.InputError, match="lengths"):
+        on_ray.search(tmp_path / "without", matrix[:3], metric="dot")
+
+
 @pytest.mark.parametrize("method", ["near-lossless", "itq", "sign"])
 @pytest.mark.usefixtures("one_block")
 def test_scores_are_those_of_one_machine_for_every_coder(method, matrix, tmp_path):

@@ -29,10 +29,11 @@ from embits.collection import load_coder
 from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, manifest_json
 from embits.errors import ClusterError, InputError, ReadError
 from embits.file.contents import write_coder
-from embits.file.parquet_codes import CODE, locate
+from embits.file.parquet_codes import CODE, LENGTH, locate
 from embits.integrations import Facts
 from embits.integrations.ray.tasks import plain_errors, shared
 from embits.integrations.ray.vectors import Batch, Vectors, VectorSource
+from embits.rows import Lengths
 
 SAMPLE_ROWS = 100_000
 
@@ -49,6 +50,7 @@ def encode(
     ids: str | None = None,
     keep: Sequence[str] | None = None,
     on_bad: OnBad = "raise",
+    lengths: bool = False,
     workers: int | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -66,6 +68,8 @@ def encode(
         keep: Columns to keep with the codes; None keeps all but the vectors. `ids` is always kept.
         on_bad: "raise" refuses nulls, NaN and vectors of another length; "skip" leaves such rows
             out and counts them.
+        lengths: Store the lengths of the vectors, for `metric="dot"` and decoded vectors of their
+            true length.
         workers: Concurrent tasks; None is one per processor.
         overwrite: Replace the contents of the folder.
         progress: Called with (done, total) as pieces of files are written; for a dataset, Ray Data
@@ -83,10 +87,10 @@ def encode(
     coder = coder if isinstance(coder, Coder) else load_coder(coder)
     coder_file = _coder_file(coder)
     facts = {"bits": coder.n_bits_, "dims": coder.n_features_in_, "method": coder.method}
-    facts |= {"writer": f"embits {__version__}"}
+    facts |= {"writer": f"embits {__version__}"} | ({"lengths": True} if lengths else {})
     with plain_errors():
         source = Vectors(vectors, column, ids)
-        kept = _kept(source, keep, ids)
+        kept = _kept(source, keep, ids, lengths)
         if overwrite and source.may_be_in(*locate(target)):
             raise InputError(f"{target} may hold the vectors to encode: choose another output")
         output = _Target(target, overwrite)
@@ -195,6 +199,8 @@ def _write_part(
             kind = pa.binary(codes.shape[1])
             packed = pa.FixedSizeBinaryArray.from_buffers(kind, len(codes), buffers)
             table = table.append_column(CODE, packed)
+            if facts.get("lengths"):
+                table = table.append_column(LENGTH, pa.array(Lengths.of_vectors(matrix).floats))
             if writer is None:
                 schema = table.schema.with_metadata({"embits": json.dumps(facts)})
                 writer = pq.ParquetWriter(
@@ -239,7 +245,7 @@ def row_hashes(matrix: NDArray[np.float32], seed: int) -> NDArray[np.uint64]:
     return hashes
 
 
-def _kept(source: Vectors, keep: Sequence[str] | None, ids: str | None) -> list[str]:
+def _kept(source: Vectors, keep: Sequence[str] | None, ids: str | None, lengths: bool) -> list[str]:
     """The columns to keep."""
     names = source.schema.names
     kept = [name for name in names if name != source.column] if keep is None else list(keep)
@@ -247,8 +253,9 @@ def _kept(source: Vectors, keep: Sequence[str] | None, ids: str | None) -> list[
         kept = list(dict.fromkeys([*kept, ids]))
     if missing := [name for name in kept if name not in names]:
         raise InputError(f"{source.name}: there is no column {missing[0]!r} to keep")
-    if CODE in kept:
-        raise InputError(f"{source.name}: a column is named {CODE!r}: keep the others only")
+    for name in [CODE, LENGTH] if lengths else [CODE]:
+        if name in kept:
+            raise InputError(f"{source.name}: a column is named {name!r}: keep the others only")
     return kept
 
 

@@ -178,6 +178,7 @@ class _Question(NamedTuple):
     bound: float = 0
     most: int = 0
     name: str = ""  # of the bound, in errors
+    least: float | None = None  # length of a row; None ignores lengths
 
     def check(self, found: list[Any]) -> None:
         if self.k is None and sum(len(each.rows) for each in found) > self.most:
@@ -274,6 +275,8 @@ def _run(
     asked: _Queries, filters: Filters, question: _Question, output: ResultFile | None
 ) -> _Answers | Facts:
     """All results, or what was written of them."""
+    if asked.metric.needs_lengths:
+        question = question._replace(least=asked.spread.least_length())
     answers = _answers(asked, filters, question)
     if output is not None:
         return {**output.write(asked.columns(answers)), "queries": asked.n}
@@ -331,29 +334,35 @@ def answer(
     Returns:
         The number of the block of queries, the rows that were searched, and what was found.
     """
-    codes = open_span(span).codes
+    codes, (lengths, stored) = open_span(span).codes, open_span(span).row_lengths(question.least)
     if question.k is not None:
-        values, rows = prepared_top_k(codes, prepared, question.k, 1, where=where)
+        values, rows = prepared_top_k(codes, prepared, question.k, 1, where=where, lengths=stored)
         queries = np.indices(rows.shape)[0]
     else:
-        offsets, rows, values = _up_to(question, codes, prepared, where)
+        offsets, rows, values = _up_to(question, codes, prepared, where, stored)
         queries = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     keys, there = values, rows >= 0
     if prepared.offsets is not None:  # different sums may be equal in float32
+        of, found = queries[there], rows[there]
+        sums = exact_scores(codes[found], prepared.queries[of])
         keys = np.full(rows.shape, np.inf)
-        keys[there] = -exact_scores(codes[rows[there]], prepared.queries[queries[there]])
+        keys[there] = (
+            -sums if lengths is None else -lengths[found] * (sums + prepared.offsets[of, 0])
+        )
     rows = np.where(there, rows + span.first, NO_ROW)
     return number, len(codes), _Found(keys, values, rows, queries)
 
 
-def _up_to(question: _Question, codes: Any, prepared: Prepared, where: Filters) -> Any:
+def _up_to(
+    question: _Question, codes: Any, prepared: Prepared, where: Filters, lengths: Any
+) -> Any:
     queries, bound, most = prepared.queries, question.bound, question.most
     if prepared.offsets is None:
         return searches.within(codes, queries, int(bound), 1, where=where, max_results=most)
 
     def best(of: NDArray[np.intp], k: int) -> Any:
         some = [where[q] for q in of] if isinstance(where, list) else where
-        return prepared_top_k(codes, prepared.take(of), k, 1, where=some)
+        return prepared_top_k(codes, prepared.take(of), k, 1, where=some, lengths=lengths)
 
     return scores_from(best, len(queries), len(codes), bound, most)
 

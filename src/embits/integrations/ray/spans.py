@@ -17,11 +17,18 @@ from numpy.typing import NDArray
 from embits.arrays import Progress
 from embits.collection.manifest import Manifest
 from embits.collection.parquet import coder_at, manifest_at, parquet_rows
-from embits.collection.pieces import OpenPiece, joined_codes, joined_words, open_one
+from embits.collection.pieces import (
+    OpenPiece,
+    joined_codes,
+    joined_columns,
+    joined_words,
+    open_one,
+)
 from embits.errors import FormatError, InputError
 from embits.file.parquet_codes import is_address
 from embits.ids.pieces import PieceWords
 from embits.integrations.ray.tasks import n_processors, plain_errors, run_tasks, shared
+from embits.rows import LENGTHS, Lengths
 from embits.search.pieces import CodePieces
 
 MIN_ROWS, MAX_ROWS = 1 << 16, 1 << 22  # of a span; a Parquet piece is never divided
@@ -43,11 +50,23 @@ class OpenSpan(NamedTuple):
         codes: The codes of its rows.
         ids: The ids of all rows of its pieces.
         skipped: Rows of its pieces before the span.
+        lengths: The lengths of its rows, if they are stored.
     """
 
     codes: CodePieces
     ids: PieceWords
     skipped: int
+    lengths: Lengths | None
+
+    def row_lengths(self, least: float | None) -> tuple[Any, Any]:
+        """The lengths of its rows, and of all stored ones, from `least` on; None ignores them."""
+        if self.lengths is None or least is None:
+            return None, None
+        found = self.lengths.floats
+        found = np.where(found > 0, np.maximum(found, np.float32(least)), found)
+        stored = np.zeros(self.codes.rows.n_stored, np.float32)
+        stored[self.codes.rows.stored(np.arange(len(found)))] = found
+        return found, stored
 
 
 @lru_cache(maxsize=2)  # spans that a worker keeps open
@@ -72,7 +91,11 @@ def open_span(span: Span) -> OpenSpan:
     start, last_row = codes.rows.stored(ends).tolist()
     stop, firsts = last_row + 1, codes.starts[:-1].tolist()
     arrays = [a[max(start - s, 0) : stop - s] for a, s in zip(codes.arrays, firsts, strict=True)]
-    return OpenSpan(CodePieces(arrays, codes.rows.removed_in(start, stop)), ids, skipped)
+    lengths = joined_columns(pieces).get(LENGTHS)
+    if lengths is not None:
+        lengths = lengths[skipped : skipped + span.stop - span.first]
+    part = CodePieces(arrays, codes.rows.removed_in(start, stop))
+    return OpenSpan(part, ids, skipped, lengths)
 
 
 def piece_starts(manifest: Manifest) -> NDArray[np.int64]:
@@ -129,6 +152,15 @@ class Spread:
             changed = f"{self.address} was changed while the job ran: run it again"
             raise InputError(changed) from None
 
+    def least_length(self) -> float:
+        """The length that shorter vectors get when one machine joins the lengths of all pieces.
+
+        Raises:
+            InputError: Rows have no lengths.
+        """
+        calls = ((span,) for span in self.spans)
+        return max((least for _, least in run_tasks(_least_length, calls, self.workers)), default=0)
+
     def rows_of_ids(self, ids: list[str]) -> NDArray[np.int64]:
         """The rows of ids; -1 for ids that are not there. Workers look them up."""
         rows, listed = np.full(len(ids), -1, np.int64), ray.put(ids)
@@ -145,6 +177,13 @@ class Spread:
         found = dict(run_tasks(_ids_of, calls, self.workers))
         none = np.empty(0, np.int64 if self.manifest.ids == "numbers" else object)
         return np.concatenate([none, *(found[number] for number in range(len(calls)))])[places]
+
+
+def _least_length(span: Span) -> float:
+    lengths = open_span(span).lengths
+    if lengths is None:
+        raise InputError("the rows have no lengths: encode them with lengths=True (--lengths)")
+    return 2.0**lengths.base if lengths.steps.any() else 0.0
 
 
 def _rows_of(span: Span, ids: list[str]) -> NDArray[np.int64]:
