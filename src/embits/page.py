@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import html
 import json
 import os
 import re
@@ -26,6 +27,7 @@ from embits.errors import InputError
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_folder
 
+_INSTALLED = "manifest.webmanifest"  # says how the page is installed as an app
 MANIFEST = "page.json"  # names the vectors that the page opens
 _LAST = (MANIFEST, "index.html")  # until they are written, a folder holds the old page or none
 _FOR_PROGRAMS = ("embits.d.ts", "simd.d.ts", "package.json")  # browsers do not need them
@@ -61,7 +63,9 @@ _HEADERS = {
 }
 
 
-def write_page(file: Path, folder: Path, *, overwrite: bool = False) -> list[Path]:
+def write_page(
+    file: Path, folder: Path, *, title: str = "embits", overwrite: bool = False
+) -> list[Path]:
     """Write the page that searches `file` into `folder`, and return the files of the page.
 
     The vectors are copied. Each file is written atomically, the manifest after vectors and code.
@@ -69,6 +73,7 @@ def write_page(file: Path, folder: Path, *, overwrite: bool = False) -> list[Pat
     Args:
         file: An embits file, a collection, or the folder of a Ray job.
         folder: The folder to write; created if it does not exist.
+        title: What the page is called.
         overwrite: Replace a page in the folder. Files that are not part of a page stay.
 
     Raises:
@@ -84,7 +89,7 @@ def write_page(file: Path, folder: Path, *, overwrite: bool = False) -> list[Pat
         with source.open("rb") as opened:
             checksum = hashlib.file_digest(opened, "sha256").hexdigest()
         vectors = f"vectors-{checksum[:12]}.safetensors"
-        shell = _shell({"file": vectors, "name": file.name, "bytes": size})
+        shell = _shell(title, {"file": vectors, "name": file.name, "bytes": size})
         check_folder(folder, [vectors, *shell], overwrite)
         earlier = _vectors_of(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -111,12 +116,19 @@ def _single_file(file: Path) -> Iterator[Path]:
         yield path
 
 
-def _shell(facts: dict[str, str | int]) -> dict[str, bytes]:
+def _shell(title: str, facts: dict[str, str | int]) -> dict[str, bytes]:
     """Return all files of the page but the vectors, by name."""
     shell = {name: path.read_bytes() for name, path in _site().items()}
     for name in shell:
         if name.endswith((".js", ".css")):
             shell[name] = _COMMENTS.sub(b"", shell[name])
+    if title != "embits":
+        for name in ("title", "span"):
+            tag = f"<{name}>embits</{name}>"
+            titled = tag.replace("embits", html.escape(title)).encode()
+            shell["index.html"] = shell["index.html"].replace(tag.encode(), titled)
+        about = json.loads(shell[_INSTALLED]) | {"name": title, "short_name": title}
+        shell[_INSTALLED] = json.dumps(about).encode()
     content = repr([*sorted(shell.items()), facts["file"]])
     version = hashlib.sha256(content.encode()).hexdigest()[:12]
     names = ["./", MANIFEST, *sorted(shell.keys() - {*_FOR_PROGRAMS, "sw.js"})]

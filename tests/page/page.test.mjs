@@ -42,6 +42,58 @@ test("closest words come as one types, with suggestions, and are Python's", asyn
   await context.close();
 });
 
+test("an unknown word is a quiet hint while one types, and a problem after Enter", async () => {
+  const { page, context, complaints } = await visitReady("#word=king");
+  const field = page.getByRole("combobox", { name: "Closest words to" });
+  await field.fill("");
+  await field.pressSequentially("qeen");
+  await page.getByText("qeen is not in the vocabulary. Did you mean queen").waitFor();
+  assert.equal(await page.getByRole("alert").count(), 0);
+  await field.press("Enter");
+  await alert(page, "qeen is not in the vocabulary").waitFor();
+  await page.getByRole("link", { name: "queen", exact: true }).click();
+  await showing(page, expected.closest.queen[0][0]);
+  assert.deepEqual(complaints, []);
+  await context.close();
+});
+
+test("spaces around a word do not count, and a field is cleared by its button", async () => {
+  const { page, context } = await visitReady("#word=king");
+  const field = page.getByRole("combobox", { name: "Closest words to" });
+  await field.fill(" Queen ");
+  await showing(page, expected.closest.queen[0][0]);
+  assert.equal(await page.locator(".answer .problem, .answer .hint").count(), 0);
+  await page.getByRole("button", { name: "Clear: Closest words to" }).click();
+  assert.equal(await field.inputValue(), "");
+  assert.equal(await field.getAttribute("placeholder"), "Type a word");
+  assert.equal(await page.evaluate(() => document.activeElement.role), "combobox");
+  assert.equal(await page.getByRole("button", { name: "Clear: Closest words to" }).isVisible(), false);
+  await showing(page, expected.closest.queen[0][0]); // the answer stays until there is another
+  await context.close();
+});
+
+test("bars begin at chance: half of the bits, or a cosine of 0", async () => {
+  for (const [metric, chance] of [
+    ["hamming", 0.5],
+    ["decoded", 0],
+  ]) {
+    const { page, context } = await visitReady(`#word=queen&metric=${metric}`);
+    const [, similarity] = (metric === "hamming" ? expected.closest : expected.decoded).queen[0];
+    const width = await page.locator(".bar").first().evaluate((bar) => parseFloat(bar.style.inlineSize));
+    assert.ok(Math.abs(width - (100 * (similarity - chance)) / (1 - chance)) < 0.01);
+    await context.close();
+  }
+});
+
+test("on a phone the field is at the top, and facts and times are below the answer", async () => {
+  const { page, context } = await visitReady("#word=queen", { viewport: { width: 390, height: 844 } });
+  const top = async (selector) => (await page.locator(selector).boundingBox()).y;
+  const field = await top("input[role=combobox]");
+  assert.ok(field < 180, `the field begins at ${field}`);
+  for (const below of ["#facts", "#status"]) assert.ok((await top(below)) > field);
+  await context.close();
+});
+
 test("both kernels answer as Python does for 1,000 words", async () => {
   for (const [search, kernel] of [
     ["", "WebAssembly SIMD"],
@@ -90,12 +142,12 @@ test("300 analogies are Python's with either metric", async () => {
 
 test("the metric is chosen with the keyboard, is in the link, and stays while one goes on", async () => {
   const { page, context, complaints } = await visitReady("#word=queen");
-  const group = page.getByRole("group", { name: "Metric" });
+  const group = page.getByRole("group", { name: "Compare by" });
   assert.deepEqual(await group.getByRole("radio").evaluateAll((all) => all.map(({ value }) => value)), [
     "hamming",
     "decoded",
   ]);
-  await group.getByRole("radio", { name: "hamming", checked: true }).focus();
+  await group.getByRole("radio", { name: "bits", checked: true }).focus();
   await page.keyboard.press("ArrowRight");
   const header = page.getByRole("columnheader", { name: "estimated cosine" });
   await header.waitFor();
@@ -116,7 +168,7 @@ test("the metric is chosen with the keyboard, is in the link, and stays while on
   await page.goBack();
   await page.goBack();
   await page.getByRole("columnheader", { name: "bits that agree" }).waitFor();
-  assert.equal(await page.getByRole("radio", { name: "hamming" }).isChecked(), true);
+  assert.equal(await page.getByRole("radio", { name: "bits" }).isChecked(), true);
   assert.deepEqual(complaints, []);
   await context.close();
 });
@@ -124,14 +176,14 @@ test("the metric is chosen with the keyboard, is in the link, and stays while on
 test("the tab of analogies starts with the metric decoded, as the command line does", async () => {
   const { page, context } = await visitReady("#word=queen");
   await page.getByRole("link", { name: "Analogy" }).click();
-  await page.getByRole("radio", { name: "decoded", checked: true }).waitFor();
+  await page.getByRole("radio", { name: "rebuilt vectors", checked: true }).waitFor();
   await page.evaluate(() => (location.hash = "#a=man&b=king&c=woman&metric=decoded"));
   await page.getByText("king − man + woman").waitFor();
   assertSameScores(
     (await shown(page)).slice(0, 1).map((word) => [word, expected.king[0][1]]),
     expected.king.slice(0, 1),
   );
-  await page.getByRole("radio", { name: "hamming" }).check({ force: true });
+  await page.getByRole("radio", { name: "bits" }).check({ force: true });
   await page.getByText("(king and not man) or woman").waitFor();
   assert.match(page.url(), /metric=hamming$/);
   await context.close();
@@ -145,6 +197,7 @@ test("the analogy is (b and not a) or c, as in Python", async () => {
     expected.analogy.map(([word]) => word),
   );
   assert.equal(await text(page, ".formula"), "(king and not man) or woman");
+  assert.equal(await text(page, ".to-what"), expected.analogy[0][0]); // "is to" is filled in
   assert.deepEqual(complaints, []);
   await context.close();
 });

@@ -118,8 +118,8 @@ test("a file that cannot be decoded has no choice of metric, and a link to decod
   ]) {
     await inPage(name, linkTo({ word: texts[0], metric: "decoded" }), async (page) => {
       await page.getByRole("alert").getByText(why).waitFor();
-      assert.equal(await page.getByRole("group", { name: "Metric" }).count(), 0);
-      await page.getByRole("link", { name: "Search with hamming" }).click();
+      assert.equal(await page.getByRole("group", { name: "Compare by" }).count(), 0);
+      await page.getByRole("link", { name: "Search by bits" }).click();
       await page.getByRole("columnheader", { name: "bits that agree" }).waitFor();
       await page.evaluate((hash) => (location.hash = hash), linkTo({ compare: texts[0], with: texts[1] }));
       await page.locator(".verdict").waitFor();

@@ -228,6 +228,17 @@ def served(folder):
         server.shutdown()
 
 
+def test_a_page_has_the_title_that_it_was_given(saved, tmp_path):
+    site = tmp_path / "site"
+    write_page(saved, site, title="Words & <meanings>")
+    page = (site / "index.html").read_text()
+    assert "<title>Words &amp; &lt;meanings&gt;</title>" in page
+    assert page.count("Words &amp; &lt;meanings&gt;") == 2
+    assert json.loads((site / "manifest.webmanifest").read_bytes())["name"] == "Words & <meanings>"
+    write_page(saved, site, overwrite=True)
+    assert "<title>embits</title>" in (site / "index.html").read_text()
+
+
 def test_open_serves_the_page_here_alone_with_a_strict_policy(folder):
     with served(folder) as port:
         kinds = {"": "html", "app.js?x": "javascript", "kernel.wasm": "wasm"}

@@ -18,6 +18,7 @@ from embits.page import serve, write_page
 @options.output_option(
     options.FOLDER, metavar="DIR", required=False, help="Folder to write the page into."
 )
+@click.option("--title", default="embits", help="What the page is called.")
 @options.force_option(help="Replace a page in the folder; other files stay.")
 @click.option(
     "--open", "show", is_flag=True, help="Serve the page on this machine and open a browser."
@@ -30,7 +31,13 @@ from embits.page import serve, write_page
 )
 @options.json_option
 def command(
-    file: Path, output: Path | None, force: bool, show: bool, port: int, as_json: bool
+    file: Path,
+    output: Path | None,
+    title: str,
+    force: bool,
+    show: bool,
+    port: int,
+    as_json: bool,
 ) -> None:
     """Write a static web page that searches FILE in the browser.
 
@@ -38,14 +45,14 @@ def command(
     serve the folder. With --open and without -o, the page is deleted when the command ends.
 
     \b
-    embits page glove.safetensors -o site
+    embits page glove.safetensors -o site --title "Words of GloVe"
     embits page glove.safetensors --open
     """
     if output is None and not show:
         raise click.UsageError("give a folder with -o DIR, or open the page with --open")
     with tempfile.TemporaryDirectory(prefix="embits-page-") as temporary:
         folder = output or Path(temporary)
-        written = write_page(file, folder, overwrite=force)
+        written = write_page(file, folder, title=title, overwrite=force)
         size = sum(path.stat().st_size for path in written)
         if as_json:
             print_json({"folder": str(folder), "files": len(written), "bytes": size})

@@ -26,11 +26,13 @@ const EXAMPLES = {
 };
 
 const PATIENCE_MS = 250;
+const SITE = document.title;
 
 let facts = null;
 let shown = { name: null, view: null };
 let asked = 0;
 let typing = false;
+let settled = true; // whether the visitor has finished a word
 let writing = 0;
 let starts = {};
 
@@ -62,6 +64,7 @@ const context = {
       typing = !committed;
     };
     clearTimeout(writing);
+    settled = committed;
     if (committed) write();
     else writing = setTimeout(write, PATIENCE_MS);
     show(address);
@@ -82,7 +85,7 @@ const context = {
           const near = newest() ? await ask("near", { word }) : [];
           if (!newest()) return;
           context.say();
-          resolve({ error: { word, near } });
+          resolve({ error: { word, near, typing: !settled } });
         },
       );
     });
@@ -112,7 +115,7 @@ function show(address = location.hash) {
     byId("view").replaceChildren(shown.view.element);
   }
   byId("welcome").hidden = true;
-  document.title = `${shown.view.title(state)} · embits`;
+  document.title = `${shown.view.title(state)} · ${SITE}`;
   showTabs(name, state);
   shown.view.update(state);
 }
@@ -246,6 +249,7 @@ byId("copy").onclick = async () => {
 addEventListener("hashchange", () => {
   clearTimeout(writing);
   typing = false;
+  settled = true;
   // The followed link is about to be removed; its target starts at the top.
   if (document.activeElement?.closest(".answer")) {
     byId("main").focus({ preventScroll: true });

@@ -10,11 +10,12 @@ let made = 0;
 /**
  * @param {object} options
  * @param {string} options.label the label of the field
+ * @param {string} options.placeholder what the empty field says
  * @param {(question: string, details: object) => Promise<string[]>} options.ask asks the worker
  * @param {(word: string, committed: boolean) => void} options.onWord called while typing, and with
  *   `committed` when a word is chosen
  */
-export function combobox({ label, ask, onWord, large = false }) {
+export function combobox({ label, placeholder, ask, onWord, large = false }) {
   const id = `combobox-${++made}`;
   const list = h("ul", {
     id: `${id}-list`,
@@ -27,6 +28,7 @@ export function combobox({ label, ask, onWord, large = false }) {
     id,
     type: "text",
     role: "combobox",
+    placeholder,
     dir: "auto",
     "aria-autocomplete": "list",
     "aria-expanded": "false",
@@ -37,11 +39,27 @@ export function combobox({ label, ask, onWord, large = false }) {
     spellcheck: "false",
     enterkeyhint: "search",
   });
+  const clear = h(
+    "button",
+    {
+      type: "button",
+      class: "clear",
+      tabindex: "-1", // as that of a search field: keys have other ways
+      "aria-label": `Clear: ${label}`,
+      pointerdown: (event) => event.preventDefault(),
+      click: () => {
+        input.value = "";
+        close();
+        input.focus();
+      },
+    },
+    "×",
+  );
   const element = h(
     "div",
     { class: large ? "field large" : "field" },
     h("label", { for: id }, label),
-    input,
+    h("div", { class: "box" }, input, clear),
     list,
   );
   let offered = [];

@@ -28,6 +28,9 @@ export function wordText(word, attributes = {}) {
   );
 }
 
+/** What an empty field says. */
+export const typeA = (noun) => `Type ${noun === "id" ? "an" : "a"} ${noun}`;
+
 /** The beginning of a text, for places with room for one line. */
 export function beginning(text, most = 28) {
   const letters = [...text.slice(0, 4 * most)];

@@ -66,7 +66,7 @@ function parseHeader(header) {
   const version = (metadata.format_version ?? "").slice(0, 20);
   if (!version) fail("damaged: the header has no format version");
   if (!["1", "2", "3"].includes(version)) {
-    fail(`written in format version ${version}; this reader knows versions 1 and 2: use a newer embits`);
+    fail(`written in format version ${version}; this reader knows versions 1 to 3: use a newer embits`);
   }
   checkHeaderSum(header, metadata.header_sha256 ?? "");
   return { entries, metadata };

@@ -29,7 +29,8 @@ export function neighborTable({ caption, queryLabel, code, neighbors, nBits, met
 
 function row({ word, similarity, code }, nBits, metric) {
   const bar = h("span", { class: "bar", "aria-hidden": "true" });
-  bar.style.inlineSize = `${100 * Math.min(Math.max(similarity, 0), 1)}%`;
+  const chance = metric === "decoded" ? 0 : 0.5; // where the bar begins
+  bar.style.inlineSize = `${(100 * Math.min(Math.max(similarity - chance, 0), 1)) / (1 - chance)}%`;
   return h(
     "tr",
     {},
@@ -51,13 +52,17 @@ const NOT_HERE = {
   row: "is not a row of this file.",
 };
 
-/** The message for an unknown word, with links to others; or for a question that has no answer. */
-export function problem({ word, near, message, instead }, linkTo, { noun }) {
-  const say = (...parts) => h("div", { class: "problem", role: "alert" }, ...parts);
+/**
+ * The message for an unknown word, with links to others; or for a question that has no answer. It
+ * is a quiet hint while the visitor is typing.
+ */
+export function problem({ word, near, message, instead, typing }, linkTo, { noun }) {
+  const kind = typing ? { class: "hint", role: "status" } : { class: "problem", role: "alert" };
+  const say = (...parts) => h("div", kind, ...parts);
   if (word === undefined)
     return say(`${message[0].toUpperCase()}${message.slice(1)}.`, instead ? " " : "", instead ?? "");
   const links = near.map((each) => h("a", { href: linkTo(each) }, wordText(each)));
-  const parts = [wordText(word), ` ${NOT_HERE[noun]}`];
+  const parts = [wordText(word.trim() || word), ` ${NOT_HERE[noun]}`];
   if (!links.length) return say(...parts);
   if (noun === "text")
     return say(...parts, " Texts that contain it:", h("ul", {}, ...links.map((each) => h("li", {}, each))));

@@ -44,7 +44,8 @@ const questions = {
    * lower case, and texts that contain it.
    */
   suggest({ prefix, most }) {
-    const rows = bits.words.startingWith(prefix, most);
+    let rows = bits.words.startingWith(prefix, most);
+    if (!rows.length) rows = bits.words.startingWith((prefix = prefix.trim()), most);
     const lower = prefix.toLowerCase();
     if (rows.length < most && lower !== prefix) {
       for (const row of bits.words.startingWith(lower, most - rows.length))
@@ -96,7 +97,7 @@ const questions = {
 
   /** Words that are spelled like an unknown one, or texts that contain it. */
   near: ({ word }) =>
-    noun === "text" ? containing(word, 3).map((row) => bits.words.at(row)) : bits.suggest(word),
+    noun === "text" ? containing(word, 3).map((row) => bits.words.at(row)) : bits.suggest(word.trim()),
 
   async verify() {
     const start = performance.now();
@@ -121,7 +122,15 @@ function timed(ask) {
   return { neighbors: neighbors.map((each) => ({ ...each, code: bits.code(each.row).slice() })), ms };
 }
 
-const existing = (word) => bits.resolve(word);
+/** The word as the file has it; spaces around it count only if the file has them. */
+function existing(word) {
+  try {
+    return bits.resolve(word);
+  } catch (error) {
+    if (word === word.trim()) throw error;
+    return bits.resolve(word.trim());
+  }
+}
 
 /** Whether the metric "decoded" works: the file has its coder, and JavaScript has its method. */
 function canDecode(bits) {

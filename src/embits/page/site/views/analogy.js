@@ -1,16 +1,18 @@
 /** a is to b as c is to what? */
 import { combobox } from "../combobox.js";
-import { beginning, h, link, section, time, wordText } from "../dom.js";
+import { beginning, h, link, section, time, typeA, wordText } from "../dom.js";
 import { metricChoice } from "../metric.js";
 import { neighborTable, problem } from "../neighbors.js";
 
 export function analogyView({ ask, go, say, facts, latest }) {
   const answer = h("div", { class: "answer" });
+  const toWhat = h("p", { class: "to-what" }, "…");
   let chosen;
   const words = () => Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, field.word]));
   const field = (label) =>
     combobox({
       label,
+      placeholder: typeA(facts().noun),
       ask,
       onWord: (_, committed) => go({ ...words(), metric: chosen }, { committed }),
     });
@@ -26,8 +28,9 @@ export function analogyView({ ask, go, say, facts, latest }) {
     Object.assign(fields.b, { word: b });
     Object.assign(fields.c, { word: c });
     const found = await latest(ask("analogy", { a, b, c, k: 10, metric }));
+    toWhat.replaceChildren("…");
     if (found.error) {
-      const instead = h("a", { href: link({ a, b, c }) }, "Search with hamming");
+      const instead = h("a", { href: link({ a, b, c }) }, "Search by bits");
       const corrected = (each) =>
         link(
           Object.fromEntries(
@@ -61,6 +64,7 @@ export function analogyView({ ask, go, say, facts, latest }) {
       }),
     );
     const best = found.neighbors[0]?.word ?? "nothing";
+    toWhat.replaceChildren(wordText(best));
     say(wordText(beginning(found.c)), " is to ", wordText(beginning(best)), `: ${time(found.ms)}`);
   }
 
@@ -70,7 +74,7 @@ export function analogyView({ ask, go, say, facts, latest }) {
     fields.a.element,
     fields.b.element,
     fields.c.element,
-    h("p", { class: "to-what" }, "is to …"),
+    h("div", { class: "field" }, h("span", { class: "label" }, "is to"), toWhat),
   );
   return {
     title: ({ a, b, c }) => `${a} : ${b} = ${c} : ?`,

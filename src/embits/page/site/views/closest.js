@@ -1,6 +1,6 @@
 /** The closest words, updated while typing. */
 import { combobox } from "../combobox.js";
-import { beginning, h, link, megabytes, section, time, wordText } from "../dom.js";
+import { beginning, h, link, megabytes, section, time, typeA, wordText } from "../dom.js";
 import { metricChoice } from "../metric.js";
 import { neighborTable, problem } from "../neighbors.js";
 
@@ -13,6 +13,7 @@ export function closestView({ ask, go, say, facts, latest }) {
   let state = {};
   const field = combobox({
     label: `Closest ${noun}s to`,
+    placeholder: typeA(noun),
     large: true,
     ask,
     onWord: (word, committed) => go({ word, metric: state.metric }, { committed }),
@@ -30,7 +31,7 @@ export function closestView({ ask, go, say, facts, latest }) {
     const most = Number(k) === MORE ? MORE : FIRST;
     const found = await latest(ask("closest", { word, k: most, metric }));
     if (found.error) {
-      const instead = h("a", { href: link({ word, k }) }, "Search with hamming");
+      const instead = h("a", { href: link({ word, k }) }, "Search by bits");
       return answer.replaceChildren(
         problem({ ...found.error, instead }, (each) => link({ word: each, metric }), facts()),
       );

@@ -1,7 +1,7 @@
 /** Two words and their bits, side by side. */
 import { bit, colours, drawn, sharp } from "../bits.js";
 import { combobox } from "../combobox.js";
-import { amount, beginning, count, h, link, percent, section, wordText } from "../dom.js";
+import { amount, beginning, count, h, link, percent, section, typeA, wordText } from "../dom.js";
 import { problem } from "../neighbors.js";
 
 const LARGEST = 32; // CSS pixels of a cell
@@ -11,6 +11,7 @@ export function compareView({ ask, go, say, facts, latest }) {
   const field = (label) =>
     combobox({
       label,
+      placeholder: typeA(facts().noun),
       ask,
       onWord: (_, committed) => go({ compare: one.word, with: other.word, metric: chosen }, { committed }),
     });
@@ -44,7 +45,7 @@ export function compareView({ ask, go, say, facts, latest }) {
         verdict(percent(found.similarity), `${count(agree)} of ${count(nBits)} bits agree`),
         found.cosine === null
           ? null
-          : verdict(amount(found.cosine, "decoded"), "cosine of the decoded vectors"),
+          : verdict(amount(found.cosine, "decoded"), "cosine of the vectors rebuilt from the bits"),
       ),
       canvas,
       legend(found, counts),

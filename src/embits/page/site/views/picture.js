@@ -1,7 +1,7 @@
 /** The paper's figure: the bits of the 50 closest words above, of the 50 furthest below. */
 import { colours, drawn, paintRows, sharp } from "../bits.js";
 import { combobox } from "../combobox.js";
-import { beginning, count, h, link, percent, section, time, wordText } from "../dom.js";
+import { beginning, count, h, link, percent, section, time, typeA, wordText } from "../dom.js";
 import { problem } from "../neighbors.js";
 
 const EACH = 50;
@@ -13,6 +13,7 @@ export function pictureView({ ask, go, say, facts, latest }) {
   const answer = h("div", { class: "answer" });
   const field = combobox({
     label: "The bits around",
+    placeholder: typeA(facts().noun),
     large: true,
     ask,
     onWord: (word, committed) => go({ picture: word, metric: chosen }, { committed }),
