@@ -224,6 +224,18 @@ def test_the_command_writes_it_and_replaces_it_with_force(engine, saved):
     assert engine.nearest("word7", 3) == expected(embits.load(saved), 7, 3)
 
 
+def test_descriptions_of_earlier_versions_are_read_and_other_texts_are_not():
+    facts = {"embits": "0.2.0", "rows": 9, "bits": 8, "dims": 3, "method": "lsh", "words": True,
+             "coder": "ab", "digest": "12", "index": None}  # fmt: skip
+    found = table.Description.parse(json.dumps(facts))
+    assert (found.rows, found.bits, found.coder, found.index) == (9, 8, "ab", "none")
+    assert table.Description.parse(found.to_json()) == found
+    wrong = [{"bits": "8"}, {"bits": 0}, {"bits": None}, {"words": 1}, {"embits": None}]
+    texts = [json.dumps(facts | each) for each in wrong]
+    for text in (None, "", "[]", "null", "{", "a table", b"\xff", "[" * 9999, *texts):
+        assert table.Description.parse(text) is None
+
+
 @pytest.mark.parametrize("to", ["duckdb", "lancedb", "milvus"])
 def test_a_missing_package_is_named_with_its_install_line(bits, tmp_path, monkeypatch, to):
     for package in {"milvus": ("pymilvus", "grpc")}.get(to, (to,)):

@@ -29,6 +29,14 @@ def test_word2vec_holds_the_floats_that_the_codes_decode_to(bits, tmp_path, suff
     assert done[-1] == (len(bits), len(bits))
 
 
+def test_word2vec_has_vectors_of_their_true_length(tmp_path):
+    matrix = np.random.default_rng(0).normal(size=(50, 8)) * np.linspace(1, 9, 50)[:, None]
+    bits = embits.binarize(matrix, 64, "lsh", lengths=True)
+    export(bits, "word2vec", str(tmp_path / "f.bin"))
+    read = embits.read_vectors(tmp_path / "f.bin")
+    np.testing.assert_allclose(np.linalg.norm(read.matrix, axis=1), bits.lengths, rtol=1e-5)
+
+
 def test_gensim_reads_the_exported_floats(bits, tmp_path):
     models = pytest.importorskip("gensim.models")
     export(bits, "word2vec", str(tmp_path / "f.bin"))

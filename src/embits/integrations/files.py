@@ -67,7 +67,7 @@ def export_word2vec(
 
     def decoded() -> Iterator[NDArray[np.float32]]:
         for rows in blocks(len(bits), DECODED_ROWS):
-            yield from bits.decode(bits.codes[rows])
+            yield from bits.decode(rows)
             if progress is not None:
                 progress(rows.stop, len(bits))
 
