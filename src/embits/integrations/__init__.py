@@ -64,7 +64,8 @@ def export(
         raise InputError(f"there is no export to {to!r}; the exports are {', '.join(EXPORTERS)}")
     module, _, name = EXPORTERS[to].partition(".")
     exporter = getattr(importlib.import_module(f"{__name__}.{module}"), name)
-    known = [*inspect.signature(exporter).parameters][3:-1]  # between progress and overwrite
+    names = list(inspect.signature(exporter).parameters)[3:]  # after bits, target, progress
+    known = [each for each in names if each != "overwrite"]
     if unknown := sorted(set(options) - set(known)):
         has = f"takes {', '.join(known)}" if known else "takes no options"
         raise InputError(f"export to {to!r} {has}, not {', '.join(unknown)}")

@@ -117,8 +117,7 @@ def nearest(
 
     Args:
         source: The database or Parquet file, or an open connection, which is faster.
-        query: A word or a row number, which is left out of the result; a packed code (uint8); or
-            a float vector, with the `coder` that made the codes.
+        query: A word or row number, which is left out; a packed code (uint8); or a float vector.
         k: The number of neighbors; fewer come back if there are fewer rows.
         table: The table that was exported to; a Parquet file has none.
         where: A condition in SQL, run as it is: pass values of others through `params`.
@@ -150,8 +149,7 @@ def read(
         table: The table that was exported to; a Parquet file has none.
 
     Raises:
-        InputError: There is no such table, `export` did not write it, or another coder made its
-            codes.
+        InputError: `export` did not write such a table, or another coder made its codes.
         FormatError: The rows do not match their description.
         DatabaseError: DuckDB reports an error.
     """

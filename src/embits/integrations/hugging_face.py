@@ -14,6 +14,7 @@ used.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -76,17 +77,15 @@ def save_pretrained(
     """
     bits, folder = _as_vectors(kept), Path(folder)
     text = _card(bits, name, figures or {}, card or {})  # raises before a file is written
-    if (folder / MODEL).exists() and not is_embits_file(folder / MODEL):
-        raise InputError(f"{folder / MODEL} exists, and embits did not write it")
-    if (folder / CONFIG).exists() and not _is_our_config(folder / CONFIG):
-        raise InputError(f"{folder / CONFIG} exists, and embits did not write it")
+    for each, is_ours in ((MODEL, is_embits_file), (CONFIG, _is_our_config)):
+        if (folder / each).exists() and not is_ours(folder / each):
+            raise InputError(f"{folder / each} exists, and embits did not write it")
     folder.mkdir(parents=True, exist_ok=True)
     bits.save(folder / MODEL)
     config = json.dumps(_config(folder / MODEL), indent=2, sort_keys=True) + "\n"
-    files = {CONFIG: config, CARD: text if _may_replace(folder / CARD) else None}
-    for file_name, contents in files.items():
-        if contents is not None:
-            with atomic_write(folder / file_name) as file:
+    for each, contents in ((CONFIG, config), (CARD, text)):
+        if each == CONFIG or _may_replace(folder / CARD):
+            with atomic_write(folder / each) as file:
                 file.write(contents.encode())
 
 
@@ -102,10 +101,9 @@ def from_pretrained(
     folder = Path(name)
     if not folder.is_dir():
         options |= {"revision": revision, "allow_patterns": [MODEL, CONFIG], **_LIBRARY}
-        repo_id = _hub_name(name)
-        client = _client()
-        with _in_one_line(repo_id):  # both files are of one commit
-            folder = Path(client.snapshot_download(repo_id, **options))
+        model, client = _hub_name(name), _client()
+        with _in_one_line(model):  # both files are of one commit
+            folder = Path(client.snapshot_download(model, **options))
     for each in (MODEL, CONFIG):
         if not (folder / each).is_file():  # not `exists`: a pipe would block
             raise FormatError(f"{folder}: it has no {each}, as save_pretrained would have written")
@@ -217,8 +215,7 @@ def _card(
     method, dims, n_bits = bits.coder.method, bits.dims, bits.n_bits
     tags = ["embits", "embeddings", "binary-embeddings", "quantization", method]
     ours = {"library_name": "embits", "tags": tags, "bits": n_bits, "dims": dims, "method": method}
-    front = ours | dict(front)
-    matter = "".join(f"{_key(key)}: {_value(front[key])}\n" for key in front)
+    matter = "".join(itertools.starmap(_front_line, (ours | dict(front)).items()))
     if len(bits):
         title = f"{len(bits):,} {'vectors' if ids_of(bits) is None else 'words'} in {n_bits} bits"
         word = "0" if ids_of(bits) is None else json.dumps(bits.words[0])
@@ -258,16 +255,12 @@ import embits
 """  # noqa: E501
 
 
-def _key(key: Any) -> str:
+def _front_line(key: Any, value: Any) -> str:
+    """A line of YAML, with the value as JSON, which is on one line and unambiguous."""
     if not isinstance(key, str) or not re.fullmatch(r"[A-Za-z][\w-]*", key, re.ASCII):
         raise InputError(f"the card has the key {key!r}, expected letters, digits, - and _")
-    return key
-
-
-def _value(value: Any) -> str:
-    """Return the value as JSON, which is also YAML, on one line and unambiguous."""
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+        return f"{key}: {json.dumps(value, ensure_ascii=False, allow_nan=False)}\n"
     except (TypeError, ValueError):
         raise InputError(f"the card has the value {value!r}, expected JSON") from None
 

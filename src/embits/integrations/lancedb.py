@@ -120,8 +120,7 @@ def nearest(
 
     Args:
         source: The folder or address, or a connection from `connect`.
-        query: A word or a row number, which is left out of the result; a packed code (uint8); or
-            a float vector, with the `coder` that made the codes.
+        query: A word or row number, which is left out; a packed code (uint8); or a float vector.
         k: The number of neighbors; fewer come back if there are fewer rows.
         table: The table that was exported to.
         where: A condition in LanceDB's SQL, run as it is; rows are filtered before the search.
@@ -171,8 +170,7 @@ def read(
         table: The table that was exported to.
 
     Raises:
-        InputError: There is no such table, `export` did not write it, or another coder made its
-            codes.
+        InputError: `export` did not write such a table, or another coder made its codes.
         FormatError: The rows do not match their description.
         DatabaseError: LanceDB reports an error.
     """

@@ -147,8 +147,7 @@ def nearest(
 
     Args:
         source: The address or file, or a client from `connect`, which is faster for many queries.
-        query: A word or a row number, which is left out of the result; a packed code (uint8); or
-            a float vector, with the `coder` that made the codes.
+        query: A word or row number, which is left out; a packed code (uint8); or a float vector.
         k: The number of neighbors, at most 16,383; fewer come back if there are fewer rows.
         collection: The collection that was exported to.
         where: A filter expression of Milvus on `id` and `word`, run as it is.
@@ -197,8 +196,7 @@ def read(
         collection: The collection that was exported to.
 
     Raises:
-        InputError: There is no such collection, `export` did not write it, or another coder made
-            its codes.
+        InputError: `export` did not write such a collection, or another coder made its codes.
         FormatError: The rows do not match their description.
         DatabaseError: Milvus reports an error.
     """

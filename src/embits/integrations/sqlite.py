@@ -115,8 +115,7 @@ def nearest(
 
     Args:
         source: The file, or a connection from `connect`, which is faster for many queries.
-        query: A word or a row number, which is left out of the result; a packed code (uint8); or
-            a float vector, with the `coder` that made the codes.
+        query: A word or row number, which is left out; a packed code (uint8); or a float vector.
         k: The number of neighbors; fewer come back if there are fewer rows.
         where: A condition in SQL on `id` and `word`; rows are filtered before the search. It is
             run as it is: pass values of others through `params`.
