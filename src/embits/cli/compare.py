@@ -169,6 +169,7 @@ def _recorded_command(comparison: Comparison) -> str:
     if any(TASKS[task].reads_data for task in given["tasks"]):
         given["data"] = "DATA"
     given["report"] = "DIR"
+    given |= {"no_ids": given["ids"] is False, "on_bad": given["on_bad"] == "skip"}
     words = ["embits", "compare", given["vectors"].name]
     for option in context.command.params:
         value = given[str(option.name)]

@@ -8,8 +8,10 @@ import zlib
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import embits
+from embits.cli import embits as embits_cli
 from embits.evaluation import DataFolder
 from embits.evaluation.compare import Comparison
 from embits.evaluation.figures import bit_picture, bit_rows
@@ -248,3 +250,17 @@ def test_compare_and_picture_write_their_files(tmp_path, vectors, saved, small_d
     assert done.returncode == 1
     assert "did you mean" in done.stderr
     assert not (tmp_path / "q.png").exists()
+
+
+def test_a_report_has_the_command_that_makes_it_again(tmp_path):
+    pytest.importorskip("matplotlib")
+    np.save(tmp_path / "m.npy", np.random.default_rng(0).normal(size=(300, 16)))
+    options = ["--bits", "32", "--methods", "lsh", "--tasks", "neighbors", "--seeds", "0"]
+    for given, recorded in (([], False), (["--no-ids"], True)):
+        arguments = [*options, *given, "--report", str(tmp_path / f"report-{recorded}")]
+        done = CliRunner().invoke(embits_cli, ["compare", str(tmp_path / "m.npy"), *arguments])
+        assert done.exit_code == 0, done.output
+        page = (tmp_path / f"report-{recorded}/report.md").read_text()
+        assert "embits compare m.npy --bits 32 --methods lsh" in page
+        assert ("--no-ids" in page) == recorded
+        assert "--skip-bad" not in page
