@@ -17,10 +17,6 @@ from embits.coders.checks import MAX_BITS
 from embits.collection import load_coder
 from embits.jobs import binarize_to_file, encode_to_file
 
-lengths_option = click.option(
-    "--lengths", is_flag=True, help="Store the lengths of the vectors, a byte each, for dot."
-)
-
 
 @click.command()
 @click.argument("vectors", type=ADDRESS)
@@ -42,7 +38,7 @@ lengths_option = click.option(
 @click.option(
     "--subwords/--no-subwords", default=True, help="Keep fastText subwords, if there are any."
 )
-@lengths_option
+@options.lengths_option
 @ray_options
 @options.json_option
 def binarize(
@@ -123,7 +119,7 @@ def binarize(
 @click.argument("vectors", type=ADDRESS)
 @options.output_option(ADDRESS, help=OUTPUT_HELP)
 @options.reading_options
-@lengths_option
+@options.lengths_option
 @ray_options
 @options.json_option
 def encode(

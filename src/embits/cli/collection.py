@@ -33,6 +33,7 @@ timeout_option = click.option(
     "--update", is_flag=True, help="Replace the rows of ids that are there; other ids are added."
 )
 @options.reading_options
+@options.lengths_option
 @timeout_option
 @options.json_option
 def add(

@@ -98,6 +98,11 @@ def word_argument(name: str, **settings: Any) -> Callable[[Command], Command]:
 words_argument = word_argument("words", nargs=-1, required=True, metavar="WORD...")
 
 
+lengths_option = click.option(
+    "--lengths", is_flag=True, help="Store the lengths of the vectors, a byte each, for dot."
+)
+
+
 def filter_options(command: Command) -> Command:
     """The options --where and --exclude, as `where` and `exclude` of a search take them."""
     for name, help in (

@@ -138,13 +138,12 @@ def _read_originals(bits: BinaryVectors, path: Path) -> Any:
     from embits.readers import read_vectors
     from embits.readers.arrays import map_npy
     from embits.readers.source import Source
-    from embits.readers.words import read_words
+    from embits.readers.words import words_beside
     from embits.vectors import WordVectors
 
-    beside = path.with_suffix(".words")
     if path.suffix.lower() == ".npy":
         matrix = map_npy(Source(path))
-        words = read_words(beside) if beside.is_file() else None
+        words = words_beside(path)
     else:
         floats = read_vectors(path)
         words, matrix = floats.words, floats.matrix

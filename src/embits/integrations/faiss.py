@@ -24,8 +24,9 @@ from embits.coders import Coder, coder_checksum
 from embits.errors import InputError, MissingExtraError, MissingFileError, ReadError
 from embits.file.atomic import atomic_write
 from embits.integrations import Facts
-from embits.integrations.files import check_with_words, read_words_beside, write_words_beside
+from embits.integrations.files import check_with_words, write_words_beside
 from embits.integrations.table import check_coder, from_codes, to_export
+from embits.readers.words import words_beside
 
 ROWS_AT_ONCE = 1 << 15
 TRAINING_ROWS_PER_LIST = 64  # FAISS needs 39 or more, and uses 256 or fewer
@@ -116,7 +117,7 @@ def from_faiss(index: Any, coder: Coder, ids: Any = None) -> BinaryVectors:
     if is_path:
         check_coder(coder, coder.n_bits_, _stored_checksum(Path(index)), str(index))
     if ids is None and is_path:
-        ids = read_words_beside(Path(index))
+        ids = words_beside(Path(index))
     return from_codes(_index_codes(faiss, opened), coder, ids)
 
 

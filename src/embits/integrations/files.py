@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from embits.arrays import Progress, blocks
 from embits.binary_vectors import BinaryVectors
-from embits.errors import InputError, ReadError
+from embits.errors import InputError
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_target
 from embits.integrations import Facts
@@ -128,14 +128,3 @@ def write_words_beside(path: Path, bits: BinaryVectors) -> None:
     """Write the ids to a `.words` file of the same name, one per line, if there are any."""
     if (ids := ids_of(bits)) is not None:
         write_words(path.with_suffix(".words"), ids)
-
-
-def read_words_beside(path: Path) -> list[str] | None:
-    """Read what `write_words_beside` wrote; None if there is no such file."""
-    words = path.with_suffix(".words")
-    if not words.is_file():
-        return None
-    try:
-        return words.read_bytes().decode().split("\n")[:-1]
-    except UnicodeDecodeError as error:
-        raise ReadError(f"{words}, byte {error.start}: a word is not UTF-8") from None

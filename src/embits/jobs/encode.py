@@ -104,6 +104,7 @@ def encode_to_collection(
     repeats: Repeats | None = None,
     ids: IdColumn = None,
     column: str | None = None,
+    lengths: bool = False,
     update: bool = False,
     progress: StepProgress | None = None,
 ) -> int:
@@ -119,6 +120,8 @@ def encode_to_collection(
         repeats: As for `read_vectors`.
         ids: As for `read_vectors`: a column of ids, or False for none.
         column: As for `read_vectors`: a column of vectors.
+        lengths: Store the lengths of the vectors, if these are the first rows; later rows follow
+            the first.
         update: Replace the rows whose ids are there already, as `Collection.upsert` does.
         progress: Called as progress(step, done, total).
 
@@ -137,12 +140,15 @@ def encode_to_collection(
             bits = bits.subset(np.arange(limit))
         change(bits)
         return len(bits)
+    if len(collection):
+        lengths = bool(collection.snapshot().columns)
     # Codes are written to a temporary file first: they may be larger than memory.
     with working_folder(collection.path) as folder:
         with _nothing_kept():
             bits = encode_to_file(
                 collection.coder, vectors, folder / "codes", limit=limit, words=words,
-                on_bad=on_bad, repeats=repeats, ids=ids, column=column, progress=progress,
+                on_bad=on_bad, repeats=repeats, ids=ids, column=column, lengths=lengths,
+                progress=progress,
             )  # fmt: skip
         change(bits)
         return len(bits)

@@ -101,7 +101,7 @@ def read_words(path: Path, column: str | None = None, n_rows: int | None = None)
         where = f"byte {error.start}"
         raise source.read_error("a word that is not UTF-8", "UTF-8", where) from error
     content = content.removeprefix(BYTE_ORDER_MARK)
-    if _JSON.match(content):
+    if path.suffix != ".words" and _JSON.match(content):
         return _words_in_json(source, content.decode())
     return WordRun.from_lines(content) if content.removesuffix(b"\n") else [""] if content else []
 

@@ -200,3 +200,22 @@ def test_a_text_beside_a_matrix_is_not_taken_as_ids_if_there_are_none(tmp_path, 
     ):
         assert isinstance(bits.words, RowNumbers)
     assert embits.read_vectors(path, ids=False).words is None
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_rows_added_to_a_collection_have_lengths_if_the_first_have(tmp_path, monkeypatch, large):
+    if large:
+        in_blocks(monkeypatch)
+    matrix = clustered(200, dims=6) * np.linspace(0.1, 9, 200, dtype=np.float32)[:, None]
+    coder = embits.RandomHyperplanes(16).fit(matrix)
+    for part, rows in (("a", slice(0, 120)), ("b", slice(120, 200))):
+        np.save(tmp_path / f"{part}.npy", matrix[rows])
+    for lengths in (True, False):
+        collection = embits.open_collection(tmp_path / f"c{lengths}", coder=coder)
+        embits.encode_to_collection(collection, tmp_path / "a.npy", lengths=lengths)
+        embits.encode_to_collection(collection, tmp_path / "b.npy", lengths=not lengths)
+        found = collection.snapshot().lengths
+        if lengths:
+            np.testing.assert_allclose(found, np.linalg.norm(matrix, axis=1), rtol=0.0225)
+        else:
+            assert found is None
