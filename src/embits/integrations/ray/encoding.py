@@ -23,8 +23,7 @@ from pyarrow import fs
 from embits import checks
 from embits._version import __version__
 from embits.arrays import Progress
-from embits.coders import Coder
-from embits.coders.identity import coder_checksum
+from embits.coders import Coder, coder_checksum
 from embits.collection import load_coder
 from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, manifest_json
 from embits.errors import ClusterError, InputError, ReadError
