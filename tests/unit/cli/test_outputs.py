@@ -104,7 +104,7 @@ def test_an_output_without_codes_does_not_replace_a_file_of_codes(folder, comman
     before = contents(folder)
     done = run(*command, cwd=folder)
     assert done.returncode == 1
-    assert f"{command[-1]} exists" in done.stderr
+    assert command[-1] in done.stderr
     assert contents(folder) == before
 
 
