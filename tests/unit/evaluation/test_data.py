@@ -4,6 +4,7 @@ import pytest
 
 import embits
 from embits.evaluation import DataFolder, Evaluator, read_labelled, read_pairs, read_questions
+from embits.evaluation.data.files import read_split
 
 
 @pytest.mark.parametrize(
@@ -24,22 +25,43 @@ def test_malformed_questions_name_the_line(tmp_path):
         read_questions(path)
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [("label,text\n1,a\n", "header is not allowed"), ('"0","a"\n', "classes that start at 1")],
-)
-def test_a_header_and_the_class_0_have_their_own_messages(tmp_path, text, says):
-    (tmp_path / "train.csv").write_text(text)
-    with pytest.raises(embits.ReadError, match=f"line 1: found .*{says}"):
-        read_labelled(tmp_path / "train.csv")
-
-
-@pytest.mark.parametrize("text", ['"x","a"\n', '"1"\n', '"0","a"\n', ""])
-def test_malformed_texts_are_refused(tmp_path, text):
+def test_malformed_texts_are_refused(tmp_path):
     path = tmp_path / "train.csv"
-    path.write_text(text)
-    with pytest.raises(embits.ReadError, match=r"train\.csv"):
-        read_labelled(path)
+    texts = "".join(f"a text {i},{i % 2}\n" for i in range(500))
+    for text in ('"1"\n', '"","a"\n', "label,text\n", texts, ""):
+        path.write_text(text)
+        with pytest.raises(embits.ReadError, match=r"train\.csv"):
+            read_labelled(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "classes"),
+    [
+        ("1,a\n3,b\n2,c\n", [0, 2, 1]),
+        ("0,a\n2,b\n1,c\n", [0, 2, 1]),
+        ("label,text\n1,a\n0,b\n1,c\n", [1, 0, 1]),
+        ("text,label\na,1\nb,2\nc,1\n", [0, 1, 0]),
+        ("text,category\na,sports\nb,business\nc,sports\n", [1, 0, 1]),
+        ("sports,a\nbusiness,b\nsports,c\n", [1, 0, 1]),
+        ("Class Index,Title,Description\n1,a,\n2,b,\n1,c,\n", [0, 1, 0]),
+        ("kind,words\n1,a\n2,b\n1,c\n", [0, 1, 0]),
+    ],
+)
+def test_classes_are_numbers_or_names_with_or_without_a_header(tmp_path, text, classes):
+    (tmp_path / "train.csv").write_text(text)
+    read = read_labelled(tmp_path / "train.csv")
+    assert [text.strip() for text in read.texts] == ["a", "b", "c"]
+    assert read.classes.tolist() == classes
+
+
+def test_both_files_of_a_set_number_the_classes_alike(tmp_path):
+    (tmp_path / "train.csv").write_text("label,text\nsports,a\nart,b\nscience,c\n")
+    (tmp_path / "test.csv").write_text("label,text\nscience,d\nsports,e\n")
+    split = read_split(tmp_path)
+    assert (split.train.classes.tolist(), split.test.classes.tolist()) == ([2, 0, 1], [1, 2])
+    (tmp_path / "train.csv").write_text("0,a\n1,b\n")
+    (tmp_path / "test.csv").write_text("1,a\n")
+    assert read_split(tmp_path).test.classes.tolist() == [1]
 
 
 def test_texts_of_any_number_of_columns_are_read_and_thinned(tmp_path):
@@ -96,6 +118,35 @@ def test_only_the_first_line_may_be_a_header(tmp_path, text, line):
     (tmp_path / "bad.csv").write_text(text)
     with pytest.raises(embits.ReadError, match=rf"bad.csv: line {line}: found"):
         read_pairs(tmp_path / "bad.csv")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id,word1,word2,score\n1,car,auto,8.5\n2,New York,city,7\n3,cup,mug,6.25\n",
+        "word1,word2,n_raters,score\ncar,auto,10,8.5\nNew York,city,12,7\ncup,mug,9,6.25\n",
+        "score,Word 1,Word 2\n8.5,car,auto\n7,New York,city\n6.25,cup,mug\n",
+        "word1,word2,Human (mean),sd\ncar,auto,8.5,1\nNew York,city,7,1\ncup,mug,6.25,2\n",
+    ],
+)
+def test_columns_of_pairs_are_found_by_the_names_in_the_header(tmp_path, text):
+    (tmp_path / "mine.csv").write_text(text)
+    read = read_pairs(tmp_path / "mine.csv")
+    assert list(zip(read.first, read.second, read.scores.tolist(), strict=True)) == PAIRS
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("1,car,auto,8.5\n2,cup,mug,7\n", "'1': name the columns word1, word2 and score"),
+        ("n,x,y,value\n1,car,auto,8.5\n", "name the columns word1, word2 and score"),
+        ("word1,word2,raters,value\ncar,auto,10,8.5\n", "line 2: found several numbers"),
+    ],
+)
+def test_columns_of_pairs_that_are_not_clear_are_refused(tmp_path, text, says):
+    (tmp_path / "mine.csv").write_text(text)
+    with pytest.raises(embits.ReadError, match=says):
+        read_pairs(tmp_path / "mine.csv")
 
 
 def test_files_of_any_kind_are_scored_or_named(tmp_path, bits):

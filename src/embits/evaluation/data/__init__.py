@@ -13,7 +13,7 @@ that are not recognized are listed there too.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -33,15 +33,8 @@ Found = TypeVar("Found")
 
 # In the order of the paper's tables; other data sets follow.
 SIMILARITY = ("MEN", "RW", "SimLex", "SimVerb", "WS353")
-CLASSIFICATION = (
-    "ag_news",
-    "dbpedia",
-    "yahoo_answers",
-    "amazon_full",
-    "amazon_polarity",
-    "yelp_full",
-    "yelp_polarity",
-)
+CLASSIFICATION = ("ag_news", "dbpedia", "yahoo_answers", "amazon_full", "amazon_polarity",
+                  "yelp_full", "yelp_polarity")  # fmt: skip
 PAIR_SUFFIXES = (".txt", ".csv", ".tsv")
 
 
@@ -54,7 +47,7 @@ class DataFolder:
     """
 
     path: Path
-    _malformed: list[str] = field(default_factory=list)
+    _malformed: dict[str, None] = field(default_factory=dict)
     _missing: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -79,32 +72,29 @@ class DataFolder:
                 "no folder of evaluation data: give --data DIR, or set EMBITS_DATA; the tasks "
                 "neighbors, reconstruction and speed need none"
             )
-        folder = Path(where)
-        if not folder.is_dir():
-            raise InputError(f"{folder}: no such folder of evaluation data")
-        return cls(folder)
+        if not Path(where).is_dir():
+            raise InputError(f"{where}: no such folder of evaluation data")
+        return cls(Path(where))
 
     def similarity(self) -> dict[str, Pairs]:
         """Word pairs by file name; the five data sets of the paper come first."""
-        folder = self.path / "similarity"
         found: dict[str, Path] = {}
-        for path in sorted(_visible(folder), key=_pair_rank):
-            if path.suffix.lower() not in PAIR_SUFFIXES or not path.is_file():
+        files = self._visible("similarity")
+        for suffix in PAIR_SUFFIXES:
+            for path in [path for path in files if path.suffix.lower() == suffix]:
+                if found.setdefault(path.stem, path) is not path:
+                    self._unused(path, f"{found[path.stem].name} has the same name")
+        for path in files:
+            if path.suffix.lower() not in PAIR_SUFFIXES:
                 self._unused(path, f"expected a {', '.join(PAIR_SUFFIXES)} file of word pairs")
-            elif path.stem in found:
-                self._unused(path, f"{found[path.stem].name} has the same name")
-            else:
-                found[path.stem] = path
-        self._note_missing("similarity", SIMILARITY, found)
-        read = {
-            name: self._read(name, read_pairs, found[name]) for name in _in_order(SIMILARITY, found)
-        }
+        names = self._ordered("similarity", SIMILARITY, found)
+        read = {name: self._read(name, read_pairs, found[name]) for name in names}
         return {name: pairs for name, pairs in read.items() if pairs is not None}
 
     def analogy(self) -> dict[str, Questions]:
         """Questions by section."""
         path = self.path / "analogy" / "questions-words.txt"
-        for other in _visible(path.parent):
+        for other in self._visible("analogy"):
             if other.name != path.name:
                 self._unused(other, f"expected {path.name}")
         if not path.exists():
@@ -114,69 +104,48 @@ class DataFolder:
 
     def classification(self) -> Iterator[tuple[str, Split]]:
         """The data sets, read one at a time because they may be large; the paper's come first."""
-        folder = self.path / "classification"
-        found = {}
-        for path in _visible(folder):
-            if path.is_dir():
-                found[_short_name(path.name)] = path
-            else:
-                self._unused(path, "expected a folder with train.csv and test.csv")
-        self._note_missing("classification", CLASSIFICATION, found)
-        for name in _in_order(CLASSIFICATION, found):
+        folders = self._folders("classification", "train.csv and test.csv")
+        # The original folders have names such as `yelp_review_full_csv`.
+        found = {path.name.removesuffix("_csv").replace("_review_", "_"): path for path in folders}
+        for name in self._ordered("classification", CLASSIFICATION, found):
             split = self._read(name, read_split, found[name])
             if split is not None:
                 yield name, split
 
     def retrieval(self) -> dict[str, RetrievalSet]:
         """Retrieval data sets by folder name."""
-        found = {}
-        for path in _visible(self.path / "retrieval"):
-            if path.is_dir():
-                found[path.name] = self._read(path.name, read_retrieval, path)
-            else:
-                self._unused(path, "expected a folder with a corpus, queries and qrels.tsv")
-        self._note_missing("retrieval", (), found)
-        return {name: read for name, read in found.items() if read is not None}
+        folders = self._folders("retrieval", "a corpus, queries and qrels.tsv")
+        found = {path.name: path for path in folders}
+        names = self._ordered("retrieval", (), found)
+        read = {name: self._read(name, read_retrieval, found[name]) for name in names}
+        return {name: each for name, each in read.items() if each is not None}
 
-    def _read(self, name: str, read: Callable[[Path], Found], path: Path) -> Found | None:
-        try:
-            return read(path)
-        except (ReadError, MissingExtraError, OSError) as error:
-            self._note(f"{name} is skipped: {error}")
-        return None
+    def _visible(self, task: str) -> list[Path]:
+        """Files and folders of a task by name, without hidden ones."""
+        return sorted(p for p in (self.path / task).glob("*") if not p.name.startswith("."))
 
-    def _note_missing(self, task: str, known: Sequence[str], found: Collection[str]) -> None:
-        """Note the public data sets of a task that are not in the folder."""
+    def _folders(self, task: str, content: str) -> list[Path]:
+        found = self._visible(task)
+        for path in found:
+            if not path.is_dir():
+                self._unused(path, f"expected a folder with {content}")
+        return [path for path in found if path.is_dir()]
+
+    def _ordered(self, task: str, known: Sequence[str], found: dict[str, Path]) -> list[str]:
+        """The names found, known ones first; those that are missing are noted."""
         missing = [name for name in known if name not in found]
         if not found:
             self._missing[task] = f"{task} is skipped: no data sets in {self.path / task}"
         elif missing:
             self._missing[task] = f"{task}: {', '.join(missing)} not found in {self.path / task}"
+        return [*(name for name in known if name in found), *sorted(set(found) - set(known))]
+
+    def _read(self, name: str, read: Callable[[Path], Found], path: Path) -> Found | None:
+        try:
+            return read(path)
+        except (ReadError, MissingExtraError, OSError) as error:
+            self._malformed.setdefault(f"{name} is skipped: {error}")
+        return None
 
     def _unused(self, path: Path, reason: str) -> None:
-        self._note(f"{path} is not used: {reason}")
-
-    def _note(self, line: str) -> None:
-        if line not in self._malformed:
-            self._malformed.append(line)
-
-
-def _visible(folder: Path) -> list[Path]:
-    """Files and folders in a folder by name, without hidden ones; none if it does not exist."""
-    return sorted(path for path in folder.glob("*") if not path.name.startswith("."))
-
-
-def _pair_rank(path: Path) -> int:
-    """The order in which suffixes are preferred."""
-    suffix = path.suffix.lower()
-    return PAIR_SUFFIXES.index(suffix) if suffix in PAIR_SUFFIXES else len(PAIR_SUFFIXES)
-
-
-def _in_order(known: Sequence[str], found: Collection[str]) -> list[str]:
-    """The names found: known ones in their order, then the others by name."""
-    return [*(name for name in known if name in found), *sorted(set(found) - set(known))]
-
-
-def _short_name(folder: str) -> str:
-    """The name of a data set from its original folder name, such as `yelp_review_full_csv`."""
-    return folder.removesuffix("_csv").replace("_review_", "_")
+        self._malformed.setdefault(f"{path} is not used: {reason}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import math
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -16,11 +16,20 @@ from numpy.typing import NDArray
 
 from embits.errors import ReadError, named_if_missing
 
+FilePath: TypeAlias = str | os.PathLike[str]
 Questions: TypeAlias = list[tuple[str, str, str, str]]
 
 MAX_ROWS = 100_000  # per classification file: the full Amazon training set has 3.6 million
 
-_LABELLED = 'rows of a class number and texts, such as "1","A title","The text"'
+# Names of columns in a header, in lower case without other characters than letters and digits.
+_FIRST = ("word1", "w1", "first", "firstword", "worda", "a", "term1")
+_SECOND = ("word2", "w2", "second", "secondword", "wordb", "b", "term2")
+_SCORE = ("score", "similarity", "sim", "rating", "relatedness", "humanmean", "human", "mean",
+          "averagescore", "average", "gold", "simlex999", "simlex")  # fmt: skip
+_LABEL = ("label", "class", "classindex", "category", "target", "y")
+_TEXT = ("text", "title", "description", "sentence", "review", "content", "question")
+_MOST_NAMES = 100  # more names of classes than this, on half of the rows, are texts
+_LABELLED = 'rows of a class and texts, such as "1","A title","The text"'
 
 
 @dataclass(frozen=True)
@@ -56,40 +65,53 @@ class Split:
     test: Labelled
 
 
-def read_pairs(path: str | os.PathLike[str], delimiter: str | None = None) -> Pairs:
+def read_pairs(path: FilePath, delimiter: str | None = None) -> Pairs:
     """Read lines of `word word score`, separated by tabs, commas, semicolons or white space.
 
     Empty lines and lines that start with # are skipped. Where fields are separated by a delimiter,
-    the first line may be a header, and the score is the first number after the two words.
+    the first line may be a header. Columns that it names word1, word2 and score are used; otherwise
+    the words come first, and the score is the first number after them.
 
     Args:
         path: A text, CSV or TSV file in UTF-8.
         delimiter: What separates the fields; None detects it.
 
     Raises:
-        ReadError: A line is malformed; the message quotes it.
+        ReadError: A line is malformed; the message quotes it. Or the columns are not clear: all
+            first words are numbers, or a header names no score and there are several numbers.
         OSError: The file cannot be opened.
     """
-    first: list[str] = []
-    second: list[str] = []
-    scores: list[float] = []
+    rows: list[tuple[str, str, float]] = []
+    columns: tuple[int, int, int | None] = 0, 1, None
     header: ReadError | None = None
     for number, line in lines_of(path):
         fields, is_delimited = _pair_fields(line, delimiter)
-        value = _score(fields) if is_delimited or len(fields) == 3 else None
-        if value is None or not math.isfinite(value):
-            error = malformed(path, number, line, "word word score")
-            if value is None and is_delimited and header is None and not scores:
-                header = error
-                continue
+        error = malformed(path, number, line, "word word score")
+        if is_delimited and not rows and header is None and not _numbers(fields[2:]):
+            header, columns = error, _pair_columns(fields)
+            continue
+        first, second, at = columns
+        found = _numbers(fields[max(first, second) + 1 :] if at is None else fields[at : at + 1])
+        if len(fields) <= max(first, second) or not found or not math.isfinite(found[0]):
             raise error
-        first.append(fields[0])
-        second.append(fields[1])
-        scores.append(value)
-    if not scores:
+        if not is_delimited and len(fields) != 3:
+            raise error
+        if header is not None and len(found) > 1:
+            raise ReadError(
+                f"{path}: line {number}: found several numbers, expected a column named score in "
+                "the header"
+            )
+        rows.append((fields[first], fields[second], found[0]))
+    if not rows:
         nothing = ReadError(f"{path}: found no pairs, expected lines of word word score")
         raise header or nothing
-    return Pairs(first, second, np.array(scores))
+    if len(_numbers(word for word, _, _ in rows)) == len(rows):
+        raise ReadError(
+            f"{path}: found numbers as first words, such as {rows[0][0]!r}: name the columns "
+            "word1, word2 and score in the first line"
+        )
+    words, others, scores = (list(column) for column in zip(*rows, strict=True))
+    return Pairs(words, others, np.array(scores))
 
 
 def _pair_fields(line: str, delimiter: str | None) -> tuple[list[str], bool]:
@@ -105,21 +127,37 @@ def _pair_fields(line: str, delimiter: str | None) -> tuple[list[str], bool]:
     return [field.strip() for field in fields], True
 
 
-def _score(fields: list[str]) -> float | None:
-    """The first number after two words; None if there is none."""
-    for text in fields[2:]:
-        with contextlib.suppress(ValueError):
-            return float(text)
-    return None
+def _pair_columns(header: Sequence[str]) -> tuple[int, int, int | None]:
+    """The columns of the words and of the score; None for a score without a known name."""
+    first, second, score = (_column(header, names) for names in (_FIRST, _SECOND, _SCORE))
+    return (0, 1, score) if first is None or second is None else (first, second, score)
 
 
-def read_questions(path: str | os.PathLike[str]) -> dict[str, Questions]:
+def _column(header: Sequence[str], names: Sequence[str]) -> int | None:
+    """The column with the first of these names that the header has."""
+    plain = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in header]
+    return next((plain.index(name) for name in names if name in plain), None)
+
+
+def _numbers(fields: Iterable[str]) -> list[float]:
+    """The fields that are numbers."""
+    found = []
+    for text in fields:
+        try:
+            found.append(float(text))
+        except ValueError:
+            continue
+    return found
+
+
+def read_questions(path: FilePath) -> dict[str, Questions]:
     """Read analogy questions: `: section`, then lines of four words.
 
     Raises:
         ReadError: A line is malformed; the message quotes it.
         OSError: The file cannot be opened.
     """
+    expected = "four words, after a line such as `: family`"
     sections: dict[str, Questions] = {}
     section: Questions | None = None
     for number, line in lines_of(path):
@@ -128,58 +166,90 @@ def read_questions(path: str | os.PathLike[str]) -> dict[str, Questions]:
             continue
         fields = line.split()
         if len(fields) != 4 or section is None:
-            raise malformed(path, number, line, "four words, after a line such as `: family`")
+            raise malformed(path, number, line, expected)
         a, b, c, d = fields
         section.append((a, b, c, d))
     if not any(sections.values()):
-        raise ReadError(
-            f"{path}: found no questions, expected a line such as `: family`, then lines of four "
-            "words"
-        )
+        raise ReadError(f"{path}: found no questions, expected lines of {expected}")
     return sections
 
 
 def read_split(folder: Path, most_rows: int = MAX_ROWS) -> Split:
-    """Read `train.csv` and `test.csv` of a folder, each as `read_labelled` does."""
-    return Split(
-        read_labelled(folder / "train.csv", most_rows),
-        read_labelled(folder / "test.csv", most_rows),
+    """Read `train.csv` and `test.csv` of a folder as `read_labelled` does."""
+    read = [_read_texts(folder / f"{part}.csv", most_rows) for part in ("train", "test")]
+    number = _class_numbers(label for _, labels in read for label in labels)
+    train, test = (
+        Labelled(texts, np.array([number[label] for label in labels], dtype=np.int64))
+        for texts, labels in read
     )
+    return Split(train, test)
 
 
-def read_labelled(path: str | os.PathLike[str], most_rows: int = MAX_ROWS) -> Labelled:
-    """Read rows such as "1","A title","The text", without a header; classes start at 1.
+def read_labelled(path: FilePath, most_rows: int = MAX_ROWS) -> Labelled:
+    """Read rows such as "1","A title","The text": a class, then any number of texts.
+
+    Classes are whole numbers from 0 or 1, or names, which are numbered in alphabetical order. There
+    may be a header; it may name another column `label`.
 
     Args:
         path: A CSV file of quoted fields, as published by Zhang et al. 2015.
-        most_rows: Of a longer file, at most this many evenly spaced rows are used.
+        most_rows: Larger files are subsampled to at most this many rows.
 
     Raises:
         ReadError: A row is malformed; the message quotes it.
         OSError: The file cannot be opened.
     """
+    texts, labels = _read_texts(path, most_rows)
+    number = _class_numbers(labels)
+    return Labelled(texts, np.array([number[label] for label in labels], dtype=np.int64))
+
+
+def _read_texts(path: FilePath, most_rows: int) -> tuple[list[str], list[str]]:
+    """The texts of a file, and their classes as they are written."""
+    head = [fields for _, (_, fields) in zip(range(2), _csv_rows(path), strict=False)]
+    column = _column(head[0], _LABEL) if head else None
+    is_text = bool(head) and _column(head[0], _TEXT) is not None
+    is_name = len(head) > 1 and not _is_whole(head[0][0]) and _is_whole(head[1][0])
+    has_header = column is not None or is_text or is_name
+    column = column or 0
     step = max(1, -(-sum(1 for _ in _csv_rows(path)) // most_rows))
-    texts, classes = [], []
-    for row, (number, fields) in enumerate(_csv_rows(path)):
-        if row % step:
+    texts, labels = [], []
+    for row, (number, fields) in enumerate(_csv_rows(path), -has_header):
+        if row < 0 or row % step:
             continue
-        if len(fields) < 2 or not fields[0].isascii() or not fields[0].isdigit():
-            header = " (a header is not allowed)" if row == 0 else ""
-            raise malformed(path, number, ",".join(fields), f"{_LABELLED}{header}")
-        if int(fields[0]) < 1:
-            raise malformed(path, number, ",".join(fields), "classes that start at 1, not at 0")
-        classes.append(int(fields[0]) - 1)
+        if len(fields) < 2 or len(fields) <= column or not fields[column].strip():
+            raise malformed(path, number, ",".join(fields), _LABELLED)
+        labels.append(fields[column].strip())
         # Zhang et al. escape line breaks inside a text as \n and some characters with a backslash.
-        texts.append(" ".join(fields[1:]).replace("\\n", " ").replace("\\", " "))
+        text = " ".join(fields[:column] + fields[column + 1 :])
+        texts.append(text.replace("\\n", " ").replace("\\", " "))
     if not texts:
         raise ReadError(f"{path}: found no rows, expected {_LABELLED}")
-    return Labelled(texts, np.array(classes, dtype=np.int64))
+    if len(set(labels)) > max(_MOST_NAMES, len(labels) // 2) and not all(map(_is_whole, labels)):
+        raise ReadError(
+            f"{path}: found {len(set(labels)):,} classes in {len(labels):,} rows: name the column "
+            "of the classes label in the first line"
+        )
+    return texts, labels
 
 
-def _csv_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
+def _is_whole(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _class_numbers(labels: Iterable[str]) -> dict[str, int]:
+    """A number for each class, from 0: numbers from 0 or 1 keep their order, names are sorted."""
+    names = sorted(set(labels))
+    if not all(map(_is_whole, names)):
+        return {name: place for place, name in enumerate(names)}
+    first = min(1, *map(int, names))
+    return {name: int(name) - first for name in names}
+
+
+def _csv_rows(path: FilePath) -> Iterator[tuple[int, list[str]]]:
     with (
         named_if_missing(path),
-        Path(path).open(encoding="utf-8", errors="replace", newline="") as file,
+        Path(path).open(encoding="utf-8-sig", errors="replace", newline="") as file,
     ):
         rows = csv.reader(line.replace("\0", "") for line in file)
         try:
@@ -190,9 +260,7 @@ def _csv_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
             raise ReadError(f"{path}: line {rows.line_num}: {error}") from None
 
 
-def lines_of(
-    path: str | os.PathLike[str], *, has_comments: bool = True
-) -> Iterator[tuple[int, str]]:
+def lines_of(path: FilePath, *, has_comments: bool = True) -> Iterator[tuple[int, str]]:
     """Number and text of each line that is not empty; lines that start with # are comments."""
     with named_if_missing(path), Path(path).open(encoding="utf-8-sig") as file:
         try:
@@ -204,7 +272,7 @@ def lines_of(
             raise ReadError(f"{path}: found bytes that are not UTF-8, expected text") from None
 
 
-def malformed(path: str | os.PathLike[str], number: int, line: str, expected: str) -> ReadError:
+def malformed(path: FilePath, number: int, line: str, expected: str) -> ReadError:
     """The error of a line: what was found, and what was expected."""
     found = line if len(line) <= 40 else line[:39] + "…"
     return ReadError(f"{path}: line {number}: found {found!r}, expected {expected}")

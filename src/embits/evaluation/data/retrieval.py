@@ -84,10 +84,13 @@ def read_qrels(path: Path) -> Qrels:
     qrels: Qrels = {}
     for place, (number, line) in enumerate(lines_of(path, has_comments=False)):
         fields = line.split("\t") if "\t" in line else line.split()
-        score = _whole_number(fields[-1]) if len(fields) in (3, 4) else None
-        if score is None and place == 0 and len(fields) in (3, 4):
-            continue  # a header
-        if score is None:
+        try:
+            score = int(fields[-1])
+        except ValueError:
+            if place == 0 and len(fields) in (3, 4):
+                continue  # a header
+            raise malformed(path, number, line, _QREL) from None
+        if len(fields) not in (3, 4):
             raise malformed(path, number, line, _QREL)
         query, document = fields[0].strip(), fields[-2].strip()
         if document in qrels.setdefault(query, {}):
@@ -128,33 +131,28 @@ def _read_jsonl(path: Path, with_embeddings: bool) -> tuple[list[str], Any]:
     ids: list[Any] = []
     rows: list[list[float]] = []
     for number, line in lines_of(path):
-        record = _json_object(path, number, line)
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict):
+            raise malformed(path, number, line, f'a JSON object such as {{"{ID_NAMES[0]}": "d1"}}')
         ids.append(_field(path, number, record, ID_NAMES, "an id"))
         if with_embeddings:
-            rows.append(_row(path, number, record, len(rows[0]) if rows else None))
+            values = _field(path, number, record, EMBEDDING_NAMES, "an embedding, or a .npy beside")
+            if not _is_row(values, len(rows[0]) if rows else None):
+                raise malformed(path, number, str(values), "a list of as many finite numbers")
+            rows.append(values)
     if not ids:
         raise ReadError(f"{path}: found no lines, expected JSON objects with {ID_NAMES[0]}")
     return _checked_ids(path, ids), np.array(rows, dtype=np.float32) if with_embeddings else None
 
 
-def _json_object(path: Path, number: int, line: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        record = None
-    if not isinstance(record, dict):
-        raise malformed(path, number, line, f'a JSON object such as {{"{ID_NAMES[0]}": "d1"}}')
-    return record
-
-
-def _row(path: Path, number: int, record: dict[str, Any], dims: int | None) -> list[float]:
-    values = _field(path, number, record, EMBEDDING_NAMES, "an embedding, or a .npy beside it")
-    numbers = isinstance(values, list) and all(
-        isinstance(value, int | float) and math.isfinite(value) for value in values
-    )
-    if not numbers or not values or (dims is not None and len(values) != dims):
-        raise malformed(path, number, str(values), f"a list of {dims or ''} finite numbers")
-    return list(values)
+def _is_row(values: Any, dims: int | None) -> bool:
+    """Whether these are `dims` finite numbers, or any number of them."""
+    if not isinstance(values, list) or not values or len(values) != (dims or len(values)):
+        return False
+    return all(isinstance(value, int | float) and math.isfinite(value) for value in values)
 
 
 def _field(path: Path, number: int, record: dict[str, Any], names: Any, what: str) -> Any:
@@ -187,10 +185,3 @@ def _checked_ids(path: Path, ids: list[Any]) -> list[str]:
         return list(as_words(ids))
     except InputError as error:
         raise ReadError(f"{path}: {error}") from None
-
-
-def _whole_number(text: str) -> int | None:
-    try:
-        return int(text)
-    except ValueError:
-        return None
