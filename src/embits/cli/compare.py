@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from embits.cli.evaluation_options import (
     check_scored,
@@ -23,19 +26,39 @@ from embits.cli.options import (
     FILE,
     FOLDER,
     json_option,
+    params_option,
     read,
     reading_options,
     widths_option,
 )
 from embits.cli.output import print_json, table
 from embits.cli.progress import status_line
-from embits.coders import METHODS
+from embits.coders import METHODS, register_coder
 from embits.evaluation.compare import BITS, Comparison
 from embits.evaluation.report import check_report_folder
 from embits.evaluation.results import percent
 from embits.evaluation.statistics import N_RESAMPLES
 from embits.evaluation.tasks import TASKS, all_scores
 from embits.file.overwrite import check_target
+
+_RECORDED = ("bits", "methods", "tasks", "seeds", "data")  # in every recorded command
+
+
+def _coders(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Register coders, so that --methods takes their names. Returns them by name."""
+    return {_registered(value): value for value in values}
+
+
+def _registered(value: str) -> str:
+    """The name of the coder MODULE:CLASS."""
+    module, _, name = value.partition(":")
+    sys.path.insert(0, "")  # as `python -m` does: modules of the current folder
+    try:
+        return str(register_coder(getattr(importlib.import_module(module), name)).method)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise click.BadParameter(f"{value!r}: expected MODULE:CLASS ({error})") from None
+    finally:
+        sys.path.remove("")
 
 
 def _methods(_: click.Context, __: click.Parameter, value: str | None) -> list[str]:
@@ -60,6 +83,15 @@ def _seeds(_: click.Context, __: click.Parameter, value: str) -> list[int]:
 @click.argument("vectors", type=FILE)
 @widths_option(",".join(map(str, BITS)), "Bits per code.")
 @click.option(
+    "--coder",
+    "coders",
+    multiple=True,
+    callback=_coders,
+    is_eager=True,
+    metavar="MODULE:CLASS",
+    help="A coder of your own, which is compared as well. May be repeated.",
+)
+@click.option(
     "--methods", callback=_methods, metavar="METHOD,...", help="The coders [default: all]."
 )
 @click.option(
@@ -71,6 +103,7 @@ def _seeds(_: click.Context, __: click.Parameter, value: str) -> list[int]:
     metavar="N,...",
     help="Random seeds of the training. With several, the report shows means.",
 )
+@params_option("A parameter, given to every method that takes it.")
 @click.option("--report", type=FOLDER, required=True, metavar="DIR", help="Folder of the report.")
 @scoring_options(
     [task for task in TASKS if task != "retrieval"],
@@ -82,8 +115,10 @@ def _seeds(_: click.Context, __: click.Parameter, value: str) -> list[int]:
 def command(
     vectors: Path,
     bits: list[int],
+    coders: dict[str, str],
     methods: list[str],
     seeds: list[int],
+    params: dict[str, Any],
     report: Path,
     data: Path | None,
     tasks: tuple[str, ...],
@@ -127,8 +162,9 @@ def command(
             status(text)
 
         comparison = Comparison(
-            floats, report, folder, bits, methods, tasks, seeds, vectors, say,
-            fit_rows=fit_rows, n_resamples=bootstrap, by_pairs=fisher == "pairs",
+            floats, report, folder, bits, dict.fromkeys([*methods, *coders]), tasks, seeds, vectors,
+            say, fit_rows=fit_rows, n_resamples=bootstrap, by_pairs=fisher == "pairs",
+            params=params,
         )  # fmt: skip
         if not force:
             comparison.check_folder()
@@ -138,7 +174,8 @@ def command(
             click.echo("embits: interrupted; run the same command again to resume", err=True)
             sys.exit(130)
         check_scored(entries[1:], comparison.notes)
-        settings = {"vectors": vectors.name, "command": _recorded_command(comparison)}
+        settings = {"vectors": vectors.name, "SHA-256 of vectors": _sha256(vectors)}
+        settings["command"] = _recorded_command(comparison)
         comparison.write_report(f"Bits of {vectors.name}", settings, overwrite=force, latex=latex)
     write_csv(csv_file, entries)
     note(*comparison.notes)
@@ -156,35 +193,43 @@ def command(
     click.echo(f"\n{report / 'report.md'} ({'; '.join(facts)})")
 
 
+def _sha256(path: Path) -> str:
+    """The checksum of a file; "-" for what is not a file, such as "gensim:NAME"."""
+    if not path.is_file():
+        return "-"
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def _recorded_command(comparison: Comparison) -> str:
-    """The command that makes the report again, without local folders."""
+    """The command that makes the report again, with every option but no local folders."""
     context = click.get_current_context()
-    given = dict(context.params)
+    given = dict(context.params) | {"force": False, "as_json": False, "csv_file": None}
     given["bits"] = sorted(
         {n for method, n in comparison.plan if method != "sign"} or given["bits"]
     )
     given["methods"] = list(dict.fromkeys(method for method, _ in comparison.plan))
     given["tasks"] = comparison.evaluator.tasks
     given["fit_rows"] = given["fit_rows"] and (comparison.settings["fit_rows"] or "all")
-    if any(TASKS[task].reads_data for task in given["tasks"]):
-        given["data"] = "DATA"
+    given["coders"] = list(given["coders"].values())
+    given["params"] = [f"{name}={value}" for name, value in given["params"].items()]
+    given["data"] = "DATA" if comparison.evaluator.data else None
     given["report"] = "DIR"
-    given |= {"no_ids": given["ids"] is False, "on_bad": given["on_bad"] == "skip"}
-    words = ["embits", "compare", given["vectors"].name]
-    for option in context.command.params:
+    parts = ["embits", "compare", given["vectors"].name]
+    for option in context.command.params[1:]:
         value = given[str(option.name)]
-        is_shown = option.name in ("bits", "methods", "tasks", "seeds") or value != option.default
-        if not isinstance(option, click.Option) or not is_shown or not value:
+        is_default = context.get_parameter_source(str(option.name)) is ParameterSource.DEFAULT
+        if value in (None, False, (), []) or (is_default and option.name not in _RECORDED):
             continue
-        if option.name in ("force", "as_json", "csv_file"):
-            continue
-        words.append(option.opts[0])
-        if not option.is_flag:
+        if isinstance(option, click.Option) and option.is_flag:
+            parts.append(option.opts[0])
+        elif option.multiple:
+            parts += [f"{option.opts[0]} {each}" for each in value]
+        else:
             value = value.name if isinstance(value, Path) else value
-            words.append(
-                ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-            )
-    return " ".join(words)
+            text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            parts.append(f"{option.opts[0]} {text}")
+    return " ".join(parts)
 
 
 def _print_summary(entries: list[dict[str, Any]]) -> None:

@@ -6,9 +6,12 @@ methods or widths computes only the new ones and returns all codes in the folder
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import json
 import os
 import time
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -47,6 +50,8 @@ from embits.vectors import WordVectors
 
 Kept: TypeAlias = tuple[Entry, Replicates]
 BITS = (64, 128, 256, 512)
+_SAME = ("vectors", "seed", "fit_rows", "params")  # settings that all codes of a folder share
+_PROBED = 256  # rows by which an edited coder is recognized
 PICTURED = ("queen", "automobile", "jupiter", "man")  # the paper's words
 
 
@@ -68,10 +73,14 @@ class Comparison:
             others. None is all rows of word vectors, and half of the rows of others.
         n_resamples: Bootstrap replicates of each score, for intervals and tests.
         by_pairs: Weigh the sets of the Fisher mean by their numbers of pairs, not equally.
+        params: Parameters of coders. Each is given to every method that takes it.
+
+    Raises:
+        InputError: A method, task or width is unknown, or no method takes one of `params`.
 
     Attributes:
-        plan: The (method, width) pairs: those asked for, then others in the folder that were
-            trained on the same vectors with the same seed.
+        plan: The (method, width) pairs: those asked for, and others in the folder that were
+            trained on the same vectors with the same seed and parameters.
         entries: After `run`, the entry of the raw vectors, then of every code.
         replicates: After `run`, the bootstrap replicates of the scores of each entry by path.
     """
@@ -91,6 +100,7 @@ class Comparison:
         fit_rows: int | None = None,
         n_resamples: int = N_RESAMPLES,
         by_pairs: bool = False,
+        params: Mapping[str, Any] | None = None,
     ) -> None:
         self.vectors = vectors
         self.folder = Path(folder)
@@ -106,7 +116,7 @@ class Comparison:
             data, vectors, tasks, vectors_file, lambda step: self._say(f"{self._current}: {step}"),
             ALL_ROWS, n_resamples=n_resamples, by_pairs=by_pairs,
         )  # fmt: skip
-        self.settings = {
+        self.settings: dict[str, Any] = {
             "embits": __version__,
             "vectors": fingerprint(vectors),
             "data": data_fingerprint(self.evaluator.data),
@@ -115,9 +125,15 @@ class Comparison:
             "fit_rows": None if self.split is None else len(self.split.fitted),
             "resamples": n_resamples,
             "fisher": "pairs" if by_pairs else "equal",
+            "params": dict(params or {}),
         }
         asked = plan(vectors.dims, bits, METHODS if methods is None else methods)
-        self.plan = list(dict.fromkeys([*asked, *self._saved_codes()]))
+        for name in self.settings["params"]:
+            if not any(name in coder_class(method).param_names() for method, _ in asked):
+                raise InputError(f"none of the methods takes the parameter {name!r}")
+        found = dict.fromkeys([*asked, *self._saved_codes()])
+        order = list(dict.fromkeys(method for method, _ in found))
+        self.plan = sorted(found, key=lambda code: (order.index(code[0]), code[1]))
         self._codes.mkdir(parents=True, exist_ok=True)
 
     def check_folder(self) -> None:
@@ -127,7 +143,7 @@ class Comparison:
             InputError: The folder has such scores.
         """
         saved = _read_json(self._codes / "raw.scores.json").get("settings") or {}
-        for name in ("vectors", "tasks", "seed", "fit_rows"):
+        for name in (*_SAME, "tasks"):
             if saved and saved.get(name) != self.settings[name]:
                 raise InputError(
                     f"{self.folder} has results of {name} {saved.get(name)}, expected "
@@ -140,7 +156,7 @@ class Comparison:
         for path in sorted(self._codes.glob("*.scores.json")):
             kept = _read_json(path)
             entry, settings = kept.get("entry") or {}, kept.get("settings") or {}
-            same = (settings.get(n) == self.settings[n] for n in ("vectors", "seed", "fit_rows"))
+            same = (settings.get(name) == self.settings[name] for name in _SAME)
             if all(same) and entry.get("method") in METHODS:
                 yield entry["method"], entry["bits"]
 
@@ -235,8 +251,8 @@ class Comparison:
         name = self._name(method, n_bits, seed)
         path = self._codes / f"{name}.safetensors"
         note = path.with_suffix(".json")
-        params = _params(method, n_bits, seed)
-        wanted = {"params": params} | {
+        params = self._params(method, n_bits, seed)
+        wanted = {"params": params, "coder": self._produced(method, n_bits, seed)} | {
             name: self.settings[name] for name in ("vectors", "embits", "fit_rows")
         }
         if _read_json(note).get("settings") == wanted:
@@ -256,6 +272,34 @@ class Comparison:
         _write_json(note, {"settings": wanted, "seconds": seconds})
         return load(path)
 
+    def _params(self, method: str, n_bits: int, seed: int) -> dict[str, Any]:
+        """The parameters of a coder: those that it takes."""
+        takes = coder_class(method).param_names()
+        params = {"random_state": seed} | self.settings["params"] | {"n_bits": n_bits}
+        return {name: value for name, value in params.items() if name in takes}
+
+    def _produced(self, method: str, n_bits: int, seed: int) -> str:
+        """A checksum of what a coder of the user makes of a few rows, and of its code.
+
+        The same name may stand for another coder after an edit. Those of embits have its version.
+        """
+        coder = coder_class(method)
+        if coder.__module__.startswith("embits."):
+            return ""
+        rows = self.vectors.matrix[:: max(1, len(self.vectors) // _PROBED)][:_PROBED]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                fitted = coder(**self._params(method, n_bits, seed)).fit(rows)
+                codes = fitted.encode(rows)
+                made = codes.tobytes() + fitted.project(rows).tobytes()
+                made += fitted.inverse_transform(codes).tobytes()
+        except EmbitsError as error:  # too few rows for it
+            made = str(error).encode()
+        with contextlib.suppress(OSError, TypeError):  # a class without a source file
+            made += inspect.getsource(coder).encode()
+        return f"{zlib.crc32(made):08x}"
+
     def _name(self, method: str, n_bits: int, seed: int) -> str:
         """The name of the files of a fit; the first seed is left out."""
         return f"{method}-{n_bits}" + ("" if seed == self.seeds[0] else f"-seed{seed}")
@@ -268,6 +312,7 @@ class Comparison:
             self._kept(
                 self._name(method, n_bits, seed), seed,
                 lambda seed=seed: self._entry(method, n_bits, seed),  # type: ignore[misc]
+                self._produced(method, n_bits, seed),
             )
             for seed in seeds
         ]  # fmt: skip
@@ -292,17 +337,17 @@ class Comparison:
             if self.split is None and np.array_equal(corpus, self.vectors.matrix):
                 return coder
             width = corpus.shape[1] if coder.method == "sign" else coder.n_bits_
-            params = _params(coder.method, width, seed)
+            params = self._params(coder.method, width, seed)
             return coder_class(coder.method)(**params).fit(corpus)
 
         return fit
 
-    def _kept(self, name: str, seed: int, make: Callable[[], Entry]) -> Kept:
+    def _kept(self, name: str, seed: int, make: Callable[[], Entry], coder: str = "") -> Kept:
         """The saved entry if it was computed with the same settings, else a new one."""
         self._current = name
         path = self._codes / f"{name}.scores.json"
         drawn = path.with_name(f"{name}.replicates.npz")
-        settings = self.settings | {"seed": seed}
+        settings = self.settings | {"seed": seed, "coder": coder}
         kept, replicates = _read_json(path), _read_replicates(drawn)
         if kept.get("settings") == settings and replicates is not None:
             self._problems += kept.get("notes", [])
@@ -347,8 +392,9 @@ def paired_tests(
         replicates: The replicates of each entry.
 
     Returns:
-        `{"measure", "bits", "a", "b", "difference", "low", "high", "p"}` for each test: the score
-        of a minus that of b, its 95 % interval, and a two-sided p-value.
+        `{"measure", "bits", "a", "b", "difference", "low", "high", "p", "is_bound"}` for each test:
+        the score of a minus that of b, its 95 % interval, and a two-sided p-value, which is only an
+        upper bound if no replicate contradicts the difference.
     """
     scores = [score for score in all_scores(entries) if score.is_tested]
     pairs = zip(entries, replicates, strict=True)
@@ -388,12 +434,6 @@ def data_fingerprint(data: DataFolder | None) -> str:
         if path.is_file() and not path.name.startswith(".")
     )
     return f"{zlib.crc32(listing.encode()):08x}"
-
-
-def _params(method: str, n_bits: int, seed: int) -> dict[str, Any]:
-    takes = coder_class(method).param_names()
-    params = {"n_bits": n_bits, "random_state": seed}
-    return {name: value for name, value in params.items() if name in takes}
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -223,7 +223,7 @@ def _tests(grid: Grid, tests: Sequence[dict[str, Any]]) -> list[Block]:
             sign = 1 if test["a"] == reference else -1
             other = test["b"] if sign == 1 else test["a"]
             row = cells.setdefault(test["measure"], {}).setdefault(other, {})
-            row[test["bits"]] = f"{100 * sign * test['difference']:+.1f} (p {_p(test['p'])})"
+            row[test["bits"]] = f"{100 * sign * test['difference']:+.1f} (p {_p(test)})"
     rows: list[list[str]] = []
     for measure, others in cells.items():
         rows.append([labels[measure], *[""] * len(widths)])
@@ -238,8 +238,9 @@ def _tests(grid: Grid, tests: Sequence[dict[str, Any]]) -> list[Block]:
     return ["## Differences between methods", table] if rows else []
 
 
-def _p(value: float) -> str:
-    return f"{value:.3f}".lstrip("0") if value < 1 else "1"
+def _p(test: Mapping[str, Any]) -> str:
+    text = f"{test['p']:.3f}".lstrip("0") if test["p"] < 1 else "1"
+    return f"≤ {text}" if test.get("is_bound") else text
 
 
 def _settings_tables(grid: Grid, settings: Mapping[str, Any]) -> list[Table]:

@@ -9,7 +9,7 @@ import csv
 import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 Entry: TypeAlias = dict[str, Any]
@@ -104,29 +104,21 @@ class Figure:
     raw: Path = ()
 
 
-@dataclass
 class Grid:
-    """Results by method and width.
+    """Entries by method and width.
 
     Attributes:
-        entries: The entries, of which at most one has the method "raw".
         raw: The entry of the raw vectors, or None.
         coded: The others.
-        methods: In order of appearance.
-        widths: All numbers of bits, ascending.
+        methods, widths: Theirs; methods in order of appearance, widths ascending.
     """
 
-    entries: Sequence[Entry]
-    raw: Entry | None = field(init=False)
-    coded: list[Entry] = field(init=False)
-    methods: list[str] = field(init=False)
-    widths: list[int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.raw = next((entry for entry in self.entries if entry["method"] == "raw"), None)
-        self.coded = [entry for entry in self.entries if entry["method"] != "raw"]
-        self.methods = list(dict.fromkeys(entry["method"] for entry in self.coded))
-        self.widths = sorted({entry["bits"] for entry in self.coded})
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self.entries = entries
+        self.raw = next((entry for entry in entries if entry["method"] == "raw"), None)
+        self.coded = [entry for entry in entries if entry["method"] != "raw"]
+        self.methods: list[str] = list(dict.fromkeys(entry["method"] for entry in self.coded))
+        self.widths: list[int] = sorted({entry["bits"] for entry in self.coded})
 
     def line(self, method: str, path: Path) -> list[float | None]:
         """A score of one method at every width."""

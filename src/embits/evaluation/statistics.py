@@ -91,12 +91,14 @@ class PairedTest(NamedTuple):
         difference: The first score minus the second.
         low, high: The 95 % interval of the difference.
         p: Two-sided p-value of the bootstrap, not corrected for the number of tests.
+        is_bound: Whether p is the smallest value that so many replicates can show.
     """
 
     difference: float
     low: float
     high: float
     p: float
+    is_bound: bool
 
 
 class Samples:
@@ -187,7 +189,7 @@ def paired_test(
     differences = replicates_a - replicates_b
     tail = min((differences <= 0).sum(), (differences >= 0).sum())
     p = min(1.0, 2 * float(tail + 1) / (len(differences) + 1))
-    return PairedTest(a - b, *_interval(differences), p)
+    return PairedTest(a - b, *_interval(differences), p, bool(tail == 0))
 
 
 def pooled(values: NDArray[np.float64]) -> NDArray[np.float64]:

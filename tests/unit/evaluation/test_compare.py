@@ -1,6 +1,8 @@
 """Comparison, report, pictures and their verbs: resumable, complete, and safe to show."""
 
 import csv
+import hashlib
+import inspect
 import json
 import os
 import struct
@@ -12,6 +14,7 @@ from click.testing import CliRunner
 
 import embits
 from embits.cli import embits as embits_cli
+from embits.coders import METHODS
 from embits.evaluation import DataFolder
 from embits.evaluation.compare import Comparison
 from embits.evaluation.figures import bit_picture, bit_rows
@@ -90,6 +93,93 @@ def test_a_damaged_code_file_is_trained_anew(tmp_path, vectors):
     before = compare().codes("lsh", 32).codes.copy()
     (tmp_path / "codes/lsh-32.safetensors").write_bytes(b"damaged")
     assert np.array_equal(compare().codes("lsh", 32).codes, before)
+
+
+class Mine(embits.Coder):
+    """The sign of each dimension less a shift, which an edit changes."""
+
+    method = "mine"
+    state_shapes = {"mean": ("dims",)}  # noqa: RUF012 - a plain dict, as a user writes it
+    shift = 0.0
+
+    def __init__(self, n_bits=None, sign=1):
+        self.n_bits = n_bits
+        self.sign = sign
+
+    def fit(self, X, y=None, *, progress=None):
+        X = np.asarray(self.check_vectors(X, fitting=True), np.float32)
+        self.n_bits_ = X.shape[1]
+        self.mean_ = X.mean(axis=0) + np.float32(self.shift)
+        return self
+
+    def project(self, X):
+        return self.sign * (X - self.mean_)
+
+    def inverse_transform(self, codes):
+        bits = np.unpackbits(self.check_codes(codes), axis=1, count=self.n_bits_)
+        return np.where(bits, self.mean_ + 1, self.mean_ - 1).astype(np.float32)
+
+
+@pytest.fixture
+def mine():
+    yield embits.register_coder(Mine)
+    METHODS.pop("mine", None)
+
+
+def test_a_coder_that_was_edited_is_trained_and_scored_anew(tmp_path, vectors, mine, monkeypatch):
+    def compare(said):
+        return Comparison(
+            vectors, str(tmp_path), None, [24], ["mine", "lsh"], ["neighbors"], say=said.append
+        ).run()[1]["neighbors"]
+
+    before = compare([])
+    again = []
+    assert compare(again) == before
+    assert not again
+    monkeypatch.setattr(mine, "shift", 0.5)
+    edited = []
+    assert compare(edited) != before
+    assert {text.split(":")[0] for text in edited} == {"mine-24"}
+
+
+def test_parameters_are_given_to_the_methods_that_take_them(tmp_path, vectors, mine):
+    def compare(folder, **params):
+        return Comparison(
+            vectors, tmp_path / folder, None, [24], ["itq", "lsh"], ["neighbors"], params=params
+        )
+
+    _, itq, lsh = compare("a", iterations=1).run()
+    assert itq["params"]["iterations"] == 1
+    assert "iterations" not in lsh["params"]
+    with pytest.raises(embits.InputError, match="none of the methods takes the parameter 'wings'"):
+        compare("b", wings=2)
+    with pytest.raises(embits.InputError, match="results of params"):
+        compare("a").check_folder()
+
+
+def test_widths_of_earlier_runs_are_in_the_order_of_numbers(tmp_path, vectors):
+    def compare(*bits):
+        return Comparison(vectors, tmp_path, None, bits, ["lsh"], ["neighbors"], n_resamples=0)
+
+    compare(128, 8, 64).run()
+    assert [n for _, n in compare(16).plan] == [8, 16, 64, 128]
+
+
+def test_a_comparison_writes_its_report_with_tests_and_latex(tmp_path, vectors, small_data):
+    pytest.importorskip("matplotlib")
+    comparison = Comparison(
+        vectors, str(tmp_path / "r"), str(small_data), [16], ["lsh", "itq"],
+        ("similarity", "neighbors"), n_resamples=50,
+    )  # fmt: skip
+    comparison.run()
+    files = comparison.write_report("Mine", latex=True)
+    assert {"table-1.tex", "similarity.svg", "neighbors.pdf"} <= {file.name for file in files}
+    tests = {test["measure"]: test for test in comparison.tests()}
+    test = tests["neighbors.recall_at_10"]
+    assert test["is_bound"] == (test["p"] == pytest.approx(2 / 51))
+    assert "(p ≤ .039)" in (tmp_path / "r/report.md").read_text()
+    with pytest.raises(embits.InputError, match=r"report\.md exists"):
+        comparison.write_report("Mine")
 
 
 # -- the report ------------------------------------------------------------------------------------
@@ -241,7 +331,8 @@ def test_compare_and_picture_write_their_files(tmp_path, vectors, saved, small_d
                tmp_path / "r", "--json")  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert [entry["bits"] for entry in json.loads(done.stdout)] == [768, 16, 32, 24]
-    assert (tmp_path / "r/report.md").exists()
+    report = (tmp_path / "r/report.md").read_text()
+    assert hashlib.sha256((tmp_path / "v.vec").read_bytes()).hexdigest() in report
     assert run("compare", tmp_path / "v.vec", "--bits", "0", "--report", "x").returncode == 2
     done = run("picture", saved, "word1", "word2", "-o", tmp_path / "p.png")
     assert done.returncode == 0, done.stderr
@@ -264,3 +355,30 @@ def test_a_report_has_the_command_that_makes_it_again(tmp_path):
         assert "embits compare m.npy --bits 32 --methods lsh" in page
         assert ("--no-ids" in page) == recorded
         assert "--skip-bad" not in page
+
+
+def test_compare_takes_coders_and_parameters_and_records_every_option(tmp_path, vectors):
+    source = inspect.getsource(Mine).replace('"mine"', '"yours"')
+    (tmp_path / "coders.py").write_text(f"import embits\nimport numpy as np\n\n\n{source}")
+    np.save(tmp_path / "v.npy", vectors.matrix)
+    (tmp_path / "words.txt").write_text("\n".join(vectors.words))
+    command = ["compare", "v.npy", "--coder", "coders:Mine", "--methods", "itq", "--bits", "24",
+               "--param", "iterations=2", "--param", "sign=-1", "--tasks", "neighbors",
+               "--bootstrap", "20", "--limit", "500", "--words", "words.txt", "--skip-bad",
+               "--fisher", "pairs", "--fit-rows", "all", "--seeds", "3", "--latex", "--report",
+               "r", "--json"]  # fmt: skip
+    done = run(*command, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "skipped" not in done.stderr, done.stderr
+    _, itq, mine = json.loads(done.stdout)
+    assert (itq["params"]["iterations"], mine["method"], mine["params"]["sign"]) == (2, "yours", -1)
+    settings = json.loads((tmp_path / "r/results.json").read_text())["settings"]
+    recorded = settings["command"]
+    for option in ("--coder coders:Mine", "--methods itq,yours", "--bits 24", "--seeds 3",
+                   "--param iterations=2", "--param sign=-1", "--tasks neighbors", "--latex",
+                   "--bootstrap 20", "--limit 500", "--words words.txt", "--skip-bad",
+                   "--fisher pairs", "--fit-rows all", "--report DIR"):  # fmt: skip
+        assert option in recorded
+    done = run(*command[:2], "--coder", "nowhere:Mine", "--report", "x", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "MODULE:CLASS" in done.stderr

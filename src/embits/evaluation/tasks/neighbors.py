@@ -171,15 +171,16 @@ class Neighbors(Task):
         return found | against.about
 
     def scores(self, entries: Iterable[Entry]) -> list[Score]:
-        found = []
-        for name in names_at(entries, self.name):
-            kind, _, k = name.rpartition("_at_")
-            if kind in WAYS:
-                column = {"recall_at_10": "recall@10", "asymmetric_recall_at_10": "float query"}
-                shown = column.get(name, "")
-                title = f"Recall@{k}, {WAYS[kind]}"
-                found.append(Score(title, (self.name, name), column=shown, is_tested=bool(shown)))
-        return sorted(found, key=lambda score: int(score.label.split(",")[0].partition("@")[2]))
+        columns = {"recall_at_10": "recall@10", "asymmetric_recall_at_10": "float query"}
+        split = [name.rpartition("_at_") for name in names_at(entries, self.name)]
+        ways = [(int(k), way) for way, _, k in split if way in WAYS]
+        return [
+            Score(
+                f"Recall@{k}, {WAYS[way]}", (self.name, name := f"{way}_at_{k}"),
+                column=columns.get(name, ""), is_tested=name in columns,
+            )
+            for k, way in sorted(ways, key=lambda found: (found[0], list(WAYS).index(found[1])))
+        ]  # fmt: skip
 
     def tables(self, grid: Grid) -> list[Table]:
         caption = self.caption.format(rows=measured_rows(grid, self.name))

@@ -24,6 +24,7 @@ from embits.evaluation.spaces import BitSpace
 from embits.evaluation.statistics import Samples
 from embits.evaluation.tasks.base import Subject, Task
 from embits.evaluation.tasks.neighbors import best_rows
+from embits.search.metrics import METRICS
 
 DEPTH = 100  # documents of a ranking
 OVERSAMPLE = 4  # rescored: times k documents are found by Hamming distance, then ordered by cosine
@@ -33,13 +34,10 @@ MEASURES = {
     "recall@100": "recall@100",
     "mrr": "MRR",
 }
-WAYS = {
-    "floats": "floats",
-    "hamming": "Hamming",
-    "asymmetric": "float query",
-    "decoded": "decoded",
-    "rescored": "rescored",
-}
+_LABELS = {"hamming": "Hamming", "asymmetric": "float query"}
+_METRICS: list[Any] = [name for name, metric in METRICS.items() if not metric.needs_lengths]
+WAYS = {name: _LABELS.get(name, name) for name in ("floats", *_METRICS, "rescored")}
+"""The ways to search, and their names in tables."""
 
 Scores: TypeAlias = dict[str, NDArray[np.float64]]
 
@@ -50,49 +48,32 @@ class Judged:
 
     Attributes:
         queries: Their embeddings, float32 (q, dims).
-        keys: Query number × documents + document row of each judged document, ascending.
-        scores: The relevance of each key, at least 0.
+        gains: The relevance of the judged documents of each query, at least 0, by document row.
         n_relevant: Relevant documents of each query, also those that are not in the corpus.
         ideal: The largest possible DCG@10 of each query.
-        n_documents: Size of the corpus.
     """
 
     queries: NDArray[np.float32]
-    keys: NDArray[np.int64]
-    scores: NDArray[np.float64]
+    gains: list[dict[int, float]]
     n_relevant: NDArray[np.int64]
     ideal: NDArray[np.float64]
-    n_documents: int
-
-    def relevance(self, found: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The relevance of found documents, shape (q, k); 0 if not judged."""
-        wanted = np.arange(len(found))[:, np.newaxis] * self.n_documents + found
-        place = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        return np.where(self.keys[place] == wanted, self.scores[place], 0.0)
 
 
 def judged_queries(data: RetrievalSet) -> Judged:
     """The queries of a data set that have judgements, in the order of their file."""
     rows = {document: row for row, document in enumerate(data.corpus.words or ())}
-    queries = enumerate(data.queries.words or ())
-    asked = [(row, data.qrels[query]) for row, query in queries if query in data.qrels]
-    keys, scores, n_relevant, ideal = [], [], [], []
-    for number, (_, judged) in enumerate(asked):
-        gains = sorted((float(max(score, 0)) for score in judged.values()), reverse=True)
-        n_relevant.append(sum(gain > 0 for gain in gains))
-        ideal.append(dcg(np.array([gains[:10]]))[0])
-        for document, score in judged.items():
-            if document in rows:
-                keys.append(number * len(rows) + rows[document])
-                scores.append(float(max(score, 0)))
-    order = np.argsort(keys) if keys else np.empty(0, np.int64)
+    asked = [row for row, query in enumerate(data.queries.words or ()) if query in data.qrels]
+    words = data.queries.words or ()
+    graded = [
+        {document: float(max(score, 0)) for document, score in data.qrels[words[row]].items()}
+        for row in asked
+    ]
+    best = [sorted(grades.values(), reverse=True)[:10] for grades in graded]
     return Judged(
-        data.queries.matrix[[row for row, _ in asked]],
-        np.array([*np.array(keys, np.int64)[order], np.iinfo(np.int64).max]),
-        np.array([*np.array(scores)[order], 0.0]),
-        np.array(n_relevant),
-        np.array(ideal),
-        len(rows),
+        data.queries.matrix[asked],
+        [{rows[doc]: gain for doc, gain in grades.items() if doc in rows} for grades in graded],
+        np.array([sum(gain > 0 for gain in grades.values()) for grades in graded]),
+        np.array([float(dcg(np.array([gains]))[0]) for gains in best]),
     )
 
 
@@ -103,49 +84,33 @@ def dcg(gains: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def score_rankings(judged: Judged, found: NDArray[np.int64]) -> Scores:
-    """The measures of each query.
-
-    Args:
-        judged: The queries.
-        found: Rows of documents, shape (q, k), best first.
-
-    Returns:
-        The values of each of `MEASURES`, shape (q,).
-    """
-    gains = judged.relevance(found)
+    """Each of `MEASURES` of each query, for rows of documents of shape (q, k), best first."""
+    pairs = zip(judged.gains, found.tolist(), strict=True)
+    gains = np.array([[grades.get(row, 0.0) for row in line] for grades, line in pairs])
     is_relevant = gains > 0
     n_relevant = np.maximum(judged.n_relevant, 1)
     first = np.where(is_relevant.any(axis=1), is_relevant.argmax(axis=1), np.inf)
-    ideal = np.where(judged.ideal > 0, judged.ideal, 1)
     return {
-        "ndcg@10": dcg(gains[:, :10]) / ideal,
+        "ndcg@10": dcg(gains[:, :10]) / np.where(judged.ideal > 0, judged.ideal, 1),
         "recall@10": is_relevant[:, :10].sum(axis=1) / n_relevant,
         "recall@100": is_relevant[:, :DEPTH].sum(axis=1) / n_relevant,
         "mrr": 1 / (first + 1),
     }
 
 
-def float_rankings(data: RetrievalSet, judged: Judged) -> NDArray[np.int64]:
-    """The documents with the largest cosine to each judged query, shape (q, 100)."""
-    documents, queries = unit_rows(data.corpus.matrix), unit_rows(judged.queries)
-    return best_rows(lambda block: queries @ documents[block].T, len(documents), DEPTH)
-
-
 def score_floats(data: RetrievalSet) -> dict[str, Scores]:
-    """The measures of each query with float vectors: `{"floats": {"ndcg@10": ..., ...}}`."""
+    """The measures of each query by cosine: `{"floats": {"ndcg@10": ..., ...}}`."""
     judged = judged_queries(data)
-    return {"floats": score_rankings(judged, float_rankings(data, judged))}
+    documents, queries = unit_rows(data.corpus.matrix), unit_rows(judged.queries)
+    rows = best_rows(lambda block: queries @ documents[block].T, len(documents), DEPTH)
+    return {"floats": score_rankings(judged, rows)}
 
 
 def score_codes(data: RetrievalSet, coder: Coder) -> dict[str, Scores]:
     """The measures of each query by way of searching the codes of the documents.
 
-    "hamming" and "decoded" encode the queries, "asymmetric" and "rescored" use their floats.
-    "rescored" finds four times as many documents by Hamming distance and orders them by cosine.
-
-    Args:
-        data: The data set.
-        coder: A fitted coder of as many dimensions.
+    There is a way for each metric. "rescored" finds four times as many documents by Hamming
+    distance and orders them by cosine.
 
     Raises:
         InputError: The coder has other dimensions.
@@ -154,10 +119,10 @@ def score_codes(data: RetrievalSet, coder: Coder) -> dict[str, Scores]:
         raise InputError(f"embeddings of {data.dims} dimensions, expected {coder.n_features_in_}")
     judged = judged_queries(data)
     bits = BinaryVectors(None, coder.encode(data.corpus.matrix), coder)
-    found: dict[str, Scores] = {}
-    for metric in ("hamming", "asymmetric", "decoded"):
-        rows = bits.search(judged.queries, DEPTH, metric=metric).rows
-        found[metric] = score_rankings(judged, rows)
+    found = {
+        metric: score_rankings(judged, bits.search(judged.queries, DEPTH, metric=metric).rows)
+        for metric in _METRICS
+    }
     # Each measure belongs to a search of its own depth: a longer shortlist would help nDCG@10.
     floats = data.corpus.matrix
     short, long = (
@@ -165,8 +130,7 @@ def score_codes(data: RetrievalSet, coder: Coder) -> dict[str, Scores]:
         for k in (10, DEPTH)
     )
     recall = score_rankings(judged, long)["recall@100"]
-    found["rescored"] = score_rankings(judged, short) | {"recall@100": recall}
-    return found
+    return found | {"rescored": score_rankings(judged, short) | {"recall@100": recall}}
 
 
 def evaluate_retrieval(
