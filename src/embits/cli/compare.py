@@ -217,8 +217,8 @@ def _recorded_command(comparison: Comparison) -> str:
     given["report"] = "DIR"
     parts = ["embits", "compare", given["vectors"].name]
     for option in context.command.params[1:]:
-        value = given[str(option.name)]
         is_default = context.get_parameter_source(str(option.name)) is ParameterSource.DEFAULT
+        value = given.get(str(option.name), not is_default)
         if value in (None, False, (), []) or (is_default and option.name not in _RECORDED):
             continue
         if isinstance(option, click.Option) and option.is_flag:

@@ -379,6 +379,11 @@ def test_compare_takes_coders_and_parameters_and_records_every_option(tmp_path, 
                    "--bootstrap 20", "--limit 500", "--words words.txt", "--skip-bad",
                    "--fisher pairs", "--fit-rows all", "--report DIR"):  # fmt: skip
         assert option in recorded
+    done = run("compare", "v.npy", "--no-ids", "--bits", "8", "--methods", "lsh", "--tasks",
+               "neighbors", "--report", "n", cwd=tmp_path)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    settings = json.loads((tmp_path / "n/results.json").read_text())["settings"]
+    assert settings["command"].endswith("--no-ids")
     done = run(*command[:2], "--coder", "nowhere:Mine", "--report", "x", cwd=tmp_path)
     assert done.returncode == 2
     assert "MODULE:CLASS" in done.stderr
