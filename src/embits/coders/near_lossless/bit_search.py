@@ -76,9 +76,6 @@ BLOCK_ROWS = 1 << 10  # sums of this many whole numbers up to UNIT are exact in 
 RIDGE = 1e-3  # of the number of rows; the offset is not shrunk
 
 
-# -- the decoder -----------------------------------------------------------------------------------
-
-
 class Decoder(NamedTuple):
     """D of shape (bits, columns), o of shape (columns,), and the mean |D b + o|², in float64."""
 
@@ -119,9 +116,6 @@ def least_squares(codes: Codes, unit: NDArray[np.float32], n_bits: int) -> Decod
     # Least squares makes the mean of |y|² that of x · y.
     along = (D * bx).sum() + (o * sum_x).sum()
     return Decoder(D, o, max(float(along) / n / UNIT, 0.0))
-
-
-# -- encoders to choose from -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -186,9 +180,6 @@ class Searched:
 
 def _size(weights: Floats) -> float:
     return float(np.sqrt((weights * weights).sum())) + 1e-12
-
-
-# -- the choice ------------------------------------------------------------------------------------
 
 
 class Recalls(NamedTuple):
