@@ -214,6 +214,7 @@ def reading_options(command: Command) -> Command:
             callback=lambda context, _, name: False if context.meta["embits.no_ids"] else name,
             help="Column of the ids in Parquet [default: id, ids, _id, word or key].",
         ),
+        click.option("--encoding", default="utf-8", help="How words are encoded in text and .bin."),
         file_option("--words", help="Words (ids) of a matrix: one per line, or Parquet."),
         click.option(
             "--limit", type=WholeNumber(min=1), metavar="N", help="Read only the first N rows."

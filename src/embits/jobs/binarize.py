@@ -111,6 +111,7 @@ def binarize_to_file(
     repeats: Repeats | None = None,
     ids: IdColumn = None,
     column: str | None = None,
+    encoding: str = "utf-8",
     sample: int | None = None,
     subwords: bool = True,
     lengths: bool = False,
@@ -136,6 +137,7 @@ def binarize_to_file(
         repeats: As for `read_vectors`.
         ids: As for `read_vectors`: a column of ids, or False for none.
         column: As for `read_vectors`: a column of vectors.
+        encoding: As for `read_vectors`.
         sample: As for `binarize`.
         subwords: Keep fastText's subwords.
         lengths: As for `binarize`.
@@ -163,7 +165,7 @@ def binarize_to_file(
         >>> folder.cleanup()
     """
     coder = new_coder(method, n_bits, params)
-    source = new_source(vectors, limit, words, on_bad, None, repeats, ids, column)
+    source = new_source(vectors, limit, words, on_bad, None, repeats, ids, column, encoding)
     path, steps = Path(target), Steps(progress)
     check_target(path, source.paths(), overwrite, codes=True)
     blocks = open_large(source, steps, coder)

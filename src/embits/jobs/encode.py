@@ -33,6 +33,7 @@ def encode_to_file(
     repeats: Repeats | None = None,
     ids: IdColumn = None,
     column: str | None = None,
+    encoding: str = "utf-8",
     lengths: bool = False,
     overwrite: bool = False,
     progress: StepProgress | None = None,
@@ -49,6 +50,7 @@ def encode_to_file(
         repeats: As for `read_vectors`.
         ids: As for `read_vectors`: a column of ids, or False for none.
         column: As for `read_vectors`: a column of vectors.
+        encoding: As for `read_vectors`.
         lengths: As for `binarize`.
         overwrite: Replace any other existing file as well; never an input.
         progress: Called as progress(step, done, total).
@@ -61,7 +63,7 @@ def encode_to_file(
         InputError: They have other dimensions than the coder takes, or an argument is wrong.
         OSError: The file could not be written; progress is kept.
     """
-    source = new_source(vectors, limit, words, on_bad, None, repeats, ids, column)
+    source = new_source(vectors, limit, words, on_bad, None, repeats, ids, column, encoding)
     path, steps = Path(target), Steps(progress)
     if isinstance(coder, Coder | BinaryVectors):
         fitted = coder if isinstance(coder, Coder) else coder.coder
@@ -104,6 +106,7 @@ def encode_to_collection(
     repeats: Repeats | None = None,
     ids: IdColumn = None,
     column: str | None = None,
+    encoding: str = "utf-8",
     lengths: bool = False,
     update: bool = False,
     progress: StepProgress | None = None,
@@ -120,6 +123,7 @@ def encode_to_collection(
         repeats: As for `read_vectors`.
         ids: As for `read_vectors`: a column of ids, or False for none.
         column: As for `read_vectors`: a column of vectors.
+        encoding: As for `read_vectors`.
         lengths: Store the lengths of the vectors, if these are the first rows; later rows follow
             the first.
         update: Replace the rows whose ids are there already, as `Collection.upsert` does.
@@ -147,8 +151,8 @@ def encode_to_collection(
         with _nothing_kept():
             bits = encode_to_file(
                 collection.coder, vectors, folder / "codes", limit=limit, words=words,
-                on_bad=on_bad, repeats=repeats, ids=ids, column=column, lengths=lengths,
-                progress=progress,
+                on_bad=on_bad, repeats=repeats, ids=ids, column=column, encoding=encoding,
+                lengths=lengths, progress=progress,
             )  # fmt: skip
         change(bits)
         return len(bits)

@@ -98,7 +98,7 @@ def input_identity(source: Source) -> dict[str, Any]:
         for word in words:
             digest.update(str(word).encode(errors="surrogatepass") + b"\0")
         words = digest.hexdigest()
-    names = ("limit", "on_bad", "repeats", "ids", "column")
+    names = ("limit", "on_bad", "repeats", "ids", "column", "encoding")
     options = {name: getattr(source, name) for name in names}
     return file_identity(source.path) | options | {"words": words}
 

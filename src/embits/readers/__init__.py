@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import string
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
@@ -32,6 +33,7 @@ def read_vectors(
     repeats: Repeats | None = None,
     ids: IdColumn = None,
     column: str | None = None,
+    encoding: str = "utf-8",
 ) -> WordVectors:
     """Read word vectors, or a plain matrix of embeddings, in any common format.
 
@@ -54,6 +56,7 @@ def read_vectors(
         ids: The column of ids of a Parquet table; False reads no ids, also none beside a matrix.
             None takes the column `id`, `ids`, `_id`, `word` or `key`, if there is one.
         column: The column of vectors of a Parquet table, if there are several.
+        encoding: How words are encoded in text, `.bin` and the file of `words`, such as "latin-1".
 
     Returns:
         WordVectors of n words and a float32 matrix of shape (n, dims); a float32 `.npy` or
@@ -79,7 +82,9 @@ def read_vectors(
         (['king', 'queen'], (2, 3))
         >>> folder.cleanup()
     """
-    return read_source(new_source(path, limit, words, on_bad, progress, repeats, ids, column))
+    return read_source(
+        new_source(path, limit, words, on_bad, progress, repeats, ids, column, encoding)
+    )
 
 
 def new_source(
@@ -91,6 +96,7 @@ def new_source(
     repeats: Repeats | None = None,
     ids: IdColumn = None,
     column: str | None = None,
+    encoding: str = "utf-8",
 ) -> Source:
     """The arguments of `read_vectors`, checked.
 
@@ -107,11 +113,23 @@ def new_source(
     for name, value in (("ids", ids or ""), ("column", column or "")):
         if not isinstance(value, str):
             raise InputError(f"{name} is {value!r}, expected the name of a column")
+    _check_encoding(encoding)
     if words is not None and not isinstance(words, str | os.PathLike):
         words = as_words(words)
     model = model_name(path)
     located = Path(path) if model is None else downloaded(model)
-    return Source(located, limit, on_bad, progress, words, repeats, ids, column)
+    return Source(located, limit, on_bad, progress, words, repeats, ids, column, encoding)
+
+
+def _check_encoding(encoding: str) -> None:
+    """Refuse an encoding that Python does not know, or that has other bytes for digits."""
+    digits = string.digits + " \t\n"
+    try:
+        knows_digits = digits.encode(encoding) == digits.encode()
+    except (LookupError, TypeError, UnicodeError):
+        knows_digits = False
+    if not knows_digits:
+        raise InputError(f"encoding is {encoding!r}, expected one such as utf-8 or latin-1")
 
 
 def read_source(source: Source) -> WordVectors:

@@ -77,8 +77,9 @@ class Findings:
             )
         if self.n_escaped:
             source.warn(
-                f"{_counted(self.n_escaped, 'word')} not in valid UTF-8 and escaped, "
-                f"the first at {self.escaped[0]}: {self.escaped[1]!r}"
+                f"{_counted(self.n_escaped, 'word')} not in valid {source.encoding.upper()} and "
+                f"escaped, the first at {self.escaped[0]}: {self.escaped[1]!r} (encoding=, "
+                "--encoding names another encoding)"
             )
 
 
@@ -211,7 +212,7 @@ class ParsedBlocks(Blocks):
 def decoded_words(
     source: Source, findings: Findings, run: bytes, n_words: int, where: Callable[[int], str]
 ) -> list[str]:
-    """Words separated by newlines. Those that are not UTF-8 are escaped, and added to `findings`.
+    """Words separated by newlines. Invalid ones are escaped, and added to `findings`.
 
     `where(row)` is the place of a row in a message.
     """
@@ -223,17 +224,25 @@ def decoded_words(
         cut = run.find(b"\n", start + _WORD_BYTES_AT_ONCE)
         piece = run[start : cut if cut >= 0 else len(run)]
         try:
-            words += piece.decode().split("\n")
+            words += piece.decode(source.encoding).split("\n")
         except UnicodeDecodeError:
             pairs = enumerate(piece.split(b"\n"), len(words))
-            words += piece.decode(errors="backslashreplace").split("\n")
-            escaped += [row for row, word in pairs if word.decode(errors="ignore").encode() != word]
+            words += piece.decode(source.encoding, "backslashreplace").split("\n")
+            escaped += [row for row, word in pairs if not _is_valid(word, source.encoding)]
         start += len(piece) + 1
     if len(words) != n_words:
         raise source.read_error("a newline within a word", "words without line ends")
     if escaped:
         findings.add_escaped(len(escaped), where(escaped[0]), words[escaped[0]])
     return words
+
+
+def _is_valid(word: bytes, encoding: str) -> bool:
+    try:
+        word.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 # -- matrices and tables ---------------------------------------------------------------------------

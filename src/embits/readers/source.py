@@ -102,6 +102,7 @@ class Source:
     repeats: Repeats | None = None
     ids: IdColumn = None
     column: str | None = None
+    encoding: str = "utf-8"
 
     def check_regular(self) -> None:
         """Refuse a folder, and what never ends or blocks: pipes and devices."""

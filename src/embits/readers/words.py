@@ -35,7 +35,7 @@ def words_for(source: Source, n_rows: int, dims: int) -> FoundWords:
     """The words of a matrix of shape (n_rows, dims)."""
     if isinstance(source.words, str | os.PathLike):
         given = Path(source.words)
-        words = read_words(given, source.ids or None, n_rows)
+        words = read_words(given, source.ids or None, n_rows, source.encoding)
         if "" in words:
             line = f"line {list(words).index('') + 1}"
             raise Source(given).read_error("an empty word", "one word per line", line)
@@ -69,16 +69,19 @@ def words_beside(path: Path) -> Sequence[str] | None:
     return read_words(beside) if beside.is_file() else None
 
 
-def read_words(path: Path, column: str | None = None, n_rows: int | None = None) -> Sequence[str]:
+def read_words(
+    path: Path, column: str | None = None, n_rows: int | None = None, encoding: str = "utf-8"
+) -> Sequence[str]:
     """The words in a file: whole lines, a JSON list or `{word: row}`, or a column of Parquet.
 
     Args:
         path: The file.
         column: The column of a Parquet table; None is its column of ids, or the one of strings.
         n_rows: The rows that need words: a file that is far too large for them is refused.
+        encoding: Of text and JSON.
 
     Raises:
-        ReadError: It is something else, or not UTF-8.
+        ReadError: It is something else, or in another encoding.
         MissingFileError: There is no such file.
     """
     source = Source(path, ids=column)
@@ -93,13 +96,17 @@ def read_words(path: Path, column: str | None = None, n_rows: int | None = None)
 
                 return read_id_column(source)
             content += file.read()
+            if encoding != "utf-8":
+                content = content.decode(encoding).encode()
             _check_utf8(content)
     except OSError as error:
         found = f"no readable file ({error.strerror})"
         raise source.read_error(found, "a file of words") from error
     except UnicodeDecodeError as error:
         where = f"byte {error.start}"
-        raise source.read_error("a word that is not UTF-8", "UTF-8", where) from error
+        found = f"a word that is not {encoding.upper()}"
+        expected = f"{encoding.upper()} (encoding=, --encoding names another)"
+        raise source.read_error(found, expected, where) from error
     content = content.removeprefix(BYTE_ORDER_MARK)
     if path.suffix != ".words" and _JSON.match(content):
         return _words_in_json(source, content.decode())

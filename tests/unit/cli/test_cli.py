@@ -223,6 +223,17 @@ def test_notes_of_the_reader_are_shown_as_notes(folder):
     assert answer("info", folder / "twice")["method"] == "near-lossless"
 
 
+def test_words_in_another_encoding_are_read(folder, tmp_path):
+    (tmp_path / "v.txt").write_bytes("naïve 1 2\ncafé 4 5\nb 1 0\n".encode("latin-1"))
+    command = ["binarize", tmp_path / "v.txt", "-o", tmp_path / "b", "--bits", 8, "--method", "lsh"]
+    done = run(*command)
+    assert "2 words not in valid UTF-8" in done.stderr
+    assert "--encoding" in done.stderr
+    assert run(*command, "--encoding", "latin-1").stderr == ""
+    assert list(embits.load(tmp_path / "b").words) == ["naïve", "café", "b"]
+    assert "'latin-9000'" in run(*command, "--encoding", "latin-9000").stderr
+
+
 def test_every_verb_has_help_with_an_example():
     code = (
         "import embits.cli as c, click\n"

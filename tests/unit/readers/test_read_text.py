@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embits import _core
-from embits.errors import ReadError, ReadWarning
+from embits.errors import InputError, ReadError, ReadWarning
 from embits.readers import read_vectors
 from embits.readers.source import CHUNK_BYTES
 from tests.support.reading import Write, refusal, rows
@@ -33,6 +34,20 @@ class TestKinds:
             "</s>": [1, 2],
             "b": [4, 5],
         }
+
+    def test_words_in_another_encoding(self, tmp_path: Path) -> None:
+        (tmp_path / "v.txt").write_bytes("2 2\nnaïve 1 2\ncafé 4 5\n".encode("latin-1"))
+        wanted = {"naïve": [1, 2], "café": [4, 5]}
+        assert rows(read_vectors(tmp_path / "v.txt", encoding="latin-1")) == wanted
+        np.save(tmp_path / "m.npy", np.array([[1, 2], [4, 5]], "f4"))
+        (tmp_path / "words").write_bytes("naïve\ncafé\n".encode("cp1252"))
+        with pytest.raises(ReadError, match="--encoding"):
+            read_vectors(tmp_path / "m.npy", words=tmp_path / "words")
+        found = read_vectors(tmp_path / "m.npy", words=tmp_path / "words", encoding="cp1252")
+        assert rows(found) == wanted
+        for wrong in ("latin-9000", "utf-16", "cp037", 7):
+            with pytest.raises(InputError, match="encoding is"):
+                read_vectors(tmp_path / "v.txt", encoding=wrong)  # type: ignore[arg-type]
 
     def test_two_whole_numbers_before_one_number_a_line_are_a_row(self, write: Write) -> None:
         assert rows(read_vectors(write("7 300\n8 301\n"))) == {"7": [300], "8": [301]}
