@@ -71,3 +71,38 @@ def test_the_coder_has_the_checksum_that_the_documentation_gives():
         digest.update(f" {name.removeprefix('coder.')} {array.dtype.str} {array.shape}".encode())
         digest.update(array.tobytes())
     assert digest.hexdigest() == manifest["coder"]
+
+
+def test_folders_of_version_0_1_open_and_can_be_changed(tmp_path):
+    """As a job on Ray wrote them: Parquet files, listed without checksums."""
+    pytest.importorskip("pyarrow")
+    for name, ids in (("folder-0.1", WORDS), ("folder-0.1-rows", [str(row) for row in range(7)])):
+        shutil.copytree(GOLDEN.parent / name, tmp_path / name)
+        bits = embits.load(tmp_path / name, verify=True)
+        assert list(bits.words) == ids
+        assert np.asarray(bits.codes).tobytes().hex() == CODES
+        bits.remove(ids[:1])
+        bits.add(np.ones((1, 12)), ["new"] if name == "folder-0.1" else None)
+        bits.compact()
+        new = "new" if name == "folder-0.1" else "7"
+        assert list(embits.load(tmp_path / name, verify=True).words) == [*ids[1:], new]
+        address = (GOLDEN.parent / name).as_uri()
+        assert list(embits.load(address).words) == ids
+
+
+def test_a_damaged_manifest_of_version_0_1_is_refused(tmp_path):
+    folder = tmp_path / "c"
+    shutil.copytree(GOLDEN.parent / "folder-0.1", folder)
+    body = json.loads((folder / "_embits.json").read_text())
+    part = body["parts"][0]
+    for wrong in (
+        {"parts": 5},
+        {"parts": [part, part]},
+        {"parts": [{"file": "../x.parquet", "rows": 4}]},
+        {"parts": [{**part, "rows": -1}]},
+        {"ids": 5},
+        {"bits": "20"},
+    ):
+        (folder / "_embits.json").write_text(json.dumps({**body, **wrong}))
+        with pytest.raises(embits.FormatError, match=r"_embits\.json"):
+            embits.load(folder)

@@ -24,6 +24,7 @@ from embits.file.atomic import atomic_write
 MANIFEST = "_embits.json"
 CODER = "_coder.safetensors"  # readers of Parquet folders skip names that start with _
 FORMAT = "embits collection"
+FORMAT_0_1 = "embits codes"
 VERSION = 1
 MAX_BYTES = 1 << 26
 MAX_ROWS = 1 << 48
@@ -160,22 +161,34 @@ def parse_manifest(folder: Any, content: bytes) -> Manifest:
         form, version = body["format"], body["version"]
     except (ValueError, KeyError, TypeError, RecursionError):
         fail("is damaged: restore it from a copy")
-    if form != FORMAT:
+    if form not in (FORMAT, FORMAT_0_1):
         fail(f"is of the format {shortened(form)}, expected {FORMAT!r}")
     if version != VERSION:
         fail(
             f"is of version {shortened(version)}; this embits reads {VERSION}: install a newer one"
         )
     checksum = body.pop("sha256", None)
-    if checksum != _digest(body):
+    if form == FORMAT and checksum != _digest(body):
         fail("does not match its checksum: restore it from a copy")
     try:
-        manifest = _manifest(body)
+        manifest = _manifest(body if form == FORMAT else _of_0_1(body))
     except (KeyError, TypeError, ValueError):
         fail("is damaged: it does not list the pieces")
     if problem := _problem(manifest):
         fail(f"is damaged: {problem}: restore it from a copy")
     return manifest
+
+
+def _of_0_1(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A folder that a job of version 0.1 wrote: Parquet files, whose rows have no checksums."""
+    column, first, pieces = body.get("ids"), 0, []
+    for part in body["parts"]:
+        start = {"column": column} if column is not None else {"first": first}
+        pieces.append({"file": part["file"], "rows": part["rows"], **start})
+        first += _number(part["rows"])
+    counters = {"generation": 0, "next_piece": 0, "next_number": 0 if column else first}
+    ids = "numbers" if column is None else "given"
+    return {**body, **counters, "coder": "", "ids": ids, "pieces": pieces}
 
 
 def _problem(manifest: Manifest) -> str | None:
