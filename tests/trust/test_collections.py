@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import embits
+from embits.collection import changes
 from tests.support import damaged_collections
 from tests.support.failing_disk import FailAt, failing_disk
 from tests.support.vectors import clustered
@@ -228,3 +229,47 @@ def test_threads_that_search_while_others_change_and_refresh_get_the_ids_of_what
     assert not problems
     assert sum(asked) > 1000
     assert len(collection) == 200
+
+
+FEW_FILES = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
+import numpy as np, embits
+rows = np.random.default_rng(0).normal(size=(5, 24)).astype("f4")
+before = embits.load(sys.argv[1], verify=True).search(rows, k=9).ids.tolist()
+collection = embits.open_collection(sys.argv[1])
+assert collection.search(rows, k=9).ids.tolist() == before
+code = collection["w299"]
+collection.remove(["w299"])
+collection.add(code[np.newaxis], ["w299"])
+assert collection.search(rows, k=9).ids.tolist() == before
+collection.compact()
+assert collection.search(rows, k=9).ids.tolist() == before
+assert len(collection.manifest.pieces) == 1
+"""
+
+
+def test_a_collection_of_more_pieces_than_a_process_may_open_is_changed(memory_path, monkeypatch):
+    monkeypatch.setattr(changes, "MAX_MERGED_ROWS", 0)
+    monkeypatch.setattr(changes, "MAX_PIECES", 10**9)  # as earlier versions wrote them
+    collection = embits.open_collection(memory_path / "c", CODER)
+    for row in range(300):
+        collection.add(clustered(300)[row : row + 1], [f"w{row}"])
+    assert len(collection.manifest.pieces) == 300
+    done = subprocess.run(
+        [sys.executable, "-c", FEW_FILES, collection.path], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_pieces_stay_few_however_many_rows_each_change_adds(memory_path, monkeypatch):
+    monkeypatch.setattr(changes, "MAX_MERGED_ROWS", 4)
+    collection = embits.open_collection(memory_path / "c", CODER)
+    rng, n = np.random.default_rng(0), 0
+    for _ in range(250):
+        rows = int(rng.integers(1, 9))
+        codes = rng.integers(0, 256, (rows, 8), dtype=np.uint8)
+        collection.add(codes, [f"w{n + i}" for i in range(rows)])
+        n += rows
+        assert len(collection.manifest.pieces) <= changes.MAX_PIECES + 5
+    assert list(collection.words) == [f"w{i}" for i in range(n)]

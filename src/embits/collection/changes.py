@@ -44,8 +44,9 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 LOCK = "_lock"
-# Pieces of this many rows in all are merged when rows are added; only `compact` merges larger ones.
+# Pieces of this many rows in all are merged when rows are added, and larger ones if there are many.
 MAX_MERGED_ROWS = 1 << 16
+MAX_PIECES = 100
 
 _WAIT_SECONDS = 0.02
 _WORKING = ".embits-add-"
@@ -231,13 +232,14 @@ def _without(snapshot: Snapshot, rows: NDArray[np.int64]) -> list[OpenPiece]:
 def _first_merged(pieces: Sequence[OpenPiece], n_new: int) -> int:
     """The first of the pieces at the end that have no more rows than what follows them.
 
-    Rows are so written again only when their number doubles.
+    Rows are so written again only when their number doubles. Of too many pieces, half stay.
     """
     start, total = len(pieces), n_new
+    most = MAX_PIECES // 2 if len(pieces) >= MAX_PIECES else len(pieces)
     while start:
         piece = pieces[start - 1]
         live = len(piece.rows.codes) - len(piece.removed)
-        is_small = live <= total and total + live <= MAX_MERGED_ROWS
+        is_small = live <= total and (total + live <= MAX_MERGED_ROWS or start > most)
         if not is_small or piece.entry.header is None:
             break
         start, total = start - 1, total + live

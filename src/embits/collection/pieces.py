@@ -28,6 +28,9 @@ from embits.rows import LENGTHS, Lengths, Rows, joined, taken
 from embits.search.pieces import CodePieces, LiveRows
 
 MAX_TRIES = 100
+MAX_MAPPED = (
+    128  # pieces: each mapping keeps a file open, and a process may have 256 on some systems
+)
 _RESTORE = "restore it from a copy"
 
 
@@ -117,8 +120,8 @@ def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | N
         if before is not None:
             _check_not_replaced(folder, before.coder, coder)
     pieces = tuple(
-        known.get(entry) or open_one(folder, entry, coder, verify=verify)
-        for entry in manifest.pieces
+        known.get(entry) or open_one(folder, entry, coder, verify=verify, mapped=place < MAX_MAPPED)
+        for place, entry in enumerate(manifest.pieces)
     )
     if manifest.ids != "numbers" and any(isinstance(p.rows.ids, RowNumbers) for p in pieces):
         raise FormatError(f"{folder}: damaged: the rows have ids, but a piece has none")
@@ -157,14 +160,16 @@ def open_coder(folder: Path, manifest: Manifest, *, verify: bool) -> Coder:
     return coder
 
 
-def open_one(folder: Path, entry: Piece, coder: Coder, *, verify: bool = False) -> OpenPiece:
+def open_one(
+    folder: Path, entry: Piece, coder: Coder, *, verify: bool = False, mapped: bool = True
+) -> OpenPiece:
     """Map a piece, or read it if it is Parquet; and read its removed rows."""
     with _named(folder, entry.file):
-        rows = _open_rows(folder, entry, coder, verify)
+        rows = _open_rows(folder, entry, coder, verify, mapped)
     return OpenPiece(entry, rows, read_removed(folder, entry))
 
 
-def _open_rows(folder: Path, entry: Piece, coder: Coder, verify: bool) -> Rows:
+def _open_rows(folder: Path, entry: Piece, coder: Coder, verify: bool, mapped: bool) -> Rows:
     if entry.header is None:
         from embits.collection.parquet import parquet_rows  # other pieces need no pyarrow
 
@@ -172,7 +177,7 @@ def _open_rows(folder: Path, entry: Piece, coder: Coder, verify: bool) -> Rows:
     path = folder / entry.file
     if header_digest(path) != entry.header:
         raise FormatError(f"{path}: not the file that the manifest lists")
-    rows = open_piece(path, coder, verify=verify)
+    rows = open_piece(path, coder, verify=verify, mapped=mapped)
     if len(rows) != entry.rows:
         raise FormatError(f"{path}: {len(rows)} rows, expected {entry.rows}")
     if isinstance(rows.ids, RowNumbers):
@@ -209,10 +214,12 @@ def read_removed(folder: Path, piece: Piece) -> NDArray[np.int64]:
 def verified(folder: Path, coder: Coder, pieces: Sequence[OpenPiece]) -> list[OpenPiece]:
     """The pieces with every byte checked: a copy gets checksums of its own, which hide damage."""
     return [
-        open_one(folder, piece.entry, coder, verify=True)._replace(removed=piece.removed)
+        open_one(folder, piece.entry, coder, verify=True, mapped=place < MAX_MAPPED // 4)._replace(
+            removed=piece.removed
+        )
         if piece.entry.header
         else piece
-        for piece in pieces
+        for place, piece in enumerate(pieces)
     ]
 
 

@@ -150,14 +150,14 @@ def write_piece(path: Path, rows: Rows, coder: Coder) -> None:
     write(path, contents, through_links=False)
 
 
-def open_piece(path: Path, coder: Coder, *, verify: bool = False) -> Rows:
+def open_piece(path: Path, coder: Coder, *, verify: bool = False, mapped: bool = True) -> Rows:
     """Open a piece of a collection.
 
     Raises:
         FormatError: It is not such a file, it is damaged, or it belongs to another coder.
         OSError: It cannot be opened.
     """
-    contents = open_file(path, verify=verify)
+    contents = open_file(path, verify=verify, mapped=mapped)
     found = contents.method, contents.n_bits, contents.dims
     expected = coder.method, coder.n_bits_, coder.n_features_in_
     if found != expected:

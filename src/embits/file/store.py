@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, BinaryIO, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -181,8 +181,10 @@ def _header(
 # -- open ----------------------------------------------------------------------------------------
 
 
-def open_file(path: Path, *, verify: bool = False) -> Contents:
+def open_file(path: Path, *, verify: bool = False, mapped: bool = True) -> Contents:
     """Map a file and check its header; with `verify`, read and check every byte.
+
+    A mapping keeps the file open. Without `mapped` the file is read into memory.
 
     Raises:
         FormatError: It is not such a file, or it is damaged.
@@ -210,14 +212,26 @@ def open_file(path: Path, *, verify: bool = False) -> Contents:
             fail(f"damaged: a header of {length} bytes, which aligns no tensor to {ALIGNMENT}")
         check_extents(entries, size - 8 - length, fail)
         try:
-            mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+            data: mmap.mmap | bytes = _mapped(file, size) if mapped else _read(file, size)
         except ValueError:  # shorter by now than it was a moment ago
             fail("cut short while it was opened")
-    tensors = {name: _view(mapped, 8 + length, entry) for name, entry in entries.items()}
+    tensors = {name: _view(data, 8 + length, entry) for name, entry in entries.items()}
     contents = _contents(tensors, metadata, fail)
     if verify:
         _verify(tensors, contents, metadata, fail)
     return contents
+
+
+def _mapped(file: BinaryIO, size: int) -> mmap.mmap:
+    return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+
+
+def _read(file: BinaryIO, size: int) -> bytes:
+    file.seek(0)
+    data = file.read(size)
+    if len(data) < size:
+        raise ValueError("cut short")
+    return data
 
 
 def _hint(head: bytes) -> str:
@@ -229,12 +243,12 @@ def _hint(head: bytes) -> str:
     return ", or damaged"
 
 
-def _view(mapped: mmap.mmap, start: int, entry: Mapping[str, Any]) -> NDArray[Any]:
+def _view(data: mmap.mmap | bytes, start: int, entry: Mapping[str, Any]) -> NDArray[Any]:
     dtype = np.dtype(DTYPES[entry["dtype"]])
     begin, end = entry["data_offsets"]
     if begin == end:
         return np.empty(entry["shape"], dtype=dtype)
-    flat = np.frombuffer(mapped, dtype, (end - begin) // dtype.itemsize, start + begin)
+    flat = np.frombuffer(data, dtype, (end - begin) // dtype.itemsize, start + begin)
     return flat.reshape(entry["shape"])
 
 
