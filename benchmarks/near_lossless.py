@@ -29,8 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import search
-from embits.arrays import blocks
-from embits.bits import unpack
+from embits.arrays import blocks, unpack
 from embits.coders import (
     Coder,
     NearLossless,

@@ -38,7 +38,7 @@ MAX_CPU_SECONDS = 90  # a mutant that takes longer is in an endless loop
 # The tests that must notice a change: those of the longest name that the module's path starts with.
 # The quickest come first.
 TESTS = {
-    "bits.py": ["unit/test_bits.py", "unit/test_binary_vectors.py"],
+    "arrays.py": ["unit/test_bits.py", "unit/test_binary_vectors.py"],
     "search": [
         *("unit/test_filtered_vectors.py", "unit/test_refused_numbers.py"),
         *("unit/search/test_exact_scores.py", "unit/search/test_search_asymmetric.py"),
@@ -70,7 +70,7 @@ TESTS = {
 }
 # The tests for the mutants that those do not notice.
 MORE_TESTS = {
-    "bits.py": ["unit/test_binary_vectors.py", "unit/collection/test_errors.py"],
+    "arrays.py": ["unit/test_binary_vectors.py", "unit/collection/test_errors.py"],
     "search": [
         *(f"unit/search/test_{name}.py" for name in ("within", "search", "search_multi_index")),
         *("unit/test_wrong_uses.py", "unit/search/test_planes.py", "unit/search/test_filters.py"),
@@ -211,7 +211,7 @@ def main() -> int:
     sys.path.insert(0, str(ROOT / "src"))
     modules = [
         path.relative_to(PACKAGE).as_posix()
-        for name in options.only or ("bits.py", "search", "file", "collection")
+        for name in options.only or ("arrays.py", "search", "file", "collection")
         for path in ([PACKAGE / name] if name.endswith(".py") else (PACKAGE / name).glob("*.py"))
     ]
     modules = sorted(set(modules) - LEFT_OUT)

@@ -1,4 +1,4 @@
-"""Arrays: those of other libraries, their devices, and rows in blocks.
+"""Arrays: of other libraries and devices, in blocks, drawn from files, and of packed bits.
 
 PyTorch is imported only when a device is asked for.
 """
@@ -169,3 +169,106 @@ def torch_device(device: Any, purpose: str) -> tuple[Any, Any]:
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"device {device!r} cannot be used: {reason}") from None
+
+
+def packed_width(n_bits: int) -> int:
+    """Bytes of a packed code of `n_bits` bits.
+
+    Example:
+        >>> packed_width(8), packed_width(9)
+        (1, 2)
+    """
+    return -(-n_bits // 8)
+
+
+def padding_mask(n_bits: int) -> int:
+    """The bits of a code's last byte that lie past its `n_bits`, as a number from 0 to 127.
+
+    Example:
+        >>> f"{padding_mask(5):08b}", padding_mask(16)
+        ('00000111', 0)
+    """
+    return (1 << (-n_bits % 8)) - 1
+
+
+def has_padding_bits(codes: NDArray[np.uint8], n_bits: int) -> bool:
+    """Whether a padding bit is set in packed codes of shape (width,) or (n, width)."""
+    mask = padding_mask(n_bits)
+    return bool(mask and (codes[..., -1] & mask).any())
+
+
+def check_padding(codes: NDArray[np.uint8], n_bits: int) -> None:
+    """Raise InputError if packed codes have bits set past the coder's `n_bits`."""
+    if has_padding_bits(codes, n_bits):
+        raise InputError(f"codes have bits set past the coder's {n_bits} bits")
+
+
+def invert(codes: NDArray[np.uint8], n_bits: int) -> NDArray[np.uint8]:
+    """Packed codes with each of their `n_bits` inverted; padding bits stay zero.
+
+    Example:
+        >>> invert(np.array([0b1100_0000], np.uint8), 4).tolist() == [0b0011_0000]
+        True
+    """
+    inverted = ~codes
+    inverted[..., -1] &= 0xFF ^ padding_mask(n_bits)
+    return inverted
+
+
+def unpack(codes: NDArray[np.uint8], n_bits: int) -> NDArray[np.float32]:
+    """Packed codes of shape (n, width) as a matrix of 0.0 and 1.0, shape (n, n_bits)."""
+    return np.unpackbits(codes, axis=1, count=n_bits).astype(np.float32)
+
+
+Take: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.float32]]
+
+
+class LazyRows:
+    """Finite float32 rows of shape (n, dims) that are stored elsewhere.
+
+    A slice is a LazyRows again and reads nothing. An index of row numbers, a single row or
+    `np.asarray` reads. These are the only parts of NumPy's indexing that the coders' `fit` uses.
+
+    Args:
+        take: Returns the rows of the given numbers, float32 of shape (len(numbers), dims).
+        n_rows: How many rows there are.
+        dims: Dimensions of a row.
+
+    Example:
+        >>> squares = LazyRows(lambda rows: (rows[:, None] ** 2).astype(np.float32), 100, 1)
+        >>> squares[10::30].shape, squares[10::30][1:][0].tolist()
+        ((3, 1), [1600.0])
+    """
+
+    ndim = 2
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, take: Take, n_rows: int, dims: int) -> None:
+        self._take = take
+        self._rows = range(n_rows)
+        self.dims = dims
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and dimensions."""
+        return len(self._rows), self.dims
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, rows: Any) -> Any:
+        if isinstance(rows, slice):
+            part = LazyRows(self._take, 0, self.dims)
+            part._rows = self._rows[rows]
+            return part
+        if isinstance(rows, int | np.integer):
+            return self._take(np.array([self._rows[int(rows)]], np.int64))[0]
+        return self._take(self._rows.start + self._rows.step * np.asarray(rows, np.int64))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        numbers = np.arange(self._rows.start, self._rows.stop, self._rows.step, dtype=np.int64)
+        return self._take(numbers).astype(dtype or np.float32, copy=False)
+
+    def astype(self, dtype: Any) -> NDArray[Any]:
+        """The rows, read, as another type."""
+        return self.__array__(dtype)

@@ -15,11 +15,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from embits import search, slimming
-from embits.arrays import Progress, single, to_numpy, unit_rows
-from embits.bits import check_padding
-from embits.checks import distance_of, wanted_distance, wanted_similarity
+from embits.arrays import Progress, check_padding, single, to_numpy, unit_rows
+from embits.checks import check_dims, distance_of, wanted_distance, wanted_similarity
 from embits.coders import Coder, coder_checksum
-from embits.coders.checks import check_dims
 from embits.errors import InputError, SizeWarning
 from embits.file import store
 from embits.file.contents import ByteCounts, byte_counts, to_contents

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable
 from reprlib import repr as shortened
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.errors import InputError
+from embits.arrays import LazyRows, as_float32, blocks, to_numpy
+from embits.errors import InputError, TrainingWarning
+
+if TYPE_CHECKING:
+    from embits.coders.base import Coder
 
 _MAX_THREADS = 1024
 MAX_RESULTS = 100_000_000
@@ -155,3 +160,144 @@ def distance_of(similarity: float, n_bits: int) -> int:
 def wanted_results(max_results: Any) -> int:
     """How many results may be returned."""
     return MAX_RESULTS if max_results is None else min(whole("max_results", max_results), 2**62)
+
+
+MAX_BITS = 1 << 16  # of a code: 8 KB; a larger number is more likely a mistake
+MAX_FLOAT32 = float(np.finfo(np.float32).max)
+MAX_WEIGHT = 1e18  # sums of squares of larger weights over a vector overflow float32
+
+COLLAPSE_ROWS = 1_024  # rows that are encoded to see whether codes tell them apart
+COLLAPSE_MIN_ROWS = 64  # different ones; with fewer, good codes can look alike by chance
+MAX_CONSTANT = 0.25  # share of bits that are the same for all rows
+MIN_DISTINCT = 0.1  # codes for each row, among codes of COLLAPSE_MIN_ROWS bits or more
+
+
+def check_n_bits(n_bits: Any) -> int:
+    """`n_bits` as an int from 1 to MAX_BITS, or InputError."""
+    return whole("n_bits", n_bits, 1, MAX_BITS)
+
+
+def random_generator(random_state: Any) -> np.random.Generator:
+    """The generator of a seed, or InputError."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        found = shortened(random_state)
+        raise InputError(f"random_state is {found}, expected a whole number or None") from None
+
+
+def matrix_of_numbers(X: Any) -> NDArray[Any]:
+    """`X` as a 2-d array of numbers; LazyRows as they are."""
+    if isinstance(X, LazyRows):
+        return cast("NDArray[Any]", X)
+    if hasattr(X, "toarray"):  # scipy.sparse, recognised without importing it
+        raise TypeError("Sparse data was passed, but dense data is required: use X.toarray()")
+    if hasattr(X, "words") and hasattr(X, "matrix"):
+        raise InputError(f"X is {type(X).__name__}, expected a matrix: pass its `matrix`")
+    array = to_numpy(X)
+    if array.dtype.kind == "c":
+        raise InputError("Complex data not supported: vectors are real numbers")
+    if array.dtype.kind == "O":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"argument must be rows of numbers: {error}") from None
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"vectors are {array.dtype}, expected numbers")
+    if array.ndim != 2:
+        raise InputError(
+            f"Expected 2D array, got {array.ndim}D array instead: vectors are rows of "
+            "(n, dims). Reshape your data with array.reshape(1, -1) if it is a single vector"
+        )
+    return array
+
+
+def check_dims(vectors: Any, dims: int) -> None:
+    """Refuse vectors (n, dims) or (dims,) of other dimensions than a file or collection has."""
+    if vectors.ndim in (1, 2) and vectors.shape[-1] != dims:
+        what = "a vector" if vectors.ndim == 1 else "vectors"
+        raise InputError(f"{what} of {vectors.shape[-1]} dimensions, expected {dims}")
+
+
+def check_not_empty(array: NDArray[Any]) -> None:
+    """Refuse a matrix without rows or columns, in scikit-learn's words."""
+    for size, what in zip(array.shape, ("sample", "feature"), strict=True):
+        if size == 0:
+            raise InputError(
+                f"Found array with 0 {what}(s) (shape={array.shape}) while a minimum of 1 is "
+                "required."
+            )
+
+
+def check_finite(array: NDArray[Any]) -> None:
+    """Refuse NaN, infinity and numbers beyond float32, and name their row; reads in blocks."""
+    if isinstance(array, LazyRows) or array.dtype.kind != "f":
+        return  # LazyRows were checked when they were read
+    for rows in blocks(len(array)):
+        block = array[rows]
+        with np.errstate(over="ignore", invalid="ignore"):  # large values may overflow a sum
+            total = block.sum(dtype=np.float32 if block.dtype.itemsize < 4 else None)
+        if not np.isfinite(total):
+            bad = np.flatnonzero(~np.isfinite(block).all(axis=1))
+            if bad.size:
+                what = "NaN" if np.isnan(block).any() else "infinity"
+                raise InputError(f"row {rows.start + int(bad[0])} of the vectors contains {what}")
+        if array.dtype.itemsize > 4 and np.abs(block).max(initial=0) > MAX_FLOAT32:
+            largest = np.abs(block).max(axis=1)
+            row = int((largest > MAX_FLOAT32).argmax())
+            found = f"{largest[row]:g}, too large for float32"
+            raise InputError(f"row {rows.start + row} of the vectors contains {found}")
+
+
+def check_size(vectors: NDArray[Any]) -> None:
+    """Refuse finite vectors with values so large that sums of squares overflow."""
+    if not is_usual(vectors):
+        raise too_large()
+
+
+def too_large() -> InputError:
+    """The error for vectors whose products or squares are beyond float32."""
+    return InputError("vectors have values beyond 1e18: scale them down")
+
+
+def is_usual(weights: NDArray[Any]) -> bool:
+    """Whether all numbers are finite, and small enough for their squares to be summed."""
+    # If there is a NaN, it is both the smallest and the largest, and compares as False.
+    # As Python's numbers, because float16 cannot hold the limit.
+    return weights.size == 0 or (
+        float(weights.min()) >= -MAX_WEIGHT and float(weights.max()) <= MAX_WEIGHT
+    )
+
+
+def warn_if_collapsed(coder: Coder, X: NDArray[Any]) -> None:
+    """Warn, once for a fit on X, of bits that are constant and of codes that most rows share."""
+    rows = coder.rows_for_fit(*X.shape)
+    if rows is None:
+        rows = np.arange(len(X))
+    sample = as_float32(X[rows[:: -(-len(rows) // COLLAPSE_ROWS)]])
+    if found := _collapse(coder, sample):
+        warnings.warn(f"method {coder.method!r}: {found}", TrainingWarning, stacklevel=3)
+
+
+def _collapse(coder: Coder, sample: NDArray[np.float32]) -> str | None:
+    """What is wrong with the codes of a sample."""
+    n_rows = len(np.unique(sample, axis=0))
+    if n_rows == 1 and len(sample) >= COLLAPSE_MIN_ROWS:
+        kind = "equal" if sample[0].any() else "zero"
+        return f"all of {len(sample):,} rows are {kind}, and have one code"
+    if n_rows < COLLAPSE_MIN_ROWS:
+        return None
+    codes = coder.encode_rows(sample)
+    differing = np.bitwise_or.reduce(codes ^ codes[0], axis=0)
+    n_constant = coder.n_bits_ - int(np.unpackbits(differing).sum())
+    n_codes = len(np.unique(codes, axis=0))
+    if n_constant > MAX_CONSTANT * coder.n_bits_:
+        found = f"{n_constant} of {coder.n_bits_} bits are the same for all of {len(codes):,} rows"
+    elif coder.n_bits_ >= COLLAPSE_MIN_ROWS and n_codes < MIN_DISTINCT * n_rows:
+        found = f"{n_rows:,} different rows have only {n_codes:,} different codes"
+    else:
+        return None
+    return (
+        f"{found}; searches will find few true neighbors. "
+        "Subtract the mean of the vectors, or take another method"
+    )

@@ -9,8 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import unit_rows
-from embits.bits import invert
+from embits.arrays import invert, unit_rows
 from embits.checks import whole
 from embits.errors import InputError
 from embits.search.filters import Filters

@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
+from embits.checks import MAX_BITS
 from embits.cli import options
 from embits.cli.output import counted, describe, megabytes, show
 from embits.cli.progress import steps_progress
 from embits.cli.ray_options import ADDRESS, OUTPUT_HELP, Cluster, ray_options
 from embits.coders import DEFAULT_METHOD, METHODS, coder_class, new_coder
-from embits.coders.checks import MAX_BITS
 from embits.collection import load_coder
 from embits.jobs import binarize_to_file, encode_to_file
 

@@ -270,7 +270,7 @@ def widths_option(default: str, help: str) -> Callable[[Command], Command]:
 
 
 def _widths(_: click.Context, __: click.Parameter, value: str) -> list[int]:
-    from embits.coders.checks import MAX_BITS
+    from embits.checks import MAX_BITS
 
     try:
         widths = sorted({int(width) for width in value.split(",")})

@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress, as_float32, blocks
-from embits.checks import whole
+from embits.checks import check_n_bits, check_size, random_generator, warn_if_collapsed, whole
 from embits.coders.base import Shapes
-from embits.coders.checks import check_n_bits, check_size, random_generator, warn_if_collapsed
 from embits.coders.linear import LinearlyDecoded, LinearlyEncoded
 
 SAMPLE_ROWS = 20_000  # rows the rotations are learned on: 300² numbers need no more

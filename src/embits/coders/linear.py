@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
-from embits.arrays import as_float32, blocks
-from embits.bits import packed_width, unpack
+from embits.arrays import as_float32, blocks, packed_width, unpack
+from embits.checks import check_size
 from embits.coders.base import Coder
-from embits.coders.checks import check_size
 
 SAMPLE_ROWS = 100_000  # rows a decoder is fitted on: far above any usual number of bits
 _TINY = np.finfo(np.float32).tiny

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress
+from embits.checks import check_n_bits, random_generator, warn_if_collapsed
 from embits.coders.base import Shapes
-from embits.coders.checks import check_n_bits, random_generator, warn_if_collapsed
 from embits.coders.linear import LinearlyDecoded, LinearlyEncoded
 
 

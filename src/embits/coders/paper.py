@@ -26,12 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
-from embits.arrays import Progress, as_float32, blocks, namespace
-from embits.bits import unpack
-from embits.checks import number, whole
+from embits.arrays import LazyRows, Progress, as_float32, blocks, namespace, unpack
+from embits.checks import check_n_bits, number, random_generator, warn_if_collapsed, whole
 from embits.coders.base import Shapes
-from embits.coders.checks import check_n_bits, random_generator, warn_if_collapsed
-from embits.coders.lazy import LazyRows
 from embits.coders.linear import LinearlyEncoded
 from embits.errors import FormatError, InputError, TrainingError
 

@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.checks import whole
+from embits.checks import check_n_bits, random_generator, whole
 from embits.coders.base import SYMBOLS, Coder
-from embits.coders.checks import check_n_bits, random_generator
 from embits.coders.itq import ITQ
 from embits.coders.lsh import RandomHyperplanes
 from embits.coders.near_lossless import NearLossless

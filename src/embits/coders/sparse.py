@@ -18,9 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress, as_float32, namespace, unit_rows
-from embits.checks import number, whole
+from embits.checks import (
+    check_n_bits,
+    check_size,
+    number,
+    random_generator,
+    warn_if_collapsed,
+    whole,
+)
 from embits.coders.base import Shapes
-from embits.coders.checks import check_n_bits, check_size, random_generator, warn_if_collapsed
 from embits.coders.linear import LinearlyDecoded
 from embits.errors import InputError
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from embits.arrays import to_numpy
 from embits.binary_vectors import BinaryVectors, check_same_coder
+from embits.checks import check_dims
 from embits.coders import Coder
-from embits.coders.checks import check_dims
 from embits.collection import changes
 from embits.collection.manifest import Manifest
 from embits.collection.pieces import Snapshot, open_coder, open_snapshot

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import packed_width
 from embits.binary_vectors import BinaryVectors, check_same_coder
-from embits.bits import packed_width
 from embits.coders import Coder, coder_checksum
 from embits.collection.manifest import CODER, Manifest, Piece, Removed, read_manifest, read_small
 from embits.errors import FormatError, InputError, ReadError

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import invert
 from embits.binary_vectors import BinaryVectors
-from embits.bits import invert
 from embits.checks import whole
 from embits.errors import InputError, MissingExtraError
 from embits.evaluation.results import Entry, Figure, Path, at, interval

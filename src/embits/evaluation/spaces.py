@@ -10,9 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import row_cosines, unit_rows
+from embits.arrays import row_cosines, unit_rows, unpack
 from embits.binary_vectors import BinaryVectors
-from embits.bits import unpack
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
 from embits.vectors import WordVectors

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.bits import check_padding
+from embits.arrays import check_padding
 from embits.coders import METHODS, Coder, is_registered
 from embits.errors import FormatError, InputError
 from embits.file.store import Contents, open_file, write

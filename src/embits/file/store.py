@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.bits import has_padding_bits, packed_width
+from embits.arrays import has_padding_bits, packed_width
 from embits.errors import FormatError, named_if_missing
 from embits.file.atomic import atomic_write
 from embits.file.header import (

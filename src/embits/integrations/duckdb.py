@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import Progress
+from embits.arrays import Progress, packed_width
 from embits.binary_vectors import BinaryVectors
-from embits.bits import packed_width
 from embits.checks import packed
 from embits.coders import Coder
 from embits.errors import FormatError, InputError, MissingExtraError, named_if_missing

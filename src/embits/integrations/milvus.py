@@ -20,9 +20,8 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import Progress
+from embits.arrays import Progress, packed_width
 from embits.binary_vectors import BinaryVectors
-from embits.bits import packed_width
 from embits.checks import choice, whole
 from embits.coders import Coder
 from embits.errors import InputError, MissingExtraError

@@ -23,9 +23,8 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import Progress
+from embits.arrays import Progress, packed_width
 from embits.binary_vectors import BinaryVectors
-from embits.bits import packed_width
 from embits.coders import Coder
 from embits.errors import FormatError, InputError, MissingExtraError, named_if_missing
 from embits.file.atomic import atomic_write

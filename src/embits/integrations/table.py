@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits._version import __version__
-from embits.arrays import Progress, blocks
+from embits.arrays import Progress, blocks, check_padding, has_padding_bits, packed_width
 from embits.binary_vectors import BinaryVectors
-from embits.bits import check_padding, has_padding_bits, packed_width
 from embits.checks import packed_queries, whole
 from embits.coders import Coder, coder_checksum
 from embits.errors import DatabaseError, EmbitsError, FormatError, InputError, UnknownWordError

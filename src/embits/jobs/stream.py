@@ -14,9 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import BLOCK_ROWS
+from embits.arrays import BLOCK_ROWS, LazyRows
 from embits.coders import Coder, draw_rows
-from embits.coders.lazy import LazyRows
 from embits.errors import EmbitsError, InputError, ReadError, ReadWarning, TrainingError
 from embits.file import store
 from embits.file.contents import read_coder, to_contents, write_coder

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
-from embits.arrays import to_numpy
-from embits.bits import packed_width
+from embits.arrays import packed_width, to_numpy
 from embits.checks import wanted_rows
 from embits.errors import InputError, UnknownWordError
 from embits.search.results import NO_ROW

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import as_float32
-from embits.bits import unpack
+from embits.arrays import as_float32, unpack
 from embits.checks import choice
 from embits.errors import InputError
 

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from embits.bits import unpack
+from embits.arrays import unpack
 from embits.checks import float_queries, number, packed_codes, wanted_rows
 from embits.errors import InputError
 from embits.search.pieces import CodePieces

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from embits import _core
-from embits.bits import packed_width
+from embits.arrays import packed_width
 from embits.checks import float_queries, packed_codes, packed_queries, wanted_rows, wanted_threads
 from embits.errors import InputError
 from embits.search.filters import (

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embits.bits import unpack
+from embits.arrays import unpack
 from embits.coders import (
     METHODS,
     NearLossless,

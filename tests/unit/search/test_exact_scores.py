@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from embits.bits import packed_width
+from embits.arrays import packed_width
 from embits.search import asymmetric_top_k
 from embits.search.rescoring import exact_scores
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import embits
+from embits.arrays import LazyRows
 from embits.coders import METHODS
-from embits.coders.lazy import LazyRows
 from embits.errors import InputError, ReadError
 from embits.jobs import stream
 from embits.readers import new_source, open_blocks

@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
-from embits.arrays import blocks, unit_rows
-from embits.bits import unpack
+from embits.arrays import blocks, unit_rows, unpack
 from embits.coders.backend import product
 from embits.coders.linear import pack_signs
 from embits.coders.near_lossless.encoder import Encoder

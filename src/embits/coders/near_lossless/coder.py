@@ -20,12 +20,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import Progress, as_float32, blocks, namespace
-from embits.bits import unpack
-from embits.checks import choice, whole
+from embits.arrays import Progress, as_float32, blocks, namespace, unpack
+from embits.checks import check_n_bits, choice, random_generator, warn_if_collapsed, whole
 from embits.coders.backend import backend
 from embits.coders.base import Shapes
-from embits.coders.checks import check_n_bits, random_generator, warn_if_collapsed
 from embits.coders.linear import LinearlyEncoded
 from embits.coders.near_lossless import bit_search, sampling, training
 from embits.coders.near_lossless.encoder import Encoder, norms_of, scaled_rows, unit_of

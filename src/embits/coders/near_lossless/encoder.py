@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.arrays import as_float32, namespace
-from embits.coders.checks import too_large
+from embits.checks import too_large
 
 UNIT_BITS = 14  # a vector of norm 1 is 2¹⁴ integers long
 MAX_NORM = 32000  # of a row of W in integers: its entries fit 16 bits, its sums 32

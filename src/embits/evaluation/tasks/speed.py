@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import packed_width
 from embits.binary_vectors import BinaryVectors
-from embits.bits import packed_width
 from embits.collection import load
 from embits.evaluation.results import Entry, Grid, Score, Table, at, names_at, number
 from embits.evaluation.spaces import BitSpace, Space
