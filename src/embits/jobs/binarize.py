@@ -165,7 +165,10 @@ def binarize_to_file(
         >>> folder.cleanup()
     """
     coder = new_coder(method, n_bits, params)
-    source = new_source(vectors, limit, words, on_bad, None, repeats, ids, column, encoding)
+    source = new_source(
+        vectors, limit=limit, words=words, on_bad=on_bad, repeats=repeats, ids=ids, column=column,
+        encoding=encoding,
+    )  # fmt: skip
     path, steps = Path(target), Steps(progress)
     check_target(path, source.paths(), overwrite, codes=True)
     blocks = open_large(source, steps, coder)

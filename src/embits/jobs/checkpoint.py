@@ -54,12 +54,8 @@ class Checkpoint:
         self._lock = _locked(folder)
         stages = self._read_state()
         if stages is None and (folder / _STATE).exists():
-            warnings.warn(
-                f"{folder}: left by another command, damaged, or the input has changed: "
-                "starting again",
-                ReadWarning,
-                stacklevel=2,
-            )
+            reason = "left by another command, damaged, or the input has changed"
+            warnings.warn(f"{folder}: {reason}: starting again", ReadWarning, stacklevel=2)
             self._empty()
         self._stages: dict[str, Any] = stages or {}
         self._write_state()
@@ -175,11 +171,7 @@ def append(file: BinaryIO, array: NDArray[Any]) -> None:
 
 
 def file_checksum(file: BinaryIO, begin: int, end: int, before: int = 0) -> int:
-    """The CRC-32 of a file up to `end`, given that of its bytes up to `begin`.
-
-    Raises:
-        ValueError: The file is shorter.
-    """
+    """The CRC-32 of a file up to `end`, given that of its bytes up to `begin`."""
     file.seek(begin)
     while begin < end:
         if not (part := file.read(min(_BYTES_AT_ONCE, end - begin))):

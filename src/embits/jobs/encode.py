@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from embits.errors import InputError, ReadWarning
 from embits.file.overwrite import check_target, is_embits_file
 from embits.jobs.stream import Passes, StepProgress, Steps, checkpoint_beside, open_large
 from embits.readers import new_source, read_source
-from embits.readers.source import IdColumn, OnBad, Repeats, Words
+from embits.readers.source import Reading
 
 
 def encode_to_file(
@@ -27,16 +28,10 @@ def encode_to_file(
     vectors: str | os.PathLike[str],
     target: str | os.PathLike[str],
     *,
-    limit: int | None = None,
-    words: Words | None = None,
-    on_bad: OnBad = "raise",
-    repeats: Repeats | None = None,
-    ids: IdColumn = None,
-    column: str | None = None,
-    encoding: str = "utf-8",
     lengths: bool = False,
     overwrite: bool = False,
     progress: StepProgress | None = None,
+    **reading: Unpack[Reading],
 ) -> BinaryVectors:
     """Encode a file of vectors of any size with a fitted coder, into a file of bits.
 
@@ -44,16 +39,11 @@ def encode_to_file(
         coder: The coder, or what holds one: BinaryVectors, or the path of their file.
         vectors: The file to read.
         target: The file to write, atomically.
-        limit: Read the first rows only, this many.
-        words: The words of a file that holds only a matrix: a sequence, or the path of a file.
-        on_bad: "raise" refuses a file with a bad row; "skip" leaves bad rows out and warns.
-        repeats: As for `read_vectors`.
-        ids: As for `read_vectors`: a column of ids, or False for none.
-        column: As for `read_vectors`: a column of vectors.
-        encoding: As for `read_vectors`.
         lengths: As for `binarize`.
         overwrite: Replace any other existing file as well; never an input.
         progress: Called as progress(step, done, total).
+        reading: As for `read_vectors`: `limit`, `words`, `on_bad`, `repeats`, `ids`, `column`,
+            `encoding`.
 
     Returns:
         The file, opened: mapped, not read.
@@ -63,7 +53,7 @@ def encode_to_file(
         InputError: They have other dimensions than the coder takes, or an argument is wrong.
         OSError: The file could not be written; progress is kept.
     """
-    source = new_source(vectors, limit, words, on_bad, None, repeats, ids, column, encoding)
+    source = new_source(vectors, **reading)
     path, steps = Path(target), Steps(progress)
     if isinstance(coder, Coder | BinaryVectors):
         fitted = coder if isinstance(coder, Coder) else coder.coder
@@ -100,16 +90,10 @@ def encode_to_collection(
     collection: Collection,
     vectors: str | os.PathLike[str],
     *,
-    limit: int | None = None,
-    words: Words | None = None,
-    on_bad: OnBad = "raise",
-    repeats: Repeats | None = None,
-    ids: IdColumn = None,
-    column: str | None = None,
-    encoding: str = "utf-8",
     lengths: bool = False,
     update: bool = False,
     progress: StepProgress | None = None,
+    **reading: Unpack[Reading],
 ) -> int:
     """Add a file of vectors of any size to a collection, in one change.
 
@@ -117,17 +101,11 @@ def encode_to_collection(
         collection: The collection.
         vectors: The file to read: of vectors, whose words are the ids; or of codes that the same
             coder made. A file over 64 MiB is read in blocks.
-        limit: Read only this many rows from the start.
-        words: The words of a file that holds only a matrix: a sequence, or the path of a file.
-        on_bad: "raise" refuses a file with a bad row; "skip" leaves bad rows out and warns.
-        repeats: As for `read_vectors`.
-        ids: As for `read_vectors`: a column of ids, or False for none.
-        column: As for `read_vectors`: a column of vectors.
-        encoding: As for `read_vectors`.
         lengths: Store the lengths of the vectors, if these are the first rows; later rows follow
             the first.
         update: Replace the rows whose ids are there already, as `Collection.upsert` does.
         progress: Called as progress(step, done, total).
+        reading: As for `encode_to_file`.
 
     Returns:
         How many rows were added or replaced.
@@ -140,7 +118,7 @@ def encode_to_collection(
     change = collection.upsert if update else collection.add
     if is_embits_file(vectors) or Path(vectors).is_dir():
         bits = load(vectors)
-        if limit is not None and limit < len(bits):
+        if (limit := reading.get("limit")) is not None and limit < len(bits):
             bits = bits.subset(np.arange(limit))
         change(bits)
         return len(bits)
@@ -150,9 +128,8 @@ def encode_to_collection(
     with working_folder(collection.path) as folder:
         with _nothing_kept():
             bits = encode_to_file(
-                collection.coder, vectors, folder / "codes", limit=limit, words=words,
-                on_bad=on_bad, repeats=repeats, ids=ids, column=column, encoding=encoding,
-                lengths=lengths, progress=progress,
+                collection.coder, vectors, folder / "codes",
+                lengths=lengths, progress=progress, **reading,
             )  # fmt: skip
         change(bits)
         return len(bits)

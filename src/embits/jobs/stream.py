@@ -58,10 +58,7 @@ class Steps:
 def open_large(source: Source, steps: Steps, fits: Coder | None = None) -> Blocks | None:
     """The file to be read in blocks; None where it is small, or its format is read whole.
 
-    Args:
-        source: The file.
-        steps: Called as the file is read.
-        fits: The coder that is to be fitted on it, if one is.
+    `fits` is the coder that is to be fitted on it, if one is.
     """
     if not source.path.is_file():
         return None  # the reader raises the error
@@ -79,12 +76,8 @@ def file_identity(path: Path) -> dict[str, Any]:
         digest.update(file.read(_EDGE_BYTES))
         file.seek(max(0, status.st_size - _EDGE_BYTES))
         digest.update(file.read(_EDGE_BYTES))
-    return {
-        "path": str(path.resolve()),
-        "size": status.st_size,
-        "changed": status.st_mtime_ns,
-        "edges": digest.hexdigest(),
-    }
+    facts = {"size": status.st_size, "changed": status.st_mtime_ns, "edges": digest.hexdigest()}
+    return facts | {"path": str(path.resolve())}
 
 
 def input_identity(source: Source) -> dict[str, Any]:
@@ -129,11 +122,8 @@ def checkpoint_beside(target: Path, source: Source, job: dict[str, Any]) -> Iter
 class Passes:
     """The passes over a file that is read in blocks. Each resumes where a checkpoint left it.
 
-    The first pass finds bad rows and repeated words. It is left out if rows have no words and their
-    number is known.
-
-    Attributes:
-        n_rows: How many rows are kept.
+    The first pass finds bad rows and repeated words, and keeps `n_rows`. It is left out if rows
+    have no words and their number is known.
     """
 
     def __init__(self, checkpoint: Checkpoint, blocks: Blocks, steps: Steps) -> None:
@@ -373,11 +363,7 @@ def _floats(path: Path, n_rows: int, dims: int, held: Places | None) -> LazyRows
 
 
 def _places(held: Places, rows: Places) -> Places:
-    """Where rows lie in a file that holds the `held` rows, ascending.
-
-    Raises:
-        TrainingError: A row is not among them.
-    """
+    """Where rows lie in a file that holds the `held` rows, ascending."""
     places = np.searchsorted(held, rows)
     there = places < len(held)
     there[there] = held[places[there]] == rows[there]

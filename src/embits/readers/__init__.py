@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import os
-import string
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from embits import checks
 from embits.arrays import Progress
 from embits.errors import InputError, MissingFileError, ReadError, named_if_missing
 from embits.readers.blocks import Blocks
 from embits.readers.formats import recognize
 from embits.readers.gensim_models import downloaded, model_name
-from embits.readers.source import IdColumn, OnBad, Repeats, Source, Words
-from embits.vectors import WordVectors, as_words
+from embits.readers.source import IdColumn, OnBad, Reading, Repeats, Source, Words
+from embits.vectors import WordVectors
 
 __all__ = ["read_rows", "read_vectors", "sample_vectors"]
 
@@ -82,54 +82,23 @@ def read_vectors(
         (['king', 'queen'], (2, 3))
         >>> folder.cleanup()
     """
-    return read_source(
-        new_source(path, limit, words, on_bad, progress, repeats, ids, column, encoding)
-    )
+    source = new_source(
+        path, limit=limit, words=words, on_bad=on_bad, repeats=repeats, ids=ids, column=column,
+        encoding=encoding,
+    )  # fmt: skip
+    return read_source(replace(source, progress=progress))
 
 
-def new_source(
-    path: str | os.PathLike[str],
-    limit: int | None = None,
-    words: Words | None = None,
-    on_bad: OnBad = "raise",
-    progress: Progress | None = None,
-    repeats: Repeats | None = None,
-    ids: IdColumn = None,
-    column: str | None = None,
-    encoding: str = "utf-8",
-) -> Source:
-    """The arguments of `read_vectors`, checked.
+def new_source(path: str | os.PathLike[str], **reading: Unpack[Reading]) -> Source:
+    """A file, or a model of gensim by name, and the options of `read_vectors`, checked.
 
     Raises:
         InputError: One is wrong.
     """
     if not isinstance(path, str | os.PathLike):
         raise InputError(f"{type(path).__name__} is not a path, expected the path of a file")
-    if limit is not None:
-        checks.whole("limit", limit, 1)
-    checks.choice("on_bad", on_bad, ["raise", "skip"])
-    if repeats is not None:
-        checks.choice("repeats", repeats, ["first", "refuse"])
-    for name, value in (("ids", ids or ""), ("column", column or "")):
-        if not isinstance(value, str):
-            raise InputError(f"{name} is {value!r}, expected the name of a column")
-    _check_encoding(encoding)
-    if words is not None and not isinstance(words, str | os.PathLike):
-        words = as_words(words)
     model = model_name(path)
-    located = Path(path) if model is None else downloaded(model)
-    return Source(located, limit, on_bad, progress, words, repeats, ids, column, encoding)
-
-
-def _check_encoding(encoding: str) -> None:
-    """Refuse an encoding that Python does not know, or that has other bytes for digits."""
-    digits = string.digits + " \t\n"
-    try:
-        knows_digits = digits.encode(encoding) == digits.encode()
-    except (LookupError, TypeError, UnicodeError):
-        knows_digits = False
-    if not knows_digits:
-        raise InputError(f"encoding is {encoding!r}, expected one such as utf-8 or latin-1")
+    return Source(Path(path) if model is None else downloaded(model), **reading)
 
 
 def read_source(source: Source) -> WordVectors:

@@ -7,6 +7,7 @@ import lzma
 import os
 import re
 import stat
+import string
 import struct
 import sys
 import warnings
@@ -17,10 +18,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal, Self
+from typing import IO, Literal, Self, TypedDict
 
+from embits import checks
 from embits.arrays import Progress
-from embits.errors import MissingFileError, ReadError, ReadWarning
+from embits.errors import InputError, MissingFileError, ReadError, ReadWarning
+from embits.vectors import as_words
 
 OnBad = Literal["raise", "skip"]
 Repeats = Literal["first", "refuse"]
@@ -90,9 +93,25 @@ def known_other(head: bytes) -> str | None:
     return "an HTML page (the download went wrong)" if _HTML.match(head) else None
 
 
+class Reading(TypedDict, total=False):
+    """The options of `read_vectors`, but for `progress`."""
+
+    limit: int | None
+    words: Words | None
+    on_bad: OnBad
+    repeats: Repeats | None
+    ids: IdColumn
+    column: str | None
+    encoding: str
+
+
 @dataclass(frozen=True)
 class Source:
-    """A file and the caller's options: the arguments of `read_vectors`."""
+    """A file and the caller's options: the arguments of `read_vectors`.
+
+    Raises:
+        InputError: One is wrong.
+    """
 
     path: Path
     limit: int | None = None
@@ -103,6 +122,26 @@ class Source:
     ids: IdColumn = None
     column: str | None = None
     encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        if self.limit is not None:
+            checks.whole("limit", self.limit, 1)
+        checks.choice("on_bad", self.on_bad, ["raise", "skip"])
+        if self.repeats is not None:
+            checks.choice("repeats", self.repeats, ["first", "refuse"])
+        for name, value in (("ids", self.ids or ""), ("column", self.column or "")):
+            if not isinstance(value, str):
+                raise InputError(f"{name} is {value!r}, expected the name of a column")
+        digits = string.digits + " \t\n"
+        try:
+            knows_digits = digits.encode(self.encoding) == digits.encode()
+        except (LookupError, TypeError, UnicodeError):
+            knows_digits = False
+        if not knows_digits:
+            expected = "one such as utf-8 or latin-1, which writes digits as ASCII does"
+            raise InputError(f"encoding is {self.encoding!r}, expected {expected}")
+        if self.words is not None and not isinstance(self.words, str | os.PathLike):
+            object.__setattr__(self, "words", as_words(self.words))
 
     def check_regular(self) -> None:
         """Refuse a folder, and what never ends or blocks: pipes and devices."""
