@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from embits import search, slimming
 from embits.arrays import Progress, check_padding, single, to_numpy, unit_rows
-from embits.checks import check_dims, distance_of, wanted_distance, wanted_similarity
+from embits.checks import check_dims, wanted_distance
 from embits.coders import Coder, coder_checksum
 from embits.errors import InputError, SizeWarning
 from embits.file import store
@@ -32,7 +32,7 @@ from embits.rows import LENGTHS, Lengths, Rows, joined, taken
 from embits.search.filters import Filters, Selection, check_state, found_rows, parse_filters, select
 from embits.search.metrics import METRICS, Prepared, float_vectors, metric_of
 from embits.search.pieces import CodePieces
-from embits.search.radius import scores_from
+from embits.search.radius import prepared_within, wanted_bound
 from embits.search.rescoring import rescore_bits, shortlist_size
 from embits.search.results import (
     NO_ROW,
@@ -551,37 +551,16 @@ class BinaryVectors(WordMethods, Pretrained):
             ([0, 3, 4], [0, 29, 55, 1], [0, 14, 14, 0])
         """
         chosen = metric_of(metric)
-        if (distance is None) == (similarity is None):
-            raise InputError("within needs a distance or a similarity, one of them")
+        bound = wanted_bound(chosen, distance, similarity, self.n_bits)
         queries = self._queries(queries)
         filters = self._filters(queries.shape[:-1], where, exclude)
-        if chosen.is_distance:
-            if distance is None:
-                bound = distance_of(wanted_similarity(similarity, 0), self.n_bits)
-            else:
-                bound = wanted_distance(distance, self.n_bits)
-            codes = chosen.prepare(self.coder, queries).queries
-            found = search.within(
-                self.codes, codes, bound, threads, where=filters, max_results=max_results
-            )
-            return self._named(found)
-        if similarity is None:
-            raise InputError(f"metric={metric!r} has no distance: pass similarity")
-        least, most = (-np.inf, np.inf) if chosen.needs_lengths else (-1, 1)
-        lowest = wanted_similarity(similarity, least, most)
         prepared = chosen.prepare(self.coder, np.atleast_2d(queries))
         lengths = self._stored_lengths if chosen.needs_lengths else None
-
-        def best(of: NDArray[np.intp], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-            allowed = [filters[q] for q in of] if isinstance(filters, list) else filters
-            some = prepared.take(of)
-            values, rows = prepared_top_k(
-                self.codes, some, k, threads, where=allowed, lengths=lengths
-            )
-            return cast("NDArray[np.float32]", values), rows
-
-        n_queries = len(prepared.queries)
-        return self._named(scores_from(best, n_queries, len(self), lowest, max_results))
+        found = prepared_within(
+            self.codes, prepared, bound, threads,
+            where=filters, max_results=max_results, lengths=lengths,
+        )  # fmt: skip
+        return self._named(found)
 
     def pairs_within(
         self, distance: int, *, max_results: int | None = None, threads: int | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeAlias
 
@@ -79,16 +79,25 @@ def pairs_within(
     most = wanted_results(max_results)
     wanted_threads(threads)
     distinct = DistinctCodes(codes)
+    near = near_pairs(distinct.codes, distance, threads)
     found = PairCollector(len(codes), distance, most)
-    found.expect(distinct.n_identical())
-    for block in distinct.identical():
-        found.add(block)
-    for pairs in near_pairs(distinct.codes, distance, threads):
+    collect(found, distinct, near)
+    del distinct, near
+    return found.result()
+
+
+def collect(
+    found: PairCollector, distinct: DistinctCodes, near: Iterable[_Pairs], identical: bool = True
+) -> None:
+    """Collect the pairs of rows of near pairs of distinct codes, and those of identical codes."""
+    if identical:
+        found.expect(distinct.n_identical())
+        for block in distinct.identical():
+            found.add(block)
+    for pairs in near:
         found.expect(distinct.n_pairs(pairs[0], pairs[1]))
         for block in distinct.pairs(*pairs):
             found.add(block)
-    del distinct
-    return found.result()
 
 
 def iter_pairs_within(

@@ -1,30 +1,37 @@
-"""All rows within a Hamming distance of each query."""
+"""All rows within a distance of each query, or of at least a score."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
 from embits.checks import (
+    distance_of,
     packed_queries,
     wanted_distance,
     wanted_results,
+    wanted_similarity,
     wanted_threads,
 )
-from embits.errors import TooManyResultsError
-from embits.search.filters import Selection, are_few, mask_filter
+from embits.errors import InputError, TooManyResultsError
+from embits.search.filters import Filters, Selection, are_few, mask_filter
+from embits.search.metrics import Metric, Prepared
 from embits.search.pieces import CodePieces
 from embits.search.results import WithinResult, WithinScoreResult
-from embits.search.scan import Scanned, simd_errors
+from embits.search.scan import Scanned, prepared_top_k, simd_errors
 
 _ROW_BITS = 40  # of a key of the native search, which holds a distance above a row
 # The results of some queries, with a filter of the stored rows and a limit of the results.
 _Search: TypeAlias = Callable[[NDArray[np.uint8], Selection | None, int], WithinResult]
+_FIRST_K = 64
+_GROWTH = 8
+_Best: TypeAlias = tuple[NDArray[np.float32], NDArray[np.int64]]
+_TopK: TypeAlias = Callable[[NDArray[np.intp], int], _Best]
 
 
 def within(
@@ -129,13 +136,63 @@ def too_many(most: int, bound: str) -> TooManyResultsError:
     )
 
 
-_FIRST_K = 64
-_GROWTH = 8
-_Best: TypeAlias = tuple[NDArray[np.float32], NDArray[np.int64]]
-_TopK: TypeAlias = Callable[[NDArray[np.intp], int], _Best]
+def wanted_bound(
+    metric: Metric, distance: int | None, similarity: float | None, n_bits: int
+) -> float:
+    """The largest distance, or the lowest score, of a search without a k.
+
+    Raises:
+        InputError: Not exactly one of them is given, the metric has no distance, or a value is out
+            of range.
+    """
+    if (distance is None) == (similarity is None):
+        raise InputError("within needs a distance or a similarity, one of them")
+    if metric.is_distance:
+        if distance is None:
+            return distance_of(wanted_similarity(similarity, 0), n_bits)
+        return wanted_distance(distance, n_bits)
+    if similarity is None:
+        raise InputError(f"metric={metric.name!r} has no distance: pass similarity")
+    least, most = (-np.inf, np.inf) if metric.needs_lengths else (-1, 1)
+    return wanted_similarity(similarity, least, most)
 
 
-def scores_from(
+def prepared_within(
+    codes: NDArray[np.uint8] | CodePieces,
+    prepared: Prepared,
+    bound: float,
+    threads: int | None = None,
+    *,
+    where: Filters = None,
+    max_results: int | None = None,
+    lengths: NDArray[np.float32] | None = None,
+) -> WithinResult | WithinScoreResult:
+    """All rows up to a bound for a batch of queries that a metric prepared.
+
+    Args:
+        codes: Packed codes, uint8 of shape (n, width), or `CodePieces`.
+        prepared: The queries.
+        bound: What `wanted_bound` gave.
+        threads: None takes every core.
+        where: The rows that may be found.
+        max_results: As in `within`.
+        lengths: The lengths of stored rows, for a metric that needs them.
+    """
+    queries = prepared.queries
+    if prepared.offsets is None:
+        return within(codes, queries, int(bound), threads, where=where, max_results=max_results)
+
+    def best(of: NDArray[np.intp], k: int) -> _Best:
+        some = [where[q] for q in of] if isinstance(where, list) else where
+        values, rows = prepared_top_k(
+            codes, prepared.take(of), k, threads, where=some, lengths=lengths
+        )
+        return cast("NDArray[np.float32]", values), rows
+
+    return _scores_from(best, len(queries), len(codes), bound, max_results)
+
+
+def _scores_from(
     best: _TopK, n_queries: int, n: int, similarity: float, max_results: int | None
 ) -> WithinScoreResult:
     """All rows that score `similarity` or more, by top-k searches of a growing k.

@@ -31,6 +31,7 @@ def test_spans_hold_every_row_once_and_in_order(collection):
                               np.asarray(collection.codes))  # fmt: skip
         names = [o.ids.names(o.skipped + np.arange(len(o.codes))) for o in opened]
         assert np.concatenate(names).tolist() == list(collection.words)
+    spans.open_span.cache_clear()
 
 
 @pytest.fixture

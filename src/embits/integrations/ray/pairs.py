@@ -24,7 +24,7 @@ from embits.search import PairsResult
 from embits.search import pairs_within as pairs_of_codes
 from embits.search import within as within_codes
 from embits.search.pair_tables import SAMPLE_ROWS, Table, as_words, best_blocks, hashes, tables_of
-from embits.search.pairs import DistinctCodes, PairCollector, pairs_of_table
+from embits.search.pairs import DistinctCodes, PairCollector, collect, pairs_of_table
 
 MAX_PART_ROWS = 1 << 24  # rows of a task: about 1 GB
 TASKS_PER_CPU = 2
@@ -139,15 +139,9 @@ def pairs_of_part(
         some.append(codes[mine])
         numbers.append(span.first + np.flatnonzero(mine))
     rows, distinct = np.concatenate(numbers), DistinctCodes(np.concatenate(some))
+    near = pairs_of_table(distinct.codes, table, distance, 1) if distance else ()
     found = PairCollector(len(rows), distance, most)
-    if with_identical:
-        found.expect(distinct.n_identical())
-        for block in distinct.identical():
-            found.add(block)
-    for pairs in pairs_of_table(distinct.codes, table, distance, 1) if distance else ():
-        found.expect(distinct.n_pairs(pairs[0], pairs[1]))
-        for block in distinct.pairs(*pairs):
-            found.add(block)
+    collect(found, distinct, near, with_identical)
     first, second, distances = found.result()
     return PairsResult(rows[first], rows[second], distances)
 

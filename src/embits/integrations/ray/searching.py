@@ -12,16 +12,8 @@ import pyarrow as pa
 import ray
 from numpy.typing import NDArray
 
-from embits import search as searches
 from embits.arrays import Progress, to_numpy
-from embits.checks import (
-    distance_of,
-    wanted_distance,
-    wanted_results,
-    wanted_rows,
-    wanted_similarity,
-)
-from embits.coders import Coder
+from embits.checks import wanted_results, wanted_rows
 from embits.errors import InputError
 from embits.integrations import Facts
 from embits.integrations.ray.spans import Span, Spread, open_span
@@ -30,7 +22,7 @@ from embits.integrations.ray.vectors import Vectors
 from embits.search import DistanceResult, ScoreResult, WithinResult, WithinScoreResult
 from embits.search.filters import Filters, check_state, found_rows, parse_filters
 from embits.search.metrics import Metric, Prepared, metric_of
-from embits.search.radius import scores_from, too_many
+from embits.search.radius import prepared_within, too_many, wanted_bound
 from embits.search.rescoring import exact_scores
 from embits.search.results import NO_DISTANCE, NO_ROW, NO_SCORE
 from embits.search.scan import prepared_top_k
@@ -93,12 +85,8 @@ def search(
     with spread.errors():
         asked = _Queries(spread, metric_of(metric), queries, column, ids)
         filters = asked.filters(where, exclude)
-        most = (
-            len(spread) if filters is None else filters if isinstance(filters, list) else [filters]
-        )
-        n_columns = wanted_rows(
-            k, most if isinstance(most, int) else max(map(len, most), default=0)
-        )
+        limits = filters if isinstance(filters, list) else [spread if filters is None else filters]
+        n_columns = wanted_rows(k, max(map(len, limits), default=0))
         found = _run(asked, filters, _Question(n_columns), output)
     if not isinstance(found, _Answers):
         return found
@@ -107,7 +95,9 @@ def search(
     values: Any = np.full(there.shape, NO_DISTANCE if asked.metric.is_distance else NO_SCORE)
     values[there], rows[there] = found.values, found.rows
     kind: Any = DistanceResult if asked.metric.is_distance else ScoreResult
-    return kind(values, rows).named(spread)  # type: ignore[no-any-return]
+    result: DistanceResult | ScoreResult = kind(values, rows)
+    result.names = spread
+    return result
 
 
 def within(
@@ -159,8 +149,8 @@ def within(
     output = _output(target, overwrite, ids)
     spread = Spread(collection, workers, progress)
     compared = metric_of(metric)
-    bound, name = _bound(compared, distance, similarity, spread.coder.n_bits_)
-    question = _Question(None, bound, wanted_results(max_results), name)
+    bound = wanted_bound(compared, distance, similarity, spread.coder.n_bits_)
+    question = _Question(None, bound, wanted_results(max_results))
     with spread.errors():
         asked = _Queries(spread, compared, queries, column, ids)
         found = _run(asked, asked.filters(where, exclude), question, output)
@@ -168,7 +158,9 @@ def within(
         return found
     offsets = np.concatenate([[0], np.cumsum(found.counts)])
     kind: Any = WithinResult if compared.is_distance else WithinScoreResult
-    return kind(offsets, found.rows, found.values).named(spread)  # type: ignore[no-any-return]
+    result: WithinResult | WithinScoreResult = kind(offsets, found.rows, found.values)
+    result.names = spread
+    return result
 
 
 class _Question(NamedTuple):
@@ -177,27 +169,19 @@ class _Question(NamedTuple):
     k: int | None
     bound: float = 0
     most: int = 0
-    name: str = ""  # of the bound, in errors
     least: float | None = None  # length of a row; None ignores lengths
 
     def check(self, found: list[Any]) -> None:
         if self.k is None and sum(len(each.rows) for each in found) > self.most:
-            raise too_many(self.most, self.name)
+            raise too_many(self.most, f"the bound of {self.bound:g}")
 
 
 class _Found(NamedTuple):
-    """What a span has for a block of queries: (q, k), or one after the other.
+    """What a span has for a block of queries: arrays of shape (q, k), or (n,)."""
 
-    Attributes:
-        keys: What results are ordered by, smallest first: distances, or exact scores below 0.
-        values: Distances or scores, as users get them.
-        rows: Rows of the collection; -1 where there is none.
-        queries: The query of each result.
-    """
-
-    keys: NDArray[Any]
-    values: NDArray[Any]
-    rows: NDArray[np.int64]
+    keys: NDArray[Any]  # the smallest is the best: distances, or exact scores, negative
+    values: NDArray[Any]  # distances or scores, as users get them
+    rows: NDArray[np.int64]  # of the collection; -1 where there is none
     queries: NDArray[np.int64]
 
 
@@ -225,9 +209,10 @@ class _Queries:
             return
         if column is not None or ids is not None:
             raise InputError("column and ids name columns of Parquet files, not of an array")
-        array = _checked(to_numpy(source), spread.coder)
+        array, coder = to_numpy(source), spread.coder
+        array = coder.check_codes(array) if array.dtype == np.uint8 else coder.check_vectors(array)
         self.n, self._batches = len(array), iter([(array, np.arange(len(array)))])
-        metric.prepare(spread.coder, array[:1])  # refuses codes that must be floats
+        metric.prepare(coder, array[:1])  # refuses codes that must be floats
 
     def filters(self, where: Any, exclude: Any) -> Filters:
         """Filters of the whole collection; workers look up ids."""
@@ -335,11 +320,13 @@ def answer(
         The number of the block of queries, the rows that were searched, and what was found.
     """
     codes, (lengths, stored) = open_span(span).codes, open_span(span).row_lengths(question.least)
+    options: dict[str, Any] = {"where": where, "lengths": stored}
     if question.k is not None:
-        values, rows = prepared_top_k(codes, prepared, question.k, 1, where=where, lengths=stored)
+        values, rows = prepared_top_k(codes, prepared, question.k, 1, **options)
         queries = np.indices(rows.shape)[0]
     else:
-        offsets, rows, values = _up_to(question, codes, prepared, where, stored)
+        options["max_results"] = question.most
+        offsets, rows, values = prepared_within(codes, prepared, question.bound, 1, **options)
         queries = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     keys, there = values, rows >= 0
     if prepared.offsets is not None:  # different sums may be equal in float32
@@ -351,20 +338,6 @@ def answer(
         )
     rows = np.where(there, rows + span.first, NO_ROW)
     return number, len(codes), _Found(keys, values, rows, queries)
-
-
-def _up_to(
-    question: _Question, codes: Any, prepared: Prepared, where: Filters, lengths: Any
-) -> Any:
-    queries, bound, most = prepared.queries, question.bound, question.most
-    if prepared.offsets is None:
-        return searches.within(codes, queries, int(bound), 1, where=where, max_results=most)
-
-    def best(of: NDArray[np.intp], k: int) -> Any:
-        some = [where[q] for q in of] if isinstance(where, list) else where
-        return prepared_top_k(codes, prepared.take(of), k, 1, where=some, lengths=lengths)
-
-    return scores_from(best, len(queries), len(codes), bound, most)
 
 
 def _nothing(metric: Metric, n_queries: int, question: _Question) -> _Found:
@@ -386,35 +359,6 @@ def _sorted(names: NDArray[Any], parts: list[_Found]) -> _Answers:
     order = np.lexsort((rows, keys, queries))
     counts = np.bincount(queries, minlength=len(names))
     return _Answers(names, counts, values[order], rows[order])
-
-
-def _checked(array: NDArray[Any], coder: Coder) -> NDArray[Any]:
-    """Queries as a batch of codes or of finite floats."""
-    if array.ndim != 2 or array.dtype.kind not in "fiu":
-        raise InputError(
-            f"queries are {array.dtype} of shape {array.shape}, expected floats of shape "
-            f"(q, {coder.n_features_in_}) or packed codes (uint8) of shape (q, {coder.n_bytes_})"
-        )
-    return coder.check_codes(array) if array.dtype == np.uint8 else coder.check_vectors(array)
-
-
-def _bound(
-    metric: Metric, distance: int | None, similarity: float | None, n_bits: int
-) -> tuple[float, str]:
-    """The largest distance or the lowest score, and how errors call it."""
-    if (distance is None) == (similarity is None):
-        raise InputError("within needs a distance or a similarity, one of them")
-    if not metric.is_distance:
-        if similarity is None:
-            raise InputError(f"metric={metric.name!r} has no distance: pass similarity")
-        least, most = (-np.inf, np.inf) if metric.needs_lengths else (-1, 1)
-        lowest = wanted_similarity(similarity, least, most)
-        return lowest, f"similarity {lowest}"
-    if distance is None:
-        bits = distance_of(wanted_similarity(similarity, 0), n_bits)
-    else:
-        bits = wanted_distance(distance, n_bits)
-    return bits, f"distance {bits}"
 
 
 def _output(target: Address | None, overwrite: bool, ids: str | None) -> ResultFile | None:
