@@ -14,7 +14,7 @@ import pytest
 
 import embits
 from embits.coders import METHODS
-from embits.file.header import DTYPES, MAX_HEADER
+from embits.file.store import DTYPES, MAX_HEADER
 from tests.support import damage
 from tests.support.answers import answers
 

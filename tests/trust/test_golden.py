@@ -9,7 +9,7 @@ import pytest
 import embits
 from embits.coders import METHODS
 from embits.file import store
-from embits.file.header import DTYPES
+from embits.file.store import DTYPES
 from tests.golden import make_v2
 from tests.golden.make import facts, vectors
 from tests.support import damage

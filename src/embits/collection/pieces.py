@@ -20,7 +20,7 @@ from embits.collection.manifest import CODER, Manifest, Piece, Removed, read_man
 from embits.errors import FormatError, InputError, ReadError
 from embits.file.atomic import atomic_write
 from embits.file.contents import open_piece, read_coder, write_piece
-from embits.file.header import MAX_HEADER
+from embits.file.store import MAX_HEADER
 from embits.ids.keys import RowNumbers
 from embits.ids.pieces import PieceIds, PieceWords
 from embits.ids.vocabulary import Vocabulary

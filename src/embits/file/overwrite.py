@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from embits.errors import InputError
-from embits.file.header import FORMAT, MAX_HEADER
+from embits.file.store import FORMAT, MAX_HEADER
 
 OVERWRITE = "overwrite it (overwrite=True, --force)"
 

@@ -19,7 +19,7 @@ from embits.coders import Coder, draw_rows
 from embits.errors import EmbitsError, InputError, ReadError, ReadWarning, TrainingError
 from embits.file import store
 from embits.file.contents import read_coder, to_contents, write_coder
-from embits.file.header import WRITER
+from embits.file.store import WRITER
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
 from embits.jobs.checkpoint import Checkpoint, Stage, append, open_own

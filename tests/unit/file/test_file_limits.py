@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import embits
-from embits.file.header import MAX_OBJECTS, parse_json
 from embits.file.parquet_codes import is_address
+from embits.file.store import MAX_OBJECTS, parse_json
 
 
 @pytest.mark.parametrize("size", [0, 3, 7])
