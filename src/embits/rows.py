@@ -53,7 +53,8 @@ class Lengths:
         if lengths.ndim != 1 or not np.isfinite(lengths).all() or (lengths < 0).any():
             raise InputError("lengths must be one finite number of 0 or more for each row")
         longest = lengths.max(initial=0)
-        base = int(np.floor(np.log2(longest))) - _DOUBLINGS if longest else 0
+        top = np.rint(_STEPS * np.log2(longest)) if longest else 0
+        base = int(top // _STEPS) - _DOUBLINGS if longest else 0
         steps = np.zeros(len(lengths), np.uint8)
         some = lengths > 0
         logs = np.rint(_STEPS * (np.log2(lengths[some]) - base))
