@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import html
 import json
+import mimetypes
 import os
 import re
 import shutil
@@ -42,17 +43,7 @@ _OWN_NAMES = re.compile(r"(127\.0\.0\.1|localhost)(:\d+)?")
 _VECTORS = re.compile(r"vectors-[0-9a-f]{12}\.safetensors")
 MAX_BYTES = 2**32 - 2**20  # a WebAssembly module has 32-bit addresses
 
-# The types that browsers insist on, whatever this system's registry says.
-_TYPES = {
-    ".js": "text/javascript",
-    ".css": "text/css",
-    ".html": "text/html; charset=utf-8",
-    ".json": "application/json",
-    ".png": "image/png",
-    ".svg": "image/svg+xml",
-    ".wasm": "application/wasm",
-    ".webmanifest": "application/manifest+json",
-}
+_TYPES = mimetypes.MimeTypes().types_map[True]  # Python's, whatever this system's registry says
 _HEADERS = {
     # The page says so itself for its document; a header says it for its workers too.
     "Content-Security-Policy": "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; "
@@ -123,10 +114,8 @@ def _shell(title: str, facts: dict[str, str | int]) -> dict[str, bytes]:
         if name.endswith((".js", ".css")):
             shell[name] = _COMMENTS.sub(b"", shell[name])
     if title != "embits":
-        for name in ("title", "span"):
-            tag = f"<{name}>embits</{name}>"
-            titled = tag.replace("embits", html.escape(title)).encode()
-            shell["index.html"] = shell["index.html"].replace(tag.encode(), titled)
+        named = f">{html.escape(title)}<".encode()
+        shell["index.html"] = shell["index.html"].replace(b">embits<", named)
         about = json.loads(shell[_INSTALLED]) | {"name": title, "short_name": title}
         shell[_INSTALLED] = json.dumps(about).encode()
     content = repr([*sorted(shell.items()), facts["file"]])

@@ -85,13 +85,13 @@ def decode(file: Path, output: Path, force: bool, words: tuple[str, ...], as_jso
     embits decode glove.safetensors -o glove.vec
     embits decode glove.safetensors -o few.txt --word queen --word king
     """
-    for target in (output, output.with_suffix(".words")):
-        if target == output or output.suffix.lower() in (".npy", ".safetensors"):
-            check_target(target, [file], force)
+    beside = [output.with_suffix(".words")] * (output.suffix.lower() in (".npy", ".safetensors"))
+    for target in (output, *beside):
+        check_target(target, [file], force)
     bits = load(file)
     names = list(words) if words else bits.words
     vectors = WordVectors(names, bits.decode(list(words) if words else None))
-    write_vectors(output, vectors, overwrite=True)  # checked above
+    write_vectors(output, vectors, overwrite=force)
     n, dims, size = len(vectors), vectors.dims, output.stat().st_size
     facts = {"file": str(output), "words": n, "dims": dims, "bytes": size}
     show(facts, f"{n:,} × {dims} floats in {output}: {megabytes(size)}", as_json)

@@ -11,7 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from embits.cli.progress import progress_bar
-from embits.errors import EmbitsError, ReadError, named_if_missing
+from embits.errors import EmbitsError
 
 if TYPE_CHECKING:
     from embits.binary_vectors import BinaryVectors
@@ -96,8 +96,6 @@ def word_argument(name: str, **settings: Any) -> Callable[[Command], Command]:
 
 
 words_argument = word_argument("words", nargs=-1, required=True, metavar="WORD...")
-
-
 lengths_option = click.option(
     "--lengths", is_flag=True, help="Store the lengths of the vectors, a byte each, for dot."
 )
@@ -105,17 +103,10 @@ lengths_option = click.option(
 
 def filter_options(command: Command) -> Command:
     """The options --where and --exclude, as `where` and `exclude` of a search take them."""
-    for name, help in (
-        ("--exclude", "Leave these rows out; FILE is as for --where."),
-        (
-            "--where",
-            "Find only these rows: a text file of ids, or a .npy of row numbers or a mask.",
-        ),
-    ):
-        command = click.option(name, type=FILE, metavar="FILE", callback=_read_filter, help=help)(
-            command
-        )
-    return command
+    where = "Find only these rows: a text file of ids, or a .npy of row numbers or a mask."
+    exclude = "Leave these rows out; FILE is as for --where."
+    command = file_option("--exclude", help=exclude, callback=_read_filter)(command)
+    return file_option("--where", help=where, callback=_read_filter)(command)
 
 
 def _read_filter(_: click.Context, __: click.Parameter, path: Path | None) -> Any:
@@ -135,23 +126,10 @@ def parsed(bits: BinaryVectors, filters: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_ids(path: Path) -> list[str]:
-    """The ids of a text file, one per line; empty lines are skipped.
+    """The ids of a file of words, as readers take it; empty lines are skipped."""
+    from embits.readers.words import read_words
 
-    Raises:
-        ReadError: It is not UTF-8.
-        OSError: It cannot be read.
-    """
-    from embits.ids.vocabulary import WordRun
-
-    with named_if_missing(path):
-        content = path.read_bytes()
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        raise ReadError(
-            f"{path}: found other bytes, expected UTF-8 text with one id per line"
-        ) from None
-    return [line for line in WordRun.from_lines(content) if line]
+    return [each for each in read_words(path) if each]
 
 
 def metric_option(default: str, needs: str | None = None) -> Callable[[Command], Command]:
@@ -169,9 +147,9 @@ def k_option(*names: str, default: int, help: str) -> Callable[[Command], Comman
     return click.option(*names, "k", type=WholeNumber(min=1), default=default, help=help)
 
 
-def file_option(*names: str, help: str) -> Callable[[Command], Command]:
+def file_option(*names: str, help: str, **settings: Any) -> Callable[[Command], Command]:
     """An option whose value is a file to read."""
-    return click.option(*names, type=FILE, metavar="FILE", help=help)
+    return click.option(*names, type=FILE, metavar="FILE", help=help, **settings)
 
 
 def output_option(

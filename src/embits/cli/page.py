@@ -24,20 +24,11 @@ from embits.page import serve, write_page
     "--open", "show", is_flag=True, help="Serve the page on this machine and open a browser."
 )
 @click.option(
-    "--port",
-    type=options.WholeNumber(0, 65535),
-    default=0,
-    help="Port for --open; 0 takes a free one.",
+    "--port", type=options.WholeNumber(0, 65535), default=0, help="For --open; 0 takes a free one."
 )
 @options.json_option
 def command(
-    file: Path,
-    output: Path | None,
-    title: str,
-    force: bool,
-    show: bool,
-    port: int,
-    as_json: bool,
+    file: Path, output: Path | None, show: bool, port: int, force: bool, as_json: bool, title: str
 ) -> None:
     """Write a static web page that searches FILE in the browser.
 

@@ -18,7 +18,7 @@ from embits.cli.output import counted, print_json, printable, table
 from embits.cli.progress import progress_bar
 from embits.cli.ray_options import ADDRESS, Cluster, search_ray_options
 from embits.collection import load
-from embits.errors import InputError, named_if_missing
+from embits.errors import InputError
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_target
 from embits.search import GroupsResult, SearchResult
@@ -115,8 +115,10 @@ def _read_queries(
 ) -> tuple[Sequence[str], Any]:
     """The names and vectors of the queries; ids are refused for the option `needs_floats`."""
     from embits.readers import read_rows
+    from embits.readers.source import Source
 
-    with named_if_missing(path), path.open("rb") as file:
+    Source(path).check_regular()
+    with path.open("rb") as file:
         first = file.readline(1 << 16).decode(errors="replace").rstrip("\r\n")
     if first in bits:
         if needs_floats:
@@ -142,8 +144,7 @@ def _read_originals(bits: BinaryVectors, path: Path) -> Any:
     from embits.vectors import WordVectors
 
     if path.suffix.lower() == ".npy":
-        matrix = map_npy(Source(path))
-        words = words_beside(path)
+        words, matrix = words_beside(path), map_npy(Source(path))
     else:
         floats = read_vectors(path)
         words, matrix = floats.words, floats.matrix
