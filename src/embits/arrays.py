@@ -92,9 +92,6 @@ def to_numpy(array: Any) -> NDArray[Any]:
             GPU or in bfloat16, or a list of them; a column of a data frame, or of Arrow, whose
             cells are vectors; anything else with `__array__`.
 
-    Raises:
-        InputError: Rows are of different lengths, one is missing, or values are masked.
-
     Example:
         >>> column = np.empty(2, dtype=object)  # a pandas column of vectors
         >>> column[:] = [np.array([1.0, 2.0]), [3.0, 4.0]]
@@ -153,10 +150,6 @@ def torch_device(device: Any, purpose: str) -> tuple[Any, Any]:
     Args:
         device: A PyTorch device such as "cuda" or "cuda:1".
         purpose: What it is used for, in an error message.
-
-    Raises:
-        InputError: There is no such device here.
-        MissingExtraError: The extra `gpu` is not installed.
     """
     if not isinstance(device, str) or device.partition(":")[0] not in _DEVICES:
         raise InputError(f'device is {device!r}, expected "cpu" or a GPU such as "cuda"')

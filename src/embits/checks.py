@@ -25,9 +25,6 @@ MAX_RESULTS = 100_000_000
 def whole(name: str, value: Any, least: int = 0, most: int | None = None) -> int:
     """A whole number from `least` to `most`.
 
-    Raises:
-        InputError: It is something else; the message calls it `name`.
-
     Example:
         >>> whole("k", np.int64(3)), whole("threads", 2, least=1, most=8)
         (3, 2)
@@ -41,9 +38,6 @@ def whole(name: str, value: Any, least: int = 0, most: int | None = None) -> int
 
 def number(name: str, value: Any, least: float = -math.inf, most: float = math.inf) -> float:
     """A number from `least` to `most`.
-
-    Raises:
-        InputError: It is something else; the message calls it `name`.
 
     Example:
         >>> number("similarity", 1, least=-1, most=1)
@@ -60,9 +54,6 @@ def number(name: str, value: Any, least: float = -math.inf, most: float = math.i
 
 def choice(name: str, value: Any, options: Iterable[str]) -> str:
     """One of several names.
-
-    Raises:
-        InputError: It is none of them; the message calls it `name`.
 
     Example:
         >>> choice("metric", "hamming", ["hamming", "decoded"])

@@ -35,13 +35,7 @@ def rescored(
     *,
     padded: bool,
 ) -> CosineResult:
-    """The k rows of each shortlist whose original vectors have the highest cosine to the query.
-
-    Raises:
-        InputError: The floats are not the vectors that the codes were made of, or have none for an
-            id of the shortlist.
-        ReadError: Their `.npy` is damaged.
-    """
+    """The k rows of each shortlist whose original vectors have the highest cosine to the query."""
     rows = np.unique(shortlist[shortlist != NO_ROW])
     if isinstance(floats, WordVectors) and floats.words is not None:
         vectors = floats.matrix[_places(bits, floats.words, rows)]

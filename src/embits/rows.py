@@ -44,11 +44,7 @@ class Lengths:
 
     @classmethod
     def of(cls, lengths: Any) -> Lengths:
-        """Lengths of shape (n,), rounded to the scale.
-
-        Raises:
-            InputError: One is negative or not finite, or they have another shape.
-        """
+        """Lengths of shape (n,), rounded to the scale."""
         lengths = np.asarray(lengths, np.float64)
         if lengths.ndim != 1 or not np.isfinite(lengths).all() or (lengths < 0).any():
             raise InputError("lengths must be one finite number of 0 or more for each row")
@@ -125,11 +121,7 @@ def taken(columns: Mapping[str, Lengths], rows: Any) -> dict[str, Lengths]:
 
 
 def joined(parts: Sequence[Mapping[str, Lengths]]) -> dict[str, Lengths]:
-    """The columns of several parts, one after the other.
-
-    Raises:
-        InputError: Some parts have a column that others lack.
-    """
+    """The columns of several parts, one after the other."""
     names = set(parts[0]) if parts else set()
     for part in parts:
         if set(part) != names:

@@ -26,11 +26,7 @@ DECODER = "decoder"
 
 
 def check_parts(without: Iterable[str]) -> frozenset[str]:
-    """The parts to leave out.
-
-    Raises:
-        InputError: There is no such part.
-    """
+    """The parts to leave out."""
     parts = (without,) if isinstance(without, str) else tuple(without)
     for part in parts:
         if part not in PARTS:
@@ -44,11 +40,7 @@ def without_coder(coder: Coder) -> Coder:
 
 
 def with_half_decoder(coder: Coder) -> Coder:
-    """The coder with its decoder rounded to 16 bits.
-
-    Raises:
-        InputError: It has no decoder, or one with numbers that 16 bits cannot hold.
-    """
+    """The coder with its decoder rounded to 16 bits."""
     state: dict[str, Any] = coder.state()
     if DECODER not in state:
         reason = "was left out" if coder.is_left_out else "has none of its own"

@@ -66,11 +66,7 @@ class WordVectors:
 
 
 def _as_float32(matrix: NDArray[Any]) -> NDArray[np.float32]:
-    """The matrix as float32.
-
-    Raises:
-        InputError: A value is too large for float32.
-    """
+    """The matrix as float32."""
     try:
         with np.errstate(over="raise"):
             return matrix.astype(np.float32, copy=False)
@@ -103,9 +99,6 @@ def as_words(ids: Any) -> Sequence[str]:
     Args:
         ids: A list, tuple or other sequence, or an array or column of another library.
 
-    Raises:
-        InputError: They are not a sequence, or one is neither a string nor a whole number.
-
     Example:
         >>> as_words(np.array([7, 11]))
         ['7', '11']
@@ -131,11 +124,7 @@ def _as_word(each: Any, row: int) -> str:
 
 
 def check_unique(words: Sequence[str]) -> None:
-    """Refuse ids that repeat.
-
-    Raises:
-        InputError: One does.
-    """
+    """Refuse ids that repeat."""
     # Sorted hashes take a quarter of the memory of a set; only ids with equal ones are compared.
     hashes = np.sort(np.fromiter(map(hash, words), np.int64, len(words)))
     if not (hashes[1:] == hashes[:-1]).any():

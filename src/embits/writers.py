@@ -61,10 +61,6 @@ def write_word2vec(path: Path, words: Sequence[str], dims: int, rows: Rows) -> N
         words: The words, one for each row.
         dims: Numbers in a row.
         rows: The rows, each of shape (dims,).
-
-    Raises:
-        InputError: The suffix is unknown, or the format cannot hold a word.
-        OSError: The file could not be written.
     """
     form = _format_of(path, [form for form in FORMATS if form.by_row])
     with atomic_write(path) as file:
@@ -72,23 +68,14 @@ def write_word2vec(path: Path, words: Sequence[str], dims: int, rows: Rows) -> N
 
 
 def write_words(path: Path, words: Sequence[str]) -> None:
-    """Write one word a line. The file is replaced atomically.
-
-    Raises:
-        InputError: A word holds a line end.
-        OSError: The file could not be written.
-    """
+    """Write one word a line. The file is replaced atomically."""
     check_words(words, r"[\r\n]", "a file of one word a line")
     with atomic_write(path) as file:
         file.writelines(word.encode() + b"\n" for word in words)
 
 
 def check_words(words: Sequence[str], forbidden: str, what: str) -> None:
-    """Refuse words that match the pattern of what a format, named `what`, cannot hold.
-
-    Raises:
-        InputError: A word matches.
-    """
+    """Refuse words that match the pattern of what a format, named `what`, cannot hold."""
     pattern = re.compile(forbidden)
     for row, word in enumerate(words):
         if pattern.search(word):

@@ -48,10 +48,6 @@ class Backend:
 def backend(device: str, purpose: str = "training") -> Backend:
     """The backend of `device`: "cpu", or a PyTorch device such as "cuda" or "cuda:1".
 
-    Raises:
-        InputError: There is no such device here.
-        MissingExtraError: The extra `gpu` is not installed.
-
     Example:
         >>> backend("cpu").xp.__name__
         'numpy'

@@ -22,9 +22,6 @@ def atomic_write(path: Path, *, through_links: bool = True) -> Iterator[BinaryIO
     Args:
         path: The file.
         through_links: Of a symbolic link, replace what it points to; otherwise the link itself.
-
-    Raises:
-        OSError: The file could not be written; the error names `path`, which is unchanged.
     """
     path = path.resolve() if through_links else path.absolute()
     _remove_stale(path)

@@ -67,12 +67,7 @@ def byte_counts(rows: Rows, coder: Coder, subwords: Subwords | None) -> ByteCoun
 
 
 def to_contents(rows: Rows, coder: Coder, subwords: Subwords | None = None) -> Contents:
-    """The tensors and facts that a file holds.
-
-    Raises:
-        InputError: The coder is not registered, so that the file could not be loaded; or a padding
-            bit of the codes is set.
-    """
+    """The tensors and facts that a file holds."""
     if not is_registered(coder):
         name = type(coder).__name__
         raise InputError(
@@ -108,10 +103,6 @@ def open_parts(path: Path, *, verify: bool = False) -> Parts:
     Args:
         path: The file.
         verify: Read every byte and check it against the checksums first.
-
-    Raises:
-        FormatError: It is not such a file, or it is damaged; the message names it.
-        OSError: It cannot be opened.
     """
     contents = open_file(path, verify=verify)
     try:
@@ -130,9 +121,6 @@ def verify_unless_replaced(path: Path, opened: os.stat_result) -> None:
         path: The file.
         opened: What `stat` said of it when it was opened. If another file is there now, or none,
             the mapped one cannot be checked.
-
-    Raises:
-        FormatError: It is damaged.
     """
     with suppress(FileNotFoundError):
         if os.path.samestat(path.stat(), opened):
@@ -140,23 +128,14 @@ def verify_unless_replaced(path: Path, opened: os.stat_result) -> None:
 
 
 def write_piece(path: Path, rows: Rows, coder: Coder) -> None:
-    """Write a piece of a collection: rows, without the coder that the pieces share.
-
-    Raises:
-        OSError: The file could not be written.
-    """
+    """Write a piece of a collection: rows, without the coder that the pieces share."""
     contents = to_contents(rows, coder)
     contents = replace(contents, tensors=_without("coder.", contents.tensors))
     write(path, contents, through_links=False)
 
 
 def open_piece(path: Path, coder: Coder, *, verify: bool = False, mapped: bool = True) -> Rows:
-    """Open a piece of a collection.
-
-    Raises:
-        FormatError: It is not such a file, it is damaged, or it belongs to another coder.
-        OSError: It cannot be opened.
-    """
+    """Open a piece of a collection."""
     contents = open_file(path, verify=verify, mapped=mapped)
     found = contents.method, contents.n_bits, contents.dims
     expected = coder.method, coder.n_bits_, coder.n_features_in_
@@ -176,11 +155,7 @@ def _described(method: str, n_bits: int, dims: int) -> str:
 
 
 def write_coder(path: Path, coder: Coder) -> None:
-    """Write a file that holds a coder and no codes.
-
-    Raises:
-        OSError: The file could not be written; a file that was there is unchanged.
-    """
+    """Write a file that holds a coder and no codes."""
     codes = np.empty((0, coder.n_bytes_), np.uint8)
     write(path, to_contents(Rows(RowNumbers(0), codes), coder), through_links=False)
 
@@ -191,11 +166,7 @@ def read_coder(path: Path, *, verify: bool = False) -> Coder:
 
 
 def from_contents(contents: Contents) -> Parts:
-    """The objects behind an opened file; its tensors stay mapped.
-
-    Raises:
-        FormatError: They do not fit together.
-    """
+    """The objects behind an opened file; its tensors stay mapped."""
     subwords = _group("subwords.", contents.tensors)
     if contents.method not in METHODS:
         raise FormatError(

@@ -33,11 +33,6 @@ def check_target(
         overwrite: Allow any regular file that is not an input to be replaced.
         codes: The new file holds codes: it may replace a file of codes. Any other output may not,
             because training the codes again can take hours.
-
-    Raises:
-        InputError: The target may not be replaced.
-        FileNotFoundError: Its folder does not exist.
-        IsADirectoryError: It is a folder.
     """
     target = Path(target)
     if not target.parent.is_dir():
@@ -65,11 +60,6 @@ def check_folder(
         folder: The folder to be written, which need not exist.
         names: The files to be written, relative to the folder.
         overwrite: Allow files of these names to be replaced. All others stay.
-
-    Raises:
-        InputError: The folder is not empty and `overwrite` is false; or one of the files, or a
-            folder on the way to it, is a link or not a regular file.
-        NotADirectoryError: It is a file.
     """
     folder = Path(folder)
     if not folder.exists():

@@ -26,11 +26,6 @@ def read_column(files: Any, path: str, name: str) -> Any:
 
     Returns:
         A pyarrow ChunkedArray.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        FormatError: It is damaged.
-        ReadError: There is no such column.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -74,12 +69,7 @@ def is_address(path: str | os.PathLike[str]) -> bool:
 
 
 def locate(address: str | os.PathLike[str]) -> tuple[Any, str]:
-    """Find the pyarrow file system of a path or address (s3://, gs://, …), and the path in it.
-
-    Raises:
-        ReadError: pyarrow does not support the address.
-        MissingExtraError: pyarrow is not installed.
-    """
+    """Find the pyarrow file system of a path or address (s3://, gs://, …), and the path in it."""
     try:
         import pyarrow as pa
         from pyarrow import fs
@@ -96,11 +86,7 @@ def locate(address: str | os.PathLike[str]) -> tuple[Any, str]:
 
 
 def code_matrix(path: Any, column: Any, coder: Coder) -> NDArray[np.uint8]:
-    """A column of codes as a matrix, uint8 (n, width).
-
-    Raises:
-        FormatError: It has nulls, or values of another length.
-    """
+    """A column of codes as a matrix, uint8 (n, width)."""
     import pyarrow as pa
 
     codes = np.empty((len(column), coder.n_bytes_), dtype=np.uint8)

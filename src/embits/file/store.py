@@ -79,11 +79,7 @@ def build_header(
 
 
 def params_json(params: Mapping[str, Any]) -> str:
-    """A coder's parameters as JSON.
-
-    Raises:
-        InputError: One of them is not a plain number, string, flag or None.
-    """
+    """A coder's parameters as JSON."""
     try:
         return json.dumps(dict(params), sort_keys=True, default=_plain, allow_nan=False)
     except ValueError as error:
@@ -133,11 +129,7 @@ def parse_header(header: bytes, fail: Any) -> tuple[dict[str, Any], dict[str, st
 
 
 def parse_json(text: str) -> Any:
-    """Strict JSON: Python's parser alone accepts NaN, and a name twice.
-
-    Raises:
-        ValueError: It is something else; RecursionError: it is nested without end.
-    """
+    """Strict JSON: Python's parser alone accepts NaN, and a name twice."""
     if text.count("{") + text.count("[") > MAX_OBJECTS:
         raise ValueError("more than any header holds")
     return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
@@ -277,9 +269,6 @@ def write(
         contents: What it holds.
         codes: Codes to copy from a file, in place of `contents.codes`.
         through_links: As for `atomic_write`.
-
-    Raises:
-        OSError: The file could not be written; a file that was there is unchanged.
     """
     tensors = _layout(contents, codes)
     checksums = dict.fromkeys(tensors, NO_CHECKSUM)
@@ -339,11 +328,6 @@ def open_file(path: Path, *, verify: bool = False, mapped: bool = True) -> Conte
     """Map a file and check its header; with `verify`, read and check every byte.
 
     A mapping keeps the file open. Without `mapped` the file is read into memory.
-
-    Raises:
-        FormatError: It is not such a file, or it is damaged.
-        MissingFileError: It is not there.
-        OSError: It cannot be opened.
     """
 
     def fail(problem: str) -> NoReturn:
