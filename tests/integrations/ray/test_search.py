@@ -207,6 +207,12 @@ def test_what_a_job_encoded_is_opened_and_searched(ids, folder, matrix, coder, t
     assert table["id"].to_pylist() == found.tolist()
 
 
+def test_results_have_ids_after_the_cluster_was_stopped(collection, matrix, monkeypatch):
+    found = on_ray.search(collection.path, matrix[:20], 5)
+    monkeypatch.setattr(spans, "run_tasks", None)
+    assert found.ids.tolist() == collection.search(matrix[:20], 5).ids.tolist()
+
+
 def test_an_empty_collection_is_searched(matrix, coder, tmp_path):
     empty = embits.open_collection(tmp_path / "empty", coder)
     same(on_ray.search(empty.path, matrix[:3], 4), empty.search(matrix[:3], 4))

@@ -356,8 +356,5 @@ def _coder_file(coder: Coder) -> bytes:
 def _flush_to_disk(files: Any, path: str) -> None:
     """Flush a local file before it is renamed; an object store needs no flush."""
     if files.type_name == "local":
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        with Path(path).open("rb") as file:
+            os.fsync(file.fileno())

@@ -77,7 +77,8 @@ def pairs_within(
 
 
 def _columns(spread: Spread, pairs: PairsResult) -> Iterator[dict[str, Any]]:
-    first_ids, second_ids = np.split(spread.names(np.concatenate([pairs.first, pairs.second])), 2)
+    rows = np.concatenate([pairs.first, pairs.second])
+    first_ids, second_ids = np.split(spread.names(rows, by_workers=True), 2)
     ids = {"first_id": first_ids, "second_id": second_ids}
     yield {"first": pairs.first, "second": pairs.second, **ids, "distance": pairs.distances}
 

@@ -253,7 +253,7 @@ class _Queries:
         for names, counts, values, rows in answers:
             query = pa.array(np.repeat(names, counts), self._name_type)
             found = {"query": query, "row": rows, self.metric.values[:-1]: values}
-            yield found | {"id": self.spread.names(rows)}
+            yield found | {"id": self.spread.names(rows, by_workers=True)}
 
 
 def _run(

@@ -15,6 +15,7 @@ import ray
 from numpy.typing import NDArray
 
 from embits.arrays import Progress
+from embits.coders import Coder
 from embits.collection.manifest import Manifest
 from embits.collection.parquet import coder_at, manifest_at, parquet_rows
 from embits.collection.pieces import (
@@ -76,7 +77,10 @@ def open_span(span: Span) -> OpenSpan:
     Raises:
         FormatError: A file is missing or damaged.
     """
-    folder, manifest, coder = shared(span.job)
+    return _opened(span, *shared(span.job))
+
+
+def _opened(span: Span, folder: str, manifest: Manifest, coder: Coder) -> OpenSpan:
     starts = piece_starts(manifest)
     first, last = np.searchsorted(starts, [span.first, span.stop - 1], side="right") - 1
     entries = [entry for entry in manifest.pieces[first : last + 1] if entry.live]
@@ -122,6 +126,7 @@ class Spread:
         self.manifest, self.coder = manifest_at(self.address), coder_at(self.address)
         if is_address(text) and any(p.header or p.removed for p in self.manifest.pieces):
             raise InputError(f"{text}: copy the collection to a disk that all workers share")
+        self._parts = self.address, self.manifest, self.coder
         self.workers, self.report = workers, progress or (lambda done, total: None)
         self.n_cpus = n_processors(workers)
         self.spans = self.divided(self.n_cpus)
@@ -137,7 +142,7 @@ class Spread:
         owners = np.searchsorted(starts, cuts, side="right") - 1
         is_mapped = np.array([*(piece.header is not None for piece in self.manifest.pieces), True])
         cuts = np.unique(np.where(is_mapped[owners], cuts, starts[owners])).tolist()
-        job = ray.put((self.address, self.manifest, self.coder))
+        job = ray.put(self._parts)
         return [Span(job, *ends) for ends in pairwise(cuts)]
 
     @contextlib.contextmanager
@@ -169,12 +174,16 @@ class Spread:
             rows = np.maximum(rows, found)
         return rows
 
-    def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
-        """The ids of rows, which may repeat. Workers look them up."""
+    def names(self, rows: NDArray[np.int64], by_workers: bool = False) -> NDArray[Any]:
+        """The ids of rows, which may repeat; read in this process, or by workers."""
         different, places = np.unique(rows, return_inverse=True)
         parts = np.split(different, np.searchsorted(different, [s.first for s in self.spans[1:]]))
         calls = [(s, part) for s, part in zip(self.spans, parts, strict=False) if len(part)]
-        found = dict(run_tasks(_ids_of, calls, self.workers))
+        if by_workers:
+            found = dict(run_tasks(_ids_of, calls, self.workers))
+        else:  # also after the cluster was stopped
+            opened = ((_opened(span, *self._parts), span, part) for span, part in calls)
+            found = {number: _ids_in(*each) for number, each in enumerate(opened)}
         none = np.empty(0, np.int64 if self.manifest.ids == "numbers" else object)
         return np.concatenate([none, *(found[number] for number in range(len(calls)))])[places]
 
@@ -195,5 +204,8 @@ def _rows_of(span: Span, ids: list[str]) -> NDArray[np.int64]:
 
 def _ids_of(span: Span, rows: NDArray[np.int64]) -> NDArray[Any]:
     """The ids of rows of a span. Runs in a worker."""
-    opened = open_span(span)
+    return _ids_in(open_span(span), span, rows)
+
+
+def _ids_in(opened: OpenSpan, span: Span, rows: NDArray[np.int64]) -> NDArray[Any]:
     return opened.ids.names(rows - span.first + opened.skipped)
