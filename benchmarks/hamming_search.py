@@ -187,9 +187,9 @@ def main() -> None:
         f"processor: {processor()}, {os.cpu_count()} cores; kernels: {_core.simd()}",
         f"codes: {source}, signs of random hyperplanes; FAISS {faiss.__version__}, "
         f"NumPy {np.__version__}, Python {sys.version.split()[0]}",
-        "one thread unless said, processor time of one query; two threads by the clock; "
-        "contenders in turns, medians of the rounds",
-        f"{busy()} processes wanted to run on the {os.cpu_count()} cores when this began",
+        "one thread unless noted, processor time per query; two threads by wall clock; "
+        "the programs take turns; medians of the rounds",
+        f"load average at the start: {busy()} on {os.cpu_count()} cores",
     ]
     print(*about, "", sep="\n")
     bench = Bench(args.quick)

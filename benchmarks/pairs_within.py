@@ -159,9 +159,9 @@ def write(out: Path, name: str, load: str, bench: Bench, lines: list[str]) -> No
         f"- processor: {processor()}, {os.cpu_count()} cores; kernels: {embits.search.simd()}",
         f"- codes: NearLossless fitted on {name}; sums of two words, one row in five a copy with "
         f"noise; FAISS {faiss.__version__}, NumPy {np.__version__}",
-        "- one thread; times for one query, or for all pairs; contenders in turns, medians of the "
-        "rounds",
-        f"- {load} processes wanted to run when this began", "",
+        "- one thread; times for one query, or for all pairs; the programs take turns; medians "
+        "of the rounds",
+        f"- load average at the start: {load}", "",
         HEADER, *map(str, bench.rows), "",
         f"All pairs, and the groups they form, within {DISTANCE} bits among codes of 64 bits, on "
         "all cores. The codes are mapped from a file and count as memory.", "",

@@ -109,10 +109,10 @@ def report(times: dict[str, list[float]], args: argparse.Namespace) -> None:
     scaling = [one / two for one, two in zip(times["1 worker"], times["2 workers"], strict=True)]
     lines = [
         f"{args.rows:,} × {args.dims} float32 in {FILES} Parquet files to {args.bits} bits; one "
-        f"thread a worker, two cores, Ray {ray.__version__}, medians of "
+        f"thread per worker, two cores, Ray {ray.__version__}, medians of "
         f"{len(times['no Ray'])} runs. All codes are equal, bit for bit.",
         "",
-        "| | seconds | rows a second | against one process without Ray |",
+        "| | seconds | rows per second | against one process without Ray |",
         "|---|---|---|---|",
     ]
     for name, seconds in medians.items():

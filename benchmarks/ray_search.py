@@ -121,7 +121,7 @@ def main() -> None:
     ray.shutdown()
     head = [
         f"A collection of {args.rows:,} × {args.bits} bits in {PIECES} pieces, and for the pairs "
-        f"{args.pair_rows:,} × 64 bits. One thread a worker, two cores, "
+        f"{args.pair_rows:,} × 64 bits. One thread per worker, two cores, "
         f"{embits.search.kernel().simd}, Ray {ray.__version__}; {args.runs} paired rounds. All "
         "answers are those of one machine.",
         "",

@@ -217,7 +217,7 @@ def processor() -> str:
 
 def busy() -> str:
     """The load of the last minute: above the number of cores, two threads cannot be twice one."""
-    return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "an unknown number of"
+    return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
 
 
 def write(bench: Bench, about: Sequence[str], folder: Path) -> None:

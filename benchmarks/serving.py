@@ -184,7 +184,7 @@ def main() -> None:
         "No request failed.",
         "",
         "| processes | clients | metric | requests a second | p50, ms | p99, ms "
-        "| server's processor ms | search, ms | others took |",
+        "| server's processor ms | search, ms | other programs |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     text = "\n".join([*head, *lines]) + "\n"
