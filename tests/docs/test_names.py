@@ -57,3 +57,19 @@ def test_paths_lead_to_files():
         and not any((start / path).exists() for start in (*starts, page.parent))
     ]
     assert missing == []
+
+
+def test_the_map_of_the_code_names_modules_that_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    drawing = (ROOT / "docs/images/way-of-the-data.svg").read_text()
+    names = set(re.findall(r"`(\w+\.(?:py|cpp|h))`", text))
+    names |= set(
+        re.findall(r"[\w/]+(?:\.py|/)", " ".join(re.findall(r'"file"[^>]*>([^<]*)<', drawing)))
+    )
+    assert len(names) > 20
+    starts = (ROOT, ROOT / "src/embits", *(ROOT / "src/embits").iterdir(), ROOT / "cpp/search")
+    starts += (ROOT / "cpp", ROOT / ".github/workflows", ROOT / "tests")
+    missing = [
+        name for name in sorted(names) if not any((start / name).exists() for start in starts)
+    ]
+    assert missing == []
