@@ -17,7 +17,6 @@ import click
 from embits.cli.options import Command, WholeNumber, force_option
 from embits.cli.output import megabytes, print_json, printable
 from embits.cli.progress import progress_bar
-from embits.coders import Coder
 from embits.errors import ClusterError, MissingExtraError
 
 
@@ -41,12 +40,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Any]:
-        """Connect to the cluster and give `embits.integrations.ray`; Ray's log is not shown.
-
-        Raises:
-            MissingExtraError: Ray is not installed.
-            ClusterError: There is no cluster at the address, or none can be started.
-        """
+        """Connect to the cluster and give `embits.integrations.ray`; Ray's log is not shown."""
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage statistics are sent
         warnings.filterwarnings("ignore", category=FutureWarning, module="ray")
         warnings.filterwarnings("ignore", category=ResourceWarning)
@@ -72,12 +66,7 @@ class Cluster:
             ray.shutdown()
 
     def encode(
-        self,
-        vectors: Any,
-        coder: Callable[[Any], Coder],
-        output: Any,
-        as_json: bool,
-        **options: Any,
+        self, vectors: Any, coder: Callable[[Any], Any], output: Any, as_json: bool, **options: Any
     ) -> None:
         """Encode with the coder that `coder(integration)` returns, and print what was written."""
         with self.running() as ray, progress_bar("encoding", quiet=as_json) as progress:

@@ -194,8 +194,10 @@ def _write_part(
             table = batch.table.select(keep)
             if len(left_out):
                 table = table.take(np.delete(np.arange(len(table)), left_out))
-            buffers = [None, pa.py_buffer(np.ascontiguousarray(codes))]
-            kind = pa.binary(codes.shape[1])
+            kind, buffers = (
+                pa.binary(codes.shape[1]),
+                [None, pa.py_buffer(np.ascontiguousarray(codes))],
+            )
             packed = pa.FixedSizeBinaryArray.from_buffers(kind, len(codes), buffers)
             table = table.append_column(CODE, packed)
             if facts.get("lengths"):
@@ -261,26 +263,18 @@ def _kept(source: Vectors, keep: Sequence[str] | None, ids: str | None, lengths:
 def _manifest(coder: Coder, names: list[str], rows: list[int], ids: str | None) -> Manifest:
     """The manifest of a collection of Parquet files."""
     firsts = [0, *accumulate(rows)]
-    return Manifest(
-        bits=coder.n_bits_,
-        dims=coder.n_features_in_,
-        method=coder.method,
-        coder=coder_checksum(coder),
-        next_number=0 if ids else firsts[-1],
-        ids="given" if ids else "numbers",
-        pieces=tuple(
-            Piece(name, count, first=0 if ids else first, column=ids)
-            for name, count, first in zip(names, rows, firsts, strict=False)
-        ),
+    pieces = tuple(
+        Piece(name, count, first=0 if ids else first, column=ids)
+        for name, count, first in zip(names, rows, firsts, strict=False)
     )
+    known = coder.n_bits_, coder.n_features_in_, coder.method, coder_checksum(coder)
+    if ids:
+        return Manifest(*known, ids="given", pieces=pieces)
+    return Manifest(*known, next_number=firsts[-1], ids="numbers", pieces=pieces)
 
 
 class _Target:
-    """The folder to write. Parts are staged in a sibling folder, or in it in an object store.
-
-    Raises:
-        InputError: The folder is not empty, and `overwrite` is false.
-    """
+    """The folder to write. Parts are staged in a sibling folder, or in it in an object store."""
 
     def __init__(self, address: str | os.PathLike[str], overwrite: bool) -> None:
         self.address = os.fspath(address)
@@ -303,11 +297,7 @@ class _Target:
         self.files.create_dir(self._staged)
 
     def commit(self, parts: Mapping[str, str], others: Mapping[str, bytes]) -> None:
-        """Rename the parts, write the other files in order, and put the folder in place.
-
-        Raises:
-            ClusterError: A worker's file is missing: the machines do not share the folder.
-        """
+        """Rename the parts, write the other files in order, and put the folder in place."""
         there = {info.base_name for info in self._in(self._staged)}
         if missing := set(parts) - there:
             raise ClusterError(

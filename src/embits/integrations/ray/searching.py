@@ -314,11 +314,7 @@ def _filters_of(span: Span, filters: Filters, ends: NDArray[np.int64]) -> Iterat
 def answer(
     number: int, question: _Question, span: Span, prepared: Prepared, where: Filters
 ) -> tuple[int, int, _Found]:
-    """Search a span. Runs in a worker.
-
-    Returns:
-        The number of the block of queries, the rows that were searched, and what was found.
-    """
+    """Search a span. Runs in a worker; gives the number back, and how many rows were searched."""
     codes, (lengths, stored) = open_span(span).codes, open_span(span).row_lengths(question.least)
     options: dict[str, Any] = {"where": where, "lengths": stored}
     if question.k is not None:

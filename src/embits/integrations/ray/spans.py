@@ -45,18 +45,11 @@ class Span(NamedTuple):
 
 
 class OpenSpan(NamedTuple):
-    """A span that is mapped, or read from Parquet.
-
-    Attributes:
-        codes: The codes of its rows.
-        ids: The ids of all rows of its pieces.
-        skipped: Rows of its pieces before the span.
-        lengths: The lengths of its rows, if they are stored.
-    """
+    """A span that is mapped, or read from Parquet."""
 
     codes: CodePieces
-    ids: PieceWords
-    skipped: int
+    ids: PieceWords  # of all rows of its pieces
+    skipped: int  # rows of its pieces before the span
     lengths: Lengths | None
 
     def row_lengths(self, least: float | None) -> tuple[Any, Any]:
@@ -72,11 +65,7 @@ class OpenSpan(NamedTuple):
 
 @lru_cache(maxsize=2)  # spans that a worker keeps open
 def open_span(span: Span) -> OpenSpan:
-    """Open a span in a worker.
-
-    Raises:
-        FormatError: A file is missing or damaged.
-    """
+    """Open a span in a worker; FormatError if a file is missing or damaged."""
     return _opened(span, *shared(span.job))
 
 
@@ -108,12 +97,7 @@ def piece_starts(manifest: Manifest) -> NDArray[np.int64]:
 
 
 class Spread:
-    """A collection as it was when the job started, and what is asked of the workers.
-
-    Raises:
-        FormatError: It is not a collection, or is damaged.
-        InputError: It is in an object store and has pieces that are not Parquet.
-    """
+    """A collection as it was when the job started, and what is asked of the workers."""
 
     def __init__(
         self,
@@ -158,11 +142,7 @@ class Spread:
             raise InputError(changed) from None
 
     def least_length(self) -> float:
-        """The length that shorter vectors get when one machine joins the lengths of all pieces.
-
-        Raises:
-            InputError: Rows have no lengths.
-        """
+        """The length that shorter vectors get when one machine joins the lengths of all pieces."""
         calls = ((span,) for span in self.spans)
         return max((least for _, least in run_tasks(_least_length, calls, self.workers)), default=0)
 

@@ -35,13 +35,8 @@ def run_tasks(
 ) -> Generator[tuple[int, Any]]:
     """Call a function in workers. A task whose worker was lost is repeated.
 
-    Args:
-        function: What each task calls.
-        calls: The arguments of each task; they are taken as workers become free.
-        workers: Concurrent tasks; None is one per processor.
-
-    Yields:
-        The number of each task and its result, in the order in which they finish.
+    Gives the number of each task and its result, as they finish. The arguments of a task are taken
+    when a worker is free.
     """
     task = ray.remote(num_cpus=1, max_retries=-1)(function)
     most = workers or _QUEUED_PER_CPU * n_processors(None)
@@ -89,12 +84,7 @@ def plain_errors() -> Iterator[None]:
 
 
 class ResultFile:
-    """A Parquet file to write, local or in an object store; it appears when it is complete.
-
-    Raises:
-        InputError: It exists, and `overwrite` is false.
-        OSError: It is a folder, or its folder does not exist.
-    """
+    """A Parquet file to write, local or in an object store; it appears when it is complete."""
 
     def __init__(self, target: str | os.PathLike[str], overwrite: bool) -> None:
         self._target = os.fspath(target)

@@ -47,19 +47,12 @@ Piece: TypeAlias = list[tuple[str, int]]  # row groups that follow each other: f
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows with vectors.
-
-    Attributes:
-        table: The rows.
-        column: The column of vectors.
-        file: The file that they come from; None for a dataset.
-        first: Their first row in the file.
-    """
+    """Rows with vectors."""
 
     table: Any
-    column: str
-    file: str | None = None
-    first: int = 0
+    column: str  # of the vectors
+    file: str | None = None  # None for a dataset
+    first: int = 0  # row of the file
 
     def __str__(self) -> str:
         return f"{self.file or 'the dataset'}, column {self.column!r}"
@@ -67,8 +60,7 @@ class Batch:
     def read(self, dims: int | None, on_bad: str) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """The good vectors, float32 (n, dims), and the numbers of the bad rows.
 
-        Raises:
-            ReadError: A row is bad, and `on_bad` is not "skip": names it.
+        A bad row is a ReadError that names it, unless `on_bad` is "skip".
         """
         matrix, bad, found = vectors_of(self.table.column(self.column), dims)
         if len(bad) == 0 or on_bad == "skip":
@@ -86,16 +78,7 @@ Step: TypeAlias = Callable[[Iterator[Batch]], Any]
 
 
 class Vectors:
-    """The vectors of a job, and how workers read them.
-
-    Args:
-        source: A Parquet file, a folder of them, its address, or a Ray Dataset.
-        column: The column of vectors; None takes the only one.
-        ids: A column of ids.
-
-    Raises:
-        ReadError: There are no files, one is damaged, or it has no such columns.
-    """
+    """The vectors of a job, and how workers read them; ReadError if there are none."""
 
     def __init__(self, source: VectorSource, column: str | None, ids: str | None) -> None:
         self._groups: list[tuple[str, int, int, int]] = []  # file, number, rows and bytes
@@ -149,11 +132,7 @@ class Vectors:
     ) -> list[Any]:
         """What workers return for each piece, in row order.
 
-        Args:
-            step: Called with the batches of a piece.
-            keep: The columns that it reads beside the vectors.
-            workers: Concurrent tasks; None is one per processor.
-            progress: Called with (done, total) pieces of files.
+        `step` is called with the batches of a piece, which have the columns `keep` too.
         """
         if self._dataset is not None:
             return self._mapped_dataset(step, workers)
