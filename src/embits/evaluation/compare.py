@@ -44,7 +44,7 @@ from embits.evaluation.statistics import (
 )
 from embits.evaluation.tasks import TASKS, all_scores
 from embits.evaluation.tasks.base import FitCoder
-from embits.evaluation.tasks.similarity import moved_pairs
+from embits.evaluation.tasks.similarity import Moved, moved_pairs
 from embits.file.atomic import atomic_write
 from embits.vectors import WordVectors
 
@@ -109,6 +109,8 @@ class Comparison:
         self.entries: list[Entry] = []
         self.replicates: list[Replicates] = []
         self._problems: list[str] = []
+        self._trained: list[tuple[str, int]] = []
+        self._checksums: dict[tuple[str, int, int], str] = {}
         self._say = say or (lambda text: None)
         self._current = ""
         self._codes = self.folder / "codes"
@@ -169,12 +171,15 @@ class Comparison:
         kept = [
             self._kept("raw", self.seeds[0], lambda: self.evaluator.evaluate_raw(all_sets=True))
         ]
+        trained: list[tuple[str, int]] = []
         for method, n_bits in self.plan:
             try:
                 kept.append(self._fits(method, n_bits))
+                trained.append((method, n_bits))
             except EmbitsError as error:  # a method that fails does not stop the others
                 self._problems.append(f"{method}-{n_bits} is skipped: {error}")
                 self._say(self._problems[-1])
+        self._trained = trained
         self.entries = [entry for entry, _ in kept]
         self.replicates = [drawn for _, drawn in kept]
         return self.entries
@@ -210,40 +215,41 @@ class Comparison:
         Raises:
             InputError: The folder has a report, and `overwrite` is false.
         """
+        weights = "equally" if self.settings["fisher"] == "equal" else "by their pairs"
         facts = {
             "words": f"{len(self.vectors):,}",
             "dimensions": self.vectors.dims,
             "seeds": ", ".join(map(str, self.seeds)),
-            "Fisher mean": f"sets weighed {self._weights()}",
+            "Fisher mean": f"sets weighed {weights}",
             "rows of the fit": f"{self.settings['fit_rows'] or len(self.vectors):,}",
         }
         data = self.evaluator.data
         notes = [note.replace(f"{data.path}{os.sep}", "") if data else note for note in self.notes]
-        methods = [method for method, _ in self.plan]
-        method = DEFAULT_METHOD if DEFAULT_METHOD in methods else methods[0]
-        widths = [width for name, width in self.plan if name == method]
-        widest = self.codes(method, max(widths))
-        pictures = [
-            Picture(
-                f"bits-{word}.png",
-                bit_picture(widest, [word]),
-                f"{word}: {method}, {widest.n_bits} bits",
-            )
-            for word in PICTURED
-            if word in widest
-        ]
-        moved = None
-        raw = self.evaluator.raw
-        if "similarity" in self.evaluator.tasks and raw is not None:
-            bits = self.codes(method, min(widths, key=lambda width: abs(width - 256)))
-            moved = moved_pairs(raw, BitSpace(bits, raw.lookup), self.evaluator.pairs)
+        pictures, moved = self._examples()
         return write_report(
             self.folder, title, self.entries, facts | dict(settings or {}), pictures, moved, notes,
             overwrite, tests=self.tests(), latex=latex,
         )  # fmt: skip
 
-    def _weights(self) -> str:
-        return "equally" if self.settings["fisher"] == "equal" else "by their pairs"
+    def _examples(self) -> tuple[list[Picture], Moved | None]:
+        """Pictures of the widest codes and pairs moved at 256 bits, for the default method."""
+        methods = [method for method, _ in self._trained]
+        if not methods:
+            return [], None
+        method = DEFAULT_METHOD if DEFAULT_METHOD in methods else methods[0]
+        widths = [width for name, width in self._trained if name == method]
+        bits = self.codes(method, max(widths))
+        about = f"{method}, {bits.n_bits} bits"
+        pictures = [
+            Picture(f"bits-{word}.png", bit_picture(bits, [word]), f"{word}: {about}")
+            for word in PICTURED
+            if word in bits
+        ]
+        raw = self.evaluator.raw
+        if "similarity" not in self.evaluator.tasks or raw is None:
+            return pictures, None
+        bits = self.codes(method, min(widths, key=lambda width: abs(width - 256)))
+        return pictures, moved_pairs(raw, BitSpace(bits, raw.lookup), self.evaluator.pairs)
 
     def codes(self, method: str, n_bits: int, seed: int | None = None) -> BinaryVectors:
         """The codes of a method: loaded from the folder, or trained and saved."""
@@ -286,19 +292,11 @@ class Comparison:
         coder = coder_class(method)
         if coder.__module__.startswith("embits."):
             return ""
-        rows = self.vectors.matrix[:: max(1, len(self.vectors) // _PROBED)][:_PROBED]
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                fitted = coder(**self._params(method, n_bits, seed)).fit(rows)
-                codes = fitted.encode(rows)
-                made = codes.tobytes() + fitted.project(rows).tobytes()
-                made += fitted.inverse_transform(codes).tobytes()
-        except EmbitsError as error:  # too few rows for it
-            made = str(error).encode()
-        with contextlib.suppress(OSError, TypeError):  # a class without a source file
-            made += inspect.getsource(coder).encode()
-        return f"{zlib.crc32(made):08x}"
+        fit = method, n_bits, seed
+        if fit not in self._checksums:
+            rows = self.vectors.matrix[:: max(1, len(self.vectors) // _PROBED)][:_PROBED]
+            self._checksums[fit] = _checksum(coder(**self._params(*fit)), rows)
+        return self._checksums[fit]
 
     def _name(self, method: str, n_bits: int, seed: int) -> str:
         """The name of the files of a fit; the first seed is left out."""
@@ -434,6 +432,21 @@ def data_fingerprint(data: DataFolder | None) -> str:
         if path.is_file() and not path.name.startswith(".")
     )
     return f"{zlib.crc32(listing.encode()):08x}"
+
+
+def _checksum(coder: Coder, rows: NDArray[np.float32]) -> str:
+    """A checksum of what a coder makes of a few rows, and of its source."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            codes = coder.fit(rows).encode(rows)
+            arrays = codes, coder.project(rows), coder.inverse_transform(codes)
+        made = b"".join(np.asarray(array).tobytes() for array in arrays)
+    except (EmbitsError, ValueError, ArithmeticError) as error:  # too few rows for it
+        made = str(error).encode()
+    with contextlib.suppress(OSError, TypeError):  # a class without a source file
+        made += inspect.getsource(type(coder)).encode()
+    return f"{zlib.crc32(made):08x}"
 
 
 def _read_json(path: Path) -> dict[str, Any]:

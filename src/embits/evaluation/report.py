@@ -24,7 +24,7 @@ from embits.evaluation.figures import drawn
 from embits.evaluation.published import gap_table
 from embits.evaluation.results import Grid, Table, csv_text, jsonable, number
 from embits.evaluation.tasks import TASKS, all_scores
-from embits.evaluation.tasks.similarity import MovedPair
+from embits.evaluation.tasks.similarity import Moved
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_folder
 
@@ -65,7 +65,7 @@ def write_report(
     entries: Sequence[dict[str, Any]],
     settings: Mapping[str, Any],
     pictures: Sequence[Picture] = (),
-    moved: tuple[Sequence[MovedPair], Sequence[MovedPair]] | None = None,
+    moved: Moved | None = None,
     notes: Sequence[str] = (),
     overwrite: bool = False,
     *,
@@ -184,7 +184,7 @@ def _sections(
     return blocks
 
 
-def _moved(moved: tuple[Sequence[MovedPair], Sequence[MovedPair]] | None) -> list[Block]:
+def _moved(moved: Moved | None) -> list[Block]:
     if moved is None or not moved[0]:
         return []
     rows = []

@@ -157,6 +157,17 @@ def test_parameters_are_given_to_the_methods_that_take_them(tmp_path, vectors, m
         compare("a").check_folder()
 
 
+def test_a_method_that_fails_does_not_stop_the_report(tmp_path, vectors, mine, monkeypatch):
+    def fail(self, X, y=None, *, progress=None):
+        raise embits.InputError("no such luck")
+
+    monkeypatch.setattr(mine, "fit", fail)
+    comparison = Comparison(vectors, tmp_path, None, [24], ["mine", "lsh"], ["neighbors"])
+    assert [entry["method"] for entry in comparison.run()] == ["raw", "lsh"]
+    comparison.write_report()
+    assert "mine-24 is skipped: no such luck" in (tmp_path / "report.md").read_text()
+
+
 def test_widths_of_earlier_runs_are_in_the_order_of_numbers(tmp_path, vectors):
     def compare(*bits):
         return Comparison(vectors, tmp_path, None, bits, ["lsh"], ["neighbors"], n_resamples=0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,9 +166,13 @@ class MovedPair:
     moved: float
 
 
+Moved: TypeAlias = tuple[list[MovedPair], list[MovedPair]]
+"""The pairs moved most towards the human scores, and those moved most away."""
+
+
 def moved_pairs(
     raw: FloatSpace, bits: BitSpace, datasets: Mapping[str, Pairs], n: int = 6
-) -> tuple[list[MovedPair], list[MovedPair]]:
+) -> Moved:
     """The n pairs moved most towards the human scores, and the n moved most away."""
     found = []
     for name, pairs in datasets.items():
