@@ -22,7 +22,6 @@ import embits.readers.fasttext_binary
 import embits.readers.json_file
 import embits.readers.parquet
 import embits.readers.text
-import embits.readers.word2vec_binary
 from embits.coders import METHODS
 
 REFUSED = (embits.ReadError, embits.InputError, embits.errors.MissingExtraError)

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
-from embits.errors import MissingFileError
 from embits.readers.blocks import ArrayBlocks
 from embits.readers.source import DAMAGED_ARCHIVE, NPY, Source, largest_inside
 from embits.readers.words import FoundWords, words_for
@@ -37,6 +36,7 @@ def open_npy(source: Source) -> ArrayBlocks:
 
 def map_npy(source: Source) -> NDArray[Any]:
     """The array of a .npy, mapped."""
+    source.check_regular()
     try:
         with source.path.open("rb") as file:
             if file.read(len(NPY)) != NPY:
@@ -44,8 +44,6 @@ def map_npy(source: Source) -> NDArray[Any]:
             file.seek(0)
             _check_header(file, source.size)
         array: NDArray[Any] = np.load(source.path, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise MissingFileError(source.path) from None
     except _DAMAGED as error:
         raise source.read_error(f"no usable array ({error!s:.200})", "a .npy of numbers") from error
     return array

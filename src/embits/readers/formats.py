@@ -15,8 +15,7 @@ from embits.readers.fasttext_binary import FastTextBlocks
 from embits.readers.json_file import JsonBlocks, is_json
 from embits.readers.parquet import ParquetBlocks
 from embits.readers.source import Source, Stream
-from embits.readers.text import TextBlocks
-from embits.readers.word2vec_binary import Word2VecBlocks, is_word2vec_binary
+from embits.readers.text import TextBlocks, Word2VecBlocks, is_word2vec_binary
 
 _HEAD_BYTES = 1 << 16
 
