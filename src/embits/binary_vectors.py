@@ -518,7 +518,7 @@ class BinaryVectors(WordMethods, Pretrained):
         Args:
             queries: As in `search`: floats, packed codes, or ids.
             distance: The largest Hamming distance, from 0 to `n_bits`.
-            similarity: The lowest similarity, in place of `distance`. With "hamming" it is the
+            similarity: The lowest similarity, instead of `distance`. With "hamming" it is the
                 share of bits that are equal, from 0 to 1, as `similarity` and `most_similar` return
                 it. With "asymmetric" and "decoded" it is the lowest score, an estimate of the
                 cosine from -1 to 1; with "dot", the lowest inner product.
@@ -634,7 +634,7 @@ class BinaryVectors(WordMethods, Pretrained):
     def merged(self) -> BinaryVectors:
         """The same rows with all codes in one array, and all ids in one vocabulary.
 
-        A file is returned as it is. The pieces of a collection are copied into memory.
+        A file is returned unchanged. The pieces of a collection are copied into memory.
 
         Raises:
             FormatError: The file or a piece is damaged.
@@ -771,7 +771,7 @@ def concat(files: Iterable[BinaryVectors]) -> BinaryVectors:
             same holds for lengths.
 
     Returns:
-        Rows with their ids; rows without ids are numbered anew. Subwords are those of the first.
+        Rows with their ids; rows without ids get new numbers. Subwords are those of the first.
 
     Raises:
         InputError: A coder differs, an id appears twice, or only some of the files have ids or

@@ -147,7 +147,7 @@ class Collection(BinaryVectors):
                 are stored as the first ones are.
 
         Raises:
-            InputError: An id is there already or given twice, or the shape or the coder differs.
+            InputError: An id exists already or is given twice, or the shape or the coder differs.
                 The collection is unchanged.
             LockedError: Another process is writing.
             FormatError: A piece to merge is damaged. The collection is unchanged.
@@ -184,7 +184,7 @@ class Collection(BinaryVectors):
     def upsert(
         self, vectors: Any, ids: Iterable[str | int] | None = None, *, lengths: bool = False
     ) -> None:
-        """Add rows, and replace those whose ids are there already, in one change.
+        """Add rows, and replace those whose ids already exist, in one change.
 
         Args:
             vectors: As for `add`.
@@ -331,7 +331,7 @@ def _placed(
     if change == "add" and len(there):
         more = f", and {len(there) - 1:,} more" if len(there) > 1 else ""
         raise InputError(
-            f"the id {ids[int(there[0])]!r} is there already{more}: `update` replaces rows, and so "
+            f"the id {ids[int(there[0])]!r} already exists{more}: `update` replaces rows, and so "
             "does `embits add --update`"
         )
     if change == "update":

@@ -122,7 +122,7 @@ def nearest(
         query: A word or row number, which is left out; a packed code (uint8); or a float vector.
         k: The number of neighbors; fewer come back if there are fewer rows.
         table: The table that was exported to.
-        where: A condition in LanceDB's SQL, run as it is; rows are filtered before the search.
+        where: A condition in LanceDB's SQL, run unchanged; rows are filtered before the search.
         coder: The coder for a float vector: `embits.load(file).coder` of the exported file.
         exact: Compare with every row instead of using the index.
         nprobes: The partitions of the index that are searched; with a filter, more are searched

@@ -149,7 +149,7 @@ def nearest(
         query: A word or row number, which is left out; a packed code (uint8); or a float vector.
         k: The number of neighbors, at most 16,383; fewer come back if there are fewer rows.
         collection: The collection that was exported to.
-        where: A filter expression of Milvus on `id` and `word`, run as it is.
+        where: A filter expression of Milvus on `id` and `word`, run unchanged.
         coder: The coder for a float vector: `embits.load(file).coder` of the exported file.
         nprobe: The lists of an index of kind BIN_IVF_FLAT that are searched; BIN_FLAT has none.
 

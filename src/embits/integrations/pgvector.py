@@ -143,7 +143,7 @@ def nearest(
         query: A word or row number, which is left out; a packed code (uint8); or a float vector.
         k: The number of neighbors; fewer come back if there are fewer rows.
         table: The table that was exported to.
-        where: A condition in SQL, run as it is: pass values of others through `params`. The index
+        where: A condition in SQL, run unchanged: pass untrusted values through `params`. The index
             may return fewer than k rows that meet it; `exact` finds all.
         params: The values of the `%s` in `where`; write `%` as `%%`.
         coder: The coder for a float vector: `embits.load(file).coder` of the exported file.

@@ -117,7 +117,7 @@ def nearest(
         query: A word or row number, which is left out; a packed code (uint8); or a float vector.
         k: The number of neighbors; fewer come back if there are fewer rows.
         where: A condition in SQL on `id` and `word`; rows are filtered before the search. It is
-            run as it is: pass values of others through `params`.
+            run unchanged: pass untrusted values through `params`.
         params: The values of the `?` in `where`.
         coder: The coder for a float vector: `embits.load(file).coder` of the exported file.
 

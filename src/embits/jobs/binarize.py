@@ -57,7 +57,7 @@ def binarize(
         column: The column of vectors of a Parquet file, if there are several.
         sample: Number of rows, drawn at random, to fit on. None passes all rows to the coder;
             most coders then choose a sample themselves.
-        coder: A coder to fit, in place of `n_bits`, `method` and `params`.
+        coder: A coder to fit, instead of `n_bits`, `method` and `params`.
         lengths: Store the lengths of the vectors, a byte each, for `metric="dot"` and decoded
             vectors of their true length.
         progress: Called with (done, total) during the fit.

@@ -103,7 +103,7 @@ def encode_to_collection(
             coder made. A file over 64 MiB is read in blocks.
         lengths: Store the lengths of the vectors, if these are the first rows; later rows follow
             the first.
-        update: Replace the rows whose ids are there already, as `Collection.upsert` does.
+        update: Replace the rows whose ids already exist, as `Collection.upsert` does.
         progress: Called as progress(step, done, total).
         reading: As for `encode_to_file`.
 

@@ -72,7 +72,7 @@ def test_add_remove_and_compact(folder):
 def test_rows_are_updated(folder, collection):
     embits.write_vectors(folder / "w5.npz", embits.WordVectors(["w5"], ROWS[250:251]))
     said = refused("add", collection, folder / "w5.npz")
-    assert "'w5' is there already" in said
+    assert "'w5' already exists" in said
     assert "--update" in said
     assert answer("add", collection, folder / "w5.npz", "--update")["updated"] == 1
     assert ": 1 row updated; " in run("add", collection, folder / "w5.npz", "--update").stdout

@@ -64,7 +64,7 @@ class CollectionMachine(RuleBasedStateMachine):
 
     @rule(word=there)
     def add_again(self, word):
-        with pytest.raises(embits.InputError, match=f"{word!r} is there already"):
+        with pytest.raises(embits.InputError, match=f"{word!r} already exists"):
             self.collection.add(ROWS[:2], [f"new-{self.next}", word])
 
     @rule()
