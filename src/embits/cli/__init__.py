@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
 import logging
 import os
@@ -176,17 +177,15 @@ def _show_usage_error(error: click.ClickException) -> None:
 
 
 class _Notes(logging.Handler):
-    """Prints each message of the log once, as a note."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._printed: set[str] = set()
+    """Prints messages of the log as notes."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        message = record.getMessage()
-        if message not in self._printed:
-            self._printed.add(message)
-            _say(f"note: {message}")
+        _note(record.getMessage())
+
+
+@functools.cache  # each once
+def _note(message: str) -> None:
+    _say(f"note: {message}")
 
 
 def _say(message: str) -> None:

@@ -58,10 +58,10 @@ def command(output: Path, method: str, as_json: bool) -> None:
         with progress_bar(f"{n_bits} bits", quiet=as_json) as progress:
             start = time.perf_counter()
             binarize(vectors, n_bits, method, progress=progress).save(path)
-        seconds = time.perf_counter() - start
+        seconds = round(time.perf_counter() - start, 2)
         made[n_bits] = load(path)
-        facts.append({"bits": n_bits, "file": str(path), "bytes": path.stat().st_size,
-                      "seconds": round(seconds, 2)})  # fmt: skip
+        size = path.stat().st_size
+        facts.append({"bits": n_bits, "file": str(path), "bytes": size, "seconds": seconds})
     floats = unit_rows(vectors.matrix)
     speed = _speed(output, made, floats)
     if as_json:
@@ -85,25 +85,19 @@ def glove(*, quiet: bool = True) -> WordVectors:
         raise MissingExtraError("the demo's GloVe vectors", "demo")
     data = Path(spec.submodule_search_locations[0]) / "data"
     with progress_bar("reading", quiet=quiet) as progress:
-        return read_vectors(
-            data / "glove_6B_50d_emb.npy",
-            words=data / "glove_6B_index.parquet",
-            progress=progress,
-        )
+        words = data / "glove_6B_index.parquet"
+        return read_vectors(data / "glove_6B_50d_emb.npy", words=words, progress=progress)
 
 
 def _show_sizes(facts: list[dict[str, Any]], vectors: WordVectors, speed: dict[str, float]) -> None:
+    size, slow = vectors.matrix.nbytes, speed["floats"]
     rows = [("", "file", "", "made in", "top 10 *", "")]
-    rows.append(
-        ("floats", megabytes(vectors.matrix.nbytes), "", "", f"{speed['floats']:.3f} ms", "")
-    )
+    rows.append(("floats", megabytes(size), "", "", f"{slow:.3f} ms", ""))
     for fact in facts:
-        name = f"{fact['bits']} bits"
-        smaller = vectors.matrix.nbytes / fact["bytes"]
-        faster = speed["floats"] / speed[name]
-        rows.append((name, megabytes(fact["bytes"]), f"{smaller:.1f} × smaller",
-                     f"{fact['seconds']:.1f} s", f"{speed[name]:.3f} ms",
-                     f"{faster:.0f} × faster"))  # fmt: skip
+        fast = speed[f"{fact['bits']} bits"]
+        file = megabytes(fact["bytes"]), f"{size / fact['bytes']:.1f} × smaller"
+        times = f"{fact['seconds']:.1f} s", f"{fast:.3f} ms", f"{slow / fast:.0f} × faster"
+        rows.append((f"{fact['bits']} bits", *file, *times))
     table(rows)
     click.echo("  * one query over all words: codes on one thread, floats with NumPy")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -66,11 +67,10 @@ def _facts(file: Path) -> dict[str, Any]:
     """What the file contains; without the parts if its coder is not registered here."""
     if file.is_dir() or (method := open_file(file).method) in METHODS:
         return describe(file, load(file))
-    click.echo(
-        f"embits: note: {printable(repr(method))} is a coder that embits does not include. To use "
-        "the file, import the module that registers the coder in Python",
-        err=True,
-    )
+    logging.getLogger("embits").info(  # printed as a note
+        "%r is a coder that embits does not include. To use the file, import the module that "
+        "registers the coder in Python", method
+    )  # fmt: skip
     return describe(file, open_file(file))
 
 
