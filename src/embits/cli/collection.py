@@ -30,7 +30,7 @@ timeout_option = click.option(
 @click.argument("vectors", type=options.FILE)
 @options.file_option("--coder", help="Make a new collection with the coder of this file.")
 @click.option(
-    "--update", is_flag=True, help="Replace the rows of ids that are there; other ids are added."
+    "--update", is_flag=True, help="Replace rows whose ids exist, and add the others."
 )
 @options.reading_options
 @options.lengths_option
