@@ -29,9 +29,7 @@ timeout_option = click.option(
 @collection_argument
 @click.argument("vectors", type=options.FILE)
 @options.file_option("--coder", help="Make a new collection with the coder of this file.")
-@click.option(
-    "--update", is_flag=True, help="Replace rows whose ids exist, and add the others."
-)
+@click.option("--update", is_flag=True, help="Replace rows whose ids exist, and add the others.")
 @options.reading_options
 @options.lengths_option
 @timeout_option

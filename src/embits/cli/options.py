@@ -97,7 +97,7 @@ def word_argument(name: str, **settings: Any) -> Callable[[Command], Command]:
 
 words_argument = word_argument("words", nargs=-1, required=True, metavar="WORD...")
 lengths_option = click.option(
-    "--lengths", is_flag=True, help="Store the lengths of the vectors, a byte each, for --metric dot."
+    "--lengths", is_flag=True, help="Store lengths of vectors, a byte each, for --metric dot."
 )
 
 
@@ -180,7 +180,7 @@ def reading_options(command: Command) -> Command:
             " if the words are in another file, or in Parquet].",
         ),
         click.option(
-            "--column", metavar="COLUMN", help="Column of the vectors in Parquet, if it has several."
+            "--column", metavar="COLUMN", help="Column of vectors in Parquet, if it has several."
         ),
         click.option(
             "--no-ids", is_flag=True, is_eager=True, expose_value=False,
