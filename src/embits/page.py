@@ -39,7 +39,7 @@ _COMMENTS = re.compile(
     rb"^[ \t]*(?:/\*.*?\*/|//[^\n]*)\n|^[ \t]+|[ \t]+// [^\n]*$", re.MULTILINE | re.DOTALL
 )
 _SITE = Path(__file__).parent / "page" / "site"
-_OWN_NAMES = re.compile(r"(127\.0\.0\.1|localhost)(:\d+)?")
+_OWN_NAMES = re.compile(r"(127\.0\.0\.1|localhost)(:\d+)?")  # of this machine, in requests
 _VECTORS = re.compile(r"vectors-[0-9a-f]{12}\.safetensors")
 MAX_BYTES = 2**32 - 2**20  # a WebAssembly module has 32-bit addresses
 
@@ -135,8 +135,11 @@ def _site() -> dict[str, Path]:
 
 def _vectors_of(folder: Path) -> str | None:
     """The name of the vectors of the page in a folder, if there is one."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        name = json.loads((folder / MANIFEST).read_bytes())["file"]
+    with (
+        contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError),
+        (folder / MANIFEST).open("rb") as file,
+    ):
+        name = json.loads(file.read(1 << 16))["file"]
         if _VECTORS.fullmatch(name) and not (folder / name).is_symlink():
             return str(name)
     return None

@@ -159,6 +159,9 @@ def test_nothing_is_written_or_deleted_through_links(saved, other, tmp_path):
         write_page(saved, site, overwrite=True)
         assert (tmp_path / "precious").read_text() == "mine"
     assert (tmp_path / "vectors-0123456789ab.safetensors").read_text() == "mine"
+    for damaged in ("[" * 70_000, "{}", '{"file": 7}', "\xff"):
+        (site / "page.json").write_text(damaged)
+        write_page(saved, site, overwrite=True)
     linked = tmp_path / "linked"
     linked.symlink_to(site, target_is_directory=True)
     before = set(contents(site))
