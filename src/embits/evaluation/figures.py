@@ -82,7 +82,10 @@ def drawn(
     if not figure.raw:
         axes[0][0].set_ylim(0, 100)
     axes[0][0].set_ylabel(figure.label)
-    names = {name: line for axis in axes[0] for line, name in zip(*_legend(axis), strict=True)}
+    found = [axis.get_legend_handles_labels() for axis in axes[0]]
+    names = {
+        name: line for lines, labels in found for line, name in zip(lines, labels, strict=True)
+    }
     columns = min(len(names), 4 * len(panels))
     canvas.legend(
         names.values(), names, loc="outside lower center", ncols=columns, frameon=False, fontsize=9
@@ -90,11 +93,6 @@ def drawn(
     files = {kind: _file(canvas, kind) for kind in formats}
     pyplot.close(canvas)
     return files
-
-
-def _legend(axis: Any) -> tuple[list[Any], list[str]]:
-    lines, names = axis.get_legend_handles_labels()
-    return lines, names
 
 
 def _draw_lines(axis: Any, coded: Sequence[Entry], path: Path) -> None:

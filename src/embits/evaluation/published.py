@@ -60,12 +60,7 @@ yelp_polarity   lsh  77.9 82.8 86.1 88.0  80.3 82.2 87.2 89.8  79.0 83.1 86.6 88
 
 
 def published_gaps(name: str, kind: str, width: int) -> list[float]:
-    """Score of the codes minus score of the raw floats, for the three vectors of the paper.
-
-    Args:
-        name: The data set.
-        kind: "bin" or "lsh".
-        width: One of `WIDTHS`.
+    """Score of the codes ("bin" or "lsh") minus that of the raw floats, for the three vectors.
 
     Example:
         >>> [round(gap, 1) for gap in published_gaps("MEN", "bin", 256)]

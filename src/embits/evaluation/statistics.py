@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -102,36 +103,21 @@ class PairedTest(NamedTuple):
 
 
 class Samples:
-    """The replicates of the scores of one entry, by path such as "similarity.MEN.spearman".
+    """The replicates of the scores of one entry; `n_resamples` of each, 0 keeps none."""
 
-    Args:
-        n_resamples: Replicates of each score; 0 keeps none.
-        prefix: Comes before every path.
-        replicates: Where they are kept; None makes a dictionary.
-    """
-
-    def __init__(
-        self,
-        n_resamples: int = N_RESAMPLES,
-        prefix: str = "",
-        replicates: Replicates | None = None,
-    ) -> None:
+    def __init__(self, n_resamples: int = N_RESAMPLES) -> None:
         self.n_resamples = n_resamples
-        self.replicates = {} if replicates is None else replicates
-        self._prefix = prefix
+        self.replicates: Replicates = {}
+        self._prefix = ""
 
     def under(self, name: str) -> Samples:
         """The same collection, with `name` before every path."""
-        return Samples(self.n_resamples, f"{self._prefix}{name}.", self.replicates)
+        samples = copy(self)
+        samples._prefix += f"{name}."
+        return samples
 
     def add_mean(self, path: str, values: NDArray[Any], key: str) -> None:
-        """Resample a mean.
-
-        Args:
-            path: The score.
-            values: One value for each item.
-            key: The data set: items of the same key are drawn together.
-        """
+        """Resample the mean of one value for each item; items of the same key are drawn alike."""
         values = pooled(np.asarray(values, dtype=np.float64))
         if self.n_resamples and len(values):
             drawn = [counts @ values for counts in self._draws(key, len(values))]
@@ -238,15 +224,10 @@ def _interval(values: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def mean_entry(entries: Sequence[dict[str, Any]], seeds: Sequence[int]) -> dict[str, Any]:
-    """One entry for several fits: the means of all scores.
+    """One entry for the fits of a method: the first, with the mean of every float.
 
-    Args:
-        entries: The entries of the fits, of the same method and width.
-        seeds: Their seeds.
-
-    Returns:
-        The first entry with the mean of every float, "seeds", and under "spread" the standard
-        deviation of each score over the fits, by path; a single entry as it is.
+    It has "seeds", and under "spread" the standard deviation of each score over the fits, by path.
+    A single entry is returned as it is.
 
     Example:
         >>> fits = [{"method": "lsh", "speed": {"ms": value}} for value in (1.0, 3.0)]

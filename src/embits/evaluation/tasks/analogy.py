@@ -32,12 +32,7 @@ _CODES = 1024  # queries per search
 
 @dataclass(frozen=True)
 class Answers:
-    """The results of one section.
-
-    Attributes:
-        known: Which questions have four known words, bool (questions,).
-        correct: Which of the known questions were answered correctly, bool (known,).
-    """
+    """Which questions of a section have four known words, and which of those were answered."""
 
     known: NDArray[np.bool_]
     correct: NDArray[np.bool_]
@@ -46,13 +41,7 @@ class Answers:
 def answer(
     space: Space, sections: Mapping[str, Questions], lookup: Lookup | None = None
 ) -> dict[str, Answers]:
-    """Answer every question of every section, in one pass over the vocabulary.
-
-    Args:
-        space: The words and their vectors or codes.
-        sections: Questions by section.
-        lookup: Replaces the lookup of the space.
-    """
+    """Answer every question, in one pass over the vocabulary; `lookup` replaces the space's."""
     lookup = space.lookup if lookup is None else lookup
     rows = {
         name: lookup.rows(word for question in questions for word in question).reshape(-1, 4)

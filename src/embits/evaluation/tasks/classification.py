@@ -28,27 +28,15 @@ MIN_STEPS = 500  # more epochs on small data sets
 BATCH = 128
 STEP = 0.003
 DECAY = 1e-4  # weight decay per step
-LABELS = {
-    "ag_news": "AG-News",
-    "dbpedia": "DBpedia",
-    "trec": "TREC",
-    "sst2": "SST-2",
-    "mr": "MR",
-    "subj": "Subj",
-}
+LABELS = {"ag_news": "AG-News", "dbpedia": "DBpedia", "trec": "TREC", "sst2": "SST-2", "mr": "MR",
+          "subj": "Subj"}  # fmt: skip
 _PIECES = re.compile(r"\w+|[^\w\s]")
 _WORDS = 2048  # words per block
 
 
 @dataclass(frozen=True)
 class Bags:
-    """Tokenized texts: the vocabulary rows of all texts, concatenated.
-
-    Attributes:
-        rows: The rows of all words of all texts, int64.
-        ends: The end of each text in `rows`.
-        classes: Classes of the texts, int64 from 0.
-    """
+    """Tokenized texts: the rows of their words, concatenated, and where each text ends in them."""
 
     rows: NDArray[np.int64]
     ends: NDArray[np.int64]

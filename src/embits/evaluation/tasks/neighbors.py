@@ -86,12 +86,9 @@ def evaluate_neighbors(
 
 
 def best_rows(scores: Callable[[slice], NDArray[np.float32]], n: int, k: int) -> NDArray[np.int64]:
-    """The k rows with the highest scores for each query, best first, ties in row order.
+    """The k of n rows with the highest scores for each query, best first, ties in row order.
 
-    Args:
-        scores: Returns the scores (queries, rows of the block) of a block of rows.
-        n: Number of rows.
-        k: Number of rows to return.
+    `scores` returns the scores of a block of rows, shape (queries, rows of the block).
     """
     best = rows = None
     for block in blocks(n, max(_ROWS, k)):  # the first block has at least k rows

@@ -23,13 +23,7 @@ from embits.evaluation.tasks.base import Shared, Subject, Task
 
 @dataclass(frozen=True)
 class PairScores:
-    """The scores of one data set.
-
-    Attributes:
-        known: Which pairs of the data set were scored, bool (pairs,).
-        human: Human scores of the known pairs, float64.
-        ours: Similarities of the known pairs, float64.
-    """
+    """Which pairs of a data set have known words, their human scores, and their similarities."""
 
     known: NDArray[np.bool_]
     human: NDArray[np.float64]
