@@ -19,7 +19,7 @@ from embits.readers.blocks import Blocks
 from embits.readers.formats import recognize
 from embits.readers.gensim_models import downloaded, model_name
 from embits.readers.source import IdColumn, OnBad, Reading, Repeats, Source, Words
-from embits.vectors import WordVectors
+from embits.vectors import WordVectors, as_words
 
 __all__ = ["read_rows", "read_vectors", "sample_vectors"]
 
@@ -97,6 +97,9 @@ def new_source(path: str | os.PathLike[str], **reading: Unpack[Reading]) -> Sour
     """
     if not isinstance(path, str | os.PathLike):
         raise InputError(f"{type(path).__name__} is not a path, expected the path of a file")
+    words = reading.get("words")
+    if words is not None and not isinstance(words, str | os.PathLike):
+        reading["words"] = as_words(words)
     model = model_name(path)
     return Source(Path(path) if model is None else downloaded(model), **reading)
 

@@ -23,7 +23,6 @@ from typing import IO, Literal, Self, TypedDict
 from embits import checks
 from embits.arrays import Progress
 from embits.errors import InputError, MissingFileError, ReadError, ReadWarning
-from embits.vectors import as_words
 
 OnBad = Literal["raise", "skip"]
 Repeats = Literal["first", "refuse"]
@@ -140,8 +139,6 @@ class Source:
         if not knows_digits:
             expected = "one such as utf-8 or latin-1, which writes digits as ASCII does"
             raise InputError(f"encoding is {self.encoding!r}, expected {expected}")
-        if self.words is not None and not isinstance(self.words, str | os.PathLike):
-            object.__setattr__(self, "words", as_words(self.words))
 
     def check_regular(self) -> None:
         """Refuse a folder, and what never ends or blocks: pipes and devices."""
