@@ -23,9 +23,8 @@ from embits.file import store
 from embits.file.contents import ByteCounts, byte_counts, to_contents
 from embits.file.overwrite import check_target
 from embits.ids.keys import Keys, RowNumbers, WordRows
-from embits.ids.pieces import PieceWords
 from embits.ids.subwords import Subwords
-from embits.ids.vocabulary import Vocabulary
+from embits.ids.vocabulary import PieceWords, Vocabulary
 from embits.originals import Originals, rescored
 from embits.pretrained import Pretrained
 from embits.rows import LENGTHS, Lengths, Rows, joined, taken

@@ -25,8 +25,7 @@ from embits.collection.manifest import Manifest
 from embits.collection.pieces import Snapshot, open_coder, open_snapshot
 from embits.errors import InputError, UnconfirmedError, UnknownWordError
 from embits.ids.keys import RowNumbers
-from embits.ids.pieces import PieceIds
-from embits.ids.vocabulary import Vocabulary
+from embits.ids.vocabulary import PieceIds, Vocabulary
 from embits.rows import LENGTHS, Lengths, Rows
 from embits.vectors import WordVectors, as_words
 
@@ -198,7 +197,7 @@ class Collection(BinaryVectors):
         self._put("upsert", vectors, ids, lengths)
 
     def _put(self, change: str, vectors: Any, ids: Any, lengths: bool = False) -> None:
-        given = _given(self.coder, vectors, ids)
+        given = _given(self._snapshot.coder, vectors, ids)
         if change != "add" and given.ids is None:
             raise InputError(f"{change} needs the ids of the rows")
         if change != "update" and ids is not None and given.ids is not None and "" in given.ids:

@@ -22,8 +22,7 @@ from embits.file.atomic import atomic_write
 from embits.file.contents import open_piece, read_coder, write_piece
 from embits.file.store import MAX_HEADER
 from embits.ids.keys import RowNumbers
-from embits.ids.pieces import PieceIds, PieceWords
-from embits.ids.vocabulary import Vocabulary
+from embits.ids.vocabulary import PieceIds, PieceWords, Vocabulary
 from embits.rows import LENGTHS, Lengths, Rows, joined, taken
 from embits.search.pieces import CodePieces, LiveRows
 

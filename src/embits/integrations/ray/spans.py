@@ -27,7 +27,7 @@ from embits.collection.pieces import (
 )
 from embits.errors import FormatError, InputError
 from embits.file.parquet_codes import is_address
-from embits.ids.pieces import PieceWords
+from embits.ids.vocabulary import PieceWords
 from embits.integrations.ray.tasks import n_processors, plain_errors, run_tasks, shared
 from embits.rows import LENGTHS, Lengths
 from embits.search.pieces import CodePieces
