@@ -65,24 +65,21 @@ def export(
         if path.suffix == ".parquet":
             _write_parquet(bits, path, progress, text, overwrite)
             return {"bytes": path.stat().st_size}
-        name, new = _quoted(table), not path.exists()
-        if not new and not _starts_with(path, b"DUCK", at=8):
+        name = _quoted(table)
+        if path.exists() and not _starts_with(path, b"DUCK", at=8):
             raise InputError(f"{path} exists and is not a DuckDB database; choose another file")
-        try:
-            with package.connect(str(path)) as connection:
-                connection.execute("begin")
-                exists, found = _look(connection, table)
-                if exists:
-                    tables.check_replaceable(f"the table {table}", found, overwrite)
-                    connection.execute(f"drop table {name}")
-                _write(connection, name, bits, progress)
-                connection.execute(f"comment on table {name} is {text}")
-                connection.execute("commit")
-        except BaseException:
-            if new:  # an empty database otherwise
-                path.unlink(missing_ok=True)
-                Path(f"{path}.wal").unlink(missing_ok=True)
-            raise
+        with (
+            tables.nothing_new_if_it_fails(path, Path(f"{path}.wal")),
+            package.connect(str(path)) as connection,
+        ):
+            connection.execute("begin")
+            exists, found = _look(connection, table)
+            if exists:
+                tables.check_replaceable(f"the table {table}", found, overwrite)
+                connection.execute(f"drop table {name}")
+            _write(connection, name, bits, progress)
+            connection.execute(f"comment on table {name} is {text}")
+            connection.execute("commit")
     return {"table": table, "bytes": path.stat().st_size}
 
 

@@ -112,13 +112,13 @@ def from_faiss(index: Any, coder: Coder, ids: Any = None) -> BinaryVectors:
         MissingExtraError: FAISS is not installed.
     """
     faiss = _faiss()
-    is_path = isinstance(index, str | os.PathLike)
-    opened = _read(faiss, Path(index)) if is_path else index
-    if is_path:
-        check_coder(coder, coder.n_bits_, _stored_checksum(Path(index)), str(index))
-    if ids is None and is_path:
-        ids = words_beside(Path(index))
-    return from_codes(_index_codes(faiss, opened), coder, ids)
+    if isinstance(index, str | os.PathLike):
+        path = Path(index)
+        opened = _read(faiss, path)
+        check_coder(coder, coder.n_bits_, _stored_checksum(path), str(path))
+        ids = words_beside(path) if ids is None else ids
+        return from_codes(_index_codes(faiss, opened), coder, ids)
+    return from_codes(_index_codes(faiss, index), coder, ids)
 
 
 def _index_codes(faiss: Any, opened: Any) -> NDArray[np.uint8]:
@@ -132,9 +132,7 @@ def _index_codes(faiss: Any, opened: Any) -> NDArray[np.uint8]:
         return flat.reshape(index.ntotal, index.code_size)
     if isinstance(index, faiss.IndexBinaryIVF):
         return _codes_in_lists(faiss, index)
-    raise InputError(
-        f"codes are not read back from {type(index).__name__}, only from flat, IVF, HNSW"
-    )
+    raise InputError(f"codes are read from flat, IVF and HNSW, not from {type(index).__name__}")
 
 
 def export(
@@ -192,11 +190,7 @@ def _check(kind: str, settings: dict[str, int], n: int) -> None:
 
 
 def _trained_lists(
-    faiss: Any,
-    codes: NDArray[np.uint8],
-    seed: int,
-    nlist: int | None = None,
-    nprobe: int | None = None,
+    faiss: Any, codes: NDArray[np.uint8], seed: int, nlist: Any = None, nprobe: Any = None
 ) -> Any:
     """Return an empty `IndexBinaryIVF` with trained centers."""
     n, width = len(codes), 8 * codes.shape[1]

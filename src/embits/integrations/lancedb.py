@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -79,7 +78,7 @@ def export(
         old = _open_table(database, table)
         if old is not None:
             tables.check_replaceable(f"the table {table}", _description(old), overwrite)
-        new = _write(database, target, table, bits, Description.of(bits, index), progress)
+        new = _write(database, target, table, bits, index, progress)
         if index == "ivf_flat":
             kind = _lancedb().index.IvfFlat(distance_type="hamming", num_partitions=partitions)
             new.create_index("code", config=kind)
@@ -240,16 +239,11 @@ def _check_name(table: Any) -> None:
 
 
 def _write(
-    database: Any,
-    target: str,
-    table: str,
-    bits: BinaryVectors,
-    description: Description,
-    progress: Progress | None,
+    database: Any, target: str, table: str, bits: BinaryVectors, index: str, progress: Any
 ) -> Any:
     import pyarrow as pa
 
-    width = bits.codes.shape[1]
+    width, description = bits.codes.shape[1], Description.of(bits, index)
     fields = [pa.field("id", pa.int64(), nullable=False)]
     if description.words:
         fields.append(pa.field("word", pa.string(), nullable=False))
@@ -269,17 +263,14 @@ def _write(
             failed.append(error)
             raise
 
-    folder = Path(target, f"{table}.lance")
-    new = "://" not in target and not folder.exists()
-    try:
-        data = blocks() if len(bits) else None
-        return database.create_table(table, data, schema=schema, mode="overwrite")
-    except BaseException:
-        if new:  # rows that belong to no version of a table
-            shutil.rmtree(folder, ignore_errors=True)
-        if failed:
-            raise failed[0] from None
-        raise
+    with tables.nothing_new_if_it_fails(Path(target, f"{table}.lance")):
+        try:
+            data = blocks() if len(bits) else None
+            return database.create_table(table, data, schema=schema, mode="overwrite")
+        except BaseException:
+            if failed:
+                raise failed[0] from None
+            raise
 
 
 def _lancedb() -> Any:

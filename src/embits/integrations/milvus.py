@@ -85,22 +85,16 @@ def export(
     row, size = tables.longest_id(bits)
     if size > MAX_ID_BYTES:
         raise InputError(f"the id of row {row} has {size:,} bytes; Milvus holds {MAX_ID_BYTES:,}")
-    new_file = not _is_server(target) and not Path(target).exists()
-    try:
-        with _opened(target) as client:
-            if client.has_collection(name):
-                found = Description.parse(client.describe_collection(name)["description"])
-                tables.check_replaceable(f"the collection {name}", found, overwrite)
-                client.drop_collection(name)
-            try:
-                _write(client, name, bits, kind, nlist, progress)
-            except BaseException:
-                client.drop_collection(name)
-                raise
-    except BaseException:
-        if new_file:  # Milvus Lite has made it
-            Path(target).unlink(missing_ok=True)
-        raise
+    with tables.nothing_new_if_it_fails(Path(target)), _opened(target) as client:
+        if client.has_collection(name):
+            found = Description.parse(client.describe_collection(name)["description"])
+            tables.check_replaceable(f"the collection {name}", found, overwrite)
+            client.drop_collection(name)
+        try:
+            _write(client, name, bits, kind, nlist, progress)
+        except BaseException:
+            client.drop_collection(name)
+            raise
     return {"target": address, "collection": name, "index": kind}
 
 

@@ -6,7 +6,9 @@ import abc
 import contextlib
 import dataclasses
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -236,6 +238,20 @@ def check_replaceable(place: str, found: Description | None, overwrite: bool) ->
         raise InputError(f"{place} is not one that embits wrote; choose another name")
     if not overwrite:
         raise InputError(f"{place} exists: choose another name, or {OVERWRITE}")
+
+
+@contextlib.contextmanager
+def nothing_new_if_it_fails(*places: Path) -> Iterator[None]:
+    """Remove the files or folders that were not there before, if something is raised."""
+    new = [place for place in places if not place.exists()]
+    try:
+        yield
+    except BaseException:
+        for place in new:
+            if place.is_dir():
+                shutil.rmtree(place, ignore_errors=True)
+            place.unlink(missing_ok=True)
+        raise
 
 
 @contextlib.contextmanager
