@@ -47,6 +47,7 @@ class Server:
     """The state of one process: the collection, the snapshot that is searched, and the threads."""
 
     def __init__(self, path: str, refresh: float) -> None:
+        self.path = path
         self.collection = embits.load(path)
         self.bits = self._snapshot()  # replaced as a whole: a search reads it once
         self.seconds = refresh
@@ -67,16 +68,27 @@ class Server:
         task.cancel()
         self.threads.shutdown()
 
+    def _is_changed(self) -> bool:
+        try:
+            return self.collection.refresh()
+        except embits.InputError:  # another collection, with another coder, is in its place
+            self.collection = embits.load(self.path)
+            return True
+
     async def _refresh(self, changed: asyncio.Event) -> None:
+        logged = ""
         while isinstance(self.collection, embits.Collection):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(changed.wait(), self.seconds)
             changed.clear()
             try:
-                if await asyncio.to_thread(self.collection.refresh):
+                if await asyncio.to_thread(self._is_changed):
                     self.bits = self._snapshot()
+                logged = ""
             except (embits.EmbitsError, OSError) as error:  # serve what is open, and try again
-                logging.getLogger("uvicorn.error").error("refresh: %s", error)
+                if str(error) != logged:
+                    logging.getLogger("uvicorn.error").error("refresh: %s", error)
+                logged = str(error)
 
     async def search(self, request: Request) -> Response:
         """POST /search: the nearest rows of a vector, or of several."""

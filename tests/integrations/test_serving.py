@@ -161,3 +161,21 @@ def wait_for(server, state):
     while (found := server.client().ask("/health")[1]) != state:
         assert time.monotonic() < deadline, found
         time.sleep(0.02)
+
+
+def test_a_collection_that_is_put_in_place_of_another_is_served(collection, matrix, tmp_path):
+    other = embits.RandomHyperplanes(n_bits=64, random_state=1).fit(matrix)
+    embits.open_collection(tmp_path / "new", other).add(
+        matrix[:10], [f"new-{i}" for i in range(10)]
+    )
+    with serving(collection.path, "--refresh", "0.05") as server:
+        client = server.client()
+        collection.path.rename(tmp_path / "old")
+        (tmp_path / "new").rename(collection.path)
+        until = time.monotonic() + 30
+        while client.ask("/health")[1] != {"rows": 10, "bits": 64}:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        status, answer = client.ask(vector=matrix[3].tolist(), k=1)
+        assert status == 200
+        assert "new-3" in str(answer)
