@@ -119,9 +119,13 @@ class Selection:
         if len(self) * _ROWS_PER_SORTED < self.n:
             first, last = np.searchsorted(self.rows, [start, stop])
             return Selection(stop - start, rows=self.rows[first:last] - start)
+        return Selection(stop - start, mask=_packed(self.flags(start, stop)))
+
+    def flags(self, start: int, stop: int) -> NDArray[np.bool_]:
+        """Whether each row of [start, stop) is selected."""
         words = self.mask[start >> 6 : _words(stop)].astype("<u8", copy=False)
         flags = np.unpackbits(words.view(np.uint8), bitorder="little").view(bool)
-        return Selection(stop - start, mask=_packed(flags[start & 63 :][: stop - start]))
+        return flags[start & 63 :][: stop - start]
 
     def has(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether rows, which may repeat, are selected."""
@@ -186,7 +190,9 @@ def parsed(name: str, given: Any, n: int, rows_of_ids: RowsOfIds | None = None) 
             "ids"
         )
     if array.dtype == bool:
-        return _checked_mask(name, array, n)
+        if len(array) != n:
+            raise InputError(f"{name} is a mask of {len(array):,} rows, but there are {n:,}")
+        return Selection(n, mask=_packed(array))
     if array.dtype.kind in "UT" or (array.dtype.kind == "O" and isinstance(array[0], str)):
         if rows_of_ids is None:
             raise InputError(f"{name} holds strings: codes alone have no ids; give row numbers")
@@ -195,15 +201,10 @@ def parsed(name: str, given: Any, n: int, rows_of_ids: RowsOfIds | None = None) 
 
 
 def found_rows(name: str, ids: list[str], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The rows of the ids of the filter `name`; ids of `exclude` that are not there are left out.
-
-    Args:
-        name: "where" or "exclude".
-        ids: The ids of the filter.
-        rows: Their rows; -1 if an id is not there.
+    """The rows of the ids of the filter `name`, without those of `exclude` that are not there (-1).
 
     Raises:
-        UnknownWordError: An id of `where` is not there.
+        UnknownWordError: An id of another filter is not there.
     """
     if name == "exclude":  # to leave out what is not there changes nothing
         return rows[rows >= 0]
@@ -214,12 +215,6 @@ def found_rows(name: str, ids: list[str], rows: NDArray[np.int64]) -> NDArray[np
         hint = f"{len(unknown):,} of the {len(ids):,} ids of {name} {are}"
         raise UnknownWordError(unknown[0], [], hint)
     return rows
-
-
-def _checked_mask(name: str, mask: NDArray[np.bool_], n: int) -> Selection:
-    if len(mask) != n:
-        raise InputError(f"{name} is a mask of {len(mask):,} rows, but there are {n:,}")
-    return Selection(n, mask=_packed(mask))
 
 
 def _packed(mask: NDArray[np.bool_]) -> NDArray[np.uint64]:
@@ -245,11 +240,7 @@ def _listed(name: str, rows: NDArray[Any], n: int) -> Selection:
         raise InputError(
             f"{name} is a mask of {rows.dtype}, expected a boolean one: {name}.astype(bool)"
         )
-    return _unordered(rows.astype(np.int64), n)
-
-
-def _unordered(rows: NDArray[np.int64], n: int) -> Selection:
-    """The selection of rows in any order, maybe with repeats; the array becomes its own."""
+    rows = rows.astype(np.int64)  # a copy, which the selection keeps
     if (rows[1:] > rows[:-1]).all():
         return Selection(n, rows=rows)
     if len(rows) * _ROWS_PER_SORTED < n:
@@ -272,11 +263,6 @@ Filters: TypeAlias = Selection | list[Selection] | None
 """One selection for all queries, one for each, or no filter."""
 
 Value = TypeVar("Value", bound=np.generic)
-Search: TypeAlias = Callable[
-    [NDArray[Any], NDArray[Value], NDArray[np.int64], _core.Filter | None], None
-]
-"""Fills values and rows of queries, with a filter."""
-
 # Copying the code of a row takes as long as comparing so many of them with a query (measured): the
 # first term is for the bytes, the second for the access to memory.
 _COPY_COST, _ACCESS_BYTES = 4, 96
@@ -290,41 +276,39 @@ def parse_filters(
     exclude: Any,
     rows_of_ids: RowsOfIds | None = None,
 ) -> Filters:
-    """Parse `where` and `exclude` of a search.
+    """`where` and `exclude` of a search of n rows: each a filter as for `select`, or one per query.
 
-    Args:
-        n: Rows of the collection.
-        shape: () for a single query, (q,) for a batch.
-        where: The rows that may be found: a mask, row numbers, ids, a selection, or one of them for
-            each query.
-        exclude: The rows that may not, in the same forms.
-        rows_of_ids: What finds ids.
-
-    Raises:
-        InputError: A filter does not fit the rows or the queries.
+    The shape is () for a single query and (q,) for a batch. Raises as `select` does, and if there
+    are not as many filters as queries.
     """
     if where is None and exclude is None:
         return None
-    allowed = _parsed("where", where, n, shape, rows_of_ids)
-    refused = _parsed("exclude", exclude, n, shape, rows_of_ids)
-    if isinstance(allowed, list) or isinstance(refused, list):
-        pairs = zip(_for_each(allowed, shape), _for_each(refused, shape), strict=True)
-        every = all_rows(n)
-        return [_joined(every if own is None else own, but) for own, but in pairs]
-    joined = _joined(all_rows(n) if allowed is None else allowed, refused)
-    return None if len(joined) == n else joined
+    given = {"where": where, "exclude": exclude}
+    own = {name: each for name, each in given.items() if _is_for_each(each)}
+    if not own:
+        selection = select(n, where, exclude, rows_of_ids)
+        return None if len(selection) == n else selection
+    for name, filters in own.items():
+        if shape != (len(filters),):
+            queries = f"{shape[0]:,} queries" if shape else "a single query"
+            raise InputError(f"{name} has {len(filters):,} filters for {queries}")
+
+    def parse(name: str, each: Any) -> Selection | None:
+        return None if each is None else parsed(name, each, n, rows_of_ids)
+
+    allowed, refused = (
+        [parse(name, each) for each in own[name]] if name in own else [parse(name, each)] * shape[0]
+        for name, each in given.items()
+    )
+    every = all_rows(n)  # once for all queries without a filter
+    return [
+        select(n, every if some is None else some, but)
+        for some, but in zip(allowed, refused, strict=True)
+    ]
 
 
 def check_state(state: object, **filters: Any) -> None:
-    """Refuse selections that were made in another state of a collection: rows have moved.
-
-    Args:
-        state: The state to search; None takes every selection.
-        filters: `where` and `exclude`, as for `parse_filters`.
-
-    Raises:
-        InputError: A selection is of another state.
-    """
+    """Refuse selections that were made in another state of a collection: its rows have moved."""
     if state is None:
         return
     for name, given in filters.items():
@@ -335,53 +319,62 @@ def check_state(state: object, **filters: Any) -> None:
                 )
 
 
-def run_each(
-    search: Search[Value],
+def run_filtered(
+    search: Callable[[NDArray[Any], NDArray[Value], NDArray[np.int64], _core.Filter | None], None],
     queries: NDArray[Any],
     k: int,
-    width: int,
-    filters: list[Selection],
+    shape: tuple[int, int],
+    filters: Filters,
     no_value: Value,
 ) -> tuple[NDArray[Value], NDArray[np.int64]]:
-    """Run a search with a filter for each query."""
-    shape = (len(filters), wanted_rows(k, max(map(len, filters), default=0)))
-    values, rows = np.full(shape, no_value), np.full(shape, NO_ROW, np.int64)
-    for part, native in _parts(filters, width):
-        some_values, some_rows = values[part], rows[part]  # copies
-        search(queries[part], some_values, some_rows, native)
-        values[part], rows[part] = some_values, some_rows
-    return values, rows
+    """Values and rows that `search` fills in for one query or several.
 
-
-def _parts(
-    filters: list[Selection], width: int
-) -> Iterator[tuple[NDArray[np.int64], _core.Filter]]:
-    """Queries that are searched together, and their filter."""
+    There are min(k, rows that pass) columns; if filters differ, the most that pass one of them, and
+    other queries end with `no_value` and row -1. The shape is that of the stored codes.
+    """
+    n, width = shape
+    if isinstance(filters, list):
+        most = max(map(len, filters), default=0)
+    else:
+        most = n if filters is None else len(filters)
+    found = (*queries.shape[:-1], wanted_rows(k, most))
+    values, rows = np.empty(found, no_value.dtype), np.empty(found, np.int64)
+    if not isinstance(filters, list):
+        native = None
+        if filters is not None:
+            n_queries = 1 if queries.ndim == 1 else len(queries)
+            few = are_few(filters, n_queries, width)
+            native = _of_rows(filters.rows, _NO_STARTS) if few else mask_filter(filters)
+        search(queries, values, rows, native)
+        return values, rows
+    values[:], rows[:] = no_value, NO_ROW
     # In a batch, comparing a code with one more query takes down to a fifth of the time.
     batch_gain = 1 + min(len(filters), 16) / 4
     is_few = np.array([are_few(each, 1 / batch_gain, width) for each in filters], dtype=bool)
-    few, many = np.flatnonzero(is_few), np.flatnonzero(~is_few)
-    if len(few):
-        lists = [filters[q].rows for q in few]
-        starts = np.cumsum([0, *map(len, lists)], dtype=np.int64)
-        yield few, _of_rows(np.concatenate(lists), starts)
-    if len(many):
-        yield many, _mask_filters([filters[q] for q in many])
+    for part, of in ((np.flatnonzero(is_few), _row_filters), (np.flatnonzero(~is_few), _masks)):
+        if len(part):
+            some_values, some_rows = values[part], rows[part]  # copies
+            search(queries[part], some_values, some_rows, of([filters[q] for q in part]))
+            values[part], rows[part] = some_values, some_rows
+    return values, rows
 
 
-def _mask_filters(selections: list[Selection]) -> _core.Filter:
+def _of_rows(rows: NDArray[np.int64], starts: NDArray[np.int64]) -> _core.Filter:
+    numbers = rows.view(np.uint64)[np.newaxis]
+    return _core.Filter(numbers, starts, len(rows), is_mask=False)
+
+
+def _row_filters(selections: list[Selection]) -> _core.Filter:
+    lists = [each.rows for each in selections]
+    return _of_rows(np.concatenate(lists), np.cumsum([0, *map(len, lists)], dtype=np.int64))
+
+
+def _masks(selections: list[Selection]) -> _core.Filter:
     """A mask for each query, read where it is: the selections must outlive the filter."""
     if len(selections) == 1:
         return mask_filter(selections[0])
     addresses = np.array([[each.mask.ctypes.data] for each in selections], np.uint64)
     return _core.Filter(addresses, _NO_STARTS, min(map(len, selections)), is_mask=True)
-
-
-def native_filter(selection: Selection, n_queries: int, width: int) -> _core.Filter:
-    """A selection for all queries, in the form that is faster to search."""
-    if are_few(selection, n_queries, width):
-        return _of_rows(selection.rows, _NO_STARTS)
-    return mask_filter(selection)
 
 
 def mask_filter(selection: Selection) -> _core.Filter:
@@ -390,28 +383,10 @@ def mask_filter(selection: Selection) -> _core.Filter:
     return _core.Filter(mask, _NO_STARTS, len(selection), is_mask=True)
 
 
-def _of_rows(rows: NDArray[np.int64], starts: NDArray[np.int64]) -> _core.Filter:
-    numbers = rows.view(np.uint64)[np.newaxis]
-    return _core.Filter(numbers, starts, len(rows), is_mask=False)
-
-
 def are_few(selection: Selection, n_queries: float, width: int) -> bool:
     """Whether to scan copies of the codes that pass, made once for all queries, or all codes."""
     copy = _COPY_COST + _ACCESS_BYTES / max(width, 1)
     return len(selection) * (n_queries + copy) < selection.n * n_queries
-
-
-def _parsed(
-    name: str, given: Any, n: int, shape: tuple[int, ...], rows_of_ids: RowsOfIds | None
-) -> Selection | list[Selection | None] | None:
-    if given is None:
-        return None
-    if not _is_for_each(given):
-        return parsed(name, given, n, rows_of_ids)
-    if shape != (len(given),):
-        queries = f"{shape[0]:,} queries" if shape else "a single query"
-        raise InputError(f"{name} has {len(given):,} filters for {queries}")
-    return [None if each is None else parsed(name, each, n, rows_of_ids) for each in given]
 
 
 def _is_for_each(given: Any) -> bool:
@@ -426,11 +401,3 @@ def _is_for_each(given: Any) -> bool:
     first = given[0]
     is_plain = isinstance(first, str | bytes) or not isinstance(first, Sized)
     return first is None or not (is_plain or getattr(first, "ndim", 1) == 0)
-
-
-def _for_each(filters: Any, shape: tuple[int, ...]) -> list[Selection | None]:
-    return filters if isinstance(filters, list) else [filters] * shape[0]
-
-
-def _joined(allowed: Selection, refused: Selection | None) -> Selection:
-    return allowed if refused is None else allowed.without(refused)

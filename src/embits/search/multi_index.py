@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from embits import _core
 from embits.checks import packed_codes, packed_queries, wanted_threads, whole
 from embits.errors import InputError
-from embits.search.filters import Filters, Selection, mask_filter, parse_filters
+from embits.search.filters import Filters, Selection, mask_filter, parse_filters, run_filtered
 from embits.search.results import NO_DISTANCE, DistanceResult
-from embits.search.scan import run_filtered, simd_errors
+from embits.search.scan import simd_errors
 
 # Below this the codes lie in the processor's cache, and the scan was as fast (measured: 8 MB).
 _MIN_BYTES = 16_000_000

@@ -11,7 +11,10 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from embits import _core
-from embits.search.filters import Filters, Selection, select
+from embits.checks import packed_codes
+from embits.search.filters import Filters, Selection, parse_filters, select
+
+_NO_ROWS = np.empty(0, np.int64)
 
 
 class LiveRows:
@@ -29,11 +32,14 @@ class LiveRows:
 
     def __init__(self, n_stored: int, removed: NDArray[np.int64] | None = None) -> None:
         self.n_stored = n_stored
-        self.removed = np.empty(0, np.int64) if removed is None else removed.astype(np.int64)
-        self._live_before = self.removed - np.arange(len(self.removed))
+        self.removed = _NO_ROWS if removed is None else removed.astype(np.int64)
 
     def __len__(self) -> int:
         return self.n_stored - len(self.removed)
+
+    @cached_property
+    def _live_before(self) -> NDArray[np.int64]:
+        return self.removed - np.arange(len(self.removed))
 
     def stored(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The stored rows of live ones."""
@@ -75,6 +81,10 @@ class CodePieces:
         arrays: Packed codes, uint8 (n, width) each, of one width; may be mapped.
         removed: The removed rows, ascending, counted over all pieces.
 
+    Attributes:
+        shape: Rows that are left, and bytes of a code.
+        stored_shape: The same with removed rows.
+
     Example:
         >>> codes = CodePieces([np.zeros((2, 4), np.uint8), np.ones((2, 4), np.uint8)],
         ...                    removed=np.array([0]))
@@ -89,13 +99,27 @@ class CodePieces:
         self, arrays: Sequence[NDArray[np.uint8]], removed: NDArray[np.int64] | None = None
     ) -> None:
         self.arrays = list(arrays)
-        self.starts = np.cumsum([0, *(len(array) for array in arrays)])
-        self.rows = LiveRows(int(self.starts[-1]), removed)
+        self.rows = LiveRows(sum(map(len, arrays)), removed)
+        width: int = self.arrays[0].shape[1]
+        self.shape, self.stored_shape = (len(self.rows), width), (self.rows.n_stored, width)
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows that are left, and bytes of a code."""
-        return len(self.rows), self.arrays[0].shape[1]
+    @classmethod
+    def of(cls, codes: Any) -> CodePieces:
+        """Pieces as they are, or a matrix of packed codes as one piece.
+
+        Raises:
+            InputError: They are not packed bits of shape (n, width).
+        """
+        if isinstance(codes, CodePieces):
+            return codes
+        pieces = cls([packed_codes(codes)])
+        pieces.native = pieces.arrays[0]
+        return pieces
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """The first stored row of each piece, and the number of all."""
+        return np.cumsum([0, *map(len, self.arrays)])
 
     @property
     def nbytes(self) -> int:
@@ -128,12 +152,14 @@ class CodePieces:
         return np.concatenate([*self.parts()]).astype(dtype or np.uint8, copy=False)
 
     @cached_property
-    def native(self) -> _core.CodePieces:
-        """The pieces as the native searches read them, with removed rows."""
-        return _core.CodePieces([np.ascontiguousarray(array) for array in self.arrays])
+    def native(self) -> NDArray[np.uint8] | _core.CodePieces:
+        """The codes as the native searches read them, with removed rows."""
+        arrays = [np.ascontiguousarray(array) for array in self.arrays]
+        return arrays[0] if len(arrays) == 1 else _core.CodePieces(arrays)
 
-    def stored_filters(self, filters: Filters) -> Filters:
-        """Filters of the rows that are left, as filters of all stored rows."""
+    def filters(self, shape: tuple[int, ...], where: Any, exclude: Any) -> Filters:
+        """`where` and `exclude` as filters of all stored rows. Raises as `parse_filters` does."""
+        filters = parse_filters(len(self.rows), shape, where, exclude)
         if not len(self.rows.removed):
             return filters
         if filters is None:
@@ -152,21 +178,17 @@ class CodePieces:
         return WeakKeyDictionary()
 
     def _stored(self, selection: Selection) -> Selection:
-        stored = self._known.get(selection)
+        n, stored = self.rows.n_stored, self._known.get(selection)
         if stored is None:
-            stored = self._known[selection] = self._as_stored(selection)
+            if len(selection) < n // 16:
+                stored = Selection(n, rows=self.rows.stored(selection.rows))
+            else:
+                flags = np.ones(n, bool)
+                flags[self.rows.removed] = False
+                flags[flags] = selection.flags(0, selection.n)
+                stored = select(n, where=flags)
+            self._known[selection] = stored
         return stored
-
-    def _as_stored(self, selection: Selection) -> Selection:
-        n = self.rows.n_stored
-        if len(selection) < n // 16:
-            return Selection(n, rows=self.rows.stored(selection.rows))
-        words = selection.mask.astype("<u8", copy=False)
-        flags = np.unpackbits(words.view(np.uint8), bitorder="little", count=selection.n)
-        stored = np.ones(n, bool)
-        stored[self.rows.removed] = False
-        stored[stored] = flags.view(bool)
-        return select(n, where=stored)
 
     def parts(self) -> Iterator[NDArray[np.uint8]]:
         """The rows that are left of each piece."""
@@ -186,6 +208,8 @@ class CodePieces:
         if rows.size and not -len(self) <= rows.min() <= rows.max() < len(self):
             raise IndexError(f"rows {rows.min()} to {rows.max()} of {len(self)} codes")
         stored = self.rows.stored(np.where(rows < 0, rows + len(self), rows))
+        if len(self.arrays) == 1:
+            return self.arrays[0][stored]
         owners = np.searchsorted(self.starts, stored, side="right") - 1
         codes = np.empty((len(rows), self.shape[1]), np.uint8)
         for owner in np.unique(owners).tolist():

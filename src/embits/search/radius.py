@@ -23,7 +23,7 @@ from embits.search.filters import Filters, Selection, are_few, mask_filter
 from embits.search.metrics import Metric, Prepared
 from embits.search.pieces import CodePieces
 from embits.search.results import WithinResult, WithinScoreResult
-from embits.search.scan import Scanned, prepared_top_k, simd_errors
+from embits.search.scan import prepared_top_k, simd_errors
 
 _ROW_BITS = 40  # of a key of the native search, which holds a distance above a row
 # The results of some queries, with a filter of the stored rows and a limit of the results.
@@ -74,11 +74,11 @@ def within(
         >>> found.offsets.tolist(), found.rows.tolist(), found.distances.tolist()
         ([0, 2, 3], [0, 2, 1], [0, 1, 0])
     """
-    most, scanned = wanted_results(max_results), Scanned.of(codes)
-    queries = packed_queries(queries, scanned.width)
-    distance = wanted_distance(distance, 8 * scanned.width)
-    filters = scanned.filters(queries.shape[:-1], where, exclude)
-    search = partial(_search, scanned, distance, wanted_threads(threads))
+    most, pieces = wanted_results(max_results), CodePieces.of(codes)
+    queries = packed_queries(queries, pieces.shape[1])
+    distance = wanted_distance(distance, 8 * pieces.shape[1])
+    filters = pieces.filters(queries.shape[:-1], where, exclude)
+    search = partial(_search, pieces, distance, wanted_threads(threads))
     try:
         with simd_errors():
             if isinstance(filters, list):
@@ -89,22 +89,22 @@ def within(
 
 
 def _search(
-    scanned: Scanned,
+    pieces: CodePieces,
     distance: int,
     threads: int,
     queries: NDArray[np.uint8],
     selection: Selection | None,
     most: int,
 ) -> WithinResult:
-    if selection is not None and are_few(selection, len(np.atleast_2d(queries)), scanned.width):
-        few = scanned.rows(selection.rows)
-        offsets, keys = _core.within(scanned.codes_of(few), queries, distance, most, threads)
+    if selection is not None and are_few(selection, len(np.atleast_2d(queries)), pieces.shape[1]):
+        few = pieces.rows.live(selection.rows)
+        offsets, keys = _core.within(pieces[few], queries, distance, most, threads)
         places, distances = split_keys(keys)
         return WithinResult(offsets, few[places], distances)
     native = None if selection is None else mask_filter(selection)
-    offsets, keys = _core.within(scanned.native, queries, distance, most, threads, native)
+    offsets, keys = _core.within(pieces.native, queries, distance, most, threads, native)
     rows, distances = split_keys(keys)
-    return WithinResult(offsets, scanned.rows(rows), distances)
+    return WithinResult(offsets, pieces.rows.live(rows), distances)
 
 
 def _each(

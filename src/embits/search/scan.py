@@ -11,102 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from embits import _core
 from embits.arrays import packed_width
-from embits.checks import float_queries, packed_codes, packed_queries, wanted_rows, wanted_threads
+from embits.checks import float_queries, packed_queries, wanted_threads
 from embits.errors import InputError
-from embits.search.filters import (
-    Filters,
-    Search,
-    Value,
-    native_filter,
-    parse_filters,
-    run_each,
-)
+from embits.search.filters import run_filtered
 from embits.search.metrics import Prepared
 from embits.search.pieces import CodePieces
 from embits.search.results import NO_DISTANCE, NO_SCORE, DistanceResult, ScoreResult
-
-
-class Scanned(NamedTuple):
-    """Codes as the native searches read them.
-
-    Attributes:
-        native: What is scanned.
-        n: Stored rows, with those that are removed.
-        width: Bytes of a code.
-        pieces: The pieces, if there are several or rows are removed.
-    """
-
-    native: NDArray[np.uint8] | _core.CodePieces
-    n: int
-    width: int
-    pieces: CodePieces | None
-
-    @classmethod
-    def of(cls, codes: Any) -> Scanned:
-        """Codes of any kind.
-
-        Raises:
-            InputError: They are not packed bits of shape (n, width).
-        """
-        if isinstance(codes, CodePieces):
-            return cls(codes.native, codes.rows.n_stored, codes.shape[1], codes)
-        array = packed_codes(codes)
-        return cls(array, len(array), array.shape[1], None)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Stored rows, and bytes of a code."""
-        return self.n, self.width
-
-    def filters(self, shape: tuple[int, ...], where: Any, exclude: Any) -> Filters:
-        """`where` and `exclude` as filters of the stored rows. Raises as `parse_filters` does."""
-        if where is None and exclude is None and self.pieces is None:
-            return None
-        if self.pieces is None:
-            return parse_filters(self.n, shape, where, exclude)
-        return self.pieces.stored_filters(parse_filters(len(self.pieces), shape, where, exclude))
-
-    def rows(self, found: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Stored rows that were found, as rows of the codes; -1 stays."""
-        return found if self.pieces is None else self.pieces.rows.live(found)
-
-    def codes_of(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """The codes of rows, in one array."""
-        codes = self.native if self.pieces is None else self.pieces
-        return codes[rows]  # type: ignore[index]
-
-
-def run_filtered(
-    search: Search[Value],
-    queries: NDArray[Any],
-    k: int,
-    shape: tuple[int, int],
-    filters: Filters,
-    no_value: Value,
-) -> tuple[NDArray[Value], NDArray[np.int64]]:
-    """Run a search with a filter.
-
-    Args:
-        search: The search.
-        queries: One query, or several.
-        k: How many rows are wanted.
-        shape: Rows of the collection, and bytes of a code.
-        filters: The filter.
-        no_value: The value beside row -1, where a query has fewer rows than others.
-
-    Returns:
-        Values and rows, with min(k, rows that pass) columns; if filters differ, the most that pass
-        one of them.
-    """
-    if isinstance(filters, list):
-        return run_each(search, queries, k, shape[1], filters, no_value)
-    found = (*queries.shape[:-1], wanted_rows(k, shape[0] if filters is None else len(filters)))
-    values, rows = np.empty(found, no_value.dtype), np.empty(found, np.int64)
-    native = None
-    if filters is not None:
-        native = native_filter(filters, found[0] if len(found) == 2 else 1, shape[1])
-    search(queries, values, rows, native)
-    return values, rows
 
 
 def top_k(
@@ -149,17 +59,17 @@ def top_k(
         >>> distances.tolist(), rows.tolist()
         ([1, 2], [2, 0])
     """
-    scanned = Scanned.of(codes)
-    queries = packed_queries(queries, scanned.width)
-    filters = scanned.filters(queries.shape[:-1], where, exclude)
+    pieces = CodePieces.of(codes)
+    queries = packed_queries(queries, pieces.shape[1])
+    filters = pieces.filters(queries.shape[:-1], where, exclude)
     most = wanted_threads(threads)
 
     def search(queries: Any, distances: Any, rows: Any, native: _core.Filter | None) -> None:
-        _core.top_k(scanned.native, queries, rows.shape[-1], most, distances, rows, native)
+        _core.top_k(pieces.native, queries, rows.shape[-1], most, distances, rows, native)
 
     with simd_errors():
-        found = run_filtered(search, queries, k, scanned.shape, filters, NO_DISTANCE)
-    return DistanceResult(found[0], scanned.rows(found[1]))
+        found = run_filtered(search, queries, k, pieces.stored_shape, filters, NO_DISTANCE)
+    return DistanceResult(found[0], pieces.rows.live(found[1]))
 
 
 def asymmetric_top_k(
@@ -207,12 +117,12 @@ def asymmetric_top_k(
         >>> scores.tolist(), rows.tolist()
         ([3.5, 0.5], [1, 0])
     """
-    scanned = Scanned.of(codes)
+    pieces = CodePieces.of(codes)
     queries = float_queries("projections", projections)
-    n_bits, width = queries.shape[-1], scanned.width
+    n_bits, width = queries.shape[-1], pieces.shape[1]
     if packed_width(n_bits) != width:
         raise InputError(f"projections have {n_bits} bits, the codes hold {width} bytes")
-    filters = scanned.filters(queries.shape[:-1], where, exclude)
+    filters = pieces.filters(queries.shape[:-1], where, exclude)
     most = wanted_threads(threads)
     if lengths is not None:  # each query carries its offset as one more number
         of = np.zeros(queries.shape[:-1]) if offsets is None else np.asarray(offsets)
@@ -224,12 +134,12 @@ def asymmetric_top_k(
             own = np.ascontiguousarray(queries[..., n_bits]).reshape(-1)
             queries = np.ascontiguousarray(queries[..., :n_bits])
         _core.asymmetric_top_k(
-            scanned.native, queries, rows.shape[-1], most, scores, rows, native, lengths, own
+            pieces.native, queries, rows.shape[-1], most, scores, rows, native, lengths, own
         )
 
     with simd_errors():
-        found = run_filtered(search, queries, k, scanned.shape, filters, NO_SCORE)
-    return ScoreResult(found[0], scanned.rows(found[1]))
+        found = run_filtered(search, queries, k, pieces.stored_shape, filters, NO_SCORE)
+    return ScoreResult(found[0], pieces.rows.live(found[1]))
 
 
 def prepared_top_k(
