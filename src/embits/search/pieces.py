@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -62,13 +62,7 @@ class LiveRows:
 
     def kept(self) -> NDArray[np.int64]:
         """All rows that are left."""
-        return self.kept_in(0, self.n_stored)
-
-    def kept_in(self, start: int, stop: int) -> NDArray[np.int64]:
-        """The rows that are left from `start` up to and without `stop`, counted from `start`."""
-        kept = np.ones(stop - start, bool)
-        kept[self.removed_in(start, stop)] = False
-        return np.flatnonzero(kept)
+        return np.delete(np.arange(self.n_stored), self.removed)
 
 
 class CodePieces:
@@ -105,11 +99,7 @@ class CodePieces:
 
     @classmethod
     def of(cls, codes: Any) -> CodePieces:
-        """Pieces as they are, or a matrix of packed codes as one piece.
-
-        Raises:
-            InputError: They are not packed bits of shape (n, width).
-        """
+        """Pieces as they are, or a matrix of packed codes as one piece; InputError if it is not."""
         if isinstance(codes, CodePieces):
             return codes
         pieces = cls([packed_codes(codes)])
@@ -135,8 +125,11 @@ class CodePieces:
             return codes
         if isinstance(key, slice):
             start, stop, step = key.indices(len(self))
-            if step == 1 and not len(self.rows.removed):
-                return self._between(start, max(start, stop))
+            first = int(np.searchsorted(self.starts, start, side="right")) - 1
+            is_whole = step == 1 and not len(self.rows.removed) and first < len(self.arrays)
+            if is_whole and stop <= self.starts[first + 1]:  # a view of one piece
+                begin = self.starts[first]
+                return self.arrays[first][start - begin : max(start, stop) - begin]
             return self._gathered(np.arange(start, stop, step))
         rows = np.asarray(key)
         if rows.dtype == bool:
@@ -149,7 +142,11 @@ class CodePieces:
     ) -> NDArray[np.uint8]:
         if len(self.arrays) == 1 and not len(self.rows.removed):
             return np.array(self.arrays[0], dtype, copy=copy)
-        return np.concatenate([*self.parts()]).astype(dtype or np.uint8, copy=False)
+        parts = []
+        for array, start in zip(self.arrays, self.starts.tolist(), strict=False):
+            removed = self.rows.removed_in(start, start + len(array))
+            parts.append(np.delete(array, removed, axis=0) if len(removed) else array)
+        return np.concatenate(parts).astype(dtype or np.uint8, copy=False)
 
     @cached_property
     def native(self) -> NDArray[np.uint8] | _core.CodePieces:
@@ -189,20 +186,6 @@ class CodePieces:
                 stored = select(n, where=flags)
             self._known[selection] = stored
         return stored
-
-    def parts(self) -> Iterator[NDArray[np.uint8]]:
-        """The rows that are left of each piece."""
-        for array, start in zip(self.arrays, self.starts.tolist(), strict=False):
-            stop = start + len(array)
-            whole = not len(self.rows.removed_in(start, stop))
-            yield array if whole else array[self.rows.kept_in(start, stop)]
-
-    def _between(self, start: int, stop: int) -> NDArray[np.uint8]:
-        """Rows that follow each other, where none is removed: a view if they are of one piece."""
-        first = int(np.searchsorted(self.starts, start, side="right")) - 1
-        if first < len(self.arrays) and stop <= self.starts[first + 1]:
-            return self.arrays[first][start - self.starts[first] : stop - self.starts[first]]
-        return self._gathered(np.arange(start, stop))
 
     def _gathered(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
         if rows.size and not -len(self) <= rows.min() <= rows.max() < len(self):

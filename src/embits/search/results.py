@@ -22,12 +22,7 @@ class Names(Protocol):
 
 
 def ids_of(rows: NDArray[np.int64], names: Names | None) -> NDArray[Any]:
-    """The ids of rows as `str` objects, in their shape; "" for row -1.
-
-    Args:
-        rows: Row numbers.
-        names: What knows the ids; None makes ids of the row numbers.
-    """
+    """The ids of rows as `str` objects, in their shape; "" for row -1. Without names, numbers."""
     ids = np.full(rows.shape, "", dtype=object)
     there = rows != NO_ROW
     found = rows[there]
@@ -53,12 +48,12 @@ class Found:
         return {"ids": self.ids} if self.names is not None else {}
 
 
-class _Distances(NamedTuple):
-    distances: NDArray[np.int32]
-    rows: NDArray[np.int64]
+_Rows: TypeAlias = NDArray[np.int64]
+_Bits: TypeAlias = NDArray[np.int32]
+_Scores: TypeAlias = NDArray[np.float32]
 
 
-class DistanceResult(Found, _Distances):
+class DistanceResult(Found, NamedTuple("_", [("distances", _Bits), ("rows", _Rows)])):
     """Rows by Hamming distance, nearest first. The smallest distance is the best.
 
     Attributes:
@@ -67,12 +62,7 @@ class DistanceResult(Found, _Distances):
     """
 
 
-class _Scores(NamedTuple):
-    scores: NDArray[np.float32]
-    rows: NDArray[np.int64]
-
-
-class ScoreResult(Found, _Scores):
+class ScoreResult(Found, NamedTuple("_", [("scores", _Scores), ("rows", _Rows)])):
     """Rows by the score of a float query against bits. The largest score is the best.
 
     Attributes:
@@ -81,12 +71,7 @@ class ScoreResult(Found, _Scores):
     """
 
 
-class _Cosines(NamedTuple):
-    cosines: NDArray[np.float32]
-    rows: NDArray[np.int64]
-
-
-class CosineResult(Found, _Cosines):
+class CosineResult(Found, NamedTuple("_", [("cosines", _Scores), ("rows", _Rows)])):
     """Rows by cosine to the original float vectors. The largest cosine is the best.
 
     Attributes:
@@ -95,13 +80,9 @@ class CosineResult(Found, _Cosines):
     """
 
 
-class _WithinDistance(NamedTuple):
-    offsets: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    distances: NDArray[np.int32]
-
-
-class WithinResult(Found, _WithinDistance):
+class WithinResult(
+    Found, NamedTuple("_", [("offsets", _Rows), ("rows", _Rows), ("distances", _Bits)])
+):
     """All rows within a Hamming distance of each query, as many as there are.
 
     The rows of query i are `rows[offsets[i] : offsets[i + 1]]`, nearest first, ties in row order.
@@ -113,21 +94,31 @@ class WithinResult(Found, _WithinDistance):
     """
 
 
-class _WithinScore(NamedTuple):
-    offsets: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    scores: NDArray[np.float32]
-
-
-class WithinScoreResult(Found, _WithinScore):
-    """All rows that score at least a similarity against each query, as many as there are.
-
-    The rows of query i are `rows[offsets[i] : offsets[i + 1]]`, best first, ties in row order.
+class WithinScoreResult(
+    Found, NamedTuple("_", [("offsets", _Rows), ("rows", _Rows), ("scores", _Scores)])
+):
+    """All rows that score at least a similarity against each query; see `WithinResult`.
 
     Attributes:
-        offsets: int64 of shape (q + 1,); (2,) for a single query.
-        rows: Row numbers of all queries, one after the other, int64 of shape (offsets[-1],).
-        scores: float32 of the same shape.
+        offsets: As in `WithinResult`.
+        rows: As in `WithinResult`, best first.
+        scores: float32 of the shape of `rows`.
+    """
+
+
+class GroupsResult(
+    Found, NamedTuple("_", [("offsets", _Rows), ("rows", _Rows), ("distances", _Bits)])
+):
+    """Groups of rows: two rows within the distance, directly or through others, share a group.
+
+    Group i is `rows[offsets[i] : offsets[i + 1]]`, in row order. Groups are in the order of their
+    first rows, and have at least two rows.
+
+    Attributes:
+        offsets: int64 of shape (groups + 1,).
+        rows: Row numbers, int64 of shape (offsets[-1],).
+        distances: The bits in which each row differs from the first row of its group, int32 of the
+            same shape. It may be more than the distance that was searched for.
     """
 
 
@@ -140,23 +131,9 @@ class PairsResult(NamedTuple):
         distances: Bits that differ, int32 of the same shape.
     """
 
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
-    distances: NDArray[np.int32]
-
-
-class GroupsResult(Found, _WithinDistance):
-    """Groups of rows: two rows within the distance, directly or through others, share a group.
-
-    Group i is `rows[offsets[i] : offsets[i + 1]]`, in row order. Groups are in the order of their
-    first rows, and have at least two rows.
-
-    Attributes:
-        offsets: int64 of shape (groups + 1,).
-        rows: Row numbers, int64 of shape (offsets[-1],).
-        distances: The bits in which each row differs from the first row of its group, int32 of the
-            same shape. It may be more than the distance that was searched for.
-    """
+    first: _Rows
+    second: _Rows
+    distances: _Bits
 
 
 SearchResult: TypeAlias = DistanceResult | ScoreResult | CosineResult
