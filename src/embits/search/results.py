@@ -23,10 +23,15 @@ class Names(Protocol):
 
 def ids_of(rows: NDArray[np.int64], names: Names | None) -> NDArray[Any]:
     """The ids of rows as `str` objects, in their shape; "" for row -1. Without names, numbers."""
-    ids = np.full(rows.shape, "", dtype=object)
     there = rows != NO_ROW
     found = rows[there]
-    ids[there] = list(map(str, (found if names is None else names.names(found)).tolist()))
+    named = found if names is None else names.names(found)
+    if named.dtype != object:
+        named = np.array([*map(str, named.tolist())], dtype=object)
+    if len(named) == rows.size:
+        return named.reshape(rows.shape)
+    ids = np.full(rows.shape, "", dtype=object)
+    ids[there] = named
     return ids
 
 
