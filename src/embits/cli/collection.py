@@ -84,8 +84,9 @@ def remove(
     """
     if not ids and ids_file is None:
         raise click.UsageError("give at least one ID, or --ids FILE")
-    wanted = [*ids, *(options.read_ids(ids_file) if ids_file else ())]  # a file may be empty
     opened = _existing(collection, timeout)
+    listed = options.read_ids(ids_file, len(opened)) if ids_file else ()  # a file may be empty
+    wanted = [*ids, *listed]
     opened.remove(wanted)
     _show_change(collection, opened, {"removed": len(set(wanted))}, as_json)
 

@@ -105,31 +105,28 @@ def filter_options(command: Command) -> Command:
     """The options --where and --exclude, as `where` and `exclude` of a search take them."""
     where = "Find only these rows: a text file of ids, or a .npy of row numbers or a mask."
     exclude = "Leave these rows out; FILE is as for --where."
-    command = file_option("--exclude", help=exclude, callback=_read_filter)(command)
-    return file_option("--where", help=where, callback=_read_filter)(command)
+    command = file_option("--exclude", help=exclude)(command)
+    return file_option("--where", help=where)(command)
 
 
-def _read_filter(_: click.Context, __: click.Parameter, path: Path | None) -> Any:
-    """Ids of a text file, or rows or a mask of a `.npy`."""
-    if path is None or path.suffix.lower() != ".npy":
-        return None if path is None else read_ids(path)
+def parsed(bits: BinaryVectors, filters: dict[str, Path | None]) -> dict[str, Any]:
+    """The files of `filter_options`, read and parsed once for many searches."""
     from embits.readers.arrays import map_npy
     from embits.readers.source import Source
 
-    return map_npy(Source(path))
+    read = {
+        name: map_npy(Source(path)) if path.suffix.lower() == ".npy" else read_ids(path, len(bits))
+        for name, path in filters.items()
+        if path is not None
+    }
+    return {"where": bits.select(**read)} if read else {}
 
 
-def parsed(bits: BinaryVectors, filters: dict[str, Any]) -> dict[str, Any]:
-    """The values of `filter_options`, parsed once for many searches."""
-    none = all(value is None for value in filters.values())
-    return {} if none else {"where": bits.select(**filters)}
-
-
-def read_ids(path: Path) -> list[str]:
-    """The ids of a file of words, as readers take it; empty lines are skipped."""
+def read_ids(path: Path, n_rows: int) -> list[str]:
+    """The ids of some of `n_rows`, in a file of words; empty lines are skipped."""
     from embits.readers.words import read_words
 
-    return [each for each in read_words(path) if each]
+    return [each for each in read_words(path, n_rows=n_rows) if each]
 
 
 def metric_option(default: str, needs: str | None = None) -> Callable[[Command], Command]:

@@ -123,7 +123,7 @@ def _read_queries(
     if first in bits:
         if needs_floats:
             raise InputError(f"{path}: found ids; {needs_floats} needs float vectors")
-        ids = options.read_ids(path)
+        ids = options.read_ids(path, len(bits))
         return ids, bits[ids]
     names, matrix = read_rows(path, words_file)
     if matrix.shape[1] != bits.dims:

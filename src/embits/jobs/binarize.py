@@ -34,6 +34,7 @@ def binarize(
     *,
     ids: Any = None,
     column: str | None = None,
+    encoding: str = "utf-8",
     sample: int | None = None,
     coder: Coder | None = None,
     lengths: bool = False,
@@ -55,6 +56,7 @@ def binarize(
             beside a file. For a file, also the name of a column of Parquet, or False for none.
             None uses those of the file, or row numbers if there are none.
         column: The column of vectors of a Parquet file, if there are several.
+        encoding: How words are encoded in a file of text or `.bin`, such as "latin-1".
         sample: Number of rows, drawn at random, to fit on. None passes all rows to the coder;
             most coders then choose a sample themselves.
         coder: A coder to fit, instead of `n_bits`, `method` and `params`.
@@ -79,18 +81,18 @@ def binarize(
     """
     coder = _chosen_coder(coder, n_bits, method, params)
     is_file = isinstance(vectors, str | os.PathLike)
-    name = ids if is_file and (ids is False or isinstance(ids, str)) else None
-    if name is not None:
-        ids = None
+    in_file = ids if is_file and (ids is False or isinstance(ids, str)) else None
+    ids = None if ids is None or in_file is not None else as_words(ids)
     if ids is not None:
-        check_unique(ids := as_words(ids))
+        check_unique(ids)
     if isinstance(vectors, str | os.PathLike):
-        if ids is None or not holds_words(vectors):
-            source = new_source(vectors, words=ids, ids=name, column=column)
+        apart = None if ids is not None and holds_words(vectors) else ids
+        source = new_source(vectors, words=apart, ids=in_file, column=column, encoding=encoding)
+        if apart is ids:
             return _binarize_file(source, coder, sample, progress, lengths)
-        vectors = read_source(new_source(vectors))
-    elif column is not None:
-        raise InputError("column is for the path of a Parquet file")
+        vectors = read_source(source)
+    elif column is not None or encoding != "utf-8":
+        raise InputError("column and encoding are for the path of a file")
     vectors = _word_vectors(vectors)
     if ids is not None:
         if len(ids) != len(vectors):

@@ -1,6 +1,7 @@
 """The verbs that change collections, and the others on a collection."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -183,6 +184,15 @@ def test_an_empty_file_of_ids_removes_nothing(folder, collection):
     (folder / "none.txt").write_text("\n")
     facts = answer("remove", collection, "--ids", folder / "none.txt")
     assert (facts["removed"], facts["rows"]) == (0, 198)
+
+
+def test_a_file_of_ids_that_never_ends_or_is_far_too_large_is_refused(folder, collection):
+    os.mkfifo(folder / "pipe")
+    with (folder / "huge").open("wb") as file:
+        file.truncate(6 << 30)  # sparse: it takes no room on the disk
+    for name, found in (("pipe", "found a pipe"), ("huge", "bytes for 198 rows")):
+        assert found in refused("remove", collection, "--ids", folder / name)
+        assert found in refused("neighbors", collection, "w7", "--where", folder / name)
 
 
 def test_a_change_waits_for_another_writer(folder, collection):

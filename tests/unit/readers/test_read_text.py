@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import embits
 from embits import _core
 from embits.errors import InputError, ReadError, ReadWarning
 from embits.readers import read_vectors
@@ -39,6 +40,9 @@ class TestKinds:
         (tmp_path / "v.txt").write_bytes("2 2\nnaïve 1 2\ncafé 4 5\n".encode("latin-1"))
         wanted = {"naïve": [1, 2], "café": [4, 5]}
         assert rows(read_vectors(tmp_path / "v.txt", encoding="latin-1")) == wanted
+        assert "café" in embits.binarize(tmp_path / "v.txt", 8, "lsh", encoding="latin-1")
+        with pytest.raises(InputError, match="for the path of a file"):
+            embits.binarize(np.eye(2), 8, "lsh", encoding="latin-1")
         np.save(tmp_path / "m.npy", np.array([[1, 2], [4, 5]], "f4"))
         (tmp_path / "words").write_bytes("naïve\ncafé\n".encode("cp1252"))
         with pytest.raises(ReadError, match="--encoding"):
