@@ -17,8 +17,8 @@ from pathlib import Path
 
 from embits.evaluation import TASKS, Comparison, DataFolder
 from embits.evaluation.compare import BITS
-from embits.evaluation.published import gap_table
 from embits.evaluation.results import Grid
+from paper_scores import gap_table
 from shared import arguments, table, word_vectors
 
 QUICK = {"bits": (64, 256), "tasks": ("similarity", "analogy", "neighbors", "reconstruction")}

@@ -30,13 +30,12 @@ INDENT = " \u00a0"  # of the rows of a group
 PICTURE = "queen"  # the one word whose bits a page shows
 # Parts of a report that its page leaves out: whole sections, and rows by "group: method" in the
 # sections that start with these titles.
-SECTIONS_LEFT_OUT = ("Pairs of words", "Differences between methods", "Training of each code")
+SECTIONS_LEFT_OUT = ("Differences between methods", "Training of each code")
 REST = r"(.* rec|(lsh|sign|itq) bin)"  # all but the codes of near-lossless and of the paper
 ROWS_LEFT_OUT = {
     "Semantic similarity": rf"(?!Fisher|Semantic|Syntactic).*: {REST}",
     "Classification": rf".*: {REST}",
     "Neighbors": r"Recall@(1|100),.*",
-    "Gaps to raw floats, compared with the paper": r".*: (near-lossless|itq)",
 }
 METHODS = {
     "near-lossless": ("NearLossless", LIGHT.one, "-", "o"),

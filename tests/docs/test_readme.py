@@ -60,7 +60,8 @@ def test_results_pages_have_the_main_rows_of_their_reports(monkeypatch):
         f"| Recall@10, Hamming | |\n|{indent}lsh | 2.0 |\n"
     )
     page = shortened(
-        f"{tables}\n## Pairs of words\n\nTable 5. Pairs.\n\n## Speed\n\nTable 6. Time.\n"
+        f"{tables}\n## Differences between methods\n\nTable 5. Tests.\n\n## Speed\n\n"
+        "Table 6. Time.\n"
     )
     assert "Table 1. Recall.\n\n|  | 64 |" in page
     assert "1.0" not in page

@@ -33,7 +33,6 @@ from embits.evaluation.evaluator import ALL_ROWS, Evaluator, split_rows
 from embits.evaluation.figures import bit_picture
 from embits.evaluation.report import Picture, write_report
 from embits.evaluation.results import Entry, jsonable
-from embits.evaluation.spaces import BitSpace
 from embits.evaluation.statistics import (
     N_RESAMPLES,
     Replicates,
@@ -44,7 +43,6 @@ from embits.evaluation.statistics import (
 )
 from embits.evaluation.tasks import TASKS, all_scores
 from embits.evaluation.tasks.base import FitCoder
-from embits.evaluation.tasks.similarity import Moved, moved_pairs
 from embits.file.atomic import atomic_write
 from embits.vectors import WordVectors
 
@@ -225,31 +223,24 @@ class Comparison:
         }
         data = self.evaluator.data
         notes = [note.replace(f"{data.path}{os.sep}", "") if data else note for note in self.notes]
-        pictures, moved = self._examples()
         return write_report(
-            self.folder, title, self.entries, facts | dict(settings or {}), pictures, moved, notes,
+            self.folder, title, self.entries, facts | dict(settings or {}), self._pictures(), notes,
             overwrite, tests=self.tests(), latex=latex,
         )  # fmt: skip
 
-    def _examples(self) -> tuple[list[Picture], Moved | None]:
-        """Pictures of the widest codes and pairs moved at 256 bits, for the default method."""
+    def _pictures(self) -> list[Picture]:
+        """The bits of the paper's words in the widest codes of the default method."""
         methods = [method for method, _ in self._trained]
         if not methods:
-            return [], None
+            return []
         method = DEFAULT_METHOD if DEFAULT_METHOD in methods else methods[0]
-        widths = [width for name, width in self._trained if name == method]
-        bits = self.codes(method, max(widths))
+        bits = self.codes(method, max(width for name, width in self._trained if name == method))
         about = f"{method}, {bits.n_bits} bits"
-        pictures = [
+        return [
             Picture(f"bits-{word}.png", bit_picture(bits, [word]), f"{word}: {about}")
             for word in PICTURED
             if word in bits
         ]
-        raw = self.evaluator.raw
-        if "similarity" not in self.evaluator.tasks or raw is None:
-            return pictures, None
-        bits = self.codes(method, min(widths, key=lambda width: abs(width - 256)))
-        return pictures, moved_pairs(raw, BitSpace(bits, raw.lookup), self.evaluator.pairs)
 
     def codes(self, method: str, n_bits: int, seed: int | None = None) -> BinaryVectors:
         """The codes of a method: loaded from the folder, or trained and saved."""

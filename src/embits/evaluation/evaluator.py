@@ -12,13 +12,11 @@ import numpy as np
 from embits.binary_vectors import BinaryVectors
 from embits.errors import EmbitsError, InputError
 from embits.evaluation.data import DataFolder
-from embits.evaluation.data.files import Pairs
 from embits.evaluation.results import Entry
 from embits.evaluation.spaces import MISSING, BitSpace, FloatSpace, Lookup, as_space, same_words
 from embits.evaluation.statistics import Samples, intervals
 from embits.evaluation.tasks import DEFAULT_TASKS, TASKS
 from embits.evaluation.tasks.base import AgainstRaw, FitCoder, RowSplit, Shared, Subject
-from embits.evaluation.tasks.similarity import word_pairs
 from embits.ids.keys import RowNumbers
 from embits.vectors import WordVectors
 
@@ -90,11 +88,6 @@ class Evaluator:
     def notes(self) -> list[str]:
         """One line for each score that could not be measured, with the reason."""
         return [*(self.data.problems if self.data else ()), *self._notes]
-
-    @property
-    def pairs(self) -> dict[str, Pairs]:
-        """The similarity data sets."""
-        return word_pairs(self._shared)
 
     def evaluate_raw(self, *, all_sets: bool = False) -> dict[str, Any]:
         """The entry of the float vectors.

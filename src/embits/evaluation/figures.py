@@ -1,17 +1,17 @@
 """Figures: scores by width, and the paper's picture of active bits.
 
 Methods differ in color (Okabe & Ito's palette for color-blind readers), marker and line style, so
-the figures can be read in grayscale. Pictures of bits need no plotting library.
+the figures can be read in grayscale. Pictures of bits as PNG need no plotting library.
 """
 
 from __future__ import annotations
 
-import base64
 import io
 import struct
 import zlib
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +34,9 @@ STYLES = {
 _OTHER = ("#000000", "x", "-")
 
 N_WORDS = 50
-PALETTE = ((255, 255, 255), (205, 28, 28), (70, 70, 70))  # 0, 1, separator
+PALETTE = np.array([(255, 255, 255), (205, 28, 28), (70, 70, 70)], np.uint8)  # 0, 1, separator
+PICTURE_FORMATS = (".png", ".svg", ".pdf")
 _GAP = 3
-
-Palette: TypeAlias = Sequence[tuple[int, int, int]]
 
 
 def drawn(
@@ -67,7 +66,7 @@ def drawn(
     pyplot = _pyplot()
     canvas, axes = pyplot.subplots(
         1, len(panels), figsize=(4.6 * len(panels) + 0.6, 4.2), sharey=True, squeeze=False,
-        layout="constrained",
+        layout="constrained", dpi=150,
     )  # fmt: skip
     raw = next((at(e, *figure.raw) for e in entries if figure.raw and e["method"] == "raw"), None)
     for axis, (title, path) in zip(axes[0], panels, strict=True):
@@ -90,7 +89,7 @@ def drawn(
     canvas.legend(
         names.values(), names, loc="outside lower center", ncols=columns, frameon=False, fontsize=9
     )
-    files = {kind: _file(canvas, kind) for kind in formats}
+    files = {kind: _file(canvas.savefig, kind) for kind in formats}
     pyplot.close(canvas)
     return files
 
@@ -137,14 +136,14 @@ def _draw_widths(axis: Any, coded: Sequence[Entry]) -> None:
     axis.spines[["top", "right"]].set_visible(False)
 
 
-def _file(canvas: Any, kind: str) -> bytes:
-    """A figure as a file. Without dates and versions, the same numbers give the same bytes."""
+def _file(save: Callable[..., Any], kind: str) -> bytes:
+    """What `save` writes. Without dates and versions, the same numbers give the same bytes."""
     import matplotlib
 
     metadata = {"png": {"Software": None}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
     file = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "embits"}):
-        canvas.savefig(file, format=kind, dpi=150, metadata=metadata[kind])
+        save(file, format=kind, metadata=metadata[kind])
     return file.getvalue()
 
 
@@ -199,6 +198,7 @@ def bit_picture(
 
     Raises:
         InputError: No word, or another suffix.
+        MissingExtraError: Matplotlib is not installed, and the suffix is not ".png".
         UnknownWordError: A word is unknown.
 
     Example:
@@ -223,11 +223,17 @@ def bit_picture(
             panels.append(np.kron(half, np.ones((scale, scale), dtype=np.uint8)))
             panels.append(np.full((_GAP, bits.n_bits * scale), 2, dtype=np.uint8))
         panels.append(np.full((3 * _GAP, bits.n_bits * scale), 2, dtype=np.uint8))
-    return PICTURE_FORMATS[suffix.lower()](np.concatenate(panels[:-2]), PALETTE)
+    pixels = np.concatenate(panels[:-2])
+    if suffix.lower() == ".png":
+        return _png(pixels)
+    _pyplot()
+    from matplotlib.image import imsave
+
+    return _file(partial(imsave, arr=PALETTE[pixels], dpi=72), suffix.lower()[1:])
 
 
-def png(pixels: NDArray[np.uint8], palette: Palette) -> bytes:
-    """A PNG file of palette indexes, shape (height, width)."""
+def _png(pixels: NDArray[np.uint8]) -> bytes:
+    """A PNG file of indexes of PALETTE, shape (height, width)."""
     height, width = pixels.shape
     header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)  # 8 bits, indexed color
     lines = np.zeros((height, width + 1), dtype=np.uint8)  # first byte: filter type 0
@@ -236,66 +242,8 @@ def png(pixels: NDArray[np.uint8], palette: Palette) -> bytes:
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
         for kind, data in (
             (b"IHDR", header),
-            (b"PLTE", _colors(palette)),
+            (b"PLTE", bytes(PALETTE)),
             (b"IDAT", zlib.compress(lines.tobytes(), 9)),
             (b"IEND", b""),
         )
     )
-
-
-def svg(pixels: NDArray[np.uint8], palette: Palette) -> bytes:
-    """An SVG file with the image as an embedded PNG that is scaled without smoothing."""
-    height, width = pixels.shape
-    data = base64.b64encode(png(pixels, palette)).decode()
-    size = f'width="{width}" height="{height}"'
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width} {height}">\n'
-        f'<image {size} style="image-rendering: pixelated" href="data:image/png;base64,{data}"/>\n'
-        "</svg>\n"
-    ).encode()
-
-
-def pdf(pixels: NDArray[np.uint8], palette: Palette) -> bytes:
-    """A PDF file with one page of the image's size: a pixel is 1/72 inch."""
-    height, width = pixels.shape
-    colors = f"[/Indexed /DeviceRGB {len(palette) - 1} <{_colors(palette).hex()}>]"
-    image = f"/Subtype /Image /Width {width} /Height {height} /BitsPerComponent 8"
-    resources = f"/Resources << /XObject << /I 5 0 R >> >> /MediaBox [0 0 {width} {height}]"
-    objects = [
-        b"<< /Type /Catalog /Pages 2 0 R >>",
-        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-        f"<< /Type /Page /Parent 2 0 R /Contents 4 0 R {resources} >>".encode(),
-        _stream("", f"{width} 0 0 {height} 0 0 cm /I Do".encode()),
-        _stream(
-            f"/Type /XObject {image} /ColorSpace {colors} /Filter /FlateDecode",
-            zlib.compress(pixels.tobytes(), 9),
-        ),
-    ]
-    file = bytearray(b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n")
-    offsets = []
-    for number, content in enumerate(objects, 1):
-        offsets.append(len(file))
-        file += b"%d 0 obj\n%b\nendobj\n" % (number, content)
-    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
-    count = len(objects) + 1
-    file += (
-        f"xref\n0 {count}\n0000000000 65535 f \n{table}"
-        f"trailer\n<< /Size {count} /Root 1 0 R >>\nstartxref\n{len(file)}\n%%EOF\n"
-    ).encode()
-    return bytes(file)
-
-
-def _stream(entries: str, data: bytes) -> bytes:
-    return f"<< {entries} /Length {len(data)} >>\nstream\n".encode() + data + b"\nendstream"
-
-
-def _colors(palette: Palette) -> bytes:
-    return bytes(value for color in palette for value in color)
-
-
-PICTURE_FORMATS: dict[str, Callable[[NDArray[np.uint8], Palette], bytes]] = {
-    ".png": png,
-    ".svg": svg,
-    ".pdf": pdf,
-}
-"""The function that makes a file of each suffix."""

@@ -21,10 +21,8 @@ from embits._version import __version__
 from embits.coders import DEFAULT_METHOD
 from embits.errors import InputError, MissingExtraError
 from embits.evaluation.figures import drawn
-from embits.evaluation.published import gap_table
 from embits.evaluation.results import Grid, Table, csv_text, jsonable, number
 from embits.evaluation.tasks import TASKS, all_scores
-from embits.evaluation.tasks.similarity import Moved
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_folder
 
@@ -65,7 +63,6 @@ def write_report(
     entries: Sequence[dict[str, Any]],
     settings: Mapping[str, Any],
     pictures: Sequence[Picture] = (),
-    moved: Moved | None = None,
     notes: Sequence[str] = (),
     overwrite: bool = False,
     *,
@@ -80,7 +77,6 @@ def write_report(
         entries: Results of an `Evaluator`; at most one has the method "raw".
         settings: Facts for the table of settings, which also lists the versions in use.
         pictures: Pictures of bits.
-        moved: Result of `moved_pairs`.
         notes: What could not be measured. The report adds figures that could not be drawn.
         overwrite: Replace the files of an earlier report. Other files in the folder stay.
         tests: Result of `paired_tests`.
@@ -98,7 +94,7 @@ def write_report(
     files: dict[str, bytes] = {}
     blocks: list[Block] = [f"# {_marked(title)}", *_about_intervals(grid)]
     blocks += _sections(grid, notes, files, ("png", "pdf", "svg") if latex else ("png",))
-    blocks += [*_moved(moved), *_gaps(grid), *_tests(grid, tests)]
+    blocks += _tests(grid, tests)
     if pictures:
         blocks += ["## Bits of neighbors", _PICTURES, *pictures]
     if notes:
@@ -182,34 +178,6 @@ def _sections(
                 section.append(Picture(f"{figure.name}.png", made["png"], figure.caption, True))
         blocks += [f"## {task.title}", *section] if section else []
     return blocks
-
-
-def _moved(moved: Moved | None) -> list[Block]:
-    if moved is None or not moved[0]:
-        return []
-    rows = []
-    for label, pairs in (("Moved towards human scores", moved[0]), ("Moved away", moved[1])):
-        rows.append([label, *[""] * 5])
-        for pair in pairs:
-            values = (f"{value:.2f}" for value in (pair.human, pair.binary, pair.cosine))
-            placed = " / ".join(f"{100 * rank:.0f}" for rank in pair.ranks)
-            rows.append([f" {pair.first} – {pair.second}", pair.dataset, *values, placed])
-    caption = (
-        "Word pairs that binarization moved most: human score scaled to 0–1, share of equal bits, "
-        "cosine, and the percentiles of these three in the data set. Pairs are chosen by "
-        "percentiles."
-    )
-    header = ["Words", "Data set", "Human", "Binary", "Cosine", "Percentiles"]
-    return ["## Pairs of words", Table(header, rows, caption)]
-
-
-def _gaps(grid: Grid) -> list[Block]:
-    caption = (
-        "Score of the codes minus score of the raw floats, × 100: here, and the range published in "
-        "the paper for its three vectors (dict2vec, fastText, GloVe)."
-    )
-    table = gap_table(grid, caption)
-    return ["## Gaps to raw floats, compared with the paper", table] if table.rows else []
 
 
 def _tests(grid: Grid, tests: Sequence[dict[str, Any]]) -> list[Block]:

@@ -9,15 +9,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits.evaluation.data.files import Pairs, read_pairs
 from embits.evaluation.results import Entry, Figure, Grid, Score, names_at
-from embits.evaluation.spaces import BitSpace, FloatSpace, Lookup, Space, as_space
-from embits.evaluation.statistics import Samples, fisher_mean, pearson, ranks, spearman
+from embits.evaluation.spaces import Lookup, Space, as_space
+from embits.evaluation.statistics import Samples, fisher_mean, pearson, spearman
 from embits.evaluation.tasks.base import Shared, Subject, Task
 
 
@@ -132,68 +132,6 @@ def evaluate_word_pairs(
         ours[scores.known] = scores.ours
         return pearson(data.scores, ours), spearman(data.scores, ours), oov
     return scores.pearson, scores.spearman, oov
-
-
-@dataclass(frozen=True)
-class MovedPair:
-    """A pair of words before and after binarization.
-
-    Similarities of codes, cosines and human scores have different scales, so pairs are compared by
-    their rank in the data set: 0 is the least similar pair, 1 the most similar.
-
-    Attributes:
-        dataset, first, second: The data set and the two words.
-        human, binary, cosine: The human score scaled to [0, 1], the share of equal bits, the
-            cosine.
-        ranks: Their ranks in the data set, from 0 to 1, in the same order.
-        moved: How much closer to the human rank the codes are than the cosine; negative if they
-            are further away.
-    """
-
-    dataset: str
-    first: str
-    second: str
-    human: float
-    binary: float
-    cosine: float
-    ranks: tuple[float, float, float]
-    moved: float
-
-
-Moved: TypeAlias = tuple[list[MovedPair], list[MovedPair]]
-"""The pairs moved most towards the human scores, and those moved most away."""
-
-
-def moved_pairs(
-    raw: FloatSpace, bits: BitSpace, datasets: Mapping[str, Pairs], n: int = 6
-) -> Moved:
-    """The n pairs moved most towards the human scores, and the n moved most away."""
-    found = []
-    for name, pairs in datasets.items():
-        cosine, binary = score_pairs(raw, pairs), score_pairs(bits, pairs)
-        if not np.array_equal(cosine.known, binary.known) or len(cosine.ours) < 2:
-            continue
-        columns = (binary.human, binary.ours, cosine.ours)
-        placed = [(ranks(column) - 1) / (len(column) - 1) for column in columns]
-        moved = np.abs(placed[2] - placed[0]) - np.abs(placed[1] - placed[0])
-        low, span = pairs.scores.min(), max(float(np.ptp(pairs.scores)), 1e-12)
-        rows = np.flatnonzero(cosine.known)
-        order = np.argsort(-moved, kind="stable")
-        found += [
-            MovedPair(
-                name,
-                pairs.first[rows[i]],
-                pairs.second[rows[i]],
-                float((binary.human[i] - low) / span),
-                float(binary.ours[i]),
-                float(cosine.ours[i]),
-                (float(placed[0][i]), float(placed[1][i]), float(placed[2][i])),
-                float(moved[i]),
-            )
-            for i in {*order[:n].tolist(), *order[-n:].tolist()}
-        ]
-    found.sort(key=lambda pair: (-pair.moved, pair.dataset, pair.first, pair.second))
-    return found[:n], found[-n:][::-1]
 
 
 class Similarity(Task):
