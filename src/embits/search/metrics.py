@@ -91,11 +91,7 @@ def codes_of(coder: Coder, queries: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def float_vectors(queries: NDArray[Any]) -> NDArray[Any]:
-    """The queries.
-
-    Raises:
-        InputError: They are codes.
-    """
+    """The queries; InputError if they are codes."""
     if queries.dtype == np.uint8:
         raise InputError(
             "the queries are codes or ids; this search needs the float vectors, or "
@@ -109,10 +105,7 @@ def bit_weights(
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Weights of the bits and offsets for vectors, so that scores estimate cosines.
 
-    Args:
-        coder: The coder of the codes.
-        queries: Vectors of shape (dims,) or (q, dims).
-        rebuilt: Whether they are rebuilt from codes.
+    `rebuilt` says that the vectors, (dims,) or (q, dims), are rebuilt from codes.
     """
     vectors = as_float32(coder.check_vectors(np.atleast_2d(queries)))
     weights, offsets = coder.query_weights(vectors, rebuilt=rebuilt)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from embits import _core
 from embits.checks import packed_codes, packed_queries, wanted_threads, whole
 from embits.errors import InputError
-from embits.search.filters import Filters, Selection, mask_filter, parse_filters, run_filtered
+from embits.search.filters import Selection, mask_filter, parse_filters, run_filtered
 from embits.search.results import NO_DISTANCE, DistanceResult
 from embits.search.scan import simd_errors
 
@@ -55,7 +55,8 @@ class MultiIndex:
         if n_chunks is None:
             self.n_chunks = _best_chunks(n, width)
         else:
-            self.n_chunks = _checked_chunks(n_chunks, 8 * width)
+            least = math.ceil(8 * width / _MAX_CHUNK_BITS)
+            self.n_chunks = whole("n_chunks", n_chunks, least, 8 * width)
         if self.n_chunks and n >= 2**32:
             raise InputError(f"{n} codes, but the tables of an index hold less than 2^32")
         self._tables = _core.MultiIndex(self._codes, self.n_chunks) if self.n_chunks else None
@@ -84,8 +85,10 @@ class MultiIndex:
         queries = packed_queries(queries, self._codes.shape[1])
         filters = parse_filters(len(self), queries.shape[:-1], where, exclude)
         most = wanted_threads(threads)
-        tables = None if self._is_scanned(filters) else self._tables
-        mask = mask_filter(filters) if tables and isinstance(filters, Selection) else None
+        tables, mask = (None if isinstance(filters, list) else self._tables), None
+        if tables and isinstance(filters, Selection):
+            few = len(filters) * _MAX_ROWS_PER_PASSED < len(self)
+            tables, mask = (None, None) if few else (tables, mask_filter(filters))
 
         def search(queries: Any, distances: Any, rows: Any, native: _core.Filter | None) -> None:
             if tables:
@@ -97,11 +100,6 @@ class MultiIndex:
             found = run_filtered(search, queries, k, self._codes.shape, filters, NO_DISTANCE)
         return DistanceResult(*found)
 
-    def _is_scanned(self, filters: Filters) -> bool:
-        if isinstance(filters, Selection):
-            return len(filters) * _MAX_ROWS_PER_PASSED < len(self)
-        return filters is not None
-
 
 def _best_chunks(n: int, width: int) -> int:
     """Chunks of about log2(n) - 7 bits, so that a bucket holds about a hundred codes."""
@@ -109,7 +107,3 @@ def _best_chunks(n: int, width: int) -> int:
         return 0
     chunk_bits = min(max(math.log2(n) - 7, 8), 21)
     return math.ceil(8 * width / chunk_bits - 0.5)
-
-
-def _checked_chunks(n_chunks: Any, n_bits: int) -> int:
-    return whole("n_chunks", n_chunks, math.ceil(n_bits / _MAX_CHUNK_BITS), n_bits)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +24,7 @@ from embits.search.results import WithinResult, WithinScoreResult
 from embits.search.scan import prepared_top_k, simd_errors
 
 _ROW_BITS = 40  # of a key of the native search, which holds a distance above a row
-# The results of some queries, with a filter of the stored rows and a limit of the results.
-_Search: TypeAlias = Callable[[NDArray[np.uint8], Selection | None, int], WithinResult]
-_FIRST_K = 64
-_GROWTH = 8
-_Best: TypeAlias = tuple[NDArray[np.float32], NDArray[np.int64]]
-_TopK: TypeAlias = Callable[[NDArray[np.intp], int], _Best]
+_FIRST_K, _GROWTH = 64, 8
 
 
 def within(
@@ -75,50 +68,40 @@ def within(
         ([0, 2, 3], [0, 2, 1], [0, 1, 0])
     """
     most, pieces = wanted_results(max_results), CodePieces.of(codes)
-    queries = packed_queries(queries, pieces.shape[1])
-    distance = wanted_distance(distance, 8 * pieces.shape[1])
+    width = pieces.shape[1]
+    queries = packed_queries(queries, width)
+    distance = wanted_distance(distance, 8 * width)
     filters = pieces.filters(queries.shape[:-1], where, exclude)
-    search = partial(_search, pieces, distance, wanted_threads(threads))
+    n_threads, left, found = wanted_threads(threads), most, []
+
+    def search(queries: NDArray[np.uint8], selection: Selection | None) -> WithinResult:
+        if selection is not None and are_few(selection, len(np.atleast_2d(queries)), width):
+            few = pieces.rows.live(selection.rows)
+            offsets, keys = _core.within(pieces[few], queries, distance, left, n_threads)
+            places, distances = split_keys(keys)
+            return WithinResult(offsets, few[places], distances)
+        native = None if selection is None else mask_filter(selection)
+        offsets, keys = _core.within(pieces.native, queries, distance, left, n_threads, native)
+        rows, distances = split_keys(keys)
+        return WithinResult(offsets, pieces.rows.live(rows), distances)
+
     try:
         with simd_errors():
-            if isinstance(filters, list):
-                return _each(search, queries, filters, most)
-            return search(queries, filters, most)
+            if not isinstance(filters, list):
+                return search(queries, filters)
+            for query, selection in zip(queries, filters, strict=True):
+                found.append(search(query, selection))
+                left -= len(found[-1].rows)
     except OverflowError:
         raise too_many(most, f"distance {distance}") from None
+    return WithinResult(*_joined([each[1:] for each in found], np.int32))
 
 
-def _search(
-    pieces: CodePieces,
-    distance: int,
-    threads: int,
-    queries: NDArray[np.uint8],
-    selection: Selection | None,
-    most: int,
-) -> WithinResult:
-    if selection is not None and are_few(selection, len(np.atleast_2d(queries)), pieces.shape[1]):
-        few = pieces.rows.live(selection.rows)
-        offsets, keys = _core.within(pieces[few], queries, distance, most, threads)
-        places, distances = split_keys(keys)
-        return WithinResult(offsets, few[places], distances)
-    native = None if selection is None else mask_filter(selection)
-    offsets, keys = _core.within(pieces.native, queries, distance, most, threads, native)
-    rows, distances = split_keys(keys)
-    return WithinResult(offsets, pieces.rows.live(rows), distances)
-
-
-def _each(
-    search: _Search, queries: NDArray[np.uint8], filters: list[Selection], most: int
-) -> WithinResult:
-    """Queries with filters of their own, one after the other."""
-    found = []
-    for query, selection in zip(queries, filters, strict=True):
-        found.append(search(query, selection, most))
-        most -= len(found[-1].rows)
-    rows = np.concatenate([np.empty(0, np.int64), *(each.rows for each in found)])
-    distances = np.concatenate([np.empty(0, np.int32), *(each.distances for each in found)])
-    offsets = np.cumsum([0, *(len(each.rows) for each in found)], dtype=np.int64)
-    return WithinResult(offsets, rows, distances)
+def _joined(found: list[Any], dtype: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], Any]:
+    """Offsets, rows and values of the rows and values of each query."""
+    offsets = np.cumsum([0, *(len(rows) for rows, _ in found)], dtype=np.int64)
+    rows = np.concatenate([np.empty(0, np.int64), *(rows for rows, _ in found)])
+    return offsets, rows, np.concatenate([np.empty(0, dtype), *(values for _, values in found)])
 
 
 def split_keys(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -139,12 +122,7 @@ def too_many(most: int, bound: str) -> TooManyResultsError:
 def wanted_bound(
     metric: Metric, distance: int | None, similarity: float | None, n_bits: int
 ) -> float:
-    """The largest distance, or the lowest score, of a search without a k.
-
-    Raises:
-        InputError: Not exactly one of them is given, the metric has no distance, or a value is out
-            of range.
-    """
+    """The largest distance, or the lowest score, of a search without a k; InputError if wrong."""
     if (distance is None) == (similarity is None):
         raise InputError("within needs a distance or a similarity, one of them")
     if metric.is_distance:
@@ -167,68 +145,33 @@ def prepared_within(
     max_results: int | None = None,
     lengths: NDArray[np.float32] | None = None,
 ) -> WithinResult | WithinScoreResult:
-    """All rows up to a bound for a batch of queries that a metric prepared.
+    """All rows up to what `wanted_bound` gave, for a batch that a metric prepared.
 
-    Args:
-        codes: Packed codes, uint8 of shape (n, width), or `CodePieces`.
-        prepared: The queries.
-        bound: What `wanted_bound` gave.
-        threads: None takes every core.
-        where: The rows that may be found.
-        max_results: As in `within`.
-        lengths: The lengths of stored rows, for a metric that needs them.
+    `lengths` are those of stored rows, for a metric that needs them; see `within` for the others.
     """
-    queries = prepared.queries
     if prepared.offsets is None:
-        return within(codes, queries, int(bound), threads, where=where, max_results=max_results)
-
-    def best(of: NDArray[np.intp], k: int) -> _Best:
-        some = [where[q] for q in of] if isinstance(where, list) else where
-        values, rows = prepared_top_k(
-            codes, prepared.take(of), k, threads, where=some, lengths=lengths
+        return within(
+            codes, prepared.queries, int(bound), threads, where=where, max_results=max_results
         )
-        return cast("NDArray[np.float32]", values), rows
-
-    return _scores_from(best, len(queries), len(codes), bound, max_results)
-
-
-def _scores_from(
-    best: _TopK, n_queries: int, n: int, similarity: float, max_results: int | None
-) -> WithinScoreResult:
-    """All rows that score `similarity` or more, by top-k searches of a growing k.
-
-    A query is done when its last row scores less. The scores are compared as they are returned.
-
-    Args:
-        best: Gives scores and rows, each (q, k), of some queries and a k; fewer columns, or scores
-            of -inf, where fewer rows pass a filter.
-        n_queries: How many queries there are.
-        n: How many rows there are.
-        similarity: The lowest score.
-        max_results: As in `within`.
-    """
-    most = wanted_results(max_results)
-    found: dict[int, _Best] = {}
-    left, k = np.arange(n_queries), min(_FIRST_K, n)
+    # By top-k searches of a growing k: a query is done when its last row scores less.
+    n, most = len(codes), wanted_results(max_results)
+    found: dict[int, Any] = {}
+    left, k = np.arange(len(prepared.queries)), min(_FIRST_K, n)
     while len(left):
         unfinished = []
         # All rows of one query may be needed, but never those of many queries at a time.
         for batch in np.array_split(left, -(-len(left) * k // max(n, most // 8, 1)) or 1):
-            scores, rows = best(batch, k)
-            counts = (scores >= similarity).sum(axis=1)
+            some = [where[q] for q in batch] if isinstance(where, list) else where
+            scores, rows = prepared_top_k(
+                codes, prepared.take(batch), k, threads, where=some, lengths=lengths
+            )
+            counts = (scores >= bound).sum(axis=1)
             for q, count, of_scores, of_rows in zip(batch, counts, scores, rows, strict=True):
                 if count == k < n:
                     unfinished.append(q)
                 else:
-                    found[int(q)] = of_scores[:count].copy(), of_rows[:count].copy()
-            if sum(len(of_rows) for _, of_rows in found.values()) > most:
-                raise too_many(most, f"similarity {similarity}")
+                    found[int(q)] = of_rows[:count].copy(), of_scores[:count].copy()
+            if sum(len(of_rows) for of_rows, _ in found.values()) > most:
+                raise too_many(most, f"similarity {bound}")
         left, k = np.array(unfinished, dtype=np.intp), min(k * _GROWTH, n)
-    return _joined([found[q] for q in range(n_queries)])
-
-
-def _joined(of_queries: list[_Best]) -> WithinScoreResult:
-    offsets = np.cumsum([0, *(len(rows) for _, rows in of_queries)], dtype=np.int64)
-    rows = np.concatenate([np.empty(0, np.int64), *(rows for _, rows in of_queries)])
-    scores = np.concatenate([np.empty(0, np.float32), *(scores for scores, _ in of_queries)])
-    return WithinScoreResult(offsets, rows, scores)
+    return WithinScoreResult(*_joined([found[q] for q in sorted(found)], np.float32))

@@ -1,8 +1,4 @@
-"""Rescoring: search by Hamming distance, then order the shortlist by a finer score.
-
-    rows = top_k(codes, codes_of_x, shortlist_size(k, oversample=4, n=len(codes)))[1]
-    scores, rows = rescore_bits(codes, projections_of_x, rows, k)      # or
-    cosines, rows = rescore_floats(np.load("x.npy", mmap_mode="r"), x, rows, k)
+"""Rescoring: rows found by Hamming distance are ordered by a finer score.
 
 Only the rows of the shortlist are read, so the floats may stay on disk.
 """
@@ -23,14 +19,12 @@ from embits.search.pieces import CodePieces
 from embits.search.results import NO_ROW, NO_SCORE, CosineResult, ScoreResult
 from embits.search.scan import asymmetric_top_k
 
+_ROWS_AT_ONCE = 1 << 14
 _Best: TypeAlias = tuple[NDArray[np.float32], NDArray[np.int64]]
 
 
 def shortlist_size(k: int, oversample: float, n: int) -> int:
     """The length of a shortlist: `oversample` times k, at least k, at most n.
-
-    Raises:
-        InputError: A wrong k, or an oversample below 1.
 
     Example:
         >>> shortlist_size(10, oversample=2.5, n=400_000)
@@ -93,18 +87,8 @@ def rescore_floats(
 ) -> CosineResult:
     """The k rows of each shortlist with the highest cosine to the query.
 
-    Args:
-        floats: The original vectors, shape (n, dims): an array, or a mapped `.npy`.
-        queries: Floats of shape (dims,) or (q, dims).
-        shortlist: Rows of shape (m,) or (q, m), each at most once a query.
-        k: How many to return; more than m returns m.
-        padded: Whether shortlists may end with row -1, as those of searches with a filter for each
-            query do. Results then end in the same way.
-
-    Returns:
-        A named pair that unpacks: `cosines` (q, k) float32 and `rows` (q, k) int64, best first,
-        ties in row order; both of shape (k,) for a single query. The largest cosine is the best;
-        the cosine with a vector of zeros is 0.
+    The floats are the original vectors, (n, dims), in memory or mapped. The cosine with a vector of
+    zeros is 0. Other arguments and results are as in `rescore_bits`.
 
     Raises:
         InputError: Shapes do not fit, a row is not one of the floats, or a vector of the shortlist
@@ -146,10 +130,9 @@ def _rescored(
     """Run `best` on the shortlist of each query, in row order, so that ties are in row order."""
     shortlist = np.asarray(shortlist)
     if shortlist.dtype.kind not in "iu" or shortlist.shape[:-1] != shape or shortlist.ndim == 0:
-        expected = (*shape, "m")
         raise InputError(
             f"the shortlist is {shortlist.dtype} of shape {shortlist.shape}, "
-            f"expected row numbers of shape ({', '.join(map(str, expected))})"
+            f"expected row numbers of shape ({', '.join(map(str, (*shape, 'm')))})"
         )
     lists = np.sort(np.atleast_2d(shortlist).astype(np.int64), axis=1)
     if lists.size and (lists[:, 0].min() < (NO_ROW if padded else 0) or lists[:, -1].max() >= n):
@@ -164,39 +147,22 @@ def _rescored(
     return scores.reshape(*shape, k), rows.reshape(*shape, k)
 
 
-_ROWS_AT_ONCE = 1 << 14
-
-
 def exact_scores(codes: NDArray[np.uint8], weights: NDArray[np.float32]) -> NDArray[np.float64]:
-    """The score of each code by its own weights.
+    """The score of each packed code by its own weights of bits, (n, n_bits).
 
-    Args:
-        codes: Packed codes, uint8 of shape (n, width).
-        weights: What each bit adds if it is 1, or takes away if it is 0, (n, n_bits).
-
-    Returns:
-        float64 of shape (n,).
+    Sums of four bits, added up from first to last, as the tables of the native search are.
 
     Example:
         >>> exact_scores(np.packbits([[1, 1, 0], [1, 0, 1]], axis=1),
         ...              np.array([[2.0, -1.0, 0.5], [2.0, -1.0, 0.5]])).tolist()
         [0.5, 3.5]
     """
-    scores = np.empty(len(codes))
+    scores, n_bits = np.zeros(len(codes)), weights.shape[1]
     for start in range(0, len(codes), _ROWS_AT_ONCE):
-        part = slice(start, start + _ROWS_AT_ONCE)
-        scores[part] = _summed(codes[part], weights[part])
+        some, part = codes[start : start + _ROWS_AT_ONCE], weights[start : start + _ROWS_AT_ONCE]
+        signed = np.zeros((len(some), 8 * codes.shape[1]))
+        signed[:, :n_bits] = np.where(unpack(some, n_bits), part, -part)
+        a, b, c, d = np.moveaxis(signed.reshape(len(some), -1, 4), 2, 0)
+        for four in (((a + b) + c) + d).T:
+            scores[start : start + len(some)] += four
     return scores
-
-
-def _summed(codes: NDArray[np.uint8], weights: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Sums of four bits, added up from first to last, as the tables of the native search are."""
-    n_bits = weights.shape[1]
-    signed = np.zeros((len(codes), 8 * codes.shape[1]))
-    signed[:, :n_bits] = np.where(unpack(codes, n_bits), weights, -weights)
-    a, b, c, d = np.moveaxis(signed.reshape(len(codes), -1, 4), 2, 0)
-    fours = ((a + b) + c) + d
-    total = np.zeros(len(codes))
-    for place in range(fours.shape[1]):
-        total += fours[:, place]
-    return total

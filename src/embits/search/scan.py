@@ -87,8 +87,8 @@ def asymmetric_top_k(
 
     The score of bits b is <z, 2b - 1>, where z = Wx is the query before it is cut to bits. A float
     query carries more information than its code, and finds more true neighbors.
-    Projections are taken as float32 and scores are added up in float64, always in the same
-    order, so the rows are exactly the k best by that sum, on every processor.
+    Projections are float32 and scores are added up in float64, always in the same order, so the
+    rows are exactly the k best by that sum, on every processor.
 
     Args:
         codes: Packed codes, uint8 of shape (n, width), or `CodePieces`.
@@ -102,13 +102,11 @@ def asymmetric_top_k(
         offsets: What is added for each query, float32 of shape (q,); None adds nothing.
 
     Returns:
-        A named pair that unpacks: `scores` (q, k) float32 and `rows` (q, k) int64, best first,
-        ties in row order; both of shape (k,) for a single query. The largest score is the best.
-        Filters change the shape as in `top_k`; the score beside row -1 is -inf.
+        A named pair that unpacks: `scores` (float32) and `rows`, best first. The largest score is
+        the best. Shapes and ties are as in `top_k`; the score beside row -1 is -inf.
 
     Raises:
-        InputError: A wrong dtype, width, number of dimensions, k or threads; a filter that does not
-            fit; or a projection is not finite.
+        InputError: As in `top_k`, or a projection is not finite.
 
     Example:
         >>> import numpy as np
@@ -119,9 +117,9 @@ def asymmetric_top_k(
     """
     pieces = CodePieces.of(codes)
     queries = float_queries("projections", projections)
-    n_bits, width = queries.shape[-1], pieces.shape[1]
-    if packed_width(n_bits) != width:
-        raise InputError(f"projections have {n_bits} bits, the codes hold {width} bytes")
+    n_bits = queries.shape[-1]
+    if packed_width(n_bits) != pieces.shape[1]:
+        raise InputError(f"projections have {n_bits} bits, the codes hold {pieces.shape[1]} bytes")
     filters = pieces.filters(queries.shape[:-1], where, exclude)
     most = wanted_threads(threads)
     if lengths is not None:  # each query carries its offset as one more number
@@ -151,16 +149,7 @@ def prepared_top_k(
     where: Any = None,
     lengths: NDArray[np.float32] | None = None,
 ) -> DistanceResult | ScoreResult:
-    """The k best rows for queries that a metric prepared. Arguments are as in `top_k`.
-
-    Args:
-        codes: Packed codes, uint8 of shape (n, width), or `CodePieces`.
-        prepared: The queries.
-        k: How many rows to return.
-        threads: None takes every core.
-        where: The rows that may be found.
-        lengths: The lengths of stored rows, for a metric that needs them.
-    """
+    """The k best rows for prepared queries. Arguments are as in `asymmetric_top_k`."""
     queries, offsets = prepared
     if offsets is None:
         return top_k(codes, queries, k, threads, where=where)
