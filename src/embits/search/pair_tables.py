@@ -32,13 +32,11 @@ _SCAN_NS, _SCAN_NS_PER_BYTE = 0.005, 0.005
 
 
 class Table(NamedTuple):
-    """A choice of blocks.
+    """A choice of blocks, by packed masks.
 
-    Attributes:
-        agree: The bits of the chosen blocks, a packed mask of shape (width,).
-        differ: Masks of blocks, (m, width). A near pair is counted in the one table where its
-            codes agree in all chosen blocks and differ in each of these: the blocks before the
-            last chosen one that are not chosen.
+    A near pair is counted in the one table where its codes agree in the bits of `agree`, (width,),
+    and differ in each mask of `differ`, (m, width): the blocks before the last chosen one that are
+    not chosen.
     """
 
     agree: NDArray[np.uint8]
@@ -59,12 +57,7 @@ def best_blocks(
 ) -> NDArray[np.uint8]:
     """Blocks of bits for all pairs within a distance: packed masks, (m, width).
 
-    No blocks means that a scan of all pairs is faster.
-
-    Args:
-        codes: Packed codes, uint8 of shape (n, width).
-        distance: The largest distance of a pair.
-        n_rows: How many rows there are, if `codes` is a sample of them.
+    No blocks means that a scan of all pairs is faster. `codes` may be a sample of `n_rows`.
     """
     n, width = n_rows or len(codes), codes.shape[1]
     step = max(len(codes) // SAMPLE_ROWS, 1)
@@ -86,12 +79,9 @@ def best_blocks(
 
 
 def balanced_blocks(sample: NDArray[np.uint8], n_blocks: int) -> NDArray[np.uint8]:
-    """Blocks that each have their share of the bits that are set in about half of the codes.
+    """Packed masks, (n_blocks, width), of blocks that share the bits that are set in about half.
 
     Bits of learned codes may be nearly constant. A block of such bits would have few large buckets.
-
-    Returns:
-        Packed masks, (n_blocks, width). Every bit is in one block.
     """
     bits = np.unpackbits(sample, axis=1)
     order = np.argsort(np.abs(bits.mean(axis=0) - 0.5), kind="stable")
@@ -116,11 +106,9 @@ def _mean_pairs(sample: NDArray[np.uint8], blocks: NDArray[np.uint8], distance: 
 
 def as_words(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
     """Packed codes as 64-bit words, (n, ceil(width / 8)); the last one is filled with zeros."""
-    n, width = codes.shape
+    width = codes.shape[1]
     if width % 8:
-        padded = np.zeros((n, width + -width % 8), np.uint8)
-        padded[:, :width] = codes
-        codes = padded
+        codes = np.pad(codes, ((0, 0), (0, -width % 8)))
     return np.ascontiguousarray(codes).view(np.uint64)
 
 
@@ -147,15 +135,13 @@ def by_hash(
         order = np.argsort(keys >> np.uint64(32), kind="stable")
         keys = keys[order]
     else:  # a hash above a row: to sort these is faster than to sort rows by their hashes
-        keys &= ~_LOW
+        low = np.uint64(0xFFFFFFFF)
+        keys &= ~low
         keys |= np.arange(n, dtype=np.uint64)
         keys.sort()
-        order = (keys & _LOW).astype(np.int64)
+        order = (keys & low).astype(np.int64)
     keys >>= np.uint64(32)
     return order, np.append(np.ones(min(n, 1), bool), keys[1:] != keys[:-1])
-
-
-_LOW = np.uint64(0xFFFFFFFF)
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ _MAX_BUCKET = 2048  # rows; the pairs of a larger bucket are found by planes
 _MAX_COMPARED = 1 << 24  # pairs at a time: what is found takes at most 16 bytes each
 _MAX_FOUND = 1 << 22  # pairs of a batch
 _QUERIES = 1024  # of a batch
+_BLOCK_BYTES = 1 << 24  # of codes that are compared at a time
 _SORTED_AHEAD = 2  # tables that are sorted while another is searched: most of the time is sorting
 # Codes, sorted into a table, with the place of each among the distinct codes and their buckets.
 _Sorted: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
@@ -74,30 +75,10 @@ def pairs_within(
         >>> pairs_within(codes, 3)
         PairsResult(first=array([0, 1]), second=array([2, 2]), distances=array([1, 3], dtype=int32))
     """
-    codes = packed_codes(codes)
-    distance = wanted_distance(distance, 8 * codes.shape[1])
+    codes, distance = _checked(codes, distance, threads)
     most = wanted_results(max_results)
-    wanted_threads(threads)
-    distinct = DistinctCodes(codes)
-    near = near_pairs(distinct.codes, distance, threads)
-    found = PairCollector(len(codes), distance, most)
-    collect(found, distinct, near)
-    del distinct, near
-    return found.result()
-
-
-def collect(
-    found: PairCollector, distinct: DistinctCodes, near: Iterable[_Pairs], identical: bool = True
-) -> None:
-    """Collect the pairs of rows of near pairs of distinct codes, and those of identical codes."""
-    if identical:
-        found.expect(distinct.n_identical())
-        for block in distinct.identical():
-            found.add(block)
-    for pairs in near:
-        found.expect(distinct.n_pairs(pairs[0], pairs[1]))
-        for block in distinct.pairs(*pairs):
-            found.add(block)
+    blocks = _blocks(codes, distance, threads, most)
+    return sorted_pairs(blocks, len(codes), distance, most)
 
 
 def iter_pairs_within(
@@ -110,16 +91,21 @@ def iter_pairs_within(
     Raises:
         InputError: As in `pairs_within`.
     """
+    codes, distance = _checked(codes, distance, threads)
+    return _blocks(codes, distance, threads)
+
+
+def _checked(codes: Any, distance: Any, threads: Any) -> tuple[NDArray[np.uint8], int]:
     codes = packed_codes(codes)
-    distance = wanted_distance(distance, 8 * codes.shape[1])
     wanted_threads(threads)
-    return _blocks(DistinctCodes(codes), distance, threads)
+    return codes, wanted_distance(distance, 8 * codes.shape[1])
 
 
-def _blocks(distinct: DistinctCodes, distance: int, threads: int | None) -> Iterator[PairsResult]:
-    yield from distinct.identical()
-    for pairs in near_pairs(distinct.codes, distance, threads):
-        yield from distinct.pairs(*pairs)
+def _blocks(
+    codes: NDArray[np.uint8], distance: int, threads: int | None, most: int | None = None
+) -> Iterator[PairsResult]:
+    distinct = DistinctCodes(codes)
+    return distinct.row_pairs(near_pairs(distinct.codes, distance, threads), distance, most)
 
 
 def near_pairs(
@@ -197,10 +183,9 @@ def _table_pairs(
 def _bucket_pairs(
     codes: NDArray[np.uint8], table: Table, distance: int, threads: int | None
 ) -> Iterator[tuple[int, _Pairs]]:
-    """The pairs of a large bucket: batches of its codes as queries, with the codes after them.
+    """The pairs of places in a large bucket: batches of its codes as queries, with the codes after.
 
-    Yields:
-        How many codes are done, and pairs of places in the bucket.
+    Each comes with how many codes are done.
     """
     begin, size = 0, _QUERIES
     while begin < len(codes):
@@ -214,70 +199,68 @@ def _bucket_pairs(
         firsts = np.repeat(np.arange(len(queries)), np.diff(found.offsets))
         after = found.rows > firsts
         firsts, seconds = begin + firsts[after], begin + found.rows[after]
-        chosen = _belongs(codes[firsts] ^ codes[seconds], table)
+        apart = codes[firsts] ^ codes[seconds]
+        chosen = ~(apart & table.agree).any(axis=1)  # those that belong to this table
+        for mask in table.differ:
+            chosen &= (apart & mask).any(axis=1)
         begin, size = begin + len(queries), min(2 * size, _QUERIES)
         yield begin, (firsts[chosen], seconds[chosen], found.distances[after][chosen])
 
 
-def _belongs(differing: NDArray[np.uint8], table: Table) -> NDArray[np.bool_]:
-    """Whether pairs belong to a table, by the bits in which their codes differ."""
-    differ = [(differing & mask).any(axis=1) for mask in (table.agree, *table.differ)]
-    return np.logical_and.reduce([~differ[0], *differ[1:]])  # type: ignore[no-any-return]
-
-
-BLOCK_PAIRS = 1 << 20
-"""Pairs of a block; a block may be larger by the number of rows of one code."""
+BLOCK_PAIRS = 1 << 20  # a block may be larger by the number of rows of one code
 
 
 class DistinctCodes:
-    """The distinct codes of a collection, and the rows that have them.
+    """The distinct codes of a collection, (m, width) in any order, and the rows that have them.
 
-    Args:
-        codes: Packed codes, uint8 of shape (n, width).
-
-    Attributes:
-        codes: The distinct codes, (m, width), in any order.
-        rows: Rows by code, (n,): code i has rows[starts[i] : starts[i + 1]], in row order.
-        starts: (m + 1,).
+    Code i has rows[starts[i] : starts[i + 1]], in row order, `sizes[i]` of them.
     """
 
     def __init__(self, codes: NDArray[np.uint8]) -> None:
-        self.rows, is_first = _by_code(codes)
+        words = as_words(codes)
+        order, is_first = by_hash(words)
+        same = np.flatnonzero(~is_first)
+        different = (words[order[same]] != words[order[same - 1]]).any(axis=1)
+        if different.any():  # codes that share a hash are sorted whole
+            runs = np.cumsum(is_first)
+            places = np.flatnonzero(np.isin(runs, runs[same[different]]))
+            rows = order[places]
+            order[places] = rows[np.lexsort((rows, *words[rows].T, runs[places]))]
+            inner = places[~is_first[places]]
+            is_first[inner] = (words[order[inner]] != words[order[inner - 1]]).any(axis=1)
+        self.rows = order
         self.starts = np.append(np.flatnonzero(is_first), len(codes))
-        self.codes = codes[self.rows[self.starts[:-1]]]
+        self.sizes = np.diff(self.starts)
+        self.codes = codes[order[self.starts[:-1]]]
 
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """How many rows each code has."""
-        return np.diff(self.starts)
-
-    def n_identical(self) -> int:
-        """How many pairs of rows have the same code."""
-        sizes = self.sizes
-        return int((sizes * (sizes - 1) // 2).sum())
-
-    def identical(self) -> Iterator[PairsResult]:
-        """All pairs of rows that have the same code, in blocks."""
-        ends = np.repeat(self.starts[1:], self.sizes)
-        places = np.arange(len(self.rows))
-        yield from self._pairs(places, places + 1, ends - places - 1, np.zeros(len(ends), np.int32))
-
-    def n_pairs(self, firsts: NDArray[np.int64], seconds: NDArray[np.int64]) -> int:
-        """How many pairs of rows these pairs of codes stand for."""
-        return int((self.sizes[firsts] * self.sizes[seconds]).sum())
-
-    def pairs(
-        self, firsts: NDArray[np.int64], seconds: NDArray[np.int64], distances: NDArray[np.int32]
+    def row_pairs(
+        self,
+        near: Iterable[_Pairs],
+        distance: int,
+        most: int | None = None,
+        *,
+        identical: bool = True,
     ) -> Iterator[PairsResult]:
-        """All pairs of rows that these pairs of codes stand for, in blocks."""
-        sizes = self.sizes
-        for part in parts(sizes[firsts], BLOCK_PAIRS):
-            counts = sizes[firsts[part]]
-            places = ranges(self.starts[firsts[part]], counts)
-            others = np.repeat(seconds[part], counts)
-            yield from self._pairs(
-                places, self.starts[others], sizes[others], np.repeat(distances[part], counts)
-            )
+        """All pairs of rows that near pairs of codes stand for, and those of the same code.
+
+        They come in blocks, each sorted. It is an error before a block is made if there are more
+        than `most`.
+        """
+        sizes, n_pairs = self.sizes, 0
+        if identical:
+            n_pairs = _counted(int((sizes * (sizes - 1) // 2).sum()), distance, most)
+            places, ends = np.arange(len(self.rows)), np.repeat(self.starts[1:], sizes)
+            none = np.zeros(len(ends), np.int32)
+            yield from self._pairs(places, places + 1, ends - places - 1, none)
+        for firsts, seconds, distances in near:
+            more = int((sizes[firsts] * sizes[seconds]).sum())
+            n_pairs = _counted(n_pairs + more, distance, most)
+            for part in parts(sizes[firsts], BLOCK_PAIRS):
+                counts = sizes[firsts[part]]
+                places = ranges(self.starts[firsts[part]], counts)
+                others = np.repeat(seconds[part], counts)
+                of_pairs = np.repeat(distances[part], counts)
+                yield from self._pairs(places, self.starts[others], sizes[others], of_pairs)
 
     def _pairs(
         self,
@@ -297,82 +280,49 @@ class DistinctCodes:
                 yield PairsResult(first[order], second[order], of_pairs[order])
 
 
-def _by_code(codes: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Rows by code, then row; and where a new code starts."""
-    words = as_words(codes)
-    order, is_first = by_hash(words)
-    same = np.flatnonzero(~is_first)
-    different = (words[order[same]] != words[order[same - 1]]).any(axis=1)
-    if different.any():  # codes that share a hash are sorted whole
-        runs = np.cumsum(is_first)
-        places = np.flatnonzero(np.isin(runs, runs[same[different]]))
-        rows = order[places]
-        order[places] = rows[np.lexsort((rows, *words[rows].T, runs[places]))]
-        inner = places[~is_first[places]]
-        is_first[inner] = (words[order[inner]] != words[order[inner - 1]]).any(axis=1)
-    return order, is_first
+def _counted(n_pairs: int, distance: int, most: int | None) -> int:
+    if most is not None and n_pairs > most:
+        raise TooManyResultsError(
+            f"more than {most:,} pairs are within distance {distance}: choose a smaller distance, "
+            "take the groups of duplicates or the blocks of iter_pairs_within, or pass a larger "
+            "max_results"
+        )
+    return n_pairs
 
 
-class PairCollector:
-    """Collects blocks of pairs: eight bytes each, where rows and distances fit into 64 bits.
+def sorted_pairs(
+    blocks: Iterable[PairsResult], n: int, distance: int, most: int | None = None
+) -> PairsResult:
+    """Blocks of pairs of n rows as one result, in the order of `first`, then `second`.
 
-    Args:
-        n: How many rows there are.
-        distance: The largest distance.
-        max_results: How many pairs may be collected.
+    Meanwhile a pair takes eight bytes, if rows and distances fit into 64 bits.
     """
-
-    def __init__(self, n: int, distance: int, max_results: int) -> None:
-        self._row_bits, self._distance_bits = n.bit_length(), distance.bit_length()
-        self._is_packed = 2 * self._row_bits + self._distance_bits <= 64
-        self._distance, self._most = distance, max_results
-        self._n_expected = 0
-        none = np.empty(0, np.int64)
-        self._packed = [none.astype(np.uint64)]
-        self._blocks = [PairsResult(none, none, none.astype(np.int32))]
-
-    def expect(self, n_pairs: int) -> None:
-        """Raise TooManyResultsError if so many more pairs are too many."""
-        self._n_expected += n_pairs
-        if self._n_expected > self._most:
-            raise TooManyResultsError(
-                f"more than {self._most:,} pairs are within distance {self._distance}: choose a "
-                "smaller distance, take the groups of duplicates or the blocks of "
-                "iter_pairs_within, or pass a larger max_results"
-            )
-
-    def add(self, block: PairsResult) -> None:
-        """Collect a block."""
-        if not self._is_packed:
-            self._blocks.append(block)
-            return
-        packed = block.first.astype(np.uint64) << np.uint64(self._row_bits)
-        packed |= block.second.astype(np.uint64)
-        packed <<= np.uint64(self._distance_bits)
-        packed |= block.distances.astype(np.uint64)
-        self._packed.append(packed)
-
-    def result(self) -> PairsResult:
-        """All pairs, in the order of `first`, then `second`; what was collected is freed."""
-        if not self._is_packed:
-            first, second, distances = map(np.concatenate, zip(*self._blocks, strict=True))
-            order = np.lexsort((second, first))
-            return PairsResult(first[order], second[order], distances[order])
-        packed = np.concatenate(self._packed)
-        self._packed = [packed[:0]]
-        packed.sort()
-        distances = (packed & _ones(self._distance_bits)).astype(np.int32)
-        packed >>= np.uint64(self._distance_bits)
-        second = (packed & _ones(self._row_bits)).astype(np.int64)
-        packed >>= np.uint64(self._row_bits)
-        return PairsResult(packed.astype(np.int64), second, distances)
-
-
-def _ones(n_bits: int) -> np.uint64:
-    return np.uint64((1 << n_bits) - 1)
-
-
-_BLOCK_BYTES = 1 << 24
+    row_bits, distance_bits, n_pairs = n.bit_length(), distance.bit_length(), 0
+    is_packed = 2 * row_bits + distance_bits <= 64
+    none = np.empty(0, np.int64)
+    packed, whole = [none.astype(np.uint64)], [PairsResult(none, none, none.astype(np.int32))]
+    for block in blocks:
+        n_pairs = _counted(n_pairs + len(block.first), distance, most)
+        if is_packed:
+            keys = block.first.astype(np.uint64) << np.uint64(row_bits)
+            keys |= block.second.astype(np.uint64)
+            keys <<= np.uint64(distance_bits)
+            keys |= block.distances.astype(np.uint64)
+            packed.append(keys)
+        else:
+            whole.append(block)
+    if not is_packed:
+        first, second, distances = map(np.concatenate, zip(*whole, strict=True))
+        order = np.lexsort((second, first))
+        return PairsResult(first[order], second[order], distances[order])
+    keys = np.concatenate(packed)
+    packed.clear()
+    keys.sort()
+    distances = (keys & np.uint64((1 << distance_bits) - 1)).astype(np.int32)
+    keys >>= np.uint64(distance_bits)
+    second = (keys & np.uint64((1 << row_bits) - 1)).astype(np.int64)
+    keys >>= np.uint64(row_bits)
+    return PairsResult(keys.astype(np.int64), second, distances)
 
 
 def duplicates(
@@ -409,15 +359,16 @@ def duplicates(
         >>> groups.offsets.tolist(), groups.rows.tolist(), groups.distances.tolist()
         ([0, 3], [0, 2, 3], [0, 1, 2])
     """
-    codes = packed_codes(codes)
-    distance = wanted_distance(distance, 8 * codes.shape[1])
-    wanted_threads(threads)
+    codes, distance = _checked(codes, distance, threads)
     leaders = _leaders(codes, distance, threads, progress)
     sizes = np.bincount(leaders, minlength=len(codes))
     members = np.flatnonzero(sizes[leaders] > 1)
     rows = members[np.argsort(leaders[members], kind="stable")]
-    offsets = np.append(0, np.cumsum(sizes[sizes > 1]))
-    return GroupsResult(offsets, rows, _distances(codes, rows, leaders[rows]))
+    distances = np.empty(len(rows), np.int32)
+    for part in parts(np.full(len(rows), codes.shape[1]), _BLOCK_BYTES):
+        differing = codes[rows[part]] ^ codes[leaders[rows[part]]]
+        distances[part] = np.bitwise_count(differing).sum(axis=1, dtype=np.int32)
+    return GroupsResult(np.append(0, np.cumsum(sizes[sizes > 1])), rows, distances)
 
 
 def _leaders(
@@ -459,14 +410,3 @@ def _united(
         roots[np.maximum(a, b)] = np.minimum(a, b)
         while (roots[roots] != roots).any():
             roots = roots[roots]
-
-
-def _distances(
-    codes: NDArray[np.uint8], rows: NDArray[np.int64], others: NDArray[np.int64]
-) -> NDArray[np.int32]:
-    """The distances of the codes of rows, pair by pair."""
-    distances = np.empty(len(rows), np.int32)
-    for part in parts(np.full(len(rows), codes.shape[1]), _BLOCK_BYTES):
-        differing = codes[rows[part]] ^ codes[others[part]]
-        distances[part] = np.bitwise_count(differing).sum(axis=1, dtype=np.int32)
-    return distances

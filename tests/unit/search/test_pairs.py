@@ -179,12 +179,15 @@ def test_codes_that_share_a_hash_are_told_apart(monkeypatch):
 
 
 def test_pairs_that_do_not_fit_into_64_bits_are_sorted_as_well():
-    collector = pairs.PairCollector(2**40, 3, 10)
-    for first, second in ((2**39, 2**39 + 1), (5, 9), (5, 7)):
-        collector.add(PairsResult(np.array([first]), np.array([second]), np.array([2], np.int32)))
-    assert as_lists(collector.result()) == ([5, 5, 2**39], [7, 9, 2**39 + 1], [2, 2, 2])
-    empty = pairs.PairCollector(2**40, 3, 10).result()
-    assert as_lists(empty) == ([], [], [])
+    blocks = [
+        PairsResult(np.array([first]), np.array([second]), np.array([2], np.int32))
+        for first, second in ((2**39, 2**39 + 1), (5, 9), (5, 7))
+    ]
+    found = pairs.sorted_pairs(blocks, 2**40, 3)
+    assert as_lists(found) == ([5, 5, 2**39], [7, 9, 2**39 + 1], [2, 2, 2])
+    assert as_lists(pairs.sorted_pairs([], 2**40, 3)) == ([], [], [])
+    with pytest.raises(TooManyResultsError):
+        pairs.sorted_pairs(blocks, 2**40, 3, 2)
 
 
 def test_every_bit_is_in_one_block_and_even_bits_are_spread():

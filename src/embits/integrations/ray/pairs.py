@@ -24,7 +24,7 @@ from embits.search import PairsResult
 from embits.search import pairs_within as pairs_of_codes
 from embits.search import within as within_codes
 from embits.search.pair_tables import SAMPLE_ROWS, Table, as_words, best_blocks, hashes, tables_of
-from embits.search.pairs import DistinctCodes, PairCollector, collect, pairs_of_table
+from embits.search.pairs import DistinctCodes, pairs_of_table, sorted_pairs
 
 MAX_PART_ROWS = 1 << 24  # rows of a task: about 1 GB
 TASKS_PER_CPU = 2
@@ -67,12 +67,8 @@ def pairs_within(
     spread = Spread(collection, workers, progress)
     distance = wanted_distance(distance, spread.coder.n_bits_)
     most = wanted_results(max_results)
-    collector = PairCollector(len(spread), distance, most)
     with spread.errors():
-        for pairs in _found(spread, distance, most):
-            collector.expect(len(pairs.first))
-            collector.add(pairs)
-        result = collector.result()
+        result = sorted_pairs(_found(spread, distance, most), len(spread), distance, most)
         return result if output is None else output.write(_columns(spread, result))
 
 
@@ -141,9 +137,8 @@ def pairs_of_part(
         numbers.append(span.first + np.flatnonzero(mine))
     rows, distinct = np.concatenate(numbers), DistinctCodes(np.concatenate(some))
     near = pairs_of_table(distinct.codes, table, distance, 1) if distance else ()
-    found = PairCollector(len(rows), distance, most)
-    collect(found, distinct, near, with_identical)
-    first, second, distances = found.result()
+    blocks = distinct.row_pairs(near, distance, most, identical=with_identical)
+    first, second, distances = sorted_pairs(blocks, len(rows), distance)
     return PairsResult(rows[first], rows[second], distances)
 
 
