@@ -15,6 +15,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -25,14 +26,14 @@ from numpy.typing import NDArray
 from embits._version import __version__
 from embits.arrays import blocks
 from embits.binary_vectors import BinaryVectors
-from embits.coders import DEFAULT_METHOD, METHODS, Coder, coder_class
+from embits.coders import METHODS, Coder, coder_class
 from embits.collection import load
 from embits.errors import EmbitsError, FormatError, InputError
 from embits.evaluation.data import DataFolder
 from embits.evaluation.evaluator import ALL_ROWS, Evaluator, split_rows
 from embits.evaluation.figures import bit_picture
 from embits.evaluation.report import Picture, write_report
-from embits.evaluation.results import Entry, jsonable
+from embits.evaluation.results import Entry, Grid, jsonable
 from embits.evaluation.statistics import (
     N_RESAMPLES,
     Replicates,
@@ -42,7 +43,6 @@ from embits.evaluation.statistics import (
     paired_test,
 )
 from embits.evaluation.tasks import TASKS, all_scores
-from embits.evaluation.tasks.base import FitCoder
 from embits.file.atomic import atomic_write
 from embits.vectors import WordVectors
 
@@ -107,8 +107,7 @@ class Comparison:
         self.entries: list[Entry] = []
         self.replicates: list[Replicates] = []
         self._problems: list[str] = []
-        self._trained: list[tuple[str, int]] = []
-        self._checksums: dict[tuple[str, int, int], str] = {}
+        self._checksums: dict[tuple[Any, ...], str] = {}
         self._say = say or (lambda text: None)
         self._current = ""
         self._codes = self.folder / "codes"
@@ -166,20 +165,15 @@ class Comparison:
         Returns:
             The entry of the raw vectors, then of every code.
         """
-        kept = [
-            self._kept("raw", self.seeds[0], lambda: self.evaluator.evaluate_raw(all_sets=True))
-        ]
-        trained: list[tuple[str, int]] = []
+        evaluate_raw = partial(self.evaluator.evaluate_raw, all_sets=True)
+        kept = [self._kept("raw", self.seeds[0], evaluate_raw)]
         for method, n_bits in self.plan:
             try:
                 kept.append(self._fits(method, n_bits))
-                trained.append((method, n_bits))
             except EmbitsError as error:  # a method that fails does not stop the others
                 self._problems.append(f"{method}-{n_bits} is skipped: {error}")
                 self._say(self._problems[-1])
-        self._trained = trained
-        self.entries = [entry for entry, _ in kept]
-        self.replicates = [drawn for _, drawn in kept]
+        self.entries, self.replicates = map(list, zip(*kept, strict=True))
         return self.entries
 
     @property
@@ -230,11 +224,12 @@ class Comparison:
 
     def _pictures(self) -> list[Picture]:
         """The bits of the paper's words in the widest codes of the default method."""
-        methods = [method for method, _ in self._trained]
-        if not methods:
+        grid = Grid(self.entries)
+        if not grid.methods:
             return []
-        method = DEFAULT_METHOD if DEFAULT_METHOD in methods else methods[0]
-        bits = self.codes(method, max(width for name, width in self._trained if name == method))
+        method = grid.main_method
+        widths = [entry["bits"] for entry in grid.coded if entry["method"] == method]
+        bits = self.codes(method, max(widths))
         about = f"{method}, {bits.n_bits} bits"
         return [
             Picture(f"bits-{word}.png", bit_picture(bits, [word]), f"{word}: {about}")
@@ -253,10 +248,8 @@ class Comparison:
             name: self.settings[name] for name in ("vectors", "embits", "fit_rows")
         }
         if _read_json(note).get("settings") == wanted:
-            try:
+            with contextlib.suppress(FormatError, OSError):  # trained again below
                 return load(path)
-            except (FormatError, OSError):
-                pass  # trained again below
         self._say(f"{name}: training")
         start = time.perf_counter()
         matrix = self.vectors.matrix
@@ -269,67 +262,56 @@ class Comparison:
         _write_json(note, {"settings": wanted, "seconds": seconds})
         return load(path)
 
+    def _name(self, method: str, n_bits: int, seed: int) -> str:
+        """The name of the files of a fit; the first seed is left out."""
+        return f"{method}-{n_bits}" + ("" if seed == self.seeds[0] else f"-seed{seed}")
+
     def _params(self, method: str, n_bits: int, seed: int) -> dict[str, Any]:
         """The parameters of a coder: those that it takes."""
         takes = coder_class(method).param_names()
         params = {"random_state": seed} | self.settings["params"] | {"n_bits": n_bits}
         return {name: value for name, value in params.items() if name in takes}
 
-    def _produced(self, method: str, n_bits: int, seed: int) -> str:
+    def _produced(self, *fit: Any) -> str:
         """A checksum of what a coder of the user makes of a few rows, and of its code.
 
         The same name may stand for another coder after an edit. Those of embits have its version.
         """
-        coder = coder_class(method)
+        coder = coder_class(fit[0])
         if coder.__module__.startswith("embits."):
             return ""
-        fit = method, n_bits, seed
         if fit not in self._checksums:
             rows = self.vectors.matrix[:: max(1, len(self.vectors) // _PROBED)][:_PROBED]
             self._checksums[fit] = _checksum(coder(**self._params(*fit)), rows)
         return self._checksums[fit]
 
-    def _name(self, method: str, n_bits: int, seed: int) -> str:
-        """The name of the files of a fit; the first seed is left out."""
-        return f"{method}-{n_bits}" + ("" if seed == self.seeds[0] else f"-seed{seed}")
-
     def _fits(self, method: str, n_bits: int) -> Kept:
         """The mean entry of a method over the seeds."""
         takes_seed = "random_state" in coder_class(method).param_names()
-        seeds = self.seeds if takes_seed else self.seeds[:1]
-        fits = [
-            self._kept(
-                self._name(method, n_bits, seed), seed,
-                lambda seed=seed: self._entry(method, n_bits, seed),  # type: ignore[misc]
-                self._produced(method, n_bits, seed),
-            )
-            for seed in seeds
-        ]  # fmt: skip
-        replicates = mean_replicates([drawn for _, drawn in fits])
-        entry = mean_entry([entry for entry, _ in fits], seeds)
-        if len(seeds) > 1 and replicates:
+        fits = [(method, n_bits, seed) for seed in self.seeds[: None if takes_seed else 1]]
+        kept = [
+            self._kept(self._name(*fit), fit[2], partial(self._entry, *fit), self._produced(*fit))
+            for fit in fits
+        ]
+        replicates = mean_replicates([drawn for _, drawn in kept])
+        entry = mean_entry([entry for entry, _ in kept], [seed for *_, seed in fits])
+        if len(fits) > 1 and replicates:
             entry["intervals"] = jsonable(intervals(replicates))
         return entry, replicates
 
     def _entry(self, method: str, n_bits: int, seed: int) -> Entry:
         bits = self.codes(method, n_bits, seed)
         path = self._codes / f"{self._name(method, n_bits, seed)}.safetensors"
-        fit = self._fit_coder(bits.coder, seed)
-        entry = self.evaluator.evaluate_bits(bits, path, fit, self.split)
-        seconds = _read_json(path.with_suffix(".json")).get("seconds")
-        return entry | {"seconds": seconds, "params": bits.coder.get_params()}
-
-    def _fit_coder(self, coder: Coder, seed: int) -> FitCoder:
-        """A function that fits a coder of the same kind on the corpus of a retrieval set."""
 
         def fit(corpus: NDArray[np.float32]) -> Coder:
             if self.split is None and np.array_equal(corpus, self.vectors.matrix):
-                return coder
-            width = corpus.shape[1] if coder.method == "sign" else coder.n_bits_
-            params = self._params(coder.method, width, seed)
-            return coder_class(coder.method)(**params).fit(corpus)
+                return bits.coder
+            width = corpus.shape[1] if method == "sign" else n_bits
+            return coder_class(method)(**self._params(method, width, seed)).fit(corpus)
 
-        return fit
+        entry = self.evaluator.evaluate_bits(bits, path, fit, self.split)
+        seconds = _read_json(path.with_suffix(".json")).get("seconds")
+        return entry | {"seconds": seconds, "params": bits.coder.get_params()}
 
     def _kept(self, name: str, seed: int, make: Callable[[], Entry], coder: str = "") -> Kept:
         """The saved entry if it was computed with the same settings, else a new one."""
@@ -342,17 +324,16 @@ class Comparison:
             self._problems += kept.get("notes", [])
             return dict(kept["entry"]), replicates
         start = time.perf_counter()
-        entry = make()
+        entry = jsonable(make())
         if entry["file"] is not None:
             entry["file"] = Path(entry["file"]).name  # reports must not show local folders
-        entry = jsonable(entry)
         found = self.evaluator.samples.replicates
         arrays: dict[str, Any] = {key: each.astype(np.float32) for key, each in found.items()}
         with atomic_write(drawn) as file:
             np.savez(file, **arrays)
         _write_json(path, {"settings": settings, "entry": entry, "notes": self.evaluator.notes})
         self._say(f"{name}: done in {time.perf_counter() - start:.1f} s")
-        return dict(entry), _read_replicates(drawn) or {}
+        return dict(entry), arrays
 
 
 def plan(dims: int, bits: Sequence[int], methods: Iterable[str]) -> list[tuple[str, int]]:

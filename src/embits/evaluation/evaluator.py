@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from embits.binary_vectors import BinaryVectors
+from embits.checks import whole
 from embits.errors import EmbitsError, InputError
 from embits.evaluation.data import DataFolder
 from embits.evaluation.results import Entry
-from embits.evaluation.spaces import MISSING, BitSpace, FloatSpace, Lookup, as_space, same_words
+from embits.evaluation.spaces import MISSING, BitSpace, FloatSpace, Lookup, same_words
 from embits.evaluation.statistics import Samples, intervals
 from embits.evaluation.tasks import DEFAULT_TASKS, TASKS
-from embits.evaluation.tasks.base import AgainstRaw, FitCoder, RowSplit, Shared, Subject
+from embits.evaluation.tasks.base import FitCoder, RowSplit, Subject
 from embits.ids.keys import RowNumbers
 from embits.vectors import WordVectors
 
@@ -66,28 +68,37 @@ class Evaluator:
         self.tasks = (tasks,) if isinstance(tasks, str) else tuple(tasks)
         if set(self.tasks) - set(TASKS) or not self.tasks:
             raise InputError(f"tasks are {list(self.tasks)}, expected some of {', '.join(TASKS)}")
-        chosen = [task for name, task in TASKS.items() if name in self.tasks]
-        if raw is None and all(task.needs_raw for task in chosen):
+        self._tasks = [task for name, task in TASKS.items() if name in self.tasks]
+        if raw is None and all(task.needs_raw for task in self._tasks):
             raise InputError(f"{' and '.join(self.tasks)}: the raw vectors are needed (--raw)")
-        self.data = _data_folder(data, reads_data=any(task.reads_data for task in chosen))
         if raw is not None and not isinstance(raw, WordVectors):
             raise InputError(f"raw is a {type(raw).__name__}, expected WordVectors")
-        space = None if raw is None else as_space(raw)
-        self.raw = space if isinstance(space, FloatSpace) else None
+        if isinstance(data, str | os.PathLike) or (
+            data is None and any(task.reads_data for task in self._tasks)
+        ):
+            data = DataFolder.at(data)
+        elif data is not None and not isinstance(data, DataFolder):
+            raise InputError(f"data is a {type(data).__name__}, expected a DataFolder or a path")
+        self.data = data
+        self.raw = None if raw is None else FloatSpace.of(raw)
         self.raw_file = raw_file
         self.samples = Samples(n_resamples)
+        self._say = say or (lambda step: None)
         self._fit_rows = fit_rows
         self._aligned = self.raw
         self._notes: dict[str, None] = {}
-        self._shared = Shared(
-            chosen, self.data, raw is not None, by_pairs, say or (lambda step: None),
-            lambda line: self._notes.setdefault(line),
+        self._subject = partial(
+            Subject, tasks=self._tasks, data=self.data, has_raw=raw is not None, by_pairs=by_pairs,
+            say=self._say, note=self._note, kept={},
         )  # fmt: skip
 
     @property
     def notes(self) -> list[str]:
         """One line for each score that could not be measured, with the reason."""
         return [*(self.data.problems if self.data else ()), *self._notes]
+
+    def _note(self, line: str) -> None:
+        self._notes[line] = None
 
     def evaluate_raw(self, *, all_sets: bool = False) -> dict[str, Any]:
         """The entry of the float vectors.
@@ -98,8 +109,8 @@ class Evaluator:
         if self.raw is None:
             raise InputError("no raw vectors were given, so they cannot be scored")
         self.samples = Samples(self.samples.n_resamples)
-        dims = None if all_sets else int(self.raw.matrix.shape[1])
-        subject = Subject(self.raw, self._shared, self.samples, self.raw_file, dims=dims)
+        dims = None if all_sets else self.raw.dims
+        subject = self._subject(self.raw, self.samples, file=self.raw_file, dims=dims)
         return self._entry("raw", subject)
 
     def evaluate_bits(
@@ -124,9 +135,13 @@ class Evaluator:
         has_words_of_raw = self.raw is not None and same_words(self.raw.words, bits.words)
         space = BitSpace(bits, self.raw.lookup if self.raw and has_words_of_raw else None)
         self.samples = Samples(self.samples.n_resamples)
-        against = self._against_raw(space, file, split)
-        dims = bits.dims if fit is None else None
-        subject = Subject(space, self._shared, self.samples, file, against, fit, dims)
+        raw, measured = self._raw_of(space, file), bits
+        if raw is not None and split is None and any(task.needs_raw for task in self._tasks):
+            measured, split = self._refitted(bits, raw)
+        subject = self._subject(
+            space, self.samples, file=file, bits=measured, raw=raw, split=split, fit=fit,
+            dims=bits.dims if fit is None else None,
+        )  # fmt: skip
         return self._entry(bits.coder.method, subject)
 
     def _entry(self, method: str, subject: Subject) -> Entry:
@@ -136,46 +151,34 @@ class Evaluator:
             "bits": subject.space.n_bits,
             "words": len(subject.space),
         }
-        for task in self._shared.tasks:
-            self._shared.say(task.name)
+        for task in self._tasks:
+            self._say(task.name)
             found = task.run(subject)
-            if found is not None:
-                entry[task.name] = found
+            entry |= {} if found is None else {task.name: found}
         drawn = intervals(self.samples.replicates)
         return entry | ({"intervals": drawn} if drawn else {})
 
-    def _against_raw(
-        self, space: BitSpace, file: Path | None, split: RowSplit | None
-    ) -> AgainstRaw | None:
-        """Codes beside their raw vectors; None, and a note, if they cannot be compared."""
-        names = " and ".join(task.name for task in self._shared.tasks if task.needs_raw)
+    def _raw_of(self, space: BitSpace, file: Path | None) -> FloatSpace | None:
+        """The raw vectors with the rows of a file; None, and a note, if there are none."""
+        names = " and ".join(task.name for task in self._tasks if task.needs_raw)
         if self.raw is None:
             if names:
-                self._shared.note(f"{names} need the raw vectors: give --raw")
+                self._note(f"{names} need the raw vectors: give --raw")
             return None
-        raw = self._raw_of(space)
-        if isinstance(raw, str):
-            skipped = f"{names} are skipped" if names else "the column raw is of other vectors"
-            self._shared.note(f"{file or 'a file'}: {skipped}: {raw}")
-            return None
-        bits = space.bits
-        if split is None and names:
-            bits, split = self._refitted(bits, raw)
-        return AgainstRaw(bits, raw, split)
-
-    def _raw_of(self, space: BitSpace) -> FloatSpace | str:
-        """The raw vectors with the rows of a file, or the reason why there are none."""
-        assert self.raw is not None
-        dims = int(self.raw.matrix.shape[1])
-        if dims != space.bits.dims:
-            return f"raw vectors of {dims} dimensions, expected {space.bits.dims}"
-        if self._aligned is None or not same_words(self._aligned.words, space.words):
+        reason = ""
+        if self.raw.dims != space.bits.dims:
+            reason = f"raw vectors of {self.raw.dims} dimensions, expected {space.bits.dims}"
+        elif self._aligned is None or not same_words(self._aligned.words, space.words):
             rows = Lookup(self.raw.words, case_insensitive=False).rows(space.words)
-            missing = int((rows == MISSING).sum())
-            if missing:
+            if n_missing := int((rows == MISSING).sum()):
                 word = space.words[int(rows.argmin())]
-                return f"{missing:,} of its words have no raw vector, such as {word!r}"
-            self._aligned = FloatSpace(space.words, self.raw.matrix[rows], space.lookup)
+                reason = f"{n_missing:,} of its words have no raw vector, such as {word!r}"
+            else:
+                self._aligned = FloatSpace(space.words, self.raw.matrix[rows], space.lookup)
+        if reason:
+            skipped = f"{names} are skipped" if names else "the column raw is of other vectors"
+            self._note(f"{file or 'a file'}: {skipped}: {reason}")
+            return None
         return self._aligned
 
     def _refitted(
@@ -186,11 +189,11 @@ class Evaluator:
         split = split_rows(len(raw), self._fit_rows, has_words=has_words)
         if split is None:
             return bits, None
-        self._shared.say(f"fitting on {len(split.fitted):,} rows")
+        self._say(f"fitting on {len(split.fitted):,} rows")
         try:
             coder = type(bits.coder)(**bits.coder.get_params()).fit(raw.matrix[split.fitted])
         except EmbitsError as error:
-            self._shared.note(f"no rows outside the fit are measured: {error}")
+            self._note(f"no rows outside the fit are measured: {error}")
             return bits, None
         return BinaryVectors(None, coder.encode(raw.matrix), coder), split
 
@@ -216,21 +219,8 @@ def split_rows(n: int, fit_rows: int | None, *, has_words: bool) -> RowSplit | N
     """
     if fit_rows is None:
         fit_rows = ALL_ROWS if has_words or n < _MIN_ROWS else n // 2
-    if fit_rows < 1:
-        raise InputError(f"fit_rows is {fit_rows}, expected a number of rows from 1")
-    if fit_rows >= n:
+    if whole("fit_rows", fit_rows, 1) >= n:
         return None
     # One seed: the same rows for all methods and seeds of a comparison.
     order = np.random.default_rng(0).permutation(n)
     return RowSplit(np.sort(order[:fit_rows]), np.sort(order[fit_rows:]))
-
-
-def _data_folder(
-    data: DataFolder | str | os.PathLike[str] | None, *, reads_data: bool
-) -> DataFolder | None:
-    """The folder of data sets; None if it is not given and no task reads it."""
-    if isinstance(data, DataFolder) or (data is None and not reads_data):
-        return data
-    if data is None or isinstance(data, str | os.PathLike):
-        return DataFolder.at(data)
-    raise InputError(f"data is a {type(data).__name__}, expected a DataFolder or a path")

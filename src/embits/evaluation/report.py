@@ -18,7 +18,6 @@ import numpy as np
 
 from embits import _core
 from embits._version import __version__
-from embits.coders import DEFAULT_METHOD
 from embits.errors import InputError, MissingExtraError
 from embits.evaluation.figures import drawn
 from embits.evaluation.results import Grid, Table, csv_text, jsonable, number
@@ -182,7 +181,7 @@ def _sections(
 
 def _tests(grid: Grid, tests: Sequence[dict[str, Any]]) -> list[Block]:
     """The default method, or else the first, minus each other method."""
-    reference = DEFAULT_METHOD if DEFAULT_METHOD in grid.methods else grid.methods[0]
+    reference = grid.main_method
     labels = {score.key: score.label for score in all_scores(grid.entries)}
     widths = sorted({test["bits"] for test in tests})
     cells: dict[str, dict[str, dict[int, str]]] = {}

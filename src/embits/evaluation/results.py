@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from embits.coders import DEFAULT_METHOD
+
 Entry: TypeAlias = dict[str, Any]
 Path: TypeAlias = tuple[str, ...]
 """Names that lead to a score of an entry."""
@@ -119,6 +121,11 @@ class Grid:
         self.coded = [entry for entry in entries if entry["method"] != "raw"]
         self.methods: list[str] = list(dict.fromkeys(entry["method"] for entry in self.coded))
         self.widths: list[int] = sorted({entry["bits"] for entry in self.coded})
+
+    @property
+    def main_method(self) -> str:
+        """The default method, or the first if there are no codes of it."""
+        return DEFAULT_METHOD if DEFAULT_METHOD in self.methods else next(iter(self.methods), "")
 
     def line(self, method: str, path: Path) -> list[float | None]:
         """A score of one method at every width."""

@@ -110,13 +110,24 @@ class FloatSpace:
         self.matrix = matrix
         self.lookup = Lookup(words) if lookup is None else lookup
 
+    @classmethod
+    def of(cls, vectors: WordVectors, lookup: Lookup | None = None) -> FloatSpace:
+        """The space of float vectors; rows without words are named by their number."""
+        words = RowNumbers(len(vectors)) if vectors.words is None else vectors.words
+        return cls(words, vectors.matrix, lookup)
+
     def __len__(self) -> int:
         return len(self.matrix)
 
     @property
+    def dims(self) -> int:
+        """Dimensions of the vectors."""
+        return int(self.matrix.shape[1])
+
+    @property
     def n_bits(self) -> int:
         """Bits per vector: 32 per dimension."""
-        return 32 * int(self.matrix.shape[1])
+        return 32 * self.dims
 
     @cached_property
     def unit(self) -> NDArray[np.float32]:
@@ -187,8 +198,7 @@ def as_space(vectors: Any, lookup: Lookup | None = None) -> Space:
         return BitSpace(vectors, lookup)
     if not isinstance(vectors, WordVectors):
         vectors = WordVectors(None, vectors)
-    words = RowNumbers(len(vectors)) if vectors.words is None else vectors.words
-    return FloatSpace(words, vectors.matrix, lookup)
+    return FloatSpace.of(vectors, lookup)
 
 
 def same_words(a: Sequence[str], b: Sequence[str]) -> bool:

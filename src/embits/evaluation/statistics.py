@@ -152,6 +152,10 @@ class Samples:
             yield counts.reshape(lines, n).astype(np.float64)
 
 
+NO_SAMPLES = Samples(0)
+"""Keeps nothing."""
+
+
 def intervals(replicates: Replicates) -> dict[str, list[float]]:
     """The 95 % percentile interval [low, high] of each score."""
     return {path: list(_interval(values)) for path, values in replicates.items()}

@@ -137,7 +137,7 @@ def test_rows_are_divided_once_and_the_same_way():
     assert len(split.fitted) == 30
     np.testing.assert_array_equal(split.fitted, split_rows(100, 30, has_words=False).fitted)
     assert split_rows(100, ALL_ROWS, has_words=False) is None
-    with pytest.raises(embits.InputError, match="expected a number of rows from 1"):
+    with pytest.raises(embits.InputError, match="fit_rows is 0, expected a whole number"):
         split_rows(100, 0, has_words=True)
 
 

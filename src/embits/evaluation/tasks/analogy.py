@@ -11,8 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from embits.arrays import blocks
 from embits.evaluation.data.files import Questions, read_questions
 from embits.evaluation.results import Entry, Score, names_at
 from embits.evaluation.spaces import MISSING, BitSpace, Lookup, Space, as_space
-from embits.evaluation.statistics import Samples
+from embits.evaluation.statistics import NO_SAMPLES, Samples
 from embits.evaluation.tasks.base import Subject, Task
 from embits.search import top_k
 
@@ -30,8 +29,7 @@ _QUESTIONS = 256  # questions per block
 _CODES = 1024  # queries per search
 
 
-@dataclass(frozen=True)
-class Answers:
+class Answers(NamedTuple):
     """Which questions of a section have four known words, and which of those were answered."""
 
     known: NDArray[np.bool_]
@@ -66,7 +64,7 @@ def answer(
 
 
 def evaluate_analogies(
-    space: Space, sections: Mapping[str, Questions], samples: Samples | None = None
+    space: Space, sections: Mapping[str, Questions], samples: Samples = NO_SAMPLES
 ) -> dict[str, Any]:
     """Accuracy on semantic and syntactic questions, in the shape of `evaluate --json`.
 
@@ -86,10 +84,9 @@ def evaluate_analogies(
     for name, found in answers.items():
         kinds["syntactic" if name.startswith("gram") else "semantic"].append(found)
     result: dict[str, Any] = {kind: _summary(found) for kind, found in kinds.items()}
-    if samples is not None:
-        for kind, parts in kinds.items():
-            correct = np.concatenate([np.empty(0, bool), *(part.correct for part in parts)])
-            samples.add_mean(f"analogy.{kind}.accuracy", correct, f"analogy.{kind}")
+    for kind, parts in kinds.items():
+        correct = np.concatenate([np.empty(0, bool), *(part.correct for part in parts)])
+        samples.add_mean(f"analogy.{kind}.accuracy", correct, f"analogy.{kind}")
     result["sections"] = {name: _summary([found]) for name, found in answers.items()}
     return result
 
@@ -207,9 +204,7 @@ class Analogy(Task):
     counted = "questions"
 
     def run(self, subject: Subject) -> Entry:
-        shared = subject.shared
-        questions = shared.once(self.name, lambda: shared.data.analogy() if shared.data else {})
-        return evaluate_analogies(subject.space, questions, subject.samples)
+        return evaluate_analogies(subject.space, self.datasets(subject), subject.samples)
 
     def scores(self, entries: Iterable[Entry]) -> list[Score]:
         kinds = [kind for kind in names_at(entries, self.name) if kind != "sections"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,7 @@ FitCoder: TypeAlias = Callable[[NDArray[np.float32]], Coder]
 Made = TypeVar("Made")
 
 
-@dataclass(frozen=True)
-class RowSplit:
+class RowSplit(NamedTuple):
     """The rows of a matrix that a coder is fitted on, and the others; both ascending."""
 
     fitted: NDArray[np.int64]
@@ -31,77 +30,53 @@ class RowSplit:
 
 
 @dataclass(frozen=True)
-class AgainstRaw:
-    """Codes beside the raw vectors of the same rows.
+class Subject:
+    """Vectors or codes to score, and what the entries of an evaluation share.
 
     Attributes:
-        bits: The codes.
-        raw: The raw vectors.
-        split: The rows of the fit, and the others, which are measured; None measures all.
-    """
-
-    bits: BinaryVectors
-    raw: FloatSpace
-    split: RowSplit | None
-
-    @property
-    def about(self) -> Entry:
-        """Whether the measured rows are outside the fit, and how many rows were fitted on."""
-        if self.split is None:
-            return {"rows": "seen"}
-        return {"rows": "unseen", "fit_rows": len(self.split.fitted)}
-
-
-@dataclass
-class Shared:
-    """What all entries of an evaluation share.
-
-    Attributes:
+        space, file: The vectors or codes, and their file.
+        samples: Receives the values of single items, for bootstraps.
         tasks: The tasks to run.
         data: The folder of data sets.
         has_raw: Whether the raw vectors are scored, too.
         by_pairs: Weigh the sets of the Fisher mean by their numbers of pairs.
-        say: Called with the name of each step.
-        note: Called with a line for each thing that is skipped.
+        say, note: Called with the name of each step, and with a line for each thing skipped.
+        kept: What `once` keeps.
+        bits, raw: Codes beside the raw vectors of the same rows, if there are any.
+        split: The rows of the fit of `bits`, and the others, which are measured; None measures all.
+        fit: Fits a coder on the corpus of a retrieval set; None takes that of the codes.
+        dims: Retrieval sets of other dimensions are left out; None takes all.
     """
 
+    space: Space
+    samples: Samples
     tasks: Sequence[Task]
     data: DataFolder | None
     has_raw: bool
     by_pairs: bool
     say: Callable[[str], None]
     note: Callable[[str], None]
-    _kept: dict[Hashable, tuple[object, Any]] = field(default_factory=dict)
+    kept: dict[Hashable, tuple[object, Any]]
+    file: Path | None = None
+    bits: BinaryVectors | None = None
+    raw: FloatSpace | None = None
+    split: RowSplit | None = None
+    fit: FitCoder | None = None
+    dims: int | None = None
 
     def once(self, name: Hashable, make: Callable[[], Made], of: object = None) -> Made:
         """The result of `make`, which is kept until it is asked for another object `of`."""
-        if name not in self._kept or self._kept[name][0] is not of:
-            self._kept[name] = of, make()
-        made: Made = self._kept[name][1]
+        if name not in self.kept or self.kept[name][0] is not of:
+            self.kept[name] = of, make()
+        made: Made = self.kept[name][1]
         return made
 
-
-@dataclass(frozen=True)
-class Subject:
-    """Vectors or codes to score.
-
-    Attributes:
-        space: The vectors or codes.
-        shared: What all entries share.
-        samples: Receives the values of single items, for bootstraps.
-        file: Their file.
-        against: The codes beside the raw vectors, if there are any.
-        fit: Fits a coder on the corpus of a retrieval set; None takes that of the codes.
-        dims: Retrieval sets of other dimensions are left out; None takes all.
-    """
-
-    space: Space
-    shared: Shared
-    samples: Samples
-    file: Path | None = None
-    against: AgainstRaw | None = None
-    fit: FitCoder | None = None
-    dims: int | None = None
+    @property
+    def about_rows(self) -> Entry:
+        """Whether the measured rows are outside the fit, and how many rows were fitted on."""
+        if self.split is None:
+            return {"rows": "seen"}
+        return {"rows": "unseen", "fit_rows": len(self.split.fitted)}
 
 
 class Task:
@@ -110,8 +85,8 @@ class Task:
     Attributes:
         name: Its name on the command line and in JSON.
         title: The heading of its section in a report.
-        caption: The caption of its table.
-        reads_data: Whether it reads data sets.
+        caption: The caption of its table; {rows} says whether the rows are outside the fit.
+        reads_data: Whether it reads data sets: the method of `DataFolder` with its name.
         needs_raw: Whether it measures codes against the raw vectors.
         of_rebuilt: Whether floats rebuilt from codes are scored as well.
         counted: What its scores count beside "oov", such as "pairs"; "" if nothing.
@@ -133,21 +108,43 @@ class Task:
         """The scores in these entries, in the order of tables."""
         raise NotImplementedError
 
-    def tables(self, grid: Grid) -> list[Table]:
-        """The tables of its section in a report."""
-        scores = self.scores(grid.entries)
-        tables = [grid.table(scores, self.caption, rebuilt=self.of_rebuilt)] if scores else []
+    def figures(self, grid: Grid) -> list[Figure]:
+        """The figures of its section in a report."""
+        return []
+
+    def tables(self, grid: Grid, *more: Score) -> list[Table]:
+        """The tables of its section in a report: its scores with `more`, and what it counts."""
+        scores = [*self.scores(grid.entries), *more]
+        if not scores:
+            return []
+        caption = self.caption.format(rows=_measured_rows(grid, self.name))
+        tables = [grid.table(scores, caption, rebuilt=self.of_rebuilt)]
         counts = [
             [score.label, str(found[self.counted]), str(found["oov"])]
             for score in scores
             if self.counted and "oov" in (found := at(grid.entries[0], *score.path[:-1]) or {})
         ]
-        caption = f"{self.counted} that were scored, and skipped because of an unknown word."
-        header = ["", "scored", "skipped"]
         if counts:
+            caption = f"{self.counted} that were scored, and skipped because of an unknown word."
+            header = ["", "scored", "skipped"]
             tables.append(Table(header, counts, caption.capitalize(), has_number=False))
         return tables
 
-    def figures(self, grid: Grid) -> list[Figure]:
-        """The figures of its section in a report."""
-        return []
+    def datasets(self, subject: Subject) -> Any:
+        """The data sets of the task, read once."""
+        return subject.once(self.name, getattr(subject.data, self.name))
+
+
+def _measured_rows(grid: Grid, task: str) -> str:
+    """Whether the rows of a task are outside the fit, in a sentence."""
+    found = [at(entry, task) or {} for entry in grid.coded]
+    fitted = {int(about["fit_rows"]) for about in found if about.get("rows") == "unseen"}
+    if not fitted:
+        return "The rows are rows of the fit (seen)."
+    rows = " or ".join(f"{number:,}" for number in sorted(fitted))
+    if all(about.get("rows") == "unseen" for about in found if about):
+        return f"The rows are outside the fit (unseen); the fit used {rows} rows."
+    return (
+        "The rows of files without words are outside the fit (unseen), the others are rows of the "
+        "fit (seen)."
+    )

@@ -10,16 +10,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import blocks
 from embits.evaluation.data.files import Labelled, Split
 from embits.evaluation.results import Entry, Score, names_at
 from embits.evaluation.spaces import Lookup, Space
-from embits.evaluation.statistics import Samples
+from embits.evaluation.statistics import NO_SAMPLES, Samples
 from embits.evaluation.tasks.base import Subject, Task
 
 SEEDS = (0, 1, 2)
@@ -34,8 +34,7 @@ _PIECES = re.compile(r"\w+|[^\w\s]")
 _WORDS = 2048  # words per block
 
 
-@dataclass(frozen=True)
-class Bags:
+class Bags(NamedTuple):
     """Tokenized texts: the rows of their words, concatenated, and where each text ends in them."""
 
     rows: NDArray[np.int64]
@@ -43,8 +42,7 @@ class Bags:
     classes: NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A data set tokenized with one vocabulary."""
 
     train: Bags
@@ -102,7 +100,7 @@ def evaluate_classification(
     space: Space,
     task: Prepared,
     seeds: Sequence[int] = SEEDS,
-    samples: Samples | None = None,
+    samples: Samples = NO_SAMPLES,
     name: str = "",
 ) -> dict[str, Any]:
     """Mean accuracy over the seeds on the test texts, in the shape of `evaluate --json`.
@@ -130,24 +128,13 @@ def evaluate_classification(
         guesses = (test @ weights[:-1] + weights[-1]).argmax(axis=1)
         accuracies.append(float((guesses == task.test.classes).mean()))
         correct += (guesses == task.test.classes) / len(seeds)
-    if samples is not None:
-        path = f"classification.{name}"
-        samples.add_mean(f"{path}.accuracy", correct, path)
+    samples.add_mean(f"classification.{name}.accuracy", correct, f"classification.{name}")
     mean = sum(accuracies) / len(accuracies)
-    return {
-        "accuracy": mean,
-        "interval": _interval(accuracies, len(test)),
-        "train": len(train),
-        "test": len(test),
-    }
-
-
-def _interval(accuracies: Sequence[float], n_test: int) -> float:
-    mean = sum(accuracies) / len(accuracies)
-    variance = mean * (1 - mean) / n_test
+    variance = mean * (1 - mean) / len(test)
     if len(accuracies) > 1:
         variance += float(np.var(accuracies, ddof=1)) / len(accuracies)
-    return 1.96 * math.sqrt(variance)
+    interval = 1.96 * math.sqrt(variance)
+    return {"accuracy": mean, "interval": interval, "train": len(train), "test": len(test)}
 
 
 def train_softmax(
@@ -165,7 +152,9 @@ def train_softmax(
     steps = -(-len(X) // BATCH)
     epochs = max(EPOCHS, -(-MIN_STEPS // steps))
     total = epochs * steps
-    for step, batch in enumerate(_batches(len(X), epochs, rng), 1):
+    orders = (rng.permutation(len(X)) for _ in range(epochs))
+    batches = (order[part] for order in orders for part in blocks(len(X), BATCH))
+    for step, batch in enumerate(batches, 1):
         x = X[batch]
         logits = x @ W
         logits -= logits.max(axis=1, keepdims=True)
@@ -183,12 +172,6 @@ def train_softmax(
     return W
 
 
-def _batches(n: int, epochs: int, rng: np.random.Generator) -> Iterable[NDArray[np.int64]]:
-    for _ in range(epochs):
-        order = rng.permutation(n)
-        yield from (order[start : start + BATCH] for start in range(0, n, BATCH))
-
-
 class Classification(Task):
     """Accuracy on every data set."""
 
@@ -201,19 +184,17 @@ class Classification(Task):
     reads_data = of_rebuilt = True
 
     def run(self, subject: Subject) -> Entry:
-        shared, lookup = subject.shared, subject.space.lookup
+        space, samples = subject.space, subject.samples
 
         def read() -> dict[str, Prepared]:
-            shared.say("reading texts")
-            splits = shared.data.classification() if shared.data else ()
-            return {name: prepare(split, lookup) for name, split in splits}
+            subject.say("reading texts")
+            splits = subject.data.classification() if subject.data else ()
+            return {name: prepare(split, space.lookup) for name, split in splits}
 
         found = {}
-        for name, texts in shared.once(self.name, read, lookup).items():
-            shared.say(f"{self.name}: {name}")
-            found[name] = evaluate_classification(
-                subject.space, texts, samples=subject.samples, name=name
-            )
+        for name, texts in subject.once(self.name, read, space.lookup).items():
+            subject.say(f"{self.name}: {name}")
+            found[name] = evaluate_classification(space, texts, samples=samples, name=name)
         return found
 
     def scores(self, entries: Iterable[Entry]) -> list[Score]:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from embits.arrays import blocks
 from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError
-from embits.evaluation.results import Entry, Figure, Grid, Score, Table, at, names_at
+from embits.evaluation.results import Entry, Figure, Grid, Score, names_at
 from embits.evaluation.spaces import FloatSpace
-from embits.evaluation.statistics import Samples
+from embits.evaluation.statistics import NO_SAMPLES, Samples
 from embits.evaluation.tasks.base import Subject, Task
 
 N_QUERIES = 1000
@@ -51,7 +51,7 @@ def evaluate_neighbors(
     at: Sequence[int] = (1, 10, 100),
     rows: NDArray[np.int64] | None = None,
     truth: NDArray[np.int64] | None = None,
-    samples: Samples | None = None,
+    samples: Samples = NO_SAMPLES,
 ) -> dict[str, Any]:
     """Recall of the raw-cosine neighbors, in the shape of `evaluate --json`.
 
@@ -80,8 +80,7 @@ def evaluate_neighbors(
         for k in at:
             shares = recalls(truth[:, :k], found[:, :k])
             result[f"{name}_at_{k}"] = float(shares.mean())
-            if samples is not None:
-                samples.add_mean(f"neighbors.{name}_at_{k}", shares, "neighbors")
+            samples.add_mean(f"neighbors.{name}_at_{k}", shares, "neighbors")
     return result | {"queries": len(rows)}
 
 
@@ -151,21 +150,16 @@ class Neighbors(Task):
     needs_raw = True
 
     def run(self, subject: Subject) -> Entry | None:
-        against = subject.against
-        if against is None:
+        bits, raw = subject.bits, subject.raw
+        if bits is None or raw is None:
             return None
-        raw, split = against.raw, against.split
-        rows = (
-            query_rows(len(raw)) if split is None else split.unseen[query_rows(len(split.unseen))]
-        )
+        measured = np.arange(len(raw)) if subject.split is None else subject.split.unseen
+        rows = measured[query_rows(len(measured))]
         k = min(MAX_NEIGHBORS, len(raw) - 1)
-        truth = subject.shared.once(
-            (self.name, rows.tobytes()), lambda: float_neighbors(raw, rows, k), raw
-        )
-        found = evaluate_neighbors(
-            against.bits, raw, rows=rows, truth=truth, samples=subject.samples
-        )
-        return found | against.about
+        kept = self.name, rows.tobytes()
+        truth = subject.once(kept, lambda: float_neighbors(raw, rows, k), raw)
+        found = evaluate_neighbors(bits, raw, rows=rows, truth=truth, samples=subject.samples)
+        return found | subject.about_rows
 
     def scores(self, entries: Iterable[Entry]) -> list[Score]:
         columns = {"recall_at_10": "recall@10", "asymmetric_recall_at_10": "float query"}
@@ -179,11 +173,6 @@ class Neighbors(Task):
             for k, way in sorted(ways, key=lambda found: (found[0], list(WAYS).index(found[1])))
         ]  # fmt: skip
 
-    def tables(self, grid: Grid) -> list[Table]:
-        caption = self.caption.format(rows=measured_rows(grid, self.name))
-        scores = self.scores(grid.entries)
-        return [grid.table(scores, caption)] if scores else []
-
     def figures(self, grid: Grid) -> list[Figure]:
         panels = (
             ("codes against codes (Hamming)", (self.name, "recall_at_10")),
@@ -194,18 +183,3 @@ class Neighbors(Task):
             "ten nearest codes."
         )
         return [Figure(self.name, panels, "recall@10 of raw-cosine neighbors, %", caption)]
-
-
-def measured_rows(grid: Grid, task: str) -> str:
-    """Whether the rows of a task are outside the fit, in a sentence."""
-    found = [at(entry, task) or {} for entry in grid.coded]
-    fitted = {int(about["fit_rows"]) for about in found if about.get("rows") == "unseen"}
-    if not fitted:
-        return "The rows are rows of the fit (seen)."
-    rows = " or ".join(f"{number:,}" for number in sorted(fitted))
-    if all(about.get("rows") == "unseen" for about in found if about):
-        return f"The rows are outside the fit (unseen); the fit used {rows} rows."
-    return (
-        "The rows of files without words are outside the fit (unseen), the others are rows of the "
-        "fit (seen)."
-    )

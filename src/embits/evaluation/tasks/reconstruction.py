@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,16 +13,15 @@ from embits.arrays import blocks, row_cosines
 from embits.errors import InputError
 from embits.evaluation.results import Entry, Grid, Score, Table, names_at, number
 from embits.evaluation.spaces import BitSpace, FloatSpace
-from embits.evaluation.statistics import Samples
+from embits.evaluation.statistics import NO_SAMPLES, Samples
 from embits.evaluation.tasks.base import Subject, Task
-from embits.evaluation.tasks.neighbors import measured_rows
 
 
 def evaluate_reconstruction(
     raw: FloatSpace,
     rebuilt: FloatSpace,
     rows: NDArray[np.int64] | None = None,
-    samples: Samples | None = None,
+    samples: Samples = NO_SAMPLES,
 ) -> dict[str, Any]:
     """The mean cosine of raw and rebuilt rows, and the mean squared error per value.
 
@@ -46,9 +46,8 @@ def evaluate_reconstruction(
         errors[block] = ((x - y) ** 2).mean(axis=1)
     if not len(rows):
         return {"cosine": 0.0, "mse": 0.0}
-    if samples is not None:
-        samples.add_mean("reconstruction.cosine", cosines, "reconstruction")
-        samples.add_mean("reconstruction.mse", errors, "reconstruction")
+    samples.add_mean("reconstruction.cosine", cosines, "reconstruction")
+    samples.add_mean("reconstruction.mse", errors, "reconstruction")
     return {"cosine": float(cosines.mean()), "mse": float(errors.mean())}
 
 
@@ -61,21 +60,19 @@ class Reconstruction(Task):
     needs_raw = True
 
     def run(self, subject: Subject) -> Entry | None:
-        space, against = subject.space, subject.against
+        space, bits, split = subject.space, subject.bits, subject.split
         if not isinstance(space, BitSpace):
             return None
         found: Entry = {}
-        if against is not None:
-            rebuilt = space.rebuilt()
-            if against.bits is not space.bits:
-                rebuilt = FloatSpace(space.words, against.bits.decode(), space.lookup)
-            rows = None if against.split is None else against.split.unseen
-            found = evaluate_reconstruction(against.raw, rebuilt, rows, subject.samples)
-            found |= against.about
-        floats = Subject(space.rebuilt(), subject.shared, subject.samples.under(self.name))
-        for task in subject.shared.tasks:
-            if task.of_rebuilt:
-                found[task.name] = task.run(floats)
+        if subject.raw is not None and bits is not None:
+            rebuilt = space if bits is space.bits else BitSpace(bits, space.lookup)
+            rows = None if split is None else split.unseen
+            found = evaluate_reconstruction(subject.raw, rebuilt.rebuilt(), rows, subject.samples)
+            found |= subject.about_rows
+        floats = replace(
+            subject, space=space.rebuilt(), samples=subject.samples.under(self.name), raw=None
+        )
+        found |= {task.name: task.run(floats) for task in subject.tasks if task.of_rebuilt}
         return found or None
 
     def scores(self, entries: Iterable[Entry]) -> list[Score]:
@@ -84,10 +81,8 @@ class Reconstruction(Task):
         error = Score("Mean squared error", (self.name, "mse"), shown=lambda x: number(x, 4))
         return [cosine, error] if "cosine" in names_at(entries, self.name) else []
 
-    def tables(self, grid: Grid) -> list[Table]:
-        scores = self.scores(grid.entries)
+    def tables(self, grid: Grid, *more: Score) -> list[Table]:
         if "similarity" in names_at(grid.entries, self.name):
             mean = ("similarity", "fisher_mean")
-            scores.append(Score("Fisher mean of similarity", (self.name, *mean), mean))
-        caption = self.caption.format(rows=measured_rows(grid, self.name))
-        return [grid.table(scores, caption)] if scores else []
+            more = (*more, Score("Fisher mean of similarity", (self.name, *mean), mean))
+        return super().tables(grid, *more)

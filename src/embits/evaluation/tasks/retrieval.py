@@ -8,8 +8,7 @@ judgements are left out; queries with judgements but without a relevant document
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from embits.errors import InputError
 from embits.evaluation.data.retrieval import RetrievalSet
 from embits.evaluation.results import Entry, Figure, Grid, Score, at, names_at
 from embits.evaluation.spaces import BitSpace
-from embits.evaluation.statistics import Samples
+from embits.evaluation.statistics import NO_SAMPLES, Samples
 from embits.evaluation.tasks.base import Subject, Task
 from embits.evaluation.tasks.neighbors import best_rows
 from embits.search.metrics import METRICS
@@ -42,8 +41,7 @@ WAYS = {name: _LABELS.get(name, name) for name in ("floats", *_METRICS, "rescore
 Scores: TypeAlias = dict[str, NDArray[np.float64]]
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(NamedTuple):
     """The judged queries of a data set.
 
     Attributes:
@@ -136,7 +134,7 @@ def score_codes(data: RetrievalSet, coder: Coder) -> dict[str, Scores]:
 def evaluate_retrieval(
     data: RetrievalSet,
     coder: Coder | None = None,
-    samples: Samples | None = None,
+    samples: Samples = NO_SAMPLES,
     name: str = "",
 ) -> dict[str, Any]:
     """Scores of a data set, in the shape of `evaluate --json`.
@@ -158,10 +156,8 @@ def evaluate_retrieval(
     scores = score_floats(data) if coder is None else score_codes(data, coder)
     for way, measures in scores.items():
         result[way] = {measure: float(values.mean()) for measure, values in measures.items()}
-        if samples is not None:
-            for measure, values in measures.items():
-                path = f"retrieval.{name}"
-                samples.add_mean(f"{path}.{way}.{measure}", values, path)
+        for measure, values in measures.items():
+            samples.add_mean(f"retrieval.{name}.{way}.{measure}", values, f"retrieval.{name}")
     return result
 
 
@@ -179,24 +175,23 @@ class Retrieval(Task):
     reads_data = True
 
     def run(self, subject: Subject) -> Entry | None:
-        shared, space = subject.shared, subject.space
-        sets = shared.once(self.name, lambda: shared.data.retrieval() if shared.data else {})
+        space, samples = subject.space, subject.samples
         found: Entry = {}
-        for name, data in sets.items():
+        for name, data in self.datasets(subject).items():
             if subject.dims is not None and data.dims != subject.dims:
                 what = subject.file or "the codes" if isinstance(space, BitSpace) else "raw"
-                shared.note(
+                subject.note(
                     f"{name} is skipped for {what}: embeddings of {data.dims} dimensions, expected "
                     f"{subject.dims}"
                 )
                 continue
-            shared.say(f"{self.name}: {name}")
+            subject.say(f"{self.name}: {name}")
             found[name] = {}
-            if not isinstance(space, BitSpace) or not shared.has_raw:
-                found[name] = evaluate_retrieval(data, None, subject.samples, name)
+            if not isinstance(space, BitSpace) or not subject.has_raw:
+                found[name] = evaluate_retrieval(data, None, samples, name)
             if isinstance(space, BitSpace):
                 coder = subject.fit(data.corpus.matrix) if subject.fit else space.bits.coder
-                found[name] |= evaluate_retrieval(data, coder, subject.samples, name)
+                found[name] |= evaluate_retrieval(data, coder, samples, name)
         return found or None
 
     def scores(self, entries: Iterable[Entry]) -> list[Score]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +16,11 @@ from numpy.typing import NDArray
 from embits.evaluation.data.files import Pairs, read_pairs
 from embits.evaluation.results import Entry, Figure, Grid, Score, names_at
 from embits.evaluation.spaces import Lookup, Space, as_space
-from embits.evaluation.statistics import Samples, fisher_mean, pearson, spearman
-from embits.evaluation.tasks.base import Shared, Subject, Task
+from embits.evaluation.statistics import NO_SAMPLES, Samples, fisher_mean, pearson, spearman
+from embits.evaluation.tasks.base import Subject, Task
 
 
-@dataclass(frozen=True)
-class PairScores:
+class PairScores(NamedTuple):
     """Which pairs of a data set have known words, their human scores, and their similarities."""
 
     known: NDArray[np.bool_]
@@ -62,7 +60,7 @@ def score_pairs(space: Space, pairs: Pairs, lookup: Lookup | None = None) -> Pai
 def evaluate_similarity(
     space: Space,
     datasets: Mapping[str, Pairs],
-    samples: Samples | None = None,
+    samples: Samples = NO_SAMPLES,
     *,
     by_pairs: bool = False,
 ) -> dict[str, Any]:
@@ -87,14 +85,12 @@ def evaluate_similarity(
     }
     weights = [len(score.ours) for score in scores.values()] if by_pairs else None
     result["fisher_mean"] = fisher_mean(correlations.values(), weights)
-    if samples is not None:
-        for name, score in scores.items():
-            path = f"similarity.{name}.spearman"
-            samples.add_spearman(path, score.human, score.ours, f"similarity.{name}")
-        paths = [f"similarity.{name}.spearman" for name in scores]
-        samples.add_combined(
-            "similarity.fisher_mean", paths, lambda drawn: fisher_mean(drawn, weights)
-        )
+    paths = {f"similarity.{name}.spearman": score for name, score in scores.items()}
+    for path, score in paths.items():
+        samples.add_spearman(path, score.human, score.ours, path.removesuffix(".spearman"))
+    samples.add_combined(
+        "similarity.fisher_mean", list(paths), lambda drawn: fisher_mean(drawn, weights)
+    )
     return result
 
 
@@ -148,10 +144,8 @@ class Similarity(Task):
     counted = "pairs"
 
     def run(self, subject: Subject) -> Entry:
-        shared = subject.shared
-        return evaluate_similarity(
-            subject.space, word_pairs(shared), subject.samples, by_pairs=shared.by_pairs
-        )
+        pairs, samples = self.datasets(subject), subject.samples
+        return evaluate_similarity(subject.space, pairs, samples, by_pairs=subject.by_pairs)
 
     def scores(self, entries: Iterable[Entry]) -> list[Score]:
         names = names_at(entries, self.name)
@@ -172,8 +166,3 @@ class Similarity(Task):
         )
         caption = "Fisher mean of the similarity scores by width. The dashed line: raw floats."
         return [Figure(self.name, panels, "Fisher mean of Spearman × 100", caption, mean)]
-
-
-def word_pairs(shared: Shared) -> dict[str, Pairs]:
-    """The data sets, read once."""
-    return shared.once("similarity", lambda: shared.data.similarity() if shared.data else {})

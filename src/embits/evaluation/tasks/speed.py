@@ -183,7 +183,7 @@ class Speed(Task):
         score = Score("Top-10 query, ms", path, path, shown=number)
         return [score] if names_at(entries, self.name) else []
 
-    def tables(self, grid: Grid) -> list[Table]:
+    def tables(self, grid: Grid, *more: Score) -> list[Table]:
         """Times of the first method of each width; the others take the same time."""
         columns = {entry["bits"]: entry for entry in reversed(grid.coded) if self.name in entry}
         entries = [*(columns[width] for width in sorted(columns)), grid.raw]
