@@ -175,7 +175,7 @@ def binarize_to_file(
     check_target(path, source.paths(), overwrite, codes=True)
     blocks = open_large(source, steps, coder)
     if blocks is None:
-        floats = read_source(replace(source, progress=steps.start("reading")))
+        floats = read_source(source, steps.start("reading"))
         binary = _binarize(floats, coder, sample, steps.start("fitting"), lengths)
         if not subwords:
             binary.subwords = None

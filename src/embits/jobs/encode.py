@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
@@ -72,7 +71,7 @@ def encode_to_file(
 
     blocks = open_large(source, steps)
     if blocks is None:
-        floats = read_source(replace(source, progress=steps.start("reading")))
+        floats = read_source(source, steps.start("reading"))
         check_dims(floats.dims)
         binary = BinaryVectors.encoded(floats, fitted, lengths=lengths)
         binary.save(path, overwrite=overwrite)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress
-from embits.errors import InputError, MissingFileError, ReadError, named_if_missing
+from embits.errors import InputError, MissingFileError, ReadError
 from embits.readers.blocks import Blocks
 from embits.readers.formats import recognize
 from embits.readers.gensim_models import downloaded, model_name
@@ -86,15 +86,11 @@ def read_vectors(
         path, limit=limit, words=words, on_bad=on_bad, repeats=repeats, ids=ids, column=column,
         encoding=encoding,
     )  # fmt: skip
-    return read_source(replace(source, progress=progress))
+    return read_source(source, progress)
 
 
 def new_source(path: str | os.PathLike[str], **reading: Unpack[Reading]) -> Source:
-    """A file, or a model of gensim by name, and the options of `read_vectors`, checked.
-
-    Raises:
-        InputError: One is wrong.
-    """
+    """A file, or a model of gensim by name, and the options of `read_vectors`, checked."""
     if not isinstance(path, str | os.PathLike):
         raise InputError(f"{type(path).__name__} is not a path, expected the path of a file")
     words = reading.get("words")
@@ -104,8 +100,9 @@ def new_source(path: str | os.PathLike[str], **reading: Unpack[Reading]) -> Sour
     return Source(Path(path) if model is None else downloaded(model), **reading)
 
 
-def read_source(source: Source) -> WordVectors:
+def read_source(source: Source, progress: Progress | None = None) -> WordVectors:
     """The vectors of a file, read whole; errors are those of `read_vectors`."""
+    source = replace(source, progress=progress)
     with _os_errors(source.path):
         vectors = recognize(source).open(source).whole()
         source.report(source.size, source.size)
@@ -135,14 +132,8 @@ def read_rows(
     """
     source = new_source(path, words=words)
     with _os_errors(path):
-        blocks = recognize(source).open(source)
-        names: list[str] = []
-        parts = [np.empty((0, blocks.dims), np.float32)]
-        for block in blocks.read(blocks.start(), words=blocks.named):
-            names += block.words or ()
-            parts.append(block.matrix)
-        blocks.findings.warn(source)
-    return names, np.concatenate(parts)
+        words, parts, _ = recognize(source).open(source).collected()
+    return words, parts
 
 
 def holds_words(path: str | os.PathLike[str]) -> bool:
@@ -179,8 +170,7 @@ def sample_vectors() -> WordVectors:
 def _os_errors(path: str | os.PathLike[str]) -> Iterator[None]:
     """Turn errors of the operating system into ReadError."""
     try:
-        with named_if_missing(path):
-            yield
+        yield
     except MissingFileError:
         raise
     except OSError as error:

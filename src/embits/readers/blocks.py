@@ -60,11 +60,6 @@ class Findings:
         self.bad = self.bad or (where, found)
         self.n_bad += n
 
-    def add_escaped(self, n: int, where: str, word: str) -> None:
-        """Count words that are not UTF-8."""
-        self.escaped = self.escaped or (where, word)
-        self.n_escaped += n
-
     def warn(self, source: Source) -> None:
         """Warn once of each kind."""
         for note in self.notes:
@@ -103,14 +98,10 @@ class Blocks(ABC):
 
     @abstractmethod
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
-        """The blocks from `start` on, with their words if requested.
+        """The blocks from `start` on, with their words if requested."""
 
-        Raises:
-            ReadError: A bad row, or an unexpected end of the file.
-        """
-
-    def whole(self) -> WordVectors:
-        """All rows in memory: the blocks collected, less rows that repeat a word."""
+    def collected(self) -> tuple[list[str], NDArray[np.float32], NDArray[np.int64]]:
+        """The words of all rows, none if they have none; the matrix; and their places."""
         matrix = _core.FloatRun() if self.n_rows is None else _FullMatrix(self.n_rows, self.dims)
         words: list[str] = []
         places: list[NDArray[np.int64]] = []
@@ -119,11 +110,14 @@ class Blocks(ABC):
             words += block.words or ()
             places.append(block.places)
         self.findings.warn(self.source)
-        place = np.concatenate(places)
-        if not self.named:
-            numbers = list(map(str, place.tolist())) if self.findings.n_bad else None
-            return WordVectors(numbers, matrix.take(self.dims))
-        return self.unique(words, matrix.take(self.dims), lambda row: f"{self.unit} {place[row]}")
+        return words, matrix.take(self.dims), np.concatenate(places)
+
+    def whole(self) -> WordVectors:
+        """All rows in memory, less those that repeat a word."""
+        words, matrix, places = self.collected()
+        if self.named:
+            return self.unique(words, matrix, lambda row: f"{self.unit} {places[row]}")
+        return WordVectors(list(map(str, places)) if self.findings.n_bad else None, matrix)
 
     def unique(
         self, words: Sequence[str], matrix: NDArray[np.float32], where: Callable[[int], str]
@@ -141,11 +135,8 @@ class Blocks(ABC):
         return WordVectors(list(first), _kept_rows(matrix, kept), self.subwords)
 
     def report_repeats(self, n_repeats: int, where: str, word: str) -> None:
-        """Warn of rows that are left out because their word repeats, or refuse them.
-
-        Words of another file or of the caller are refused by default: without the repeats, rows
-        would no longer have the numbers that they have in the matrix.
-        """
+        """Warn of rows that are left out because their word repeats, or refuse them."""
+        # Without them, rows would no longer have the numbers that they have in a matrix.
         if self.source.repeats == "refuse" or (self.source.repeats is None and self.words_apart):
             hint = 'repeats="first", or --repeats first, keeps the first row of each'
             beside = "" if self.words_file is None else f" in {self.words_file}"
@@ -212,10 +203,7 @@ class ParsedBlocks(Blocks):
 def decoded_words(
     source: Source, findings: Findings, run: bytes, n_words: int, where: Callable[[int], str]
 ) -> list[str]:
-    """Words separated by newlines. Invalid ones are escaped, and added to `findings`.
-
-    `where(row)` is the place of a row in a message.
-    """
+    """Words separated by newlines. Invalid ones are escaped, and added to `findings`."""
     words: list[str] = []
     escaped: list[int] = []
     start = 0
@@ -226,23 +214,17 @@ def decoded_words(
         try:
             words += piece.decode(source.encoding).split("\n")
         except UnicodeDecodeError:
-            pairs = enumerate(piece.split(b"\n"), len(words))
-            words += piece.decode(source.encoding, "backslashreplace").split("\n")
-            escaped += [row for row, word in pairs if not _is_valid(word, source.encoding)]
+            for word in piece.split(b"\n"):
+                words.append(word.decode(source.encoding, "backslashreplace"))
+                if words[-1].encode(source.encoding) != word:
+                    escaped.append(len(words) - 1)
         start += len(piece) + 1
     if len(words) != n_words:
         raise source.read_error("a newline within a word", "words without line ends")
     if escaped:
-        findings.add_escaped(len(escaped), where(escaped[0]), words[escaped[0]])
+        findings.escaped = findings.escaped or (where(escaped[0]), words[escaped[0]])
+        findings.n_escaped += len(escaped)
     return words
-
-
-def _is_valid(word: bytes, encoding: str) -> bool:
-    try:
-        word.decode(encoding)
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 # -- matrices and tables ---------------------------------------------------------------------------

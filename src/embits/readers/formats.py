@@ -21,70 +21,41 @@ _HEAD_BYTES = 1 << 16
 
 
 class Head:
-    """The first bytes of a file.
-
-    Attributes:
-        source: The file.
-        raw: Its first bytes as they are on disk.
-
-    Raises:
-        ReadError: The file is a folder, empty, or known to be something other than vectors.
-    """
+    """The first bytes of a file of a kind that may hold vectors."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         source.check_regular()
         with source.path.open("rb") as file:
-            self.raw = file.read(_HEAD_BYTES)
-        self._check(self.raw, "an empty file")
-
-    @cached_property
-    def unpacked(self) -> bytes:
-        """The first bytes of the content: those inside, where the file is a .gz, .xz or .zip."""
-        with Stream(self.source) as stream:
-            head = stream.peek(_HEAD_BYTES)
-        self._check(head, "an empty file inside")
-        return head
+            self.raw = self._checked(file.read(_HEAD_BYTES))
 
     @cached_property
     def text(self) -> bytes:
-        """The first bytes of the content, without a byte-order mark."""
-        return self.unpacked.removeprefix(magic.BYTE_ORDER_MARK)
+        """Those of the content of a .gz, .xz or .zip; without a byte-order mark."""
+        with Stream(self.source) as stream:
+            content = self._checked(stream.peek(_HEAD_BYTES), " inside")
+        return content.removeprefix(magic.BYTE_ORDER_MARK)
 
-    def _check(self, head: bytes, empty: str) -> None:
-        if not head:
-            raise self.source.read_error(empty, "vectors")
-        if (other := magic.known_other(head)) is not None:
+    def _checked(self, head: bytes, where: str = "") -> bytes:
+        other = magic.known_other(head) if head else f"an empty file{where}"
+        if other is not None:
             raise self.source.read_error(other, "vectors")
+        return head
 
 
 @dataclass(frozen=True)
 class Format:
-    """A format of files of vectors.
-
-    Attributes:
-        name: What it is called.
-        recognizes: Whether a file that starts with a `Head` has the format.
-        open: Opens such a file; its `Blocks` read it in blocks or whole.
-        is_streamed: Whether `open` leaves the rows on disk. Where it does not, a file is only ever
-            read whole.
-        has_words: Whether a file always holds its own words; then `words` is refused.
-    """
+    """A format of files of vectors."""
 
     name: str
     recognizes: Callable[[Head], bool]
     open: Callable[[Source], Blocks]
-    is_streamed: bool = True
-    has_words: bool = False
+    is_streamed: bool = True  # whether `open` leaves rows on disk, to be read in blocks
+    has_words: bool = False  # whether a file always holds its own words: others are refused
 
 
 def recognize(source: Source) -> Format:
-    """The format of a file, by its first bytes.
-
-    Raises:
-        ReadError: No format has such bytes.
-        InputError: Words were given for a file that holds its own.
-    """
+    """The format of a file, by its first bytes; options that it cannot have are refused."""
     head = Head(source)
     for form in FORMATS:
         if form.recognizes(head):
@@ -118,7 +89,7 @@ FORMATS = (
            open_safetensors),
     Format("fastText binary", lambda head: head.raw.startswith(magic.FASTTEXT), FastTextBlocks,
            is_streamed=False, has_words=True),
-    Format("word2vec binary", lambda head: is_word2vec_binary(head.unpacked), Word2VecBlocks,
+    Format("word2vec binary", lambda head: is_word2vec_binary(head.text), Word2VecBlocks,
            has_words=True),
     Format("JSON", lambda head: is_json(head.text), JsonBlocks, has_words=True),
     Format("text", lambda head: b"\0" not in head.text, TextBlocks, has_words=True),

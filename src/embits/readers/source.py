@@ -15,10 +15,10 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal, Self, TypedDict
+from typing import IO, Any, Literal, Self, TypedDict
 
 from embits import checks
 from embits.arrays import Progress
@@ -106,11 +106,7 @@ class Reading(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Source:
-    """A file and the caller's options: the arguments of `read_vectors`.
-
-    Raises:
-        InputError: One is wrong.
-    """
+    """A file and the caller's options: the arguments of `read_vectors`, checked."""
 
     path: Path
     limit: int | None = None
@@ -132,13 +128,11 @@ class Source:
             if not isinstance(value, str):
                 raise InputError(f"{name} is {value!r}, expected the name of a column")
         digits = string.digits + " \t\n"
-        try:
-            knows_digits = digits.encode(self.encoding) == digits.encode()
-        except (LookupError, TypeError, UnicodeError):
-            knows_digits = False
-        if not knows_digits:
-            expected = "one such as utf-8 or latin-1, which writes digits as ASCII does"
-            raise InputError(f"encoding is {self.encoding!r}, expected {expected}")
+        with suppress(LookupError, TypeError, UnicodeError):
+            if digits.encode(self.encoding) == digits.encode():
+                return
+        expected = "one such as utf-8 or latin-1, which writes digits as ASCII does"
+        raise InputError(f"encoding is {self.encoding!r}, expected {expected}")
 
     def check_regular(self) -> None:
         """Refuse a folder, and what never ends or blocks: pipes and devices."""
@@ -158,7 +152,11 @@ class Source:
 
     def warn(self, message: str) -> None:
         """Warn the caller of `read_vectors`."""
-        warnings.warn(f"{self.path}: {message}", ReadWarning, stacklevel=_frames_to_caller())
+        package = str(Path(__file__).parents[1])
+        level, frame = 2, sys._getframe(1)  # of the first frame outside this package
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+            level, frame = level + 1, frame.f_back
+        warnings.warn(f"{self.path}: {message}", ReadWarning, stacklevel=level)
 
     def report(self, done: int, total: int) -> None:
         """Call the progress callback, if there is one."""
@@ -189,27 +187,18 @@ class Stream:
     """The bytes of a file, decompressed, that can be peeked at before they are read."""
 
     def __init__(self, source: Source) -> None:
-        self._source = source
-        self._ahead = b""
-        self._n_read = 0
-        self._opened = ExitStack()
-        self._file: IO[bytes] = self._opened.enter_context(source.path.open("rb"))
-        try:
-            self._bytes = self._opened.enter_context(_decompressed(source, self._file))
-        except BaseException:
-            self._opened.close()
-            raise
+        self._source, self._ahead, self._n_read = source, b"", 0
+        with ExitStack() as opened:
+            self._file: IO[bytes] = opened.enter_context(source.path.open("rb"))
+            self._unpacked = _unpacked(source, self._file)
+            self.is_compressed = self._unpacked is not self._file
+            self._opened = opened.pop_all()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._opened.close()
-
-    @property
-    def is_compressed(self) -> bool:
-        """Whether the bytes come out of a .gz, .xz or .zip."""
-        return self._bytes is not self._file
 
     def peek(self, size: int) -> bytes:
         """The next `size` bytes without consuming them; fewer only at the end of the file."""
@@ -244,7 +233,7 @@ class Stream:
         chunk = b""
         try:
             while len(chunk) < size and (
-                more := self._bytes.read(min(_PACKED_BYTES, size - len(chunk)))
+                more := self._unpacked.read(min(_PACKED_BYTES, size - len(chunk)))
             ):
                 chunk += more
         except DAMAGED_ARCHIVE as error:
@@ -258,30 +247,22 @@ class Stream:
         return chunk
 
 
-def _decompressed(source: Source, file: IO[bytes]) -> IO[bytes]:
+def _unpacked(source: Source, file: IO[bytes]) -> Any:
+    """What reads the content of a file: the file itself, if it is not compressed."""
     head = file.read(len(XZ))
     file.seek(0)
     if head.startswith(GZIP):
-        return gzip.GzipFile(fileobj=file)  # type: ignore[return-value]
+        return gzip.GzipFile(fileobj=file)
     if head.startswith(XZ):
-        return _Xz(file)  # type: ignore[return-value]
-    if head.startswith(ZIP):
-        return _only_member(source, file)
-    return file
+        return _Xz(file)
+    return _only_member(source, file) if head.startswith(ZIP) else file
 
 
 class _Xz:
     """`lzma.LZMAFile` for reading, with a limit on memory."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._unpacker = self._new()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """The file is closed by the code that opened it."""
+        self._file, self._unpacker = file, self._new()
 
     def read(self, size: int) -> bytes:
         """The next bytes, `size` at most; none at the end."""
@@ -292,10 +273,8 @@ class _Xz:
                 if not packed.strip(b"\0"):
                     return b""
                 self._unpacker = self._new()
-            elif self._unpacker.needs_input:
-                packed = self._file.read(_PACKED_BYTES)
-                if not packed:
-                    raise EOFError("the file ends within its compression")
+            elif self._unpacker.needs_input and not (packed := self._file.read(_PACKED_BYTES)):
+                raise EOFError("the file ends within its compression")
             if unpacked := self._unpacker.decompress(packed, size):
                 return unpacked
 
@@ -321,14 +300,3 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _frames_to_caller() -> int:
-    """The stack level, counted from `Source.warn`, of the first frame outside this package."""
-    package = str(Path(__file__).parents[1])
-    level = 1
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
-        frame = frame.f_back
-        level += 1
-    return level
