@@ -264,10 +264,13 @@ class CountedBlocks(Blocks):
         self.named = self.words_apart = words is not None
         if n_rows == 0 or dims == 0:
             raise source.read_error(f"a matrix of shape {(n_rows, dims)}", "at least one row")
-        if words is not None:
-            n_words = min(len(words), n_rows) if source.limit is not None else len(words)
-            if n_words != n_rows:
-                raise source.read_error(f"{n_words} words for {n_rows} rows", "one word per row")
+        n_words = n_rows if words is None else len(words)
+        if n_words < n_rows or (n_words > n_rows and source.limit is None):
+            raise (Source(self.words_file) if self.words_file else source).read_error(
+                f"{n_words} words for {n_rows} rows of {source.path}",
+                "one word per row; --words FILE (words=) names another file, --no-ids (ids=False) "
+                "none",
+            )
         if source.on_bad == "raise":
             self.n_rows = n_rows
 

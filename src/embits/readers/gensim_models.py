@@ -12,7 +12,7 @@ import difflib
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -62,33 +62,28 @@ def model_name(path: str | os.PathLike[str]) -> str | None:
 
 
 def downloaded(name: str) -> Path:
-    """The file of vectors of a model, downloaded by gensim if necessary.
-
-    Raises:
-        ReadError: gensim has no such model, or could not download it.
-        MissingExtraError: gensim is not installed.
-    """
+    """The file of vectors of a model, downloaded by gensim if necessary."""
     try:
         import gensim.downloader as gensim
     except ImportError:
         raise MissingExtraError(f"{PREFIX}{name}", "gensim") from None
-    with _hushed():
-        try:
+    logger = logging.getLogger("gensim.downloader")
+    before, logger.disabled = logger.disabled, True  # it logs tracebacks without a network
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # gensim prints its progress
             known = gensim.info(show_only_latest=False)
-        except Exception as error:  # noqa: BLE001 - gensim raises plain Exception
-            reason = f"gensim's list of models cannot be downloaded: {error}"
-            raise _read_error(name, reason) from None
-        models, corpora = known.get("models", {}), known.get("corpora", {})
-        if name in corpora:
-            raise _read_error(name, "gensim has a corpus of texts by that name, expected vectors")
-        if name not in models:
-            near = difflib.get_close_matches(name, models, cutoff=0.5)
-            hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
-            raise _read_error(name, f"gensim has no model of that name{hint}")
-        try:
-            path = Path(gensim.load(name, return_path=True))
-        except Exception as error:  # noqa: BLE001 - gensim raises plain Exception
-            raise _read_error(name, f"gensim could not download it: {error}") from None
+            if name in known.get("models", {}):
+                path = Path(gensim.load(name, return_path=True))
+    except Exception as error:  # noqa: BLE001 - gensim raises plain Exception
+        raise _read_error(name, f"gensim could not download it: {error}") from None
+    finally:
+        logger.disabled = before
+    if name in known.get("corpora", {}):
+        raise _read_error(name, "gensim has a corpus of texts by that name, expected vectors")
+    if name not in known.get("models", {}):
+        near = difflib.get_close_matches(name, known.get("models", {}), cutoff=0.5)
+        hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
+        raise _read_error(name, f"gensim has no model of that name{hint}")
     if not path.is_file():
         reason = f"there is no {path}; delete its folder, and gensim downloads it again"
         raise _read_error(name, reason)
@@ -97,15 +92,3 @@ def downloaded(name: str) -> Path:
 
 def _read_error(name: str, reason: str) -> ReadError:
     return ReadError(f"{PREFIX}{name}: {' '.join(reason.split())}")
-
-
-@contextlib.contextmanager
-def _hushed() -> Iterator[None]:
-    """Send gensim's progress to standard error, and drop its tracebacks without a network."""
-    logger = logging.getLogger("gensim.downloader")
-    before, logger.disabled = logger.disabled, True
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            yield
-    finally:
-        logger.disabled = before

@@ -40,12 +40,7 @@ class Columns(NamedTuple):
 def parquet_files(path: str | os.PathLike[str], filesystem: Any = None) -> list[str]:
     """The file itself, or the `.parquet` and `.pq` files in a folder, hidden ones excepted.
 
-    Args:
-        path: A file or folder; in `filesystem`, if one is given.
-        filesystem: A `pyarrow.fs.FileSystem`; None is this machine's.
-
-    Raises:
-        ReadError: There are none, or the folder cannot be read.
+    `filesystem` is a `pyarrow.fs.FileSystem`; None is this machine's.
     """
     fs = _arrow(path).fs
     files, folder = filesystem or fs.LocalFileSystem(), os.fspath(path)
@@ -107,16 +102,9 @@ def read_batches(
 def find_columns(
     schema: Any, where: str, column: str | None = None, ids: IdColumn = None
 ) -> Columns:
-    """Find the columns of vectors and ids.
+    """Find the columns of vectors and ids in an Arrow schema; messages begin with `where`.
 
-    Args:
-        schema: The Arrow schema.
-        where: The file, for messages.
-        column: The column of vectors; None finds the only one of lists, or all of floats.
-        ids: The column of ids; False is none; None is one of `ID_NAMES`, if there is one.
-
-    Raises:
-        ReadError: There are no such columns, or several.
+    Without `column`, vectors are in the only column of lists, or in all of floats.
     """
     there = f"columns {', '.join(schema.names[:12])}"
     for name in (column, ids):
@@ -142,28 +130,22 @@ def find_columns(
 def vectors_of(column: Any, dims: int | None = None) -> GoodRows:
     """The vectors in an Arrow array of lists, lists of fixed size or tensors of any float type.
 
-    Args:
-        column: An array, or a chunked one.
-        dims: Their dimensions; None is those of the first that is not empty.
+    It may be chunked. Without `dims`, they are those of the first vector that is not empty.
     """
     pa = _arrow("vectors")
     chunks = [getattr(chunk, "storage", chunk) for chunk in getattr(column, "chunks", [column])]
-    counted = map(pa.compute.list_value_length, chunks)
-    lengths = [each.fill_null(-1).to_numpy(False) for each in counted]
-    length = np.concatenate([np.empty(0, np.int64), *lengths])
+    if not chunks:
+        return good_rows(np.empty((0, dims or 0), np.float32))
+    lists = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
+    length = pa.compute.list_value_length(lists).fill_null(-1).to_numpy(False)
     if dims is None:
         dims = int(next(iter(length[length > 0]), 0))
-    parts = [np.empty(0, np.float32)]
-    for chunk, each in zip(chunks, lengths, strict=True):
-        fits = each == dims
-        values = (chunk if fits.all() else chunk.filter(pa.array(fits))).flatten()
-        if values.null_count:
-            kind = pa.float32() if pa.types.is_float16(values.type) else values.type
-            values = values.cast(kind).fill_null(float("nan"))
-        parts.append(values.to_numpy(False))
     right = length == dims
-    flat = parts[1] if len(parts) == 2 else np.concatenate(parts)
-    good = good_rows(flat.reshape(int(right.sum()), dims), _NOT_FINITE)
+    values = (lists if right.all() else lists.filter(pa.array(right))).flatten()
+    if values.null_count:
+        kind = pa.float32() if pa.types.is_float16(values.type) else values.type
+        values = values.cast(kind).fill_null(float("nan"))
+    good = good_rows(values.to_numpy(False).reshape(int(right.sum()), dims), _NOT_FINITE)
     if right.all():
         return good
     wrong = np.flatnonzero(~right)
@@ -238,11 +220,7 @@ class ParquetBlocks(CountedBlocks):
 
 
 def read_id_column(source: Source) -> list[str]:
-    """The ids of a table of ids: the column `source.ids`, one of `ID_NAMES`, or that of strings.
-
-    Raises:
-        ReadError: There is none, or there are several.
-    """
+    """The ids of a table of ids: the column `source.ids`, one of `ID_NAMES`, or that of strings."""
     schema = open_table(source.path).schema_arrow
     names = [source.ids] if source.ids else _columns_of_ids(schema)
     if len(names) != 1 or names[0] not in schema.names:

@@ -8,9 +8,8 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from embits.ids.vocabulary import WordRun
 from embits.readers.source import BYTE_ORDER_MARK, PARQUET, Source
@@ -39,7 +38,7 @@ def words_for(source: Source, n_rows: int, dims: int) -> FoundWords:
         if "" in words:
             line = f"line {list(words).index('') + 1}"
             raise Source(given).read_error("an empty word", "one word per line", line)
-        return _fitting(source, words, given, n_rows)
+        return FoundWords(words, given)
     if source.words is not None or source.ids is False:
         return FoundWords(source.words)
     for beside, is_namesake in _files_beside(source.path):
@@ -47,15 +46,11 @@ def words_for(source: Source, n_rows: int, dims: int) -> FoundWords:
             source.warn(f"{beside.name} beside it is too large for {n_rows} rows: not used")
             continue
         words = _read_beside(beside, n_rows, dims)
-        if is_namesake:
-            _LOG.info("ids from %s", beside.name)
-            return _fitting(source, words, beside, n_rows)
-        # A file with a common name may belong to something else: it is used only if it fits.
-        if len(words) != n_rows:
+        if not is_namesake and len(words) != n_rows:  # it may belong to something else
             found = f"{len(words)} words for {n_rows} rows"
             source.warn(f"{beside.name} beside it has {found}: not used")
             continue
-        if beside.stem in _USUAL_STEMS:
+        if is_namesake or beside.stem in _USUAL_STEMS:
             _LOG.info("ids from %s", beside.name)
         else:  # it may be a table of something else
             source.warn(f"ids from {beside.name} (--words FILE, or words=, names another file)")
@@ -74,15 +69,7 @@ def read_words(
 ) -> Sequence[str]:
     """The words in a file: whole lines, a JSON list or `{word: row}`, or a column of Parquet.
 
-    Args:
-        path: The file.
-        column: The column of a Parquet table; None is its column of ids, or the one of strings.
-        n_rows: The rows that need words: a file that is far too large for them is refused.
-        encoding: Of text and JSON.
-
-    Raises:
-        ReadError: It is something else, or in another encoding.
-        MissingFileError: There is no such file.
+    A file that is far too large for `n_rows` is refused.
     """
     source = Source(path, ids=column)
     source.check_regular()
@@ -135,26 +122,21 @@ def _files_beside(path: Path) -> Iterator[tuple[Path, bool]]:
         yield tables[0], False
 
 
-def _fitting(source: Source, words: Sequence[str], file: Path, n_rows: int) -> FoundWords:
-    """The words of a file, if there is one for each row that is read."""
-    wanted = source.rows_wanted(n_rows)
-    if len(words) < wanted or (len(words) > wanted and source.limit is None):
-        raise Source(file).read_error(
-            f"{len(words)} words for {wanted} rows of {source.path}",
-            "one word per row; --words FILE (words=) names another file, --no-ids (ids=False) none",
-        )
-    return FoundWords(words, file)
-
-
 def _read_beside(beside: Path, n_rows: int, dims: int) -> Sequence[str]:
     """The words in a file found beside a matrix; what clearly is more than a word is left out."""
     words = read_words(beside, None, n_rows)
     if not isinstance(words, WordRun) or beside.suffix == ".words":
         return words
-    for split, what in _splits(beside, dims):
-        if split(words[:_LINES_TO_TRY]) is None:
-            continue
-        part = split(words)
+    is_vocabulary = beside.suffix == ".vocab" or beside.stem in ("vocab", "vocabulary")
+    for may_be, split, what in (
+        (is_vocabulary, _before_counts, "the counts after the words are left out"),
+        (beside.suffix == ".tsv", _column_without_repeats,
+         "the column without repeats is used as the words"),
+        (dims > 1, lambda lines: _before_numbers(lines, dims),
+         "the vectors after the words are left out"),
+    ):  # fmt: skip
+        # An id may end in a number or contain a tab: all lines and the name of the file must agree.
+        part = split(words) if may_be and split(words[:_LINES_TO_TRY]) else None
         if part is not None and len(set(part)) == len(part):
             Source(beside).warn(f"{what} (--words FILE, or words=, reads whole lines)")
             return part
@@ -190,51 +172,26 @@ def _words_in_json(source: Source, text: str) -> list[str]:
     raise source.read_error("other JSON", "a list of words, or an object {word: row}")
 
 
-# -- lines that hold more than a word: counts, vectors, labels -------------------------------------
-
-# An id may end in a number or contain a tab. So a part of the lines is left out only if the name of
-# the file and all its lines agree on what it is, and the words that remain are all different.
-_Split: TypeAlias = Callable[[Sequence[str]], list[str] | None]
-
-
-def _splits(path: Path, dims: int) -> Iterator[tuple[_Split, str]]:
-    """What the name of a file says about its lines, beside a matrix with `dims` columns."""
-    if path.suffix == ".vocab" or path.stem in ("vocab", "vocabulary"):
-        yield _before_counts, "the counts after the words are left out"
-    if path.suffix == ".tsv":
-        yield _column_without_repeats, "the column without repeats is used as the words"
-    if dims > 1:
-        yield lambda part: _before_vectors(part, dims), "the vectors after the words are left out"
-
-
 def _before_counts(lines: Sequence[str]) -> list[str] | None:
     """The words of `word count`, most frequent first."""
-    pairs = [line.rsplit(maxsplit=1) for line in lines]
-    if not all(len(pair) == 2 and pair[1].isdecimal() for pair in pairs):
-        return None
-    counts = [int(pair[1]) for pair in pairs]
-    descending = all(left >= right for left, right in pairwise(counts))
-    return [pair[0] for pair in pairs] if descending else None
+    words = _before_numbers(lines, 1, str.isdecimal)
+    counts = [int(line.rsplit(maxsplit=1)[1]) for line in lines] if words else []
+    return words if counts == sorted(counts, reverse=True) else None
 
 
-def _before_vectors(lines: Sequence[str], dims: int) -> list[str] | None:
-    """The words of `word number ... number`, with `dims` numbers."""
-    words = []
-    for line in lines:
-        word, *numbers = line.rsplit(maxsplit=dims)
-        if len(numbers) != dims or not all(map(_NUMBER.fullmatch, numbers)):
-            return None
-        words.append(word)
-    return words
+def _before_numbers(
+    lines: Sequence[str], n: int, is_number: Callable[[str], object] = _NUMBER.fullmatch
+) -> list[str] | None:
+    """The words of `word number ... number`, with `n` numbers."""
+    parts = [line.rsplit(maxsplit=n) for line in lines]
+    fit = all(len(part) == n + 1 and all(map(is_number, part[1:])) for part in parts)
+    return [part[0] for part in parts] if fit else None
 
 
 def _column_without_repeats(lines: Sequence[str]) -> list[str] | None:
     """The first tab-separated column without repeats: the text of `label<TAB>text`."""
     rows = [line.split("\t") for line in lines]
-    widths = set(map(len, rows))
-    if len(widths) != 1 or widths == {1}:
+    if len(rows[0]) == 1 or len(set(map(len, rows))) != 1:
         return None
-    for column in zip(*rows, strict=True):
-        if len(set(column)) == len(column):
-            return list(column)
-    return None
+    columns = map(list, zip(*rows, strict=True))
+    return next((column for column in columns if len(set(column)) == len(column)), None)
