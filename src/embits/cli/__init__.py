@@ -9,12 +9,12 @@ import logging
 import os
 import sys
 import warnings
-from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from embits._version import __version__
+from embits.cli.output import one_line, printable
 from embits.errors import EmbitsError
 
 # Every verb and its summary. They are listed here so that neither `embits --help` nor completion
@@ -70,10 +70,6 @@ EXIT_CODES = (
 )
 
 
-class ClosedPipeError(Exception):
-    """Broken pipe. It is not an OSError, because click turns those into exit code 1."""
-
-
 class Verbs(click.Group):
     """A group that imports the module of a verb only when the verb runs."""
 
@@ -91,20 +87,18 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            close = difflib.get_close_matches(args[0], VERBS, n=2)
-            if not close or "No such command" not in error.message:
-                raise
-            guess = f" Did you mean {' or '.join(map(repr, close))}?"
-            raise click.UsageError(error.message + guess, ctx) from None
+        close = difflib.get_close_matches(args[0], VERBS, n=2)
+        if close and args[0] not in VERBS and not ctx.resilient_parsing:  # not in completion
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(map(repr, close))}?")
+        return super().resolve_command(ctx, args)
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> None:
         try:
-            return super().invoke(ctx)
-        except BrokenPipeError:
-            raise ClosedPipeError from None
+            super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:  # such as `| head`: no message; click would exit with 1
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(141)  # 128 + SIGPIPE, as shells report it
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, verbs in GROUPS.items():
@@ -139,14 +133,13 @@ def embits() -> None:
 
 def main() -> None:
     """Run the command line and exit with one of the codes in `EXIT_CODES`."""
-    warnings.showwarning = _show_warning
+    warnings.showwarning = lambda message, *_, **__: _note(str(message))
     logger = logging.getLogger("embits")
     logger.setLevel(logging.INFO)
     logger.propagate = False
     logger.addHandler(_Notes())
     try:
-        code = embits.main(standalone_mode=False)
-        sys.stdout.flush()
+        sys.exit(embits.main(standalone_mode=False))
     except click.ClickException as error:  # wrong usage: exit code 2
         _show_usage_error(error)
         sys.exit(error.exit_code)
@@ -155,15 +148,9 @@ def main() -> None:
         reason = str(error.__cause__ or "") or str(error)
         _say(reason or "interrupted; nothing is left half-written")
         sys.exit(130)
-    except (BrokenPipeError, ClosedPipeError):  # such as `| head`: no message
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)  # 128 + SIGPIPE, as shells report it
     except (EmbitsError, OSError, MemoryError) as error:
-        from embits.cli.output import one_line
-
         _say(f"error: {one_line(error)}")
         sys.exit(1)
-    sys.exit(code if isinstance(code, int) else 0)
 
 
 def _show_usage_error(error: click.ClickException) -> None:
@@ -173,7 +160,7 @@ def _show_usage_error(error: click.ClickException) -> None:
         return
     hint = error.param_hint or (error.param.get_error_hint(error.ctx) if error.param else "")
     name = hint.replace("'", "") if isinstance(hint, str) else " / ".join(hint)
-    _say(f"error: {name}: {error.message}" if name else f"error: {error.message}")
+    _say(": ".join(filter(None, ["error", name, error.message])))
 
 
 class _Notes(logging.Handler):
@@ -189,10 +176,4 @@ def _note(message: str) -> None:
 
 
 def _say(message: str) -> None:
-    from embits.cli.output import printable  # imported here: `embits --help` does not need it
-
     print(f"embits: {printable(message)}", file=sys.stderr)
-
-
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    _say(f"note: {message}")

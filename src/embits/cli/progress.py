@@ -39,37 +39,24 @@ def steps_progress(title: str, *, quiet: bool = False) -> Iterator[StepProgress 
     On a terminal each step has a bar. Elsewhere, such as in a log file, a job that takes longer
     than `LOG_AFTER` seconds prints its title, and a line for each step.
     """
-    if quiet or not sys.stderr.isatty():
-        yield None if quiet else _log_lines(title)
-        return
-    with contextlib.ExitStack() as opened:
-        shown: dict[str, Progress | None] = {}
-
-        def report(step: str, done: int, total: int) -> None:
-            if step not in shown:
-                opened.close()  # the bar of the previous step
-                shown[step] = opened.enter_context(progress_bar(step))
-            if (bar := shown[step]) is not None:
-                bar(done, total)
-
-        yield report
-
-
-def _log_lines(title: str) -> StepProgress:
-    """Prints the title, and each step with the seconds since the job began; a short job nothing."""
-    begin, steps, held = time.monotonic(), set(), [title]
+    bars: dict[str, Progress | None] = {}
+    begin, held = time.monotonic(), [title]
 
     def report(step: str, done: int, total: int) -> None:
         seconds = time.monotonic() - begin
-        if step not in steps:
-            steps.add(step)
+        if step not in bars:
+            opened.close()  # the bar of the previous step
+            bars[step] = opened.enter_context(progress_bar(step))
             held.append(f"{step} (after {seconds:.0f} s)")
-        if seconds >= LOG_AFTER:
+        if (bar := bars[step]) is not None:
+            bar(done, total)
+        elif seconds >= LOG_AFTER:
             for line in held:
                 print(f"embits: {printable(line)}", file=sys.stderr, flush=True)
             held.clear()
 
-    return report
+    with contextlib.ExitStack() as opened:
+        yield None if quiet else report
 
 
 @contextlib.contextmanager
