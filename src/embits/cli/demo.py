@@ -17,7 +17,6 @@ from embits.binary_vectors import BinaryVectors
 from embits.cli import options
 from embits.cli.output import megabytes, print_json, table
 from embits.cli.progress import progress_bar
-from embits.coders import DEFAULT_METHOD, METHODS
 from embits.collection import load
 from embits.errors import MissingExtraError
 from embits.evaluation.tasks.speed import bit_contenders, float_contenders, measure
@@ -35,9 +34,7 @@ ANALOGIES = (("france", "paris", "japan"), ("man", "king", "woman"), ("good", "b
 @options.output_option(
     options.FOLDER, default=Path("embits-demo"), help="Folder for the binary files."
 )
-@click.option(
-    "--method", type=click.Choice(list(METHODS)), default=DEFAULT_METHOD, help="The coder."
-)
+@options.method_option
 @options.json_option
 def command(output: Path, method: str, as_json: bool) -> None:
     """Binarize GloVe to 64, 128 and 256 bits and compare the results with the floats.

@@ -18,7 +18,7 @@ from embits.errors import EmbitsError
 from embits.file.store import open_file
 
 _COLUMNS = 80
-# A file does not tell words from ids of texts: people read of rows and ids.
+# People read of rows: a file does not tell words from ids of texts.
 _NAMES = {"words": "rows", "bytes_per_word": "bytes per row"}
 
 
@@ -35,7 +35,15 @@ def info(file: Path | None, cpu: bool, as_json: bool) -> None:
     """
     if file is None and not cpu:
         raise click.UsageError("a FILE is missing (or give --cpu for the instruction set)")
-    facts = _facts(file) if file else {}
+    facts = {}
+    if file is not None and (file.is_dir() or (method := open_file(file).method) in METHODS):
+        facts = describe(file, load(file))
+    elif file is not None:
+        facts = describe(file, open_file(file))  # without the parts
+        logging.getLogger("embits").info(  # printed as a note
+            "%r is a coder that embits does not include. To use the file, import the module that "
+            "registers the coder in Python", method
+        )  # fmt: skip
     if cpu:
         facts["simd"] = _core.simd()
     if as_json:
@@ -63,39 +71,24 @@ def verify(file: Path, as_json: bool) -> None:
     show(facts, f"{file}: intact ({counted(len(bits))} × {bits.n_bits} bits)", as_json)
 
 
-def _facts(file: Path) -> dict[str, Any]:
-    """What the file contains; without the parts if its coder is not registered here."""
-    if file.is_dir() or (method := open_file(file).method) in METHODS:
-        return describe(file, load(file))
-    logging.getLogger("embits").info(  # printed as a note
-        "%r is a coder that embits does not include. To use the file, import the module that "
-        "registers the coder in Python", method
-    )  # fmt: skip
-    return describe(file, open_file(file))
-
-
 def _show(facts: dict[str, Any]) -> None:
     """Print names on the left and values on the right; long values are wrapped."""
     width = max(map(len, facts)) + 2
     for name, value in facts.items():
         if name == "parts":
-            total = max(1, sum(value.values()))
             for part, size in value.items():
                 if size:
-                    label = "ids" if part == "words" else part
-                    click.echo(f"{'  ' + label:<{width}}{size:,} ({100 * size / total:.0f} %)")
+                    label = "  ids" if part == "words" else f"  {part}"
+                    share = size / sum(value.values())
+                    click.echo(f"{label:<{width}}{size:,} ({100 * share:.0f} %)")
             continue
-        text = printable(_shown(name, value))
-        lines = textwrap.wrap(text, _COLUMNS - width, break_on_hyphens=False)
+        if isinstance(value, dict):
+            text = ", ".join(f"{key}={item}" for key, item in value.items())
+        elif isinstance(value, bool):
+            text = "yes" if value else "no"
+        else:
+            text = f"{value:,}" if isinstance(value, int) else str(value)
+            text += f" ({megabytes(value)})" if name in ("bytes", "float_bytes") else ""
+        lines = textwrap.wrap(printable(text), _COLUMNS - width, break_on_hyphens=False)
         label = _NAMES.get(name, name.replace("_", " "))
         click.echo(f"{label:<{width}}" + f"\n{'':<{width}}".join(lines))
-
-
-def _shown(name: str, value: Any) -> str:
-    if name in ("bytes", "float_bytes"):
-        return f"{value:,} ({megabytes(value)})"
-    if isinstance(value, dict):
-        return ", ".join(f"{key}={item}" for key, item in value.items())
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
+from embits.binary_vectors import BinaryVectors
+from embits.checks import MAX_BITS
 from embits.cli.progress import progress_bar
+from embits.coders import DEFAULT_METHOD, METHODS, coder_class
+from embits.collection import load
 from embits.errors import EmbitsError
-
-if TYPE_CHECKING:
-    from embits.binary_vectors import BinaryVectors
-    from embits.vectors import WordVectors
+from embits.search.metrics import METRICS
+from embits.vectors import WordVectors
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -58,8 +60,6 @@ class DecimalNumber(_Range, click.FloatRange):
 
 def words_of_file(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Words of the FILE argument that start with `incomplete`, in row order."""
-    from embits.collection import load
-
     if not isinstance(file := ctx.params.get("file"), Path):
         return []
     try:
@@ -73,8 +73,6 @@ def params_of_method(
     ctx: click.Context, _: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Parameters of the coder named by --method, as `NAME=`."""
-    from embits.coders import DEFAULT_METHOD, coder_class
-
     try:
         names = coder_class(ctx.params.get("method") or DEFAULT_METHOD).param_names()
     except EmbitsError:
@@ -97,7 +95,10 @@ def word_argument(name: str, **settings: Any) -> Callable[[Command], Command]:
 
 words_argument = word_argument("words", nargs=-1, required=True, metavar="WORD...")
 lengths_option = click.option(
-    "--lengths", is_flag=True, help="Store lengths of vectors, a byte each, for --metric dot."
+    "--lengths", is_flag=True, help="Store the length of each vector, in a byte, for --metric dot."
+)
+method_option = click.option(
+    "--method", type=click.Choice(list(METHODS)), default=DEFAULT_METHOD, help="The coder."
 )
 
 
@@ -131,8 +132,6 @@ def read_ids(path: Path, n_rows: int) -> list[str]:
 
 def metric_option(default: str, needs: str | None = None) -> Callable[[Command], Command]:
     """The option --metric: all metrics, or those whose queries need no more than `needs`."""
-    from embits.search.metrics import METRICS
-
     metrics = [each for each in METRICS.values() if needs in (None, each.needs)]
     help = "; ".join(f"{each.name}: {each.meaning}" for each in metrics)
     names = [each.name for each in metrics]
@@ -245,8 +244,6 @@ def widths_option(default: str, help: str) -> Callable[[Command], Command]:
 
 
 def _widths(_: click.Context, __: click.Parameter, value: str) -> list[int]:
-    from embits.checks import MAX_BITS
-
     try:
         widths = sorted({int(width) for width in value.split(",")})
     except ValueError:

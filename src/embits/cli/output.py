@@ -28,7 +28,10 @@ def print_json(value: Any) -> None:
 
 def show(facts: dict[str, Any], line: str, as_json: bool) -> None:
     """Print the facts as JSON for programs, or the line for people."""
-    click.echo(json.dumps(facts, ensure_ascii=False) if as_json else line)
+    if as_json:
+        print_json(facts)
+    else:
+        click.echo(printable(line))
 
 
 def table(rows: Sequence[tuple[str, ...]], indent: str = "  ") -> None:
@@ -99,20 +102,11 @@ def describe(path: Path, bits: BinaryVectors | Contents) -> dict[str, Any]:
     if isinstance(bits, Collection):
         pieces = bits.manifest.pieces
         rest |= {"pieces": len(pieces), "removed": sum(each.rows - each.live for each in pieces)}
-    float_bytes = rows * bits.dims * 4
-    return {
-        "words": rows,
-        "bits": bits.n_bits,
-        "dims": bits.dims,
-        "method": method,
-        "bytes": size,
-        **parts,
-        "bytes_per_word": round(size / rows, 2) if rows else 0.0,
-        "float_bytes": float_bytes,
-        "ratio": round(float_bytes / size, 2),
-        "params": params,
-        **rest,
-    }
+    floats = rows * bits.dims * 4
+    facts = {"words": rows, "bits": bits.n_bits, "dims": bits.dims, "method": method, "bytes": size}
+    facts |= parts | {"bytes_per_word": round(size / rows, 2) if rows else 0.0}
+    facts |= {"float_bytes": floats, "ratio": round(floats / size, 2), "params": params}
+    return facts | rest
 
 
 def size_on_disk(path: Path) -> int:
@@ -123,8 +117,6 @@ def size_on_disk(path: Path) -> int:
 
 def counted(n: int, noun: str = "row") -> str:
     """A number with its noun.
-
-    They are not called words: a file does not tell words from ids of texts.
 
     >>> counted(1), counted(2000)
     ('1 row', '2,000 rows')

@@ -16,7 +16,7 @@ from embits.binary_vectors import BinaryVectors, MetricName
 from embits.cli import options
 from embits.cli.output import counted, print_json, printable, table
 from embits.cli.progress import progress_bar
-from embits.cli.ray_options import ADDRESS, Cluster, search_ray_options
+from embits.cli.ray_options import ADDRESS, FOUND, Cluster, search_ray_options
 from embits.collection import load
 from embits.errors import InputError
 from embits.file.atomic import atomic_write
@@ -29,7 +29,7 @@ _BATCH = 1024  # queries that are searched for at once: results are printed as t
 
 
 @click.command()
-@click.argument("file", type=ADDRESS)
+@click.argument("file", type=click.Path())  # or an address, which `load` opens
 @click.argument("queries", type=ADDRESS)
 @options.k_option("-k", default=10, help="Rows for each query.")
 @options.metric_option("hamming")
@@ -52,7 +52,7 @@ _BATCH = 1024  # queries that are searched for at once: results are printed as t
 @search_ray_options
 @options.json_option
 def search(
-    file: Path,
+    file: str,
     queries: Path,
     metric: MetricName,
     floats: Path | None,
@@ -85,7 +85,8 @@ def search(
             "--ray needs -o, the Parquet file to write; -o and --force need --ray"
         )
     if cluster is not None:
-        cluster.search(file, queries, output, as_json, k=k, metric=metric, **filters)
+        filters |= {"k": k, "metric": metric, "target": output}
+        cluster.run(lambda ray, **on: ray.search(file, queries, **filters, **on), FOUND, as_json)
         return
     if tsv and as_json:
         raise click.UsageError("give --tsv or --json, not both")

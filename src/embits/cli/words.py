@@ -26,11 +26,10 @@ from embits.word_methods import WordMetric
 def neighbors(
     file: Path, words: tuple[str, ...], k: int, metric: WordMetric, as_json: bool, **filters: Any
 ) -> None:
-    """Print the words or ids closest to each WORD, which is a word or an id of FILE.
+    """Print the words closest to each WORD, a word or id of FILE.
 
-    A word that FILE has only in lower case is found by any letter case.
-    Closeness is the share of bits that are equal, from 0 to 1, or, with --metric decoded, an
-    estimate of the cosine.
+    Upper and lower case do not matter if FILE has the word only in lower case. The numbers are the
+    share of equal bits, from 0 to 1; with --metric decoded, estimated cosines.
 
     \b
     embits neighbors glove.safetensors queen
@@ -39,21 +38,18 @@ def neighbors(
     """
     bits = load(file)
     allowed = options.parsed(bits, filters)
-    answers = []
+    queries: list[dict[str, Any]] = []
     for word in words:
         start = time.perf_counter()
         found = bits.most_similar(_existing(bits, word), topn=k, metric=metric, **allowed)
-        answers.append((word, 1e3 * (time.perf_counter() - start), found))
+        ms = round(1e3 * (time.perf_counter() - start), 4)
+        queries.append({"word": word, "ms": ms, "neighbors": _as_dicts(found)})
     if as_json:
-        queries = [
-            {"word": word, "ms": round(ms, 4), "neighbors": _as_dicts(found)}
-            for word, ms, found in answers
-        ]
         print_json({"file": str(file), "k": k, "queries": queries})
-        return
-    for word, ms, found in answers:
-        click.echo(f"{word}  ({ms:.2f} ms)")
-        _show(found)
+    else:
+        for each in queries:
+            click.echo(f"{each['word']}  ({each['ms']:.2f} ms)")
+            _show(each["neighbors"])
 
 
 @click.command()
@@ -62,9 +58,9 @@ def neighbors(
 @options.word_argument("b")
 @options.json_option
 def similarity(file: Path, a: str, b: str, as_json: bool) -> None:
-    """Print the similarity of the words or ids A and B.
+    """Print the similarity of A and B, words or ids of FILE.
 
-    It is the share of bits that are equal, from 0 to 1 (Sokal-Michener similarity).
+    It is the share of equal bits, from 0 to 1 (the Sokal-Michener similarity).
 
     \b
     embits similarity glove.safetensors car automobile
@@ -93,16 +89,16 @@ def analogy(file: Path, a: str, b: str, c: str, k: int, metric: WordMetric, as_j
     """
     bits = load(file)
     a_, *positive = (_existing(bits, word) for word in (a, b, c))
-    answers = bits.most_similar(positive, [a_], topn=k, metric=metric)
+    answers = _as_dicts(bits.most_similar(positive, [a_], topn=k, metric=metric))
     if as_json:
-        print_json({"a": a, "b": b, "c": c, "answers": _as_dicts(answers)})
+        print_json({"a": a, "b": b, "c": c, "answers": answers})
     else:
         click.echo(f"{a} : {b} = {c} : ?")
         _show(answers)
 
 
 def _existing(bits: BinaryVectors, word: str) -> str:
-    """The word as the file has it: as given or, if that is not there, in lower case."""
+    """The word as given or, if the file has only that, in lower case."""
     return word if word in bits or word.lower() not in bits else word.lower()
 
 
@@ -110,5 +106,5 @@ def _as_dicts(found: Iterable[tuple[str, float]]) -> list[dict[str, Any]]:
     return [{"word": word, "similarity": round(value, 6)} for word, value in found]
 
 
-def _show(found: Iterable[tuple[str, float]]) -> None:
-    table([(word, f"{value:.3f}") for word, value in found] or [("none",)])
+def _show(answers: list[dict[str, Any]]) -> None:
+    table([(each["word"], f"{each['similarity']:.3f}") for each in answers] or [("none",)])
