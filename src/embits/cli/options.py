@@ -112,18 +112,23 @@ def filter_options(command: Command) -> Command:
 
 def parsed(bits: BinaryVectors, filters: dict[str, Path | None]) -> dict[str, Any]:
     """The files of `filter_options`, read and parsed once for many searches."""
-    from embits.readers.arrays import map_npy
-    from embits.readers.source import Source
-
-    read = {
-        name: map_npy(Source(path)) if path.suffix.lower() == ".npy" else read_ids(path, len(bits))
-        for name, path in filters.items()
-        if path is not None
-    }
+    read = read_filters(filters, len(bits))
     return {"where": bits.select(**read)} if read else {}
 
 
-def read_ids(path: Path, n_rows: int) -> list[str]:
+def read_filters(filters: dict[str, Path | None], n_rows: int | None = None) -> dict[str, Any]:
+    """The files of `filter_options` as ids, rows or masks."""
+    from embits.readers.arrays import map_npy
+    from embits.readers.source import Source
+
+    return {
+        name: map_npy(Source(path)) if path.suffix.lower() == ".npy" else read_ids(path, n_rows)
+        for name, path in filters.items()
+        if path is not None
+    }
+
+
+def read_ids(path: Path, n_rows: int | None = None) -> list[str]:
     """The ids of some of `n_rows`, in a file of words; empty lines are skipped."""
     from embits.readers.words import read_words
 

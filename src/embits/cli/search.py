@@ -87,8 +87,8 @@ def search(
             "--ray needs -o, the Parquet file to write; -o and --force need --ray"
         )
     if cluster is not None:
-        filters |= {"k": k, "metric": metric, "target": output}
-        cluster.run(lambda ray, **on: ray.search(file, queries, **filters, **on), FOUND, as_json)
+        asked = {"k": k, "metric": metric, "target": output} | options.read_filters(filters)
+        cluster.run(lambda ray, **on: ray.search(file, queries, **asked, **on), FOUND, as_json)
         return
     if tsv and as_json:
         raise click.UsageError("give --tsv or --json, not both")
