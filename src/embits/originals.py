@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 Originals: TypeAlias = NDArray[Any] | WordVectors | str | os.PathLike[str]
 
+# The words of vectors that were rescored with: an index takes a second for a million of them.
+_INDEXES: WeakKeyDictionary[WordVectors, Vocabulary] = WeakKeyDictionary()
 _MAX_CHECKED = 512  # rows of a search whose codes are compared: all of about ten queries
 _MAX_SHARE = 0.4  # of the bits of a code. Those of unrelated rows differ in about half
 _MAX_BITS = 4  # of a short code, in which rounding may change as large a share
@@ -38,7 +41,7 @@ def rescored(
     """The k rows of each shortlist whose original vectors have the highest cosine to the query."""
     rows = np.unique(shortlist[shortlist != NO_ROW])
     if isinstance(floats, WordVectors) and floats.words is not None:
-        vectors = floats.matrix[_places(bits, floats.words, rows)]
+        vectors = floats.matrix[_places(bits, floats, rows)]
         is_finite = np.isfinite(vectors).all(axis=1)
         if not is_finite.all():
             wrong = bits.ids(rows[~is_finite])[0]
@@ -66,15 +69,15 @@ def _matrix(floats: Originals) -> NDArray[Any]:
     return floats.matrix if isinstance(floats, WordVectors) else to_numpy(floats)
 
 
-def _places(bits: BinaryVectors, words: Any, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The rows of `words` that have the ids of the rows of the codes."""
+def _places(bits: BinaryVectors, floats: WordVectors, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The rows of `floats` that have the ids of the rows of the codes."""
+    index = _INDEXES.get(floats)
+    if index is None:
+        words: Any = floats.words
+        index = words if isinstance(words, Vocabulary) else Vocabulary.from_words(words)
+        _INDEXES[floats] = index
     ids = bits.ids(rows).tolist()
-    if isinstance(words, Vocabulary):
-        places = words.find_many(ids)
-    else:  # one pass takes less time than an index of all words
-        wanted = set(ids)
-        found = {word: place for place, word in enumerate(words) if word in wanted}
-        places = np.array([found.get(each, -1) for each in ids], np.int64)
+    places = index.find_many(ids)
     if (places < 0).any():
         missing = ids[int((places < 0).argmax())]
         raise InputError(f"floats has no vector for the id {missing!r}")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import embits
+from embits.ids.vocabulary import Vocabulary
 from tests.support.vectors import clustered
 
 ROWS = clustered(300)
@@ -85,3 +86,16 @@ def test_nan_and_infinity_in_floats_are_named(collection, value):
     named = embits.WordVectors(list(collection.words), floats)
     with pytest.raises(embits.InputError, match="vector of the id 'doc-50' in floats contains NaN"):
         collection.search(ROWS[50], 1, floats=named)
+
+
+def test_the_words_of_the_floats_are_indexed_once(monkeypatch):
+    X = np.random.default_rng(3).normal(size=(50, 16)).astype("f4")
+    ids = [f"d{i}" for i in range(50)]
+    bits = embits.binarize(X, n_bits=64, method="lsh", ids=ids)
+    floats = embits.WordVectors(ids[::-1], X[::-1])
+    made = []
+    from_words = Vocabulary.from_words
+    monkeypatch.setattr(Vocabulary, "from_words", lambda w: made.append(1) or from_words(w))
+    for row in (3, 8, 11):
+        assert bits.search(X[row], k=1, floats=floats).ids.tolist() == [f"d{row}"]
+    assert len(made) == 1
