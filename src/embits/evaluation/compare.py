@@ -337,12 +337,7 @@ class Comparison:
 
 
 def plan(dims: int, bits: Sequence[int], methods: Iterable[str]) -> list[tuple[str, int]]:
-    """The (method, width) pairs to train: every method at every width, "sign" only at `dims`.
-
-    Example:
-        >>> plan(300, [64, 128], ["lsh", "sign"])
-        [('lsh', 64), ('lsh', 128), ('sign', 300)]
-    """
+    """The (method, width) pairs to train: every method at every width, "sign" only at `dims`."""
     if any(width < 1 for width in bits):
         raise InputError(f"bits are {list(bits)}, expected numbers from 1")
     return [

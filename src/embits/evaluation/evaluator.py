@@ -201,21 +201,8 @@ class Evaluator:
 def split_rows(n: int, fit_rows: int | None, *, has_words: bool) -> RowSplit | None:
     """Divide n rows at random into rows to fit on and others; None if all rows are fitted on.
 
-    Args:
-        n: Number of rows.
-        fit_rows: Number of rows to fit on, `ALL_ROWS` for all. None is half of the rows, or all
-            rows of word vectors: a vocabulary is known in advance, and it is coded as a whole.
-        has_words: Whether these are word vectors.
-
-    Raises:
-        InputError: `fit_rows` is less than 1.
-
-    Example:
-        >>> split = split_rows(10, None, has_words=False)
-        >>> len(split.fitted), len(split.unseen)
-        (5, 5)
-        >>> split_rows(10, None, has_words=True) is None
-        True
+    `fit_rows` of None is half of the rows, or all of word vectors: a vocabulary is known in
+    advance, and it is coded as a whole.
     """
     if fit_rows is None:
         fit_rows = ALL_ROWS if has_words or n < _MIN_ROWS else n // 2

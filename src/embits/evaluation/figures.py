@@ -42,18 +42,9 @@ _GAP = 3
 def drawn(
     figure: Figure, entries: Sequence[Entry], formats: Sequence[str] = ("png",)
 ) -> dict[str, bytes]:
-    """Draw a figure with a line for each method and a bar for each 95 % interval.
+    """The files of a figure by format, "png", "pdf" or "svg"; none if no code has its scores.
 
-    Args:
-        figure: What to draw.
-        entries: Results of an `Evaluator`.
-        formats: "png", "pdf" or "svg".
-
-    Returns:
-        The files by format; none if no code has the scores of the figure.
-
-    Raises:
-        MissingExtraError: Matplotlib is not installed.
+    There is a line for each method and a bar for each 95 % interval.
     """
     coded = [entry for entry in entries if entry["method"] != "raw"]
     panels = [
@@ -159,14 +150,9 @@ def _pyplot() -> Any:
 
 
 def bit_rows(bits: BinaryVectors, word: str, n: int = N_WORDS) -> NDArray[np.uint8]:
-    """The bits of the n closest words, closest first, then of the n furthest, furthest last.
+    """0 and 1 of the n closest words, closest first, then of the n furthest, furthest last.
 
-    Returns:
-        0 and 1, shape (2 n, n_bits), or fewer rows if there are fewer words; without the word
-        itself.
-
-    Raises:
-        UnknownWordError: The word is unknown.
+    Without the word itself; fewer rows if there are fewer words.
     """
     n = whole("n", n, 1)
     code = bits[word]
@@ -183,29 +169,9 @@ def bit_rows(bits: BinaryVectors, word: str, n: int = N_WORDS) -> NDArray[np.uin
 def bit_picture(
     bits: BinaryVectors, words: Sequence[str], n: int = N_WORDS, suffix: str = ".png"
 ) -> bytes:
-    """A picture of `bit_rows` of each word, one below the other: red is 1, white is 0.
+    """A PNG, SVG or PDF file of `bit_rows` of each word, one below the other: red is 1, white is 0.
 
     A dark line separates the closest from the furthest words, a thicker one the panels.
-
-    Args:
-        bits: The binary vectors.
-        words: One or more words.
-        n: Number of closest and of furthest words.
-        suffix: The file format: ".png", ".svg" or ".pdf".
-
-    Returns:
-        The content of the file.
-
-    Raises:
-        InputError: No word, or another suffix.
-        MissingExtraError: Matplotlib is not installed, and the suffix is not ".png".
-        UnknownWordError: A word is unknown.
-
-    Example:
-        >>> import numpy as np, embits
-        >>> bits = embits.binarize(np.random.default_rng(0).normal(size=(200, 8)), 64, "lsh")
-        >>> bit_picture(bits, ["0"])[:4]
-        b'\\x89PNG'
     """
     if not words:
         raise InputError("a picture needs at least one word")

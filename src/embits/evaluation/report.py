@@ -43,11 +43,7 @@ Block: TypeAlias = str | Table | Picture
 
 
 def check_report_folder(folder: str | os.PathLike[str], overwrite: bool = False) -> None:
-    """Refuse a folder that has a report, or files of the same names.
-
-    Raises:
-        InputError: There are such files, and `overwrite` is false.
-    """
+    """Refuse a folder that has a report, or files of the same names, unless `overwrite`."""
     found = [name for name in FILES if (Path(folder) / name).exists()]
     if found and not overwrite:
         raise InputError(
@@ -282,24 +278,7 @@ _SPECIAL = {
 
 
 def to_latex(table: Table, name: str) -> str:
-    r"""A table environment with the label `name`; it needs \usepackage{booktabs}.
-
-    Example:
-        >>> print(to_latex(Table(["", "64"], [["lsh", "*2.0*"]], "Scores."), "tab:x"))
-        \begin{table}
-        \centering
-        \caption{Scores.}
-        \label{tab:x}
-        \begin{tabular}{lr}
-        \toprule
-         & 64 \\
-        \midrule
-        lsh & \textbf{2.0} \\
-        \bottomrule
-        \end{tabular}
-        \end{table}
-        <BLANKLINE>
-    """
+    """A table environment with the label `name`; it needs booktabs."""
     columns = "l" + ("l" if table.of_text else "r") * (len(table.header) - 1)
     lines = [
         r"\begin{table}", r"\centering", rf"\caption{{{escaped(table.caption)}}}",

@@ -37,8 +37,7 @@ class Score:
     """A score as tables show it.
 
     Attributes:
-        label: Its name, such as "MEN".
-        path: Where it is in an entry, such as ("similarity", "MEN", "spearman").
+        label, path: Its name, and where it is in an entry: ("similarity", "MEN", "spearman").
         raw: Where it is in the entry of the raw vectors; () if they do not have it.
         shown: Turns its value into text.
         column: Its heading in the summary of a comparison; "" leaves it out.
@@ -88,15 +87,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A plot of scores by width.
+    """A plot of scores by width: title and path of each panel, label of the y axis, caption.
 
-    Attributes:
-        name: Its file name without suffix.
-        panels: Title and path of the score of each panel; the panels share the y axis.
-        label: Label of the y axis.
-        caption: Its caption.
-        raw: Path of the raw vectors' score, drawn as a horizontal line; () draws none, and the y
-            axis shows 0 to 100.
+    The score of the raw vectors at `raw` is a horizontal line; without it, the y axis shows 0 to
+    100.
     """
 
     name: str
@@ -135,10 +129,7 @@ class Grid:
     def table(self, scores: Sequence[Score], caption: str, *, rebuilt: bool = False) -> Table:
         """For each score a row with that of the raw floats, then a row for each method.
 
-        Args:
-            scores: The scores. There is a column "raw" if the raw floats have one of them.
-            caption: The caption.
-            rebuilt: Add rows of the floats rebuilt from the codes ("rec").
+        `rebuilt` adds rows of the floats rebuilt from the codes ("rec").
         """
         rows: list[list[str]] = []
         for score in scores:
@@ -212,12 +203,7 @@ def interval(entry: Entry | None, key: str) -> tuple[float, float] | None:
 
 
 def jsonable(value: Any) -> Any:
-    """The value with NaN replaced by None, because JSON has no NaN.
-
-    Example:
-        >>> jsonable({"spearman": float("nan"), "pairs": 0})
-        {'spearman': None, 'pairs': 0}
-    """
+    """The value with NaN replaced by None, because JSON has no NaN."""
     if isinstance(value, dict):
         return {name: jsonable(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -228,14 +214,7 @@ def jsonable(value: Any) -> Any:
 
 
 def csv_text(entries: Iterable[Entry]) -> str:
-    """All numbers as CSV, with the ends of their 95 % intervals and their spread over seeds.
-
-    Example:
-        >>> print(csv_text([{"method": "lsh", "bits": 64, "file": "x", "speed": {"top_1_ms": 2}}]))
-        method,bits,score,value,low,high,spread
-        lsh,64,speed.top_1_ms,2,,,
-        <BLANKLINE>
-    """
+    """All numbers as CSV, with the ends of their 95 % intervals and their spread over seeds."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["method", "bits", "score", "value", "low", "high", "spread"])

@@ -95,13 +95,7 @@ class Lookup:
 
 
 class FloatSpace:
-    """Float vectors compared by cosine.
-
-    Args:
-        words: The words in row order.
-        matrix: Floats of shape (n, dims).
-        lookup: The lookup of the words; None builds one.
-    """
+    """Float vectors (n, dims) compared by cosine; without a `lookup` of the words, one is built."""
 
     def __init__(
         self, words: Sequence[str], matrix: NDArray[np.float32], lookup: Lookup | None = None
@@ -144,12 +138,7 @@ class FloatSpace:
 
 
 class BitSpace:
-    """Codes compared by Sokal-Michener similarity: the share of equal bits.
-
-    Args:
-        bits: The binary vectors.
-        lookup: The lookup of the words; None builds one.
-    """
+    """Codes compared by Sokal-Michener similarity, the share of equal bits."""
 
     def __init__(self, bits: BinaryVectors, lookup: Lookup | None = None) -> None:
         self.bits = bits

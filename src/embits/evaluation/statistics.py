@@ -86,13 +86,10 @@ def fisher_mean(correlations: Iterable[float], weights: Iterable[float] | None =
 
 
 class PairedTest(NamedTuple):
-    """A paired test of two scores.
+    """The first score minus the second, its 95 % interval, and its two-sided p-value.
 
-    Attributes:
-        difference: The first score minus the second.
-        low, high: The 95 % interval of the difference.
-        p: Two-sided p-value of the bootstrap, not corrected for the number of tests.
-        is_bound: Whether p is the smallest value that so many replicates can show.
+    P-values are not corrected for the number of tests; `is_bound` if so many replicates can show
+    no smaller one.
     """
 
     difference: float
@@ -164,18 +161,7 @@ def intervals(replicates: Replicates) -> dict[str, list[float]]:
 def paired_test(
     a: float, b: float, replicates_a: NDArray[np.float64], replicates_b: NDArray[np.float64]
 ) -> PairedTest:
-    """Test whether two scores of the same items differ.
-
-    Args:
-        a, b: The scores.
-        replicates_a, replicates_b: Their replicates, drawn together.
-
-    Example:
-        >>> drawn = np.linspace(0.4, 0.6, 999)
-        >>> test = paired_test(0.6, 0.5, drawn + 0.1, drawn)
-        >>> round(test.difference, 3), round(test.low, 3), round(test.p, 3)
-        (0.1, 0.1, 0.002)
-    """
+    """Test whether two scores of the same items differ, by replicates that were drawn together."""
     differences = replicates_a - replicates_b
     tail = min((differences <= 0).sum(), (differences >= 0).sum())
     p = min(1.0, 2 * float(tail + 1) / (len(differences) + 1))
@@ -230,13 +216,7 @@ def _interval(values: NDArray[np.float64]) -> tuple[float, float]:
 def mean_entry(entries: Sequence[dict[str, Any]], seeds: Sequence[int]) -> dict[str, Any]:
     """One entry for the fits of a method: the first, with the mean of every float.
 
-    It has "seeds", and under "spread" the standard deviation of each score over the fits, by path.
-    A single entry is returned as it is.
-
-    Example:
-        >>> fits = [{"method": "lsh", "speed": {"ms": value}} for value in (1.0, 3.0)]
-        >>> mean_entry(fits, [0, 1])["speed"], mean_entry(fits, [0, 1])["spread"]
-        ({'ms': 2.0}, {'speed.ms': 1.4142135623730951})
+    With several, it has "seeds", and under "spread" the standard deviation of each score by path.
     """
     if len(entries) == 1:
         return entries[0]

@@ -40,11 +40,7 @@ PAIR_SUFFIXES = (".txt", ".csv", ".tsv")
 
 @dataclass
 class DataFolder:
-    """A folder of data sets, read on demand.
-
-    Args:
-        path: The folder.
-    """
+    """A folder of data sets at `path`, read on demand."""
 
     path: Path
     _malformed: dict[str, None] = field(default_factory=dict)
@@ -52,11 +48,7 @@ class DataFolder:
 
     @property
     def problems(self) -> list[str]:
-        """What could not be read so far, in one line each.
-
-        Malformed data sets and files that were not recognized come first, then the public data
-        sets that are missing, one line for each task.
-        """
+        """What could not be read so far, in one line each; missing public data sets come last."""
         return [*self._malformed, *self._missing.values()]
 
     @classmethod
@@ -79,17 +71,13 @@ class DataFolder:
     def similarity(self) -> dict[str, Pairs]:
         """Word pairs by file name; the five data sets of the paper come first."""
         found: dict[str, Path] = {}
-        files = self._visible("similarity")
-        for suffix in PAIR_SUFFIXES:
-            for path in [path for path in files if path.suffix.lower() == suffix]:
-                if found.setdefault(path.stem, path) is not path:
-                    self._unused(path, f"{found[path.stem].name} has the same name")
-        for path in files:
+        # Of two files with one name, .txt comes before .csv and .tsv.
+        for path in sorted(self._visible("similarity"), key=lambda path: path.suffix != ".txt"):
             if path.suffix.lower() not in PAIR_SUFFIXES:
                 self._unused(path, f"expected a {', '.join(PAIR_SUFFIXES)} file of word pairs")
-        names = self._ordered("similarity", SIMILARITY, found)
-        read = {name: self._read(name, read_pairs, found[name]) for name in names}
-        return {name: pairs for name, pairs in read.items() if pairs is not None}
+            elif found.setdefault(path.stem, path) is not path:
+                self._unused(path, f"{found[path.stem].name} has the same name")
+        return dict(self._read_all("similarity", SIMILARITY, found, read_pairs))
 
     def analogy(self) -> dict[str, Questions]:
         """Questions by section."""
@@ -107,18 +95,13 @@ class DataFolder:
         folders = self._folders("classification", "train.csv and test.csv")
         # The original folders have names such as `yelp_review_full_csv`.
         found = {path.name.removesuffix("_csv").replace("_review_", "_"): path for path in folders}
-        for name in self._ordered("classification", CLASSIFICATION, found):
-            split = self._read(name, read_split, found[name])
-            if split is not None:
-                yield name, split
+        return self._read_all("classification", CLASSIFICATION, found, read_split)
 
     def retrieval(self) -> dict[str, RetrievalSet]:
         """Retrieval data sets by folder name."""
         folders = self._folders("retrieval", "a corpus, queries and qrels.tsv")
         found = {path.name: path for path in folders}
-        names = self._ordered("retrieval", (), found)
-        read = {name: self._read(name, read_retrieval, found[name]) for name in names}
-        return {name: each for name, each in read.items() if each is not None}
+        return dict(self._read_all("retrieval", (), found, read_retrieval))
 
     def _visible(self, task: str) -> list[Path]:
         """Files and folders of a task by name, without hidden ones."""
@@ -131,14 +114,19 @@ class DataFolder:
                 self._unused(path, f"expected a folder with {content}")
         return [path for path in found if path.is_dir()]
 
-    def _ordered(self, task: str, known: Sequence[str], found: dict[str, Path]) -> list[str]:
-        """The names found, known ones first; those that are missing are noted."""
+    def _read_all(
+        self, task: str, known: Sequence[str], found: dict[str, Path], read: Callable[[Path], Found]
+    ) -> Iterator[tuple[str, Found]]:
+        """The data sets that can be read, known names first; those that are missing are noted."""
         missing = [name for name in known if name not in found]
         if not found:
             self._missing[task] = f"{task} is skipped: no data sets in {self.path / task}"
         elif missing:
             self._missing[task] = f"{task}: {', '.join(missing)} not found in {self.path / task}"
-        return [*(name for name in known if name in found), *sorted(set(found) - set(known))]
+        for name in [*known, *sorted(set(found) - set(known))]:
+            content = self._read(name, read, found[name]) if name in found else None
+            if content is not None:
+                yield name, content
 
     def _read(self, name: str, read: Callable[[Path], Found], path: Path) -> Found | None:
         try:

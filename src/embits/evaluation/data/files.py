@@ -8,8 +8,9 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,16 +50,14 @@ class Pairs:
         return len(self.scores)
 
 
-@dataclass(frozen=True)
-class Labelled:
+class Labelled(NamedTuple):
     """The texts of one file and their classes, int64 from 0."""
 
     texts: list[str]
     classes: NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Split:
+class Split(NamedTuple):
     """A classification data set: training and test texts."""
 
     train: Labelled
@@ -82,15 +81,17 @@ def read_pairs(path: FilePath, delimiter: str | None = None) -> Pairs:
         OSError: The file cannot be opened.
     """
     rows: list[tuple[str, str, float]] = []
-    columns: tuple[int, int, int | None] = 0, 1, None
+    first, second = 0, 1  # the columns of the words
+    at: int | None = None  # that of the score
     header: ReadError | None = None
     for number, line in lines_of(path):
         fields, is_delimited = _pair_fields(line, delimiter)
         error = malformed(path, number, line, "word word score")
         if is_delimited and not rows and header is None and not _numbers(fields[2:]):
-            header, columns = error, _pair_columns(fields)
+            header, at = error, _column(fields, _SCORE)
+            named = _column(fields, _FIRST), _column(fields, _SECOND)
+            first, second = (0, 1) if None in named else named  # type: ignore[assignment]
             continue
-        first, second, at = columns
         found = _numbers(fields[max(first, second) + 1 :] if at is None else fields[at : at + 1])
         if len(fields) <= max(first, second) or not found or not math.isfinite(found[0]):
             raise error
@@ -103,8 +104,7 @@ def read_pairs(path: FilePath, delimiter: str | None = None) -> Pairs:
             )
         rows.append((fields[first], fields[second], found[0]))
     if not rows:
-        nothing = ReadError(f"{path}: found no pairs, expected lines of word word score")
-        raise header or nothing
+        raise header or ReadError(f"{path}: found no pairs, expected lines of word word score")
     if len(_numbers(word for word, _, _ in rows)) == len(rows):
         raise ReadError(
             f"{path}: found numbers as first words, such as {rows[0][0]!r}: name the columns "
@@ -125,12 +125,6 @@ def _pair_fields(line: str, delimiter: str | None) -> tuple[list[str], bool]:
     else:
         fields = line.split(delimiter)
     return [field.strip() for field in fields], True
-
-
-def _pair_columns(header: Sequence[str]) -> tuple[int, int, int | None]:
-    """The columns of the words and of the score; None for a score without a known name."""
-    first, second, score = (_column(header, names) for names in (_FIRST, _SECOND, _SCORE))
-    return (0, 1, score) if first is None or second is None else (first, second, score)
 
 
 def _column(header: Sequence[str], names: Sequence[str]) -> int | None:
@@ -177,12 +171,7 @@ def read_questions(path: FilePath) -> dict[str, Questions]:
 def read_split(folder: Path, most_rows: int = MAX_ROWS) -> Split:
     """Read `train.csv` and `test.csv` of a folder as `read_labelled` does."""
     read = [_read_texts(folder / f"{part}.csv", most_rows) for part in ("train", "test")]
-    number = _class_numbers(label for _, labels in read for label in labels)
-    train, test = (
-        Labelled(texts, np.array([number[label] for label in labels], dtype=np.int64))
-        for texts, labels in read
-    )
-    return Split(train, test)
+    return Split(*_numbered(read))
 
 
 def read_labelled(path: FilePath, most_rows: int = MAX_ROWS) -> Labelled:
@@ -199,18 +188,15 @@ def read_labelled(path: FilePath, most_rows: int = MAX_ROWS) -> Labelled:
         ReadError: A row is malformed; the message quotes it.
         OSError: The file cannot be opened.
     """
-    texts, labels = _read_texts(path, most_rows)
-    number = _class_numbers(labels)
-    return Labelled(texts, np.array([number[label] for label in labels], dtype=np.int64))
+    return _numbered([_read_texts(path, most_rows)])[0]
 
 
 def _read_texts(path: FilePath, most_rows: int) -> tuple[list[str], list[str]]:
     """The texts of a file, and their classes as they are written."""
-    head = [fields for _, (_, fields) in zip(range(2), _csv_rows(path), strict=False)]
-    column = _column(head[0], _LABEL) if head else None
-    is_text = bool(head) and _column(head[0], _TEXT) is not None
-    is_name = len(head) > 1 and not _is_whole(head[0][0]) and _is_whole(head[1][0])
-    has_header = column is not None or is_text or is_name
+    first, second = [*(fields for _, fields in islice(_csv_rows(path), 2)), [""], [""]][:2]
+    column = _column(first, _LABEL)
+    is_name = not _is_whole(first[0]) and _is_whole(second[0])
+    has_header = column is not None or _column(first, _TEXT) is not None or is_name
     column = column or 0
     step = max(1, -(-sum(1 for _ in _csv_rows(path)) // most_rows))
     texts, labels = [], []
@@ -237,13 +223,17 @@ def _is_whole(text: str) -> bool:
     return text.isascii() and text.isdigit()
 
 
-def _class_numbers(labels: Iterable[str]) -> dict[str, int]:
-    """A number for each class, from 0: numbers from 0 or 1 keep their order, names are sorted."""
-    names = sorted(set(labels))
-    if not all(map(_is_whole, names)):
-        return {name: place for place, name in enumerate(names)}
-    first = min(1, *map(int, names))
-    return {name: int(name) - first for name in names}
+def _numbered(read: Sequence[tuple[list[str], list[str]]]) -> list[Labelled]:
+    """Texts with a number for each class: those from 0 or 1 keep their order, names are sorted."""
+    names = sorted({label for _, labels in read for label in labels})
+    numbers = {name: place for place, name in enumerate(names)}
+    if all(map(_is_whole, names)):
+        first = min(1, *map(int, names))
+        numbers = {name: int(name) - first for name in names}
+    return [
+        Labelled(texts, np.array([numbers[label] for label in labels], dtype=np.int64))
+        for texts, labels in read
+    ]
 
 
 def _csv_rows(path: FilePath) -> Iterator[tuple[int, list[str]]]:

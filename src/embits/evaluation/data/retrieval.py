@@ -18,10 +18,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from embits.errors import InputError, MissingExtraError, ReadError
+from embits.errors import InputError, ReadError
 from embits.evaluation.data.files import lines_of, malformed
 from embits.readers import read_vectors
-from embits.vectors import WordVectors, as_words
+from embits.readers.parquet import open_table
+from embits.vectors import WordVectors
 
 Qrels: TypeAlias = dict[str, dict[str, int]]
 
@@ -75,12 +76,7 @@ def read_retrieval(folder: Path) -> RetrievalSet:
 
 
 def read_qrels(path: Path) -> Qrels:
-    """Read relevance judgements: BEIR's three columns, or TREC's four, whose second is not used.
-
-    Raises:
-        ReadError: A line is malformed or repeats a judgement; the message quotes it.
-        OSError: The file cannot be opened.
-    """
+    """Read relevance judgements: BEIR's three columns, or TREC's four, whose second is not used."""
     qrels: Qrels = {}
     for place, (number, line) in enumerate(lines_of(path, has_comments=False)):
         fields = line.split("\t") if "\t" in line else line.split()
@@ -102,32 +98,36 @@ def read_qrels(path: Path) -> Qrels:
 
 
 def read_embeddings(folder: Path, name: str) -> WordVectors:
-    """Read the ids and embeddings of "corpus" or "queries".
-
-    Raises:
-        ReadError: There are no embeddings or no ids, they do not fit, or an id repeats.
-    """
+    """The ids and embeddings of "corpus" or "queries"."""
     files = {suffix: folder / f"{name}{suffix}" for suffix in (".npy", ".jsonl", ".parquet")}
-    found = {suffix: path for suffix, path in files.items() if path.is_file()}
+    npy, jsonl, parquet = (path if path.is_file() else None for path in files.values())
     listed = next((folder / file for file in _ID_FILES[name] if (folder / file).is_file()), None)
-    texts = found.get(".jsonl") or found.get(".parquet")
-    if not found or (listed is None and texts is None):
-        expected = f"{name}.npy with {_ID_FILES[name][0]}, {name}.jsonl or {name}.parquet"
-        raise ReadError(f"{folder}: found no {name} with ids, expected {expected}")
-    ids: list[str] | None = None
-    matrix: Any = None
-    if texts is not None and (listed is None or ".npy" not in found):
-        read = _read_jsonl if texts.suffix == ".jsonl" else _read_parquet
-        ids, matrix = read(texts, ".npy" not in found)
+    texts = jsonl or parquet
     try:
-        if ".npy" in found:
-            return read_vectors(found[".npy"], words=ids if listed is None else listed)
-        return WordVectors(ids, matrix)
+        if npy and listed:
+            return read_vectors(npy, words=listed)
+        if jsonl:
+            ids, rows = _read_jsonl(jsonl, with_embeddings=npy is None)
+            return read_vectors(npy, words=ids) if npy else WordVectors(ids, np.array(rows))
+        if parquet:
+            return read_vectors(
+                npy or parquet, words=parquet if npy else None, ids=_id_column(parquet)
+            )
     except InputError as error:  # an id repeats, or the .npy is a file of another format
         raise ReadError(f"{texts or listed}: {error}") from None
+    expected = f"{name}.npy with {_ID_FILES[name][0]}, {name}.jsonl or {name}.parquet"
+    raise ReadError(f"{folder}: found no {name} with ids, expected {expected}")
 
 
-def _read_jsonl(path: Path, with_embeddings: bool) -> tuple[list[str], Any]:
+def _id_column(path: Path) -> str:
+    names = open_table(path).schema_arrow.names
+    column = next((name for name in ID_NAMES if name in names), None)
+    if column is None:
+        raise ReadError(f"{path}: found no column of ids, expected {', '.join(ID_NAMES)}")
+    return column
+
+
+def _read_jsonl(path: Path, *, with_embeddings: bool) -> tuple[list[Any], list[list[float]]]:
     ids: list[Any] = []
     rows: list[list[float]] = []
     for number, line in lines_of(path):
@@ -137,15 +137,21 @@ def _read_jsonl(path: Path, with_embeddings: bool) -> tuple[list[str], Any]:
             record = None
         if not isinstance(record, dict):
             raise malformed(path, number, line, f'a JSON object such as {{"{ID_NAMES[0]}": "d1"}}')
-        ids.append(_field(path, number, record, ID_NAMES, "an id"))
+        found = [name for name in ID_NAMES if name in record]
+        if not found:
+            raise malformed(path, number, line, f"an id ({', '.join(ID_NAMES)})")
+        ids.append(record[found[0]])
         if with_embeddings:
-            values = _field(path, number, record, EMBEDDING_NAMES, "an embedding, or a .npy beside")
+            values = next((record[name] for name in EMBEDDING_NAMES if name in record), None)
+            if values is None:
+                names = ", ".join(EMBEDDING_NAMES)
+                raise malformed(path, number, line, f"an embedding ({names}), or a .npy beside")
             if not _is_row(values, len(rows[0]) if rows else None):
                 raise malformed(path, number, str(values), "a list of as many finite numbers")
             rows.append(values)
     if not ids:
         raise ReadError(f"{path}: found no lines, expected JSON objects with {ID_NAMES[0]}")
-    return _checked_ids(path, ids), np.array(rows, dtype=np.float32) if with_embeddings else None
+    return ids, rows
 
 
 def _is_row(values: Any, dims: int | None) -> bool:
@@ -153,35 +159,3 @@ def _is_row(values: Any, dims: int | None) -> bool:
     if not isinstance(values, list) or not values or len(values) != (dims or len(values)):
         return False
     return all(isinstance(value, int | float) and math.isfinite(value) for value in values)
-
-
-def _field(path: Path, number: int, record: dict[str, Any], names: Any, what: str) -> Any:
-    for name in names:
-        if name in record:
-            return record[name]
-    raise malformed(path, number, json.dumps(record), f"{what} ({', '.join(names)})")
-
-
-def _read_parquet(path: Path, with_embeddings: bool) -> tuple[list[str], Any]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise MissingExtraError(f"reading {path.name}", "parquet") from None
-    try:
-        names = pq.read_schema(path).names
-        column = next((name for name in ID_NAMES if name in names), None)
-        if column is None:
-            raise ReadError(f"{path}: found no column of ids, expected {', '.join(ID_NAMES)}")
-        ids = pq.read_table(path, columns=[column]).column(0).to_pylist()
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise ReadError(f"{path}: found no usable Parquet ({error!s:.100})") from None
-    words = _checked_ids(path, ids)
-    return words, read_vectors(path, words=words).matrix if with_embeddings else None
-
-
-def _checked_ids(path: Path, ids: list[Any]) -> list[str]:
-    try:
-        return list(as_words(ids))
-    except InputError as error:
-        raise ReadError(f"{path}: {error}") from None

@@ -17,15 +17,10 @@ from embits.evaluation.tasks.speed import Speed
 TASKS: dict[str, Task] = {
     task.name: task
     for task in (
-        Similarity(),
-        Analogy(),
-        Neighbors(),
-        Reconstruction(),
-        Classification(),
-        Retrieval(),
+        Similarity(), Analogy(), Neighbors(), Reconstruction(), Classification(), Retrieval(),
         Speed(),
     )
-}
+}  # fmt: skip
 """All tasks by name, in the order of the reports."""
 DEFAULT_TASKS = tuple(name for name in TASKS if name != "speed")
 
@@ -34,12 +29,8 @@ def all_scores(entries: Iterable[Entry]) -> list[Score]:
     """The scores of all tasks in these entries, then those of the rebuilt floats."""
     entries = list(entries)
     rebuilt = [at(entry, "reconstruction") or {} for entry in entries]
+    of_rebuilt = (task for task in TASKS.values() if task.of_rebuilt)
     return [
         *(score for task in TASKS.values() for score in task.scores(entries)),
-        *(
-            score.rebuilt()
-            for task in TASKS.values()
-            if task.of_rebuilt
-            for score in task.scores(rebuilt)
-        ),
+        *(score.rebuilt() for task in of_rebuilt for score in task.scores(rebuilt)),
     ]

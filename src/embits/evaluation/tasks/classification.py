@@ -203,11 +203,6 @@ class Classification(Task):
 
 
 def label(name: str) -> str:
-    """The name of a data set in tables.
-
-    Example:
-        >>> label("ag_news"), label("yelp_full"), label("mine")
-        ('AG-News', 'Yelp Full', 'mine')
-    """
+    """The name of a data set in tables, such as "Yelp Full" for "yelp_full"."""
     is_of_paper = name.startswith(("yahoo_", "amazon_", "yelp_"))
     return LABELS.get(name, name.replace("_", " ").title() if is_of_paper else name)

@@ -28,12 +28,7 @@ _ROWS = 16_384  # rows per block
 
 
 def query_rows(n: int, n_queries: int = N_QUERIES) -> NDArray[np.int64]:
-    """The query rows: evenly spaced over the first 30,000.
-
-    Example:
-        >>> query_rows(10, 5).tolist()
-        [0, 2, 4, 6, 8]
-    """
+    """The query rows: evenly spaced over the first 30,000."""
     frequent = min(n, FREQUENT)
     return np.arange(min(n_queries, frequent)) * frequent // max(1, min(n_queries, frequent))
 

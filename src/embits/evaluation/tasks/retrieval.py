@@ -44,11 +44,8 @@ Scores: TypeAlias = dict[str, NDArray[np.float64]]
 class Judged(NamedTuple):
     """The judged queries of a data set.
 
-    Attributes:
-        queries: Their embeddings, float32 (q, dims).
-        gains: The relevance of the judged documents of each query, at least 0, by document row.
-        n_relevant: Relevant documents of each query, also those that are not in the corpus.
-        ideal: The largest possible DCG@10 of each query.
+    `gains` has the relevance of the judged documents of each query by row, at least 0; `n_relevant`
+    counts those that are not in the corpus, too; `ideal` is the largest possible DCG@10.
     """
 
     queries: NDArray[np.float32]
@@ -109,9 +106,6 @@ def score_codes(data: RetrievalSet, coder: Coder) -> dict[str, Scores]:
 
     There is a way for each metric. "rescored" finds four times as many documents by Hamming
     distance and orders them by cosine.
-
-    Raises:
-        InputError: The coder has other dimensions.
     """
     if coder.n_features_in_ != data.dims:
         raise InputError(f"embeddings of {data.dims} dimensions, expected {coder.n_features_in_}")

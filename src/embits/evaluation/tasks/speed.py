@@ -28,15 +28,10 @@ THREADS = 1  # as in the paper; NumPy's matrix product uses the threads of its B
 
 @dataclass
 class Contender:
-    """An implementation of top-k search that is timed.
+    """An implementation of top-k search that is timed, on codes of `bits` or on floats (None).
 
-    Attributes:
-        name: Its name in the table.
-        bits: Bits per code, or None for floats.
-        query: Called with (row, k): finds the k nearest rows of a row.
-        load: Opens the file and runs one top-10 query; None if there is no file.
-        top_ms: Median milliseconds for each k.
-        load_ms: Milliseconds to load the file and run the first top-10 query.
+    `query(row, k)` finds the k nearest rows of a row; `load` opens the file and runs one top-10
+    query. Then there are the median milliseconds for each k, and those of `load`.
     """
 
     name: str
