@@ -39,25 +39,29 @@ def least_distances(
 ) -> None:
     """Fill `least` (tiles, q), int32, with each tile's least distance to each query.
 
-    Args:
-        codes: All codes.
-        queries: The queries, uint8 (q, width).
-        mask: A bit for each row, int32 (rows / 32,), lowest bit first, of the rows that may be
-            found; None for all. A tile without such rows has a distance above all others.
-        first: The tile that the first row of `least` is for.
-        stride: What a distance is multiplied by, at least the rows of `least`: an entry is
-            `distance * stride + tile`, so that its order is that of the distance, then the tile.
-        least: Where to write.
+    The first row of `least` is for the tile `first`. An entry is `distance * stride + tile`, so
+    that its order is that of the distance, then the tile; the stride is at least the rows. The mask
+    has a bit for each row that may be found, int32 (rows / 32,), lowest first; None is all. A tile
+    without such rows has a distance above all others.
     """
     n, width = queries.shape
+    given = (*_masked(mask, least), least, first, n, stride)
     if n <= _max_counted(width):
-        _count(codes, queries, mask, first, stride, least)
-    elif width <= 32 or (width == 64 and n > 2 * _BLOCK):
-        _multiply(_least_by_product, 3, codes, queries, mask, first, stride, least, width, _BLOCK)
-    else:
-        chunk = 64 if width > 64 and width % 64 == 0 else 32
+        _least_by_counting[(len(least),)](
+            codes.view(torch.int32), queries.view(torch.int32), *given, WORDS=width // 4,
+            PART=min(width, _PART) // 4, TILE=TILE, NATIVE=NATIVE,
+            num_warps=1 if width <= 8 else 2,
+        )  # fmt: skip
+        return
+    kernel, stages, chunk, block = _least_by_product, 3, width, _BLOCK
+    if width > 64 or (width == 64 and n <= 2 * _BLOCK):
+        kernel, stages, chunk = _least_by_planes, 2, 64 if width > 64 and width % 64 == 0 else 32
         block = _SMALL_BLOCK if n <= _SMALL_BLOCK else _BLOCK
-        _multiply(_least_by_planes, 2, codes, queries, mask, first, stride, least, chunk, block)
+    signs, ones = _signs(queries, chunk, block)
+    kernel[(len(least),)](
+        codes.view(torch.int8), signs, ones, *given, WIDTH=width, CHUNK=chunk, TILE=TILE,
+        BLOCK=block, NATIVE=NATIVE, num_warps=_WARPS, num_stages=stages,
+    )  # fmt: skip
 
 
 def _max_counted(width: int) -> int:
@@ -69,45 +73,15 @@ def _max_counted(width: int) -> int:
     return 12 if width < 128 else 4
 
 
-def _count(codes: Any, queries: Any, mask: Any, first: int, stride: int, least: Any) -> None:
-    width = codes.shape[1]
-    _least_by_counting[(len(least),)](
-        codes.view(torch.int32), queries.view(torch.int32), *_masked(mask, least), least, first,
-        len(queries), stride, WORDS=width // 4, PART=min(width, _PART) // 4, TILE=TILE,
-        NATIVE=NATIVE, num_warps=1 if width <= 8 else 2,
-    )  # fmt: skip
-
-
-def _multiply(
-    kernel: Any, stages: int, codes: Any, queries: Any, mask: Any, first: int, stride: int,
-    least: Any, chunk: int, block: int,
-) -> None:  # fmt: skip
-    """Run a kernel of products; `stages` loads are under way at once."""
-    signs, ones = _signs(queries, chunk, block)
-    kernel[(len(least),)](
-        codes.view(torch.int8), signs, ones, *_masked(mask, least), least, first, len(queries),
-        stride, WIDTH=codes.shape[1], CHUNK=chunk, TILE=TILE, BLOCK=block, NATIVE=NATIVE,
-        num_warps=_WARPS, num_stages=stages,
-    )  # fmt: skip
-
-
 def _masked(mask: Any, instead: Any) -> tuple[Any, bool]:
     """The mask and whether there is one; a kernel needs some array in its place."""
     return (instead, False) if mask is None else (mask, True)
 
 
 def row_keys(codes: Any, queries: Any, mask: Any, tiles: Any, n_rows: int) -> Any:
-    """Keys `distance << ROW_BITS | row` of all rows of the picked tiles.
+    """Keys `distance << ROW_BITS | row` of all rows of the tiles (m, q), int64 (q, m * TILE).
 
-    Args:
-        codes: All codes.
-        queries: The queries, uint8 (q, width).
-        mask: As in `least_distances`; rows that may not be found have the largest key.
-        tiles: The tiles picked for each query, int64 (m, q).
-        n_rows: Codes there are; the rows that fill up the last tile have the largest key.
-
-    Returns:
-        int64 (q, m * TILE).
+    Rows that the mask leaves out, and those from `n_rows` on, have the largest key.
     """
     m, n = tiles.shape
     width = codes.shape[1]
@@ -121,16 +95,10 @@ def row_keys(codes: Any, queries: Any, mask: Any, tiles: Any, n_rows: int) -> An
 
 
 def _signs(queries: Any, chunk: int, block: int) -> tuple[Any, Any]:
-    """What the codes are multiplied by, and the count of ones of each query.
+    """What the codes are multiplied by, and the count of ones of each query, int32 (q,).
 
-    Args:
-        queries: uint8 (q, width).
-        chunk: Bytes of a code that are unpacked at a time.
-        block: Queries at a time; the kernels read whole blocks.
-
-    Returns:
-        1 - 2q for every bit q, times 8, 4, 2 or 1, int8 (blocks * block, 8 * width), by chunk, then
-        by bit of a byte, then by byte; and the counts, int32 (q,).
+    The first is 1 - 2q for every bit q, times 8, 4, 2 or 1, int8 (blocks * block, 8 * width), by
+    chunk of bytes, then by bit of a byte, then by byte. The kernels read whole blocks of queries.
     """
     n, width = queries.shape
     shifts = torch.arange(8, dtype=torch.uint8, device=queries.device)[:, None]

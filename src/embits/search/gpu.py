@@ -14,7 +14,7 @@ and rows that do not pass have the largest distance.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,18 +29,10 @@ BATCH = 1024  # queries at a time
 SCRATCH_BYTES = 1 << 29  # for the tiles' least distances of a batch, and for its candidates
 GROUP = 64  # tiles
 _UPLOAD_ROWS = 1 << 22
-_MAX_KEY = (1 << 31) - 1
 # Below one row in so many, copying the codes of a filter and searching them is faster.
 ROWS_PER_COPY = 32
-
-
-class _Scanned(NamedTuple):
-    """What a search reads."""
-
-    codes: Any
-    n: int
-    mask: Any = None  # a bit for each row that may be found, or None
-    rows: NDArray[np.int64] | None = None  # where copies of codes come from, or None
+# Codes, how many, a mask of the rows that may be found, and where copies of codes come from.
+_Scanned: TypeAlias = tuple[Any, int, Any, NDArray[np.int64] | None]
 
 
 class DeviceIndex:
@@ -81,7 +73,7 @@ class DeviceIndex:
             block = np.array(codes[start : start + _UPLOAD_ROWS])  # PyTorch needs writable memory
             there = self._codes[start : start + len(block), : self._width]
             there.copy_(self._torch.from_numpy(block))
-        self._last: tuple[Selection | None, _Scanned] = (None, _Scanned(self._codes, self._n))
+        self._last: tuple[Selection | None, _Scanned] = (None, (self._codes, self._n, None, None))
 
     def __len__(self) -> int:
         return self._n
@@ -94,42 +86,31 @@ class DeviceIndex:
     def top_k(
         self, queries: NDArray[np.uint8], k: int, *, where: Any = None, exclude: Any = None
     ) -> DistanceResult:
-        """The k rows nearest to each query by Hamming distance.
+        """The k rows nearest to each query: arguments and results as in `embits.search.top_k`.
 
-        Args:
-            queries: One packed code of shape (width,), or several, (q, width).
-            k: How many rows to return; more than n returns n.
-            where: The rows that may be found, as in `embits.search.top_k`. If each query has its
-                own filter, they are searched one by one.
-            exclude: The rows that may not be found, in the same forms.
-
-        Returns:
-            distances (q, k) int32 and rows (q, k) int64, nearest first, ties in row order;
-            both of shape (k,) for a single query. Filters change the shape as in
-            `embits.search.top_k`.
-
-        Raises:
-            InputError: A wrong dtype, width, number of dimensions or k; or a filter that does not
-                fit.
+        If each query has its own filter, they are searched one by one.
         """
         queries = packed_queries(queries, self._width)
         filters = parse_filters(self._n, queries.shape[:-1], where, exclude)
         if isinstance(filters, list):
             return self._each(queries, k, filters)
         k = wanted_rows(k, self._n if filters is None else len(filters))
-        scanned = self._scanned(filters) if k else _Scanned(None, 0)
+        shape = (*queries.shape[:-1], k)
+        if not k:
+            return DistanceResult(np.empty(shape, np.int32), np.empty(shape, np.int64))
+        scanned = self._scanned(filters)
         n = int(np.prod(queries.shape[:-1]))
         batch = np.zeros((n, self._codes.shape[1]), np.uint8)
         batch[:, : self._width] = queries.reshape(n, self._width)
         keys = np.empty((n, k), np.int64)
         size = max(1, min(BATCH, SCRATCH_BYTES // (8 * self._tile * (k + 1))))
-        for start in range(0, n if k else 0, size):
-            keys[start : start + size] = self._nearest(scanned, batch[start : start + size], k)
-        keys = keys.reshape(*queries.shape[:-1], k)
-        shift = self._kernels.ROW_BITS
-        rows = keys & ((1 << shift) - 1)
-        rows = rows if scanned.rows is None else scanned.rows[rows]
-        return DistanceResult((keys >> shift).astype(np.int32), rows)
+        for start in range(0, n, size):
+            part = slice(start, start + size)
+            keys[part] = self._nearest(scanned, batch[part], k)
+        keys = keys.reshape(shape)
+        rows = keys & ((1 << self._kernels.ROW_BITS) - 1)
+        distances = (keys >> self._kernels.ROW_BITS).astype(np.int32)
+        return DistanceResult(distances, rows if scanned[3] is None else scanned[3][rows])
 
     def _each(self, queries: NDArray[np.uint8], k: int, filters: list[Selection]) -> DistanceResult:
         shape = (len(filters), wanted_rows(k, max(map(len, filters), default=0)))
@@ -140,33 +121,35 @@ class DeviceIndex:
         return result
 
     def _scanned(self, selection: Selection | None) -> _Scanned:
-        """The codes, with a mask if many rows pass; if few do, copies of their codes."""
+        """What to search: with a mask if many rows pass, copies of their codes if few do."""
         if selection is None:
-            return _Scanned(self._codes, self._n)
-        if self._last[0] is not selection:
-            self._last = (selection, self._filtered(selection))
-        return self._last[1]
-
-    def _filtered(self, selection: Selection) -> _Scanned:
+            return self._codes, self._n, None, None
+        if self._last[0] is selection:
+            return self._last[1]
         torch, device = self._torch, self._codes.device
         if len(selection) * ROWS_PER_COPY < self._n:
             rows = torch.from_numpy(selection.rows).to(device)
             n_rows = -(-len(rows) // self._tile) * self._tile
             copies = torch.zeros((n_rows, self._codes.shape[1]), dtype=torch.uint8, device=device)
             torch.index_select(self._codes, 0, rows, out=copies[: len(rows)])
-            return _Scanned(copies, len(rows), rows=selection.rows)
-        words = np.zeros(len(self._codes) // 32, np.int32)
-        packed = selection.mask.view(np.int32)[: len(words)]
-        words[: len(packed)] = packed
-        return _Scanned(self._codes, self._n, mask=torch.from_numpy(words).to(device))
+            scanned: _Scanned = copies, len(rows), None, selection.rows
+        else:
+            words = np.zeros(len(self._codes) // 32, np.int32)
+            packed = selection.mask.view(np.int32)[: len(words)]
+            words[: len(packed)] = packed
+            scanned = self._codes, self._n, torch.from_numpy(words).to(device), None
+        self._last = selection, scanned
+        return scanned
 
     def _nearest(self, scanned: _Scanned, batch: NDArray[np.uint8], k: int) -> NDArray[np.int64]:
         """Sorted keys, a distance and a row in one number, of the k rows nearest to each query."""
-        torch, kernels = self._torch, self._kernels
+        torch, kernels, (codes, n, mask, _) = self._torch, self._kernels, scanned
         queries = torch.from_numpy(batch).to(self._codes.device)
-        codes, n, mask = scanned[:3]
         n_tiles = len(codes) // self._tile
-        chunk = min(n_tiles, self._chunk(len(batch)))
+        # Tiles at a time: their least distances fit the memory, and their keys 31 bits.
+        by_memory = SCRATCH_BYTES // (4 * len(batch))
+        by_key = ((1 << 31) - 1) // (8 * int(self._codes.shape[1]) + 2)
+        chunk = min(n_tiles, max(1, min(by_memory, by_key)))
         least = torch.empty((chunk, len(batch)), dtype=torch.int32, device=queries.device)
         best = torch.empty((len(batch), 0), dtype=torch.int64, device=queries.device)
         for first in range(0, n_tiles, chunk):
@@ -196,9 +179,3 @@ class DeviceIndex:
         k = min(k, len(entries))
         smallest = torch.topk(entries, k, dim=0, largest=False, sorted=False)[0]
         return smallest.to(torch.int64)
-
-    def _chunk(self, n_queries: int) -> int:
-        """Tiles at a time: their least distances fit the memory, and their keys 31 bits."""
-        by_memory = SCRATCH_BYTES // (4 * n_queries)
-        by_key = _MAX_KEY // (8 * int(self._codes.shape[1]) + 2)
-        return max(1, min(by_memory, by_key))
