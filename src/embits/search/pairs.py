@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeAlias
 
@@ -35,6 +35,7 @@ _MAX_BUCKET = 2048  # rows; the pairs of a larger bucket are found by planes
 _MAX_COMPARED = 1 << 24  # pairs at a time: what is found takes at most 16 bytes each
 _MAX_FOUND = 1 << 22  # pairs of a batch
 _QUERIES = 1024  # of a batch
+BLOCK_PAIRS = 1 << 20  # a block may be larger by the number of rows of one code
 _BLOCK_BYTES = 1 << 24  # of codes that are compared at a time
 _SORTED_AHEAD = 2  # tables that are sorted while another is searched: most of the time is sorting
 # Codes, sorted into a table, with the place of each among the distinct codes and their buckets.
@@ -113,10 +114,16 @@ def near_pairs(
     distance: int,
     threads: int | None = None,
     progress: Progress | None = None,
+    tables: Sequence[Table] | None = None,
 ) -> Iterator[_Pairs]:
-    """Pairs of distinct codes within a distance, each once, in blocks of any order."""
-    blocks = best_blocks(codes, distance) if distance else codes[:0]
-    tables = list(tables_of(blocks, distance)) if distance else []
+    """Pairs of distinct codes within a distance, each once, in blocks of any order.
+
+    With `tables`, only the pairs that belong to these.
+    """
+    if not distance:
+        return
+    if tables is None:
+        tables = list(tables_of(best_blocks(codes, distance), distance))
     for done, (table, by_key) in enumerate(_sorted_tables(codes, tables, threads)):
         for pairs, share in _table_pairs(table, by_key, distance, threads):
             yield pairs
@@ -124,16 +131,8 @@ def near_pairs(
                 progress(round((done + share) * len(codes)), len(tables) * len(codes))
 
 
-def pairs_of_table(
-    codes: NDArray[np.uint8], table: Table, distance: int, threads: int | None = None
-) -> Iterator[_Pairs]:
-    """Those pairs of distinct codes within a distance that belong to one table, in blocks."""
-    by_key = _sort(codes, as_words(codes), table)
-    yield from (pairs for pairs, _ in _table_pairs(table, by_key, distance, threads))
-
-
 def _sorted_tables(
-    codes: NDArray[np.uint8], tables: list[Table], threads: int | None
+    codes: NDArray[np.uint8], tables: Sequence[Table], threads: int | None
 ) -> Iterator[tuple[Table, _Sorted]]:
     words = as_words(codes)
     if threads == 1:
@@ -173,19 +172,18 @@ def _table_pairs(
         found = _core.pairs_in_buckets(codes, flat, distance, masks, wanted_threads(threads))
         seconds, distances = split_keys(found[1::2])
         yield (rows[found[::2]], rows[seconds], distances), flat[-1] / len(codes)
-    for begin, end in buckets[sizes > _MAX_BUCKET].tolist():
-        for batch, pairs in _bucket_pairs(codes[begin:end], table, distance, threads):
-            firsts, seconds, distances = pairs
-            found_rows = rows[begin + firsts], rows[begin + seconds]
-            yield (*found_rows, distances), (begin + batch) / len(codes)
+    for first, end in buckets[sizes > _MAX_BUCKET].tolist():
+        some, of_rows = codes[first:end], rows[first:end]
+        for done, firsts, seconds, distances in _bucket_pairs(some, table, distance, threads):
+            yield (of_rows[firsts], of_rows[seconds], distances), (first + done) / len(codes)
 
 
 def _bucket_pairs(
     codes: NDArray[np.uint8], table: Table, distance: int, threads: int | None
-) -> Iterator[tuple[int, _Pairs]]:
-    """The pairs of places in a large bucket: batches of its codes as queries, with the codes after.
+) -> Iterator[tuple[int, *_Pairs]]:
+    """Pairs of places in a large bucket, after the number of codes that are done.
 
-    Each comes with how many codes are done.
+    Batches of codes are queries, and the codes after them are searched.
     """
     begin, size = 0, _QUERIES
     while begin < len(codes):
@@ -204,10 +202,7 @@ def _bucket_pairs(
         for mask in table.differ:
             chosen &= (apart & mask).any(axis=1)
         begin, size = begin + len(queries), min(2 * size, _QUERIES)
-        yield begin, (firsts[chosen], seconds[chosen], found.distances[after][chosen])
-
-
-BLOCK_PAIRS = 1 << 20  # a block may be larger by the number of rows of one code
+        yield begin, firsts[chosen], seconds[chosen], found.distances[after][chosen]
 
 
 class DistinctCodes:

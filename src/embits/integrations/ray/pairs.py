@@ -24,7 +24,7 @@ from embits.search import PairsResult
 from embits.search import pairs_within as pairs_of_codes
 from embits.search import within as within_codes
 from embits.search.pair_tables import SAMPLE_ROWS, Table, as_words, best_blocks, hashes, tables_of
-from embits.search.pairs import DistinctCodes, pairs_of_table, sorted_pairs
+from embits.search.pairs import DistinctCodes, near_pairs, sorted_pairs
 
 MAX_PART_ROWS = 1 << 24  # rows of a task: about 1 GB
 TASKS_PER_CPU = 2
@@ -136,7 +136,7 @@ def pairs_of_part(
         some.append(codes[mine])
         numbers.append(span.first + np.flatnonzero(mine))
     rows, distinct = np.concatenate(numbers), DistinctCodes(np.concatenate(some))
-    near = pairs_of_table(distinct.codes, table, distance, 1) if distance else ()
+    near = near_pairs(distinct.codes, distance, 1, tables=[table])
     blocks = distinct.row_pairs(near, distance, most, identical=with_identical)
     first, second, distances = sorted_pairs(blocks, len(rows), distance)
     return PairsResult(rows[first], rows[second], distances)
