@@ -65,7 +65,7 @@ _TEMPORARY = re.compile(
 @contextmanager
 def writer_lock(folder: Path, timeout: float = 0) -> Iterator[None]:
     """Hold the lock of a collection."""
-    handle = _opened(folder / LOCK)
+    handle = open_own(folder / LOCK)
     _held.add(handle)
     try:
         end = time.monotonic() + timeout
@@ -98,20 +98,20 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_let_go)
 
 
-def _opened(lock: Path) -> int:
-    """The file of a lock. A link or anything else that is no file of ours is refused."""
-    flags = ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK")
+def open_own(path: Path) -> int:
+    """A file to read and write. A link or anything else that is no file of ours is refused."""
+    flags = ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")
     options = sum(getattr(os, flag, 0) for flag in flags)
     try:
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT | options, 0o666)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | options, 0o666)
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
-        raise InputError(f"{lock} is a link, which is not written through: delete it") from None
+        raise InputError(f"{path} is a link, which is not written through: delete it") from None
     if stat.S_ISREG(os.fstat(handle).st_mode):
         return handle
     os.close(handle)
-    raise InputError(f"{lock} is not a regular file: delete it")
+    raise InputError(f"{path} is not a regular file: delete it")
 
 
 def _taken(handle: int) -> bool:

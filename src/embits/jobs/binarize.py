@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -211,15 +212,12 @@ def _binarize_file(
     if blocks is None:
         return _binarize(read_source(source), coder, sample, progress, lengths)
     with tempfile.TemporaryDirectory(prefix="embits-") as folder:
-        checkpoint = Checkpoint(Path(folder, "checkpoint"), {})
-        try:
+        with closing(Checkpoint(Path(folder, "checkpoint"), {})) as checkpoint:
             passes = Passes(checkpoint, blocks, steps)
             passes.fit(coder, sample)
             path, rows = passes.encode(coder, lengths)
-            codes = np.fromfile(path, np.uint8).reshape(passes.n_rows, -1)
-            return BinaryVectors.of_rows(replace(rows, codes=codes), coder)
-        finally:
-            checkpoint.remove()
+        codes = np.fromfile(path, np.uint8).reshape(passes.n_rows, -1)
+        return BinaryVectors.of_rows(replace(rows, codes=codes), coder)
 
 
 def _chosen_coder(
@@ -229,10 +227,8 @@ def _chosen_coder(
     if coder is None:
         return new_coder(DEFAULT_METHOD if method is None else method, n_bits, params)
     if not isinstance(coder, Coder):
-        raise InputError(
-            f"coder is {coder!r}, expected a coder such as embits.ITQ(n_bits=64); "
-            "the name of a method is given as method="
-        )
+        hint = "a coder such as embits.ITQ(n_bits=64); method= takes the name of a method"
+        raise InputError(f"coder is {coder!r}, expected {hint}")
     given = {"n_bits": n_bits, "method": method, **params}
     if names := [name for name, value in given.items() if value is not None]:
         raise InputError(f"coder is given, so {', '.join(names)} would be ignored: leave it out")

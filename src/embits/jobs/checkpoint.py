@@ -7,46 +7,31 @@ off on resume. If a checksum is wrong, the job starts again.
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import json
 import os
-import stat
 import time
 import warnings
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.collection.changes import LOCK, open_own, writer_lock
 from embits.errors import InputError, ReadWarning
 from embits.file.atomic import atomic_write
 
-try:
-    import fcntl
-except ImportError:  # Windows: two jobs are not kept apart
-    fcntl = None  # type: ignore[assignment]
-
 SECONDS_APART = 2.0  # at least, between two records of the state
 _BYTES_AT_ONCE = 1 << 20
-_LOCK, _STATE = "lock", "state.json"
-_OURS = {_LOCK, _STATE, "coder", "codes", "lengths", "floats", "words", "ends", "places",
-         "vocabulary.npz", "dropped.npy"}  # fmt: skip
+_STATE = "state.json"
+_OURS = (_STATE, "coder", "codes", "lengths", "floats", "words", "ends", "places")
 
 
 class Checkpoint:
-    """The folder of a job, held by one process at a time.
-
-    Args:
-        folder: Made if it does not exist.
-        job: What identifies the job; a folder of another job is emptied.
-
-    Raises:
-        InputError: Another process is using it, or it is a link.
-    """
+    """The folder of a job, held by one process at a time; that of another job is emptied."""
 
     def __init__(self, folder: Path, job: Mapping[str, Any]) -> None:
         self.folder = folder
@@ -57,33 +42,31 @@ class Checkpoint:
             reason = "left by another command, damaged, or the input has changed"
             warnings.warn(f"{folder}: {reason}: starting again", ReadWarning, stacklevel=2)
             self._empty()
-        self._stages: dict[str, Any] = stages or {}
-        self._write_state()
+        self.stages: dict[str, Any] = stages or {}
+        self.save()
 
-    def stage(self, name: str) -> dict[str, Any]:
-        """What was recorded of a stage; empty if it has not begun."""
-        kept: dict[str, Any] = self._stages.get(name, {})
-        return kept
-
-    def record(self, name: str, stage: Mapping[str, Any]) -> None:
-        """Write a stage's state to the disk, atomically."""
-        self._stages[name] = dict(stage)
-        self._write_state()
+    def save(self) -> None:
+        """Write the state of all stages to the disk, atomically."""
+        text = json.dumps({"job": self._job, "stages": self.stages})
+        with atomic_write(self.folder / _STATE) as file:
+            file.write(f"{text}\n{zlib.crc32(text.encode())}".encode())
 
     def remove(self) -> None:
         """Remove the folder; files in it that are not of a job stay."""
         self._empty()
-        self.close()
-        with contextlib.suppress(OSError):
-            (self.folder / _LOCK).unlink(missing_ok=True)
+        if os.name == "nt":  # an open file cannot be deleted there
+            self.close()
+        with suppress(OSError):
+            (self.folder / LOCK).unlink(missing_ok=True)
             self.folder.rmdir()
+        self.close()
 
     def close(self) -> None:
         """Release the lock; the folder stays."""
         self._lock.close()
 
     def _empty(self) -> None:
-        for name in _OURS - {_LOCK}:
+        for name in _OURS:
             (self.folder / name).unlink(missing_ok=True)
 
     def _read_state(self) -> dict[str, Any] | None:
@@ -98,17 +81,12 @@ class Checkpoint:
             stages: dict[str, Any] = state["stages"]
             for stage in stages.values():
                 for name, (size, expected) in stage["files"].items():
-                    with open_own(self.folder / name) as file:
+                    with open_file(self.folder / name) as file:
                         if file_checksum(file, 0, size) != expected:
                             return None
         except (OSError, ValueError, KeyError, AttributeError, TypeError):
             return None
         return stages
-
-    def _write_state(self) -> None:
-        text = json.dumps({"job": self._job, "stages": self._stages})
-        with atomic_write(self.folder / _STATE) as file:
-            file.write(f"{text}\n{zlib.crc32(text.encode())}".encode())
 
 
 class Stage:
@@ -116,23 +94,21 @@ class Stage:
 
     Attributes:
         done: Whether it was finished, perhaps by an earlier process.
-        mark: The position recorded last, as it was given to `save`; None at the start.
-        facts: What else was recorded.
+        mark: What was recorded last; None at the start.
         files: The files by name, open for writing, while it is not done.
     """
 
     def __init__(self, checkpoint: Checkpoint, name: str, files: Sequence[str]) -> None:
-        kept = checkpoint.stage(name)
+        kept = checkpoint.stages.get(name, {})
         self._checkpoint, self._name = checkpoint, name
         self._last = time.monotonic()
         self.done: bool = kept.get("done", False)
         self.mark: Any = kept.get("mark")
-        self.facts: dict[str, Any] = kept.get("facts", {})
         self.files: dict[str, BinaryIO] = {}
         self._recorded = {file: kept.get("files", {}).get(file, (0, 0)) for file in files}
         if not self.done:
             for file, (size, _) in self._recorded.items():
-                self.files[file] = open_own(checkpoint.folder / file)
+                self.files[file] = open_file(checkpoint.folder / file)
                 self.files[file].truncate(size)
                 self.files[file].seek(size)
 
@@ -143,14 +119,12 @@ class Stage:
         for file in self.files.values():
             file.close()
 
-    def save_now_and_then(self, mark: Any, facts: Mapping[str, Any] | None = None) -> None:
+    def save_now_and_then(self, mark: Any) -> None:
         """Record the position reached, if the last record is some time ago."""
         if time.monotonic() - self._last >= SECONDS_APART:
-            self.save(mark, facts)
+            self.save(mark)
 
-    def save(
-        self, mark: Any, facts: Mapping[str, Any] | None = None, *, done: bool = False
-    ) -> None:
+    def save(self, mark: Any, *, done: bool = False) -> None:
         """Flush what was written to the disk, then record the position reached."""
         for name, file in self.files.items():
             file.flush()
@@ -158,9 +132,10 @@ class Stage:
             begin, before = self._recorded.get(name, (0, 0))
             end = file.seek(0, os.SEEK_END)
             self._recorded[name] = end, file_checksum(file, begin, end, before)
-        self.mark, self.done, self.facts = mark, done, dict(facts or {})
-        record = {"mark": mark, "facts": self.facts, "done": done, "files": self._recorded}
-        self._checkpoint.record(self._name, record)
+        self.mark, self.done = mark, done
+        record = {"mark": mark, "done": done, "files": self._recorded}
+        self._checkpoint.stages[self._name] = record
+        self._checkpoint.save()
         self._last = time.monotonic()
 
 
@@ -180,44 +155,24 @@ def file_checksum(file: BinaryIO, begin: int, end: int, before: int = 0) -> int:
     return before
 
 
-def open_own(path: Path) -> BinaryIO:
-    """A file of the folder, to read and write; made if it is not there.
-
-    Raises:
-        InputError: It is a link, or no regular file: another user may have prepared it.
-    """
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    try:
-        descriptor = os.open(path, flags, 0o666)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise InputError(f"{path}: is a link, expected a file of this job: remove it") from None
-        raise
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise InputError(f"{path}: is not a regular file: remove it")
-    return os.fdopen(descriptor, "r+b")
+def open_file(path: Path) -> BinaryIO:
+    """A file of the folder, to read and write; made if it is not there."""
+    return os.fdopen(open_own(path), "r+b")
 
 
-def _locked(folder: Path) -> BinaryIO:
-    """The folder's lock file, locked; the folder may be removed by its owner in the meantime."""
-    path = folder / _LOCK
+def _locked(folder: Path) -> ExitStack:
+    """The folder, made and locked; its owner may remove it in the meantime."""
     while True:
         folder.mkdir(exist_ok=True)
         if folder.is_symlink():
             raise InputError(f"{folder}: is a link, expected a folder of this job: remove it")
+        lock = ExitStack()
         try:
-            file = open_own(path)
+            lock.enter_context(writer_lock(folder))
         except FileNotFoundError:
             continue
-        try:
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno())):
-                return file
-        except BlockingIOError:
-            file.close()
-            raise InputError(f"{folder}: another process is writing the same file") from None
         except OSError:  # a file system without locks
-            return file
-        file.close()
+            return lock
+        if (folder / LOCK).exists():
+            return lock
+        lock.close()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,9 @@ from embits.file.contents import read_coder, to_contents, write_coder
 from embits.file.store import WRITER
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
-from embits.jobs.checkpoint import Checkpoint, Stage, append, open_own
+from embits.jobs.checkpoint import Checkpoint, Stage, append, open_file
 from embits.readers import open_blocks
-from embits.readers.blocks import Blocks, Findings, Position
+from embits.readers.blocks import Block, Blocks, Findings, Position
 from embits.readers.source import Source, is_compressed
 from embits.rows import LENGTHS, Lengths, Rows, vector_lengths
 
@@ -56,10 +56,7 @@ class Steps:
 
 
 def open_large(source: Source, steps: Steps, fits: Coder | None = None) -> Blocks | None:
-    """The file to be read in blocks; None where it is small, or its format is read whole.
-
-    `fits` is the coder that is to be fitted on it, if one is.
-    """
+    """The file to be read in blocks, to fit a coder on it if one is given; None: read it whole."""
     if not source.path.is_file():
         return None  # the reader raises the error
     least = STREAM_PACKED_FROM if is_compressed(source.path) else STREAM_FROM
@@ -70,13 +67,13 @@ def open_large(source: Source, steps: Steps, fits: Coder | None = None) -> Block
 
 def file_identity(path: Path) -> dict[str, Any]:
     """A file's path, size and time of change, and a checksum of its first and last bytes."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
         status = os.fstat(file.fileno())
-        digest.update(file.read(_EDGE_BYTES))
+        edges = file.read(_EDGE_BYTES)
         file.seek(max(0, status.st_size - _EDGE_BYTES))
-        digest.update(file.read(_EDGE_BYTES))
-    facts = {"size": status.st_size, "changed": status.st_mtime_ns, "edges": digest.hexdigest()}
+        edges += file.read(_EDGE_BYTES)
+    digest = hashlib.sha256(edges).hexdigest()
+    facts = {"size": status.st_size, "changed": status.st_mtime_ns, "edges": digest}
     return facts | {"path": str(path.resolve())}
 
 
@@ -86,10 +83,8 @@ def input_identity(source: Source) -> dict[str, Any]:
     if isinstance(words, str | os.PathLike):
         words = file_identity(Path(words))
     elif words is not None:
-        digest = hashlib.sha256()
-        for word in words:
-            digest.update(str(word).encode(errors="surrogatepass") + b"\0")
-        words = digest.hexdigest()
+        run = "\0".join(map(str, words)).encode(errors="surrogatepass")
+        words = hashlib.sha256(run).hexdigest()
     names = ("limit", "on_bad", "repeats", "ids", "column", "encoding")
     options = {name: getattr(source, name) for name in names}
     return file_identity(source.path) | options | {"words": words}
@@ -122,37 +117,23 @@ def checkpoint_beside(target: Path, source: Source, job: dict[str, Any]) -> Iter
 class Passes:
     """The passes over a file that is read in blocks. Each resumes where a checkpoint left it.
 
-    The first pass finds bad rows and repeated words, and keeps `n_rows`. It is left out if rows
-    have no words and their number is known.
+    The first pass finds bad rows and repeated words, and keeps `ids` of the other rows, in number
+    `n_rows`. It is left out if rows have no words and their number is known.
     """
 
     def __init__(self, checkpoint: Checkpoint, blocks: Blocks, steps: Steps) -> None:
         self._checkpoint, self._blocks, self._steps = checkpoint, blocks, steps
         self._folder = checkpoint.folder
         self._dropped: Places = np.empty(0, np.int64)  # good rows that repeat a word, ascending
+        self.ids: Vocabulary | RowNumbers
         if not blocks.named and blocks.n_rows is not None:
-            self.n_rows = blocks.n_rows
-            return
-        with Stage(checkpoint, "scan", ("words", "ends", "places")) as stage:
-            if not stage.done:
+            self.ids = RowNumbers(blocks.n_rows)
+        else:
+            with Stage(checkpoint, "scan", ("words", "ends", "places")) as stage:
                 self._scan(stage)
-            self._findings(stage).warn(blocks.source)
-            n_read = Position(*stage.mark).rows
-        with Stage(checkpoint, "index", ("vocabulary.npz", "dropped.npy")) as stage:
-            if not stage.done:
-                self._index(stage, n_read)
-            if stage.facts["repeats"]:
-                blocks.report_repeats(*stage.facts["repeats"])
-            self.n_rows = stage.facts["n_rows"]
-        self._dropped = np.load(self._folder / "dropped.npy", allow_pickle=False)
-
-    def ids(self) -> Vocabulary | RowNumbers:
-        """The words of the rows kept, or their numbers."""
-        path = self._folder / "vocabulary.npz"
-        if not path.exists() or path.stat().st_size == 0:
-            return RowNumbers(self.n_rows)
-        with np.load(path, allow_pickle=False) as arrays:
-            return Vocabulary(arrays["text"], arrays["ends"], arrays["order"])
+            blocks.findings.warn(blocks.source)
+            self.ids = self._index(n_read=stage.mark[0][2])
+        self.n_rows = len(self.ids)
 
     def fit(self, coder: Coder, sample: int | None) -> None:
         """Fit the coder on the rows that it looks at, and on no others."""
@@ -175,20 +156,18 @@ class Passes:
                 return read_coder(path, verify=True)
             self.fit(coder, sample)
             write_coder(path, coder)
-            stage.files["coder"] = open_own(path)
+            stage.files["coder"] = open_file(path)
             stage.save(None, done=True)
-            self._checkpoint.record("sample", {"done": True, "files": {}})
+            self._checkpoint.stages["sample"] = {"done": True, "files": {}}
+            self._checkpoint.save()
             (self._folder / "floats").unlink()
         return coder
 
     def encode(self, coder: Coder, lengths: bool) -> tuple[Path, Rows]:
-        """Encode all rows that are kept, in their order.
+        """Encode all rows that are kept: the file of their codes; their ids and columns, without.
 
         Rows are encoded in the blocks of `Coder.encode`: a matrix product may round differently in
         another block.
-
-        Returns:
-            The file of their codes; and their ids and columns, without codes.
         """
         self._steps.start("encoding")
         with Stage(self._checkpoint, "encode", ("codes", "lengths")) as stage:
@@ -207,7 +186,7 @@ class Passes:
         if lengths:
             columns[LENGTHS] = Lengths.of(np.fromfile(self._folder / "lengths"))
         nothing = np.empty((0, coder.n_bytes_), np.uint8)
-        return self._folder / "codes", Rows(self.ids(), nothing, columns)
+        return self._folder / "codes", Rows(self.ids, nothing, columns)
 
     def write(self, target: Path, coder: Coder, lengths: bool) -> None:
         """Encode all rows, and write the file."""
@@ -216,10 +195,13 @@ class Passes:
         store.write(target, to_contents(rows, coder), on_disk)
 
     def _scan(self, stage: Stage) -> None:
-        blocks = self._blocks
-        end = Position(*stage.mark) if stage.mark else blocks.start()
-        if stage.facts:
-            blocks.findings = self._findings(stage)
+        blocks, end = self._blocks, self._blocks.start()
+        if stage.mark is not None:
+            end, found = Position(*stage.mark[0]), Findings(**stage.mark[1])
+            found.bad, found.escaped = (*found.bad,), (*found.escaped,)  # JSON has lists for tuples
+            blocks.findings = found
+        if stage.done:
+            return
         text, ends, places = stage.files.values()
         for block in blocks.read(end, words=blocks.named):
             words = block.words
@@ -231,33 +213,28 @@ class Passes:
             text.write(b"".join(encoded))
             append(places, block.places)
             end = block.end
-            stage.save_now_and_then(end, asdict(blocks.findings))
-        stage.save(end, asdict(blocks.findings), done=True)
+            stage.save_now_and_then((end, asdict(blocks.findings)))
+        stage.save((end, asdict(blocks.findings)), done=True)
 
-    def _index(self, stage: Stage, n_read: int) -> None:
-        """Find the repeats, and write the index of the other words into the folder."""
-        repeated: list[int] = []
-        facts: dict[str, Any] = {"n_rows": n_read, "repeats": None}
-        if self._blocks.named or self._checkpoint.stage("scan")["facts"]["n_bad"]:
-            text = np.fromfile(self._folder / "words", np.uint8)
-            ends = np.fromfile(self._folder / "ends", np.uint64)
-            words, repeated = Vocabulary.from_run(text, ends)
-            if repeated:
-                first, n = repeated[0], len(repeated)
-                place = np.fromfile(self._folder / "places", np.int64, 1, offset=8 * first)[0]
-                where = f"{self._blocks.unit} {place}"
-                facts = {"n_rows": n_read - n, "repeats": (n, where, words[first])}
-                words, _ = Vocabulary.from_run(*_without(text, ends, repeated))
-            file = stage.files["vocabulary.npz"]
-            np.savez(file, text=words.text, ends=words.ends, order=words.order)
-        np.save(stage.files["dropped.npy"], np.array(repeated, np.int64))
-        stage.save(None, facts, done=True)
-
-    @staticmethod
-    def _findings(stage: Stage) -> Findings:
-        found = Findings(**stage.facts)
-        found.bad, found.escaped = (*found.bad,), (*found.escaped,)  # JSON has lists for tuples
-        return found
+    def _index(self, n_read: int) -> Vocabulary | RowNumbers:
+        """The words that were read, without repeats."""
+        if not (self._blocks.named or self._blocks.findings.n_bad):
+            return RowNumbers(n_read)
+        text = np.fromfile(self._folder / "words", np.uint8)
+        ends = np.fromfile(self._folder / "ends", np.uint64)
+        words, repeated = Vocabulary.from_run(text, ends)
+        if repeated:
+            first = repeated[0]
+            place = np.fromfile(self._folder / "places", np.int64, 1, offset=8 * first)[0]
+            where = f"{self._blocks.unit} {place}"
+            self._blocks.report_repeats(len(repeated), where, words[first])
+            self._dropped = np.array(repeated, np.int64)
+            sizes = np.diff(ends, prepend=np.uint64(0))
+            kept = np.ones(len(ends), bool)
+            kept[repeated] = False
+            text = text[np.repeat(kept, sizes.astype(np.int64))]
+            words, _ = Vocabulary.from_run(text, np.cumsum(sizes[kept], dtype=np.uint64))
+        return words
 
     def _copy_floats(self, wanted: Places | None) -> None:
         """Copy the floats of the wanted rows (None: all) into a file, in their order."""
@@ -265,13 +242,12 @@ class Passes:
             if stage.done:
                 return
             end = Position(*stage.mark) if stage.mark else self._blocks.start()
-            for part in self._kept(end):
-                chosen, stop = part.matrix, part.first + len(part.matrix)
+            for block, first, matrix in self._kept(end):
                 if wanted is not None:
-                    first, last = np.searchsorted(wanted, (part.first, stop))
-                    chosen = chosen[wanted[first:last] - part.first]
-                append(stage.files["floats"], chosen)
-                end = part.end
+                    begin, stop = np.searchsorted(wanted, (first, first + len(matrix)))
+                    matrix = matrix[wanted[begin:stop] - first]
+                append(stage.files["floats"], matrix)
+                end = block.end
                 stage.save_now_and_then(end)
             stage.save(end, done=True)
 
@@ -285,46 +261,28 @@ class Passes:
         chunk = np.empty((BLOCK_ROWS, self._blocks.dims), np.float32)
         filled = 0
         end = start
-        for part in self._kept(start):
-            end = part.end
-            used = min(skip, len(part.matrix))
+        for block, _, matrix in self._kept(start):
+            end = block.end
+            used = min(skip, len(matrix))
             skip -= used
-            while used < len(part.matrix):
-                size = min(BLOCK_ROWS - filled, len(part.matrix) - used)
-                chunk[filled : filled + size] = part.matrix[used : used + size]
+            while used < len(matrix):
+                size = min(BLOCK_ROWS - filled, len(matrix) - used)
+                chunk[filled : filled + size] = matrix[used : used + size]
                 filled, used = filled + size, used + size
                 if filled == BLOCK_ROWS:
-                    yield chunk, (part.start, used)
+                    yield chunk, (block.start, used)
                     filled = 0
         if filled:
             yield chunk[:filled], (end, 0)
 
-    def _kept(self, start: Position) -> Iterator[_Part]:
+    def _kept(self, start: Position) -> Iterator[tuple[Block, int, NDArray[np.float32]]]:
+        """The blocks; with each, its kept rows, and the number of the first among all kept."""
         for block in self._blocks.read(start):
-            first = block.start.rows
+            first, matrix = block.start.rows, block.matrix
             before, after = np.searchsorted(self._dropped, (first, block.end.rows)).tolist()
-            matrix = block.matrix
             if after > before:
                 matrix = np.delete(matrix, self._dropped[before:after] - first, axis=0)
-            yield _Part(block.start, block.end, first - before, matrix)
-
-
-class _Part(NamedTuple):
-    """The kept rows of a block, and the number of the first among all that are kept."""
-
-    start: Position
-    end: Position
-    first: int
-    matrix: NDArray[np.float32]
-
-
-def _without(
-    text: NDArray[np.uint8], ends: NDArray[np.uint64], rows: list[int]
-) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
-    sizes = np.diff(ends, prepend=np.uint64(0))
-    kept = np.ones(len(ends), bool)
-    kept[rows] = False
-    return text[np.repeat(kept, sizes.astype(np.int64))], np.cumsum(sizes[kept], dtype=np.uint64)
+            yield block, first - before, matrix
 
 
 def _checked(rows: Any, n: int, coder: Coder) -> Places | None:
@@ -334,12 +292,9 @@ def _checked(rows: Any, n: int, coder: Coder) -> Places | None:
     rows = np.asarray(rows)
     ascending = rows.ndim == 1 and rows.dtype.kind in "iu" and bool((np.diff(rows) > 0).all())
     if not ascending or (len(rows) and not 0 <= rows[0] <= rows[-1] < n):
-        raise TrainingError(
-            f"rows_for_fit of {type(coder).__name__} must return row numbers from 0 to {n - 1}, "
-            "ascending and each once, or None"
-        )
-    checked: Places = rows.astype(np.int64)
-    return checked
+        what = f"row numbers from 0 to {n - 1}, ascending and each once, or None"
+        raise TrainingError(f"rows_for_fit of {type(coder).__name__} must return {what}")
+    return rows.astype(np.int64)  # type: ignore[no-any-return]
 
 
 def _floats(path: Path, n_rows: int, dims: int, held: Places | None) -> LazyRows:
@@ -365,8 +320,7 @@ def _floats(path: Path, n_rows: int, dims: int, held: Places | None) -> LazyRows
 def _places(held: Places, rows: Places) -> Places:
     """Where rows lie in a file that holds the `held` rows, ascending."""
     places = np.searchsorted(held, rows)
-    there = places < len(held)
-    there[there] = held[places[there]] == rows[there]
+    there = held[np.minimum(places, len(held) - 1)] == rows
     if not there.all():
         raise TrainingError(
             f"the coder's fit reads row {rows[~there][0]}, which its rows_for_fit leaves out"

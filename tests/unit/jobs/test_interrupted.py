@@ -68,7 +68,7 @@ COMMANDS = {
 
 
 ENDS = {
-    "binarize": [("after", "scan", 3), ("before", "scan", 5), ("before", "index", 0),
+    "binarize": [("after", "scan", 3), ("before", "scan", 5), ("before", "sample", 1),
                  ("after", "sample", 4), ("before", "fit", 0), ("after", "encode", 1),
                  ("before", "encode", 1)],
     "rows": [("before", "sample", 9), ("after", "fit", 0), ("before", "encode", 2)],
@@ -123,7 +123,7 @@ def interrupted(monkeypatch, *args, **kwargs):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(stream.Passes, "ids", stop)
+        patched.setattr(stream, "to_contents", stop)
         with pytest.raises(KeyboardInterrupt):
             embits.binarize_to_file(*args, **kwargs)
 
@@ -156,7 +156,7 @@ def test_two_jobs_do_not_write_one_file(tmp_path, monkeypatch):
     in_blocks(monkeypatch)
     np.save(tmp_path / "m.npy", clustered(3000, dims=6))
     first = checkpoint.Checkpoint(tmp_path / ".out.partial", {})
-    with pytest.raises(InputError, match="another process is writing the same file"):
+    with pytest.raises(InputError, match="is locked by process"):
         embits.binarize_to_file(tmp_path / "m.npy", tmp_path / "out", 16, "lsh")
     first.remove()
     assert [path.name for path in tmp_path.iterdir()] == ["m.npy"]
@@ -170,9 +170,9 @@ def test_a_link_or_pipe_that_others_prepared_is_not_written(tmp_path, monkeypatc
     folder.symlink_to(tmp_path)
     for prepare in (
         lambda: None,
-        lambda: (folder / "lock").symlink_to(tmp_path / "mine"),
+        lambda: (folder / "_lock").symlink_to(tmp_path / "mine"),
         lambda: (folder / "codes").symlink_to(tmp_path / "mine"),
-        lambda: os.mkfifo(folder / "lock"),
+        lambda: os.mkfifo(folder / "_lock"),
     ):
         prepare()
         with pytest.raises(InputError, match=r"link|regular"):
