@@ -82,6 +82,16 @@ def test_a_folder_that_holds_something_is_replaced_only_when_asked(folder, coder
     assert leftovers(tmp_path) == ["out"]
 
 
+def test_a_job_that_fails_leaves_the_folder_as_it_was(folder, matrix, coder, tmp_path):
+    on_ray.encode(folder, coder, tmp_path / "out")
+    before = {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    table = pa.table({"vector": spoilt(matrix[:2000], "null")})
+    pq.write_table(table, tmp_path / "bad.parquet", row_group_size=500)
+    with pytest.raises(embits.ReadError):
+        on_ray.encode(tmp_path / "bad.parquet", coder, tmp_path / "out", overwrite=True)
+    assert {path: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+
+
 def test_the_vectors_are_never_overwritten(matrix, coder, tmp_path):
     source = write_folder(tmp_path / "in", matrix[:900], files=2)
     before = {path: path.read_bytes() for path in source.iterdir()}

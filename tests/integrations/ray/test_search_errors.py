@@ -33,7 +33,7 @@ def test_a_worker_that_is_killed_loses_nothing(collection, matrix, tmp_path, mon
     def kill_when_started():
         while not killed and not done.is_set():
             if started.is_set():
-                for process in busy_workers("answer")[:1]:
+                for process in busy_workers("in_span")[:1]:
                     os.kill(process, signal.SIGKILL)
                     killed.append(process)
             time.sleep(0.001)

@@ -14,7 +14,6 @@ except ImportError as missing:
     raise MissingExtraError("a job on several machines", "ray") from missing
 
 from embits.integrations.ray.encoding import encode, fit
-from embits.integrations.ray.pairs import pairs_within
-from embits.integrations.ray.searching import search, within
+from embits.integrations.ray.searching import pairs_within, search, within
 
 __all__ = ["encode", "fit", "pairs_within", "search", "within"]

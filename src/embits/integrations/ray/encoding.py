@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -15,7 +15,6 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import ray
 from numpy.typing import NDArray
 from pyarrow import fs
@@ -28,9 +27,9 @@ from embits.collection import load_coder
 from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, manifest_json
 from embits.errors import ClusterError, InputError, ReadError
 from embits.file.contents import write_coder
-from embits.file.parquet_codes import CODE, LENGTH, locate
+from embits.file.parquet_codes import CODE, LENGTH, is_address, locate
 from embits.integrations import Facts
-from embits.integrations.ray.tasks import plain_errors, shared
+from embits.integrations.ray.tasks import flush_to_disk, plain_errors, shared, write_parquet
 from embits.integrations.ray.vectors import Batch, Vectors, VectorSource
 from embits.rows import Lengths
 
@@ -60,7 +59,8 @@ def encode(
         vectors: A Parquet file, a folder of them, its address in an object store (s3://, gs://,
             or another that pyarrow supports), or a Ray Dataset.
         coder: A fitted coder, or the path of an embits file that holds one.
-        target: The folder to write, local or in an object store. It appears when it is complete.
+        target: The folder to write, local or in an object store. Its manifest is
+            written last: until then `embits.load` refuses it as unfinished.
         column: The column of vectors; None takes the only column of float lists.
         ids: A column of strings or whole numbers without repeats: the ids that `embits.load`
             gives the rows. None numbers the rows.
@@ -84,32 +84,26 @@ def encode(
     """
     checks.choice("on_bad", on_bad, ("raise", "skip"))
     coder = coder if isinstance(coder, Coder) else load_coder(coder)
-    coder_file = _coder_file(coder)
     facts = {"bits": coder.n_bits_, "dims": coder.n_features_in_, "method": coder.method}
     facts |= {"writer": f"embits {__version__}"} | ({"lengths": True} if lengths else {})
     with plain_errors():
         source = Vectors(vectors, column, ids)
         kept = _kept(source, keep, ids, lengths)
-        if overwrite and source.may_be_in(*locate(target)):
-            raise InputError(f"{target} may hold the vectors to encode: choose another output")
-        output = _Target(target, overwrite)
-        write = partial(_write_part, ray.put(coder), kept, on_bad, output.staging, facts)
+        output = _Folder(target, source, overwrite)
+        own = output.address, output.job, facts
         try:
+            write = partial(_write_part, ray.put(coder), kept, on_bad, *own)
             found = source.mapped(write, kept, workers, progress)
             parts = [part for part in found if part.rows]
-            names = [f"part-{number:05d}.parquet" for number in range(len(parts))]
-            manifest = _manifest(coder, names, [part.rows for part in parts], ids)
-            output.commit(
-                {part.file: name for part, name in zip(parts, names, strict=True)},
-                {CODER: coder_file, MANIFEST: manifest_json(manifest)},
-            )
+            manifest = _manifest(coder, parts, ids)
+            n_bytes = output.stage(parts, coder, manifest)
         except BaseException:  # also Ctrl-C: leave nothing half-written
             output.discard()
             raise
-    infos = output.files.get_file_info([f"{output.path}/{name}" for name in names])
+        output.commit(parts)
     counts = {"rows": manifest.rows, "skipped": sum(part.bad for part in found)}
-    sizes = {"parts": len(parts), "bytes": sum(info.size for info in infos)}
-    return {"target": output.address} | facts | {"ids": ids} | counts | sizes
+    sizes = {"parts": len(parts), "bytes": n_bytes}
+    return {"target": os.fspath(target)} | facts | {"ids": ids} | counts | sizes
 
 
 def fit(
@@ -168,55 +162,46 @@ class _Part(NamedTuple):
 
 
 def _write_part(
-    coder: Any,
+    shared_coder: Any,
     keep: list[str],
     on_bad: OnBad,
-    folder: str,
+    address: str,
+    job: str,
     facts: Facts,
+    number: int,
     batches: Iterator[Batch],
 ) -> _Part:
-    """Write the codes of batches, and the columns to keep, to one file. Runs in a worker.
+    """Write the codes of a piece, and the columns to keep, to one file. Runs in a worker."""
+    coder, n_bad = shared(shared_coder), 0
 
-    A worker that is killed leaves a file that no manifest lists; the retry writes another.
-    """
-    coder = shared(coder)
-    files, path = locate(folder)
-    name = f"{uuid4().hex}.parquet"
-    rows = bad = 0
-    with contextlib.ExitStack() as opened:
-        writer = None
+    def encoded() -> Iterator[Any]:
+        nonlocal n_bad
         for batch in batches:
-            matrix, left_out = batch.read(coder.n_features_in_, on_bad)
+            matrix, bad = batch.read(coder.n_features_in_, on_bad)
             try:
-                codes = coder.transform(matrix)
+                codes = np.ascontiguousarray(coder.transform(matrix))
             except InputError as error:  # numbers too large for the method
                 raise ReadError(f"{batch}: {error}") from None
             table = batch.table.select(keep)
-            if len(left_out):
-                table = table.take(np.delete(np.arange(len(table)), left_out))
-            kind, buffers = (
-                pa.binary(codes.shape[1]),
-                [None, pa.py_buffer(np.ascontiguousarray(codes))],
-            )
+            if len(bad):
+                table = table.take(np.delete(np.arange(len(table)), bad))
+            buffers = [None, pa.py_buffer(codes)]
+            kind = pa.binary(codes.shape[1])
             packed = pa.FixedSizeBinaryArray.from_buffers(kind, len(codes), buffers)
             table = table.append_column(CODE, packed)
             if facts.get("lengths"):
                 table = table.append_column(LENGTH, pa.array(Lengths.of_vectors(matrix).floats))
-            if writer is None:
-                schema = table.schema.with_metadata({"embits": json.dumps(facts)})
-                writer = pq.ParquetWriter(
-                    f"{path}/{name}", schema, filesystem=files, write_page_checksum=True
-                )
-                opened.enter_context(writer)
-            writer.write_table(table.cast(schema))
-            rows, bad = rows + len(codes), bad + len(left_out)
-    if writer is not None:
-        _flush_to_disk(files, f"{path}/{name}")
-    return _Part(name, rows, bad)
+            n_bad += len(bad)
+            yield table
+
+    files, folder = locate(address)
+    name = f"part-{number:05d}-{job}.parquet"
+    rows = write_parquet(files, f"{folder}/{name}", encoded(), {"embits": json.dumps(facts)})
+    return _Part(name, rows, n_bad)
 
 
 def _drawn(
-    below: np.uint64, seed: int, on_bad: OnBad, batches: Iterator[Batch]
+    below: np.uint64, seed: int, on_bad: OnBad, number: int, batches: Iterator[Batch]
 ) -> list[tuple[NDArray[np.uint64], NDArray[np.float32]]]:
     """The vectors with small hashes, and these: the sample does not depend on the rows' order."""
     found = []
@@ -260,12 +245,12 @@ def _kept(source: Vectors, keep: Sequence[str] | None, ids: str | None, lengths:
     return kept
 
 
-def _manifest(coder: Coder, names: list[str], rows: list[int], ids: str | None) -> Manifest:
+def _manifest(coder: Coder, parts: list[_Part], ids: str | None) -> Manifest:
     """The manifest of a collection of Parquet files."""
-    firsts = [0, *accumulate(rows)]
+    firsts = [0, *accumulate(part.rows for part in parts)]
     pieces = tuple(
-        Piece(name, count, first=0 if ids else first, column=ids)
-        for name, count, first in zip(names, rows, firsts, strict=False)
+        Piece(part.file, part.rows, first=0 if ids else first, column=ids)
+        for part, first in zip(parts, firsts, strict=False)
     )
     known = coder.n_bits_, coder.n_features_in_, coder.method, coder_checksum(coder)
     if ids:
@@ -273,78 +258,67 @@ def _manifest(coder: Coder, names: list[str], rows: list[int], ids: str | None) 
     return Manifest(*known, next_number=firsts[-1], ids="numbers", pieces=pieces)
 
 
-class _Target:
-    """The folder to write. Parts are staged in a sibling folder, or in it in an object store."""
+class _Folder:
+    """The folder to write: parts, then the coder, and the manifest last.
 
-    def __init__(self, address: str | os.PathLike[str], overwrite: bool) -> None:
-        self.address = os.fspath(address)
-        self.files, self.path = locate(address)
-        self._is_local = isinstance(self.files, fs.LocalFileSystem)
-        if self.files.get_file_info(self.path).type == fs.FileType.File:
-            raise InputError(f"{address} is a file, expected a folder to write")
-        if (there := self._in(self.path)) and not overwrite:
-            raise InputError(
-                f"{address}: holds {len(there)} files already: name another folder, or overwrite it"
-            )
-        token = uuid4().hex[:12]
-        if self._is_local:
-            parent, _, name = self.path.rpartition("/")
-            self.staging = self._staged = f"{parent}/.{name}.{token}.tmp"
-        else:
-            before, mark, options = self.address.partition("?")  # such as endpoint_override=…
-            self._staged = f"{self.path}/_staging-{token}"
-            self.staging = f"{before.rstrip('/')}/_staging-{token}{mark}{options}"
-        self.files.create_dir(self._staged)
+    What is new has the name of the job in its name. Without a manifest, a folder is unfinished.
+    """
 
-    def commit(self, parts: Mapping[str, str], others: Mapping[str, bytes]) -> None:
-        """Rename the parts, write the other files in order, and put the folder in place."""
-        there = {info.base_name for info in self._in(self._staged)}
-        if missing := set(parts) - there:
+    def __init__(self, target: str | os.PathLike[str], source: Vectors, overwrite: bool) -> None:
+        self._files, self._path = locate(target)
+        self.address = os.fspath(target) if is_address(target) else self._path
+        self.job = uuid4().hex[:8]
+        before = self._files.get_file_info(self._path).type
+        if before == fs.FileType.File:
+            raise InputError(f"{target} is a file, expected a folder to write")
+        self._is_new, self._old = before == fs.FileType.NotFound, self._there()
+        if self._old and not overwrite:
+            held = f"holds {len(self._old)} files already"
+            raise InputError(f"{target}: {held}: name another folder, or overwrite it")
+        if self._old and source.may_be_in(self._files, self._path, MANIFEST in self._old):
+            raise InputError(f"{target} may hold the vectors to encode: choose another output")
+        self._files.create_dir(self._path)
+
+    def stage(self, parts: list[_Part], coder: Coder, manifest: Manifest) -> int:
+        """Write the coder and the manifest under other names; gives the bytes of the parts."""
+        there = self._there()
+        if missing := {part.file for part in parts} - set(there):
             raise ClusterError(
                 f"{self.address}: {len(missing)} of {len(parts)} parts are missing: workers on "
                 "other machines must write to a shared folder or an object store"
             )
-        for stray in there - set(parts):  # of tasks that were killed and repeated
-            self.files.delete_file(f"{self._staged}/{stray}")
-        folder = self._staged if self._is_local else self.path
-        if not self._is_local:  # the manifest first: the folder is then unfinished
-            old = [info for info in self._in(self.path) if info.type == fs.FileType.File]
-            for info in sorted(old, key=lambda info: info.base_name != MANIFEST):
-                self.files.delete_file(info.path)
-        for part, name in parts.items():
-            self.files.move(f"{self._staged}/{part}", f"{folder}/{name}")
-        for name, content in others.items():
-            with self.files.open_output_stream(f"{folder}/{name}") as stream:
+        with tempfile.TemporaryDirectory() as temporary:
+            write_coder(Path(temporary, CODER), coder)
+            coder_file = Path(temporary, CODER).read_bytes()
+        for name, content in ((CODER, coder_file), (MANIFEST, manifest_json(manifest))):
+            path = f"{self._path}/.{self.job}{name}"
+            with self._files.open_output_stream(path) as stream:
                 stream.write(content)
-            _flush_to_disk(self.files, f"{folder}/{name}")
-        if not self._is_local:
-            return self.discard()
-        old_folder, target = f"{self._staged}.old", Path(self.path)
-        if target.exists():
-            target.rename(old_folder)
-        Path(self._staged).rename(target)
-        if Path(old_folder).exists():
-            self.files.delete_dir(old_folder)
-        return None
+            flush_to_disk(self._files, path)
+        return sum(there[part.file].size for part in parts)
+
+    def commit(self, parts: list[_Part]) -> None:
+        """Rename what was staged, and delete all that does not belong to the collection."""
+        if MANIFEST in self._old:  # first: what is old has another coder
+            self._files.delete_file(f"{self._path}/{MANIFEST}")
+        for name in (CODER, MANIFEST):
+            self._files.move(f"{self._path}/.{self.job}{name}", f"{self._path}/{name}")
+        self._delete({CODER, MANIFEST, *(part.file for part in parts)}, self._old)
 
     def discard(self) -> None:
-        """Remove the staging folder."""
+        """Delete what is new."""
         with contextlib.suppress(OSError):
-            self.files.delete_dir(self._staged)
+            self._delete()
+            if self._is_new and not self._there():
+                self._files.delete_dir(self._path)
 
-    def _in(self, folder: str) -> list[Any]:
-        return list(self.files.get_file_info(fs.FileSelector(folder, allow_not_found=True)))
+    def _delete(self, keep: Container[str] = (), old: Container[str] = ()) -> None:
+        """Delete what is new, for example of a task that was killed, and what is old."""
+        for name, info in self._there().items():
+            if name not in keep and (self.job in name or name in old):
+                is_folder = info.type == fs.FileType.Directory
+                (self._files.delete_dir if is_folder else self._files.delete_file)(info.path)
 
-
-def _coder_file(coder: Coder) -> bytes:
-    """An embits file with the coder and no codes."""
-    with tempfile.TemporaryDirectory() as folder:
-        write_coder(Path(folder, CODER), coder)
-        return Path(folder, CODER).read_bytes()
-
-
-def _flush_to_disk(files: Any, path: str) -> None:
-    """Flush a local file before it is renamed; an object store needs no flush."""
-    if files.type_name == "local":
-        with Path(path).open("rb") as file:
-            os.fsync(file.fileno())
+    def _there(self) -> dict[str, Any]:
+        found = self._files.get_file_info(fs.FileSelector(self._path, allow_not_found=True))
+        return {info.base_name: info for info in found}

@@ -1,10 +1,16 @@
-"""Batch search over a collection: blocks of queries are searched in all spans, and merged."""
+"""Batch search over a collection, and its near pairs: workers search spans, and we merge.
+
+Blocks of queries are searched in all spans. For pairs, the tables of `embits.search.pair_tables`
+divide the pairs among them: a pair belongs to one table. A task searches one table, or one part of
+it: the codes whose bits in the table have some hashes. If a scan is faster than tables, a task
+compares two spans.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from itertools import islice, pairwise
+from itertools import combinations_with_replacement, islice, pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -12,16 +18,25 @@ import pyarrow as pa
 import ray
 from numpy.typing import NDArray
 
+from embits import search as one_machine
 from embits.arrays import Progress, to_numpy
-from embits.checks import wanted_results, wanted_rows
+from embits.checks import wanted_distance, wanted_results, wanted_rows
 from embits.errors import InputError
 from embits.integrations import Facts
-from embits.integrations.ray.spans import Span, Spread, open_span
-from embits.integrations.ray.tasks import ResultFile, run_tasks
+from embits.integrations.ray.spans import OpenSpan, Span, Spread, in_span, open_span
+from embits.integrations.ray.tasks import check_output, n_processors, run_tasks, write_results
 from embits.integrations.ray.vectors import Vectors
-from embits.search import DistanceResult, ScoreResult, WithinResult, WithinScoreResult
+from embits.search import (
+    DistanceResult,
+    PairsResult,
+    ScoreResult,
+    WithinResult,
+    WithinScoreResult,
+)
 from embits.search.filters import Filters, check_state, found_rows, parse_filters
-from embits.search.metrics import Metric, Prepared, metric_of
+from embits.search.metrics import Prepared, metric_of
+from embits.search.pair_tables import SAMPLE_ROWS, Table, as_words, best_blocks, hashes, tables_of
+from embits.search.pairs import DistinctCodes, PairCollector, collect, pairs_of_table
 from embits.search.radius import prepared_within, too_many, wanted_bound
 from embits.search.rescoring import exact_scores
 from embits.search.results import NO_DISTANCE, NO_ROW, NO_SCORE
@@ -29,6 +44,9 @@ from embits.search.scan import prepared_top_k
 
 QUERIES_AT_ONCE = 1 << 13  # of a task
 MAX_BLOCKS = 8  # of queries; a Parquet piece is read once for all of them
+MERGED_AT_ONCE = 8  # parts of the results of a block
+MAX_PART_ROWS = 1 << 24  # rows of a task that searches a table for pairs: about 1 GB
+TASKS_PER_CPU = 2
 
 Address: TypeAlias = str | os.PathLike[str]
 
@@ -80,23 +98,23 @@ def search(
         FormatError: The collection is damaged.
         ClusterError: The job failed for another reason.
     """
-    output = _output(target, overwrite, ids)
-    spread = Spread(collection, workers, progress)
-    with spread.errors():
-        asked = _Queries(spread, metric_of(metric), queries, column, ids)
-        filters = asked.filters(where, exclude)
-        limits = filters if isinstance(filters, list) else [spread if filters is None else filters]
+    job = _Search(collection, queries, metric, column, ids, target, overwrite, workers, progress)
+    with job.spread.errors():
+        filters = job.filters(where, exclude)
+        limits = (
+            filters if isinstance(filters, list) else [job.spread if filters is None else filters]
+        )
         n_columns = wanted_rows(k, max(map(len, limits), default=0))
-        found = _run(asked, filters, _Question(n_columns), output)
-    if not isinstance(found, _Answers):
+        found = job.run(filters, n_columns)
+    if not isinstance(found, _Found):
         return found
-    there = np.arange(n_columns) < found.counts[:, None]
-    rows = np.full(there.shape, NO_ROW, np.int64)
-    values: Any = np.full(there.shape, NO_DISTANCE if asked.metric.is_distance else NO_SCORE)
-    values[there], rows[there] = found.values, found.rows
-    kind: Any = DistanceResult if asked.metric.is_distance else ScoreResult
-    result: DistanceResult | ScoreResult = kind(values, rows)
-    result.names = spread
+    is_distance = job.metric.is_distance
+    places = found.queries, _places(found.queries)
+    rows = np.full((job.n, n_columns), NO_ROW, np.int64)
+    values: Any = np.full(rows.shape, NO_DISTANCE if is_distance else NO_SCORE)
+    rows[places], values[places] = found.rows, found.values
+    result = DistanceResult(values, rows) if is_distance else ScoreResult(values, rows)
+    result.names = job.spread
     return result
 
 
@@ -146,82 +164,131 @@ def within(
         FormatError: The collection is damaged.
         ClusterError: The job failed for another reason.
     """
-    output = _output(target, overwrite, ids)
-    spread = Spread(collection, workers, progress)
-    compared = metric_of(metric)
-    bound = wanted_bound(compared, distance, similarity, spread.coder.n_bits_)
-    question = _Question(None, bound, wanted_results(max_results))
-    with spread.errors():
-        asked = _Queries(spread, compared, queries, column, ids)
-        found = _run(asked, asked.filters(where, exclude), question, output)
-    if not isinstance(found, _Answers):
+    job = _Search(collection, queries, metric, column, ids, target, overwrite, workers, progress)
+    bound = wanted_bound(job.metric, distance, similarity, job.spread.coder.n_bits_)
+    most = wanted_results(max_results)
+    with job.spread.errors():
+        found = job.run(job.filters(where, exclude), None, bound, most)
+    if not isinstance(found, _Found):
         return found
-    offsets = np.concatenate([[0], np.cumsum(found.counts)])
-    kind: Any = WithinResult if compared.is_distance else WithinScoreResult
+    offsets = np.searchsorted(found.queries, np.arange(job.n + 1))
+    kind: Any = WithinResult if job.metric.is_distance else WithinScoreResult
     result: WithinResult | WithinScoreResult = kind(offsets, found.rows, found.values)
-    result.names = spread
+    result.names = job.spread
     return result
 
 
-class _Question(NamedTuple):
-    """What is asked: the k best rows of each query, or all up to a bound, `most` of them."""
+def pairs_within(
+    collection: str | os.PathLike[str],
+    distance: int,
+    *,
+    max_results: int | None = None,
+    target: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> PairsResult | Facts:
+    """All pairs of rows within a Hamming distance, found by the workers of a cluster.
 
-    k: int | None
-    bound: float = 0
-    most: int = 0
-    least: float | None = None  # length of a row; None ignores lengths
+    Args:
+        collection: As for `search`.
+        distance: As in `Collection.pairs_within`.
+        max_results: As in `Collection.pairs_within`.
+        target: A Parquet file to write in place of arrays: first, second, first_id, second_id and
+            distance of each pair. It appears when it is complete.
+        overwrite: Replace the file.
+        workers: Concurrent tasks; None is one per processor.
+        progress: Called with (done, total) tasks.
 
-    def check(self, found: list[Any]) -> None:
-        if self.k is None and sum(len(each.rows) for each in found) > self.most:
-            raise too_many(self.most, f"the bound of {self.bound:g}")
+    Returns:
+        The named tuple of `Collection.pairs_within`; with `target`, what was written: target, rows,
+        bytes.
+
+    Raises:
+        TooManyResultsError: There are more pairs than `max_results`.
+        InputError: An argument is wrong, the target exists, or the collection was changed while
+            the job ran.
+        FormatError: The collection is damaged.
+        ClusterError: The job failed for another reason.
+    """
+    check_output(target, overwrite)
+    spread = Spread(collection, workers, progress)
+    distance = wanted_distance(distance, spread.coder.n_bits_)
+    most = wanted_results(max_results)
+    collector = PairCollector(len(spread), distance, most)
+    with spread.errors():
+        for pairs in _pairs(spread, distance, most):
+            collector.expect(len(pairs.first))
+            collector.add(pairs)
+        first, second, distances = result = collector.result()
+        if target is None:
+            return result
+        ids = np.split(spread.names(np.concatenate([first, second]), by_workers=True), 2)
+        columns = {"first": first, "second": second, "first_id": ids[0], "second_id": ids[1]}
+        return write_results(target, [pa.table(columns | {"distance": distances})])
 
 
 class _Found(NamedTuple):
-    """What a span has for a block of queries: arrays of shape (q, k), or (n,)."""
+    """Results of queries, of shape (n,) each; merged, in the order of the queries, best first."""
 
-    keys: NDArray[Any]  # the smallest is the best: distances, or exact scores, negative
-    values: NDArray[Any]  # distances or scores, as users get them
-    rows: NDArray[np.int64]  # of the collection; -1 where there is none
     queries: NDArray[np.int64]
+    keys: NDArray[Any]  # the smallest is the best: distances, or exact scores, negative
+    rows: NDArray[np.int64]  # of the collection
+    values: NDArray[Any]  # distances or scores, as users get them
 
 
-class _Answers(NamedTuple):
-    """The results of queries, one after the other, best first: how many each query has."""
-
-    names: NDArray[Any]
-    counts: NDArray[np.int64]
-    values: NDArray[Any]
-    rows: NDArray[np.int64]
-
-
-class _Queries:
-    """The queries of a job: an array, or Parquet files, which are read in blocks."""
+class _Search:
+    """The queries of a job, an array or Parquet files, which are searched in blocks."""
 
     def __init__(
-        self, spread: Spread, metric: Metric, source: Any, column: str | None, ids: str | None
+        self,
+        collection: Address,
+        queries: Any,
+        metric: str,
+        column: str | None,
+        ids: str | None,
+        target: Address | None,
+        overwrite: bool,
+        workers: int | None,
+        progress: Progress | None,
     ) -> None:
-        self.spread, self.metric, self._name_type = spread, metric, pa.int64()
-        if isinstance(source, str | os.PathLike):
-            files = Vectors(source, column, ids)
+        check_output(target, overwrite)
+        if target is None and ids is not None:
+            raise InputError("ids names the queries in a Parquet file: pass target")
+        self.spread, self.metric = Spread(collection, workers, progress), metric_of(metric)
+        self._target, self._name_type = target, pa.int64()
+        if isinstance(queries, str | os.PathLike):
+            files = Vectors(queries, column, ids)
             self.n, self._batches = files.n_rows, self._read(files, ids)
             if ids is not None:
                 self._name_type = files.schema.field(ids).type
             return
         if column is not None or ids is not None:
             raise InputError("column and ids name columns of Parquet files, not of an array")
-        array, coder = to_numpy(source), spread.coder
+        array, coder = to_numpy(queries), self.spread.coder
         array = coder.check_codes(array) if array.dtype == np.uint8 else coder.check_vectors(array)
         self.n, self._batches = len(array), iter([(array, np.arange(len(array)))])
-        metric.prepare(coder, array[:1])  # refuses codes that must be floats
+        self.metric.prepare(coder, array[:1])  # refuses codes that must be floats
 
     def filters(self, where: Any, exclude: Any) -> Filters:
         """Filters of the whole collection; workers look up ids."""
         check_state(self.spread.manifest, where=where, exclude=exclude)
 
         def rows_of_ids(name: str, ids: list[str]) -> NDArray[np.int64]:
-            return found_rows(name, ids, self.spread.rows_of_ids(ids))
+            found = self.spread.each(OpenSpan.find, ray.put(ids))
+            return found_rows(name, ids, np.max([np.full(len(ids), -1), *found], axis=0))
 
         return parse_filters(len(self.spread), (self.n,), where, exclude, rows_of_ids)
+
+    def _read(self, files: Vectors, ids: str | None) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        done = 0
+        for batch in files.batches([] if ids is None else [ids]):
+            vectors, _ = batch.read(self.spread.coder.n_features_in_, "raise")
+            names = np.arange(done, done + len(vectors))
+            if ids is not None:
+                names = np.array(batch.table.column(ids).to_pylist(), dtype=object)
+            done += len(vectors)
+            yield vectors, names
 
     def blocks(self) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         """The queries and their names, in blocks of nearly equal size.
@@ -238,128 +305,190 @@ class _Queries:
             yield vectors[:size], names[:size]
             vectors, names = vectors[size:], names[size:]
 
-    def _read(self, files: Vectors, ids: str | None) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-        done = 0
-        for batch in files.batches([] if ids is None else [ids]):
-            vectors, _ = batch.read(self.spread.coder.n_features_in_, "raise")
-            names = np.arange(done, done + len(vectors))
-            if ids is not None:
-                names = np.array(batch.table.column(ids).to_pylist(), dtype=object)
-            done += len(vectors)
-            yield vectors, names
+    def run(
+        self, filters: Filters, k: int | None, bound: float = 0, most: int = 0
+    ) -> _Found | Facts:
+        """The k best rows of each query, or all up to a bound; or what was written of them."""
+        least = None
+        if self.metric.needs_lengths:  # shorter vectors get it when lengths are joined
+            least = max(self.spread.each(OpenSpan.least_length), default=0.0)
+        answers = self._answers(filters, k, bound, most, least)
+        if self._target is not None:
+            facts = write_results(self._target, (self._table(*each) for each in answers))
+            return {**facts, "queries": self.n}
+        found, n_queries = list[_Found](), 0
+        for names, part in answers:
+            found.append(part._replace(queries=part.queries + n_queries))
+            n_queries += len(names)
+            _check_count(found, k, bound, most)
+        return _Found(*map(np.concatenate, zip(*found, strict=True)))
 
-    def columns(self, answers: Iterator[_Answers]) -> Iterator[dict[str, Any]]:
-        """Results as columns of Parquet."""
-        for names, counts, values, rows in answers:
-            query = pa.array(np.repeat(names, counts), self._name_type)
-            found = {"query": query, "row": rows, self.metric.values[:-1]: values}
-            yield found | {"id": self.spread.names(rows, by_workers=True)}
+    def _table(self, names: NDArray[Any], found: _Found) -> Any:
+        query = pa.array(names[found.queries], self._name_type)
+        columns = {"query": query, "row": found.rows, self.metric.values[:-1]: found.values}
+        return pa.table(columns | {"id": self.spread.names(found.rows, by_workers=True)})
 
-
-def _run(
-    asked: _Queries, filters: Filters, question: _Question, output: ResultFile | None
-) -> _Answers | Facts:
-    """All results, or what was written of them."""
-    if asked.metric.needs_lengths:
-        question = question._replace(least=asked.spread.least_length())
-    answers = _answers(asked, filters, question)
-    if output is not None:
-        return {**output.write(asked.columns(answers)), "queries": asked.n}
-    found: list[_Answers] = []
-    for each in answers:
-        found.append(each)
-        question.check(found)
-    return _Answers(*map(np.concatenate, zip(*found, strict=True)))
-
-
-def _answers(asked: _Queries, filters: Filters, question: _Question) -> Iterator[_Answers]:
-    """The results of blocks of queries, in order; some blocks are searched at a time."""
-    spread, blocks, first = asked.spread, asked.blocks(), 0
-    total, done = max(asked.n * len(spread), 1), 0
-    prepare = ray.remote(num_cpus=1, max_retries=-1)(asked.metric.prepare)
-    coder = ray.put(spread.coder)
-    while window := list(islice(blocks, MAX_BLOCKS)):
-        ends = np.cumsum([first, *(len(vectors) for vectors, _ in window)])
-        prepared = [prepare.remote(coder, vectors) for vectors, _ in window]
-        calls = (
-            (number, question, span, prepared[number], where)
-            for span in spread.spans
-            for number, where in _filters_of(span, filters, ends)
-        )
-        found = [[_nothing(asked.metric, len(names), question)] for _, names in window]
-        for _, (number, n_rows, part) in run_tasks(answer, calls, spread.workers):
-            found[number].append(part)
-            if question.k is not None:
-                found[number] = [_best(found[number], question.k)]
-            question.check(found[number])
-            done += n_rows * len(window[number][1])
-            spread.report(min(done, total), total)
-        yield from (_sorted(names, found[n]) for n, (_, names) in enumerate(window))
-        first = ends[-1]
-    spread.report(total, total)
+    def _answers(
+        self, filters: Filters, k: int | None, bound: float, *others: Any
+    ) -> Iterator[tuple[NDArray[Any], _Found]]:
+        """The names and results of blocks of queries; some blocks are searched at a time."""
+        spread, blocks, first = self.spread, self.blocks(), 0
+        total, done = max(self.n * len(spread), 1), 0
+        prepare = ray.remote(num_cpus=1, max_retries=-1)(self.metric.prepare)
+        coder, none = ray.put(spread.coder), np.empty(0, np.int64)
+        values = none.astype(np.int32 if self.metric.is_distance else np.float32)
+        while window := list(islice(blocks, MAX_BLOCKS)):
+            ends = np.cumsum([first, *(len(vectors) for vectors, _ in window)])
+            prepared = [prepare.remote(coder, vectors) for vectors, _ in window]
+            found = [[_Found(none, none, none, values)] for _ in window]
+            calls = (
+                (span, _answer, prepared[number], number, where, k, bound, *others)
+                for span in spread.spans
+                for number, where in enumerate(_filters_in(span, filters, ends))
+                if where is None or any(map(len, where if isinstance(where, list) else [where]))
+            )
+            for _, (number, n_rows, part) in run_tasks(in_span, calls, spread.workers):
+                found[number].append(part)
+                if len(found[number]) > MERGED_AT_ONCE:
+                    found[number] = [_merged(found[number], k)]
+                _check_count(found[number], k, bound, others[0])
+                done += n_rows * len(window[number][1])
+                spread.report(min(done, total), total)
+            for (_, names), parts in zip(window, found, strict=True):
+                yield names, _merged(parts, k)
+            first = ends[-1]
+        spread.report(total, total)
 
 
-def _filters_of(span: Span, filters: Filters, ends: NDArray[np.int64]) -> Iterator[tuple[int, Any]]:
-    """The blocks of queries to search in a span, and their filters of its rows."""
-    if isinstance(filters, list):
-        for number, (start, stop) in enumerate(pairwise(ends)):
-            yield number, [each.between(span.first, span.stop) for each in filters[start:stop]]
-        return
-    part = None if filters is None else filters.between(span.first, span.stop)
-    if part is None or len(part):
-        where = None if part is None else ray.put(part)
-        yield from ((number, where) for number in range(len(ends) - 1))
+def _filters_in(span: Span, filters: Filters, ends: NDArray[np.int64]) -> Iterator[Filters]:
+    """The filters of the rows of a span, for each block of queries."""
+    for start, stop in pairwise(ends):
+        if isinstance(filters, list):
+            yield [each.between(span.first, span.stop) for each in filters[start:stop]]
+        else:
+            yield None if filters is None else filters.between(span.first, span.stop)
 
 
-def answer(
-    number: int, question: _Question, span: Span, prepared: Prepared, where: Filters
+def _answer(
+    span: OpenSpan,
+    prepared: Prepared,
+    number: int,
+    where: Filters,
+    k: int | None,
+    bound: float,
+    most: int,
+    least: float | None,
 ) -> tuple[int, int, _Found]:
     """Search a span. Runs in a worker; gives the number back, and how many rows were searched."""
-    codes, (lengths, stored) = open_span(span).codes, open_span(span).row_lengths(question.least)
-    options: dict[str, Any] = {"where": where, "lengths": stored}
-    if question.k is not None:
-        values, rows = prepared_top_k(codes, prepared, question.k, 1, **options)
-        queries = np.indices(rows.shape)[0]
+    codes, lengths = span.codes, None if least is None else span.lengths(least)
+    options: dict[str, Any] = {"where": where, "lengths": lengths}
+    if k is not None:
+        values, rows = prepared_top_k(codes, prepared, k, 1, **options)
+        queries, there = np.indices(rows.shape)[0], rows != NO_ROW
+        queries, values, rows = queries[there], values[there], rows[there]
     else:
-        options["max_results"] = question.most
-        offsets, rows, values = prepared_within(codes, prepared, question.bound, 1, **options)
+        options["max_results"] = most
+        offsets, rows, values = prepared_within(codes, prepared, bound, 1, **options)
         queries = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    keys, there = values, rows >= 0
+    keys: NDArray[Any] = values
     if prepared.offsets is not None:  # different sums may be equal in float32
-        of, found = queries[there], rows[there]
-        sums = exact_scores(codes[found], prepared.queries[of])
-        keys = np.full(rows.shape, np.inf)
-        keys[there] = (
-            -sums if lengths is None else -lengths[found] * (sums + prepared.offsets[of, 0])
-        )
-    rows = np.where(there, rows + span.first, NO_ROW)
-    return number, len(codes), _Found(keys, values, rows, queries)
+        keys = -exact_scores(codes[rows], prepared.queries[queries])
+        if lengths is not None:
+            keys = lengths[rows] * (keys - prepared.offsets[queries, 0])
+    return number, len(codes), _Found(queries, keys, rows + span.first, values)
 
 
-def _nothing(metric: Metric, n_queries: int, question: _Question) -> _Found:
-    none = np.empty((0,) if question.k is None else (n_queries, 0), np.int64)
-    return _Found(none, none.astype(np.int32 if metric.is_distance else np.float32), none, none)
-
-
-def _best(parts: list[_Found], k: int) -> _Found:
-    """The k best results of each query, ties in row order, row -1 last."""
-    joined = [np.concatenate(each, axis=1) for each in zip(*parts, strict=True)]
-    order = np.lexsort((joined[2].view(np.uint64), joined[0]))[:, :k]
-    return _Found(*(np.take_along_axis(each, order, axis=1) for each in joined))
-
-
-def _sorted(names: NDArray[Any], parts: list[_Found]) -> _Answers:
-    """All results in the order of the queries, best first."""
-    flat = [np.concatenate([each.ravel() for each in of]) for of in zip(*parts, strict=True)]
-    keys, values, rows, queries = (each[flat[2] >= 0] for each in flat)
+def _merged(parts: list[_Found], k: int | None) -> _Found:
+    """Results in the order of the queries, best first, ties in row order; k of each query."""
+    flat = [np.concatenate(each) for each in zip(*parts, strict=True)]
+    queries, keys, rows, _ = flat
     order = np.lexsort((rows, keys, queries))
-    counts = np.bincount(queries, minlength=len(names))
-    return _Answers(names, counts, values[order], rows[order])
+    if k is not None:
+        order = order[_places(queries[order]) < k]
+    return _Found(*(each[order] for each in flat))
 
 
-def _output(target: Address | None, overwrite: bool, ids: str | None) -> ResultFile | None:
-    if target is not None:
-        return ResultFile(target, overwrite)
-    if ids is not None:
-        raise InputError("ids names the queries in a Parquet file: pass target")
-    return None
+def _places(queries: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The place of each result among those of its query; the queries are sorted."""
+    return np.arange(len(queries)) - np.searchsorted(queries, queries)
+
+
+def _check_count(found: list[_Found], k: int | None, bound: float, most: int) -> None:
+    if k is None and sum(len(each.rows) for each in found) > most:
+        raise too_many(most, f"the bound of {bound:g}")
+
+
+def _pairs(spread: Spread, distance: int, most: int) -> Iterator[PairsResult]:
+    tables, spans = _tables(spread, distance), spread.spans
+    function: Any = pairs_of_spans
+    calls: list[Any] = [(*two, distance, most) for two in combinations_with_replacement(spans, 2)]
+    if tables:  # in parts that are small enough for memory, and enough for all workers
+        n_parts = max(
+            -(-len(spread) // MAX_PART_ROWS),
+            -(-TASKS_PER_CPU * n_processors(spread.workers) // len(tables)),
+        )
+        function = pairs_of_part
+        calls = [
+            (spans, table, number == 0, part, n_parts, distance, most)
+            for number, table in enumerate(tables)
+            for part in range(n_parts)
+        ]
+    spread.report(0, len(calls))
+    for done, (_, pairs) in enumerate(run_tasks(function, calls, spread.workers), start=1):
+        spread.report(done, len(calls))
+        yield pairs
+
+
+def _tables(spread: Spread, distance: int) -> list[Table]:
+    """The tables to search; none if a scan is faster."""
+    n, width = len(spread), spread.coder.n_bytes_
+    if not n:
+        return []
+    if not distance:  # one table of whole codes
+        return [Table(np.full(width, 255, np.uint8), np.empty((0, width), np.uint8))]
+    step = max(n // SAMPLE_ROWS, 1)
+    sample = DistinctCodes(np.concatenate(spread.each(_sample, step))).codes
+    blocks = best_blocks(sample, distance, n)
+    return list(tables_of(blocks, distance)) if len(blocks) else []
+
+
+def _sample(span: OpenSpan, step: int) -> NDArray[np.uint8]:
+    """Every so many codes of a span. Runs in a worker."""
+    return span.codes[::step]
+
+
+def pairs_of_part(
+    spans: list[Span],
+    table: Table,
+    with_identical: bool,
+    part: int,
+    n_parts: int,
+    distance: int,
+    most: int,
+) -> PairsResult:
+    """The pairs of one part of a table. Runs in a worker."""
+    some, numbers = [np.empty((0, len(table.agree)), np.uint8)], [np.empty(0, np.int64)]
+    for span in spans:
+        codes = np.asarray(open_span(span).codes)
+        # The low bits of a hash depend on few bits of a code.
+        mine = (hashes(as_words(codes), table.agree) >> np.uint64(33)) % np.uint64(n_parts) == part
+        some.append(codes[mine])
+        numbers.append(span.first + np.flatnonzero(mine))
+    rows, distinct = np.concatenate(numbers), DistinctCodes(np.concatenate(some))
+    near = pairs_of_table(distinct.codes, table, distance, 1) if distance else ()
+    found = PairCollector(len(rows), distance, most)
+    collect(found, distinct, near, with_identical)
+    first, second, distances = found.result()
+    return PairsResult(rows[first], rows[second], distances)
+
+
+def pairs_of_spans(a: Span, b: Span, distance: int, most: int) -> PairsResult:
+    """The pairs of a row of one span with a row of another, or of itself. Runs in a worker."""
+    codes = np.asarray(open_span(a).codes)
+    if a == b:
+        first, second, distances = one_machine.pairs_within(codes, distance, 1, max_results=most)
+    else:
+        near = one_machine.within(open_span(b).codes, codes, distance, 1, max_results=most)
+        first = np.repeat(np.arange(len(codes)), np.diff(near.offsets))
+        second, distances = near.rows, near.distances
+    return PairsResult(first + a.first, second + b.first, distances)

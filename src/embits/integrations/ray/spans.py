@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,10 +27,8 @@ from embits.collection.pieces import (
 )
 from embits.errors import FormatError, InputError
 from embits.file.parquet_codes import is_address
-from embits.ids.vocabulary import PieceWords
-from embits.integrations.ray.tasks import n_processors, plain_errors, run_tasks, shared
-from embits.rows import LENGTHS, Lengths
-from embits.search.pieces import CodePieces
+from embits.integrations.ray.tasks import gathered, n_processors, plain_errors, shared
+from embits.rows import LENGTHS
 
 MIN_ROWS, MAX_ROWS = 1 << 16, 1 << 22  # of a span; a Parquet piece is never divided
 SPANS_PER_CPU = 4  # within these limits; workers then finish at about the same time
@@ -44,51 +42,60 @@ class Span(NamedTuple):
     stop: int
 
 
-class OpenSpan(NamedTuple):
-    """A span that is mapped, or read from Parquet."""
+class OpenSpan:
+    """A span that is mapped, or read from Parquet; FormatError if a file is missing or damaged."""
 
-    codes: CodePieces
-    ids: PieceWords  # of all rows of its pieces
-    skipped: int  # rows of its pieces before the span
-    lengths: Lengths | None
+    def __init__(self, span: Span, folder: str, manifest: Manifest, coder: Coder) -> None:
+        starts = piece_starts(manifest)
+        first, last = np.searchsorted(starts, [span.first, span.stop - 1], side="right") - 1
+        entries = [entry for entry in manifest.pieces[first : last + 1] if entry.live]
+        if is_address(folder):
+            none = np.empty(0, np.int64)
+            pieces = [OpenPiece(each, parquet_rows(folder, each, coder), none) for each in entries]
+        else:
+            pieces = [open_one(Path(folder), each, coder) for each in entries]
+        self.first, self._skipped = span.first, span.first - int(starts[first])
+        self._rows = slice(self._skipped, self._skipped + span.stop - span.first)
+        self._pieces = pieces
+        self._ids = joined_words(pieces, numbered=manifest.ids == "numbers")
 
-    def row_lengths(self, least: float | None) -> tuple[Any, Any]:
-        """The lengths of its rows, and of all stored ones, from `least` on; None ignores them."""
-        if self.lengths is None or least is None:
-            return None, None
-        found = self.lengths.floats
-        found = np.where(found > 0, np.maximum(found, np.float32(least)), found)
-        stored = np.zeros(self.codes.rows.n_stored, np.float32)
-        stored[self.codes.rows.stored(np.arange(len(found)))] = found
-        return found, stored
+    @cached_property
+    def codes(self) -> NDArray[np.uint8]:
+        """Packed codes; a copy if rows are removed or the span is of several pieces."""
+        return joined_codes(self._pieces)[self._rows]
+
+    def lengths(self, least: float) -> NDArray[np.float32]:
+        """The lengths of the vectors, those that are not 0 from `least` on."""
+        lengths = joined_columns(self._pieces)[LENGTHS][self._rows].floats
+        return np.where(lengths > 0, np.maximum(lengths, np.float32(least)), lengths)
+
+    def least_length(self) -> float:
+        """The shortest length that can be stored beside the longest one."""
+        lengths = joined_columns(self._pieces).get(LENGTHS)
+        if lengths is None:
+            raise InputError("the rows have no lengths: encode them with lengths=True (--lengths)")
+        return 2.0**lengths.base if lengths[self._rows].steps.any() else 0.0
+
+    def find(self, ids: list[str]) -> NDArray[np.int64]:
+        """The rows of ids; -1 for ids that are not in this span."""
+        rows = self._ids.find_many(ids)
+        is_here = (rows >= self._rows.start) & (rows < self._rows.stop)
+        return np.where(is_here, rows - self._skipped + self.first, -1)
+
+    def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """The ids of rows."""
+        return self._ids.names(rows - self.first + self._skipped)
 
 
 @lru_cache(maxsize=2)  # spans that a worker keeps open
 def open_span(span: Span) -> OpenSpan:
-    """Open a span in a worker; FormatError if a file is missing or damaged."""
-    return _opened(span, *shared(span.job))
+    """Open a span in a worker."""
+    return OpenSpan(span, *shared(span.job))
 
 
-def _opened(span: Span, folder: str, manifest: Manifest, coder: Coder) -> OpenSpan:
-    starts = piece_starts(manifest)
-    first, last = np.searchsorted(starts, [span.first, span.stop - 1], side="right") - 1
-    entries = [entry for entry in manifest.pieces[first : last + 1] if entry.live]
-    if is_address(folder):
-        none = np.empty(0, np.int64)
-        pieces = [OpenPiece(each, parquet_rows(folder, each, coder), none) for each in entries]
-    else:
-        pieces = [open_one(Path(folder), each, coder) for each in entries]
-    codes, ids = joined_codes(pieces), joined_words(pieces, numbered=manifest.ids == "numbers")
-    skipped = span.first - int(starts[first])
-    ends = np.array([skipped, skipped + span.stop - span.first - 1])
-    start, last_row = codes.rows.stored(ends).tolist()
-    stop, firsts = last_row + 1, codes.starts[:-1].tolist()
-    arrays = [a[max(start - s, 0) : stop - s] for a, s in zip(codes.arrays, firsts, strict=True)]
-    lengths = joined_columns(pieces).get(LENGTHS)
-    if lengths is not None:
-        lengths = lengths[skipped : skipped + span.stop - span.first]
-    part = CodePieces(arrays, codes.rows.removed_in(start, stop))
-    return OpenSpan(part, ids, skipped, lengths)
+def in_span(span: Span, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function with a span that is open. Runs in a worker."""
+    return function(open_span(span), *arguments)
 
 
 def piece_starts(manifest: Manifest) -> NDArray[np.int64]:
@@ -100,10 +107,7 @@ class Spread:
     """A collection as it was when the job started, and what is asked of the workers."""
 
     def __init__(
-        self,
-        address: str | os.PathLike[str],
-        workers: int | None = None,
-        progress: Progress | None = None,
+        self, address: str | os.PathLike[str], workers: int | None, progress: Progress | None
     ) -> None:
         text = os.fspath(address)
         self.address = text if is_address(text) else str(Path(text).resolve())
@@ -112,8 +116,7 @@ class Spread:
             raise InputError(f"{text}: copy the collection to a disk that all workers share")
         self._parts = self.address, self.manifest, self.coder
         self.workers, self.report = workers, progress or (lambda done, total: None)
-        self.n_cpus = n_processors(workers)
-        self.spans = self.divided(self.n_cpus)
+        self.spans = self.divided(n_processors(workers))
 
     def __len__(self) -> int:
         return self.manifest.rows
@@ -141,51 +144,20 @@ class Spread:
             changed = f"{self.address} was changed while the job ran: run it again"
             raise InputError(changed) from None
 
-    def least_length(self) -> float:
-        """The length that shorter vectors get when one machine joins the lengths of all pieces."""
-        calls = ((span,) for span in self.spans)
-        return max((least for _, least in run_tasks(_least_length, calls, self.workers)), default=0)
-
-    def rows_of_ids(self, ids: list[str]) -> NDArray[np.int64]:
-        """The rows of ids; -1 for ids that are not there. Workers look them up."""
-        rows, listed = np.full(len(ids), -1, np.int64), ray.put(ids)
-        calls = ((span, listed) for span in self.spans)
-        for _, found in run_tasks(_rows_of, calls, self.workers):
-            rows = np.maximum(rows, found)
-        return rows
+    def each(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """What a function returns for each open span; called by workers."""
+        calls = ((span, function, *arguments) for span in self.spans)
+        return gathered(in_span, calls, self.workers)
 
     def names(self, rows: NDArray[np.int64], by_workers: bool = False) -> NDArray[Any]:
         """The ids of rows, which may repeat; read in this process, or by workers."""
         different, places = np.unique(rows, return_inverse=True)
         parts = np.split(different, np.searchsorted(different, [s.first for s in self.spans[1:]]))
-        calls = [(s, part) for s, part in zip(self.spans, parts, strict=False) if len(part)]
+        asked = [each for each in zip(self.spans, parts, strict=False) if len(each[1])]
         if by_workers:
-            found = dict(run_tasks(_ids_of, calls, self.workers))
+            calls = ((span, OpenSpan.names, part) for span, part in asked)
+            found = gathered(in_span, calls, self.workers)
         else:  # also after the cluster was stopped
-            opened = ((_opened(span, *self._parts), span, part) for span, part in calls)
-            found = {number: _ids_in(*each) for number, each in enumerate(opened)}
+            found = [OpenSpan(span, *self._parts).names(part) for span, part in asked]
         none = np.empty(0, np.int64 if self.manifest.ids == "numbers" else object)
-        return np.concatenate([none, *(found[number] for number in range(len(calls)))])[places]
-
-
-def _least_length(span: Span) -> float:
-    lengths = open_span(span).lengths
-    if lengths is None:
-        raise InputError("the rows have no lengths: encode them with lengths=True (--lengths)")
-    return 2.0**lengths.base if lengths.steps.any() else 0.0
-
-
-def _rows_of(span: Span, ids: list[str]) -> NDArray[np.int64]:
-    """The rows of ids that are in a span; -1 for others. Runs in a worker."""
-    opened = open_span(span)
-    rows = opened.ids.find_many(ids) - opened.skipped
-    return np.where((rows >= 0) & (rows < len(opened.codes)), rows + span.first, -1)
-
-
-def _ids_of(span: Span, rows: NDArray[np.int64]) -> NDArray[Any]:
-    """The ids of rows of a span. Runs in a worker."""
-    return _ids_in(open_span(span), span, rows)
-
-
-def _ids_in(opened: OpenSpan, span: Span, rows: NDArray[np.int64]) -> NDArray[Any]:
-    return opened.ids.names(rows - span.first + opened.skipped)
+        return np.concatenate([none, *found])[places]

@@ -1,4 +1,4 @@
-"""Plain Ray tasks, a few at a time, the errors of workers, and files of results.
+"""Plain Ray tasks, a few at a time, the errors of workers, and the Parquet files they write.
 
 Ray Data starts one task at a time for the first second or two, and leaves a worker idle for one or
 two tenths of a second between tasks.
@@ -10,10 +10,11 @@ import contextlib
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import lru_cache
+from itertools import chain
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import ray
 from pyarrow import fs
@@ -61,6 +62,21 @@ def run_tasks(
         raise
 
 
+def gathered(
+    function: Callable[..., Any],
+    calls: Iterable[tuple[Any, ...]],
+    workers: int | None,
+    report: Callable[[int], None] = lambda done: None,
+) -> list[Any]:
+    """What workers return for each call, in order; `report` is told how many calls are done."""
+    results: dict[int, Any] = {}
+    with contextlib.closing(run_tasks(function, calls, workers)) as found:
+        for number, result in found:
+            results[number] = result
+            report(len(results))
+    return [results[number] for number in range(len(results))]
+
+
 def n_processors(workers: int | None) -> int:
     """Concurrent tasks of a job: `workers`, or the processors of the cluster."""
     if not ray.is_initialized():
@@ -83,34 +99,53 @@ def plain_errors() -> Iterator[None]:
         raise ClusterError(f"the Ray job failed: {lines[-1].strip()}") from error
 
 
-class ResultFile:
-    """A Parquet file to write, local or in an object store; it appears when it is complete."""
+def write_parquet(files: Any, path: str, tables: Iterable[Any], metadata: Any = None) -> int:
+    """Write tables to a file, which appears when it is complete, and return the number of rows.
 
-    def __init__(self, target: str | os.PathLike[str], overwrite: bool) -> None:
-        self._target = os.fspath(target)
-        self._files, self._path = locate(target)
-        if not is_address(target):
-            check_target(target, overwrite=overwrite)
-        elif self._files.get_file_info(self._path).type != fs.FileType.NotFound and not overwrite:
-            raise InputError(f"{target} exists: choose another output, or {OVERWRITE}")
+    Without a table, no file is written.
+    """
+    folder, _, name = path.rpartition("/")
+    temporary, rows, tables = f"{folder}/.{name}.{uuid4().hex[:12]}.tmp", 0, iter(tables)
+    if (first := next(tables, None)) is None:
+        return 0
+    schema = first.schema.with_metadata(metadata)
+    try:
+        with pq.ParquetWriter(
+            temporary, schema, filesystem=files, write_page_checksum=True
+        ) as writer:
+            for table in chain([first], tables):
+                writer.write_table(table.cast(schema))
+                rows += table.num_rows
+        flush_to_disk(files, temporary)
+        files.move(temporary, path)
+    except BaseException:  # also Ctrl-C: leave nothing half-written
+        with contextlib.suppress(OSError):
+            files.delete_file(temporary)
+        raise
+    return rows
 
-    def write(self, tables: Iterable[dict[str, Any]]) -> Facts:
-        """Write tables, at least one; returns target, rows and bytes."""
-        folder, _, name = self._path.rpartition("/")
-        temporary = f"{folder}/.{name}.{uuid4().hex[:12]}.tmp"
-        rows, writer = 0, None
-        try:
-            with contextlib.ExitStack() as opened:
-                for table in map(pa.table, tables):
-                    if writer is None:
-                        writer = pq.ParquetWriter(temporary, table.schema, filesystem=self._files)
-                        opened.enter_context(writer)
-                    writer.write_table(table.cast(writer.schema))
-                    rows += table.num_rows
-            self._files.move(temporary, self._path)
-        except BaseException:  # also Ctrl-C: leave nothing half-written
-            with contextlib.suppress(OSError):
-                self._files.delete_file(temporary)
-            raise
-        size = self._files.get_file_info(self._path).size
-        return {"target": self._target, "rows": rows, "bytes": size}
+
+def check_output(target: str | os.PathLike[str] | None, overwrite: bool) -> None:
+    """Refuse a file of results that exists; None is no file."""
+    if target is None:
+        return
+    if not is_address(target):
+        check_target(target, overwrite=overwrite)
+        return
+    files, path = locate(target)
+    if files.get_file_info(path).type != fs.FileType.NotFound and not overwrite:
+        raise InputError(f"{target} exists: choose another output, or {OVERWRITE}")
+
+
+def write_results(target: str | os.PathLike[str], tables: Iterable[Any]) -> Facts:
+    """Write a file of results; gives target, rows and bytes."""
+    files, path = locate(target)
+    rows = write_parquet(files, path, tables)
+    return {"target": os.fspath(target), "rows": rows, "bytes": files.get_file_info(path).size}
+
+
+def flush_to_disk(files: Any, path: str) -> None:
+    """Flush a local file before it is renamed; an object store needs no flush."""
+    if files.type_name == "local":
+        with Path(path).open("rb") as file:
+            os.fsync(file.fileno())

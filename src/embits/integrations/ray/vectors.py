@@ -1,4 +1,4 @@
-"""The float vectors of a job: a Ray Dataset, or Parquet files in pieces of whole row groups.
+"""The float vectors of a job: the blocks of a Ray Dataset, or row groups of Parquet files.
 
 Ray Data has a reader of Parquet. Ours knows the file and the row of every vector, so that errors
 can name a bad one, and its pieces take about a second each, for small and large files.
@@ -6,13 +6,10 @@ can name a bad one, and its pieces take about a second each, for small and large
 
 from __future__ import annotations
 
-import contextlib
 import os
-import pickle
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, TypeAlias
@@ -21,13 +18,11 @@ import numpy as np
 import pyarrow as pa
 import ray.data
 from numpy.typing import NDArray
-from pyarrow import fs
 
 from embits.arrays import Progress
-from embits.collection.manifest import MANIFEST
-from embits.errors import EmbitsError, ReadError
+from embits.errors import ReadError
 from embits.file.parquet_codes import locate
-from embits.integrations.ray.tasks import n_processors, run_tasks
+from embits.integrations.ray.tasks import gathered, n_processors
 from embits.readers.parquet import (
     find_columns,
     open_table,
@@ -42,7 +37,6 @@ ROWS_AT_ONCE = 1 << 13
 _FOOTERS_AT_ONCE = 16
 
 VectorSource: TypeAlias = str | os.PathLike[str] | ray.data.Dataset
-Piece: TypeAlias = list[tuple[str, int]]  # row groups that follow each other: file and number
 
 
 @dataclass(frozen=True)
@@ -74,9 +68,6 @@ class Batch:
         raise ReadError(f"{self}, {row}: found {found}, expected {expected}")
 
 
-Step: TypeAlias = Callable[[Iterator[Batch]], Any]
-
-
 class Vectors:
     """The vectors of a job, and how workers read them; ReadError if there are none."""
 
@@ -95,11 +86,8 @@ class Vectors:
                 tables = list(pool.map(lambda file: open_table(file, files), paths))
             self.schema = tables[0].schema_arrow
             for file, data in zip(paths, (table.metadata for table in tables), strict=True):
-                groups = (data.row_group(number) for number in range(data.num_row_groups))
-                self._groups += [
-                    (file, number, group.num_rows, group.total_byte_size)
-                    for number, group in enumerate(groups)
-                ]
+                for number, group in enumerate(map(data.row_group, range(data.num_row_groups))):
+                    self._groups.append((file, number, group.num_rows, group.total_byte_size))
             if self.n_rows == 0:
                 raise ReadError(f"{source}: found {len(paths)} files of 0 rows, expected vectors")
         found = find_columns(self.schema, self.name, column, ids or False).vectors
@@ -114,76 +102,72 @@ class Vectors:
             return int(self._dataset.count())
         return sum(rows for _, _, rows, _ in self._groups)
 
-    def may_be_in(self, files: Any, folder: str) -> bool:
-        """Whether a file of the vectors may be in a folder."""
-        if self._dataset is None:
-            is_same = files.equals(locate(self.name)[0])
-            return is_same and any(f"{name}/".startswith(f"{folder}/") for name, *_ in self._groups)
-        # Ray does not always know a dataset's files: any folder that is not ours may hold them.
-        found = files.get_file_info(fs.FileSelector(folder, allow_not_found=True))
-        return bool(found) and all(info.base_name != MANIFEST for info in found)
+    def may_be_in(self, files: Any, folder: str, is_ours: bool) -> bool:
+        """Whether a file of the vectors may be in a folder; `is_ours`: it is a collection."""
+        if self._dataset is not None:  # Ray does not always know its files
+            return not is_ours
+        is_same = files.equals(locate(self.name)[0])
+        return is_same and any(file.startswith(f"{folder}/") for file, *_ in self._groups)
 
     def mapped(
         self,
-        step: Step,
+        step: Callable[[int, Iterator[Batch]], Any],
         keep: Sequence[str] = (),
         workers: int | None = None,
         progress: Progress | None = None,
     ) -> list[Any]:
         """What workers return for each piece, in row order.
 
-        `step` is called with the batches of a piece, which have the columns `keep` too.
+        `step` is called with the number of a piece and its batches, which have the columns `keep`
+        too.
         """
-        if self._dataset is not None:
-            return self._mapped_dataset(step, workers)
-        pieces = self.pieces(n_processors(workers))
-        calls = ((step, self.name, piece, self.column, list(keep)) for piece in pieces)
-        results: dict[int, Any] = {}
-        with contextlib.closing(run_tasks(map_piece, calls, workers)) as found:
-            for number, result in found:
-                results[number] = result
-                if progress is not None:
-                    progress(len(results), len(pieces))
-        return [results[number] for number in range(len(pieces))]
+        pieces: Any = self._blocks()
+        if self._dataset is None:
+            pieces = self.pieces(n_processors(workers))
 
-    def _mapped_dataset(self, step: Step, workers: int | None) -> list[Any]:
-        mapped = self._dataset.map_batches(
-            partial(_map_block, step, self.column),
-            batch_format="pyarrow",
-            batch_size=None,  # a whole block
-            compute=None if workers is None else ray.data.TaskPoolStrategy(size=workers),
-        )
-        options, results = mapped.context.execution_options, []
-        before, options.preserve_order = options.preserve_order, True
-        try:
-            for batch in mapped.iter_batches(batch_size=None, batch_format="pyarrow"):
-                results += [pickle.loads(each) for each in batch.column(0).to_pylist()]  # noqa: S301
-                if isinstance(results[-1], EmbitsError):
-                    raise results[-1]
-        finally:
-            options.preserve_order = before
-        return results
+        def report(done: int) -> None:
+            if progress is not None and self._dataset is None:
+                progress(done, len(pieces))
+
+        own = self.name, self.column, list(keep)
+        calls = ((piece, step, number, *own) for number, piece in enumerate(pieces))
+        return gathered(map_piece, calls, workers, report)
 
     def batches(self, keep: Sequence[str]) -> Iterator[Batch]:
         """Read the Parquet files in this process."""
         for piece in self.pieces(1):
-            yield from _read_piece(self.name, piece, self.column, keep)
+            yield from _read_piece(piece, self.name, self.column, keep)
 
-    def pieces(self, n_cpus: int) -> list[Piece]:
-        """All row groups in pieces of about equal size, in row order."""
+    def pieces(self, n_cpus: int) -> list[list[tuple[str, int]]]:
+        """All row groups, as file and number, in pieces of about equal size, in row order."""
         sizes = np.array([size for *_, size in self._groups])
         wanted = min(MAX_BYTES, max(MIN_BYTES, sizes.sum() // (PIECES_PER_CPU * n_cpus)))
         numbers = (np.cumsum(sizes) - sizes // 2) // wanted
         groups = groupby(zip(numbers.tolist(), self._groups, strict=True), key=itemgetter(0))
         return [[(file, group) for _, (file, group, *_) in piece] for _, piece in groups]
 
+    def _blocks(self) -> Iterator[Any]:
+        """The blocks of the dataset in row order, while Ray Data makes them."""
+        options = self._dataset.context.execution_options
+        before, options.preserve_order = options.preserve_order, True
+        try:
+            for bundle in self._dataset.iter_internal_ref_bundles():
+                yield from bundle.block_refs
+        finally:
+            options.preserve_order = before
 
-def map_piece(step: Step, address: str, piece: Piece, column: str, keep: list[str]) -> Any:
-    """Read a piece and apply a step to it. Runs in a worker."""
-    return step(_read_piece(address, piece, column, keep))
+
+def map_piece(
+    piece: Any, step: Any, number: int, address: str, column: str, keep: list[str]
+) -> Any:
+    """Read a piece, or take a block of a dataset, and apply a step to it. Runs in a worker."""
+    if isinstance(piece, list):
+        return step(number, _read_piece(piece, address, column, keep))
+    slices = (piece.slice(start, ROWS_AT_ONCE) for start in range(0, len(piece), ROWS_AT_ONCE))
+    return step(number, (Batch(rows, column) for rows in slices))
 
 
-def _read_piece(address: str, piece: Piece, column: str, keep: Sequence[str]) -> Iterator[Batch]:
+def _read_piece(piece: Any, address: str, column: str, keep: Sequence[str]) -> Iterator[Batch]:
     files, _ = locate(address)
     for file, of_file in groupby(piece, key=itemgetter(0)):
         groups, names = [group for _, group in of_file], open_table(file, files).schema_arrow.names
@@ -194,13 +178,3 @@ def _read_piece(address: str, piece: Piece, column: str, keep: Sequence[str]) ->
             file, [column, *keep], files, groups=groups, size=ROWS_AT_ONCE
         ):
             yield Batch(pa.Table.from_batches([rows]), column, file, first)
-
-
-def _map_block(step: Step, column: str, block: Any) -> Any:
-    """Apply a step to a block of a dataset. Runs in a worker; Ray Data would hide its errors."""
-    slices = (block.slice(start, ROWS_AT_ONCE) for start in range(0, len(block), ROWS_AT_ONCE))
-    try:
-        result = step(Batch(rows, column) for rows in slices)
-    except EmbitsError as error:
-        result = error
-    return pa.table({"result": pa.array([pickle.dumps(result)], pa.large_binary())})
