@@ -24,7 +24,7 @@ import ray
 
 import embits
 from embits.integrations import ray as on_ray
-from embits.integrations.ray import spans
+from embits.integrations.ray import searching
 from quiet import timed
 from ray_cluster import start_cluster
 
@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
     args = parser.parse_args()
     start_cluster()
-    spans.MAX_ROWS = min(spans.MAX_ROWS, args.rows // 8)
+    searching.MAX_ROWS = min(searching.MAX_ROWS, args.rows // 8)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         made = make_collection(folder / "search", args.rows, args.bits)

@@ -238,7 +238,7 @@ def _named(folder: Path, name: str) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise MissingPieceError(
-            f"{folder / name} is missing, and the manifest lists it: {_RESTORE}"
+            f"{folder}/{name} is missing, and the manifest lists it: {_RESTORE}"
         ) from None
     except (FormatError, ReadError) as error:  # ReadError: a Parquet file lacks the column
         text: Any = str(error)

@@ -10,7 +10,7 @@ from tests.support.vectors import clustered
 def cluster():
     ray = pytest.importorskip("ray")
     pytest.importorskip("ray.data")
-    from embits.integrations.ray import spans, vectors
+    from embits.integrations.ray import searching, vectors
 
     ray.init(
         "local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR",
@@ -19,7 +19,7 @@ def cluster():
     ray.data.DataContext.get_current().enable_progress_bars = False
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vectors, "MIN_BYTES", 1)  # several pieces of what fits into one
-        patch.setattr(spans, "MIN_ROWS", 1)
+        patch.setattr(searching, "MIN_ROWS", 1)
         yield
     ray.shutdown()
 
@@ -77,8 +77,8 @@ def collection(matrix, coder, tmp_path_factory):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Several blocks of queries, several windows of blocks, and pieces in several spans."""
-    from embits.integrations.ray import searching, spans
+    from embits.integrations.ray import searching
 
     monkeypatch.setattr(searching, "QUERIES_AT_ONCE", 40)
     monkeypatch.setattr(searching, "MAX_BLOCKS", 2)
-    monkeypatch.setattr(spans, "MAX_ROWS", 700)
+    monkeypatch.setattr(searching, "MAX_ROWS", 700)

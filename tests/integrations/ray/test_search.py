@@ -11,7 +11,7 @@ pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
 
 from embits.integrations import ray as on_ray  # noqa: E402
-from embits.integrations.ray import searching, spans  # noqa: E402
+from embits.integrations.ray import searching  # noqa: E402
 from embits.search import METRICS  # noqa: E402
 from tests.support.ray_jobs import leftovers, same, write_folder  # noqa: E402
 
@@ -20,18 +20,18 @@ N_QUERIES = 150
 
 
 def test_spans_hold_every_row_once_and_in_order(collection):
-    spread = spans.Spread(collection.path, None, None)
+    job = searching._Job(collection.path)
     for n_cpus in (1, 3, 1000):
-        divided = spread.divided(n_cpus)
+        divided = job.divided(n_cpus)
         assert [span.first for span in divided[1:]] == [span.stop for span in divided[:-1]]
         assert divided[-1].stop == len(collection)
         assert max(span.stop - span.first for span in divided) <= 700
-        opened = [spans.open_span(span) for span in divided]
+        opened = [searching.open_span(span) for span in divided]
         assert np.array_equal(np.concatenate([o.codes for o in opened]),
                               np.asarray(collection.codes))  # fmt: skip
         names = [o.names(o.first + np.arange(len(o.codes))) for o in opened]
         assert np.concatenate(names).tolist() == list(collection.words)
-    spans.open_span.cache_clear()
+    searching.open_span.cache_clear()
 
 
 @pytest.fixture
@@ -100,13 +100,14 @@ def test_scores_are_those_of_one_machine_for_every_coder(method, matrix, tmp_pat
 
 def test_blocks_of_queries_are_of_nearly_equal_size(folder, matrix, collection, monkeypatch):
     monkeypatch.setattr(searching, "QUERIES_AT_ONCE", 1000)
-    none = [None] * 4
-    for source, ids in ((matrix[:4001], None), (folder, None)):
-        asked = searching._Search(collection.path, source, "hamming", None, ids, *none)
+    job = searching._Job(collection.path, "near.parquet")
+    for source, ids in ((matrix[:4001], None), (folder, "word")):
+        asked = searching._Queries(job, "hamming", source, None, ids)
         blocks, names = zip(*asked.blocks(), strict=True)
         assert {len(block) for block in blocks} <= {800, 801, 1000}
         assert np.array_equal(np.concatenate(blocks), matrix[: asked.n])
-        assert np.concatenate(names).tolist() == list(range(asked.n))
+        expected = [f"word{i}" if ids else i for i in range(asked.n)]
+        assert np.concatenate(names).tolist() == expected
 
 
 def test_a_search_takes_codes_and_any_k(collection, coder, matrix):
@@ -208,7 +209,7 @@ def test_what_a_job_encoded_is_opened_and_searched(ids, folder, matrix, coder, t
 
 def test_results_have_ids_after_the_cluster_was_stopped(collection, matrix, monkeypatch):
     found = on_ray.search(collection.path, matrix[:20], 5)
-    monkeypatch.setattr(spans, "gathered", None)
+    monkeypatch.setattr(searching, "gathered", None)
     assert found.ids.tolist() == collection.search(matrix[:20], 5).ids.tolist()
 
 

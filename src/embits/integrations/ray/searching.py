@@ -1,4 +1,4 @@
-"""Batch search over a collection, and its near pairs: workers search spans, and we merge.
+"""Batch search over a collection, and its near pairs: workers search spans of rows, and we merge.
 
 Blocks of queries are searched in all spans. For pairs, the tables of `embits.search.pair_tables`
 divide the pairs among them: a pair belongs to one table. A task searches one table, or one part of
@@ -8,9 +8,12 @@ compares two spans.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, lru_cache
 from itertools import combinations_with_replacement, islice, pairwise
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,32 +24,41 @@ from numpy.typing import NDArray
 from embits import search as one_machine
 from embits.arrays import Progress, to_numpy
 from embits.checks import wanted_distance, wanted_results, wanted_rows
-from embits.errors import InputError
+from embits.coders import Coder
+from embits.collection.manifest import Manifest
+from embits.collection.parquet import coder_at, manifest_at
+from embits.collection.pieces import joined_codes, joined_columns, joined_words, open_one
+from embits.errors import FormatError, InputError
+from embits.file.overwrite import OVERWRITE, check_target
+from embits.file.parquet_codes import is_address, locate
 from embits.integrations import Facts
-from embits.integrations.ray.spans import OpenSpan, Span, Spread, in_span, open_span
-from embits.integrations.ray.tasks import check_output, n_processors, run_tasks, write_results
-from embits.integrations.ray.vectors import Vectors
-from embits.search import (
-    DistanceResult,
-    PairsResult,
-    ScoreResult,
-    WithinResult,
-    WithinScoreResult,
+from embits.integrations.ray.tasks import (
+    gathered,
+    n_processors,
+    plain_errors,
+    run_tasks,
+    shared,
+    write_parquet,
 )
+from embits.integrations.ray.vectors import Vectors
+from embits.rows import LENGTHS, Lengths
+from embits.search import DistanceResult, PairsResult, ScoreResult, WithinResult, WithinScoreResult
 from embits.search.filters import Filters, check_state, found_rows, parse_filters
 from embits.search.metrics import Prepared, metric_of
 from embits.search.pair_tables import SAMPLE_ROWS, Table, as_words, best_blocks, hashes, tables_of
-from embits.search.pairs import DistinctCodes, PairCollector, collect, pairs_of_table
+from embits.search.pairs import DistinctCodes, pairs_of_table, sorted_pairs
 from embits.search.radius import prepared_within, too_many, wanted_bound
 from embits.search.rescoring import exact_scores
 from embits.search.results import NO_DISTANCE, NO_ROW, NO_SCORE
 from embits.search.scan import prepared_top_k
 
+MIN_ROWS, MAX_ROWS = 1 << 16, 1 << 22  # of a span; a Parquet piece is never divided
+SPANS_PER_CPU = 4  # within these limits; workers then finish at about the same time
 QUERIES_AT_ONCE = 1 << 13  # of a task
 MAX_BLOCKS = 8  # of queries; a Parquet piece is read once for all of them
 MERGED_AT_ONCE = 8  # parts of the results of a block
-MAX_PART_ROWS = 1 << 24  # rows of a task that searches a table for pairs: about 1 GB
-TASKS_PER_CPU = 2
+MAX_PART_ROWS = 1 << 24  # of a task that searches a table for pairs: about 1 GB
+TASKS_PER_CPU = 2  # that search for pairs
 
 Address: TypeAlias = str | os.PathLike[str]
 
@@ -68,17 +80,14 @@ def search(
 ) -> DistanceResult | ScoreResult | Facts:
     """The k nearest rows of each query, found by the workers of a cluster.
 
-    Each worker opens a part of the collection. The result is that of `Collection.search`.
+    Each worker opens a part of the collection. `k`, `metric`, `where`, `exclude` and the result
+    are those of `Collection.search`.
 
     Args:
         collection: The folder of a collection that all workers can read, or the address of one in
             an object store whose pieces are Parquet files.
         queries: A Parquet file or a folder of them with a column of float lists, local or in an
             object store; or an array of floats (q, dims) or packed codes (q, width).
-        k: As in `Collection.search`.
-        metric: As in `Collection.search`.
-        where: As in `Collection.search`.
-        exclude: As in `Collection.search`.
         column: The column of vectors in the Parquet files; None takes the only column of floats.
         ids: The column that names the queries in `target`; None numbers them.
         target: A Parquet file to write in place of arrays, local or in an object store, with a row
@@ -88,8 +97,7 @@ def search(
         progress: Called with (done, total) comparisons of a query with a row.
 
     Returns:
-        The named pair of arrays of `Collection.search`; with `target`, what was written: target,
-        queries, rows, bytes.
+        The named pair of arrays; with `target`, what was written: target, queries, rows, bytes.
 
     Raises:
         InputError: An argument is wrong, the target exists, or the collection was changed while
@@ -98,23 +106,23 @@ def search(
         FormatError: The collection is damaged.
         ClusterError: The job failed for another reason.
     """
-    job = _Search(collection, queries, metric, column, ids, target, overwrite, workers, progress)
-    with job.spread.errors():
-        filters = job.filters(where, exclude)
-        limits = (
-            filters if isinstance(filters, list) else [job.spread if filters is None else filters]
-        )
+    job = _Job(collection, target, overwrite, workers, progress)
+    with job.errors():
+        asked = _Queries(job, metric, queries, column, ids)
+        filters = asked.filters(where, exclude)
+        limits: Any = [job if filters is None else filters]
+        limits = filters if isinstance(filters, list) else limits
         n_columns = wanted_rows(k, max(map(len, limits), default=0))
-        found = job.run(filters, n_columns)
+        found = asked.run(filters, n_columns)
     if not isinstance(found, _Found):
         return found
-    is_distance = job.metric.is_distance
-    places = found.queries, _places(found.queries)
-    rows = np.full((job.n, n_columns), NO_ROW, np.int64)
+    is_distance = asked.metric.is_distance
+    rows = np.full((asked.n, n_columns), NO_ROW, np.int64)
     values: Any = np.full(rows.shape, NO_DISTANCE if is_distance else NO_SCORE)
+    places = found.queries, _places(found.queries)
     rows[places], values[places] = found.rows, found.values
     result = DistanceResult(values, rows) if is_distance else ScoreResult(values, rows)
-    result.names = job.spread
+    result.names = job
     return result
 
 
@@ -137,63 +145,48 @@ def within(
 ) -> WithinResult | WithinScoreResult | Facts:
     """All rows within a distance of each query, found by the workers of a cluster.
 
-    Args:
-        collection: As for `search`.
-        queries: As for `search`.
-        distance: As in `Collection.within`.
-        similarity: As in `Collection.within`.
-        metric: As in `Collection.within`.
-        where: As in `Collection.within`.
-        exclude: As in `Collection.within`.
-        max_results: As in `Collection.within`; with `target`, of 8,192 queries.
-        column: As for `search`.
-        ids: As for `search`.
-        target: As for `search`.
-        overwrite: As for `search`.
-        workers: As for `search`.
-        progress: As for `search`.
+    `distance`, `similarity`, `metric`, `where`, `exclude`, `max_results` and the result are those
+    of `Collection.within`; with `target`, `max_results` is for 8,192 queries. The other arguments
+    are those of `search`.
 
     Returns:
-        The named tuple of `Collection.within`; with `target`, what was written: target, queries,
-        rows, bytes.
+        The named tuple; with `target`, what was written: target, queries, rows, bytes.
 
     Raises:
         TooManyResultsError: There are more rows than `max_results`.
-        InputError: As for `search`.
-        ReadError: As for `search`.
-        FormatError: The collection is damaged.
-        ClusterError: The job failed for another reason.
+        InputError: As for `search`, as are ReadError, FormatError and ClusterError.
     """
-    job = _Search(collection, queries, metric, column, ids, target, overwrite, workers, progress)
-    bound = wanted_bound(job.metric, distance, similarity, job.spread.coder.n_bits_)
-    most = wanted_results(max_results)
-    with job.spread.errors():
-        found = job.run(job.filters(where, exclude), None, bound, most)
+    job = _Job(collection, target, overwrite, workers, progress)
+    with job.errors():
+        asked = _Queries(job, metric, queries, column, ids)
+        bound = wanted_bound(asked.metric, distance, similarity, job.coder.n_bits_)
+        most = wanted_results(max_results)
+        found = asked.run(asked.filters(where, exclude), None, bound, most)
     if not isinstance(found, _Found):
         return found
-    offsets = np.searchsorted(found.queries, np.arange(job.n + 1))
-    kind: Any = WithinResult if job.metric.is_distance else WithinScoreResult
+    offsets = np.searchsorted(found.queries, np.arange(asked.n + 1))
+    kind: Any = WithinResult if asked.metric.is_distance else WithinScoreResult
     result: WithinResult | WithinScoreResult = kind(offsets, found.rows, found.values)
-    result.names = job.spread
+    result.names = job
     return result
 
 
 def pairs_within(
-    collection: str | os.PathLike[str],
+    collection: Address,
     distance: int,
     *,
     max_results: int | None = None,
-    target: str | os.PathLike[str] | None = None,
+    target: Address | None = None,
     overwrite: bool = False,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> PairsResult | Facts:
     """All pairs of rows within a Hamming distance, found by the workers of a cluster.
 
+    `distance`, `max_results` and the result are those of `Collection.pairs_within`.
+
     Args:
         collection: As for `search`.
-        distance: As in `Collection.pairs_within`.
-        max_results: As in `Collection.pairs_within`.
         target: A Parquet file to write in place of arrays: first, second, first_id, second_id and
             distance of each pair. It appears when it is complete.
         overwrite: Replace the file.
@@ -201,31 +194,174 @@ def pairs_within(
         progress: Called with (done, total) tasks.
 
     Returns:
-        The named tuple of `Collection.pairs_within`; with `target`, what was written: target, rows,
-        bytes.
+        The named tuple; with `target`, what was written: target, rows, bytes.
 
     Raises:
         TooManyResultsError: There are more pairs than `max_results`.
-        InputError: An argument is wrong, the target exists, or the collection was changed while
-            the job ran.
-        FormatError: The collection is damaged.
-        ClusterError: The job failed for another reason.
+        InputError: As for `search`, as are FormatError and ClusterError.
     """
-    check_output(target, overwrite)
-    spread = Spread(collection, workers, progress)
-    distance = wanted_distance(distance, spread.coder.n_bits_)
+    job = _Job(collection, target, overwrite, workers, progress)
+    distance = wanted_distance(distance, job.coder.n_bits_)
     most = wanted_results(max_results)
-    collector = PairCollector(len(spread), distance, most)
-    with spread.errors():
-        for pairs in _pairs(spread, distance, most):
-            collector.expect(len(pairs.first))
-            collector.add(pairs)
-        first, second, distances = result = collector.result()
+    with job.errors():
+        found = _pairs(job, distance, most)
+        first, second, distances = result = sorted_pairs(found, len(job), distance, most)
         if target is None:
             return result
-        ids = np.split(spread.names(np.concatenate([first, second]), by_workers=True), 2)
+        ids = np.split(job.names(np.concatenate([first, second]), by_workers=True), 2)
         columns = {"first": first, "second": second, "first_id": ids[0], "second_id": ids[1]}
-        return write_results(target, [pa.table(columns | {"distance": distances})])
+        return job.write([pa.table(columns | {"distance": distances})])
+
+
+# -- the collection --------------------------------------------------------------------------------
+
+
+class Span(NamedTuple):
+    """The rows `first` to `stop - 1` of a collection; `parts` is what a job shares of it."""
+
+    parts: ray.ObjectRef
+    first: int
+    stop: int
+
+
+class OpenSpan:
+    """A span that is mapped, or read from Parquet; FormatError if a file is missing or damaged."""
+
+    def __init__(self, span: Span, folder: str, manifest: Manifest, coder: Coder) -> None:
+        starts = _piece_starts(manifest)
+        first, last = np.searchsorted(starts, [span.first, span.stop - 1], side="right") - 1
+        entries = (entry for entry in manifest.pieces[first : last + 1] if entry.live)
+        place: Any = folder if is_address(folder) else Path(folder)
+        self._pieces = [open_one(place, entry, coder) for entry in entries]
+        self._ids = joined_words(self._pieces, numbered=manifest.ids == "numbers")
+        self.first, self._skipped = span.first, int(starts[first])  # rows before it, and its pieces
+        self._rows = slice(span.first - self._skipped, span.stop - self._skipped)
+
+    @cached_property
+    def codes(self) -> NDArray[np.uint8]:
+        """Packed codes; a copy if rows are removed or the span is of several pieces."""
+        return joined_codes(self._pieces)[self._rows]
+
+    @cached_property
+    def lengths(self) -> Lengths:
+        """The lengths of the vectors."""
+        lengths = joined_columns(self._pieces).get(LENGTHS)
+        if lengths is None:
+            raise InputError("the rows have no lengths: encode them with lengths=True (--lengths)")
+        return lengths[self._rows]
+
+    def longest(self) -> Lengths:
+        """The length of one of the longest vectors."""
+        return self.lengths[[self.lengths.steps.argmax()]]
+
+    def find(self, ids: list[str]) -> NDArray[np.int64]:
+        """The rows of ids; -1 for ids that are not in this span."""
+        rows = self._ids.find_many(ids)
+        is_here = (rows >= self._rows.start) & (rows < self._rows.stop)
+        return np.where(is_here, rows + self._skipped, -1)
+
+    def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """The ids of rows."""
+        return self._ids.names(rows - self._skipped)
+
+
+@lru_cache(maxsize=2)  # spans that a worker keeps open
+def open_span(span: Span) -> OpenSpan:
+    """Open a span in a worker."""
+    return OpenSpan(span, *shared(span.parts))
+
+
+def in_span(span: Span, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function with a span that is open. Runs in a worker."""
+    return function(open_span(span), *arguments)
+
+
+def _piece_starts(manifest: Manifest) -> NDArray[np.int64]:
+    """The first row of each piece, and the number of rows."""
+    return np.cumsum([0, *(piece.live for piece in manifest.pieces)])
+
+
+class _Job:
+    """A collection as it was when the job started, what is asked of workers, and the output."""
+
+    def __init__(
+        self,
+        address: Address,
+        target: Address | None = None,
+        overwrite: bool = False,
+        workers: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        if target is not None and not is_address(target):
+            check_target(target, overwrite=overwrite)
+        elif target is not None and not overwrite:
+            files, path = locate(target)
+            if files.get_file_info(path).is_file:
+                raise InputError(f"{target} exists: choose another output, or {OVERWRITE}")
+        text = os.fspath(address)
+        self.address = text if is_address(text) else str(Path(text).resolve())
+        self.manifest, self.coder = manifest_at(self.address), coder_at(self.address)
+        if is_address(text) and any(p.header or p.removed for p in self.manifest.pieces):
+            raise InputError(f"{text}: copy the collection to a disk that all workers share")
+        self._parts = self.address, self.manifest, self.coder
+        self.target, self.workers = target, workers
+        self.report = progress or (lambda done, total: None)
+        self.spans = self.divided(n_processors(workers))
+
+    def __len__(self) -> int:
+        return self.manifest.rows
+
+    def divided(self, n_cpus: int) -> list[Span]:
+        """The rows in spans of about equal size, in row order."""
+        wanted = min(MAX_ROWS, max(MIN_ROWS, -(-len(self) // (SPANS_PER_CPU * n_cpus))))
+        cuts = np.linspace(0, len(self), -(-len(self) // wanted) + 1).astype(np.int64)
+        starts = _piece_starts(self.manifest)
+        owners = np.searchsorted(starts, cuts, side="right") - 1
+        is_mapped = np.array([*(piece.header is not None for piece in self.manifest.pieces), True])
+        cuts = np.unique(np.where(is_mapped[owners], cuts, starts[owners])).tolist()
+        parts = ray.put(self._parts)
+        return [Span(parts, *ends) for ends in pairwise(cuts)]
+
+    @contextlib.contextmanager
+    def errors(self) -> Iterator[None]:
+        """Raise the errors of workers as those of one machine."""
+        try:
+            with plain_errors():
+                yield
+        except FormatError:
+            if manifest_at(self.address) == self.manifest:
+                raise
+            changed = f"{self.address} was changed while the job ran: run it again"
+            raise InputError(changed) from None
+
+    def each(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """What a function returns for each open span; called by workers."""
+        calls = ((span, function, *arguments) for span in self.spans)
+        return gathered(in_span, calls, self.workers)
+
+    def names(self, rows: NDArray[np.int64], by_workers: bool = False) -> NDArray[Any]:
+        """The ids of rows, which may repeat; read in this process, or by workers."""
+        different, places = np.unique(rows, return_inverse=True)
+        parts = np.split(different, np.searchsorted(different, [s.first for s in self.spans[1:]]))
+        asked = [each for each in zip(self.spans, parts, strict=False) if len(each[1])]
+        if by_workers:
+            calls = ((span, OpenSpan.names, part) for span, part in asked)
+            found = gathered(in_span, calls, self.workers)
+        else:  # also after the cluster was stopped
+            found = [OpenSpan(span, *self._parts).names(part) for span, part in asked]
+        none = np.empty(0, np.int64 if self.manifest.ids == "numbers" else object)
+        return np.concatenate([none, *found])[places]
+
+    def write(self, tables: Iterable[Any]) -> Facts:
+        """Write the target; gives target, rows and bytes."""
+        assert self.target is not None
+        files, path = locate(self.target)
+        rows = write_parquet(files, path, tables)
+        size = files.get_file_info(path).size
+        return {"target": os.fspath(self.target), "rows": rows, "bytes": size}
+
+
+# -- queries ---------------------------------------------------------------------------------------
 
 
 class _Found(NamedTuple):
@@ -237,53 +373,42 @@ class _Found(NamedTuple):
     values: NDArray[Any]  # distances or scores, as users get them
 
 
-class _Search:
+class _Queries:
     """The queries of a job, an array or Parquet files, which are searched in blocks."""
 
     def __init__(
-        self,
-        collection: Address,
-        queries: Any,
-        metric: str,
-        column: str | None,
-        ids: str | None,
-        target: Address | None,
-        overwrite: bool,
-        workers: int | None,
-        progress: Progress | None,
+        self, job: _Job, metric: str, source: Any, column: str | None, ids: str | None
     ) -> None:
-        check_output(target, overwrite)
-        if target is None and ids is not None:
+        if job.target is None and ids is not None:
             raise InputError("ids names the queries in a Parquet file: pass target")
-        self.spread, self.metric = Spread(collection, workers, progress), metric_of(metric)
-        self._target, self._name_type = target, pa.int64()
-        if isinstance(queries, str | os.PathLike):
-            files = Vectors(queries, column, ids)
+        self.job, self.metric, self._name_type = job, metric_of(metric), pa.int64()
+        if isinstance(source, str | os.PathLike):
+            files = Vectors(source, column, ids)
             self.n, self._batches = files.n_rows, self._read(files, ids)
             if ids is not None:
                 self._name_type = files.schema.field(ids).type
             return
         if column is not None or ids is not None:
             raise InputError("column and ids name columns of Parquet files, not of an array")
-        array, coder = to_numpy(queries), self.spread.coder
+        array, coder = to_numpy(source), job.coder
         array = coder.check_codes(array) if array.dtype == np.uint8 else coder.check_vectors(array)
         self.n, self._batches = len(array), iter([(array, np.arange(len(array)))])
         self.metric.prepare(coder, array[:1])  # refuses codes that must be floats
 
     def filters(self, where: Any, exclude: Any) -> Filters:
         """Filters of the whole collection; workers look up ids."""
-        check_state(self.spread.manifest, where=where, exclude=exclude)
+        check_state(self.job.manifest, where=where, exclude=exclude)
 
         def rows_of_ids(name: str, ids: list[str]) -> NDArray[np.int64]:
-            found = self.spread.each(OpenSpan.find, ray.put(ids))
+            found = self.job.each(OpenSpan.find, ray.put(ids))
             return found_rows(name, ids, np.max([np.full(len(ids), -1), *found], axis=0))
 
-        return parse_filters(len(self.spread), (self.n,), where, exclude, rows_of_ids)
+        return parse_filters(len(self.job), (self.n,), where, exclude, rows_of_ids)
 
     def _read(self, files: Vectors, ids: str | None) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         done = 0
         for batch in files.batches([] if ids is None else [ids]):
-            vectors, _ = batch.read(self.spread.coder.n_features_in_, "raise")
+            vectors, _ = batch.read(self.job.coder.n_features_in_, "raise")
             names = np.arange(done, done + len(vectors))
             if ids is not None:
                 names = np.array(batch.table.column(ids).to_pylist(), dtype=object)
@@ -309,12 +434,12 @@ class _Search:
         self, filters: Filters, k: int | None, bound: float = 0, most: int = 0
     ) -> _Found | Facts:
         """The k best rows of each query, or all up to a bound; or what was written of them."""
-        least = None
-        if self.metric.needs_lengths:  # shorter vectors get it when lengths are joined
-            least = max(self.spread.each(OpenSpan.least_length), default=0.0)
-        answers = self._answers(filters, k, bound, most, least)
-        if self._target is not None:
-            facts = write_results(self._target, (self._table(*each) for each in answers))
+        longest = None
+        if self.metric.needs_lengths and self.job.spans:
+            longest = Lengths.joined(self.job.each(OpenSpan.longest))
+        answers = self._answers(filters, k, bound, most, longest)
+        if self.job.target is not None:
+            facts = self.job.write(self._table(*each) for each in answers)
             return {**facts, "queries": self.n}
         found, n_queries = list[_Found](), 0
         for names, part in answers:
@@ -326,38 +451,38 @@ class _Search:
     def _table(self, names: NDArray[Any], found: _Found) -> Any:
         query = pa.array(names[found.queries], self._name_type)
         columns = {"query": query, "row": found.rows, self.metric.values[:-1]: found.values}
-        return pa.table(columns | {"id": self.spread.names(found.rows, by_workers=True)})
+        return pa.table(columns | {"id": self.job.names(found.rows, by_workers=True)})
 
     def _answers(
-        self, filters: Filters, k: int | None, bound: float, *others: Any
+        self, filters: Filters, k: int | None, bound: float, most: int, longest: Lengths | None
     ) -> Iterator[tuple[NDArray[Any], _Found]]:
         """The names and results of blocks of queries; some blocks are searched at a time."""
-        spread, blocks, first = self.spread, self.blocks(), 0
-        total, done = max(self.n * len(spread), 1), 0
+        job, blocks, first = self.job, self.blocks(), 0
+        total, done = max(self.n * len(job), 1), 0
         prepare = ray.remote(num_cpus=1, max_retries=-1)(self.metric.prepare)
-        coder, none = ray.put(spread.coder), np.empty(0, np.int64)
+        coder, none = ray.put(job.coder), np.empty(0, np.int64)
         values = none.astype(np.int32 if self.metric.is_distance else np.float32)
         while window := list(islice(blocks, MAX_BLOCKS)):
             ends = np.cumsum([first, *(len(vectors) for vectors, _ in window)])
             prepared = [prepare.remote(coder, vectors) for vectors, _ in window]
             found = [[_Found(none, none, none, values)] for _ in window]
             calls = (
-                (span, _answer, prepared[number], number, where, k, bound, *others)
-                for span in spread.spans
+                (span, _answer, prepared[number], number, where, k, bound, most, longest)
+                for span in job.spans
                 for number, where in enumerate(_filters_in(span, filters, ends))
                 if where is None or any(map(len, where if isinstance(where, list) else [where]))
             )
-            for _, (number, n_rows, part) in run_tasks(in_span, calls, spread.workers):
+            for _, (number, n_rows, part) in run_tasks(in_span, calls, job.workers):
                 found[number].append(part)
                 if len(found[number]) > MERGED_AT_ONCE:
                     found[number] = [_merged(found[number], k)]
-                _check_count(found[number], k, bound, others[0])
+                _check_count(found[number], k, bound, most)
                 done += n_rows * len(window[number][1])
-                spread.report(min(done, total), total)
+                job.report(min(done, total), total)
             for (_, names), parts in zip(window, found, strict=True):
                 yield names, _merged(parts, k)
             first = ends[-1]
-        spread.report(total, total)
+        job.report(total, total)
 
 
 def _filters_in(span: Span, filters: Filters, ends: NDArray[np.int64]) -> Iterator[Filters]:
@@ -377,10 +502,12 @@ def _answer(
     k: int | None,
     bound: float,
     most: int,
-    least: float | None,
+    longest: Lengths | None,
 ) -> tuple[int, int, _Found]:
     """Search a span. Runs in a worker; gives the number back, and how many rows were searched."""
-    codes, lengths = span.codes, None if least is None else span.lengths(least)
+    codes, lengths = span.codes, None
+    if longest is not None:  # rounded as one machine does that joins all lengths
+        lengths = Lengths.joined([span.lengths, longest])[: len(codes)].floats
     options: dict[str, Any] = {"where": where, "lengths": lengths}
     if k is not None:
         values, rows = prepared_top_k(codes, prepared, k, 1, **options)
@@ -418,37 +545,39 @@ def _check_count(found: list[_Found], k: int | None, bound: float, most: int) ->
         raise too_many(most, f"the bound of {bound:g}")
 
 
-def _pairs(spread: Spread, distance: int, most: int) -> Iterator[PairsResult]:
-    tables, spans = _tables(spread, distance), spread.spans
-    function: Any = pairs_of_spans
-    calls: list[Any] = [(*two, distance, most) for two in combinations_with_replacement(spans, 2)]
-    if tables:  # in parts that are small enough for memory, and enough for all workers
-        n_parts = max(
-            -(-len(spread) // MAX_PART_ROWS),
-            -(-TASKS_PER_CPU * n_processors(spread.workers) // len(tables)),
-        )
-        function = pairs_of_part
-        calls = [
-            (spans, table, number == 0, part, n_parts, distance, most)
-            for number, table in enumerate(tables)
-            for part in range(n_parts)
-        ]
-    spread.report(0, len(calls))
-    for done, (_, pairs) in enumerate(run_tasks(function, calls, spread.workers), start=1):
-        spread.report(done, len(calls))
+# -- pairs -----------------------------------------------------------------------------------------
+
+
+def _pairs(job: _Job, distance: int, most: int) -> Iterator[PairsResult]:
+    """All pairs, in the order in which workers find them."""
+    tables = _tables(job, distance)
+    # In parts that are small enough for memory, and enough for all workers.
+    n_tasks = TASKS_PER_CPU * n_processors(job.workers)
+    n_parts = max(-(-len(job) // MAX_PART_ROWS), -(-n_tasks // max(len(tables), 1)))
+    function: Any = _pairs_of_part
+    calls: list[Any] = [
+        (job.spans, table, number == 0, part, n_parts, distance, most)
+        for number, table in enumerate(tables)
+        for part in range(n_parts)
+    ]
+    if not tables:
+        spans = combinations_with_replacement(job.spans, 2)
+        function, calls = _pairs_of_spans, [(*two, distance, most) for two in spans]
+    job.report(0, len(calls))
+    for done, (_, pairs) in enumerate(run_tasks(function, calls, job.workers), start=1):
+        job.report(done, len(calls))
         yield pairs
 
 
-def _tables(spread: Spread, distance: int) -> list[Table]:
+def _tables(job: _Job, distance: int) -> list[Table]:
     """The tables to search; none if a scan is faster."""
-    n, width = len(spread), spread.coder.n_bytes_
-    if not n:
+    if not len(job):
         return []
     if not distance:  # one table of whole codes
+        width = job.coder.n_bytes_
         return [Table(np.full(width, 255, np.uint8), np.empty((0, width), np.uint8))]
-    step = max(n // SAMPLE_ROWS, 1)
-    sample = DistinctCodes(np.concatenate(spread.each(_sample, step))).codes
-    blocks = best_blocks(sample, distance, n)
+    samples = job.each(_sample, max(len(job) // SAMPLE_ROWS, 1))
+    blocks = best_blocks(DistinctCodes(np.concatenate(samples)).codes, distance, len(job))
     return list(tables_of(blocks, distance)) if len(blocks) else []
 
 
@@ -457,7 +586,7 @@ def _sample(span: OpenSpan, step: int) -> NDArray[np.uint8]:
     return span.codes[::step]
 
 
-def pairs_of_part(
+def _pairs_of_part(
     spans: list[Span],
     table: Table,
     with_identical: bool,
@@ -469,22 +598,21 @@ def pairs_of_part(
     """The pairs of one part of a table. Runs in a worker."""
     some, numbers = [np.empty((0, len(table.agree)), np.uint8)], [np.empty(0, np.int64)]
     for span in spans:
-        codes = np.asarray(open_span(span).codes)
+        codes = open_span(span).codes
         # The low bits of a hash depend on few bits of a code.
         mine = (hashes(as_words(codes), table.agree) >> np.uint64(33)) % np.uint64(n_parts) == part
         some.append(codes[mine])
         numbers.append(span.first + np.flatnonzero(mine))
     rows, distinct = np.concatenate(numbers), DistinctCodes(np.concatenate(some))
     near = pairs_of_table(distinct.codes, table, distance, 1) if distance else ()
-    found = PairCollector(len(rows), distance, most)
-    collect(found, distinct, near, with_identical)
-    first, second, distances = found.result()
+    blocks = distinct.row_pairs(near, distance, most, identical=with_identical)
+    first, second, distances = sorted_pairs(blocks, len(rows), distance)
     return PairsResult(rows[first], rows[second], distances)
 
 
-def pairs_of_spans(a: Span, b: Span, distance: int, most: int) -> PairsResult:
+def _pairs_of_spans(a: Span, b: Span, distance: int, most: int) -> PairsResult:
     """The pairs of a row of one span with a row of another, or of itself. Runs in a worker."""
-    codes = np.asarray(open_span(a).codes)
+    codes = open_span(a).codes
     if a == b:
         first, second, distances = one_machine.pairs_within(codes, distance, 1, max_results=most)
     else:

@@ -17,13 +17,9 @@ from uuid import uuid4
 
 import pyarrow.parquet as pq
 import ray
-from pyarrow import fs
 from ray.exceptions import RayError, RayTaskError
 
-from embits.errors import ClusterError, EmbitsError, InputError
-from embits.file.overwrite import OVERWRITE, check_target
-from embits.file.parquet_codes import is_address, locate
-from embits.integrations import Facts
+from embits.errors import ClusterError, EmbitsError
 
 _STOP_SECONDS = 30  # how long to wait for running tasks
 _QUEUED_PER_CPU = 4  # tasks; a cluster that grows on demand must see waiting tasks
@@ -123,25 +119,6 @@ def write_parquet(files: Any, path: str, tables: Iterable[Any], metadata: Any = 
             files.delete_file(temporary)
         raise
     return rows
-
-
-def check_output(target: str | os.PathLike[str] | None, overwrite: bool) -> None:
-    """Refuse a file of results that exists; None is no file."""
-    if target is None:
-        return
-    if not is_address(target):
-        check_target(target, overwrite=overwrite)
-        return
-    files, path = locate(target)
-    if files.get_file_info(path).type != fs.FileType.NotFound and not overwrite:
-        raise InputError(f"{target} exists: choose another output, or {OVERWRITE}")
-
-
-def write_results(target: str | os.PathLike[str], tables: Iterable[Any]) -> Facts:
-    """Write a file of results; gives target, rows and bytes."""
-    files, path = locate(target)
-    rows = write_parquet(files, path, tables)
-    return {"target": os.fspath(target), "rows": rows, "bytes": files.get_file_info(path).size}
 
 
 def flush_to_disk(files: Any, path: str) -> None:
