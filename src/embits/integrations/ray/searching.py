@@ -46,7 +46,7 @@ from embits.search import DistanceResult, PairsResult, ScoreResult, WithinResult
 from embits.search.filters import Filters, check_state, found_rows, parse_filters
 from embits.search.metrics import Prepared, metric_of
 from embits.search.pair_tables import SAMPLE_ROWS, Table, as_words, best_blocks, hashes, tables_of
-from embits.search.pairs import DistinctCodes, pairs_of_table, sorted_pairs
+from embits.search.pairs import DistinctCodes, near_pairs, sorted_pairs
 from embits.search.radius import prepared_within, too_many, wanted_bound
 from embits.search.rescoring import exact_scores
 from embits.search.results import NO_DISTANCE, NO_ROW, NO_SCORE
@@ -604,7 +604,7 @@ def _pairs_of_part(
         some.append(codes[mine])
         numbers.append(span.first + np.flatnonzero(mine))
     rows, distinct = np.concatenate(numbers), DistinctCodes(np.concatenate(some))
-    near = pairs_of_table(distinct.codes, table, distance, 1) if distance else ()
+    near = near_pairs(distinct.codes, distance, 1, tables=[table])
     blocks = distinct.row_pairs(near, distance, most, identical=with_identical)
     first, second, distances = sorted_pairs(blocks, len(rows), distance)
     return PairsResult(rows[first], rows[second], distances)
