@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -70,6 +71,8 @@ class BinaryVectors(WordMethods, Pretrained):
         coder: The fitted coder.
         subwords: What makes codes of unknown words, if the fastText model had it.
         lengths: The lengths of the vectors, of shape (n,), rounded to a byte each; or None.
+        columns: Other values of the rows by name: NumPy or Arrow arrays of n values. `subset` and
+            `concat` carry them; files hold those of NumPy's unsigned integers and floats.
 
     Attributes:
         words: The ids in row order.
@@ -102,6 +105,7 @@ class BinaryVectors(WordMethods, Pretrained):
         subwords: Subwords | None = None,
         *,
         lengths: Lengths | Any = None,
+        columns: Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(coder, Coder):
             raise InputError(f"coder is {shortened(coder)}, expected a fitted coder")
@@ -112,12 +116,13 @@ class BinaryVectors(WordMethods, Pretrained):
         self.words = _as_ids(words, len(codes))
         self.coder = coder
         self.subwords = subwords
-        self.columns: Mapping[str, Lengths] = {}
+        self.columns: Mapping[str, Any] = dict(columns or {})
         if lengths is not None:
             lengths = lengths if isinstance(lengths, Lengths) else Lengths.of(lengths)
-            self.columns = {LENGTHS: lengths}
-            if len(lengths) != len(codes):
-                raise InputError(f"{len(lengths)} lengths for {len(codes)} codes")
+            self.columns = {**self.columns, LENGTHS: lengths}
+        for name, column in self.columns.items():
+            if len(column) != len(codes):
+                raise InputError(f"{len(column)} {name} for {len(codes)} codes")
 
     @classmethod
     def encoded(cls, vectors: WordVectors, coder: Coder, *, lengths: bool = False) -> Self:
@@ -129,7 +134,7 @@ class BinaryVectors(WordMethods, Pretrained):
     @classmethod
     def of_rows(cls, rows: Rows, coder: Coder, subwords: Subwords | None = None) -> Self:
         """Rows with the coder that made their codes."""
-        return cls(rows.ids, rows.codes, coder, subwords, lengths=rows.columns.get(LENGTHS))
+        return cls(rows.ids, rows.codes, coder, subwords, columns=rows.columns)
 
     @property
     def rows(self) -> Rows:
@@ -156,7 +161,7 @@ class BinaryVectors(WordMethods, Pretrained):
             >>> bits.lengths.tolist()
             [4.0, 4.0, 4.0]
         """
-        return self.columns[LENGTHS].floats if self.columns else None
+        return self.columns[LENGTHS].floats if LENGTHS in self.columns else None
 
     @property
     def key_to_index(self) -> Mapping[str, int]:
@@ -287,13 +292,13 @@ class BinaryVectors(WordMethods, Pretrained):
             return self.coder.inverse_transform(keys)
         codes = self.codes if keys is None else self[keys]
         vectors = self.coder.inverse_transform(np.atleast_2d(codes))
-        if self.columns:
+        if LENGTHS in self.columns:
             vectors = self._of_true_length(vectors, keys)
         return single(vectors) if codes.ndim == 1 else vectors
 
     def _of_true_length(self, vectors: NDArray[np.float32], keys: Any) -> NDArray[np.float32]:
         """Decoded vectors with the lengths of their rows; codes and unknown words keep theirs."""
-        lengths = self.columns[LENGTHS].floats
+        lengths: NDArray[np.float32] = self.columns[LENGTHS].floats
         if keys is None or isinstance(keys, slice):
             found = lengths if keys is None else lengths[keys]
             return unit_rows(vectors) * found[:, None]
@@ -429,12 +434,12 @@ class BinaryVectors(WordMethods, Pretrained):
     @cached_property
     def _stored_lengths(self) -> NDArray[np.float32]:
         """The length of each row that is stored; rows that are removed have length 0."""
-        if not self.columns:
+        if LENGTHS not in self.columns:
             raise InputError(
                 'metric="dot" needs the lengths of the vectors: binarize with lengths=True '
                 "(--lengths)"
             )
-        live = self.columns[LENGTHS].floats
+        live: NDArray[np.float32] = self.columns[LENGTHS].floats
         codes: Any = self.codes
         if not isinstance(codes, CodePieces) or not len(codes.rows.removed):
             return live
@@ -726,7 +731,8 @@ class BinaryVectors(WordMethods, Pretrained):
         if "coder" in parts:
             coder = slimming.without_coder(coder)
         if LENGTHS in parts:
-            rows = Rows(rows.ids, rows.codes)
+            columns = {name: each for name, each in rows.columns.items() if name != LENGTHS}
+            rows = replace(rows, columns=columns)
         if "order" in parts:
             rows = slimming.sorted_rows(rows)
         if subwords is not None and "subwords" in parts:

@@ -96,12 +96,12 @@ class Rows:
     Attributes:
         ids: The ids in row order.
         codes: Packed codes, uint8 (n, width).
-        columns: What else each row has, by name: `LENGTHS`.
+        columns: What else each row has, by name: `Lengths`, or a NumPy or Arrow array of n values.
     """
 
     ids: Vocabulary | RowNumbers
     codes: NDArray[np.uint8]
-    columns: Mapping[str, Lengths] = field(default_factory=lambda: MappingProxyType({}))
+    columns: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -115,16 +115,29 @@ def vector_lengths(X: Any) -> NDArray[np.float64]:
     return lengths
 
 
-def taken(columns: Mapping[str, Lengths], rows: Any) -> dict[str, Lengths]:
+def taken(columns: Mapping[str, Any], rows: Any) -> dict[str, Any]:
     """The columns of some rows."""
-    return {name: column[rows] for name, column in columns.items()}
+    return {
+        name: column[rows] if isinstance(column, Lengths | np.ndarray) else column.take(rows)
+        for name, column in columns.items()
+    }
 
 
-def joined(parts: Sequence[Mapping[str, Lengths]]) -> dict[str, Lengths]:
+def joined(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The columns of several parts, one after the other."""
     names = set(parts[0]) if parts else set()
     for part in parts:
         if set(part) != names:
             name = min(set(part) ^ names)
             raise InputError(f"some of the rows have {name} and others have none")
-    return {name: Lengths.joined([part[name] for part in parts]) for name in sorted(names)}
+    return {name: _joined([part[name] for part in parts]) for name in sorted(names)}
+
+
+def _joined(parts: list[Any]) -> Any:
+    if isinstance(parts[0], Lengths):
+        return Lengths.joined(parts)
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    import pyarrow as pa  # its arrays are given: it is installed
+
+    return pa.chunked_array([chunk for part in parts for chunk in getattr(part, "chunks", [part])])

@@ -154,3 +154,34 @@ def test_a_damaged_scale_is_refused(tmp_path: Path) -> None:
     file.write_bytes(content.replace(b"lengths_base", b"lengths_bass", 1))
     with pytest.raises(FormatError):
         embits.load(file)
+
+
+def test_columns_of_any_name_stay_with_their_rows(tmp_path: Path) -> None:
+    year = np.arange(400, dtype=np.uint32)
+    coder = embits.RandomHyperplanes(64).fit(vectors())
+    bits = embits.BinaryVectors(
+        None, coder.encode(vectors()), coder, lengths=np.ones(400), columns={"year": year}
+    )
+    bits.save(tmp_path / "a.safetensors")
+    loaded = embits.load(tmp_path / "a.safetensors", verify=True)
+    np.testing.assert_array_equal(loaded.columns["year"], year)
+    some = embits.concat([loaded.subset([5, 3]), loaded.subset([8])])
+    np.testing.assert_array_equal(some.columns["year"], [5, 3, 8])
+    assert "year" in bits.slim(without=["lengths"]).columns
+    without = embits.BinaryVectors(None, bits.codes, coder, columns={"year": year})
+    without.save(tmp_path / "b.safetensors")
+    assert b'"format_version":"3"' in (tmp_path / "b.safetensors").read_bytes()[:4000]
+    assert without.lengths is None
+
+
+def test_columns_of_arrow_are_taken_and_joined_but_not_saved(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    coder = embits.RandomHyperplanes(64).fit(vectors())
+    texts = pa.array([f"text {i}" for i in range(400)])
+    bits = embits.BinaryVectors(None, coder.encode(vectors()), coder, columns={"text": texts})
+    some = embits.concat([bits.subset([5, 3]), bits.subset([8])])
+    assert some.columns["text"].to_pylist() == ["text 5", "text 3", "text 8"]
+    with pytest.raises(InputError, match="'text'"):
+        bits.save(tmp_path / "a.safetensors")
+    with pytest.raises(InputError, match="3 text for 400"):
+        embits.BinaryVectors(None, bits.codes, coder, columns={"text": texts[:3]})

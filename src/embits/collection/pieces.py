@@ -23,7 +23,7 @@ from embits.file.contents import open_piece, read_coder, write_piece
 from embits.file.store import MAX_HEADER
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import PieceIds, PieceWords, Vocabulary
-from embits.rows import LENGTHS, Lengths, Rows, joined, taken
+from embits.rows import Rows, joined, taken
 from embits.search.pieces import CodePieces, LiveRows
 
 MAX_TRIES = 100
@@ -57,8 +57,8 @@ class Snapshot:
     @cached_property
     def bits(self) -> BinaryVectors:
         """The rows that are left, to be searched."""
-        lengths = joined_columns(self.pieces).get(LENGTHS)
-        bits = BinaryVectors(self.words, self._codes(), self.coder, lengths=lengths)
+        columns = joined_columns(self.pieces)
+        bits = BinaryVectors(self.words, self._codes(), self.coder, columns=columns)
         bits._state = self.manifest
         bits._verify = partial(_check, self.folder, self.manifest, self.coder, self.pieces)
         return bits
@@ -281,7 +281,7 @@ def joined_codes(pieces: Sequence[OpenPiece]) -> CodePieces:
     return CodePieces([piece.rows.codes for piece in pieces], _removed_rows(pieces))
 
 
-def joined_columns(pieces: Sequence[OpenPiece]) -> dict[str, Lengths]:
+def joined_columns(pieces: Sequence[OpenPiece]) -> dict[str, Any]:
     """The columns of the rows that are left of several pieces, in order."""
     return joined(
         [

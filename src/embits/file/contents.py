@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from embits.arrays import check_padding
 from embits.coders import METHODS, Coder, is_registered
 from embits.errors import FormatError, InputError
-from embits.file.store import Contents, open_file, write
+from embits.file.store import COLUMN, Contents, is_stored, open_file, write
 from embits.ids.keys import RowNumbers
 from embits.ids.packed import open_words, pack, packed_sizes
 from embits.ids.subwords import Subwords
@@ -82,8 +82,8 @@ def to_contents(rows: Rows, coder: Coder, subwords: Subwords | None = None) -> C
     if subwords is not None:
         tensors |= {f"subwords.{name}": a for name, a in subwords.to_tensors().items()}
     lengths = rows.columns.get(LENGTHS)
-    if lengths is not None:
-        tensors[LENGTHS] = lengths.steps
+    for name, column in rows.columns.items():
+        tensors |= {LENGTHS: column.steps} if name == LENGTHS else _column(name, column)
     lacks = {"coder": coder.is_left_out, "subwords": rows.ids.lacks_subwords and subwords is None}
     return Contents(
         codes=codes,
@@ -197,10 +197,23 @@ def _rows(contents: Contents) -> Rows:
     ids, n = _words(contents), len(contents.codes)
     if len(ids) != n:
         raise FormatError(f"damaged: {len(ids)} ids for {n} codes")
-    if contents.lengths_base is None:
-        return Rows(ids, contents.codes)
-    lengths = Lengths(contents.tensors[LENGTHS], contents.lengths_base)
-    return Rows(ids, contents.codes, {LENGTHS: lengths})
+    columns: dict[str, Any] = _group(COLUMN, contents.tensors)
+    for name, column in columns.items():
+        if column.shape != (n,):
+            raise FormatError(f"damaged: the column {name!r} has shape {column.shape} for {n} rows")
+    if contents.lengths_base is not None:
+        columns[LENGTHS] = Lengths(contents.tensors[LENGTHS], contents.lengths_base)
+    return Rows(ids, contents.codes, columns)
+
+
+def _column(name: str, column: Any) -> dict[str, NDArray[Any]]:
+    """The tensor of a column."""
+    if not isinstance(column, np.ndarray) or column.ndim != 1 or not is_stored(column.dtype):
+        kind = f"{getattr(column, 'dtype', type(column).__name__)}"
+        raise InputError(
+            f"the column {name!r} is of {kind}; files hold columns of unsigned integers and floats"
+        )
+    return {f"{COLUMN}{name}": column}
 
 
 def _words(contents: Contents) -> Vocabulary | RowNumbers:

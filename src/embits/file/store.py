@@ -29,7 +29,7 @@ from embits.file.atomic import atomic_write
 
 FORMAT = "embits"
 VERSION = 2  # of new files
-VERSION_WITH_LENGTHS = 3  # of files that earlier versions would read without the lengths
+VERSION_WITH_COLUMNS = 3  # of files that earlier versions would read without the columns
 VERSIONS = ("1", "2", "3")  # that can be read
 WRITER = f"embits {__version__}"
 ALIGNMENT = 64  # the codes start on a cache line of the file, so of the mapping
@@ -40,6 +40,7 @@ NO_CHECKSUM = "0" * 64
 DTYPES = {
     "U8": "<u1", "F16": "<f2", "U32": "<u4", "F32": "<f4", "U64": "<u8", "F64": "<f8",
 }  # fmt: skip
+COLUMN = "column."  # the start of the name of a column's tensor
 _NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 _CHECKSUM = re.compile("[0-9a-f]{64}", re.ASCII)
 
@@ -76,6 +77,11 @@ def build_header(
     header = json.dumps(entries, separators=(",", ":")).encode()
     header += b" " * (-(8 + len(header)) % ALIGNMENT)
     return header.replace(NO_CHECKSUM.encode(), hashlib.sha256(header).hexdigest().encode(), 1)
+
+
+def is_stored(dtype: np.dtype[Any]) -> bool:
+    """Whether a file holds numbers of this type."""
+    return dtype.newbyteorder("<") in _NAMES
 
 
 def params_json(params: Mapping[str, Any]) -> str:
@@ -317,7 +323,8 @@ def _header(
     version = contents.version
     if contents.lengths_base is not None:
         metadata["lengths_base"] = str(contents.lengths_base)
-        version = VERSION_WITH_LENGTHS
+    if any(name == "lengths" or name.startswith(COLUMN) for name in tensors):
+        version = VERSION_WITH_COLUMNS
     return build_header(metadata, tensors, version)
 
 

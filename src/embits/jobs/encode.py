@@ -20,6 +20,7 @@ from embits.file.overwrite import check_target, is_embits_file
 from embits.jobs.stream import Passes, StepProgress, Steps, checkpoint_beside, open_large
 from embits.readers import new_source, read_source
 from embits.readers.source import Reading
+from embits.rows import LENGTHS
 
 
 def encode_to_file(
@@ -122,7 +123,7 @@ def encode_to_collection(
         change(bits)
         return len(bits)
     if len(collection):
-        lengths = bool(collection.snapshot().columns)
+        lengths = LENGTHS in collection.snapshot().columns
     # Codes are written to a temporary file first: they may be larger than memory.
     with working_folder(collection.path) as folder:
         with _nothing_kept():
