@@ -245,7 +245,7 @@ class OpenSpan:
     @cached_property
     def lengths(self) -> Lengths:
         """The lengths of the vectors."""
-        lengths = joined_columns(self._pieces).get(LENGTHS)
+        lengths: Lengths | None = joined_columns(self._pieces).get(LENGTHS)
         if lengths is None:
             raise InputError("the rows have no lengths: encode them with lengths=True (--lengths)")
         return lengths[self._rows]
