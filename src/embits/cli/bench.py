@@ -10,37 +10,24 @@ import click
 
 from embits.arrays import unit_rows
 from embits.binary_vectors import BinaryVectors
-from embits.cli.options import (
-    FILE,
-    WholeNumber,
-    file_option,
-    files_argument,
-    json_option,
-    widths_option,
-)
+from embits.cli import options
 from embits.cli.output import counted, megabytes, print_json, printable, table
 from embits.cli.progress import progress_bar
 from embits.collection import load
 from embits.errors import InputError
-from embits.evaluation.tasks.speed import (
-    TOP,
-    Contender,
-    bit_contenders,
-    float_contenders,
-    measure,
-)
+from embits.evaluation.tasks.speed import TOP, Contender, bit_contenders, float_contenders, measure
 from embits.jobs import binarize
 from embits.readers import read_vectors
 from embits.search import kernel, simd
 
 
 @click.command()
-@files_argument
-@click.option("--raw", type=FILE, help="Float vectors to time as well.")
-@file_option("--words", "words_file", help="File with the words of --raw, if that is a matrix.")
-@widths_option("64,128,256,512", "Widths of the table.")
-@click.option("--threads", type=WholeNumber(min=1), default=1, help="Threads per search.")
-@json_option
+@options.files_argument
+@options.file_option("--raw", help="Float vectors to time as well.")
+@options.file_option("--words", "words_file", help="Words of --raw, if that is a matrix.")
+@options.widths_option("64,128,256,512", "Widths of the table.")
+@click.option("--threads", type=options.WholeNumber(min=1), default=1, help="Threads per search.")
+@options.json_option
 def command(
     files: tuple[Path, ...],
     raw: Path | None,
@@ -71,11 +58,10 @@ def command(
         unit = unit_rows(floats)
         contenders += float_contenders(raw, unit, threads)
         measure(contenders, len(first))
-    facts = {"words": len(first), "dims": first.dims, "threads": threads, "simd": simd(),
-             "path": kernel().path,
-             "times": [_as_dict(c) for c in contenders]}  # fmt: skip
     if as_json:
-        print_json(facts)
+        facts = {"words": len(first), "dims": first.dims, "threads": threads, "simd": simd()}
+        times = [_as_dict(contender) for contender in contenders]
+        print_json(facts | {"path": kernel().path, "times": times})
         return
     what = f"from {raw.name}" if raw else "rebuilt from the bits"
     click.echo(
@@ -114,13 +100,9 @@ def _show(contenders: list[Contender], float_bytes: int) -> None:
     rows = [("", *("floats" if width is None else f"{width}-bit" for width in widths))]
     for k in TOP:
         for name in names:
-            cells = (_shown(at.get((name, width)), k) for width in widths)
-            rows.append((f"Top {k:<3} {name}", *cells))
+            found = [at.get((name, width)) for width in widths]
+            rows.append((f"Top {k:<3} {name}", *(f"{c.top_ms[k]:.3f}" if c else "" for c in found)))
     loads = {c.bits: f"{c.load_ms:.2f}" for c in contenders if c.load_ms is not None}
     rows.append(("Loading + top 10", *(loads.get(width, "") for width in widths)))
     table(rows, indent="")
     click.echo(f"memory of the floats: {megabytes(float_bytes)}")
-
-
-def _shown(contender: Contender | None, k: int) -> str:
-    return "" if contender is None else f"{contender.top_ms[k]:.3f}"

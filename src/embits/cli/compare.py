@@ -12,61 +12,32 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from embits.cli.evaluation_options import (
-    check_scored,
-    column_name,
-    data_folder,
-    note,
-    note_missing_figures,
-    possible_tasks,
-    scoring_options,
-    write_csv,
-)
-from embits.cli.options import (
-    FILE,
-    FOLDER,
-    json_option,
-    params_option,
-    read,
-    reading_options,
-    widths_option,
-)
+from embits.cli import evaluate, options
 from embits.cli.output import print_json, table
 from embits.cli.progress import status_line
 from embits.coders import METHODS, register_coder
 from embits.evaluation.compare import BITS, Comparison
-from embits.evaluation.report import check_report_folder
 from embits.evaluation.results import percent
 from embits.evaluation.statistics import N_RESAMPLES
 from embits.evaluation.tasks import TASKS, all_scores
-from embits.file.overwrite import check_target
 
 _RECORDED = ("bits", "methods", "tasks", "seeds", "data")  # in every recorded command
 
 
 def _coders(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    """Register coders, so that --methods takes their names. Returns them by name."""
-    return {_registered(value): value for value in values}
-
-
-def _registered(value: str) -> str:
-    """The name of the coder MODULE:CLASS."""
-    module, _, name = value.partition(":")
+    """Register coders MODULE:CLASS, so that --methods takes their names. Returns them by name."""
+    found = {}
     sys.path.insert(0, "")  # as `python -m` does: modules of the current folder
     try:
-        return str(register_coder(getattr(importlib.import_module(module), name)).method)
+        for value in values:
+            module, _colon, name = value.partition(":")
+            coder = register_coder(getattr(importlib.import_module(module), name))
+            found[coder.method] = value
     except (ImportError, AttributeError, ValueError) as error:
         raise click.BadParameter(f"{value!r}: expected MODULE:CLASS ({error})") from None
     finally:
         sys.path.remove("")
-
-
-def _methods(_: click.Context, __: click.Parameter, value: str | None) -> list[str]:
-    methods = list(METHODS) if value is None else list(dict.fromkeys(value.split(",")))
-    unknown = [method for method in methods if method not in METHODS]
-    if unknown:
-        raise click.BadParameter(f"{unknown[0]!r}: expected some of {', '.join(METHODS)}")
-    return methods
+    return found
 
 
 def _seeds(_: click.Context, __: click.Parameter, value: str) -> list[int]:
@@ -80,43 +51,36 @@ def _seeds(_: click.Context, __: click.Parameter, value: str) -> list[int]:
 
 
 @click.command()
-@click.argument("vectors", type=FILE)
-@widths_option(",".join(map(str, BITS)), "Bits per code.")
+@click.argument("vectors", type=options.FILE)
+@options.widths_option(",".join(map(str, BITS)), "Bits per code.")
 @click.option(
-    "--coder",
-    "coders",
-    multiple=True,
-    callback=_coders,
-    is_eager=True,
-    metavar="MODULE:CLASS",
+    "--coder", "coders", multiple=True, callback=_coders, is_eager=True, metavar="MODULE:CLASS",
     help="A coder of your own, which is compared as well. May be repeated.",
-)
+)  # fmt: skip
 @click.option(
-    "--methods", callback=_methods, metavar="METHOD,...", help="The coders [default: all]."
-)
+    "--methods", default="all", callback=evaluate.names_of(METHODS), metavar="METHOD,...",
+    help="The coders [default: all].",
+)  # fmt: skip
 @click.option(
-    "--seeds",
-    "--seed",
-    "seeds",
-    default="0",
-    callback=_seeds,
-    metavar="N,...",
+    "--seeds", "--seed", "seeds", default="0", callback=_seeds, metavar="N,...",
     help="Random seeds of the training. With several, the report shows means.",
+)  # fmt: skip
+@options.params_option("A parameter, given to every method that takes it.")
+@click.option(
+    "--report", type=options.FOLDER, required=True, metavar="DIR", help="Folder of the report."
 )
-@params_option("A parameter, given to every method that takes it.")
-@click.option("--report", type=FOLDER, required=True, metavar="DIR", help="Folder of the report.")
-@scoring_options(
+@evaluate.scoring_options(
     [task for task in TASKS if task != "retrieval"],
     N_RESAMPLES,
     "Fit on N rows and measure the others [default: half of the rows; all word vectors].",
 )
-@reading_options
-@json_option
+@options.reading_options
+@options.json_option
 def command(
     vectors: Path,
     bits: list[int],
     coders: dict[str, str],
-    methods: list[str],
+    methods: tuple[str, ...],
     seeds: list[int],
     params: dict[str, Any],
     report: Path,
@@ -148,12 +112,9 @@ def command(
     embits compare glove.txt --seeds 0,1,2 --latex --report glove-report
     """
     start = time.perf_counter()
-    check_report_folder(report, force)
-    if csv_file is not None:
-        check_target(csv_file, [vectors], force)
-    tasks = possible_tasks(tasks, data)
-    folder = data_folder(data, tasks)
-    floats = read(vectors, **reading, quiet=as_json)
+    evaluate.check_outputs(report, csv_file, vectors, force)
+    tasks, folder = evaluate.possible_tasks(tasks, data)
+    floats = options.read(vectors, **reading, quiet=as_json)
     with status_line(quiet=as_json) as status:
 
         def say(text: str) -> None:
@@ -173,13 +134,12 @@ def command(
         except KeyboardInterrupt:
             click.echo("embits: interrupted; run the same command again to resume", err=True)
             sys.exit(130)
-        check_scored(entries[1:], comparison.notes)
+        evaluate.check_scored(entries[1:], comparison.notes)
         settings = {"vectors": vectors.name, "SHA-256 of vectors": _sha256(vectors)}
         settings["command"] = _recorded_command(comparison)
         comparison.write_report(f"Bits of {vectors.name}", settings, overwrite=force, latex=latex)
-    write_csv(csv_file, entries)
-    note(*comparison.notes)
-    note_missing_figures()
+    evaluate.finish(entries, csv_file, comparison.notes)
+    evaluate.note_missing_figures()
     if as_json:
         print_json(entries)
         return
@@ -234,10 +194,10 @@ def _recorded_command(comparison: Comparison) -> str:
 
 def _print_summary(entries: list[dict[str, Any]]) -> None:
     """Print the main scores, one line per code."""
-    scores = [score for score in all_scores(entries) if score.column]
-    shown = [score for score in scores if any(score.of(entry) for entry in entries[1:])]
+    columns = [score for score in all_scores(entries) if score.column]
+    shown = [score for score in columns if any(score.of(entry) for entry in entries[1:])]
     rows = [("", *(score.column for score in shown))]
-    rows += [
-        (column_name(entry), *(percent(score.of(entry)) for score in shown)) for entry in entries
-    ]
+    for entry in entries:
+        scores = (percent(score.of(entry)) for score in shown)
+        rows.append((evaluate.column_name(entry), *scores))
     table(rows, indent="")

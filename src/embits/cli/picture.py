@@ -6,15 +6,8 @@ from pathlib import Path
 
 import click
 
-from embits.cli.options import (
-    WholeNumber,
-    file_argument,
-    force_option,
-    json_option,
-    output_option,
-    words_argument,
-)
-from embits.cli.output import print_json
+from embits.cli import options
+from embits.cli.output import show
 from embits.collection import load
 from embits.evaluation.figures import N_WORDS, bit_picture
 from embits.file.atomic import atomic_write
@@ -22,19 +15,14 @@ from embits.file.overwrite import check_target
 
 
 @click.command()
-@file_argument
-@words_argument
-@output_option(help="File to write: .png, .svg or .pdf.")
-@force_option()
-@click.option(
-    "-n",
-    type=WholeNumber(min=1),
-    default=N_WORDS,
-    help="Number of closest and of furthest words.",
-)
-@json_option
+@options.file_argument
+@options.words_argument
+@options.output_option(help="File to write: .png, .svg or .pdf.")
+@options.force_option()
+@options.k_option("-n", default=N_WORDS, help="Number of closest and of furthest words.")
+@options.json_option
 def command(
-    file: Path, words: tuple[str, ...], output: Path, force: bool, n: int, as_json: bool
+    file: Path, words: tuple[str, ...], output: Path, force: bool, k: int, as_json: bool
 ) -> None:
     """Draw the bits of the words closest to each WORD.
 
@@ -47,10 +35,8 @@ def command(
     embits picture glove.safetensors queen automobile jupiter man -o figure.pdf
     """
     check_target(output, [file], force)
-    picture = bit_picture(load(file), words, n, output.suffix)
+    picture = bit_picture(load(file), words, k, output.suffix)
     with atomic_write(output) as target:
         target.write(picture)
-    if as_json:
-        print_json({"file": str(output), "words": list(words), "bytes": len(picture)})
-    else:
-        click.echo(f"{output}: the bits of {', '.join(words)}")
+    facts = {"file": str(output), "words": list(words), "bytes": len(picture)}
+    show(facts, f"{output}: the bits of {', '.join(words)}", as_json)
