@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.evaluation import Lookup, fisher_mean, spearman
-from embits.evaluation.data.files import Pairs
+from embits.evaluation.data import Pairs
 from embits.evaluation.spaces import Space
 
 

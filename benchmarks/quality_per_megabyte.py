@@ -34,7 +34,7 @@ import embits
 import small_files
 from embits.arrays import unit_rows
 from embits.evaluation import BitSpace, DataFolder, FloatSpace, Lookup
-from embits.evaluation.data.files import Pairs
+from embits.evaluation.data import Pairs
 from embits.evaluation.spaces import Space
 from pair_scores import Scorer
 

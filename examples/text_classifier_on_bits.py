@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 import embits
 from embits.evaluation import BitSpace, as_space, prepare
-from embits.evaluation.data.files import read_split
+from embits.evaluation.data import read_split
 from embits.evaluation.tasks.classification import mean_vectors
 from shared import arguments, megabytes, table, word_vectors
 

@@ -9,8 +9,7 @@ import pytest
 import embits
 from embits.errors import MissingFileError
 from embits.evaluation import DataFolder
-from embits.evaluation.data.files import read_labelled, read_pairs, read_questions
-from embits.evaluation.data.retrieval import read_qrels
+from embits.evaluation.data import read_labelled, read_pairs, read_qrels, read_questions
 from tests.support.program import run
 
 READERS = {

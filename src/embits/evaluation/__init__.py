@@ -7,9 +7,14 @@ Example:
 """
 
 from embits.evaluation.compare import Comparison, paired_tests
-from embits.evaluation.data import DataFolder
-from embits.evaluation.data.files import read_labelled, read_pairs, read_questions
-from embits.evaluation.data.retrieval import RetrievalSet, read_retrieval
+from embits.evaluation.data import (
+    DataFolder,
+    RetrievalSet,
+    read_labelled,
+    read_pairs,
+    read_questions,
+    read_retrieval,
+)
 from embits.evaluation.evaluator import Evaluator
 from embits.evaluation.report import write_report
 from embits.evaluation.spaces import BitSpace, FloatSpace, Lookup, as_space

@@ -34,14 +34,7 @@ from embits.evaluation.evaluator import ALL_ROWS, Evaluator, split_rows
 from embits.evaluation.figures import bit_picture
 from embits.evaluation.report import Picture, write_report
 from embits.evaluation.results import Entry, Grid, jsonable
-from embits.evaluation.statistics import (
-    N_RESAMPLES,
-    Replicates,
-    intervals,
-    mean_entry,
-    mean_replicates,
-    paired_test,
-)
+from embits.evaluation.statistics import N_RESAMPLES, Replicates, intervals, mean_fits, paired_test
 from embits.evaluation.tasks import TASKS, all_scores
 from embits.file.atomic import atomic_write
 from embits.vectors import WordVectors
@@ -293,8 +286,7 @@ class Comparison:
             self._kept(self._name(*fit), fit[2], partial(self._entry, *fit), self._produced(*fit))
             for fit in fits
         ]
-        replicates = mean_replicates([drawn for _, drawn in kept])
-        entry = mean_entry([entry for entry, _ in kept], [seed for *_, seed in fits])
+        entry, replicates = mean_fits(kept, [seed for *_, seed in fits])
         if len(fits) > 1 and replicates:
             entry["intervals"] = jsonable(intervals(replicates))
         return entry, replicates

@@ -20,7 +20,7 @@ from embits.arrays import invert
 from embits.binary_vectors import BinaryVectors
 from embits.checks import whole
 from embits.errors import InputError, MissingExtraError
-from embits.evaluation.results import Entry, Figure, Path, at, interval
+from embits.evaluation.results import Figure, Grid, Path, at, interval
 from embits.search import top_k
 
 STYLES = {
@@ -39,18 +39,15 @@ PICTURE_FORMATS = (".png", ".svg", ".pdf")
 _GAP = 3
 
 
-def drawn(
-    figure: Figure, entries: Sequence[Entry], formats: Sequence[str] = ("png",)
-) -> dict[str, bytes]:
+def drawn(figure: Figure, grid: Grid, formats: Sequence[str] = ("png",)) -> dict[str, bytes]:
     """The files of a figure by format, "png", "pdf" or "svg"; none if no code has its scores.
 
     There is a line for each method and a bar for each 95 % interval.
     """
-    coded = [entry for entry in entries if entry["method"] != "raw"]
     panels = [
         (title, path)
         for title, path in figure.panels
-        if any(at(entry, *path) is not None for entry in coded)
+        if any(at(entry, *path) is not None for entry in grid.coded)
     ]
     if not panels:
         return {}
@@ -59,16 +56,16 @@ def drawn(
         1, len(panels), figsize=(4.6 * len(panels) + 0.6, 4.2), sharey=True, squeeze=False,
         layout="constrained", dpi=150,
     )  # fmt: skip
-    raw = next((at(e, *figure.raw) for e in entries if figure.raw and e["method"] == "raw"), None)
+    raw = at(grid.raw, *figure.raw) if figure.raw else None
     for axis, (title, path) in zip(axes[0], panels, strict=True):
         axis.set_title(title, fontsize=10.5, loc="left")
-        _draw_lines(axis, coded, path)
+        _draw_lines(axis, grid, path)
         if raw is not None:
             axis.axhline(
                 100 * raw, color="black", linewidth=1, dashes=(6, 3), zorder=1,
                 label=f"raw floats {100 * raw:.1f}",
             )  # fmt: skip
-        _draw_widths(axis, coded)
+        _draw_widths(axis, grid)
     if not figure.raw:
         axes[0][0].set_ylim(0, 100)
     axes[0][0].set_ylabel(figure.label)
@@ -85,12 +82,11 @@ def drawn(
     return files
 
 
-def _draw_lines(axis: Any, coded: Sequence[Entry], path: Path) -> None:
-    methods = list(dict.fromkeys(entry["method"] for entry in coded))
-    for place, method in enumerate(methods):
+def _draw_lines(axis: Any, grid: Grid, path: Path) -> None:
+    for place, method in enumerate(grid.methods):
         found = sorted(
             (entry["bits"], 100 * score, interval(entry, ".".join(path)))
-            for entry in coded
+            for entry in grid.coded
             if entry["method"] == method and (score := at(entry, *path)) is not None
         )
         if not found:
@@ -98,7 +94,7 @@ def _draw_lines(axis: Any, coded: Sequence[Entry], path: Path) -> None:
         color, marker, dashes = STYLES.get(method, _OTHER)
         widths, scores, ends = zip(*found, strict=True)
         # Side by side where there are intervals, so that their bars can be told apart.
-        aside = 1.012 ** (place - (len(methods) - 1) / 2) if any(ends) else 1
+        aside = 1.012 ** (place - (len(grid.methods) - 1) / 2) if any(ends) else 1
         places = [width * aside for width in widths]
         axis.plot(
             places, scores, color=color, marker=marker, linestyle=dashes, linewidth=1.6,
@@ -110,15 +106,12 @@ def _draw_lines(axis: Any, coded: Sequence[Entry], path: Path) -> None:
                 axis.vlines(x, 100 * bar[0], 100 * bar[1], color=color, linewidth=1)
 
 
-def _draw_widths(axis: Any, coded: Sequence[Entry]) -> None:
+def _draw_widths(axis: Any, grid: Grid) -> None:
     """The x axis, with a tick at each width that two methods have; others would crowd it."""
-    methods: dict[int, set[str]] = {}
-    for entry in coded:
-        methods.setdefault(entry["bits"], set()).add(entry["method"])
-    shared = sorted(width for width, having in methods.items() if len(having) > 1)
-    ticks = shared or sorted(methods)
+    widths = [width for width, _ in {(entry["bits"], entry["method"]) for entry in grid.coded}]
+    ticks = [width for width in grid.widths if widths.count(width) > 1] or grid.widths
     axis.set_xscale("log", base=2)
-    axis.set_xlim(min(methods) / 1.15, max(methods) * 1.15)
+    axis.set_xlim(grid.widths[0] / 1.15, grid.widths[-1] * 1.15)
     axis.set_xticks(ticks, [str(width) for width in ticks])
     axis.minorticks_off()
     axis.set_xlabel("bits per code")

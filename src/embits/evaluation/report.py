@@ -11,6 +11,7 @@ import platform
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -117,17 +118,17 @@ def _written(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
 
 def versions() -> dict[str, str]:
     """Versions of the software, and the machine."""
-    found = {
+    found: dict[str, str] = {
         "embits": __version__,
         "Python": platform.python_version(),
         "NumPy": np.__version__,
         "machine": f"{sys.platform} {platform.machine()}, search kernels: {_core.simd()}",
     }
-    try:
+    with suppress(ImportError):
         import matplotlib
-    except ImportError:
-        return found
-    return found | {"Matplotlib": matplotlib.__version__}
+
+        found["Matplotlib"] = matplotlib.__version__
+    return found
 
 
 # -- sections --------------------------------------------------------------------------------------
@@ -164,7 +165,7 @@ def _sections(
         section: list[Block] = list(task.tables(grid))
         for figure in task.figures(grid):
             try:
-                made = drawn(figure, grid.entries, formats)
+                made = drawn(figure, grid, formats)
             except MissingExtraError as error:
                 notes.append(f"{figure.name}: {error}")
                 continue

@@ -34,10 +34,9 @@ def ranks(values: Any) -> NDArray[np.float64]:
         >>> ranks([10, 30, 10, 20]).tolist()
         [1.5, 4.0, 1.5, 3.0]
     """
-    _, place, counts = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    shared: NDArray[np.float64] = (last - (counts - 1) / 2)[place]
-    return shared
+    values = np.asarray(values)
+    ranked: NDArray[np.float64] = _ranks(values, np.ones((1, len(values))))[0]
+    return ranked
 
 
 def pearson(a: Any, b: Any) -> float:
@@ -213,23 +212,22 @@ def _interval(values: NDArray[np.float64]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def mean_entry(entries: Sequence[dict[str, Any]], seeds: Sequence[int]) -> dict[str, Any]:
-    """One entry for the fits of a method: the first, with the mean of every float.
+def mean_fits(
+    fits: Sequence[tuple[dict[str, Any], Replicates]], seeds: Sequence[int]
+) -> tuple[dict[str, Any], Replicates]:
+    """The entry of the first fit with the mean of every float, and the mean replicates.
 
     With several, it has "seeds", and under "spread" the standard deviation of each score by path.
     """
-    if len(entries) == 1:
-        return entries[0]
+    if len(fits) == 1:
+        return fits[0]
     spread: dict[str, float] = {}
-    result = _mean(entries, "", spread)
+    result = dict(_mean([entry for entry, _ in fits], "", spread))
     kept = {path: value for path, value in spread.items() if path.split(".")[0] not in _NOT_SCORES}
-    return dict(result) | {"seeds": list(seeds), "spread": kept}
-
-
-def mean_replicates(fits: Sequence[Replicates]) -> Replicates:
-    """The mean replicates of the scores that all fits have."""
-    shared = [path for path in fits[0] if all(path in fit for fit in fits)]
-    return {path: np.mean([fit[path] for fit in fits], axis=0) for path in shared}
+    drawn = [replicates for _, replicates in fits]
+    shared = [path for path in drawn[0] if all(path in each for each in drawn)]
+    means = {path: np.mean([each[path] for each in drawn], axis=0) for path in shared}
+    return result | {"seeds": list(seeds), "spread": kept}, means
 
 
 def _mean(values: Sequence[Any], path: str, spread: dict[str, float]) -> Any:

@@ -5,7 +5,7 @@ import pytest
 
 import embits
 from embits.evaluation import evaluate_classification, prepare
-from embits.evaluation.data.files import Labelled, Split, read_split
+from embits.evaluation.data import Labelled, Split, read_split
 from embits.evaluation.spaces import Lookup, as_space
 from embits.evaluation.tasks.classification import mean_vectors, tokens, train_softmax
 

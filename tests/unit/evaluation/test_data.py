@@ -4,7 +4,7 @@ import pytest
 
 import embits
 from embits.evaluation import DataFolder, Evaluator, read_labelled, read_pairs, read_questions
-from embits.evaluation.data.files import read_split
+from embits.evaluation.data import read_split
 
 
 @pytest.mark.parametrize(

@@ -40,11 +40,11 @@ def test_a_figure_names_every_method_once_and_shows_0_to_100(monkeypatch):
     monkeypatch.setattr(pyplot, "close", canvases.append)
     results = entries({("lsh", 64): 0.3, ("itq", 64): 0.99, ("lsh", 128): 0.999, ("sign", 300): 1})
     (figure,) = TASKS["neighbors"].figures(Grid(results))
-    files = drawn(figure, results, ("png", "svg", "pdf"))
+    files = drawn(figure, Grid(results), ("png", "svg", "pdf"))
     assert files["png"].startswith(b"\x89PNG")
     assert files["pdf"].startswith(b"%PDF")
     assert b"<svg" in files["svg"]
-    assert files == drawn(figure, results, ("png", "svg", "pdf"))  # the same bytes
+    assert files == drawn(figure, Grid(results), ("png", "svg", "pdf"))  # the same bytes
     canvas = canvases[0]
     axis = canvas.axes[0]
     assert axis.get_ylim() == (0, 100)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import embits
 from embits.evaluation import DataFolder, Evaluator, evaluate_retrieval, read_retrieval
 from embits.evaluation.compare import Comparison
-from embits.evaluation.data.retrieval import RetrievalSet, read_qrels
+from embits.evaluation.data import RetrievalSet, read_qrels
 from embits.evaluation.tasks.retrieval import judged_queries, score_codes, score_rankings
 from tests.support.program import run
 from tests.support.retrieval import write_jsonl, write_qrels, write_retrieval

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import blocks
-from embits.evaluation.data.files import Questions, read_questions
+from embits.evaluation.data import Questions, read_questions
 from embits.evaluation.results import Entry, Score, names_at
 from embits.evaluation.spaces import MISSING, BitSpace, Lookup, Space, as_space
 from embits.evaluation.statistics import NO_SAMPLES, Samples

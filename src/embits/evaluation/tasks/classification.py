@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import blocks
-from embits.evaluation.data.files import Labelled, Split
+from embits.evaluation.data import Labelled, Split
 from embits.evaluation.results import Entry, Score, names_at
 from embits.evaluation.spaces import Lookup, Space
 from embits.evaluation.statistics import NO_SAMPLES, Samples

@@ -17,7 +17,7 @@ from embits.arrays import unit_rows
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
 from embits.errors import InputError
-from embits.evaluation.data.retrieval import RetrievalSet
+from embits.evaluation.data import RetrievalSet
 from embits.evaluation.results import Entry, Figure, Grid, Score, at, names_at
 from embits.evaluation.spaces import BitSpace
 from embits.evaluation.statistics import NO_SAMPLES, Samples
@@ -93,14 +93,6 @@ def score_rankings(judged: Judged, found: NDArray[np.int64]) -> Scores:
     }
 
 
-def score_floats(data: RetrievalSet) -> dict[str, Scores]:
-    """The measures of each query by cosine: `{"floats": {"ndcg@10": ..., ...}}`."""
-    judged = judged_queries(data)
-    documents, queries = unit_rows(data.corpus.matrix), unit_rows(judged.queries)
-    rows = best_rows(lambda block: queries @ documents[block].T, len(documents), DEPTH)
-    return {"floats": score_rankings(judged, rows)}
-
-
 def score_codes(data: RetrievalSet, coder: Coder) -> dict[str, Scores]:
     """The measures of each query by way of searching the codes of the documents.
 
@@ -147,7 +139,13 @@ def evaluate_retrieval(
         InputError: The coder has other dimensions.
     """
     result: dict[str, Any] = {}
-    scores = score_floats(data) if coder is None else score_codes(data, coder)
+    if coder is None:
+        judged, documents = judged_queries(data), unit_rows(data.corpus.matrix)
+        queries = unit_rows(judged.queries)
+        rows = best_rows(lambda block: queries @ documents[block].T, len(documents), DEPTH)
+        scores = {"floats": score_rankings(judged, rows)}
+    else:
+        scores = score_codes(data, coder)
     for way, measures in scores.items():
         result[way] = {measure: float(values.mean()) for measure, values in measures.items()}
         for measure, values in measures.items():

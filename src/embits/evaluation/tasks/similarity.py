@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.evaluation.data.files import Pairs, read_pairs
+from embits.evaluation.data import Pairs, read_pairs
 from embits.evaluation.results import Entry, Figure, Grid, Score, names_at
 from embits.evaluation.spaces import Lookup, Space, as_space
 from embits.evaluation.statistics import NO_SAMPLES, Samples, fisher_mean, pearson, spearman

@@ -1,0 +1,529 @@
+"""A folder of evaluation data sets, and readers of their files.
+
+    similarity/NAME.txt              word word score; also NAME.csv and NAME.tsv
+    analogy/questions-words.txt      : section, then lines of four words
+    classification/NAME/train.csv    "1","A title","The text" (any number of text columns), test.csv
+    retrieval/NAME/corpus.npy        with corpus_ids.txt; or corpus.jsonl or corpus.parquet
+    retrieval/NAME/queries.npy       with query_ids.txt; or queries.jsonl or queries.parquet
+    retrieval/NAME/qrels.tsv         query-id, corpus-id and score; or qrels/test.tsv
+
+Retrieval sets have BEIR's layout with the embeddings beside the texts, or in the JSONL or Parquet
+file as a field or column of lists of numbers. Other similarity files and folders in the same places
+are used as well. A data set that is missing or malformed is skipped, with a line in `problems`; the
+others are still read. Files that are not recognized are listed there too.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.errors import InputError, MissingExtraError, ReadError, named_if_missing
+from embits.readers import read_vectors
+from embits.readers.parquet import open_table
+from embits.vectors import WordVectors
+
+FilePath: TypeAlias = str | os.PathLike[str]
+Questions: TypeAlias = list[tuple[str, str, str, str]]
+
+MAX_ROWS = 100_000  # per classification file: the full Amazon training set has 3.6 million
+
+# Names of columns in a header, in lower case without other characters than letters and digits.
+_FIRST = ("word1", "w1", "first", "firstword", "worda", "a", "term1")
+_SECOND = ("word2", "w2", "second", "secondword", "wordb", "b", "term2")
+_SCORE = ("score", "similarity", "sim", "rating", "relatedness", "humanmean", "human", "mean",
+          "averagescore", "average", "gold", "simlex999", "simlex")  # fmt: skip
+_LABEL = ("label", "class", "classindex", "category", "target", "y")
+_TEXT = ("text", "title", "description", "sentence", "review", "content", "question")
+_MOST_NAMES = 100  # more names of classes than this, on half of the rows, are texts
+_LABELLED = 'rows of a class and texts, such as "1","A title","The text"'
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of words with human similarity scores.
+
+    Attributes:
+        first, second: The words.
+        scores: Human scores, float64, on the data set's own scale.
+    """
+
+    first: list[str]
+    second: list[str]
+    scores: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+
+class Labelled(NamedTuple):
+    """The texts of one file and their classes, int64 from 0."""
+
+    texts: list[str]
+    classes: NDArray[np.int64]
+
+
+class Split(NamedTuple):
+    """A classification data set: training and test texts."""
+
+    train: Labelled
+    test: Labelled
+
+
+def read_pairs(path: FilePath, delimiter: str | None = None) -> Pairs:
+    """Read lines of `word word score`, separated by tabs, commas, semicolons or white space.
+
+    Empty lines and lines that start with # are skipped. Where fields are separated by a delimiter,
+    the first line may be a header. Columns that it names word1, word2 and score are used; otherwise
+    the words come first, and the score is the first number after them.
+
+    Args:
+        path: A text, CSV or TSV file in UTF-8.
+        delimiter: What separates the fields; None detects it.
+
+    Raises:
+        ReadError: A line is malformed; the message quotes it. Or the columns are not clear: all
+            first words are numbers, or a header names no score and there are several numbers.
+        OSError: The file cannot be opened.
+    """
+    rows: list[tuple[str, str, float]] = []
+    first, second = 0, 1  # the columns of the words
+    at: int | None = None  # that of the score
+    header: ReadError | None = None
+    for number, line in lines_of(path):
+        fields, is_delimited = _pair_fields(line, delimiter)
+        error = malformed(path, number, line, "word word score")
+        if is_delimited and not rows and header is None and not _numbers(fields[2:]):
+            header, at = error, _column(fields, _SCORE)
+            named = _column(fields, _FIRST), _column(fields, _SECOND)
+            first, second = (0, 1) if None in named else named  # type: ignore[assignment]
+            continue
+        found = _numbers(fields[max(first, second) + 1 :] if at is None else fields[at : at + 1])
+        if len(fields) <= max(first, second) or not found or not math.isfinite(found[0]):
+            raise error
+        if not is_delimited and len(fields) != 3:
+            raise error
+        if header is not None and len(found) > 1:
+            raise ReadError(
+                f"{path}: line {number}: found several numbers, expected a column named score in "
+                "the header"
+            )
+        rows.append((fields[first], fields[second], found[0]))
+    if not rows:
+        raise header or ReadError(f"{path}: found no pairs, expected lines of word word score")
+    if len(_numbers(word for word, _, _ in rows)) == len(rows):
+        raise ReadError(
+            f"{path}: found numbers as first words, such as {rows[0][0]!r}: name the columns "
+            "word1, word2 and score in the first line"
+        )
+    words, others, scores = (list(column) for column in zip(*rows, strict=True))
+    return Pairs(words, others, np.array(scores))
+
+
+def _pair_fields(line: str, delimiter: str | None) -> tuple[list[str], bool]:
+    """The fields of a line, and whether a delimiter other than white space separates them."""
+    if delimiter is None:
+        delimiter = next((d for d in "\t,;" if line.count(d) > 1), None)
+    if delimiter is None:
+        return line.split(), False
+    if len(delimiter) == 1:  # with quoted fields, as in CSV
+        fields = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))
+    else:
+        fields = line.split(delimiter)
+    return [field.strip() for field in fields], True
+
+
+def _column(header: Sequence[str], names: Sequence[str]) -> int | None:
+    """The column with the first of these names that the header has."""
+    plain = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in header]
+    return next((plain.index(name) for name in names if name in plain), None)
+
+
+def _numbers(fields: Iterable[str]) -> list[float]:
+    """The fields that are numbers."""
+    found = []
+    for text in fields:
+        try:
+            found.append(float(text))
+        except ValueError:
+            continue
+    return found
+
+
+def read_questions(path: FilePath) -> dict[str, Questions]:
+    """Read analogy questions: `: section`, then lines of four words.
+
+    Raises:
+        ReadError: A line is malformed; the message quotes it.
+        OSError: The file cannot be opened.
+    """
+    expected = "four words, after a line such as `: family`"
+    sections: dict[str, Questions] = {}
+    section: Questions | None = None
+    for number, line in lines_of(path):
+        if line.startswith(":"):
+            section = sections.setdefault(line.lstrip(": ").strip(), [])
+            continue
+        fields = line.split()
+        if len(fields) != 4 or section is None:
+            raise malformed(path, number, line, expected)
+        a, b, c, d = fields
+        section.append((a, b, c, d))
+    if not any(sections.values()):
+        raise ReadError(f"{path}: found no questions, expected lines of {expected}")
+    return sections
+
+
+def read_split(folder: Path, most_rows: int = MAX_ROWS) -> Split:
+    """Read `train.csv` and `test.csv` of a folder as `read_labelled` does."""
+    read = [_read_texts(folder / f"{part}.csv", most_rows) for part in ("train", "test")]
+    return Split(*_numbered(read))
+
+
+def read_labelled(path: FilePath, most_rows: int = MAX_ROWS) -> Labelled:
+    """Read rows such as "1","A title","The text": a class, then any number of texts.
+
+    Classes are whole numbers from 0 or 1, or names, which are numbered in alphabetical order. There
+    may be a header; it may name another column `label`.
+
+    Args:
+        path: A CSV file of quoted fields, as published by Zhang et al. 2015.
+        most_rows: Larger files are subsampled to at most this many rows.
+
+    Raises:
+        ReadError: A row is malformed; the message quotes it.
+        OSError: The file cannot be opened.
+    """
+    return _numbered([_read_texts(path, most_rows)])[0]
+
+
+def _read_texts(path: FilePath, most_rows: int) -> tuple[list[str], list[str]]:
+    """The texts of a file, and their classes as they are written."""
+    first, second = [*(fields for _, fields in islice(_csv_rows(path), 2)), [""], [""]][:2]
+    column = _column(first, _LABEL)
+    is_name = not _is_whole(first[0]) and _is_whole(second[0])
+    has_header = column is not None or _column(first, _TEXT) is not None or is_name
+    column = column or 0
+    step = max(1, -(-sum(1 for _ in _csv_rows(path)) // most_rows))
+    texts, labels = [], []
+    for row, (number, fields) in enumerate(_csv_rows(path), -has_header):
+        if row < 0 or row % step:
+            continue
+        if len(fields) < 2 or len(fields) <= column or not fields[column].strip():
+            raise malformed(path, number, ",".join(fields), _LABELLED)
+        labels.append(fields[column].strip())
+        # Zhang et al. escape line breaks inside a text as \n and some characters with a backslash.
+        text = " ".join(fields[:column] + fields[column + 1 :])
+        texts.append(text.replace("\\n", " ").replace("\\", " "))
+    if not texts:
+        raise ReadError(f"{path}: found no rows, expected {_LABELLED}")
+    if len(set(labels)) > max(_MOST_NAMES, len(labels) // 2) and not all(map(_is_whole, labels)):
+        raise ReadError(
+            f"{path}: found {len(set(labels)):,} classes in {len(labels):,} rows: name the column "
+            "of the classes label in the first line"
+        )
+    return texts, labels
+
+
+def _is_whole(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _numbered(read: Sequence[tuple[list[str], list[str]]]) -> list[Labelled]:
+    """Texts with a number for each class: those from 0 or 1 keep their order, names are sorted."""
+    names = sorted({label for _, labels in read for label in labels})
+    numbers = {name: place for place, name in enumerate(names)}
+    if all(map(_is_whole, names)):
+        first = min(1, *map(int, names))
+        numbers = {name: int(name) - first for name in names}
+    return [
+        Labelled(texts, np.array([numbers[label] for label in labels], dtype=np.int64))
+        for texts, labels in read
+    ]
+
+
+def _csv_rows(path: FilePath) -> Iterator[tuple[int, list[str]]]:
+    with (
+        named_if_missing(path),
+        Path(path).open(encoding="utf-8-sig", errors="replace", newline="") as file,
+    ):
+        rows = csv.reader(line.replace("\0", "") for line in file)
+        try:
+            for fields in rows:
+                if fields:
+                    yield rows.line_num, fields
+        except csv.Error as error:
+            raise ReadError(f"{path}: line {rows.line_num}: {error}") from None
+
+
+def lines_of(path: FilePath, *, has_comments: bool = True) -> Iterator[tuple[int, str]]:
+    """Number and text of each line that is not empty; lines that start with # are comments."""
+    with named_if_missing(path), Path(path).open(encoding="utf-8-sig") as file:
+        try:
+            for number, line in enumerate(file, 1):
+                line = line.strip()
+                if line and not (has_comments and line.startswith("#")):
+                    yield number, line
+        except UnicodeDecodeError:
+            raise ReadError(f"{path}: found bytes that are not UTF-8, expected text") from None
+
+
+def malformed(path: FilePath, number: int, line: str, expected: str) -> ReadError:
+    """The error of a line: what was found, and what was expected."""
+    found = line if len(line) <= 40 else line[:39] + "…"
+    return ReadError(f"{path}: line {number}: found {found!r}, expected {expected}")
+
+
+Qrels: TypeAlias = dict[str, dict[str, int]]
+
+ID_NAMES = ("_id", "id", "doc_id", "docid", "corpus-id", "corpus_id", "query_id", "query-id", "qid")
+EMBEDDING_NAMES = ("embedding", "embeddings", "emb", "vector", "vectors")
+QRELS = ("qrels.tsv", "qrels.txt", "qrels/test.tsv")
+_ID_FILES = {"corpus": ("corpus_ids.txt",), "queries": ("query_ids.txt", "queries_ids.txt")}
+_QREL = "query-id corpus-id score, with a whole number as the score"
+
+
+@dataclass(frozen=True)
+class RetrievalSet:
+    """A retrieval data set.
+
+    Attributes:
+        corpus: The documents: ids and embeddings.
+        queries: The queries: ids and embeddings of the same dimensions.
+        qrels: Relevance of documents by query id and document id; above 0 is relevant. Ids may be
+            missing in `corpus` and `queries`.
+    """
+
+    corpus: WordVectors
+    queries: WordVectors
+    qrels: Qrels
+
+    @property
+    def dims(self) -> int:
+        """Dimensions of the embeddings."""
+        return self.corpus.dims
+
+
+def read_retrieval(folder: Path) -> RetrievalSet:
+    """Read the files of a folder in the layout of this module.
+
+    Raises:
+        ReadError: A file is missing or malformed, the ids of a file repeat, the dimensions of
+            queries and documents differ, or no query is judged.
+        MissingExtraError: A Parquet file, and pyarrow is not installed.
+    """
+    corpus, queries = read_embeddings(folder, "corpus"), read_embeddings(folder, "queries")
+    if corpus.dims != queries.dims:
+        raise ReadError(
+            f"{folder}: queries of {queries.dims} dimensions, expected {corpus.dims} as in the "
+            "corpus"
+        )
+    path = next((folder / name for name in QRELS if (folder / name).is_file()), folder / QRELS[0])
+    qrels = read_qrels(path)
+    if not set(qrels) & set(queries.words or ()):
+        raise ReadError(f"{path}: no id of its queries is in the file of queries")
+    return RetrievalSet(corpus, queries, qrels)
+
+
+def read_qrels(path: Path) -> Qrels:
+    """Read relevance judgements: BEIR's three columns, or TREC's four, whose second is not used."""
+    qrels: Qrels = {}
+    for place, (number, line) in enumerate(lines_of(path, has_comments=False)):
+        fields = line.split("\t") if "\t" in line else line.split()
+        is_score = re.fullmatch(r"\s*[-+]?[0-9]+\s*", fields[-1]) is not None
+        if len(fields) not in (3, 4) or (not is_score and place > 0):
+            raise malformed(path, number, line, _QREL)
+        if not is_score:
+            continue  # a header
+        query, document, score = fields[0].strip(), fields[-2].strip(), int(fields[-1])
+        if document in qrels.setdefault(query, {}):
+            raise malformed(path, number, line, "each pair of ids once")
+        qrels[query][document] = score
+    if not qrels:
+        raise ReadError(f"{path}: found no judgements, expected lines of {_QREL}")
+    return qrels
+
+
+def read_embeddings(folder: Path, name: str) -> WordVectors:
+    """The ids and embeddings of "corpus" or "queries"."""
+    files = {suffix: folder / f"{name}{suffix}" for suffix in (".npy", ".jsonl", ".parquet")}
+    npy, jsonl, parquet = (path if path.is_file() else None for path in files.values())
+    listed = next((folder / file for file in _ID_FILES[name] if (folder / file).is_file()), None)
+    texts = jsonl or parquet
+    try:
+        if npy and listed:
+            return read_vectors(npy, words=listed)
+        if jsonl:
+            ids, rows = _read_jsonl(jsonl, with_embeddings=npy is None)
+            return read_vectors(npy, words=ids) if npy else WordVectors(ids, np.array(rows))
+        if parquet:
+            return read_vectors(
+                npy or parquet, words=parquet if npy else None, ids=_id_column(parquet)
+            )
+    except InputError as error:  # an id repeats, or the .npy is a file of another format
+        raise ReadError(f"{texts or listed}: {error}") from None
+    expected = f"{name}.npy with {_ID_FILES[name][0]}, {name}.jsonl or {name}.parquet"
+    raise ReadError(f"{folder}: found no {name} with ids, expected {expected}")
+
+
+def _id_column(path: Path) -> str:
+    names = open_table(path).schema_arrow.names
+    column = next((name for name in ID_NAMES if name in names), None)
+    if column is None:
+        raise ReadError(f"{path}: found no column of ids, expected {', '.join(ID_NAMES)}")
+    return column
+
+
+def _read_jsonl(path: Path, *, with_embeddings: bool) -> tuple[list[Any], list[list[float]]]:
+    ids: list[Any] = []
+    rows: list[list[float]] = []
+    for number, line in lines_of(path):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict):
+            raise malformed(path, number, line, f'a JSON object such as {{"{ID_NAMES[0]}": "d1"}}')
+        found = [name for name in ID_NAMES if name in record]
+        if not found:
+            raise malformed(path, number, line, f"an id ({', '.join(ID_NAMES)})")
+        ids.append(record[found[0]])
+        if with_embeddings:
+            values = next((record[name] for name in EMBEDDING_NAMES if name in record), None)
+            if values is None:
+                names = ", ".join(EMBEDDING_NAMES)
+                raise malformed(path, number, line, f"an embedding ({names}), or a .npy beside")
+            if not _is_row(values, len(rows[0]) if rows else None):
+                raise malformed(path, number, str(values), "a list of as many finite numbers")
+            rows.append(values)
+    if not ids:
+        raise ReadError(f"{path}: found no lines, expected JSON objects with {ID_NAMES[0]}")
+    return ids, rows
+
+
+def _is_row(values: Any, dims: int | None) -> bool:
+    """Whether these are `dims` finite numbers, or any number of them."""
+    if not isinstance(values, list) or not values or len(values) != (dims or len(values)):
+        return False
+    return all(isinstance(value, int | float) and math.isfinite(value) for value in values)
+
+
+Found = TypeVar("Found")
+
+# In the order of the paper's tables; other data sets follow.
+SIMILARITY = ("MEN", "RW", "SimLex", "SimVerb", "WS353")
+CLASSIFICATION = ("ag_news", "dbpedia", "yahoo_answers", "amazon_full", "amazon_polarity",
+                  "yelp_full", "yelp_polarity")  # fmt: skip
+PAIR_SUFFIXES = (".txt", ".csv", ".tsv")
+
+
+@dataclass
+class DataFolder:
+    """A folder of data sets at `path`, read on demand."""
+
+    path: Path
+    _malformed: dict[str, None] = field(default_factory=dict)
+    _missing: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def problems(self) -> list[str]:
+        """What could not be read so far, in one line each; missing public data sets come last."""
+        return [*self._malformed, *self._missing.values()]
+
+    @classmethod
+    def at(cls, path: str | os.PathLike[str] | None = None) -> DataFolder:
+        """The folder at `path`; None takes the environment variable EMBITS_DATA.
+
+        Raises:
+            InputError: Neither is set, or the folder does not exist.
+        """
+        where = os.environ.get("EMBITS_DATA") if path is None else path
+        if where is None:
+            raise InputError(
+                "no folder of evaluation data: give --data DIR, or set EMBITS_DATA; the tasks "
+                "neighbors, reconstruction and speed need none"
+            )
+        if not Path(where).is_dir():
+            raise InputError(f"{where}: no such folder of evaluation data")
+        return cls(Path(where))
+
+    def similarity(self) -> dict[str, Pairs]:
+        """Word pairs by file name; the five data sets of the paper come first."""
+        found: dict[str, Path] = {}
+        # Of two files with one name, .txt comes before .csv and .tsv.
+        for path in sorted(self._visible("similarity"), key=lambda path: path.suffix != ".txt"):
+            if path.suffix.lower() not in PAIR_SUFFIXES:
+                self._unused(path, f"expected a {', '.join(PAIR_SUFFIXES)} file of word pairs")
+            elif found.setdefault(path.stem, path) is not path:
+                self._unused(path, f"{found[path.stem].name} has the same name")
+        return dict(self._read_all("similarity", SIMILARITY, found, read_pairs))
+
+    def analogy(self) -> dict[str, Questions]:
+        """Questions by section."""
+        path = self.path / "analogy" / "questions-words.txt"
+        for other in self._visible("analogy"):
+            if other.name != path.name:
+                self._unused(other, f"expected {path.name}")
+        if not path.exists():
+            self._missing["analogy"] = f"analogy is skipped: {path}: no such file"
+            return {}
+        return self._read("analogy", read_questions, path) or {}
+
+    def classification(self) -> Iterator[tuple[str, Split]]:
+        """The data sets, read one at a time because they may be large; the paper's come first."""
+        folders = self._folders("classification", "train.csv and test.csv")
+        # The original folders have names such as `yelp_review_full_csv`.
+        found = {path.name.removesuffix("_csv").replace("_review_", "_"): path for path in folders}
+        return self._read_all("classification", CLASSIFICATION, found, read_split)
+
+    def retrieval(self) -> dict[str, RetrievalSet]:
+        """Retrieval data sets by folder name."""
+        folders = self._folders("retrieval", "a corpus, queries and qrels.tsv")
+        found = {path.name: path for path in folders}
+        return dict(self._read_all("retrieval", (), found, read_retrieval))
+
+    def _visible(self, task: str) -> list[Path]:
+        """Files and folders of a task by name, without hidden ones."""
+        return sorted(p for p in (self.path / task).glob("*") if not p.name.startswith("."))
+
+    def _folders(self, task: str, content: str) -> list[Path]:
+        found = self._visible(task)
+        for path in found:
+            if not path.is_dir():
+                self._unused(path, f"expected a folder with {content}")
+        return [path for path in found if path.is_dir()]
+
+    def _read_all(
+        self, task: str, known: Sequence[str], found: dict[str, Path], read: Callable[[Path], Found]
+    ) -> Iterator[tuple[str, Found]]:
+        """The data sets that can be read, known names first; those that are missing are noted."""
+        missing = [name for name in known if name not in found]
+        if not found:
+            self._missing[task] = f"{task} is skipped: no data sets in {self.path / task}"
+        elif missing:
+            self._missing[task] = f"{task}: {', '.join(missing)} not found in {self.path / task}"
+        for name in [*known, *sorted(set(found) - set(known))]:
+            content = self._read(name, read, found[name]) if name in found else None
+            if content is not None:
+                yield name, content
+
+    def _read(self, name: str, read: Callable[[Path], Found], path: Path) -> Found | None:
+        try:
+            return read(path)
+        except (ReadError, MissingExtraError, OSError) as error:
+            self._malformed.setdefault(f"{name} is skipped: {error}")
+        return None
+
+    def _unused(self, path: Path, reason: str) -> None:
+        self._malformed.setdefault(f"{path} is not used: {reason}")
