@@ -6,21 +6,20 @@ Only the rows of the shortlist are read, so the floats may stay on disk.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from embits.arrays import unpack
-from embits.checks import float_queries, number, packed_codes, wanted_rows
+from embits.checks import float_queries, number, wanted_rows
 from embits.errors import InputError
+from embits.search.filters import Selection
 from embits.search.pieces import CodePieces
 from embits.search.results import NO_ROW, NO_SCORE, CosineResult, ScoreResult
 from embits.search.scan import asymmetric_top_k
 
 _ROWS_AT_ONCE = 1 << 14
-_Best: TypeAlias = tuple[NDArray[np.float32], NDArray[np.int64]]
 
 
 def shortlist_size(k: int, oversample: float, n: int) -> int:
@@ -52,10 +51,6 @@ def rescore_bits(
         padded: Whether shortlists may end with row -1, as those of searches with a filter for each
             query do. Results then end in the same way.
 
-    Returns:
-        A named pair that unpacks: `scores` (q, k) float32 and `rows` (q, k) int64, best first,
-        ties in row order; both of shape (k,) for a single query.
-
     Raises:
         InputError: Shapes do not fit, or a row is not one of the codes.
 
@@ -65,16 +60,11 @@ def rescore_bits(
         >>> rescore_bits(codes, [2.0, -1.0, 0.5], np.array([2, 0]), k=1)
         ScoreResult(scores=array([0.5], dtype=float32), rows=array([0]))
     """
-    if not isinstance(codes, CodePieces):
-        codes = packed_codes(codes)
-    queries = float_queries("projections", projections)
-    batch = np.atleast_2d(queries)
-
-    def best(q: int, rows: NDArray[np.int64], k: int) -> _Best:
-        scores, places = asymmetric_top_k(codes[rows], batch[q], k, threads=1)
-        return scores, rows[places]
-
-    return ScoreResult(*_rescored(best, queries.shape[:-1], shortlist, len(codes), k, padded))
+    queries, n = float_queries("projections", projections), len(codes)
+    lists = _row_lists(shortlist, queries.shape[:-1], n, padded)
+    own = [Selection(n, rows=listed[listed != NO_ROW]) for listed in lists]
+    where = own[0] if queries.ndim == 1 else own or None
+    return asymmetric_top_k(codes, queries, k, threads=1, where=where)
 
 
 def rescore_floats(
@@ -101,33 +91,29 @@ def rescore_floats(
         CosineResult(cosines=array([1. , 0.8], dtype=float32), rows=array([2, 1]))
     """
     queries = float_queries("queries", queries)
-    batch = np.atleast_2d(queries)
-    if floats.ndim != 2 or floats.shape[1] != batch.shape[1]:
-        raise InputError(f"floats of shape {floats.shape}, queries of {batch.shape[1]} dimensions")
-
-    def best(q: int, rows: NDArray[np.int64], k: int) -> _Best:
+    if floats.ndim != 2 or floats.shape[1] != queries.shape[-1]:
+        raise InputError(
+            f"floats of shape {floats.shape}, queries of {queries.shape[-1]} dimensions"
+        )
+    lists = _row_lists(shortlist, queries.shape[:-1], len(floats), padded)
+    shape = (len(lists), wanted_rows(k, lists.shape[1]))
+    best, found = np.full(shape, NO_SCORE), np.full(shape, NO_ROW, np.int64)
+    for q, query in enumerate(np.atleast_2d(queries).astype(np.float64)):
+        rows = lists[q][lists[q] != NO_ROW]
         vectors = np.asarray(floats[rows], dtype=np.float64)
         if not np.isfinite(vectors).all():
             wrong = rows[~np.isfinite(vectors).all(axis=1)][0]
             raise InputError(f"row {wrong} of floats contains NaN or infinity")
-        query = batch[q].astype(np.float64)
         norms = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
         cosines = np.divide(vectors @ query, norms, out=np.zeros(len(rows)), where=norms > 0)
-        places = np.argsort(-cosines, kind="stable")[:k]
-        return cosines[places].astype(np.float32), rows[places]
+        places = np.argsort(-cosines, kind="stable")[: shape[1]]
+        best[q, : len(places)], found[q, : len(places)] = cosines[places], rows[places]
+    shape = (*queries.shape[:-1], shape[1])
+    return CosineResult(best.reshape(shape), found.reshape(shape))
 
-    return CosineResult(*_rescored(best, queries.shape[:-1], shortlist, len(floats), k, padded))
 
-
-def _rescored(
-    best: Callable[[int, NDArray[np.int64], int], _Best],
-    shape: tuple[int, ...],
-    shortlist: Any,
-    n: int,
-    k: int,
-    padded: bool,
-) -> _Best:
-    """Run `best` on the shortlist of each query, in row order, so that ties are in row order."""
+def _row_lists(shortlist: Any, shape: tuple[int, ...], n: int, padded: bool) -> NDArray[np.int64]:
+    """Shortlists of n rows as (q, m), each in row order, so that ties are in row order."""
     shortlist = np.asarray(shortlist)
     if shortlist.dtype.kind not in "iu" or shortlist.shape[:-1] != shape or shortlist.ndim == 0:
         raise InputError(
@@ -137,14 +123,7 @@ def _rescored(
     lists = np.sort(np.atleast_2d(shortlist).astype(np.int64), axis=1)
     if lists.size and (lists[:, 0].min() < (NO_ROW if padded else 0) or lists[:, -1].max() >= n):
         raise InputError(f"the shortlist holds rows outside 0 to {n - 1}")
-    k = wanted_rows(k, lists.shape[1])
-    scores = np.full((len(lists), k), NO_SCORE)
-    rows = np.full((len(lists), k), NO_ROW, dtype=np.int64)
-    for q, listed in enumerate(lists):
-        given = listed[listed != NO_ROW]
-        most = min(k, len(given))
-        scores[q, :most], rows[q, :most] = best(q, given, most)
-    return scores.reshape(*shape, k), rows.reshape(*shape, k)
+    return lists
 
 
 def exact_scores(codes: NDArray[np.uint8], weights: NDArray[np.float32]) -> NDArray[np.float64]:
