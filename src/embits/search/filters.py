@@ -56,12 +56,8 @@ class Selection:
     def from_packed(cls, bits: NDArray[np.uint8], n: int) -> Selection:
         """The rows whose bit is 1 in a packed mask, in the order of `np.packbits`.
 
-        Args:
-            bits: uint8 of shape (ceil(n / 8),).
-            n: Rows of the collection.
-
         Raises:
-            InputError: The mask is not as long as n rows need.
+            InputError: It is not uint8 of shape (ceil(n / 8),).
 
         Example:
             >>> Selection.from_packed(np.packbits([0, 1, 1, 0, 1]), n=5).rows.tolist()
@@ -85,14 +81,18 @@ class Selection:
     @cached_property
     def mask(self) -> NDArray[np.uint64]:
         """A bit for each row, the lowest bit of a 64-bit word first."""
-        if len(self) * _ROWS_PER_SORTED > self.n:
+        if not self._is_sparse:
             return _marked(self.rows, self.n)
-        mask = np.zeros(_words(self.n), np.uint64)
+        mask = np.zeros(-(-self.n // 64), np.uint64)
         np.bitwise_or.at(mask, self.rows >> 6, np.uint64(1) << (self.rows & 63).astype(np.uint64))
         return mask
 
     def __len__(self) -> int:
         return self._count
+
+    @property
+    def _is_sparse(self) -> bool:
+        return len(self) * _ROWS_PER_SORTED < self.n
 
     def __repr__(self) -> str:
         return f"<Selection: {len(self):,} of {self.n:,} rows>"
@@ -105,9 +105,13 @@ class Selection:
 
     def without(self, other: Selection) -> Selection:
         """The rows that are not in `other`."""
-        if len(self) * _ROWS_PER_SORTED < self.n:
-            return Selection(self.n, rows=self.rows[~other.has(self.rows)])
-        return Selection(self.n, mask=self.mask & ~other.mask)
+        if not self._is_sparse:
+            return Selection(self.n, mask=self.mask & ~other.mask)
+        rows = self.rows
+        if other._is_sparse:
+            return Selection(self.n, rows=rows[~np.isin(rows, other.rows, kind="sort")])
+        bits = other.mask[rows >> 6] >> (rows & 63).astype(np.uint64)
+        return Selection(self.n, rows=rows[bits & np.uint64(1) == 0])
 
     def between(self, start: int, stop: int) -> Selection:
         """The selected rows of [start, stop), counted from `start`.
@@ -116,24 +120,16 @@ class Selection:
             >>> select(100, where=[3, 40, 41, 90]).between(40, 50)
             <Selection: 2 of 10 rows>
         """
-        if len(self) * _ROWS_PER_SORTED < self.n:
+        if self._is_sparse:
             first, last = np.searchsorted(self.rows, [start, stop])
             return Selection(stop - start, rows=self.rows[first:last] - start)
         return Selection(stop - start, mask=_packed(self.flags(start, stop)))
 
     def flags(self, start: int, stop: int) -> NDArray[np.bool_]:
         """Whether each row of [start, stop) is selected."""
-        words = self.mask[start >> 6 : _words(stop)].astype("<u8", copy=False)
+        words = self.mask[start >> 6 : -(-stop // 64)].astype("<u8", copy=False)
         flags = np.unpackbits(words.view(np.uint8), bitorder="little").view(bool)
         return flags[start & 63 :][: stop - start]
-
-    def has(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether rows, which may repeat, are selected."""
-        if "mask" not in self.__dict__ and len(self) * _ROWS_PER_SORTED < self.n:
-            return np.isin(rows, self.rows, kind="sort")
-        bits = self.mask[rows >> 6] >> (rows & 63).astype(np.uint64)
-        has: NDArray[np.bool_] = (bits & np.uint64(1)).astype(bool)
-        return has
 
 
 def select(
@@ -164,7 +160,7 @@ def select(
 
 def all_rows(n: int) -> Selection:
     """The selection of all rows."""
-    mask = np.full(_words(n), ~np.uint64(0))
+    mask = np.full(-(-n // 64), ~np.uint64(0))
     if n % 64:
         mask[-1] = (1 << n % 64) - 1
     return Selection(n, mask=mask)
@@ -197,7 +193,26 @@ def parsed(name: str, given: Any, n: int, rows_of_ids: RowsOfIds | None = None) 
         if rows_of_ids is None:
             raise InputError(f"{name} holds strings: codes alone have no ids; give row numbers")
         array = rows_of_ids(name, array.tolist())
-    return _listed(name, array, n)
+    if not array.size:
+        return Selection(n, rows=np.empty(0, np.int64))
+    if array.dtype.kind not in "iu":
+        raise InputError(
+            f"{name} is {array.dtype}, expected a boolean mask of {n:,} rows, row numbers or ids"
+        )
+    least, most = int(array.min()), int(array.max())
+    if least < 0 or most >= n:
+        wrong = least if least < 0 else most
+        raise InputError(f"{name} has row {wrong}, but there are {n:,} rows")
+    if len(array) == n > 2 and most <= 1:
+        raise InputError(
+            f"{name} is a mask of {array.dtype}, expected a boolean one: {name}.astype(bool)"
+        )
+    rows = array.astype(np.int64)  # a copy, which the selection keeps
+    if (rows[1:] > rows[:-1]).all():
+        return Selection(n, rows=rows)
+    if len(rows) * _ROWS_PER_SORTED < n:
+        return Selection(n, rows=np.unique(rows))
+    return Selection(n, mask=_marked(rows, n))
 
 
 def found_rows(name: str, ids: list[str], rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -225,38 +240,11 @@ def _packed(mask: NDArray[np.bool_]) -> NDArray[np.uint64]:
     return words.view("<u8").astype(np.uint64, copy=False)
 
 
-def _listed(name: str, rows: NDArray[Any], n: int) -> Selection:
-    if not rows.size:
-        return Selection(n, rows=np.empty(0, np.int64))
-    if rows.dtype.kind not in "iu":
-        raise InputError(
-            f"{name} is {rows.dtype}, expected a boolean mask of {n:,} rows, row numbers or ids"
-        )
-    least, most = int(rows.min()), int(rows.max())
-    if least < 0 or most >= n:
-        wrong = least if least < 0 else most
-        raise InputError(f"{name} has row {wrong}, but there are {n:,} rows")
-    if len(rows) == n > 2 and most <= 1:
-        raise InputError(
-            f"{name} is a mask of {rows.dtype}, expected a boolean one: {name}.astype(bool)"
-        )
-    rows = rows.astype(np.int64)  # a copy, which the selection keeps
-    if (rows[1:] > rows[:-1]).all():
-        return Selection(n, rows=rows)
-    if len(rows) * _ROWS_PER_SORTED < n:
-        return Selection(n, rows=np.unique(rows))
-    return Selection(n, mask=_marked(rows, n))
-
-
 def _marked(rows: NDArray[np.int64], n: int) -> NDArray[np.uint64]:
     """The mask of many rows."""
     mask = np.zeros(n, bool)
     mask[rows] = True
     return _packed(mask)
-
-
-def _words(n: int) -> int:
-    return -(-n // 64)
 
 
 Filters: TypeAlias = Selection | list[Selection] | None
@@ -320,14 +308,14 @@ def check_state(state: object, **filters: Any) -> None:
 
 
 def run_filtered(
-    search: Callable[[NDArray[Any], NDArray[Value], NDArray[np.int64], _core.Filter | None], None],
+    search: Callable[[Any, NDArray[Value], NDArray[np.int64], _core.Filter | None], None],
     queries: NDArray[Any],
     k: int,
     shape: tuple[int, int],
     filters: Filters,
     no_value: Value,
 ) -> tuple[NDArray[Value], NDArray[np.int64]]:
-    """Values and rows that `search` fills in for one query or several.
+    """Values and rows that `search` fills in; its first argument is an index of the queries.
 
     There are min(k, rows that pass) columns; if filters differ, the most that pass one of them, and
     other queries end with `no_value` and row -1. The shape is that of the stored codes.
@@ -342,10 +330,9 @@ def run_filtered(
     if not isinstance(filters, list):
         native = None
         if filters is not None:
-            n_queries = 1 if queries.ndim == 1 else len(queries)
-            few = are_few(filters, n_queries, width)
+            few = are_few(filters, len(queries) if queries.ndim == 2 else 1, width)
             native = _of_rows(filters.rows, _NO_STARTS) if few else mask_filter(filters)
-        search(queries, values, rows, native)
+        search(..., values, rows, native)
         return values, rows
     values[:], rows[:] = no_value, NO_ROW
     # In a batch, comparing a code with one more query takes down to a fifth of the time.
@@ -354,7 +341,7 @@ def run_filtered(
     for part, of in ((np.flatnonzero(is_few), _row_filters), (np.flatnonzero(~is_few), _masks)):
         if len(part):
             some_values, some_rows = values[part], rows[part]  # copies
-            search(queries[part], some_values, some_rows, of([filters[q] for q in part]))
+            search(part, some_values, some_rows, of([filters[q] for q in part]))
             values[part], rows[part] = some_values, some_rows
     return values, rows
 

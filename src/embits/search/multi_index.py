@@ -90,11 +90,12 @@ class MultiIndex:
             few = len(filters) * _MAX_ROWS_PER_PASSED < len(self)
             tables, mask = (None, None) if few else (tables, mask_filter(filters))
 
-        def search(queries: Any, distances: Any, rows: Any, native: _core.Filter | None) -> None:
+        def search(part: Any, distances: Any, rows: Any, native: _core.Filter | None) -> None:
             if tables:
-                tables.top_k(queries, rows.shape[-1], most, distances, rows, mask)
+                tables.top_k(queries[part], rows.shape[-1], most, distances, rows, mask)
             else:
-                _core.top_k(self._codes, queries, rows.shape[-1], most, distances, rows, native)
+                some, k = queries[part], rows.shape[-1]
+                _core.top_k(self._codes, some, k, most, distances, rows, native)
 
         with simd_errors():
             found = run_filtered(search, queries, k, self._codes.shape, filters, NO_DISTANCE)

@@ -93,9 +93,9 @@ class CodePieces:
         self, arrays: Sequence[NDArray[np.uint8]], removed: NDArray[np.int64] | None = None
     ) -> None:
         self.arrays = list(arrays)
-        self.rows = LiveRows(sum(map(len, arrays)), removed)
-        width: int = self.arrays[0].shape[1]
-        self.shape, self.stored_shape = (len(self.rows), width), (self.rows.n_stored, width)
+        n, width = sum(map(len, self.arrays)), int(self.arrays[0].shape[1])
+        self.rows = LiveRows(n, removed)
+        self.shape, self.stored_shape = (len(self.rows), width), (n, width)
 
     @classmethod
     def of(cls, codes: Any) -> CodePieces:

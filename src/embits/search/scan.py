@@ -64,8 +64,8 @@ def top_k(
     filters = pieces.filters(queries.shape[:-1], where, exclude)
     most = wanted_threads(threads)
 
-    def search(queries: Any, distances: Any, rows: Any, native: _core.Filter | None) -> None:
-        _core.top_k(pieces.native, queries, rows.shape[-1], most, distances, rows, native)
+    def search(part: Any, distances: Any, rows: Any, native: _core.Filter | None) -> None:
+        _core.top_k(pieces.native, queries[part], rows.shape[-1], most, distances, rows, native)
 
     with simd_errors():
         found = run_filtered(search, queries, k, pieces.stored_shape, filters, NO_DISTANCE)
@@ -122,17 +122,15 @@ def asymmetric_top_k(
         raise InputError(f"projections have {n_bits} bits, the codes hold {pieces.shape[1]} bytes")
     filters = pieces.filters(queries.shape[:-1], where, exclude)
     most = wanted_threads(threads)
-    if lengths is not None:  # each query carries its offset as one more number
-        of = np.zeros(queries.shape[:-1]) if offsets is None else np.asarray(offsets)
-        queries = np.append(queries, of.reshape(*queries.shape[:-1], 1), axis=-1).astype(np.float32)
+    own = None
+    if lengths is not None:
+        own = np.zeros(queries.shape[:-1]) if offsets is None else np.asarray(offsets)
+        own = own.reshape(-1).astype(np.float32)
 
-    def search(queries: Any, scores: Any, rows: Any, native: _core.Filter | None) -> None:
-        own = None
-        if lengths is not None:
-            own = np.ascontiguousarray(queries[..., n_bits]).reshape(-1)
-            queries = np.ascontiguousarray(queries[..., :n_bits])
+    def search(part: Any, scores: Any, rows: Any, native: _core.Filter | None) -> None:
+        added = None if own is None else own[part]
         _core.asymmetric_top_k(
-            pieces.native, queries, rows.shape[-1], most, scores, rows, native, lengths, own
+            pieces.native, queries[part], rows.shape[-1], most, scores, rows, native, lengths, added
         )
 
     with simd_errors():
