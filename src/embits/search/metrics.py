@@ -78,8 +78,11 @@ def metric_of(name: Any, needs: str | None = None) -> Metric:
         >>> metric_of("hamming").values, metric_of("dot").needs_lengths
         ('distances', True)
     """
-    known = {each.name: each for each in METRICS.values() if needs in (None, each.needs)}
-    return known[choice("metric", name, known)]
+    metric = METRICS.get(name) if isinstance(name, str) else None
+    if metric is None or needs not in (None, metric.needs):
+        known = [each.name for each in METRICS.values() if needs in (None, each.needs)]
+        return METRICS[choice("metric", name, known)]  # which refuses it
+    return metric
 
 
 def codes_of(coder: Coder, queries: NDArray[Any]) -> NDArray[np.uint8]:
