@@ -89,7 +89,12 @@ def binarize(
             vectors, output, bits, method, progress=progress, **reading, **settings
         )
     facts = describe(output, binary)
-    line = f"{counted(len(binary))} × {facts['bits']} bits in {output}: {_sizes(facts)}"
+    size, floats = facts["bytes"], facts["float_bytes"]
+    change = f"{floats / size:.1f} times smaller"
+    if size > floats > 0:
+        change = f"{size / floats:.1f} times larger: mostly the ids and the coder"
+    line = f"{counted(len(binary))} × {facts['bits']} bits in {output}: {megabytes(size)} "
+    line += f"instead of {megabytes(floats)} as float32, {change}"
     if sample is not None:
         facts["fitted_on"] = min(sample, len(binary))
         line += f", trained on {counted(facts['fitted_on'])}"
@@ -134,11 +139,3 @@ def encode(
     facts = describe(output, binary)
     rows = f"{counted(len(binary))} × {facts['bits']} bits"
     show(facts, f"{rows} in {output}: {megabytes(facts['bytes'])}", as_json)
-
-
-def _sizes(facts: dict[str, Any]) -> str:
-    size, floats = facts["bytes"], facts["float_bytes"]
-    change = f"{floats / size:.1f} times smaller"
-    if size > floats > 0:
-        change = f"{size / floats:.1f} times larger: mostly the ids and the coder"
-    return f"{megabytes(size)} instead of {megabytes(floats)} as float32, {change}"

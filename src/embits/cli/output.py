@@ -45,11 +45,7 @@ def table(rows: Sequence[tuple[str, ...]], indent: str = "  ") -> None:
 
 
 def megabytes(size: float) -> str:
-    """A number of bytes in units of 1000.
-
-    >>> megabytes(13_000_000), megabytes(512), megabytes(2_400_000_000)
-    ('13.0 MB', '512 B', '2.4 GB')
-    """
+    """A number of bytes in units of 1000, such as 512 B, 13.0 MB or 2.4 GB."""
     for unit in ("B", "kB", "MB"):
         if size < 1000:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
@@ -58,20 +54,12 @@ def megabytes(size: float) -> str:
 
 
 def printable(text: str) -> str:
-    """The text with control characters escaped, so that it cannot change the terminal's state.
-
-    >>> printable("\\x1b[31mred")
-    '\\\\x1b[31mred'
-    """
+    """The text with control characters escaped, so that it cannot change the terminal's state."""
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def one_line(error: BaseException) -> str:
-    """An error as one line.
-
-    >>> one_line(FileNotFoundError(2, "No such file or directory", "a.txt"))
-    'a.txt: no such file'
-    """
+    """An error as one line, such as "a.txt: no such file"."""
     if isinstance(error, MemoryError):  # NumPy's has a text, Python's own has none
         reason = f" ({error})" if str(error) else ""
         return f"not enough memory{reason}: use fewer bits or fewer rows"
@@ -79,9 +67,6 @@ def one_line(error: BaseException) -> str:
         reason = error.strerror.lower().replace("no such file or directory", "no such file")
         return f"{error.filename}: {reason}"
     return " ".join(str(error).split("\n"))
-
-
-# -- what a file or collection contains ------------------------------------------------------------
 
 
 def describe(path: Path, bits: BinaryVectors | Contents) -> dict[str, Any]:
@@ -116,9 +101,5 @@ def size_on_disk(path: Path) -> int:
 
 
 def counted(n: int, noun: str = "row") -> str:
-    """A number with its noun.
-
-    >>> counted(1), counted(2000)
-    ('1 row', '2,000 rows')
-    """
+    """A number with its noun, such as "1 row" or "2,000 rows"."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"

@@ -85,13 +85,7 @@ class Cluster:
 def _options(
     refused: tuple[str, ...], own: dict[str, Any], force: str
 ) -> Callable[[Command], Command]:
-    """Give a verb the options of Ray, and their values as `cluster`, which is None without --ray.
-
-    Args:
-        refused: Options of the verb that --ray does not take.
-        own: The click options that need --ray, by name.
-        force: The help of --force.
-    """
+    """Give a verb options that need --ray, and their values as `cluster`; None without --ray."""
 
     def decorated(command: Command) -> Command:
         @functools.wraps(command)
@@ -116,30 +110,23 @@ def _options(
 
 _PASSED_ON = ("column", "ids", "on_bad", "lengths")  # of the options of a verb
 _SHARED = (
-    click.option(
-        "--ray-address", metavar="NAME",
-        help="A running cluster, or auto [default: start one for this job].",
-    ),
+    click.option("--ray-address", metavar="NAME", help="A cluster, or auto [default: start one]."),
     click.option("--ray", is_flag=True, is_eager=True, help="Run on Ray, from Parquet to Parquet."),
-)  # fmt: skip
+)
 _WORKERS = click.option("--workers", type=WholeNumber(1), help="With --ray: parallel tasks.")
+_KEEP = click.option(
+    "--keep", metavar="A,B", help="With --ray: columns to keep [default: all others].",
+    callback=lambda _, __, names: names and [name for name in names.split(",") if name],
+)  # fmt: skip
+_COLUMN = click.option("--column", metavar="COLUMN", help="With --ray: column of the vectors.")
+_IDS = click.option("--ids", metavar="COLUMN", help="With --ray: column that names the queries.")
 ray_options = _options(
     ("limit", "words", "repeats"),
-    {
-        "keep": click.option(
-            "--keep", metavar="A,B", help="With --ray: columns to keep [default: all others].",
-            callback=lambda _, __, names: names and [name for name in names.split(",") if name],
-        ),
-        "workers": _WORKERS,
-    },
+    {"keep": _KEEP, "workers": _WORKERS},
     "Replace a file that does not hold codes, or a folder.",
-)  # fmt: skip
+)
 search_ray_options = _options(
     ("tsv", "oversample", "floats", "words_file"),
-    {
-        "column": click.option("--column", help="With --ray: column of the vectors."),
-        "ids": click.option("--ids", help="With --ray: column that names the queries."),
-        "workers": _WORKERS,
-    },
+    {"column": _COLUMN, "ids": _IDS, "workers": _WORKERS},
     "Replace an existing file.",
-)  # fmt: skip
+)

@@ -27,7 +27,7 @@ from embits.readers import read_rows, read_vectors
 from embits.readers.arrays import map_npy
 from embits.readers.source import Source
 from embits.readers.words import words_beside
-from embits.search import GroupsResult, SearchResult
+from embits.search import GroupsResult
 from embits.search.metrics import METRICS
 from embits.vectors import WordVectors
 
@@ -38,7 +38,7 @@ _BATCH = 1024  # queries that are searched for at once: results are printed as t
 @click.command()
 @click.argument("file", type=click.Path())  # or an address, which `load` opens
 @click.argument("queries", type=ADDRESS)
-@options.k_option("-k", default=10, help="Rows for each query.")
+@options.k_option(default=10, help="Rows for each query.")
 @options.metric_option("hamming")
 @options.filter_options
 @click.option(
@@ -72,9 +72,9 @@ def search(
 
     FILE may be a collection. QUERIES is a file of vectors in any format that embits reads, or a
     text file with an id of FILE on each line. The results are distances, smallest first, or scores
-    for the other metrics, largest first. --floats finds 4 times as many rows, or --oversample
-    times, and sorts them by their exact cosines. With --ray, the workers of a cluster search FILE,
-    a collection.
+    for the other metrics, largest first. With --floats, 4 times as
+    many rows are found (--oversample sets the factor) and sorted by their exact cosines. With
+    --ray, the workers of a cluster search FILE, a collection.
 
     \b
     embits search docs.safetensors questions.npy -k 5
@@ -102,15 +102,12 @@ def search(
     if vectors.dtype == np.uint8 and (floats or METRICS[metric].needs == "floats"):
         option = "--floats" if floats else f"--metric {metric}"
         raise InputError(f"{queries}: found ids; {option} needs float vectors")
-    answers: list[dict[str, Any]] = []
-    for batch in (slice(start, start + _BATCH) for start in range(0, len(names), _BATCH)):
-        for answer in _answers(names[batch], bits.search(vectors[batch], k, **settings)):
-            if as_json:
-                answers.append(answer)
-            else:
-                _show(answer, tsv)
+    answers = _answers(bits, names, vectors, k, settings)
     if as_json:
-        print_json({"file": file, "k": k, "metric": metric, "queries": answers})
+        print_json({"file": file, "k": k, "metric": metric, "queries": list(answers)})
+    else:
+        for answer in answers:
+            _show(answer, tsv)
 
 
 def _read_queries(
@@ -141,12 +138,17 @@ def _read_originals(bits: BinaryVectors, path: Path) -> WordVectors | NDArray[An
     return WordVectors(words, matrix)
 
 
-def _answers(names: Sequence[str], found: SearchResult) -> Iterator[dict[str, Any]]:
-    value_name = found._fields[0].removesuffix("s")  # distance, score or cosine
-    for name, values, ids in zip(names, found[0].tolist(), found.ids.tolist(), strict=True):
-        pairs = zip(ids, values, strict=True)
-        neighbors = [{"id": each, value_name: round(value, 6)} for each, value in pairs]
-        yield {"query": name, "neighbors": neighbors}
+def _answers(
+    bits: BinaryVectors, names: Sequence[str], queries: NDArray[Any], k: int, how: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    for start in range(0, len(names), _BATCH):
+        batch = slice(start, start + _BATCH)
+        found = bits.search(queries[batch], k, **how)
+        field = found._fields[0].removesuffix("s")  # distance, score or cosine
+        for name, ids, values in zip(names[batch], found.ids, found[0], strict=True):
+            pairs = zip(ids.tolist(), values.tolist(), strict=True)
+            neighbors = [{"id": each, field: round(value, 6)} for each, value in pairs]
+            yield {"query": name, "neighbors": neighbors}
 
 
 def _show(answer: dict[str, Any], tsv: bool) -> None:
