@@ -109,9 +109,11 @@ def to_numpy(array: Any) -> NDArray[Any]:
         found = np.asarray(array)
     except ValueError:
         raise InputError("rows of different lengths, expected a matrix of (n, dims)") from None
-    if found.dtype.kind == "O" and found.ndim == 1 and _holds_vectors(found):
+    if found.dtype.kind == "O" and found.ndim == 1:
         return _stacked(found)
-    return found.astype(np.float32) if _is_small_float(found.dtype) else found
+    # A float type that NumPy lacks, such as bfloat16 of `ml_dtypes`.
+    is_small = found.dtype.kind == "V" and found.dtype.name.startswith(("bfloat16", "float"))
+    return found.astype(np.float32) if is_small else found
 
 
 def _is_tensor(array: Any) -> bool:
@@ -124,17 +126,11 @@ def _from_tensor(tensor: Any) -> NDArray[Any]:
     return np.asarray(tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor)
 
 
-def _is_small_float(dtype: np.dtype[Any]) -> bool:
-    """Whether this is a float type that NumPy lacks, such as bfloat16 of `ml_dtypes`."""
-    return dtype.kind == "V" and dtype.name.startswith(("bfloat16", "float"))
-
-
-def _holds_vectors(column: NDArray[Any]) -> bool:
-    first = next((cell for cell in column if cell is not None), None)
-    return isinstance(first, list | tuple | np.ndarray) or _is_tensor(first)
-
-
 def _stacked(column: NDArray[Any]) -> NDArray[Any]:
+    """A column of vectors as a matrix; one of anything else as it is."""
+    first = next((cell for cell in column if cell is not None), None)
+    if not isinstance(first, list | tuple | np.ndarray) and not _is_tensor(first):
+        return column
     rows = [None if cell is None else to_numpy(cell) for cell in column]
     width = next(row.shape for row in rows if row is not None)
     for number, row in enumerate(rows):
@@ -145,12 +141,7 @@ def _stacked(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def torch_device(device: Any, purpose: str) -> tuple[Any, Any]:
-    """PyTorch, and the device of that name.
-
-    Args:
-        device: A PyTorch device such as "cuda" or "cuda:1".
-        purpose: What it is used for, in an error message.
-    """
+    """PyTorch, and its device such as "cuda" or "cuda:1"; `purpose` is for an error message."""
     if not isinstance(device, str) or device.partition(":")[0] not in _DEVICES:
         raise InputError(f'device is {device!r}, expected "cpu" or a GPU such as "cuda"')
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -729,14 +730,15 @@ class BinaryVectors(WordMethods, Pretrained):
         if half_decoder:
             coder = slimming.with_half_decoder(coder)
         if "coder" in parts:
-            coder = slimming.without_coder(coder)
+            coder = coder.left_out(coder.get_params(), coder.n_features_in_, coder.n_bits_)
         if LENGTHS in parts:
             columns = {name: each for name, each in rows.columns.items() if name != LENGTHS}
             rows = replace(rows, columns=columns)
         if "order" in parts:
             rows = slimming.sorted_rows(rows)
         if subwords is not None and "subwords" in parts:
-            rows, subwords = slimming.marked(rows), None
+            rows, subwords = replace(rows, ids=copy(rows.ids)), None
+            rows.ids.lacks_subwords = True
         return BinaryVectors.of_rows(rows, coder, subwords)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:

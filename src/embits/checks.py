@@ -128,11 +128,6 @@ def wanted_distance(distance: Any, n_bits: int) -> int:
     return whole("distance", distance, most=n_bits)
 
 
-def wanted_similarity(similarity: Any, least: float, most: float = 1) -> float:
-    """`similarity` as a number from `least` to `most`."""
-    return number("similarity", similarity, least, most)
-
-
 def distance_of(similarity: float, n_bits: int) -> int:
     """The largest distance whose share of equal bits is at least `similarity`.
 
@@ -212,12 +207,10 @@ def check_dims(vectors: Any, dims: int) -> None:
 
 def check_not_empty(array: NDArray[Any]) -> None:
     """Refuse a matrix without rows or columns, in scikit-learn's words."""
-    for size, what in zip(array.shape, ("sample", "feature"), strict=True):
-        if size == 0:
-            raise InputError(
-                f"Found array with 0 {what}(s) (shape={array.shape}) while a minimum of 1 is "
-                "required."
-            )
+    if 0 in array.shape:
+        what = "feature" if len(array) else "sample"
+        found = f"Found array with 0 {what}(s) (shape={array.shape})"
+        raise InputError(f"{found} while a minimum of 1 is required.")
 
 
 def check_finite(array: NDArray[Any]) -> None:
@@ -255,9 +248,8 @@ def is_usual(weights: NDArray[Any]) -> bool:
     """Whether all numbers are finite, and small enough for their squares to be summed."""
     # If there is a NaN, it is both the smallest and the largest, and compares as False.
     # As Python's numbers, because float16 cannot hold the limit.
-    return weights.size == 0 or (
-        float(weights.min()) >= -MAX_WEIGHT and float(weights.max()) <= MAX_WEIGHT
-    )
+    least, most = (float(weights.min()), float(weights.max())) if weights.size else (0, 0)
+    return least >= -MAX_WEIGHT and most <= MAX_WEIGHT
 
 
 def warn_if_collapsed(coder: Coder, X: NDArray[Any]) -> None:
@@ -288,7 +280,5 @@ def _collapse(coder: Coder, sample: NDArray[np.float32]) -> str | None:
         found = f"{n_rows:,} different rows have only {n_codes:,} different codes"
     else:
         return None
-    return (
-        f"{found}; searches will find few true neighbors. "
-        "Subtract the mean of the vectors, or take another method"
-    )
+    hint = "Subtract the mean of the vectors, or take another method"
+    return f"{found}; searches will find few true neighbors. {hint}"

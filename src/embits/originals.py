@@ -87,15 +87,9 @@ def _places(bits: BinaryVectors, floats: WordVectors, rows: NDArray[np.int64]) -
 def _check(
     bits: BinaryVectors, matrix: NDArray[Any], rows: NDArray[np.int64], places: NDArray[np.int64]
 ) -> None:
-    """Refuse vectors of other rows: their codes differ from the stored ones in half of the bits.
+    """Refuse vectors (`matrix[places]`) of other `rows`: their codes differ in half of the bits.
 
     Rounded or normalized originals pass, whose codes differ in a few bits.
-
-    Args:
-        bits: The codes.
-        matrix: Vectors.
-        rows: Rows of the codes, of which some are compared.
-        places: The rows of `matrix` that have their vectors.
     """
     step = max(1, -(-len(rows) // _MAX_CHECKED))
     rows, vectors = rows[::step], np.asarray(matrix[places[::step]])

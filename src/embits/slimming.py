@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from copy import copy
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,11 +32,6 @@ def check_parts(without: Iterable[str]) -> frozenset[str]:
     return frozenset(parts)
 
 
-def without_coder(coder: Coder) -> Coder:
-    """The coder without what it has learned."""
-    return coder.left_out(coder.get_params(), coder.n_features_in_, coder.n_bits_)
-
-
 def with_half_decoder(coder: Coder) -> Coder:
     """The coder with its decoder rounded to 16 bits."""
     state: dict[str, Any] = coder.state()
@@ -59,10 +52,3 @@ def sorted_rows(rows: Rows) -> Rows:
     order = rows.ids.order.astype(np.int64)
     in_order = Vocabulary.from_words(rows.ids.names(order).tolist())
     return Rows(in_order, rows.codes[order], taken(rows.columns, order))
-
-
-def marked(rows: Rows) -> Rows:
-    """The rows, whose ids say of an unknown word that subwords were left out."""
-    ids = copy(rows.ids)
-    ids.lacks_subwords = True
-    return replace(rows, ids=ids)

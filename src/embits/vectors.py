@@ -110,17 +110,11 @@ def as_words(ids: Any) -> Sequence[str]:
         words = list(words)
     if set(map(type, words)) <= {str}:
         return words
-    return [_as_word(each, row) for row, each in enumerate(words)]
-
-
-def _as_word(each: Any, row: int) -> str:
-    if isinstance(each, str):
-        return str(each)
-    if isinstance(each, int | np.integer) and not isinstance(each, bool):
-        return str(int(each))
-    raise InputError(
-        f"ids must be strings or whole numbers: that of row {row} is {shortened(each)}"
-    )
+    for row, each in enumerate(words):
+        if isinstance(each, bool) or not isinstance(each, str | int | np.integer):
+            found = f"that of row {row} is {shortened(each)}"
+            raise InputError(f"ids must be strings or whole numbers: {found}")
+    return list(map(str, words))
 
 
 def check_unique(words: Sequence[str]) -> None:

@@ -152,24 +152,12 @@ class WordMethods:
 
 
 def _as_list(keys: Key | Iterable[Key]) -> list[Any]:
-    if isinstance(keys, str | int | np.integer):
+    is_code = isinstance(keys, np.ndarray) and keys.ndim == 1 and keys.dtype == np.uint8
+    if is_code or isinstance(keys, str | int | np.integer) or not isinstance(keys, Iterable):
         return [keys]
-    if isinstance(keys, np.ndarray) and keys.ndim == 1 and keys.dtype == np.uint8:
-        return [keys]
-    if _holds_floats(keys):
-        raise InputError(
-            "most_similar takes words, ids, rows or codes, not float vectors: use "
-            "bits.search(vector)"
-        )
-    return list(keys) if isinstance(keys, Iterable) else [keys]
-
-
-def _holds_floats(keys: Any) -> bool:
-    """Whether it is a float vector, several of them, or a list of floats."""
-    kind = getattr(keys, "dtype", None)
-    if kind is not None:
-        return "float" in str(kind)  # NumPy's and PyTorch's
-    return isinstance(keys, list | tuple) and any(
-        isinstance(key, float | np.floating) or "float" in str(getattr(key, "dtype", ""))
-        for key in keys
-    )
+    listed = list(keys)
+    for key in (keys, *listed):
+        if isinstance(key, float) or "float" in str(getattr(key, "dtype", "")):  # also PyTorch's
+            hint = "not float vectors: use bits.search(vector)"
+            raise InputError(f"most_similar takes words, ids, rows or codes, {hint}")
+    return listed

@@ -8,9 +8,8 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,11 +55,7 @@ def write_vectors(
 def write_word2vec(path: Path, words: Sequence[str], dims: int, rows: Rows) -> None:
     """Write word2vec text or binary row by row, without the whole matrix in memory.
 
-    Args:
-        path: `.txt`, `.vec`, either with `.gz`, or `.bin`.
-        words: The words, one for each row.
-        dims: Numbers in a row.
-        rows: The rows, each of shape (dims,).
+    The suffix is `.txt`, `.vec`, either with `.gz`, or `.bin`; each row has the shape (dims,).
     """
     form = _format_of(path, [form for form in FORMATS if form.by_row])
     with atomic_write(path) as file:
@@ -137,21 +132,13 @@ def _write_parquet(file: BinaryIO, words: Sequence[str], dims: int, matrix: NDAr
     pyarrow.parquet.write_table(pa.table({"word": list(words), "vector": lists}), file)
 
 
-@dataclass(frozen=True)
-class Format:
-    """A format of files of vectors.
+class Format(NamedTuple):
+    """A format of files of vectors."""
 
-    Attributes:
-        suffixes: The suffixes that choose it, in lower case.
-        write: Writes (file, words, dims, rows).
-        by_row: Whether rows may be any iterable; otherwise they are a matrix.
-        words_beside: Whether words go into a file of their own.
-    """
-
-    suffixes: tuple[str, ...]
-    write: Callable[[BinaryIO, Sequence[str], int, Any], None]
-    by_row: bool = False
-    words_beside: bool = False
+    suffixes: tuple[str, ...]  # in lower case
+    write: Callable[[BinaryIO, Sequence[str], int, Any], None]  # (file, words, dims, rows)
+    by_row: bool = False  # whether rows may be any iterable; otherwise they are a matrix
+    words_beside: bool = False  # whether words go into a file of their own
 
 
 FORMATS = (

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from embits import _core
 from embits.checks import (
     distance_of,
+    number,
     packed_queries,
     wanted_distance,
     wanted_results,
-    wanted_similarity,
     wanted_threads,
 )
 from embits.errors import InputError, TooManyResultsError
@@ -127,12 +127,12 @@ def wanted_bound(
         raise InputError("within needs a distance or a similarity, one of them")
     if metric.is_distance:
         if distance is None:
-            return distance_of(wanted_similarity(similarity, 0), n_bits)
+            return distance_of(number("similarity", similarity, 0, 1), n_bits)
         return wanted_distance(distance, n_bits)
     if similarity is None:
         raise InputError(f"metric={metric.name!r} has no distance: pass similarity")
     least, most = (-np.inf, np.inf) if metric.needs_lengths else (-1, 1)
-    return wanted_similarity(similarity, least, most)
+    return number("similarity", similarity, least, most)
 
 
 def prepared_within(
