@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embits import bits
+from embits import arrays as bits
 from embits.arrays import unit_rows
 
 ROWS = st.integers(1, 40).flatmap(
