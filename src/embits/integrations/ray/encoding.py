@@ -6,11 +6,12 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -29,7 +30,7 @@ from embits.errors import ClusterError, InputError, ReadError
 from embits.file.contents import write_coder
 from embits.file.parquet_codes import CODE, LENGTH, is_address, locate
 from embits.integrations import Facts
-from embits.integrations.ray.tasks import flush_to_disk, plain_errors, shared, write_parquet
+from embits.integrations.ray.tasks import new_file, plain_errors, shared, write_parquet
 from embits.integrations.ray.vectors import Batch, Vectors, VectorSource
 from embits.rows import Lengths
 
@@ -93,16 +94,13 @@ def encode(
         own = output.address, output.job, facts
         try:
             write = partial(_write_part, ray.put(coder), kept, on_bad, *own)
-            found = source.mapped(write, kept, workers, progress)
-            parts = [part for part in found if part.rows]
-            manifest = _manifest(coder, parts, ids)
-            n_bytes = output.stage(parts, coder, manifest)
-        except BaseException:  # also Ctrl-C: leave nothing half-written
-            output.discard()
-            raise
-        output.commit(parts)
-    counts = {"rows": manifest.rows, "skipped": sum(part.bad for part in found)}
-    sizes = {"parts": len(parts), "bytes": n_bytes}
+            parts, skipped = zip(*source.mapped(write, kept, workers, progress), strict=True)
+            manifest = _manifest(coder, [part for part in parts if part.rows], ids)
+            n_bytes = output.commit(coder, manifest)
+        finally:  # also after Ctrl-C: leave nothing half-written
+            output.clean()
+    counts = {"rows": manifest.rows, "skipped": sum(skipped)}
+    sizes = {"parts": len(manifest.pieces), "bytes": n_bytes}
     return {"target": os.fspath(target)} | facts | {"ids": ids} | counts | sizes
 
 
@@ -153,14 +151,6 @@ def fit(
     return coder
 
 
-class _Part(NamedTuple):
-    """A file that a worker wrote, its rows, and the bad rows left out."""
-
-    file: str
-    rows: int
-    bad: int
-
-
 def _write_part(
     shared_coder: Any,
     keep: list[str],
@@ -170,8 +160,8 @@ def _write_part(
     facts: Facts,
     number: int,
     batches: Iterator[Batch],
-) -> _Part:
-    """Write the codes of a piece, and the columns to keep, to one file. Runs in a worker."""
+) -> tuple[Piece, int]:
+    """Write the codes of a piece and the columns to keep; gives the bad rows. Runs in a worker."""
     coder, n_bad = shared(shared_coder), 0
 
     def encoded() -> Iterator[Any]:
@@ -185,8 +175,7 @@ def _write_part(
             table = batch.table.select(keep)
             if len(bad):
                 table = table.take(np.delete(np.arange(len(table)), bad))
-            buffers = [None, pa.py_buffer(codes)]
-            kind = pa.binary(codes.shape[1])
+            kind, buffers = pa.binary(codes.shape[1]), [None, pa.py_buffer(codes)]
             packed = pa.FixedSizeBinaryArray.from_buffers(kind, len(codes), buffers)
             table = table.append_column(CODE, packed)
             if facts.get("lengths"):
@@ -197,7 +186,7 @@ def _write_part(
     files, folder = locate(address)
     name = f"part-{number:05d}-{job}.parquet"
     rows = write_parquet(files, f"{folder}/{name}", encoded(), {"embits": json.dumps(facts)})
-    return _Part(name, rows, n_bad)
+    return Piece(name, rows), n_bad
 
 
 def _drawn(
@@ -207,19 +196,13 @@ def _drawn(
     found = []
     for batch in batches:
         matrix, _ = batch.read(None, on_bad)
-        hashes = row_hashes(matrix, seed)
+        hashes = _row_hashes(matrix, seed)
         found.append((hashes[hashes <= below], matrix[hashes <= below]))
     return found
 
 
-def row_hashes(matrix: NDArray[np.float32], seed: int) -> NDArray[np.uint64]:
-    """A uint64 hash of each row's bytes, the same on every machine.
-
-    >>> rows = np.float32([[1, 2], [1, 2], [2, 1]])
-    >>> first, same, other = row_hashes(rows, seed=0)
-    >>> first == same, first == other, first == row_hashes(rows, seed=1)[0]
-    (np.True_, np.False_, np.False_)
-    """
+def _row_hashes(matrix: NDArray[np.float32], seed: int) -> NDArray[np.uint64]:
+    """A uint64 hash of each row's bytes, the same on every machine."""
     rng = np.random.default_rng(seed)
     factors = rng.integers(1, 2**64, matrix.shape[1], dtype=np.uint64) | np.uint64(1)
     words = np.ascontiguousarray(matrix, dtype="<f4").view("<u4").astype(np.uint64)
@@ -245,17 +228,15 @@ def _kept(source: Vectors, keep: Sequence[str] | None, ids: str | None, lengths:
     return kept
 
 
-def _manifest(coder: Coder, parts: list[_Part], ids: str | None) -> Manifest:
+def _manifest(coder: Coder, parts: list[Piece], ids: str | None) -> Manifest:
     """The manifest of a collection of Parquet files."""
-    firsts = [0, *accumulate(part.rows for part in parts)]
-    pieces = tuple(
-        Piece(part.file, part.rows, first=0 if ids else first, column=ids)
-        for part, first in zip(parts, firsts, strict=False)
-    )
     known = coder.n_bits_, coder.n_features_in_, coder.method, coder_checksum(coder)
     if ids:
+        pieces = tuple(replace(part, column=ids) for part in parts)
         return Manifest(*known, ids="given", pieces=pieces)
-    return Manifest(*known, next_number=firsts[-1], ids="numbers", pieces=pieces)
+    *firsts, n_rows = accumulate((part.rows for part in parts), initial=0)
+    pieces = tuple(replace(part, first=row) for part, row in zip(parts, firsts, strict=True))
+    return Manifest(*known, next_number=n_rows, ids="numbers", pieces=pieces)
 
 
 class _Folder:
@@ -267,7 +248,7 @@ class _Folder:
     def __init__(self, target: str | os.PathLike[str], source: Vectors, overwrite: bool) -> None:
         self._files, self._path = locate(target)
         self.address = os.fspath(target) if is_address(target) else self._path
-        self.job = uuid4().hex[:8]
+        self.job, self._listed = uuid4().hex[:8], set[str]()
         before = self._files.get_file_info(self._path).type
         if before == fs.FileType.File:
             raise InputError(f"{target} is a file, expected a folder to write")
@@ -279,45 +260,43 @@ class _Folder:
             raise InputError(f"{target} may hold the vectors to encode: choose another output")
         self._files.create_dir(self._path)
 
-    def stage(self, parts: list[_Part], coder: Coder, manifest: Manifest) -> int:
-        """Write the coder and the manifest under other names; gives the bytes of the parts."""
-        there = self._there()
-        if missing := {part.file for part in parts} - set(there):
+    def commit(self, coder: Coder, manifest: Manifest) -> int:
+        """Write the coder and the manifest, delete what is old; gives the bytes of the parts."""
+        sizes = {name: info.size for name, info in self._there().items()}
+        names = {piece.file for piece in manifest.pieces}
+        if missing := names - set(sizes):
             raise ClusterError(
-                f"{self.address}: {len(missing)} of {len(parts)} parts are missing: workers on "
+                f"{self.address}: {len(missing)} of {len(names)} parts are missing: workers on "
                 "other machines must write to a shared folder or an object store"
             )
         with tempfile.TemporaryDirectory() as temporary:
             write_coder(Path(temporary, CODER), coder)
-            coder_file = Path(temporary, CODER).read_bytes()
-        for name, content in ((CODER, coder_file), (MANIFEST, manifest_json(manifest))):
-            path = f"{self._path}/.{self.job}{name}"
-            with self._files.open_output_stream(path) as stream:
-                stream.write(content)
-            flush_to_disk(self._files, path)
-        return sum(there[part.file].size for part in parts)
+            contents = {MANIFEST: manifest_json(manifest)}
+            contents[CODER] = Path(temporary, CODER).read_bytes()
+        with contextlib.ExitStack() as staged:  # the first file is renamed last
+            for name, content in contents.items():
+                path = staged.enter_context(new_file(self._files, f"{self._path}/{name}"))
+                with self._files.open_output_stream(path) as stream:
+                    stream.write(content)
+            self._listed = names | set(contents)  # from here on, what is new stays
+            if MANIFEST in self._old:  # whose coder is replaced
+                self._delete(self._old[MANIFEST])
+        for name in set(self._old) - self._listed:
+            self._delete(self._old[name])
+        return sum(sizes[name] for name in names)
 
-    def commit(self, parts: list[_Part]) -> None:
-        """Rename what was staged, and delete all that does not belong to the collection."""
-        if MANIFEST in self._old:  # first: what is old has another coder
-            self._files.delete_file(f"{self._path}/{MANIFEST}")
-        for name in (CODER, MANIFEST):
-            self._files.move(f"{self._path}/.{self.job}{name}", f"{self._path}/{name}")
-        self._delete({CODER, MANIFEST, *(part.file for part in parts)}, self._old)
-
-    def discard(self) -> None:
-        """Delete what is new."""
+    def clean(self) -> None:
+        """Delete what is new and not listed, such as the file of a task that was killed."""
         with contextlib.suppress(OSError):
-            self._delete()
+            for name, info in self._there().items():
+                if self.job in name and name not in self._listed:
+                    self._delete(info)
             if self._is_new and not self._there():
                 self._files.delete_dir(self._path)
 
-    def _delete(self, keep: Container[str] = (), old: Container[str] = ()) -> None:
-        """Delete what is new, for example of a task that was killed, and what is old."""
-        for name, info in self._there().items():
-            if name not in keep and (self.job in name or name in old):
-                is_folder = info.type == fs.FileType.Directory
-                (self._files.delete_dir if is_folder else self._files.delete_file)(info.path)
+    def _delete(self, info: Any) -> None:
+        is_folder = info.type == fs.FileType.Directory
+        (self._files.delete_dir if is_folder else self._files.delete_file)(info.path)
 
     def _there(self) -> dict[str, Any]:
         found = self._files.get_file_info(fs.FileSelector(self._path, allow_not_found=True))

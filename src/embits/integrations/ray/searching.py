@@ -56,7 +56,6 @@ MIN_ROWS, MAX_ROWS = 1 << 16, 1 << 22  # of a span; a Parquet piece is never div
 SPANS_PER_CPU = 4  # within these limits; workers then finish at about the same time
 QUERIES_AT_ONCE = 1 << 13  # of a task
 MAX_BLOCKS = 8  # of queries; a Parquet piece is read once for all of them
-MERGED_AT_ONCE = 8  # parts of the results of a block
 MAX_PART_ROWS = 1 << 24  # of a task that searches a table for pairs: about 1 GB
 TASKS_PER_CPU = 2  # that search for pairs
 
@@ -116,12 +115,8 @@ def search(
         found = asked.run(filters, n_columns)
     if not isinstance(found, _Found):
         return found
-    is_distance = asked.metric.is_distance
-    rows = np.full((asked.n, n_columns), NO_ROW, np.int64)
-    values: Any = np.full(rows.shape, NO_DISTANCE if is_distance else NO_SCORE)
-    places = found.queries, _places(found.queries)
-    rows[places], values[places] = found.rows, found.values
-    result = DistanceResult(values, rows) if is_distance else ScoreResult(values, rows)
+    kind: Any = DistanceResult if asked.metric.is_distance else ScoreResult
+    result: DistanceResult | ScoreResult = kind(found.values, found.rows)
     result.names = job
     return result
 
@@ -365,11 +360,11 @@ class _Job:
 
 
 class _Found(NamedTuple):
-    """Results of queries, of shape (n,) each; merged, in the order of the queries, best first."""
+    """Results of queries: arrays of shape (q, k), or (n,) in the order of the queries."""
 
     queries: NDArray[np.int64]
     keys: NDArray[Any]  # the smallest is the best: distances, or exact scores, negative
-    rows: NDArray[np.int64]  # of the collection
+    rows: NDArray[np.int64]  # of the collection; -1 where there is none
     values: NDArray[Any]  # distances or scores, as users get them
 
 
@@ -449,9 +444,10 @@ class _Queries:
         return _Found(*map(np.concatenate, zip(*found, strict=True)))
 
     def _table(self, names: NDArray[Any], found: _Found) -> Any:
-        query = pa.array(names[found.queries], self._name_type)
-        columns = {"query": query, "row": found.rows, self.metric.values[:-1]: found.values}
-        return pa.table(columns | {"id": self.job.names(found.rows, by_workers=True)})
+        queries, _, rows, values = (each[found.rows != NO_ROW] for each in found)
+        query = pa.array(names[queries], self._name_type)
+        columns = {"query": query, "row": rows, self.metric.values[:-1]: values}
+        return pa.table(columns | {"id": self.job.names(rows, by_workers=True)})
 
     def _answers(
         self, filters: Filters, k: int | None, bound: float, most: int, longest: Lengths | None
@@ -460,12 +456,11 @@ class _Queries:
         job, blocks, first = self.job, self.blocks(), 0
         total, done = max(self.n * len(job), 1), 0
         prepare = ray.remote(num_cpus=1, max_retries=-1)(self.metric.prepare)
-        coder, none = ray.put(job.coder), np.empty(0, np.int64)
-        values = none.astype(np.int32 if self.metric.is_distance else np.float32)
+        coder = ray.put(job.coder)
         while window := list(islice(blocks, MAX_BLOCKS)):
             ends = np.cumsum([first, *(len(vectors) for vectors, _ in window)])
             prepared = [prepare.remote(coder, vectors) for vectors, _ in window]
-            found = [[_Found(none, none, none, values)] for _ in window]
+            found = [[self._nothing(len(names), k)] for _, names in window]
             calls = (
                 (span, _answer, prepared[number], number, where, k, bound, most, longest)
                 for span in job.spans
@@ -474,7 +469,7 @@ class _Queries:
             )
             for _, (number, n_rows, part) in run_tasks(in_span, calls, job.workers):
                 found[number].append(part)
-                if len(found[number]) > MERGED_AT_ONCE:
+                if k is not None:
                     found[number] = [_merged(found[number], k)]
                 _check_count(found[number], k, bound, most)
                 done += n_rows * len(window[number][1])
@@ -483,6 +478,14 @@ class _Queries:
                 yield names, _merged(parts, k)
             first = ends[-1]
         job.report(total, total)
+
+    def _nothing(self, n_queries: int, k: int | None) -> _Found:
+        rows = np.full((0,) if k is None else (n_queries, k), NO_ROW, np.int64)
+        if self.metric.is_distance:
+            values: Any = np.full(rows.shape, NO_DISTANCE)
+            return _Found(rows, values, rows, values)
+        values = np.full(rows.shape, NO_SCORE)
+        return _Found(rows, -values, rows, values)
 
 
 def _filters_in(span: Span, filters: Filters, ends: NDArray[np.int64]) -> Iterator[Filters]:
@@ -511,33 +514,32 @@ def _answer(
     options: dict[str, Any] = {"where": where, "lengths": lengths}
     if k is not None:
         values, rows = prepared_top_k(codes, prepared, k, 1, **options)
-        queries, there = np.indices(rows.shape)[0], rows != NO_ROW
-        queries, values, rows = queries[there], values[there], rows[there]
+        queries = np.indices(rows.shape)[0]
     else:
         options["max_results"] = most
         offsets, rows, values = prepared_within(codes, prepared, bound, 1, **options)
         queries = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    keys: NDArray[Any] = values
+    keys, there = values, rows != NO_ROW
     if prepared.offsets is not None:  # different sums may be equal in float32
-        keys = -exact_scores(codes[rows], prepared.queries[queries])
+        of, found = queries[there], rows[there]
+        sums = exact_scores(codes[found], prepared.queries[of])
         if lengths is not None:
-            keys = lengths[rows] * (keys - prepared.offsets[queries, 0])
-    return number, len(codes), _Found(queries, keys, rows + span.first, values)
+            sums = lengths[found] * (sums + prepared.offsets[of, 0])
+        keys = np.full(rows.shape, np.inf)
+        keys[there] = -sums
+    rows = np.where(there, rows + span.first, NO_ROW)
+    return number, len(codes), _Found(queries, keys, rows, values)
 
 
 def _merged(parts: list[_Found], k: int | None) -> _Found:
-    """Results in the order of the queries, best first, ties in row order; k of each query."""
-    flat = [np.concatenate(each) for each in zip(*parts, strict=True)]
-    queries, keys, rows, _ = flat
-    order = np.lexsort((rows, keys, queries))
-    if k is not None:
-        order = order[_places(queries[order]) < k]
-    return _Found(*(each[order] for each in flat))
-
-
-def _places(queries: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The place of each result among those of its query; the queries are sorted."""
-    return np.arange(len(queries)) - np.searchsorted(queries, queries)
+    """Results of some queries, best first, ties in row order; k of each query, row -1 last."""
+    joined = [np.concatenate(each, axis=-1) for each in zip(*parts, strict=True)]
+    queries, keys, rows, _ = joined
+    if k is None:
+        order = np.lexsort((rows, keys, queries))
+        return _Found(*(each[order] for each in joined))
+    order = np.lexsort((rows.view(np.uint64), keys))[:, :k]
+    return _Found(*(np.take_along_axis(each, order, axis=1) for each in joined))
 
 
 def _check_count(found: list[_Found], k: int | None, bound: float, most: int) -> None:
@@ -571,13 +573,10 @@ def _pairs(job: _Job, distance: int, most: int) -> Iterator[PairsResult]:
 
 def _tables(job: _Job, distance: int) -> list[Table]:
     """The tables to search; none if a scan is faster."""
-    if not len(job):
-        return []
-    if not distance:  # one table of whole codes
-        width = job.coder.n_bytes_
-        return [Table(np.full(width, 255, np.uint8), np.empty((0, width), np.uint8))]
-    samples = job.each(_sample, max(len(job) // SAMPLE_ROWS, 1))
-    blocks = best_blocks(DistinctCodes(np.concatenate(samples)).codes, distance, len(job))
+    blocks = np.full((min(len(job), 1), job.coder.n_bytes_), 255, np.uint8)  # whole codes
+    if distance and len(job):
+        samples = job.each(_sample, max(len(job) // SAMPLE_ROWS, 1))
+        blocks = best_blocks(DistinctCodes(np.concatenate(samples)).codes, distance, len(job))
     return list(tables_of(blocks, distance)) if len(blocks) else []
 
 

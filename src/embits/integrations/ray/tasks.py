@@ -62,14 +62,15 @@ def gathered(
     function: Callable[..., Any],
     calls: Iterable[tuple[Any, ...]],
     workers: int | None,
-    report: Callable[[int], None] = lambda done: None,
+    report: Callable[[int], Any] | None = None,
 ) -> list[Any]:
     """What workers return for each call, in order; `report` is told how many calls are done."""
     results: dict[int, Any] = {}
     with contextlib.closing(run_tasks(function, calls, workers)) as found:
         for number, result in found:
             results[number] = result
-            report(len(results))
+            if report is not None:
+                report(len(results))
     return [results[number] for number in range(len(results))]
 
 
@@ -96,33 +97,33 @@ def plain_errors() -> Iterator[None]:
 
 
 def write_parquet(files: Any, path: str, tables: Iterable[Any], metadata: Any = None) -> int:
-    """Write tables to a file, which appears when it is complete, and return the number of rows.
-
-    Without a table, no file is written.
-    """
-    folder, _, name = path.rpartition("/")
-    temporary, rows, tables = f"{folder}/.{name}.{uuid4().hex[:12]}.tmp", 0, iter(tables)
+    """Write tables to a new file, none without a table, and return the number of rows."""
+    rows, tables = 0, iter(tables)
     if (first := next(tables, None)) is None:
         return 0
-    schema = first.schema.with_metadata(metadata)
+    schema, options = first.schema.with_metadata(metadata), {"write_page_checksum": True}
+    with (
+        new_file(files, path) as temporary,
+        pq.ParquetWriter(temporary, schema, filesystem=files, **options) as writer,
+    ):
+        for table in chain([first], tables):
+            writer.write_table(table.cast(schema))
+            rows += table.num_rows
+    return rows
+
+
+@contextlib.contextmanager
+def new_file(files: Any, path: str) -> Iterator[str]:
+    """A name to write to. The file becomes `path` when it is complete and on the disk."""
+    folder, _, name = path.rpartition("/")
+    temporary = f"{folder}/.{name}.{uuid4().hex[:12]}.tmp"
     try:
-        with pq.ParquetWriter(
-            temporary, schema, filesystem=files, write_page_checksum=True
-        ) as writer:
-            for table in chain([first], tables):
-                writer.write_table(table.cast(schema))
-                rows += table.num_rows
-        flush_to_disk(files, temporary)
+        yield temporary
+        if files.type_name == "local":
+            with Path(temporary).open("rb") as file:
+                os.fsync(file.fileno())
         files.move(temporary, path)
     except BaseException:  # also Ctrl-C: leave nothing half-written
         with contextlib.suppress(OSError):
             files.delete_file(temporary)
         raise
-    return rows
-
-
-def flush_to_disk(files: Any, path: str) -> None:
-    """Flush a local file before it is renamed; an object store needs no flush."""
-    if files.type_name == "local":
-        with Path(path).open("rb") as file:
-            os.fsync(file.fileno())

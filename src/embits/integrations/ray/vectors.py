@@ -118,17 +118,13 @@ class Vectors:
     ) -> list[Any]:
         """What workers return for each piece, in row order.
 
-        `step` is called with the number of a piece and its batches, which have the columns `keep`
-        too.
+        `step` gets the number of a piece and its batches, which have the columns `keep` too.
         """
         pieces: Any = self._blocks()
+        report: Any = None
         if self._dataset is None:
             pieces = self.pieces(n_processors(workers))
-
-        def report(done: int) -> None:
-            if progress is not None and self._dataset is None:
-                progress(done, len(pieces))
-
+            report = None if progress is None else lambda done: progress(done, len(pieces))
         own = self.name, self.column, list(keep)
         calls = ((piece, step, number, *own) for number, piece in enumerate(pieces))
         return gathered(map_piece, calls, workers, report)
