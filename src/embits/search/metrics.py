@@ -25,11 +25,9 @@ class Prepared(NamedTuple):
     """Queries as the kernels read them.
 
     Attributes:
-        queries: Packed codes, uint8 of shape (width,) or (q, width); or the weights of bits,
-            float32 of shape (n_bits,) or (q, n_bits): what a bit adds to a score if it is 1, and
-            takes away if it is 0.
-        offsets: What is added to the scores of weights, float32 of shape (1,) or (q, 1); None for
-            codes.
+        queries: Packed codes, uint8 (width,) or (q, width); or weights, float32 (n_bits,) or
+            (q, n_bits): what a bit adds to a score if it is 1, and takes away if it is 0.
+        offsets: What is added to scores, float32 (1,) or (q, 1); None for codes.
     """
 
     queries: NDArray[Any]

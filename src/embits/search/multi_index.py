@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
-from embits.checks import packed_codes, packed_queries, wanted_threads, whole
+from embits.checks import packed_codes, packed_queries, wanted_rows, wanted_threads, whole
 from embits.errors import InputError
-from embits.search.filters import Selection, mask_filter, parse_filters, run_filtered
-from embits.search.results import NO_DISTANCE, DistanceResult
-from embits.search.scan import simd_errors
+from embits.search.filters import Selection, mask_filter, parse_filters
+from embits.search.results import DistanceResult
+from embits.search.scan import simd_errors, top_k
 
 # Below this the codes lie in the processor's cache, and the scan was as fast (measured: 8 MB).
 _MIN_BYTES = 16_000_000
@@ -84,22 +84,16 @@ class MultiIndex:
         """
         queries = packed_queries(queries, self._codes.shape[1])
         filters = parse_filters(len(self), queries.shape[:-1], where, exclude)
-        most = wanted_threads(threads)
-        tables, mask = (None if isinstance(filters, list) else self._tables), None
-        if tables and isinstance(filters, Selection):
-            few = len(filters) * _MAX_ROWS_PER_PASSED < len(self)
-            tables, mask = (None, None) if few else (tables, mask_filter(filters))
-
-        def search(part: Any, distances: Any, rows: Any, native: _core.Filter | None) -> None:
-            if tables:
-                tables.top_k(queries[part], rows.shape[-1], most, distances, rows, mask)
-            else:
-                some, k = queries[part], rows.shape[-1]
-                _core.top_k(self._codes, some, k, most, distances, rows, native)
-
+        few = isinstance(filters, Selection) and len(filters) * _MAX_ROWS_PER_PASSED < len(self)
+        if self._tables is None or few or isinstance(filters, list):
+            return top_k(self._codes, queries, k, threads, where=filters)
+        n_rows = wanted_rows(k, len(self) if filters is None else len(filters))
+        shape = (*queries.shape[:-1], n_rows)
+        found = DistanceResult(np.empty(shape, np.int32), np.empty(shape, np.int64))
+        mask = None if filters is None else mask_filter(filters)
         with simd_errors():
-            found = run_filtered(search, queries, k, self._codes.shape, filters, NO_DISTANCE)
-        return DistanceResult(*found)
+            self._tables.top_k(queries, n_rows, wanted_threads(threads), *found, mask)
+        return found
 
 
 def _best_chunks(n: int, width: int) -> int:

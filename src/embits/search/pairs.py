@@ -12,12 +12,7 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.arrays import Progress
-from embits.checks import (
-    packed_codes,
-    wanted_distance,
-    wanted_results,
-    wanted_threads,
-)
+from embits.checks import packed_codes, wanted_distance, wanted_results, wanted_threads
 from embits.errors import TooManyResultsError
 from embits.search.pair_tables import (
     Table,
@@ -63,11 +58,10 @@ def pairs_within(
             need 3 GB of memory.
 
     Returns:
-        A named tuple `first`, `second` (row numbers, first < second) and `distances`, in the order
-        of `first`, then `second`. The result does not depend on the number of threads.
+        Pairs in the order of `first`, then `second`. They do not depend on the number of threads.
 
     Raises:
-        InputError: A wrong dtype, number of dimensions, distance, max_results or threads.
+        InputError: An argument is wrong.
         TooManyResultsError: There are more pairs than `max_results`.
 
     Example:
@@ -330,7 +324,8 @@ def duplicates(
     """Groups of rows that are within a Hamming distance of each other, directly or through others.
 
     The groups are the connected components of the graph whose edges are the pairs of
-    `pairs_within`. No list of pairs is made, so rows with the same code may be many.
+    `pairs_within`. No list of pairs is made, so rows with the same code may be many. `GroupsResult`
+    says what the fields are.
 
     Args:
         codes: Packed codes, uint8 of shape (n, width).
@@ -338,14 +333,8 @@ def duplicates(
         threads: As in `top_k`.
         progress: Called with what is done and the total.
 
-    Returns:
-        A named tuple `offsets` (groups + 1,), `rows` and `distances`. Group i has
-        `rows[offsets[i] : offsets[i + 1]]`, at least two, in row order; groups are in the order of
-        their first rows. The distances are to the first row of the group, and may be more than
-        `distance`.
-
     Raises:
-        InputError: A wrong dtype, number of dimensions, distance or threads.
+        InputError: An argument is wrong.
 
     Example:
         >>> import numpy as np

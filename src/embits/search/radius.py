@@ -47,8 +47,7 @@ def within(
         where: The rows that may be found, as in `top_k`.
         exclude: The rows that may not be found, as in `top_k`.
         max_results: Rows of all queries together at which the search stops with an error; None
-            means 100 million. The search needs about 50 bytes of memory for each
-            row that it finds, and none for the others.
+            means 100 million. The search needs about 50 bytes of memory for each row that it finds.
 
     Returns:
         A named tuple `offsets` (q + 1,), `rows` and `distances`. The rows of query i are
@@ -56,8 +55,7 @@ def within(
         depend on the number of threads.
 
     Raises:
-        InputError: A wrong dtype, width, number of dimensions, distance, max_results or threads;
-            or a filter that does not fit.
+        InputError: As in `top_k`, or a wrong distance or max_results.
         TooManyResultsError: There are more rows than `max_results`.
 
     Example:

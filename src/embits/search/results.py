@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +14,11 @@ NO_DISTANCE = np.int32(2**31 - 1)
 NO_SCORE = np.float32(-np.inf)
 
 
-class Names(Protocol):
-    """What knows the ids of rows."""
-
-    def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
-        """The ids of rows, in their shape."""
-
-
-def ids_of(rows: NDArray[np.int64], names: Names | None) -> NDArray[Any]:
+def ids_of(rows: NDArray[np.int64], names: Any) -> NDArray[Any]:
     """The ids of rows as `str` objects, in their shape; "" for row -1. Without names, numbers."""
     there = rows != NO_ROW
     found = rows[there]
-    named = found if names is None else names.names(found)
+    named: NDArray[Any] = found if names is None else names.names(found)
     if named.dtype != object:
         named = np.array([*map(str, named.tolist())], dtype=object)
     if len(named) == rows.size:
@@ -39,7 +32,7 @@ class Found:
     """Rows with their ids: those of the state that was searched, whatever has changed since."""
 
     rows: NDArray[np.int64]
-    names: Names | None = None  # what knows the ids of the rows that were searched
+    names: Any = None  # what knows the ids of the rows that were searched, by its `names(rows)`
 
     @cached_property
     def ids(self) -> NDArray[Any]:

@@ -99,7 +99,7 @@ def asymmetric_top_k(
         exclude: As in `top_k`.
         lengths: A number of 0 or more for each stored row, float32 of shape (n,). Scores are then
             length * (<z, 2b - 1> + offset).
-        offsets: What is added for each query, float32 of shape (q,); None adds nothing.
+        offsets: What is added for each query, float32 of shape (q,), if there are lengths.
 
     Returns:
         A named pair that unpacks: `scores` (float32) and `rows`, best first. The largest score is
@@ -151,12 +151,10 @@ def prepared_top_k(
     queries, offsets = prepared
     if offsets is None:
         return top_k(codes, queries, k, threads, where=where)
-    if lengths is not None:
-        return asymmetric_top_k(
-            codes, queries, k, threads, where=where, lengths=lengths, offsets=offsets
-        )
-    scores, rows = asymmetric_top_k(codes, queries, k, threads, where=where)
-    return ScoreResult(scores + offsets, rows)
+    found = asymmetric_top_k(
+        codes, queries, k, threads, where=where, lengths=lengths, offsets=offsets
+    )
+    return found if lengths is not None else ScoreResult(found.scores + offsets, found.rows)
 
 
 @contextmanager
@@ -184,7 +182,7 @@ def kernel() -> Kernel:
     The environment variables EMBITS_SIMD and EMBITS_PATH, read once, choose others.
 
     Raises:
-        InputError: EMBITS_SIMD names an instruction set that this processor does not have.
+        InputError: As in `simd`.
 
     Example:
         >>> import numpy as np
