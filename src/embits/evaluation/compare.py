@@ -12,7 +12,6 @@ import json
 import os
 import time
 import warnings
-import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -309,23 +308,22 @@ class Comparison:
         """The saved entry if it was computed with the same settings, else a new one."""
         self._current = name
         path = self._codes / f"{name}.scores.json"
-        drawn = path.with_name(f"{name}.replicates.npz")
         settings = self.settings | {"seed": seed, "coder": coder}
-        kept, replicates = _read_json(path), _read_replicates(drawn)
-        if kept.get("settings") == settings and replicates is not None:
-            self._problems += kept.get("notes", [])
-            return dict(kept["entry"]), replicates
-        start = time.perf_counter()
-        entry = jsonable(make())
-        if entry["file"] is not None:
-            entry["file"] = Path(entry["file"]).name  # reports must not show local folders
-        found = self.evaluator.samples.replicates
-        arrays: dict[str, Any] = {key: each.astype(np.float32) for key, each in found.items()}
-        with atomic_write(drawn) as file:
-            np.savez(file, **arrays)
-        _write_json(path, {"settings": settings, "entry": entry, "notes": self.evaluator.notes})
-        self._say(f"{name}: done in {time.perf_counter() - start:.1f} s")
-        return dict(entry), arrays
+        kept = _read_json(path)
+        if kept.get("settings") != settings or "replicates" not in kept:
+            start = time.perf_counter()
+            entry = jsonable(make())
+            if entry["file"] is not None:
+                entry["file"] = Path(entry["file"]).name  # reports must not show local folders
+            found = self.evaluator.samples.replicates
+            drawn = {key: each.astype(np.float32).tolist() for key, each in found.items()}
+            kept = {"settings": settings, "entry": entry, "notes": self.evaluator.notes}
+            kept["replicates"] = jsonable(drawn)
+            _write_json(path, kept)
+            self._say(f"{name}: done in {time.perf_counter() - start:.1f} s")
+        self._problems += kept["notes"]
+        drawn = kept["replicates"]
+        return kept["entry"], {key: np.array(each, np.float32) for key, each in drawn.items()}
 
 
 def plan(dims: int, bits: Sequence[int], methods: Iterable[str]) -> list[tuple[str, int]]:
@@ -420,12 +418,3 @@ def _read_json(path: Path) -> dict[str, Any]:
 def _write_json(path: Path, value: Any) -> None:
     with atomic_write(path) as file:
         file.write(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
-
-
-def _read_replicates(path: Path) -> Replicates | None:
-    """The replicates in a file; None if it does not exist or is damaged."""
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
-        return None

@@ -366,7 +366,11 @@ def read_embeddings(folder: Path, name: str) -> WordVectors:
             return read_vectors(npy, words=listed)
         if jsonl:
             ids, rows = _read_jsonl(jsonl, with_embeddings=npy is None)
-            return read_vectors(npy, words=ids) if npy else WordVectors(ids, np.array(rows))
+            return (
+                read_vectors(npy, words=ids)
+                if npy
+                else WordVectors(ids, np.array(rows, np.float32))
+            )
         if parquet:
             return read_vectors(
                 npy or parquet, words=parquet if npy else None, ids=_id_column(parquet)
