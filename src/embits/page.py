@@ -11,14 +11,12 @@ import hashlib
 import html
 import json
 import mimetypes
-import os
 import re
-import shutil
 import tempfile
 from collections.abc import Iterator
 from functools import partial
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -43,7 +41,6 @@ _OWN_NAMES = re.compile(r"(127\.0\.0\.1|localhost)(:\d+)?")  # of this machine, 
 _VECTORS = re.compile(r"vectors-[0-9a-f]{12}\.safetensors")
 MAX_BYTES = 2**32 - 2**20  # a WebAssembly module has 32-bit addresses
 
-_TYPES = mimetypes.MimeTypes().types_map[True]  # Python's, whatever this system's registry says
 _HEADERS = {
     # The page says so itself for its document; a header says it for its workers too.
     "Content-Security-Policy": "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; "
@@ -162,37 +159,32 @@ def serve(folder: Path, port: int = 0) -> ThreadingHTTPServer:
     and closes the server.
     """
     names = {*_site(), MANIFEST, _vectors_of(folder) or MANIFEST}
-    return ThreadingHTTPServer(("127.0.0.1", port), partial(_Handler, folder.resolve(), names))
+    handler = partial(_Handler, names, directory=folder.resolve())
+    return ThreadingHTTPServer(("127.0.0.1", port), handler)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(SimpleHTTPRequestHandler):
     """Answers with the files of one page."""
 
     protocol_version = "HTTP/1.1"
+    extensions_map = mimetypes.MimeTypes().types_map[True]  # whatever this system's registry says
 
-    def __init__(self, folder: Path, names: set[str], *args: Any) -> None:
-        self.folder, self.names = folder, names
-        super().__init__(*args)
+    def __init__(self, names: set[str], *args: Any, directory: Path) -> None:
+        self.names = names
+        super().__init__(*args, directory=str(directory))
 
-    def do_GET(self) -> None:
-        """Send a file of the page."""
+    def send_head(self) -> Any:
+        """Open a file of the page and send its headers, or an error."""
         if not _OWN_NAMES.fullmatch(self.headers.get("Host", "")):
             self.send_error(HTTPStatus.MISDIRECTED_REQUEST)  # another site's name for this machine
-            return
+            return None
         name = unquote(self.path.partition("?")[0]).removeprefix("/") or "index.html"
-        path = self.folder / name if name in self.names else None
-        if path is None or path.resolve() != path or not path.is_file():
+        path = Path(self.directory, name)
+        if name not in self.names or path.resolve() != path or not path.is_file():
             self.send_error(HTTPStatus.NOT_FOUND)
-            return
-        with path.open("rb") as file:
-            self.send_response(HTTPStatus.OK)
-            self.send_header("Content-Type", _TYPES.get(path.suffix, "application/octet-stream"))
-            self.send_header("Content-Length", str(os.fstat(file.fileno()).st_size))
-            self.end_headers()
-            if self.command == "GET":
-                shutil.copyfileobj(file, self.wfile)
-
-    do_HEAD = do_GET  # noqa: N815
+            return None
+        del self.headers["If-Modified-Since"]  # another page may have been written this second
+        return super().send_head()
 
     def end_headers(self) -> None:
         """Add what a careful server says."""

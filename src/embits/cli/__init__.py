@@ -25,7 +25,7 @@ GROUPS = {
         "binarize": "Turn a file of float vectors into a file of binary codes.",
         "encode": "Encode new vectors with the coder of a file.",
         "decode": "Rebuild float vectors from codes.",
-        "slim": "Write a smaller file without parts that are not needed.",
+        "slim": "Write a smaller file, without parts you do not need.",
     },
     "Collect": {
         "add": "Add vectors to a collection, or make one.",
@@ -33,7 +33,7 @@ GROUPS = {
         "compact": "Merge the files of a collection into one.",
     },
     "Search": {
-        "search": "Search for the vectors or ids of another file.",
+        "search": "Find the rows nearest to the vectors or ids of a file.",
         "neighbors": "Print the closest words.",
         "similarity": "Print the similarity of two words.",
         "analogy": "A is to B as C is to what?",

@@ -68,31 +68,30 @@ def binarize(
     embits binarize glove.txt -o glove.safetensors --method paper --param lambda_reg=4
     embits binarize s3://bucket/vectors -o s3://bucket/codes --bits 256 --ray
     """
-    settings = dict(params)
     if "random_state" in coder_class(method).param_names():
-        settings.setdefault("random_state", seed)
+        params.setdefault("random_state", seed)
     if cluster is not None:
-        coder = new_coder(method, bits, settings)
+        coder = new_coder(method, bits, params)
 
         def job(ray: Any, **on: Any) -> Any:
             fit = {"sample": sample or 100_000, "seed": seed}
             fitted = ray.fit(vectors, coder, column=on["column"], on_bad=on["on_bad"], **fit)
             return ray.encode(vectors, fitted, output, **on)
 
-        cluster.run(job, ENCODED, as_json)
+        cluster(job, ENCODED, as_json)
         return
     start = time.perf_counter()
     title = f"binarize {vectors} to {output}: {method}" + (f", {bits} bits" if bits else "")
     reading |= {"sample": sample, "subwords": subwords, "overwrite": force}
     with steps_progress(title, quiet=as_json) as progress:
         binary = binarize_to_file(
-            vectors, output, bits, method, progress=progress, **reading, **settings
+            vectors, output, bits, method, progress=progress, **reading, **params
         )
     facts = describe(output, binary)
     size, floats = facts["bytes"], facts["float_bytes"]
     change = f"{floats / size:.1f} times smaller"
-    if size > floats > 0:
-        change = f"{size / floats:.1f} times larger: mostly the ids and the coder"
+    if size > floats:
+        change = f"{size / max(1, floats):.1f} times larger: `embits info` shows the parts"
     line = f"{counted(len(binary))} × {facts['bits']} bits in {output}: {megabytes(size)} "
     line += f"instead of {megabytes(floats)} as float32, {change}"
     if sample is not None:
@@ -129,7 +128,7 @@ def encode(
     """
     if cluster is not None:
         coder = load_coder(file)
-        cluster.run(lambda ray, **on: ray.encode(vectors, coder, output, **on), ENCODED, as_json)
+        cluster(lambda ray, **on: ray.encode(vectors, coder, output, **on), ENCODED, as_json)
         return
     title = f"encode {vectors} to {output} with the coder of {file}"
     with steps_progress(title, quiet=as_json) as progress:

@@ -105,7 +105,7 @@ method_option = click.option(
 def filter_options(command: Command) -> Command:
     """The options --where and --exclude, files of what a search takes by these names."""
     where = "Find only these rows: a text file of ids, or a .npy of row numbers or a mask."
-    command = file_option("--exclude", help="Leave these rows out; as for --where.")(command)
+    command = file_option("--exclude", help="Leave these rows out; the same formats.")(command)
     return file_option("--where", help=where)(command)
 
 

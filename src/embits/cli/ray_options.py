@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import logging
 import os
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 
@@ -39,47 +37,44 @@ ENCODED = "{rows:,} rows × {bits} bits in {target}: {size} in {parts} parts"
 FOUND = "{rows:,} results of {queries:,} queries in {target}: {size}"
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """The address of a cluster, and the options of its jobs."""
+Cluster: TypeAlias = Callable[[Callable[..., dict[str, Any]], str, bool], None]
 
-    address: str | None
-    options: dict[str, Any]
 
-    def run(self, job: Callable[..., dict[str, Any]], line: str, as_json: bool) -> None:
-        """Run `job(embits.integrations.ray, **options)` on the cluster, and print its facts."""
-        with self._connected() as ray, progress_bar("running", quiet=as_json) as progress:
-            facts = job(ray, progress=progress, **self.options)
-        show(facts, line.format(size=megabytes(facts["bytes"]), **facts), as_json)
-        if facts.get("skipped") and not as_json:
-            click.echo(f"embits: note: {facts['skipped']:,} bad rows skipped", err=True)
+def _run(
+    address: str | None,
+    options: dict[str, Any],
+    job: Callable[..., dict[str, Any]],
+    line: str,
+    as_json: bool,
+) -> None:
+    """Run `job(embits.integrations.ray, **options)` on a cluster, and print its facts."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage statistics are sent
+    warnings.filterwarnings("ignore", category=FutureWarning, module="ray")
+    warnings.filterwarnings("ignore", category=ResourceWarning)
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtraError("--ray", "ray") from error
+    settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    if address is None:
+        settings |= {"num_cpus": options["workers"], "include_dashboard": False}
+    try:
+        ray.init(address or "local", **settings)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ClusterError(f"no Ray cluster at {address!r}: {reason}") from None
+    try:
+        from embits.integrations import ray as integration
 
-    @contextlib.contextmanager
-    def _connected(self) -> Iterator[Any]:
-        """Connect to the cluster and give `embits.integrations.ray`; Ray's log is not shown."""
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage statistics are sent
-        warnings.filterwarnings("ignore", category=FutureWarning, module="ray")
-        warnings.filterwarnings("ignore", category=ResourceWarning)
-        try:
-            import ray
-        except ImportError as error:
-            raise MissingExtraError("--ray", "ray") from error
-        settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
-        if self.address is None:
-            settings |= {"num_cpus": self.options["workers"], "include_dashboard": False}
-        try:
-            ray.init(self.address or "local", **settings)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            reason = str(error).strip().splitlines()[0]
-            raise ClusterError(f"no Ray cluster at {self.address!r}: {reason}") from None
-        try:
-            from embits.integrations import ray as integration
-
-            logging.getLogger("ray.data").setLevel(logging.CRITICAL)
-            ray.data.DataContext.get_current().enable_progress_bars = False
-            yield integration
-        finally:
-            ray.shutdown()
+        logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+        ray.data.DataContext.get_current().enable_progress_bars = False
+        with progress_bar("running", quiet=as_json) as progress:
+            facts = job(integration, progress=progress, **options)
+    finally:
+        ray.shutdown()
+    show(facts, line.format(size=megabytes(facts["bytes"]), **facts), as_json)
+    if facts.get("skipped") and not as_json:
+        click.echo(f"embits: note: {facts['skipped']:,} bad rows skipped", err=True)
 
 
 def _options(
@@ -99,7 +94,7 @@ def _options(
                 raise click.UsageError(f"--{wrong[0].split('_')[0]} cannot be used with --ray")
             given |= {name: others.pop(name) for name in _PASSED_ON if name in others}
             given |= {"ids": given["ids"] or None, "overwrite": others["force"]}
-            return command(cluster=Cluster(ray_address, given), **others)
+            return command(cluster=functools.partial(_run, ray_address, given), **others)
 
         for option in (force_option("--overwrite", help=force), *own.values(), *_SHARED):
             wrapped = option(wrapped)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from embits.search import GroupsResult
 from embits.search.metrics import METRICS
 from embits.vectors import WordVectors
 
-_BLOCK = 10_000  # groups of duplicates whose ids are looked up at a time
+_BLOCK = 10_000  # duplicates whose ids are looked up at a time
 _BATCH = 1024  # queries that are searched for at once: results are printed as they are found
 
 
@@ -48,7 +48,7 @@ _BATCH = 1024  # queries that are searched for at once: results are printed as t
 @options.file_option(
     "--floats", help="Rescore by the original vectors in FILE, matched by id or in row order."
 )
-@options.file_option("--words", "words_file", help="Names of the queries of a matrix, one a line.")
+@options.file_option("--words", "words_file", help="Names of the queries of a matrix, by line.")
 @click.option("--tsv", is_flag=True, help="Print lines of query, id and value.")
 @options.output_option(ADDRESS, help="With --ray: Parquet file to write.", required=False)
 @search_ray_options
@@ -88,7 +88,7 @@ def search(
         )
     if cluster is not None:
         asked = {"k": k, "metric": metric, "target": output} | options.read_filters(filters)
-        cluster.run(lambda ray, **on: ray.search(file, queries, **asked, **on), FOUND, as_json)
+        cluster(lambda ray, **on: ray.search(file, queries, **asked, **on), FOUND, as_json)
         return
     if tsv and as_json:
         raise click.UsageError("give --tsv or --json, not both")
@@ -209,16 +209,12 @@ def duplicates(file: Path, distance: int, output: Path | None, force: bool, as_j
 
 
 def _each(bits: BinaryVectors, groups: GroupsResult) -> Iterator[dict[str, list[Any]]]:
-    """The groups as JSON objects."""
-    offsets = groups.offsets
-    for first in range(0, len(offsets) - 1, _BLOCK):
-        bounds = offsets[first : first + _BLOCK + 1]
-        rows = groups.rows[bounds[0] : bounds[-1]]
-        ids, numbers = bits.ids(rows).tolist(), rows.tolist()
-        distances = groups.distances[bounds[0] : bounds[-1]].tolist()
-        for begin, end in pairwise((bounds - bounds[0]).tolist()):
-            part = slice(begin, end)
-            yield {"ids": ids[part], "rows": numbers[part], "distances": distances[part]}
+    """The groups as JSON objects; the ids are looked up for some groups at a time."""
+    blocks = (groups.rows[start : start + _BLOCK] for start in range(0, len(groups.rows), _BLOCK))
+    ids = chain.from_iterable(bits.ids(rows).tolist() for rows in blocks)
+    for begin, end in pairwise(groups.offsets.tolist()):
+        rows, distances = groups.rows[begin:end].tolist(), groups.distances[begin:end].tolist()
+        yield {"ids": list(islice(ids, end - begin)), "rows": rows, "distances": distances}
 
 
 def _json(bits: BinaryVectors, groups: GroupsResult, facts: dict[str, Any]) -> Iterator[str]:
