@@ -172,7 +172,7 @@ class Passes:
         self._steps.start("encoding")
         with Stage(self._checkpoint, "encode", ("codes", "lengths")) as stage:
             if not stage.done:
-                position, skip = stage.mark or (self._blocks.start(), 0)
+                position, skip = stage.mark or (self._blocks.first, 0)
                 codes = stage.files["codes"]
                 for rows, mark in self._in_chunks(Position(*position), skip):
                     append(codes, coder.encode(rows))
@@ -195,7 +195,7 @@ class Passes:
         store.write(target, to_contents(rows, coder), on_disk)
 
     def _scan(self, stage: Stage) -> None:
-        blocks, end = self._blocks, self._blocks.start()
+        blocks, end = self._blocks, self._blocks.first
         if stage.mark is not None:
             end, found = Position(*stage.mark[0]), Findings(**stage.mark[1])
             found.bad, found.escaped = (*found.bad,), (*found.escaped,)  # JSON has lists for tuples
@@ -241,7 +241,7 @@ class Passes:
         with Stage(self._checkpoint, "sample", ("floats",)) as stage:
             if stage.done:
                 return
-            end = Position(*stage.mark) if stage.mark else self._blocks.start()
+            end = Position(*stage.mark) if stage.mark else self._blocks.first
             for block, first, matrix in self._kept(end):
                 if wanted is not None:
                     begin, stop = np.searchsorted(wanted, (first, first + len(matrix)))

@@ -88,13 +88,9 @@ class Blocks(ABC):
     unit: str = "row"  # what `Position.place` counts: "line", "byte", "entry" or "row"
     subwords: Subwords | None = None  # those of a fastText model, which `whole` passes on
 
-    def __init__(self, source: Source, dims: int) -> None:
-        self.source, self.dims = source, dims
+    def __init__(self, source: Source, dims: int, first: Position) -> None:
+        self.source, self.dims, self.first = source, dims, first  # where the first block begins
         self.findings = Findings()
-
-    @abstractmethod
-    def start(self) -> Position:
-        """Where the first block begins."""
 
     @abstractmethod
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
@@ -105,7 +101,7 @@ class Blocks(ABC):
         matrix = _core.FloatRun() if self.n_rows is None else _FullMatrix(self.n_rows, self.dims)
         words: list[str] = []
         places: list[NDArray[np.int64]] = []
-        for block in self.read(self.start(), words=self.named):
+        for block in self.read(self.first, words=self.named):
             matrix.append(block.matrix)
             words += block.words or ()
             places.append(block.places)
@@ -171,26 +167,24 @@ class ParsedBlocks(Blocks):
         most = sys.maxsize if limit is None else limit - start.rows
         return _core.Rows(self.dims, most, self.source.on_bad == "skip", start.place)
 
-    def raise_first_bad(self, rows: _core.Rows, hint: str = "") -> None:
-        """Raise the error of the bad row that a parser stopped at, if it stopped at one."""
-        if rows.lost or (rows.n_bad and self.source.on_bad == "raise"):
-            place, found, expected = rows.first_bad
+    def parsed(
+        self, start: Position, size: int, rows: _core.Rows, *, words: bool, hint: str = ""
+    ) -> Block:
+        """The block of the rows that a parser made of `size` bytes; raises if it met a bad one."""
+        if rows.n_bad or rows.lost:
+            place, *texts = rows.first_bad
             where = f"{self.unit} {place}"
-            raise self.source.read_error(_as_text(found), _as_text(expected) + hint, where)
-
-    def parsed(self, start: Position, size: int, rows: _core.Rows, *, words: bool) -> Block:
-        """The block of the rows that a parser made of `size` bytes."""
-        if rows.n_bad:
-            place, found, expected = rows.first_bad
-            message = f"{_as_text(found)}, expected {_as_text(expected)}"
-            self.findings.add_bad(rows.n_bad, f"{self.unit} {place}", message)
+            found, expected = (text.decode(errors="backslashreplace") for text in texts)
+            if rows.lost or self.source.on_bad == "raise":
+                raise self.source.read_error(found, expected + hint, where)
+            self.findings.add_bad(rows.n_bad, where, f"{found}, expected {expected}")
         n_bad, place = start.bad + rows.n_bad, rows.next_place
         run, places = rows.take_words(), rows.take_places()
         end = Position(start.offset + size, place, start.rows + len(places), n_bad)
         named = None
         if words:
-            where = lambda row: f"{self.unit} {places[row]}"  # noqa: E731
-            named = decoded_words(self.source, self.findings, run[:-1], len(places), where)
+            where_is = lambda row: f"{self.unit} {places[row]}"  # noqa: E731
+            named = decoded_words(self.source, self.findings, run[:-1], len(places), where_is)
         return Block(start, end, rows.take_matrix(), named, places)
 
     def end(self, start: Position, expected: str = "at least one row") -> None:
@@ -258,7 +252,7 @@ class CountedBlocks(Blocks):
     """Blocks of a file whose number of rows is known, and which can be read from any row on."""
 
     def __init__(self, source: Source, dims: int, n_rows: int, found: FoundWords) -> None:
-        super().__init__(source, dims)
+        super().__init__(source, dims, Position(place=0))
         self._n_rows = n_rows
         self._words, self.words_file = words, _ = found
         self.named = self.words_apart = words is not None
@@ -273,10 +267,6 @@ class CountedBlocks(Blocks):
             )
         if source.on_bad == "raise":
             self.n_rows = n_rows
-
-    def start(self) -> Position:
-        """The first row: row 0."""
-        return Position(place=0)
 
     def rows_at_once(self) -> int:
         """How many rows a block has."""
@@ -364,10 +354,6 @@ def _kept_rows(matrix: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[
         # A kept row only moves up, so no row that is still needed is overwritten.
         matrix[start : start + len(chosen)] = matrix[chosen]
     return matrix[: len(rows)]
-
-
-def _as_text(message: bytes) -> str:
-    return message.decode(errors="backslashreplace")
 
 
 def _counted(n: int, what: str) -> str:

@@ -45,18 +45,14 @@ class JsonBlocks(ParsedBlocks):
             stream.peek(_HEAD_BYTES)  # the start of the object is in the first chunk
             reader = _Entries(source, stream)
             dims = reader.find_object()
-            self._start = reader.passed
+            start = reader.passed
             first = next(reader.batches(), None)
         if first is None:
             raise source.read_error("no vectors", 'an object {"word": [numbers]}')
         n_listed = first[0][0][1].count(b",") + 1
-        super().__init__(source, min(dims or n_listed, n_listed))
+        super().__init__(source, min(dims or n_listed, n_listed), Position(start))
         # wink-embeddings adds two numbers after the vector: its norm and the index of the word.
         self._n_extra = n_listed - self.dims
-
-    def start(self) -> Position:
-        """The first entry of the object."""
-        return Position(self._start)
 
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
         """The blocks from `start` on, one for each chunk of the file."""
@@ -77,7 +73,6 @@ class JsonBlocks(ParsedBlocks):
         rows = self.new_rows(start, self.source.limit)
         lines = [b"w " + self._vector(numbers) for _, numbers in entries]
         rows.parse_text(b"\n".join(lines) + b"\n", min(cores(), 8))
-        self.raise_first_bad(rows)
         block = self.parsed(start, end - start.offset, rows, words=False)
         if not words:
             return block

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from itertools import takewhile
 from typing import NamedTuple
 
-from embits import _core
 from embits.readers.blocks import Block, ParsedBlocks, Position
 from embits.readers.source import BYTE_ORDER_MARK, Source, Stream, cores
 
@@ -45,16 +44,11 @@ class TextBlocks(ParsedBlocks):
         with Stream(source) as stream:
             head = stream.peek(len(BYTE_ORDER_MARK) + _HEAD_BYTES)
         text = head.removeprefix(BYTE_ORDER_MARK)
-        self._skipped = len(head) - len(text)
-        self._layout = find_layout(source, text[:_HEAD_BYTES])
-        super().__init__(source, self._layout.dims)
+        self._layout = layout = find_layout(source, text[:_HEAD_BYTES])
+        start = len(head) - len(text) + layout.header_bytes
+        super().__init__(source, layout.dims, Position(start, 2 if layout.header_bytes else 1))
         if self._layout.header_rows is None and _has_no_words(text[:_HEAD_BYTES]):
             self.findings.notes.append(_NO_WORDS)
-
-    def start(self) -> Position:
-        """The first line, or the one after the header."""
-        has_header = self._layout.header_rows is not None
-        return Position(self._skipped + self._layout.header_bytes, 2 if has_header else 1)
 
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
         """The blocks from `start` on, one for each chunk of the file."""
@@ -64,9 +58,13 @@ class TextBlocks(ParsedBlocks):
                 if len(line_start) > _MAX_LINE:
                     found = f"no line end in {_MAX_LINE >> 20} MiB"
                     raise self.source.read_error(found, "lines of text", f"line {start.place}")
-                rows = self._parse(line_start, chunk, start)
-                full = rows.full
-                block = self.parsed(start, size, rows, words=words)
+                rows = self.new_rows(start, self.source.limit)
+                rows.parse_text(line_start, 1)  # kept by the parser until the chunk ends the line
+                rows.parse_text(chunk, min(cores(), 8))
+                if not chunk:
+                    rows.end_text()
+                full, hint = rows.full, "" if chunk else _AT_THE_END
+                block = self.parsed(start, size, rows, words=words, hint=hint)
                 start = block.end
                 if len(block.matrix):
                     yield block
@@ -78,23 +76,11 @@ class TextBlocks(ParsedBlocks):
             note = f"the header promises {promised} rows, the file holds {n_lines}"
             self.findings.notes.append(note)
 
-    def _parse(self, line_start: bytes, chunk: bytes, start: Position) -> _core.Rows:
-        rows = self.new_rows(start, self.source.limit)
-        rows.parse_text(line_start, 1)  # kept by the parser until the chunk ends the line
-        rows.parse_text(chunk, min(cores(), 8))
-        self.raise_first_bad(rows)
-        if not chunk:
-            rows.end_text()
-            self.raise_first_bad(rows, _AT_THE_END)
-        return rows
-
 
 def _pieces(stream: Stream) -> Iterator[tuple[bytes, bytes, int]]:
-    """The text in pieces that end with a line.
+    """The text in pieces that end with a line: start of a line that was cut, chunk, bytes of both.
 
-    Yields:
-        The start of a line that the chunk before has cut, the chunk, and the size in bytes of the
-        whole lines in both. The chunk is empty for a last line without a newline.
+    The chunk is empty for a last line without a newline.
     """
     line_start = b""
     for chunk in stream.chunks():
@@ -159,10 +145,7 @@ def _fields(line: bytes) -> list[bytes]:
 
 
 def _mode(counts: list[int], preferred: int | None = None) -> int:
-    """The most common count.
-
-    Of ties it is `preferred`, or else the smallest, because spaces in words only add fields.
-    """
+    """The most common count; of ties `preferred`, else the least: spaces in words add fields."""
     times = Counter(counts)
     return min(times, key=lambda count: (-times[count], count != preferred, count))
 
@@ -215,13 +198,9 @@ class Word2VecBlocks(ParsedBlocks):
         with Stream(source) as stream:
             first, _, _ = stream.peek(_BINARY_HEAD).partition(b"\n")
             self._header_rows, dims = header(first) or (0, 0)
-            self._start = len(first) + 1
-            _check_header(source, stream, self._header_rows, dims, self._start)
-        super().__init__(source, dims)
-
-    def start(self) -> Position:
-        """The byte after the header."""
-        return Position(self._start, self._start)
+            start = len(first) + 1
+            _check_header(source, stream, self._header_rows, dims, start)
+        super().__init__(source, dims, Position(start, start))
 
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
         """The blocks from `start` on, one for each chunk of the file."""
@@ -233,26 +212,21 @@ class Word2VecBlocks(ParsedBlocks):
                 tail += chunk
                 rows = self.new_rows(start, limit)
                 used = rows.parse_word2vec(tail)
-                self.raise_first_bad(rows)
-                tail = tail[used:]
                 block = self.parsed(start, used, rows, words=words)
+                tail = tail[used:]
                 start = block.end
                 if len(block.matrix):
                     yield block
                 if start.rows >= limit:
                     break
-        self._check_end(start, limit, tail)
-        self.end(start)
-
-    def _check_end(self, end: Position, limit: int, tail: bytes) -> None:
-        """Refuse a file that ends early; note one that has more bytes after its rows."""
-        n_read = end.rows + end.bad
-        if n_read < self._header_rows and end.rows != limit:
-            found, where = f"the end of the file in row {n_read + 1}", f"byte {end.place}"
+        n_read = start.rows + start.bad
+        if n_read < self._header_rows and start.rows != limit:
+            found, where = f"the end of the file in row {n_read + 1}", f"byte {start.place}"
             raise self.source.read_error(found, f"{self._header_rows} rows", where)
         if n_read == self._header_rows and tail.strip(b"\n"):
-            note = f"bytes after the {self._header_rows} rows of the header, at byte {end.place}"
+            note = f"bytes after the {self._header_rows} rows of the header, at byte {start.place}"
             self.findings.notes.append(note)
+        self.end(start)
 
 
 def _check_header(source: Source, stream: Stream, n_rows: int, dims: int, start: int) -> None:

@@ -199,7 +199,7 @@ def test_reading_goes_on_at_any_block(tmp_path_factory, rows, at, size):
         in_blocks(patched, block=size)
         for name in ("v.vec", "v.bin", "v.npy", "v.parquet"):
             opened = open_blocks(new_source(write(folder, name, words, matrix)))
-            read = list(opened.read(opened.start(), words=True))
+            read = list(opened.read(opened.first, words=True))
             assert np.array_equal(np.concatenate([block.matrix for block in read]), matrix)
             start = read[at % len(read)].start
             again = [w for block in opened.read(start, words=True) for w in block.words]
@@ -215,7 +215,7 @@ def test_words_of_a_large_list_are_read_as_they_lie(tmp_path):
     ):
         Path(tmp_path / "ids").write_text(content, newline="")
         opened = open_blocks(new_source(tmp_path / "m.npy", words=tmp_path / "ids"))
-        words = [w for block in opened.read(opened.start(), words=True) for w in block.words]
+        words = [w for block in opened.read(opened.first, words=True) for w in block.words]
         assert words == list("abcdef")
 
 

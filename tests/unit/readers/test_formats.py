@@ -53,7 +53,7 @@ def test_reading_in_blocks_gives_the_rows_of_reading_whole(
 def _check_blocks(path: Path, whole: WordVectors) -> None:
     for limit in (None, 3):
         opened = recognize(Source(path)).open(Source(path, limit))
-        parts = list(opened.read(opened.start(), words=opened.named))
+        parts = list(opened.read(opened.first, words=opened.named))
         np.testing.assert_array_equal(
             np.concatenate([part.matrix for part in parts]), whole.matrix[:limit]
         )
@@ -83,10 +83,7 @@ class _PairBlocks(Blocks):
     """`word=x;y` lines after the line `%pairs`."""
 
     def __init__(self, source: Source) -> None:
-        super().__init__(source, dims=2)
-
-    def start(self) -> Position:
-        return Position(offset=1, place=2)
+        super().__init__(source, dims=2, first=Position(offset=1, place=2))
 
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
         for line in self.source.path.read_text().splitlines()[start.offset :]:
