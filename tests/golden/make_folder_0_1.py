@@ -1,9 +1,9 @@
-"""Make the folders that a job on Ray of embits 0.1 wrote, once: they are never made again.
+"""Make folders as a job on Ray of embits 0.1 wrote them, once: they are never made again.
 
     python tests/golden/make_folder_0_1.py
 
-Writes folder-0.1 (with ids) and folder-0.1-rows, by the code of version 0.1 for parts and manifest;
-the coder is that of collection-v1, which version 0.1 wrote.
+Writes folder-0.1 (with ids) and folder-0.1-rows. Parts and manifest follow the code of version 0.1;
+they were not written by it. The coder is that of collection-v1.
 """
 
 from __future__ import annotations

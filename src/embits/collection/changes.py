@@ -31,8 +31,8 @@ from embits.collection.pieces import (
     joined_words,
     open_snapshot,
     save_piece,
-    save_removed,
     verified,
+    with_bitmap,
 )
 from embits.errors import InputError, LockedError, UnconfirmedError
 from embits.file.atomic import sync_folder
@@ -50,13 +50,8 @@ MAX_PIECES = 100
 
 _WAIT_SECONDS = 0.02
 _WORKING = ".embits-add-"
-_WORKING_NAME = re.compile(rf"{re.escape(_WORKING)}\w+", re.ASCII)
-_PIECE = r"piece-\d{8,}\.safetensors"
-_BITMAP = r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.removed-\d{8,}"
-_OURS = re.compile(rf"{_PIECE}|{_BITMAP}", re.ASCII)
-_TEMPORARY = re.compile(
-    rf"\.({_PIECE}|{_BITMAP}|_embits\.json|_coder\.safetensors)\.\d+-[0-9a-f]{{8}}\.tmp", re.ASCII
-)
+_OURS = r"piece-\d{8,}\.safetensors|[A-Za-z0-9_][A-Za-z0-9_.-]*\.removed-\d{8,}"
+_TEMPORARY = rf"\.({_OURS}|_embits\.json|_coder\.safetensors)\.\d+-[0-9a-f]{{8}}\.tmp"
 
 
 # -- one writer ------------------------------------------------------------------------------------
@@ -71,9 +66,11 @@ def writer_lock(folder: Path, timeout: float = 0) -> Iterator[None]:
         end = time.monotonic() + timeout
         while not _taken(handle):
             if time.monotonic() >= end:
+                os.lseek(handle, 0, os.SEEK_SET)  # where the holder wrote its number
+                holder = os.read(handle, 20).decode(errors="replace").strip() or "?"
                 raise LockedError(
-                    f"{folder} is locked by process {_holder(handle)}, which is writing to it: try "
-                    "again when it has finished"
+                    f"{folder} is locked by process {holder}, which is writing to it: try again "
+                    "when it has finished"
                 )
             time.sleep(_WAIT_SECONDS)
         os.lseek(handle, 0, os.SEEK_SET)
@@ -128,12 +125,6 @@ def _taken(handle: int) -> bool:
     return True
 
 
-def _holder(handle: int) -> str:
-    """The process that wrote its number last."""
-    os.lseek(handle, 0, os.SEEK_SET)
-    return os.read(handle, 20).decode(errors="replace").strip() or "?"
-
-
 @contextmanager
 def working_folder(collection: Path) -> Iterator[Path]:
     """A new folder for one process. It is locked, so that other writers leave it alone."""
@@ -178,7 +169,7 @@ def delete_unlisted(folder: Path, manifest: Manifest, *, is_on_disk: bool = Fals
     """Delete files of the names that embits gives, if the manifest does not list them."""
     listed, stale = manifest.files(), []
     for path in folder.iterdir():
-        if _WORKING_NAME.fullmatch(path.name):
+        if re.fullmatch(rf"{re.escape(_WORKING)}\w+", path.name, re.ASCII):
             _delete_abandoned(path)
         elif is_leftover(path.name) and path.name not in listed:
             stale.append(path)
@@ -191,7 +182,7 @@ def delete_unlisted(folder: Path, manifest: Manifest, *, is_on_disk: bool = Fals
 
 def is_leftover(name: str) -> bool:
     """Whether this is a file that a writer, stopped half-way, may leave."""
-    return bool(_TEMPORARY.fullmatch(name) or _OURS.fullmatch(name))
+    return re.fullmatch(f"{_OURS}|{_TEMPORARY}", name, re.ASCII) is not None
 
 
 def append(snapshot: Snapshot, rows: Rows, replaced: NDArray[np.int64]) -> None:
@@ -253,18 +244,15 @@ def _commit(
     new: Sequence[OpenPiece] = (),
 ) -> None:
     """Write one piece of the merged and the new rows, and the manifest that lists it last."""
-    folder, before, entries = snapshot.folder, snapshot.manifest, []
+    folder, before, number = snapshot.folder, snapshot.manifest, snapshot.manifest.generation + 1
+    added = []
     if merged or new:
         pieces = [*verified(folder, snapshot.coder, merged), *new]
         codes = np.asarray(joined_codes(pieces))
         rows = Rows(joined_words(pieces).merged(), codes, joined_columns(pieces))
-        entries = [save_piece(folder, before.next_piece, rows, snapshot.coder)]
-    after = replace(
-        before,
-        pieces=(*(_with_bitmap(folder, before.generation + 1, piece) for piece in kept), *entries),
-        generation=before.generation + 1,
-        next_piece=before.next_piece + 1,
-    )
+        added = [save_piece(folder, before.next_piece, rows, snapshot.coder)]
+    entries = (*(with_bitmap(folder, number, piece) for piece in kept), *added)
+    after = replace(before, pieces=entries, generation=number, next_piece=before.next_piece + 1)
     try:
         write_manifest(folder, after)
     except OSError as error:
@@ -277,11 +265,3 @@ def _commit(
             str(folder),
         ) from error
     delete_unlisted(folder, after, is_on_disk=True)
-
-
-def _with_bitmap(folder: Path, number: int, piece: OpenPiece) -> Piece:
-    """What the manifest says of a piece; one that lost rows gets a new bitmap."""
-    before = piece.entry.removed.rows if piece.entry.removed else 0
-    if before == len(piece.removed):
-        return piece.entry
-    return replace(piece.entry, removed=save_removed(folder, number, piece.entry, piece.removed))

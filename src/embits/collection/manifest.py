@@ -12,7 +12,7 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, Literal, NoReturn
@@ -29,10 +29,16 @@ VERSION = 1
 MAX_BYTES = 1 << 26
 MAX_ROWS = 1 << 48
 
-_NUMBERS = ("bits", "dims", "generation", "next_piece", "next_number")
-_FACTS = (*_NUMBERS, "method", "coder", "ids")
-_CHECKSUM = "[0-9a-f]{64}"
-_NAME = "[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}"  # never a path that leads out of the folder
+_FACTS = "bits", "dims", "generation", "next_piece", "next_number", "method", "coder", "ids"
+# What a field may be: a number of 0 to the one given, or a text that matches.
+_RULES: dict[str, Any] = {
+    **dict.fromkeys((*_FACTS[:5], "rows", "first"), MAX_ROWS),
+    **dict.fromkeys(("method", "coder", "column"), "(?s).*"),
+    **dict.fromkeys(("header", "sha256"), "[0-9a-f]{64}"),
+    "file": "[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}",  # never a path that leads out of the folder
+    "ids": "given|numbers",
+}
+_OPTIONAL = "ids", "first", "header", "column"
 
 
 @dataclass(frozen=True)
@@ -102,17 +108,15 @@ def manifest_json(manifest: Manifest) -> bytes:
         "writer": f"embits {__version__}",
         "rows": manifest.rows,
         **{name: getattr(manifest, name) for name in _FACTS},
-        "pieces": [_entry(piece) for piece in manifest.pieces],
+        "pieces": [_without_none(asdict(piece)) for piece in manifest.pieces],
     }
-    body = {name: value for name, value in body.items() if value is not None}
+    body = _without_none(body)
     lines = [f" {json.dumps(name)}: {_lines(value)}" for name, value in body.items()]
     lines.append(f' "sha256": "{_digest(body)}"')
     return ("{\n" + ",\n".join(lines) + "\n}").encode()
 
 
-def _entry(piece: Piece) -> dict[str, Any]:
-    removed = None if piece.removed is None else vars(piece.removed)
-    entry = {**vars(piece), "removed": removed}
+def _without_none(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if value is not None}
 
 
@@ -125,10 +129,9 @@ def _lines(value: Any) -> str:
 def read_manifest(folder: Path) -> Manifest:
     """Read `_embits.json`."""
     try:
-        content = read_small(folder / MANIFEST, MAX_BYTES)
+        return parse_manifest(folder, read_small(folder / MANIFEST, MAX_BYTES))
     except (FileNotFoundError, NotADirectoryError):
         raise no_manifest(folder) from None
-    return parse_manifest(folder, content)
 
 
 def read_small(path: Path, most: int) -> bytes:
@@ -171,8 +174,10 @@ def parse_manifest(folder: Any, content: bytes) -> Manifest:
     if form == FORMAT and checksum != _digest(body):
         fail("does not match its checksum: restore it from a copy")
     try:
-        manifest = _manifest(body if form == FORMAT else _of_0_1(body))
-    except (KeyError, TypeError, ValueError):
+        body = body if form == FORMAT else _of_0_1(body)
+        pieces = tuple(_piece(entry) for entry in body["pieces"])
+        manifest = Manifest(**_checked(Manifest, body), pieces=pieces)
+    except (AttributeError, KeyError, TypeError, ValueError):
         fail("is damaged: it does not list the pieces")
     if problem := _problem(manifest):
         fail(f"is damaged: {problem}: restore it from a copy")
@@ -185,7 +190,7 @@ def _of_0_1(body: Mapping[str, Any]) -> dict[str, Any]:
     for part in body["parts"]:
         start = {"column": column} if column is not None else {"first": first}
         pieces.append({"file": part["file"], "rows": part["rows"], **start})
-        first += _number(part["rows"])
+        first += part["rows"]
     counters = {"generation": 0, "next_piece": 0, "next_number": 0 if column else first}
     ids = "numbers" if column is None else "given"
     return {**body, **counters, "coder": "", "ids": ids, "pieces": pieces}
@@ -209,50 +214,27 @@ def _problem(manifest: Manifest) -> str | None:
     return None
 
 
-def _manifest(body: Mapping[str, Any]) -> Manifest:
-    ids = body.get("ids")
-    if ids not in ("given", "numbers", None):
-        raise ValueError(ids)
-    return Manifest(
-        **{name: _number(body[name]) for name in _NUMBERS},
-        method=_text(body["method"]),
-        coder=_text(body["coder"]),
-        ids=ids,
-        pieces=tuple(_piece(entry) for entry in body["pieces"]),
-    )
-
-
 def _piece(entry: Mapping[str, Any]) -> Piece:
-    rows, header, column = _number(entry["rows"]), entry.get("header"), entry.get("column")
-    removed = None
-    if (bitmap := entry.get("removed")) is not None:
-        removed = Removed(
-            _text(bitmap["file"], _NAME),
-            _number(bitmap["rows"], most=rows),
-            _text(bitmap["sha256"], _CHECKSUM),
-        )
-    if header is None and not _text(entry["file"]).endswith(".parquet"):
+    bitmap = entry.get("removed")
+    removed = None if bitmap is None else Removed(**_checked(Removed, bitmap))
+    piece = Piece(**_checked(Piece, entry), removed=removed)
+    if piece.live < 0 or (piece.header is None and not piece.file.endswith(".parquet")):
         raise ValueError(entry)
-    return Piece(
-        file=_text(entry["file"], _NAME),
-        rows=rows,
-        first=_number(entry.get("first", 0)),
-        header=None if header is None else _text(header, _CHECKSUM),
-        column=None if column is None else _text(column),
-        removed=removed,
-    )
+    return piece
 
 
-def _number(value: Any, most: int = MAX_ROWS) -> int:
-    if type(value) is not int or not 0 <= value <= most:
-        raise ValueError(value)
-    return value
-
-
-def _text(value: Any, pattern: str = "(?s).*") -> str:
-    if not isinstance(value, str) or not re.fullmatch(pattern, value, re.ASCII):
-        raise ValueError(value)
-    return value
+def _checked(kind: Any, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a manifest, piece or bitmap; ValueError if one does not follow its rule."""
+    values = {each.name: entry.get(each.name) for each in fields(kind) if each.name in _RULES}
+    for name, value in values.items():
+        rule = _RULES[name]
+        if isinstance(rule, int):
+            is_good = type(value) is int and 0 <= value <= rule
+        else:
+            is_good = isinstance(value, str) and re.fullmatch(rule, value, re.ASCII) is not None
+        if not is_good and not (value is None and name in _OPTIONAL):
+            raise ValueError(name)
+    return _without_none(values)
 
 
 def _digest(body: Mapping[str, Any]) -> str:

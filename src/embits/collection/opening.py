@@ -112,7 +112,11 @@ def open_collection(
         checks.number("timeout", timeout, least=0)
     given = load_coder(coder) if isinstance(coder, str | os.PathLike) else coder
     if given is not None:
-        _check_coder(given)
+        if not isinstance(given, Coder):
+            raise InputError(
+                f"coder is {coder!r:.80}, expected a fitted coder or the path of a file"
+            )
+        given.check_fitted()
     if not (folder / MANIFEST).is_file():
         _make(folder, given)
     collection = Collection(folder, open_snapshot(folder), timeout)
@@ -125,14 +129,9 @@ def open_collection(
 def opened_or_undone(
     path: Path, coder: Path | None = None, *, timeout: float = 0
 ) -> Iterator[Collection]:
-    """Open a collection or make one, for a change.
-
-    If the change fails, a collection that was made for it is deleted, unless it has rows.
-
-    Raises:
-        As `open_collection` does.
-    """
-    from embits.collection.manifest import MANIFEST
+    """As `open_collection`, for a change. If it fails, a collection made for it is deleted."""
+    from embits.collection.changes import LOCK, writer_lock
+    from embits.collection.manifest import CODER, MANIFEST, read_manifest
 
     was_there, had_folder = (path / MANIFEST).is_file(), path.is_dir()
     collection = open_collection(path, coder, timeout=timeout)
@@ -140,28 +139,14 @@ def opened_or_undone(
         yield collection
     except BaseException:  # Ctrl-C too
         if not was_there:
-            with suppress(EmbitsError, OSError):
-                _delete_empty(collection.path, keep_folder=had_folder)
+            folder = collection.path
+            with suppress(EmbitsError, OSError), writer_lock(folder):
+                if not read_manifest(folder).generation:  # no other process has changed it
+                    for name in (MANIFEST, CODER, LOCK):
+                        (folder / name).unlink()
+                    if not had_folder:
+                        folder.rmdir()  # fails if it has other files
         raise
-
-
-def _delete_empty(folder: Path, *, keep_folder: bool) -> None:
-    from embits.collection.changes import LOCK, writer_lock
-    from embits.collection.manifest import CODER, MANIFEST, read_manifest
-
-    with writer_lock(folder):
-        if read_manifest(folder).generation:  # another process has changed it
-            return
-        for name in (MANIFEST, CODER, LOCK):
-            (folder / name).unlink()
-    if not keep_folder:
-        folder.rmdir()  # fails if it has other files
-
-
-def _check_coder(coder: object) -> None:
-    if not isinstance(coder, Coder):
-        raise InputError(f"coder is {coder!r:.80}, expected a fitted coder or the path of a file")
-    coder.check_fitted()
 
 
 def _make(folder: Path, coder: Coder | None) -> None:

@@ -37,16 +37,8 @@ from embits.vectors import as_words
 def parquet_rows(
     folder: str | os.PathLike[str], entry: Piece, coder: Coder, code: str = CODE
 ) -> Rows:
-    """Read a piece into memory.
-
-    Raises:
-        FileNotFoundError: It is not there.
-        FormatError: It is damaged, or an id appears twice.
-        ReadError: There is no such column.
-        MissingExtraError: pyarrow is not installed.
-    """
-    codes, values, lengths = _read(folder, entry, coder, code, entry.column)
-    columns = {} if lengths is None else {LENGTHS: lengths}
+    """Read a piece into memory; FileNotFoundError if it is not there."""
+    codes, values, columns = _read(folder, entry, coder, code, entry.column)
     if values is None:
         return Rows(RowNumbers(len(codes), entry.first), codes, columns)
     try:
@@ -57,29 +49,25 @@ def parquet_rows(
 
 def _read(
     folder: str | os.PathLike[str], entry: Piece, coder: Coder, code: str, ids: str | None
-) -> tuple[NDArray[np.uint8], list[Any] | None, Lengths | None]:
-    """The codes of a piece, its ids if they are in a column, and its lengths if it has them."""
+) -> tuple[NDArray[np.uint8], list[Any] | None, dict[str, Lengths]]:
+    """The codes of a piece, its ids if they are in a column, and its other columns."""
     files, path = locate(folder)
     name = f"{path}/{entry.file}"
     codes = code_matrix(name, read_column(files, name, code), coder)
     if len(codes) != entry.rows:
         raise FormatError(f"{name}: {len(codes)} rows, expected {entry.rows}")
     lengths = read_lengths(files, name)
+    columns = {} if lengths is None else {LENGTHS: lengths}
     if ids is None:
-        return codes, None, lengths
+        return codes, None, columns
     values: list[Any] = read_column(files, name, ids).to_pylist()
     if len(values) != len(codes):
         raise FormatError(f"{name}, column {ids!r}: {len(values)} ids for {len(codes)} codes")
-    return codes, values, lengths
+    return codes, values, columns
 
 
 def open_address(address: str) -> BinaryVectors:
-    """Read a collection in an object store into memory; only pieces of Parquet.
-
-    Raises:
-        FormatError: It is unfinished or damaged, or an id appears twice.
-        MissingExtraError: pyarrow is not installed.
-    """
+    """Read a collection in an object store into memory; only pieces of Parquet."""
     manifest = manifest_at(address)
     if any(piece.header or piece.removed for piece in manifest.pieces):
         raise FormatError(f"{address}: copy the collection to a disk, and open it there")
@@ -110,17 +98,14 @@ def read_folder(
     parts, values, columns = [np.empty((0, coder.n_bytes_), np.uint8)], list[Any](), list[Any]()
     for piece in _parquet_pieces(folder):
         with _whole(folder, piece):
-            codes, words, lengths = _read(folder, piece, coder, column, ids)
+            codes, words, others = _read(folder, piece, coder, column, ids)
         parts.append(codes)
         values += words or []
-        columns.append({} if lengths is None else {LENGTHS: lengths})
+        columns.append(others)
     try:
-        return BinaryVectors(
-            None if ids is None else as_words(values),
-            np.concatenate(parts),
-            coder,
-            lengths=joined(columns).get(LENGTHS),
-        )
+        names = None if ids is None else as_words(values)
+        lengths = joined(columns).get(LENGTHS)
+        return BinaryVectors(names, np.concatenate(parts), coder, lengths=lengths)
     except InputError as error:
         raise InputError(f"{folder}, column {ids!r}: {error}") from None
 
@@ -162,11 +147,7 @@ def _parquet_pieces(folder: str | os.PathLike[str]) -> tuple[Piece, ...]:
 
 
 def manifest_at(folder: str | os.PathLike[str]) -> Manifest:
-    """The manifest of a collection, local or in an object store.
-
-    Raises:
-        FormatError: It is missing or damaged.
-    """
+    """The manifest of a collection, local or in an object store."""
     files, path = locate(folder)
     import pyarrow as pa
 
@@ -180,11 +161,7 @@ def manifest_at(folder: str | os.PathLike[str]) -> Manifest:
 
 
 def coder_at(folder: str | os.PathLike[str]) -> Coder:
-    """Read the coder of a collection into memory.
-
-    Raises:
-        FormatError: It is missing or damaged.
-    """
+    """Read the coder of a collection into memory."""
     files, path = locate(folder)
     with tempfile.TemporaryDirectory() as temporary:
         copy = Path(temporary, CODER)

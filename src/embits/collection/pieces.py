@@ -27,9 +27,7 @@ from embits.rows import Rows, joined, taken
 from embits.search.pieces import CodePieces, LiveRows
 
 MAX_TRIES = 100
-MAX_MAPPED = (
-    128  # pieces: each mapping keeps a file open, and a process may have 256 on some systems
-)
+MAX_MAPPED = 128  # pieces: each mapping keeps a file open, of which a process may have but 256
 _RESTORE = "restore it from a copy"
 
 
@@ -116,8 +114,13 @@ def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | N
         coder, known = before.coder, {piece.entry: piece for piece in before.pieces}
     else:
         coder = open_coder(folder, manifest, verify=verify)
-        if before is not None:
-            _check_not_replaced(folder, before.coder, coder)
+        try:
+            if before is not None:
+                check_same_coder(before.coder, coder)
+        except InputError as error:
+            raise InputError(
+                f"{folder} was replaced by another collection: {error}; open it again"
+            ) from None
     pieces = tuple(
         known.get(entry) or open_one(folder, entry, coder, verify=verify, mapped=place < MAX_MAPPED)
         for place, entry in enumerate(manifest.pieces)
@@ -127,15 +130,6 @@ def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | N
     if before is None:  # writers of Parquet pieces do not know of each other
         _check_ids(folder, pieces if verify else [p for p in pieces if p.entry.column])
     return Snapshot(folder, manifest, coder, pieces)
-
-
-def _check_not_replaced(folder: Path, before: Coder, coder: Coder) -> None:
-    try:
-        check_same_coder(before, coder)
-    except InputError as error:
-        raise InputError(
-            f"{folder} was replaced by another collection: {error}; open it again"
-        ) from None
 
 
 def _check_ids(folder: Path, pieces: Sequence[OpenPiece]) -> None:
@@ -164,24 +158,20 @@ def open_one(
 ) -> OpenPiece:
     """Map a piece, or read it if it is Parquet; and read its removed rows."""
     with _named(folder, entry.file):
-        rows = _open_rows(folder, entry, coder, verify, mapped)
-    return OpenPiece(entry, rows, read_removed(folder, entry))
+        if entry.header is None:
+            from embits.collection.parquet import parquet_rows  # other pieces need no pyarrow
 
-
-def _open_rows(folder: Path, entry: Piece, coder: Coder, verify: bool, mapped: bool) -> Rows:
-    if entry.header is None:
-        from embits.collection.parquet import parquet_rows  # other pieces need no pyarrow
-
-        return parquet_rows(folder, entry, coder)
-    path = folder / entry.file
-    if header_digest(path) != entry.header:
-        raise FormatError(f"{path}: not the file that the manifest lists")
-    rows = open_piece(path, coder, verify=verify, mapped=mapped)
-    if len(rows) != entry.rows:
-        raise FormatError(f"{path}: {len(rows)} rows, expected {entry.rows}")
+            rows = parquet_rows(folder, entry, coder)
+        else:
+            path = folder / entry.file
+            if header_digest(path) != entry.header:
+                raise FormatError(f"{path}: not the file that the manifest lists")
+            rows = open_piece(path, coder, verify=verify, mapped=mapped)
+            if len(rows) != entry.rows:
+                raise FormatError(f"{path}: {len(rows)} rows, expected {entry.rows}")
     if isinstance(rows.ids, RowNumbers):
-        return replace(rows, ids=RowNumbers(len(rows), entry.first))
-    return rows
+        rows = replace(rows, ids=RowNumbers(len(rows), entry.first))
+    return OpenPiece(entry, rows, read_removed(folder, entry))
 
 
 def header_digest(path: Path) -> str:
@@ -195,18 +185,16 @@ def read_removed(folder: Path, piece: Piece) -> NDArray[np.int64]:
     """The removed rows of a piece, ascending."""
     if piece.removed is None:
         return np.empty(0, np.int64)
-    path = folder / piece.removed.file
     with _named(folder, piece.removed.file):
-        content = read_small(path, packed_width(piece.rows))
-    is_as_long = len(content) == packed_width(piece.rows)
-    if not is_as_long or hashlib.sha256(content).hexdigest() != piece.removed.sha256:
-        raise FormatError(f"{path}: damaged: {_RESTORE}")
+        content = read_small(folder / piece.removed.file, packed_width(piece.rows))
     bitmap = np.frombuffer(content, np.uint8)
     places = np.flatnonzero(bitmap)  # few bytes have a bit
     flags = np.unpackbits(bitmap[places, np.newaxis], axis=1)
     rows: NDArray[np.int64] = (8 * places[:, np.newaxis] + np.arange(8))[flags.view(bool)]
-    if len(rows) != piece.removed.rows or (len(rows) and rows[-1] >= piece.rows):
-        raise FormatError(f"{path}: damaged: {_RESTORE}")
+    found = len(content), len(rows), hashlib.sha256(content).hexdigest()
+    is_whole = found == (packed_width(piece.rows), piece.removed.rows, piece.removed.sha256)
+    if not is_whole or (len(rows) and rows[-1] >= piece.rows):
+        raise FormatError(f"{folder / piece.removed.file}: damaged: {_RESTORE}")
     return rows
 
 
@@ -241,7 +229,7 @@ def _named(folder: Path, name: str) -> Iterator[None]:
             f"{folder}/{name} is missing, and the manifest lists it: {_RESTORE}"
         ) from None
     except (FormatError, ReadError) as error:  # ReadError: a Parquet file lacks the column
-        text: Any = str(error)
+        text = str(error)
         raise FormatError(text if _RESTORE in text else f"{text}: {_RESTORE}") from None
 
 
@@ -256,15 +244,18 @@ def save_piece(folder: Path, number: int, rows: Rows, coder: Coder) -> Piece:
     return Piece(name, len(rows.codes), first=first, header=header_digest(folder / name))
 
 
-def save_removed(folder: Path, number: int, piece: Piece, rows: NDArray[np.int64]) -> Removed:
-    """Write the bitmap of all removed rows of a piece; `number` is that of the change."""
-    bitmap = np.zeros(packed_width(piece.rows), np.uint8)
+def with_bitmap(folder: Path, number: int, piece: OpenPiece) -> Piece:
+    """What the manifest says of a piece. One that loses rows, in change `number`, gets a bitmap."""
+    entry, rows = piece.entry, piece.removed
+    if len(rows) == entry.rows - entry.live:
+        return entry
+    bitmap = np.zeros(packed_width(entry.rows), np.uint8)
     np.bitwise_or.at(bitmap, rows >> 3, (128 >> (rows & 7)).astype(np.uint8))
     content = bitmap.tobytes()
-    name = f"{Path(piece.file).stem}.removed-{number:08d}"
+    name = f"{Path(entry.file).stem}.removed-{number:08d}"
     with atomic_write(folder / name, through_links=False) as file:
         file.write(content)
-    return Removed(name, len(rows), hashlib.sha256(content).hexdigest())
+    return replace(entry, removed=Removed(name, len(rows), hashlib.sha256(content).hexdigest()))
 
 
 # -- pieces as one ---------------------------------------------------------------------------------

@@ -5,35 +5,50 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.errors import UnknownWordError
+from embits.errors import InputError, UnknownWordError
 
 MAX_NUMBER = 2**64 - 1
+WORDS_AT_ONCE = 1 << 14
+
+Run: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.uint64]]
+"""Words that lie one after another: their UTF-8, and where each ends."""
 
 
-class Keys(Sequence[str], ABC):
-    """The ids of rows: what a vocabulary of words and plain row numbers have in common.
-
-    Attributes:
-        are_numbers: The rows have no words: their ids are numbers.
-        lacks_subwords: The file had subwords, which were left out.
-    """
-
-    are_numbers = False
-    lacks_subwords = False
+class Words(Sequence[str], ABC):
+    """Words in row order. A kind of them has `_words_of`, and may have a faster `_word`."""
 
     @abstractmethod
-    def find(self, word: str) -> int | None:
-        """The row of a word, or None."""
+    def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
+        """The words of rows that are there."""
 
-    def find_many(self, words: Iterable[str]) -> NDArray[np.int64]:
-        """The row of each word; -1 if it is not there."""
-        rows = (self.find(word) for word in words)
-        return np.array([-1 if row is None else row for row in rows], np.int64)
+    def _word(self, row: int) -> str:
+        return self._words_of(np.array([row]))[0]
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[str]: ...
+    def __getitem__(self, row: int | slice) -> str | list[str]:
+        if isinstance(row, slice):
+            return self._words_of(np.arange(*row.indices(len(self))))
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"row {row} of {len(self)} words")
+        return self._word(row % len(self))
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), WORDS_AT_ONCE):
+            yield from self._words_of(np.arange(start, min(start + WORDS_AT_ONCE, len(self))))
+
+
+class Keys(Words):
+    """The ids of rows: what a vocabulary of words and plain row numbers have in common."""
+
+    lacks_subwords = False  # whether the file had subwords, which were left out
 
     @property
     def byte_sizes(self) -> tuple[int, int]:
@@ -41,8 +56,24 @@ class Keys(Sequence[str], ABC):
         return 0, 0
 
     @abstractmethod
-    def suggest(self, word: str) -> list[str]:
-        """Words spelled alike."""
+    def find_run(self, run: Run) -> NDArray[np.int64]:
+        """As `find_many`, of words that are encoded already. Sorted ones are faster."""
+
+    def find_many(self, words: Iterable[str]) -> NDArray[np.int64]:
+        """The row of each word, the first if it repeats; -1 if it is not there."""
+        return self.find_run(encoded_words(words, errors="surrogatepass"))  # never found
+
+    def find(self, word: str) -> int | None:
+        """The row of a word, the first if it repeats; or None."""
+        row = int(self.find_many([word])[0])
+        return None if row < 0 else row
+
+    def row(self, word: str) -> int:
+        """The row of a word."""
+        row = self.find(word)
+        if row is None:
+            raise self.unknown(word)
+        return row
 
     def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """The words of rows, in their shape: an array of `str` objects."""
@@ -53,20 +84,13 @@ class Keys(Sequence[str], ABC):
         words[:] = self._words_of(flat)
         return (words if places is None else words[places]).reshape(rows.shape)
 
-    def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
-        """The words of rows that are there."""
-        return [self[row] for row in rows.tolist()]
-
-    @abstractmethod
     def starting_with(self, prefix: str, most: int) -> list[str]:
         """The first `most` words, in row order, that start with `prefix`."""
+        return list(islice((word for word in self if word.startswith(prefix)), most))
 
-    def row(self, word: str) -> int:
-        """The row of a word."""
-        row = self.find(word)
-        if row is None:
-            raise self.unknown(word)
-        return row
+    def suggest(self, word: str, most: int = 3) -> list[str]:
+        """Words spelled alike; numbers have none."""
+        return []
 
     def unknown(self, word: str) -> UnknownWordError:
         """The error for a word that is not there, with near spellings."""
@@ -90,36 +114,16 @@ class RowNumbers(Keys):
         ('2', 2, None, False)
     """
 
-    are_numbers = True
-
     def __init__(self, n: int, first: int = 0) -> None:
-        self._numbers = range(first, first + n)
-        self.first = first
+        self._n, self.first = n, first
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return self._n
 
-    @overload
-    def __getitem__(self, row: int) -> str: ...
-    @overload
-    def __getitem__(self, row: slice) -> list[str]: ...
-    def __getitem__(self, row: int | slice) -> str | list[str]:
-        numbers = self._numbers[row]
-        return str(numbers) if isinstance(numbers, int) else [str(i) for i in numbers]
-
-    def find(self, word: str) -> int | None:
-        """The row with a number, or None."""
-        is_number = word.isascii() and word.isdigit() and len(word) < 20
-        number = int(word) if is_number else -1
-        return number - self.first if number in self._numbers and str(number) == word else None
-
-    def find_encoded(
-        self, wanted: NDArray[np.uint8], ends: NDArray[np.uint64]
-    ) -> NDArray[np.int64]:
-        """The row of each number of a run of UTF-8; -1 if it is not there."""
-        numbers, are_numbers = number_keys(wanted, ends)
-        rows = numbers - np.uint64(self.first)  # below the first, this is a very large number
-        return np.where(are_numbers & (rows < len(self)), rows, -1).astype(np.int64)
+    def find_run(self, run: Run) -> NDArray[np.int64]:
+        """The row of each number; -1 if it is not there."""
+        numbers, are_numbers = number_keys(*run)
+        return np.where(are_numbers, rows_from(self.first, len(self), numbers), -1)
 
     def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """The numbers of the rows."""
@@ -128,19 +132,11 @@ class RowNumbers(Keys):
     def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
         return list(map(str, (rows + self.first).tolist()))
 
-    def suggest(self, word: str) -> list[str]:
-        """Nothing: numbers have no near spellings."""
-        return []
-
     def unknown(self, word: str) -> UnknownWordError:
         """The error for a number that is not there, or for a word."""
         last = self.first + len(self) - 1
         numbers = f"a row number from {self.first} to {last}" if len(self) else "a file with rows"
         return UnknownWordError(word, [], f"the rows have no words: give {numbers}")
-
-    def starting_with(self, prefix: str, most: int) -> list[str]:
-        """The first `most` numbers that start with `prefix`."""
-        return list(islice((row for row in self if row.startswith(prefix)), most))
 
 
 class WordRows(Mapping[str, int]):
@@ -160,6 +156,18 @@ class WordRows(Mapping[str, int]):
 
     def __contains__(self, word: object) -> bool:
         return word in self._vocabulary
+
+
+def encoded_words(words: Iterable[str], errors: str = "strict") -> Run:
+    """Words in one run."""
+    try:
+        encoded = [word.encode(errors=errors) for word in words]
+    except UnicodeEncodeError as error:
+        raise InputError(f"the id {error.object!r} cannot be written as UTF-8") from None
+    except AttributeError:
+        raise InputError("ids must be strings or whole numbers") from None
+    ends = np.cumsum([len(word) for word in encoded], dtype=np.uint64)
+    return np.frombuffer(b"".join(encoded), dtype=np.uint8), ends
 
 
 def number_keys(
@@ -184,6 +192,12 @@ def number_keys(
     # 20 digits that start with 1 and are too large have become a small number.
     are_numbers &= (sizes < len(str(MAX_NUMBER))) | (numbers >= np.uint64(10**19))
     return numbers, are_numbers
+
+
+def rows_from(first: int, n: int, numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The rows of numbers, if n of them count up from `first`; -1 for others."""
+    rows = numbers - np.uint64(first)  # below the first, this is a very large number
+    return np.where(rows < n, rows, -1).astype(np.int64)
 
 
 def bounds(ends: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

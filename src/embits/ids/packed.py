@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 from abc import abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,8 +19,8 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.errors import FormatError
-from embits.ids.keys import MAX_NUMBER, bounds, number_keys
-from embits.ids.vocabulary import LazyVocabulary, Vocabulary, encoded_words, narrowed
+from embits.ids.keys import MAX_NUMBER, Run, bounds, encoded_words, number_keys, rows_from
+from embits.ids.vocabulary import LazyVocabulary, Vocabulary, WordRun, narrowed
 
 BLOCK = 32  # words that are coded together
 STEP = 31  # every STEP-th place has a link
@@ -35,12 +36,11 @@ _HEX = np.full(256, 255, np.uint8)  # the value of a digit
 _HEX[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 _EMPTY = np.empty(0, np.uint8)
 _DAMAGED = -2
+_UNREADABLE = "damaged: the words cannot be decoded"
 _MANY = 8  # of as many rows as an 8th of all, all words are unpacked
-_AT_ONCE = 1 << 20  # rows or bytes: temporary arrays of all words take much memory
 _NUMBERS_AT_ONCE = 1 << 16  # a multiple of 8: each batch fills whole bytes
 
 Tensors: TypeAlias = dict[str, NDArray[Any]]
-Lengths: TypeAlias = NDArray[np.int64]
 
 
 def pack(words: Vocabulary) -> Tensors:
@@ -51,10 +51,10 @@ def pack(words: Vocabulary) -> Tensors:
     if isinstance(words, StoredWords):
         return dict(words.tensors)
     fixed = _numbers(words) or _uuids(words)
-    if fixed is not None and "word_rows" not in fixed:
+    if fixed and "word_rows" not in fixed:
         return fixed
     text = _packed_text(words)
-    return fixed if fixed is not None and _size(fixed) < _size(text) else text
+    return fixed if fixed and _size(fixed) < _size(text) else text
 
 
 def packed_sizes(words: Vocabulary) -> tuple[int, int]:
@@ -75,24 +75,15 @@ def open_words(tensors: Mapping[str, NDArray[Any]], n: int) -> Vocabulary | None
 
 
 class StoredWords(LazyVocabulary):
-    """Words or ids of a mapped file.
-
-    Args:
-        tensors: The tensors of the words, by name.
-        n: How many words.
-
-    Raises:
-        FormatError: The tensors do not fit together.
-    """
+    """`n` words or ids of a mapped file; FormatError if its tensors do not fit together."""
 
     def __init__(self, tensors: Mapping[str, NDArray[Any]], n: int) -> None:
         self._n, self.tensors = n, dict(tensors)
         self._width = max(0, n - 1).bit_length()
         self._rows = tensors.get("word_rows", _EMPTY)
-        if any(name in tensors for name in self._order_names):
+        self._links = tensors.get("word_links", _EMPTY)
+        if any(name in tensors for name in _ORDER):
             _check_size("rows", self._rows, packed_size(n, self._width))
-
-    _order_names: tuple[str, ...] = _ORDER
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.tensors, self._n), {"lacks_subwords": self.lacks_subwords}
@@ -107,8 +98,11 @@ class StoredWords(LazyVocabulary):
         return _size(self.tensors) - order, order
 
     def _rows_at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The rows of places in sorted order."""
-        return unpack_numbers(self._rows, self._width, places) if len(self._rows) else places
+        """The rows of places in the order of the file."""
+        rows = unpack_numbers(self._rows, self._width, places) if len(self._rows) else places
+        if (rows >= self._n).any():
+            raise FormatError(f"damaged: the words' order points at row {rows.max()} of {self._n}")
+        return rows
 
     def _verified_rows(self) -> NDArray[np.int64]:
         rows = self._rows_at(np.arange(self._n))
@@ -130,31 +124,35 @@ class PackedVocabulary(StoredWords):
         except KeyError as error:
             raise FormatError(f"damaged: there are words, but no {error.args[0]}") from None
         _check_size("starts", starts, packed_size(-(-n // BLOCK), (8 * text.size).bit_length()))
-        links = tensors.get("word_links", _EMPTY)
-        if any(name in tensors for name in _ORDER):
-            _check_size("links", links, packed_size(-(-n // STEP), self._width))
-        for array in (text, codes):
-            if array.dtype != np.uint8 or array.ndim != 1:
-                raise FormatError("damaged: the words' arrays have wrong types")
+        n_links = -(-n // STEP) if any(name in tensors for name in _ORDER) else 0
+        _check_size("links", self._links, packed_size(n_links, self._width))
+        if any(array.dtype != np.uint8 or array.ndim != 1 for array in (text, codes)):
+            raise FormatError("damaged: the words' arrays have wrong types")
         check_codes(codes.tobytes(), N_CODES)
-        self._core = _core.PackedWords(text, codes, starts, self._rows, links, n)
+        self._core = _core.PackedWords(text, codes, starts, self._rows, self._links, n)
 
-    def _run(self) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+    def _run(self) -> Run:
         sizes = np.zeros(self._n, np.uint64)
         is_whole = self._core.unpack(sizes, _EMPTY)
         ends = np.cumsum(sizes, dtype=np.uint64)
         text = np.zeros(int(ends[-1]) if is_whole and self._n else 0, np.uint8)
         if not is_whole or (len(text) and not self._core.unpack(ends, text)):
-            raise _damaged()
+            raise FormatError(_UNREADABLE)
         return text, ends
 
     def _order(self) -> NDArray[Any]:
         return narrowed(self._rows_at(np.arange(self._n)), self._n)
 
     def _word(self, row: int) -> str:
-        return _decoded(row, self._core.word(row))
+        word = self._core.word(row)
+        with suppress(UnicodeDecodeError):
+            if word is not None:
+                return word.decode()
+        raise FormatError(f"damaged: word {row} cannot be decoded")
 
     def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
+        if "ends" in self.__dict__:  # the text is unpacked
+            return WordRun._words_of(self, rows)
         if len(rows) * _MANY > self._n > 1000:
             words = list(self)
             return [words[row] for row in rows.tolist()]
@@ -162,20 +160,14 @@ class PackedVocabulary(StoredWords):
 
     def find(self, word: str) -> int | None:
         """The row of a word, or None."""
-        try:
-            row = self._core.find(word.encode())
-        except UnicodeEncodeError:
-            return None
-        return int(_checked(row)) if row != -1 else None
+        row = _checked(self._core.find(word.encode(errors="surrogatepass")))
+        return None if row < 0 else row
 
-    def find_encoded(
-        self, wanted: NDArray[np.uint8], ends: NDArray[np.uint64]
-    ) -> NDArray[np.int64]:
-        """The row of each word of a run of UTF-8; -1 if it is not there."""
-        rows = np.empty(len(ends), np.int64)
-        self._core.find_many(wanted, ends, rows)
-        if (rows == _DAMAGED).any():
-            raise _damaged()
+    def find_run(self, run: Run) -> NDArray[np.int64]:
+        """The row of each word; -1 if it is not there."""
+        rows = np.empty(len(run[1]), np.int64)
+        self._core.find_many(*run, rows)
+        _checked(rows)
         return rows
 
     def _near(self, word: bytes, edits: int, most: int) -> list[int]:
@@ -183,19 +175,15 @@ class PackedVocabulary(StoredWords):
 
     def _rows_between(self, low: bytes, high: bytes) -> NDArray[np.int64]:
         start, stop = (_checked(self._core.first_place(word)) for word in (low, high))
-        rows = self._rows_at(np.arange(start, max(start, stop)))
-        if (rows >= self._n).any():
-            raise _damaged()
-        return rows
+        return self._rows_at(np.arange(start, max(start, stop)))
 
     def verify(self) -> None:
         """Check all words."""
         if not self._core.is_sorted():
             raise FormatError("damaged: the words cannot be decoded, or are not in order")
         rows = self._verified_rows()
-        links = self.tensors.get("word_links")
-        if links is not None:
-            found = unpack_numbers(links, self._width, np.arange(-(-self._n // STEP)))
+        if len(self._links):
+            found = unpack_numbers(self._links, self._width, np.arange(-(-self._n // STEP)))
             if not np.array_equal(found, cycle_links(rows)):
                 raise FormatError("damaged: the links of the words do not match their order")
         for _ in self:  # decoding checks the UTF-8
@@ -222,23 +210,11 @@ def _check_size(name: str, array: NDArray[Any], size: int) -> None:
         )
 
 
-def _decoded(row: int, word: bytes | None) -> str:
-    if word is None:
-        raise FormatError(f"damaged: word {row} cannot be decoded")
-    try:
-        return word.decode()
-    except UnicodeDecodeError:
-        raise FormatError(f"damaged: word {row} is not valid UTF-8") from None
-
-
-def _checked(number: int) -> int:
-    if number == _DAMAGED:
-        raise _damaged()
-    return number
-
-
-def _damaged() -> FormatError:
-    return FormatError("damaged: the words cannot be decoded")
+def _checked(found: Any) -> Any:
+    """Rows or a place that the core found."""
+    if np.any(found == _DAMAGED):
+        raise FormatError(_UNREADABLE)
+    return found
 
 
 # -- numbers and UUIDs -----------------------------------------------------------------------------
@@ -247,35 +223,20 @@ def _damaged() -> FormatError:
 class FixedIds(StoredWords):
     """Ids of a fixed size. A prefix or a spelling is looked up in their text."""
 
-    _order_names = ("word_rows",)
-
-    def __init__(self, tensors: Mapping[str, NDArray[Any]], n: int) -> None:
-        super().__init__(tensors, n)
-        self._keys = self._own_keys()
-
-    @abstractmethod
-    def _own_keys(self) -> NDArray[Any]:
-        """The sortable keys of the rows."""
+    _keys: NDArray[Any]  # of the rows, which sort as the ids do
 
     @staticmethod
     @abstractmethod
     def keys_of(text: NDArray[np.uint8], ends: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """The keys of ids in a run of UTF-8, and whether each has one."""
 
-    def _run(self) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+    def _run(self) -> Run:
         return encoded_words(self._words_of(np.arange(self._n)))
 
-    def find(self, word: str) -> int | None:
-        """The row of an id, or None."""
-        row = int(self.find_many([word])[0])
-        return None if row < 0 else row
-
-    def find_encoded(
-        self, wanted: NDArray[np.uint8], ends: NDArray[np.uint64]
-    ) -> NDArray[np.int64]:
-        """The row of each id of a run of UTF-8; -1 if it is not there."""
-        keys, are_keys = self.keys_of(wanted, ends)
-        rows = np.full(len(ends), -1, np.int64)
+    def find_run(self, run: Run) -> NDArray[np.int64]:
+        """The row of each id; -1 if it is not there."""
+        keys, are_keys = self.keys_of(*run)
+        rows = np.full(len(are_keys), -1, np.int64)
         if self._n:
             rows[are_keys] = self._find(keys[are_keys])
         return rows
@@ -290,12 +251,6 @@ class FixedIds(StoredWords):
             high = np.where(is_below, high, middle)
         rows = self._rows_at(np.minimum(low, self._n - 1))
         return np.where(self._keys[rows] == keys, rows, -1)
-
-    def _rows_at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        rows = super()._rows_at(places)
-        if (rows >= self._n).any():
-            raise FormatError(f"damaged: the ids point at row {rows.max()} of {self._n}")
-        return rows
 
     def verify(self) -> None:
         """Check all ids."""
@@ -313,8 +268,9 @@ class NumberIds(FixedIds):
         (['5', '6', '7'], 1, None)
     """
 
-    def _own_keys(self) -> NDArray[Any]:
-        numbers = self.tensors[NUMBERS]
+    def __init__(self, tensors: Mapping[str, NDArray[Any]], n: int) -> None:
+        super().__init__(tensors, n)
+        self._keys = numbers = tensors[NUMBERS]
         if numbers.dtype.kind != "u" or numbers.dtype.itemsize < 4 or numbers.ndim != 1:
             raise FormatError(f"damaged: the ids are {numbers.dtype} {numbers.shape}")
         if len(numbers) not in (1, self._n) or (self._n == 0 and len(numbers)):
@@ -322,30 +278,29 @@ class NumberIds(FixedIds):
         self._first = int(numbers[0]) if len(numbers) == 1 else None
         if self._first is not None and self._first + self._n - 1 > MAX_NUMBER:
             raise FormatError(f"damaged: {self._n} ids count up from {self._first}")
-        return numbers
 
     keys_of = staticmethod(number_keys)
 
     def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
-        first = self._first
-        numbers = self._keys[rows].tolist() if first is None else rows.tolist()
-        return list(map(str, numbers if not first else (first + row for row in numbers)))
+        if self._first is None:
+            return list(map(str, self._keys[rows].tolist()))
+        return [str(self._first + row) for row in rows.tolist()]
 
     def _find(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         if self._first is None:
             return super()._find(keys)
-        rows = keys - np.uint64(self._first)  # below the first, this is a very large number
-        return np.where(rows < self._n, rows, -1).astype(np.int64)
+        return rows_from(self._first, self._n, keys)
 
 
 class UuidIds(FixedIds):
     """UUIDs in lower case with hyphens."""
 
-    def _own_keys(self) -> NDArray[Any]:
-        uuids = self.tensors[UUIDS]
-        if uuids.dtype != np.uint8 or uuids.shape != (self._n, 16):
+    def __init__(self, tensors: Mapping[str, NDArray[Any]], n: int) -> None:
+        super().__init__(tensors, n)
+        uuids = tensors[UUIDS]
+        if uuids.dtype != np.uint8 or uuids.shape != (n, 16):
             raise FormatError(f"damaged: the ids are {uuids.dtype} {uuids.shape}")
-        return _uuid_keys(uuids)
+        self._keys = _uuid_keys(uuids)
 
     @staticmethod
     def keys_of(text: NDArray[np.uint8], ends: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -401,19 +356,13 @@ def _packed_text(words: Vocabulary) -> Tensors:
 
 def _order(rows: NDArray[np.int64], *, links: bool) -> Tensors:
     """The row of each place; nothing if the rows are in the order of their words."""
-    if _count_up(rows):
+    if (rows[1:] > rows[:-1]).all():
         return {}
     width = (len(rows) - 1).bit_length()
     tensors = {"word_rows": pack_numbers(rows, width)}
     if links:
         tensors["word_links"] = pack_numbers(cycle_links(rows), width)
     return tensors
-
-
-def _count_up(rows: NDArray[np.int64]) -> bool:
-    """Whether the rows are 0, 1, …"""
-    parts = ((i, rows[i : i + _AT_ONCE]) for i in range(0, len(rows), _AT_ONCE))
-    return all(np.array_equal(part, np.arange(i, i + len(part))) for i, part in parts)
 
 
 def _numbers(words: Vocabulary) -> Tensors | None:
@@ -484,35 +433,30 @@ def unpack_numbers(
 # -- canonical Huffman codes of at most 15 bits, for up to 255 symbols -----------------------------
 
 
-def code_lengths(counts: NDArray[Any]) -> Lengths:
+def code_lengths(counts: NDArray[Any]) -> NDArray[np.int64]:
     """Bits of each symbol's code; 0 for a symbol that does not occur.
 
     >>> code_lengths(np.array([5, 0, 1, 2])).tolist()
     [1, 0, 2, 2]
     """
     weights = counts.astype(np.int64)
-    lengths = _depths(weights)
-    while lengths.max(initial=0) > MAX_CODE_BITS:
+    while True:
+        leaves = ((weight, symbol, [symbol]) for symbol, weight in enumerate(weights.tolist()))
+        heap = [leaf for leaf in leaves if leaf[0]]
+        heapq.heapify(heap)
+        lengths = np.zeros(len(weights), np.int64)
+        if len(heap) == 1:
+            lengths[heap[0][2]] = 1  # a code needs a bit
+        while len(heap) > 1:
+            (a, first, left), (b, _, right) = heapq.heappop(heap), heapq.heappop(heap)
+            lengths[left + right] += 1
+            heapq.heappush(heap, (a + b, first, left + right))
+        if lengths.max(initial=0) <= MAX_CODE_BITS:
+            return lengths
         weights = (weights + 1) // 2  # flatter: rare symbols get shorter codes
-        lengths = _depths(weights)
-    return lengths
 
 
-def _depths(weights: NDArray[np.int64]) -> Lengths:
-    """The depth of each symbol in a Huffman tree."""
-    depths = np.zeros(len(weights), np.int64)
-    heap = [(weight, symbol, [symbol]) for symbol, weight in enumerate(weights.tolist()) if weight]
-    heapq.heapify(heap)
-    if len(heap) == 1:
-        depths[heap[0][2]] = 1  # a code needs a bit
-    while len(heap) > 1:
-        (a, first, left), (b, _, right) = heapq.heappop(heap), heapq.heappop(heap)
-        depths[left + right] += 1
-        heapq.heappush(heap, (a + b, first, left + right))
-    return depths
-
-
-def code_table(lengths: Lengths) -> NDArray[np.uint32]:
+def code_table(lengths: NDArray[np.int64]) -> NDArray[np.uint32]:
     """The canonical code of each symbol, as code x 16 + length."""
     table = np.zeros(len(lengths), np.uint32)
     code = before = 0
@@ -524,13 +468,13 @@ def code_table(lengths: Lengths) -> NDArray[np.uint32]:
     return table
 
 
-def to_bytes(lengths: Lengths) -> bytes:
+def to_bytes(lengths: NDArray[np.int64]) -> bytes:
     """How many symbols have 1 to 15 bits, then the symbols by length and value."""
     counts = np.bincount(lengths, minlength=MAX_CODE_BITS + 1)[1:]
     return bytes(counts.tolist()) + bytes(_in_order(lengths))
 
 
-def _in_order(lengths: Lengths) -> list[int]:
+def _in_order(lengths: NDArray[np.int64]) -> list[int]:
     used = np.flatnonzero(lengths)
     in_order: list[int] = used[np.argsort(lengths[used], kind="stable")].tolist()
     return in_order

@@ -64,11 +64,7 @@ class Subwords:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, NDArray[Any]], dims: int) -> Subwords:
-        """The subwords of the arrays of `to_tensors`.
-
-        Raises:
-            InputError: They do not fit.
-        """
+        """The subwords of the arrays of `to_tensors`; InputError if they do not fit."""
         buckets, lengths = tensors.get("buckets"), tensors.get("lengths")
         if buckets is None or lengths is None or lengths.shape != (2,) or lengths.dtype.kind != "u":
             raise InputError("subwords need buckets and two lengths")

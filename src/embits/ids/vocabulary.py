@@ -10,23 +10,24 @@ from __future__ import annotations
 from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
-from typing import Any, Self, TypeAlias, TypeGuard, overload
+from contextlib import suppress
+from functools import cached_property
+from itertools import chain, islice
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
 from embits.errors import FormatError, InputError, UnknownWordError
-from embits.ids.keys import Keys, RowNumbers
+from embits.ids.keys import WORDS_AT_ONCE, Keys, RowNumbers, Run, Words, bounds, encoded_words
 from embits.search.pieces import LiveRows
 
-_WORDS_AT_ONCE = 1 << 14
 _BYTES_AT_ONCE = 1 << 20
 _NEWLINE = ord("\n")
 
 
-class WordRun(Sequence[str]):
+class WordRun(Words):
     """Words that lie one after another in an array of bytes.
 
     Args:
@@ -62,20 +63,6 @@ class WordRun(Sequence[str]):
     def __len__(self) -> int:
         return len(self.ends)
 
-    @overload
-    def __getitem__(self, row: int) -> str: ...
-    @overload
-    def __getitem__(self, row: slice) -> list[str]: ...
-    def __getitem__(self, row: int | slice) -> str | list[str]:
-        if isinstance(row, slice):
-            return list(self._words(range(*row.indices(len(self)))))
-        if not -len(self) <= row < len(self):
-            raise IndexError(f"row {row} of {len(self)} words")
-        return self._word(row % len(self))
-
-    def __iter__(self) -> Iterator[str]:
-        return self._words(range(len(self)))
-
     def encoded(self, row: int) -> bytes:
         """The UTF-8 of a word; `row` is 0 or more."""
         start = int(self.ends[row - 1]) + len(self._separator) if row else 0
@@ -84,28 +71,26 @@ class WordRun(Sequence[str]):
             raise FormatError(f"damaged: word {row} lies at bytes {start} to {end}")
         return self.text[start:end].tobytes()
 
-    def _words(self, rows: range) -> Iterator[str]:
+    def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
         """Words that follow each other take a tenth of the time that one by one takes."""
-        if rows.step != 1:
-            yield from map(self._word, rows)
-            return
-        for start in range(rows.start, rows.stop, _WORDS_AT_ONCE):
-            yield from self._batch(range(start, min(start + _WORDS_AT_ONCE, rows.stop)))
+        if (np.diff(rows) != 1).any():
+            return [self._word(row) for row in rows.tolist()]
+        starts = range(0, len(rows), WORDS_AT_ONCE)
+        batches = (self._batch(rows[start : start + WORDS_AT_ONCE]) for start in starts)
+        return list(chain.from_iterable(batches))
 
-    def _batch(self, rows: range) -> list[str]:
+    def _batch(self, rows: NDArray[np.int64]) -> list[str]:
         gap = len(self._separator)
-        first = int(self.ends[rows.start - 1]) + gap if rows.start else 0
-        ends = self.ends[rows.start : rows.stop].astype(np.int64)
+        first = int(self.ends[rows[0] - 1]) + gap if rows[0] else 0
+        ends = self.ends[rows[0] : rows[-1] + 1].astype(np.int64)
         run = self.text[first : max(first, ends[-1])]
         is_damaged = (np.diff(ends, prepend=first - gap) < gap).any() or ends[-1] > len(self.text)
-        if is_damaged or (not gap and (run == _NEWLINE).any()):
-            return [self._word(row) for row in rows]  # this raises if they are damaged
-        if not gap:
-            run = np.insert(run, ends[:-1] - first, _NEWLINE)  # for `split`: one call in all
-        try:
-            return run.tobytes().decode().split("\n")
-        except UnicodeDecodeError:
-            return [self._word(row) for row in rows]  # this raises with the row
+        if not (is_damaged or (not gap and (run == _NEWLINE).any())):
+            if not gap:
+                run = np.insert(run, ends[:-1] - first, _NEWLINE)  # for `split`: one call in all
+            with suppress(UnicodeDecodeError):
+                return run.tobytes().decode().split("\n")
+        return [self._word(row) for row in rows.tolist()]  # this raises if they are damaged
 
     def _word(self, row: int) -> str:
         try:
@@ -124,14 +109,11 @@ class Vocabulary(WordRun, Keys):
         >>> words = Vocabulary.from_words(["the", "queen", "of", "Zürich"])
         >>> words[1], words.row("Zürich"), "king" in words, len(words)
         ('queen', 3, False, 4)
-        >>> words.suggest("quen")
-        ['queen']
-
-    Attributes:
-        is_stored: The arrays are those of a file.
+        >>> words.suggest("quen"), words.find_many(["of", "or"]).tolist()
+        (['queen'], [2, -1])
     """
 
-    is_stored = False
+    is_stored = False  # whether the arrays are those of a file
 
     def __init__(self, text: NDArray[Any], ends: NDArray[Any], order: NDArray[Any]) -> None:
         unsigned = all(array.dtype.kind == "u" and array.ndim == 1 for array in (text, ends, order))
@@ -160,9 +142,7 @@ class Vocabulary(WordRun, Keys):
         return cls.from_run(*encoded_words(words))
 
     @classmethod
-    def from_run(
-        cls, text: NDArray[np.uint8], ends: NDArray[np.uint64]
-    ) -> tuple[Vocabulary, list[int]]:
+    def from_run(cls, text: NDArray[Any], ends: NDArray[Any]) -> tuple[Vocabulary, list[int]]:
         """As `from_words`, of one run of UTF-8; and the rows that repeat an earlier word."""
         order = np.empty(len(ends), dtype=np.uint64)
         _core.word_order(text, ends, order)
@@ -170,49 +150,24 @@ class Vocabulary(WordRun, Keys):
         largest = max(len(text), len(ends))
         return cls(text, narrowed(ends, largest), narrowed(order, largest)), repeated
 
-    def find(self, word: str) -> int | None:
-        """The row of a word, the first if it repeats; or None."""
-        try:
-            wanted = word.encode()
-        except UnicodeEncodeError:
-            return None
-        place = bisect_left(range(len(self)), wanted, key=self._sorted_bytes)
-        if place < len(self) and self._sorted_bytes(place) == wanted:
-            return int(self.order[place])
-        return None
+    def find_all(self, word: str) -> list[int]:
+        """All rows of a word that may repeat, ascending."""
+        wanted = word.encode(errors="surrogatepass")  # never found
+        rows: list[int] = self._rows_between(wanted, wanted + b"\0").tolist()
+        return rows
 
-    def find_many(self, words: Iterable[str]) -> NDArray[np.int64]:
-        """The row of each word, the first if it repeats; -1 if it is not there.
-
-        >>> Vocabulary.from_words(["up", "down"]).find_many(["down", "left"]).tolist()
-        [1, -1]
-        """
-        return self.find_encoded(*encoded_words(words, errors="surrogatepass"))  # never found
-
-    def find_encoded(
-        self, wanted: NDArray[np.uint8], ends: NDArray[np.uint64]
-    ) -> NDArray[np.int64]:
-        """As `find_many`, of words that are one run of UTF-8 already. Sorted ones are faster."""
-        rows = np.empty(len(ends), np.int64)
+    def find_run(self, run: Run) -> NDArray[np.int64]:
+        """As `find_many`, of words that are encoded already. Sorted ones are faster."""
+        rows = np.empty(len(run[1]), np.int64)
         own_ends = np.ascontiguousarray(self.ends).view(np.uint8)
-        order = np.ascontiguousarray(self.order, dtype=self.ends.dtype).view(np.uint8)
-        _core.find_words(self.text, own_ends, order, self.ends.itemsize, wanted, ends, rows)
+        order = np.ascontiguousarray(self._checked_order, self.ends.dtype).view(np.uint8)
+        _core.find_words(self.text, own_ends, order, self.ends.itemsize, *run, rows)
         return rows
 
     @property
     def byte_sizes(self) -> tuple[int, int]:
         """Bytes of the text with its ends, and of the order."""
         return self.text.nbytes + self.ends.nbytes, self.order.nbytes
-
-    def find_all(self, word: str) -> list[int]:
-        """All rows of a word that may repeat, ascending.
-
-        >>> Vocabulary.with_repeats(["A", "B", "A"])[0].find_all("A")
-        [0, 2]
-        """
-        wanted = word.encode(errors="replace")
-        rows: list[int] = self._rows_between(wanted, wanted + b"\0").tolist()
-        return rows
 
     def suggest(self, word: str, most: int = 3) -> list[str]:
         """Words spelled like `word`: other letter case first, then the likeliest.
@@ -249,31 +204,31 @@ class Vocabulary(WordRun, Keys):
 
     def verify(self) -> None:
         """Check all words."""
-        ends = self.ends.astype(np.int64)
-        if len(self) and ((np.diff(ends) < 0).any() or ends[0] < 0):
-            raise FormatError("damaged: the words' ends run backwards")
-        if (int(ends[-1]) if len(self) else 0) != len(self.text):
-            raise FormatError("damaged: the words' ends do not fit their text")
+        order = self._checked_order
         for _ in self:  # decoding checks the UTF-8
             pass
         index, repeated = Vocabulary.from_run(self.text, self.ends.astype(np.uint64))
-        if repeated or not np.array_equal(index.order, self.order):
+        if repeated or not np.array_equal(index.order, order):
             raise FormatError("damaged: the words are not in order, or one repeats")
-
-    def _sorted_bytes(self, place: int) -> bytes:
-        row = int(self.order[place])
-        if row >= len(self):
-            raise FormatError(f"damaged: the vocabulary points at row {row} of {len(self)}")
-        return self.encoded(row)
 
     def _rows_between(self, low: bytes, high: bytes) -> NDArray[Any]:
         """The rows of the words from `low` on, up to and without `high`, in order of the words."""
-        places = range(len(self))
-        start = bisect_left(places, low, key=self._sorted_bytes)
-        rows = self.order[start : bisect_left(places, high, lo=start, key=self._sorted_bytes)]
-        if (rows >= len(self)).any():
-            raise FormatError(f"damaged: the vocabulary points at row {rows.max()} of {len(self)}")
-        return rows
+        places, order = range(len(self)), self._checked_order
+        start, stop = (
+            bisect_left(places, word, key=lambda place: self.encoded(int(order[place])))
+            for word in (low, high)
+        )
+        return order[start:stop]
+
+    @cached_property
+    def _checked_order(self) -> NDArray[Any]:
+        """The order. All arrays are checked before the first look-up: a file may be damaged."""
+        ends, n = self.ends, len(self)
+        if (ends[1:] < ends[:-1]).any() or (int(ends[-1]) if n else 0) != len(self.text):
+            raise FormatError("damaged: the words' ends do not fit their text")
+        if n and (last := int(self.order.max())) >= n:
+            raise FormatError(f"damaged: the vocabulary points at row {last} of {n}")
+        return self.order
 
 
 class LazyVocabulary(Vocabulary):
@@ -291,15 +246,11 @@ class LazyVocabulary(Vocabulary):
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         return self.__dict__[name]
 
-    def unpack(self) -> None:
-        """Make the arrays of the text: slices are faster from then on."""
-        _ = self.ends
-
     @abstractmethod
     def __len__(self) -> int: ...
 
     @abstractmethod
-    def _run(self) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+    def _run(self) -> Run:
         """The UTF-8 of all words, and where each ends."""
 
     def _order(self) -> NDArray[Any]:
@@ -309,22 +260,7 @@ class LazyVocabulary(Vocabulary):
     def __iter__(self) -> Iterator[str]:
         return iter(WordRun(*self._run()))
 
-    def _words(self, rows: range) -> Iterator[str]:
-        if "ends" in self.__dict__:  # the run is there: words that follow each other are fast
-            return super()._words(rows)
-        return iter(self._words_of(np.arange(rows.start, rows.stop, rows.step)))
-
-    def _word(self, row: int) -> str:
-        return self._words_of(np.array([row]))[0]
-
-    def encoded(self, row: int) -> bytes:
-        """The UTF-8 of a word; `row` is 0 or more."""
-        return self._word(row).encode()
-
-    def find_all(self, word: str) -> list[int]:
-        """The row of a word in a list, which is empty if it is not there."""
-        row = self.find(word)
-        return [] if row is None else [row]
+    _word = Words._word
 
 
 PieceIds: TypeAlias = Vocabulary | RowNumbers
@@ -358,7 +294,7 @@ class PieceWords(LazyVocabulary):
         self.pieces = list(pieces)
         self.starts = np.cumsum([0, *(len(piece) for piece in pieces)])
         self.rows = LiveRows(int(self.starts[-1]), removed)
-        self.are_numbers = numbered
+        self._numbered = numbered
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -372,33 +308,30 @@ class PieceWords(LazyVocabulary):
             words[mine] = self.pieces[owner]._words_of(stored[mine] - self.starts[owner])
         return words.tolist()
 
-    def find(self, word: str) -> int | None:
-        """The row of a word, or None."""
-        row = int(self.find_many([word])[0])
-        return None if row < 0 else row
-
     def find_many(self, words: Iterable[str]) -> NDArray[np.int64]:
         """The row of each word; -1 if it is not there."""
         wanted = list(words)
         # Sorted, the words that follow each other are looked up in the same part of a piece.
         order = sorted(range(len(wanted)), key=wanted.__getitem__)
-        ordered = [wanted[place] for place in order]
-        run = encoded_words(ordered, errors="surrogatepass")  # never found
-        found = np.full(len(wanted), -1, np.int64)
+        rows = np.empty(len(wanted), np.int64)
+        rows[order] = super().find_many(wanted[place] for place in order)
+        return rows
+
+    def find_run(self, run: Run) -> NDArray[np.int64]:
+        """As `find_many`, of words that are encoded already."""
+        found = np.full(len(run[1]), -1, np.int64)
         for piece, start in zip(self.pieces, self.starts.tolist(), strict=False):
-            stored = piece.find_encoded(*run)
+            stored = piece.find_run(run)
             here = np.flatnonzero(stored >= 0)
             if len(here):
                 found[here] = np.maximum(self.rows.live(stored[here] + start), found[here])
-        rows = np.empty_like(found)
-        rows[order] = found
-        return rows
+        return found
 
     def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """The ids of rows, in their shape: `str` objects, or int64 if the ids are numbers."""
         names = super().names(rows)
         try:
-            return names.astype(np.int64) if self.are_numbers else names
+            return names.astype(np.int64) if self._numbered else names
         except (ValueError, OverflowError):
             raise FormatError("damaged: the ids of a numbered collection are words") from None
 
@@ -409,7 +342,7 @@ class PieceWords(LazyVocabulary):
 
     def unknown(self, word: str) -> UnknownWordError:
         """The error for an id that is not there."""
-        if self.are_numbers:
+        if self._numbered:
             return UnknownWordError(word, [], "the ids are the numbers of the rows as added")
         return super().unknown(word)
 
@@ -426,72 +359,37 @@ class PieceWords(LazyVocabulary):
         return sum(text), sum(order)
 
     def merged(self) -> PieceIds:
-        """The same ids as a single piece."""
+        """The same ids as a single piece; numbers that follow each other need not be stored."""
         if len(self.pieces) == 1 and not len(self.rows.removed):
             return self.pieces[0]
-        if (first := self._consecutive()) is not None:
-            return RowNumbers(len(self), first)
+        runs = [p.first + np.arange(len(p)) for p in self.pieces if isinstance(p, RowNumbers)]
+        if len(runs) == len(self.pieces):
+            numbers = np.concatenate(runs)[self.rows.stored(np.arange(len(self)))]
+            if (np.diff(numbers) == 1).all():
+                return RowNumbers(len(self), int(numbers[0]) if len(numbers) else 0)
         return Vocabulary(self.text, self.ends, self.order)
 
-    def _run(self) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+    def _run(self) -> Run:
         """The UTF-8 of all ids, and where each ends."""
-        texts, ends, offset = [np.empty(0, np.uint8)], [np.empty(0, np.uint64)], 0
+        texts, sizes = [np.empty(0, np.uint8)], [np.empty(0, np.int64)]
         for piece, start in zip(self.pieces, self.starts.tolist(), strict=False):
+            if isinstance(piece, RowNumbers):
+                text, ends = encoded_words(piece)
+            else:
+                text, ends = piece.text, piece.ends.astype(np.uint64)
+            _, lengths = bounds(ends)
+            if (lengths < 0).any() or lengths.sum() != len(text):
+                raise FormatError("damaged: the words' ends do not fit their text")
             removed = self.rows.removed_in(start, start + len(piece))
-            text, own_ends = _run_without(piece, removed)
+            if len(removed):
+                kept = np.ones(len(lengths), bool)
+                kept[removed] = False
+                text, lengths = text[np.repeat(kept, lengths)], lengths[kept]
             texts.append(text)
-            ends.append(own_ends + np.uint64(offset))
-            offset += len(text)
-        return np.concatenate(texts), np.concatenate(ends)
-
-    def _consecutive(self) -> int | None:
-        """The first id, if the ids are numbers that follow each other and need not be stored."""
-        runs = [np.arange(p.first, p.first + len(p)) for p in self.pieces if is_numbers(p)]
-        if len(runs) < len(self.pieces):
-            return None
-        left = np.concatenate(runs)[self.rows.stored(np.arange(len(self)))]
-        if (left[1:] != left[:-1] + 1).any():
-            return None
-        return int(left[0]) if len(left) else 0
-
-
-def is_numbers(ids: PieceIds) -> TypeGuard[RowNumbers]:
-    """Whether the rows of a piece have no ids but their numbers."""
-    return isinstance(ids, RowNumbers)
-
-
-def _run_without(
-    piece: PieceIds, removed: NDArray[np.int64]
-) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
-    """The UTF-8 of the ids of a piece without some rows, and where each ends."""
-    if not isinstance(piece, Vocabulary):
-        text, ends = encoded_words(piece)
-    else:
-        text, ends = piece.text, piece.ends.astype(np.uint64)
-    lengths = np.diff(ends, prepend=np.uint64(0)).astype(np.int64)
-    if (lengths < 0).any() or lengths.sum() != len(text):
-        raise FormatError("damaged: the words' ends do not fit their text")
-    if not len(removed):
-        return text, ends
-    kept = np.ones(len(lengths), bool)
-    kept[removed] = False
-    return text[np.repeat(kept, lengths)], np.cumsum(lengths[kept]).astype(np.uint64)
+            sizes.append(lengths)
+        return np.concatenate(texts), np.cumsum(np.concatenate(sizes)).astype(np.uint64)
 
 
 def narrowed(numbers: NDArray[Any], largest: int) -> NDArray[Any]:
     """Numbers of 0 to `largest` as uint32, or uint64 if they do not fit."""
     return numbers.astype(np.uint32 if largest < 2**32 else np.uint64)
-
-
-def encoded_words(
-    words: Iterable[str], errors: str = "strict"
-) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
-    """The UTF-8 of words in one run, and where each ends."""
-    try:
-        encoded = [word.encode(errors=errors) for word in words]
-    except UnicodeEncodeError as error:
-        raise InputError(f"the id {error.object!r} cannot be written as UTF-8") from None
-    except AttributeError:
-        raise InputError("ids must be strings or whole numbers") from None
-    ends = np.cumsum([len(word) for word in encoded], dtype=np.uint64)
-    return np.frombuffer(b"".join(encoded), dtype=np.uint8), ends

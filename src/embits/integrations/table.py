@@ -21,7 +21,7 @@ from embits.checks import packed_queries, whole
 from embits.coders import Coder, coder_checksum
 from embits.errors import DatabaseError, EmbitsError, FormatError, InputError, UnknownWordError
 from embits.file.overwrite import OVERWRITE
-from embits.ids.vocabulary import LazyVocabulary, Vocabulary
+from embits.ids.vocabulary import Vocabulary
 
 BLOCK_BYTES = 32 << 20  # of a block of rows: small enough for a message to a server
 Query: TypeAlias = str | int | NDArray[Any]
@@ -326,8 +326,8 @@ def to_export(bits: Any) -> BinaryVectors:
             f"bits is {type(bits).__name__}, expected BinaryVectors; embits.binarize makes them"
         )
     merged = bits.merged()
-    if isinstance(merged.words, LazyVocabulary):
-        merged.words.unpack()
+    if isinstance(merged.words, Vocabulary):
+        _ = merged.words.ends  # the words are unpacked: slices are faster from then on
     return merged
 
 
