@@ -69,10 +69,10 @@ def drawn(figure: Figure, grid: Grid, formats: Sequence[str] = ("png",)) -> dict
     if not figure.raw:
         axes[0][0].set_ylim(0, 100)
     axes[0][0].set_ylabel(figure.label)
-    found = [axis.get_legend_handles_labels() for axis in axes[0]]
-    names = {
-        name: line for lines, labels in found for line, name in zip(lines, labels, strict=True)
-    }
+    names: dict[str, Any] = {}
+    for axis in axes[0]:
+        lines, labels = axis.get_legend_handles_labels()
+        names |= zip(labels, lines, strict=True)
     columns = min(len(names), 4 * len(panels))
     canvas.legend(
         names.values(), names, loc="outside lower center", ncols=columns, frameon=False, fontsize=9

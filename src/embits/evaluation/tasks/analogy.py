@@ -207,9 +207,10 @@ class Analogy(Task):
         return evaluate_analogies(subject.space, self.datasets(subject), subject.samples)
 
     def scores(self, entries: Iterable[Entry]) -> list[Score]:
-        kinds = [kind for kind in names_at(entries, self.name) if kind != "sections"]
-        paths = {kind: (self.name, kind, "accuracy") for kind in kinds}
         return [
-            Score(f"{kind.capitalize()} analogy", path, path, column=kind, is_tested=True)
-            for kind, path in paths.items()
+            self.score(
+                f"{kind.capitalize()} analogy", kind, "accuracy", column=kind, is_tested=True
+            )
+            for kind in names_at(entries, self.name)
+            if kind != "sections"
         ]

@@ -130,6 +130,10 @@ class Task:
             tables.append(Table(header, counts, caption.capitalize(), has_number=False))
         return tables
 
+    def score(self, label: str, *path: str, **how: Any) -> Score:
+        """A score at this path below the name of the task, also of the raw vectors."""
+        return Score(label, (self.name, *path), (self.name, *path), **how)
+
     def datasets(self, subject: Subject) -> Any:
         """The data sets of the task, read once."""
         return subject.once(self.name, getattr(subject.data, self.name))

@@ -198,8 +198,8 @@ class Classification(Task):
         return found
 
     def scores(self, entries: Iterable[Entry]) -> list[Score]:
-        paths = {name: (self.name, name, "accuracy") for name in names_at(entries, self.name)}
-        return [Score(label(name), path, path, is_tested=True) for name, path in paths.items()]
+        names = names_at(entries, self.name)
+        return [self.score(label(name), name, "accuracy", is_tested=True) for name in names]
 
 
 def label(name: str) -> str:

@@ -148,15 +148,9 @@ class Similarity(Task):
         return evaluate_similarity(subject.space, pairs, samples, by_pairs=subject.by_pairs)
 
     def scores(self, entries: Iterable[Entry]) -> list[Score]:
-        names = names_at(entries, self.name)
-        sets = [(self.name, name, "spearman") for name in names if name != "fisher_mean"]
-        if not sets:
-            return []
-        mean = (self.name, "fisher_mean")
-        return [
-            *(Score(path[1], path, path) for path in sets),
-            Score("Fisher mean", mean, mean, column="Fisher mean", is_tested=True),
-        ]
+        names = [name for name in names_at(entries, self.name) if name != "fisher_mean"]
+        mean = self.score("Fisher mean", "fisher_mean", column="Fisher mean", is_tested=True)
+        return [*(self.score(name, name, "spearman") for name in names), mean] if names else []
 
     def figures(self, grid: Grid) -> list[Figure]:
         mean = (self.name, "fisher_mean")

@@ -53,13 +53,8 @@ def bit_contenders(path: Path, bits: BinaryVectors, threads: int) -> Iterator[Co
     yield Contender(
         "embits", bits.n_bits, lambda row, k: top_k(codes, codes[row], k, threads), first_answer
     )
-    faiss = _faiss(threads)
-    if faiss is not None and codes.shape[1] * 8 == bits.n_bits:
-        index = faiss.IndexBinaryFlat(bits.n_bits)
-        index.add(codes)
-        yield Contender(
-            "FAISS IndexBinaryFlat", bits.n_bits, lambda row, k: index.search(codes[row][None], k)
-        )
+    if codes.shape[1] * 8 == bits.n_bits:
+        yield from _faiss("IndexBinaryFlat", bits.n_bits, codes, bits.n_bits, threads)
 
     def numpy_scan(row: int, k: int) -> object:
         distances = np.bitwise_count(codes ^ codes[row]).sum(axis=1, dtype=np.int32)
@@ -84,11 +79,7 @@ def float_contenders(
         lambda row, k: _best(unit @ unit[row], k),
         first_answer if path is not None else None,
     )
-    faiss = _faiss(threads)
-    if faiss is not None:
-        index = faiss.IndexFlatIP(unit.shape[1])
-        index.add(unit)
-        yield Contender("FAISS IndexFlatIP", None, lambda row, k: index.search(unit[row][None], k))
+    yield from _faiss("IndexFlatIP", unit.shape[1], unit, None, threads)
 
 
 def measure(contenders: list[Contender], n: int) -> None:
@@ -125,13 +116,18 @@ def _best(scores: NDArray[Any], k: int) -> NDArray[np.int64]:
     return ordered
 
 
-def _faiss(threads: int) -> Any:
+def _faiss(
+    name: str, width: int, rows: NDArray[Any], bits: int | None, threads: int
+) -> Iterator[Contender]:
+    """An index of FAISS with these rows, if it is installed."""
     try:
         import faiss
     except ImportError:
-        return None
+        return
     faiss.omp_set_num_threads(threads)
-    return faiss
+    index = getattr(faiss, name)(width)
+    index.add(rows)
+    yield Contender(f"FAISS {name}", bits, lambda row, k: index.search(rows[row][None], k))
 
 
 def evaluate_speed(space: Space, file: Path | None = None) -> dict[str, Any]:
@@ -174,8 +170,7 @@ class Speed(Task):
         return evaluate_speed(subject.space, subject.file)
 
     def scores(self, entries: Iterable[Entry]) -> list[Score]:
-        path = (self.name, "top_10_ms")
-        score = Score("Top-10 query, ms", path, path, shown=number)
+        score = self.score("Top-10 query, ms", "top_10_ms", shown=number)
         return [score] if names_at(entries, self.name) else []
 
     def tables(self, grid: Grid, *more: Score) -> list[Table]:
