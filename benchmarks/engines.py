@@ -125,10 +125,9 @@ def _index(bits: embits.BinaryVectors, path: Path) -> Iterator[str]:
     yield "| | recall@10 | median ms |"
     yield "|---|---:|---:|"
     for nprobes in NPROBES:
-        found = [lancedb.nearest(database, bits.codes[row], 10, nprobes=nprobes) for row in rows]
-        spent = _median(
-            lambda row, n=nprobes: lancedb.nearest(database, bits.codes[row], 10, nprobes=n), rows
-        )
+        lancedb.PARTITIONS = nprobes
+        found = [lancedb.nearest(database, bits.codes[row], 10) for row in rows]
+        spent = _median(lambda row: lancedb.nearest(database, bits.codes[row], 10), rows)
         recall = np.mean(
             [
                 sum(each.distance <= within[row] for each in neighbors) / 10

@@ -71,25 +71,23 @@ class Pretrained:
         self,
         repo_id: str,
         *,
+        figures: Mapping[str, Any] | None = None,
+        card: Mapping[str, Any] | None = None,
         private: bool | None = None,
         revision: str | None = None,
         message: str | None = None,
-        figures: Mapping[str, Any] | None = None,
-        card: Mapping[str, Any] | None = None,
-        token: str | None = None,
-        endpoint: str | None = None,
+        **client: Any,
     ) -> str:
         """Upload the folder that `save_pretrained` writes, in one commit.
 
         Args:
             repo_id: `user/model`; created if it does not exist.
+            figures: As in `save_pretrained`.
+            card: As in `save_pretrained`; a model card of your own is not replaced.
             private: Whether a new model is private; None uses the account's default.
             revision: The branch; None uses `main`.
             message: The commit's message.
-            figures: As in `save_pretrained`.
-            card: As in `save_pretrained`; a model card of your own is not replaced.
-            token: Instead of the one stored by `hf auth login`.
-            endpoint: Instead of the environment variable HF_ENDPOINT.
+            client: Arguments of `huggingface_hub.HfApi`: `token` and `endpoint`.
 
         Returns:
             The address of the commit.
@@ -100,7 +98,5 @@ class Pretrained:
         """
         from embits.integrations import hugging_face
 
-        return hugging_face.push_to_hub(
-            self, repo_id, (figures, card), private=private, revision=revision, message=message,
-            token=token, endpoint=endpoint,
-        )  # fmt: skip
+        more = {"private": private, "revision": revision, "message": message, **client}
+        return hugging_face.push_to_hub(self, repo_id, figures=figures, card=card, **more)

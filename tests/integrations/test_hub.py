@@ -97,19 +97,19 @@ def test_a_folder_of_the_same_name_goes_first(bits, tmp_path, monkeypatch, hub):
 
 @needs_client
 @pytest.mark.parametrize(
-    ("name", "options", "message"),
+    ("name", "options"),
     [
-        ("me/none", {}, "there is no such model, or it is private"),
-        ("me/model", {"revision": "none"}, "it has no such revision"),
-        ("me/none", {"endpoint": "http://127.0.0.1:9"}, "it cannot be reached"),
-        ("me/none", {"local_files_only": True}, "not in the cache"),
-        ("me/a--b", {}, "repo"),
+        ("me/none", {}),
+        ("me/model", {"revision": "none"}),
+        ("me/none", {"endpoint": "http://127.0.0.1:9"}),
+        ("me/none", {"local_files_only": True}),
+        ("me/a--b", {}),
     ],
 )
-def test_what_the_hub_cannot_give_is_told_in_one_line(name, options, message, bits, hub):
+def test_what_the_hub_cannot_give_is_told_in_one_line(name, options, bits, hub):
     _, to, there = hub
     bits.push_to_hub("me/model", **to)
-    with pytest.raises(embits.errors.HubError, match=message) as found:
+    with pytest.raises(embits.errors.HubError) as found:
         embits.BinaryVectors.from_pretrained(name, **(there | options))
     assert str(found.value).startswith(f"{name} on the Hugging Face Hub: ")
     assert "\n" not in str(found.value)
@@ -117,10 +117,10 @@ def test_what_the_hub_cannot_give_is_told_in_one_line(name, options, message, bi
 
 @needs_client
 def test_a_push_that_fails_is_told_in_one_line(bits):
-    with pytest.raises(
-        embits.errors.HubError, match="me/model on the Hugging Face Hub: it cannot be"
-    ):
+    with pytest.raises(embits.errors.HubError, match=r"^me/model on the Hugging Face Hub: .") as e:
         bits.push_to_hub("me/model", endpoint="http://127.0.0.1:9", token="hf_any")
+    assert "\n" not in str(e.value)
+    assert "hf_any" not in str(e.value)
 
 
 @needs_client

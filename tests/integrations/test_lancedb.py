@@ -46,17 +46,18 @@ def indexed(tmp_path_factory):
     """A database with an index, and the codes in it."""
     bits = embits.binarize(clustered(3000, clusters=300), n_bits=128, method="lsh")
     path = tmp_path_factory.mktemp("lance") / "db"
-    facts = export(bits, "lancedb", str(path), index="ivf_flat", num_partitions=32)
+    facts = export(bits, "lancedb", str(path), index="ivf_flat")
     assert facts["index"] == "ivf_flat"
     return path, bits
 
 
-def test_the_index_finds_nearly_all_in_a_quarter_of_its_partitions(indexed):
+def test_the_index_finds_nearly_all_in_a_part_of_its_partitions(indexed, monkeypatch):
     path, bits = indexed
+    monkeypatch.setattr(ours, "PARTITIONS", 14)  # of 55
     database, found = ours.connect(path), 0
     for row in range(0, 3000, 60):
         within = expected(bits, row, 10)[-1][1]
-        found += sum(each.distance <= within for each in ours.nearest(database, row, nprobes=8))
+        found += sum(each.distance <= within for each in ours.nearest(database, row))
     assert found / 500 >= 0.9
 
 
@@ -64,19 +65,19 @@ def test_exact_answers_with_an_index_are_ours(indexed):
     path, bits = indexed
     for row in (0, 2999):
         assert ours.nearest(path, row, 10, exact=True) == expected(bits, row, 10)
-        assert ours.nearest(path, row, 10, nprobes=32) == expected(bits, row, 10)
+        assert ours.nearest(path, row, 10) == expected(bits, row, 10)  # 100 of 55 partitions
 
 
-def test_a_filter_that_leaves_few_rows_searches_more_partitions(indexed):
+def test_a_filter_that_leaves_few_rows_searches_more_partitions(indexed, monkeypatch):
     path, _ = indexed
-    found = ours.nearest(path, 0, 3, where="id in (5, 1500, 2990)", nprobes=1)
+    monkeypatch.setattr(ours, "PARTITIONS", 1)
+    found = ours.nearest(path, 0, 3, where="id in (5, 1500, 2990)")
     assert {each.row for each in found} == {5, 1500, 2990}
 
 
 def test_a_second_export_replaces_a_table_with_an_index(indexed):
     path, bits = indexed
-    again = {"index": "ivf_flat", "num_partitions": 32, "overwrite": True}
-    export(bits, "lancedb", str(path), **again)
+    export(bits, "lancedb", str(path), index="ivf_flat", overwrite=True)
     assert ours.nearest(path, 7, 5, exact=True) == expected(bits, 7, 5)
 
 
@@ -104,14 +105,11 @@ def test_a_table_of_someone_else_is_refused_and_left_alone(tmp_path, bits):
     export(bits, "lancedb", str(path), table="codes")  # beside it
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"index": "hnsw"}, {"index": "ivf_flat", "num_partitions": 0}, {"num_partitions": 3},
-     {"index": "ivf_flat", "num_partitions": 601}],
-)  # fmt: skip
-def test_options_out_of_range_are_refused(tmp_path, bits, options):
+def test_an_index_of_another_kind_is_refused(tmp_path, bits):
     with pytest.raises(InputError, match="expected"):
-        export(bits, "lancedb", str(tmp_path / "lance"), **options)
+        export(bits, "lancedb", str(tmp_path / "lance"), index="hnsw")
+    with pytest.raises(InputError, match="needs codes"):
+        export(of_codes(bits.codes[:0], 100), "lancedb", str(tmp_path / "lance"), index="ivf_flat")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -143,18 +141,25 @@ def bucket(monkeypatch):
 
 def test_an_object_store_is_written_and_searched(bucket, bits):
     for _ in range(2):
-        export(bits, "lancedb", bucket, index="ivf_flat", num_partitions=4, overwrite=True)
+        export(bits, "lancedb", bucket, index="ivf_flat", overwrite=True)
     assert ours.nearest(bucket, "word7", 5, exact=True) == expected(bits, 7, 5)
     found = ours.nearest(bucket, "word7", 3, where="id >= 500")
     assert all(each.row >= 500 for each in found)
     assert list(ours.read(bucket, bits.coder).words) == list(bits.words)
 
 
-def test_an_object_store_that_cannot_be_reached_is_one_line(bits):
-    options = {"endpoint": "http://localhost:1", "allow_http": "true", "region": "us-east-1",
-               "aws_access_key_id": "name", "aws_secret_access_key": "secret",
-               "client_max_retries": "0"}  # fmt: skip
+def test_an_object_store_that_cannot_be_reached_is_one_line(bits, monkeypatch):
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "name",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_REGION": "us-east-1",
+        "AWS_ENDPOINT": "http://localhost:1",
+        "AWS_ALLOW_HTTP": "true",
+        "CLIENT_MAX_RETRIES": "0",
+        "OBJECT_STORE_CLIENT_MAX_RETRIES": "0",
+    }.items():
+        monkeypatch.setenv(name, value)
     with pytest.raises(DatabaseError, match="s3://bucket/lance: ") as caught:
-        export(bits, "lancedb", "s3://bucket/lance", storage_options=options)
+        export(bits, "lancedb", "s3://bucket/lance")
     assert "\n" not in str(caught.value)
     assert "secret" not in str(caught.value)

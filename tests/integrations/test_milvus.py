@@ -104,11 +104,8 @@ def test_more_rows_than_milvus_returns_are_refused(client, path):
     [
         ("codes.sqlite", {}, "ends in .db"),
         ("é.db", {}, "ASCII"),
-        ("codes.db", {"index": "hnsw"}, "index is 'hnsw'"),
-        ("codes.db", {"index": "ivf_flat"}, "Milvus Lite has no index of kind 'ivf_flat'"),
-        ("codes.db", {"nlist": 0}, "nlist is 0"),
-        ("http://me:sec/ret@localhost:1", {}, "address of the server is not valid"),
-        ("http://me:secret@localhost:x", {}, "address of the server is not valid"),
+        ("http://me:sec/ret@localhost:1", {}, "put user:password in MILVUS_TOKEN"),
+        ("http://me:secret@localhost:x", {}, "put user:password in MILVUS_TOKEN"),
     ],
 )
 def test_targets_and_options_that_do_not_fit_are_refused(tmp_path, bits, target, options, message):
@@ -128,8 +125,9 @@ def test_ids_that_are_too_long_are_refused(tmp_path):
 
 def test_a_server_that_cannot_be_reached_is_one_line_without_the_password(bits, monkeypatch):
     monkeypatch.setattr("embits.integrations.milvus.TIMEOUT_S", 1.0)
+    monkeypatch.setenv("MILVUS_TOKEN", "me:secret")
     with pytest.raises(DatabaseError, match="http://localhost:1/app: ") as caught:
-        export(bits, "milvus", "http://me:secret@localhost:1/app")
+        export(bits, "milvus", "http://localhost:1/app")
     assert "\n" not in str(caught.value)
     assert "secret" not in str(caught.value)
 

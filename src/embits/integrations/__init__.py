@@ -16,7 +16,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from embits.arrays import Progress
-from embits.errors import InputError
+from embits.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from embits.binary_vectors import BinaryVectors
@@ -73,3 +73,11 @@ def export(
         bits.merged(), target, progress=progress, overwrite=overwrite, **options
     )
     return facts
+
+
+def package(name: str, purpose: str, extra: str) -> Any:
+    """Import a package, or say which extra installs it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise MissingExtraError(purpose, extra) from None

@@ -21,10 +21,10 @@ from embits.arrays import Progress, packed_width
 from embits.binary_vectors import BinaryVectors
 from embits.checks import packed
 from embits.coders import Coder
-from embits.errors import FormatError, InputError, MissingExtraError, named_if_missing
+from embits.errors import FormatError, InputError, named_if_missing
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_target
-from embits.integrations import Facts
+from embits.integrations import Facts, package
 from embits.integrations import table as tables
 from embits.integrations.table import Description, Neighbor, Query
 
@@ -58,10 +58,10 @@ def export(
         MissingExtraError: DuckDB or pyarrow is not installed.
         OSError: The file could not be written.
     """
-    package, bits, path = _duckdb(), tables.to_export(bits), Path(target)
+    engine, bits, path = _duckdb(), tables.to_export(bits), Path(target)
     check_target(path, overwrite=True)
     text = "'" + Description.of(bits).to_json().replace("'", "''") + "'"
-    with tables.one_line_errors(path, package.Error):
+    with tables.one_line_errors(path, engine.Error):
         if path.suffix == ".parquet":
             _write_parquet(bits, path, progress, text, overwrite)
             return {"bytes": path.stat().st_size}
@@ -70,7 +70,7 @@ def export(
             raise InputError(f"{path} exists and is not a DuckDB database; choose another file")
         with (
             tables.nothing_new_if_it_fails(path, Path(f"{path}.wal")),
-            package.connect(str(path)) as connection,
+            engine.connect(str(path)) as connection,
         ):
             connection.execute("begin")
             exists, found = _look(connection, table)
@@ -113,19 +113,13 @@ def nearest(
 
     Args:
         source: The database or Parquet file, or an open connection, which is faster.
-        query: A word or row number, which is left out; a packed code (uint8); or a float vector.
-        k: The number of neighbors; fewer come back if there are fewer rows.
+        query: See `table.Table.nearest`, also for `k`, `coder` and the errors of a query.
         table: The table that was exported to; a Parquet file has none.
         where: A condition in SQL, run unchanged: pass untrusted values through `params`.
         params: The values of the `?` in `where`.
-        coder: The coder for a float vector: `embits.load(file).coder` of the exported file.
-
-    Returns:
-        Neighbors (word, distance, row), nearest first. Without words, `word` is the row number.
 
     Raises:
-        UnknownWordError: The word is not in the table.
-        InputError: There is no such table or row, or the query or the coder does not fit the codes.
+        InputError: `export` did not write such a table.
         DatabaseError: DuckDB reports an error, such as one in `where`.
     """
     with _opened(source, table) as codes:
@@ -137,12 +131,7 @@ def nearest(
 def read(
     source: str | os.PathLike[str] | Any, coder: Coder, *, table: str = "embits"
 ) -> BinaryVectors:
-    """Read a whole table or Parquet file back.
-
-    Args:
-        source: The database or Parquet file, or an open DuckDB connection.
-        coder: The coder that made the codes: `embits.load(file).coder` of the exported file.
-        table: The table that was exported to; a Parquet file has none.
+    """Read a whole table or Parquet file back, with the coder that made its codes.
 
     Raises:
         InputError: `export` did not write such a table, or another coder made its codes.
@@ -194,27 +183,18 @@ class _Codes(tables.SqlTable):
 @contextlib.contextmanager
 def _opened(source: Any, table: str) -> Iterator[_Codes]:
     """Yield the table of codes; a connection that was opened here is closed at the end."""
-    if not isinstance(source, str | os.PathLike):
-        with tables.one_line_errors("DuckDB", _duckdb().Error):
-            yield _table(source, table)
-        return
-    path = Path(source)
-    with tables.one_line_errors(path, _duckdb().Error):
-        if _starts_with(path, b"PAR1"):
+    is_path = isinstance(source, str | os.PathLike)
+    with tables.one_line_errors(source if is_path else "DuckDB", _duckdb().Error):
+        if is_path and _starts_with(path := Path(source), b"PAR1"):
             with _duckdb().connect() as connection:
                 relation = f"read_parquet('{_pattern(path)}')"
                 yield _Codes(connection, relation, str(path), _metadata(connection, path))
-        else:
-            with connect(path) as connection:
-                yield _table(connection, table)
-
-
-def _table(connection: Any, table: str) -> _Codes:
-    relation = _quoted(table)
-    exists, found = _look(connection, table)
-    if not exists:
-        raise InputError(f"there is no table {table}; `embits export --to duckdb` writes one")
-    return _Codes(connection, relation, f"the table {table}", found)
+            return
+        with connect(source) if is_path else contextlib.nullcontext(source) as connection:
+            exists, found = _look(connection, table)
+            if not exists:
+                raise InputError(f"there is no table {table}; export to duckdb writes one")
+            yield _Codes(connection, _quoted(table), f"the table {table}", found)
 
 
 def _look(connection: Any, table: str) -> tuple[bool, Description | None]:
@@ -288,9 +268,5 @@ def _starts_with(path: Path, mark: bytes, at: int = 0) -> bool:
 
 
 def _duckdb() -> Any:
-    try:
-        import duckdb
-        import pyarrow  # noqa: F401  # rows go in and out as Arrow tables
-    except ImportError:
-        raise MissingExtraError("DuckDB", "duckdb") from None
-    return duckdb
+    package("pyarrow", "DuckDB", "duckdb")  # rows go in as Arrow tables
+    return package("duckdb", "DuckDB", "duckdb")

@@ -21,9 +21,9 @@ from embits.arrays import Progress, blocks
 from embits.binary_vectors import BinaryVectors
 from embits.checks import choice, packed_codes, whole
 from embits.coders import Coder, coder_checksum
-from embits.errors import InputError, MissingExtraError, MissingFileError, ReadError
+from embits.errors import InputError, MissingFileError, ReadError
 from embits.file.atomic import atomic_write
-from embits.integrations import Facts
+from embits.integrations import Facts, package
 from embits.integrations.files import check_with_words, write_words_beside
 from embits.integrations.table import check_coder, from_codes, to_export
 from embits.readers.words import words_beside
@@ -76,7 +76,12 @@ def to_faiss(
     """
     faiss = _faiss()
     codes = np.asarray(bits.codes) if isinstance(bits, BinaryVectors) else packed_codes(bits)
-    _check(kind, settings, len(codes))
+    known = _SETTINGS[choice("kind", kind, _SETTINGS)]
+    if unknown := sorted(set(settings) - set(known)):
+        takes = ", ".join(known) or "no settings"
+        raise InputError(f"an index of kind {kind!r} takes {takes}, not {', '.join(unknown)}")
+    for name, value in settings.items():
+        whole(name, value, 2 if name == "M" else 1, _MAX_INT)
     width = 8 * codes.shape[1]
     if kind == "flat":
         index = faiss.IndexBinaryFlat(width)
@@ -114,10 +119,15 @@ def from_faiss(index: Any, coder: Coder, ids: Any = None) -> BinaryVectors:
     faiss = _faiss()
     if isinstance(index, str | os.PathLike):
         path = Path(index)
-        opened = _read(faiss, path)
+        if not path.is_file():
+            raise MissingFileError(path)
+        try:
+            index = faiss.read_index_binary(str(path))
+        except (RuntimeError, MemoryError) as error:  # FAISS's message starts with its source file
+            reason = " ".join(str(error).split()).rpartition("Error: ")[2]
+            raise ReadError(f"{path}: FAISS cannot read it as a binary index: {reason}") from None
         check_coder(coder, coder.n_bits_, _stored_checksum(path), str(path))
         ids = words_beside(path) if ids is None else ids
-        return from_codes(_index_codes(faiss, opened), coder, ids)
     return from_codes(_index_codes(faiss, index), coder, ids)
 
 
@@ -176,24 +186,13 @@ def export(
     return {"kind": kind, **used, **settings, "bytes": path.stat().st_size}
 
 
-def _check(kind: str, settings: dict[str, int], n: int) -> None:
-    known = _SETTINGS[choice("kind", kind, _SETTINGS)]
-    if unknown := sorted(set(settings) - set(known)):
-        takes = ", ".join(known) or "no settings"
-        raise InputError(f"an index of kind {kind!r} takes {takes}, not {', '.join(unknown)}")
-    for name, value in settings.items():
-        whole(name, value, 2 if name == "M" else 1, _MAX_INT)
-    if kind == "ivf" and n == 0:
-        raise InputError("an index of kind 'ivf' needs codes to train its lists on")
-    if kind == "hnsw" and n > _MAX_INT:  # its links are int32
-        raise InputError(f"an index of kind 'hnsw' holds at most {_MAX_INT} codes, not {n}")
-
-
 def _trained_lists(
     faiss: Any, codes: NDArray[np.uint8], seed: int, nlist: Any = None, nprobe: Any = None
 ) -> Any:
     """Return an empty `IndexBinaryIVF` with trained centers."""
     n, width = len(codes), 8 * codes.shape[1]
+    if not n:
+        raise InputError("an index of kind 'ivf' needs codes to train its lists on")
     nlist = math.isqrt(n) if nlist is None else whole("nlist", nlist, 1, n)
     nprobe = -(-nlist // 8) if nprobe is None else whole("nprobe", nprobe, 1, nlist)
     index = faiss.IndexBinaryIVF(faiss.IndexBinaryFlat(width), width, nlist)
@@ -223,16 +222,6 @@ def _codes_in_lists(faiss: Any, index: Any) -> NDArray[np.uint8]:
     return codes
 
 
-def _read(faiss: Any, path: Path) -> Any:
-    if not path.is_file():
-        raise MissingFileError(path)
-    try:
-        return faiss.read_index_binary(str(path))
-    except (RuntimeError, MemoryError) as error:  # FAISS's message starts with its source file
-        reason = " ".join(str(error).split()).rpartition("Error: ")[2]
-        raise ReadError(f"{path}: FAISS cannot read it as a binary index: {reason}") from None
-
-
 def _stored_checksum(path: Path) -> str | None:
     """The checksum of the coder at the end of a file, if `export` wrote it."""
     with path.open("rb") as file:
@@ -244,8 +233,4 @@ def _stored_checksum(path: Path) -> str | None:
 
 
 def _faiss() -> Any:
-    try:
-        import faiss
-    except ImportError:
-        raise MissingExtraError("FAISS indexes", "faiss") from None
-    return faiss
+    return package("faiss", "FAISS indexes", "faiss")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from embits.binary_vectors import BinaryVectors
-from embits.errors import MissingExtraError
+from embits.integrations import package
 from embits.readers.gensim_models import from_keyed_vectors
 
 __all__ = ["from_keyed_vectors", "to_keyed_vectors"]
@@ -31,12 +31,8 @@ def to_keyed_vectors(bits: BinaryVectors) -> Any:
         >>> keyed.index_to_key, keyed.vectors.shape
         (['up', 'down'], (2, 2))
     """
-    try:
-        from gensim.models import KeyedVectors
-    except ImportError:
-        raise MissingExtraError("KeyedVectors", "gensim") from None
+    keyed = package("gensim.models", "KeyedVectors", "gensim").KeyedVectors(bits.dims)
     # Filled as gensim's own loaders do: `add_vectors` would copy the matrix three times.
-    keyed = KeyedVectors(bits.dims)
     keyed.vectors = bits.decode()
     keyed.index_to_key = list(bits.words)
     keyed.key_to_index = {word: row for row, word in enumerate(keyed.index_to_key)}

@@ -15,18 +15,17 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress, packed_width
 from embits.binary_vectors import BinaryVectors
-from embits.checks import choice, whole
+from embits.checks import whole
 from embits.coders import Coder
-from embits.errors import InputError, MissingExtraError
+from embits.errors import InputError
 from embits.file.overwrite import check_target
-from embits.integrations import Facts
+from embits.integrations import Facts, package
 from embits.integrations import table as tables
 from embits.integrations.table import Description, Neighbor, Query
 
@@ -35,7 +34,6 @@ __all__ = ["connect", "export", "nearest", "read"]
 TIMEOUT_S = 10.0  # to connect
 MAX_BITS = 262_144  # of a binary vector
 MAX_ID_BYTES = 65_535  # of a VARCHAR
-MAX_LISTS = 65_536
 MAX_K = 16_384  # Milvus' limit
 RETRIES = 3  # pymilvus' own 75 take minutes, also for a filter that cannot be parsed
 _BLOCK_ROWS = 1000  # the time that pymilvus takes grows with the square
@@ -51,35 +49,24 @@ def export(
     *,
     progress: Progress | None = None,
     collection: str = "embits",
-    index: str = "flat",
-    nlist: int = 1024,
     overwrite: bool = False,
 ) -> Facts:
-    """Write codes to a collection.
+    """Write codes to a collection with the index BIN_FLAT, which is exact.
 
     Args:
         bits: What to write.
         target: The address of a server, http://host:19530, or a file of Milvus Lite (`.db`).
         progress: Called with (done, total) as rows are inserted.
         collection: The collection's name: letters, digits and `_`.
-        index: "flat" (BIN_FLAT, exact) or "ivf_flat" (BIN_IVF_FLAT, approximate; servers only).
-        nlist: The lists of "ivf_flat".
         overwrite: Replace a collection that embits wrote. It is dropped first: Milvus Lite cannot
             rename a collection.
 
-    Returns:
-        The collection and the kind of its index.
-
     Raises:
-        InputError: An option is wrong, an id is too long, or the collection may not be replaced.
+        InputError: The name is wrong, an id is too long, or the collection may not be replaced.
         DatabaseError: The server cannot be reached or reports an error.
         MissingExtraError: pymilvus is not installed.
     """
-    bits, name, address = tables.to_export(bits), _check_name(collection), _without_password(target)
-    kind = f"BIN_{choice('index', index, ['flat', 'ivf_flat']).upper()}"
-    whole("nlist", nlist, 1, MAX_LISTS)
-    if kind != "BIN_FLAT" and not _is_server(target):
-        raise InputError("Milvus Lite has no index of kind 'ivf_flat': use index=flat, or a server")
+    bits, name = tables.to_export(bits), _check_name(collection)
     if bits.n_bits > MAX_BITS:
         raise InputError(f"Milvus holds at most {MAX_BITS:,} bits, the codes have {bits.n_bits:,}")
     row, size = tables.longest_id(bits)
@@ -91,39 +78,33 @@ def export(
             tables.check_replaceable(f"the collection {name}", found, overwrite)
             client.drop_collection(name)
         try:
-            _write(client, name, bits, kind, nlist, progress)
+            _write(client, name, bits, progress)
         except BaseException:
             client.drop_collection(name)
             raise
-    return {"target": address, "collection": name, "index": kind}
+    return {"collection": name}
 
 
 def connect(target: str | os.PathLike[str]) -> Any:
     """Open a client: `pymilvus.MilvusClient`.
 
     Args:
-        target: The address of a server, http://user:password@host:19530/database, or a file of
-            Milvus Lite, whose name ends in `.db`; it is made if there is none.
+        target: The address of a server, http://host:19530/database, or a file of Milvus Lite, whose
+            name ends in `.db`; it is made if there is none. The environment variable MILVUS_TOKEN
+            has a server's token, or user:password.
 
     Raises:
         InputError: The target is neither, or is a file of another program.
         DatabaseError: The server cannot be reached, or the file is open in another process.
         MissingExtraError: pymilvus or Milvus Lite is not installed.
     """
-    package, place, options = _pymilvus(), _without_password(target), {}
-    if _is_server(target):
-        address = urlsplit(str(target))
-        user, password = unquote(address.username or ""), unquote(address.password or "")
-        options = {"user": user, "password": password, "token": os.environ.get("MILVUS_TOKEN", "")}
-        if address.path.strip("/"):
-            options["db_name"] = address.path.strip("/")
-        uri = f"{address.scheme}://{address.netloc.rpartition('@')[2]}"
-    else:
+    options = {"token": os.environ.get("MILVUS_TOKEN", "")}
+    if not _is_server(target):
         _check_file(Path(target))
         _lite_servers()
-        uri = str(Path(target))
-    with _one_line_errors(place):
-        return package.MilvusClient(uri, timeout=TIMEOUT_S, **options)
+        options = {}
+    with _one_line_errors(target):
+        return _pymilvus().MilvusClient(str(target), timeout=TIMEOUT_S, **options)
 
 
 def nearest(
@@ -134,32 +115,22 @@ def nearest(
     collection: str = "embits",
     where: str | None = None,
     coder: Coder | None = None,
-    nprobe: int = 16,
 ) -> list[Neighbor]:
-    """Find the k nearest rows by Hamming distance, ties in row order.
+    """Find the k nearest rows by Hamming distance: exact, ties in row order.
 
     Args:
         source: The address or file, or a client from `connect`, which is faster for many queries.
-        query: A word or row number, which is left out; a packed code (uint8); or a float vector.
-        k: The number of neighbors, at most 16,383; fewer come back if there are fewer rows.
+        query: See `table.Table.nearest`, also for `coder` and the errors of a query.
+        k: The number of neighbors, at most 16,383.
         collection: The collection that was exported to.
         where: A filter expression of Milvus on `id` and `word`, run unchanged.
-        coder: The coder for a float vector: `embits.load(file).coder` of the exported file.
-        nprobe: The lists of an index of kind BIN_IVF_FLAT that are searched; BIN_FLAT has none.
-
-    Returns:
-        Neighbors (word, distance, row), nearest first. Without words, `word` is the row number.
 
     Raises:
-        UnknownWordError: The word is not in the collection.
-        InputError: There is no such collection or row, `k` is too large, or the query or the coder
-            does not fit the codes.
+        InputError: `export` did not write such a collection, or `k` is too large.
         DatabaseError: Milvus reports an error, such as one in `where`.
     """
-    whole("nprobe", nprobe, 1)
     whole("k", k, 0, MAX_K - 1)
     with _collection(source, collection) as codes:
-        params = {"nprobe": nprobe} if codes.description.index == "BIN_IVF_FLAT" else {}
 
         def search(code: NDArray[np.uint8], size: int) -> list[Neighbor]:
             found = codes.client.search(
@@ -168,7 +139,6 @@ def nearest(
                 limit=size,
                 filter=where or "",
                 output_fields=codes.columns,
-                search_params={"metric_type": "HAMMING", "params": params},
                 retry_times=RETRIES,
             )[0]
             words = [each["entity"].get("word", str(each["id"])) for each in found]
@@ -181,12 +151,7 @@ def nearest(
 def read(
     source: str | os.PathLike[str] | Any, coder: Coder, *, collection: str = "embits"
 ) -> BinaryVectors:
-    """Read a whole collection back.
-
-    Args:
-        source: The address or file, or a client from `connect`.
-        coder: The coder that made the codes: `embits.load(file).coder` of the exported file.
-        collection: The collection that was exported to.
+    """Read a whole collection back, with the coder that made its codes.
 
     Raises:
         InputError: `export` did not write such a collection, or another coder made its codes.
@@ -207,18 +172,13 @@ class _Codes(tables.Table):
         self.name = name
         self.columns = ["id", "word"] if self.description.words else ["id"]
 
-    def find(self, words: list[str]) -> dict[str, int]:
-        # How expressions escape characters differs between Milvus and Milvus Lite. Words with such
-        # characters are searched by what comes before them.
-        found: dict[str, int] = {}
-        for word in words:
-            plain = _PLAIN.match(word)[0]  # type: ignore[index]
-            wanted = f'word == "{word}"' if plain == word else f'word like "{plain}%"'
-            if not plain and word:
-                wanted = "id >= 0"
-            rows = self._query(wanted, ["word"])
-            found |= {each["word"]: each["id"] for each in rows if each["word"] == word}
-        return found
+    def find(self, word: str) -> int | None:
+        # How expressions escape characters differs between Milvus and Milvus Lite. A word with such
+        # characters is searched by what comes before them.
+        plain = _PLAIN.match(word)[0]  # type: ignore[index]
+        wanted = f'word == "{word}"' if plain == word else f'word like "{plain}%"'
+        rows = self._query(wanted if plain or not word else "id >= 0", ["word"])
+        return next((each["id"] for each in rows if each["word"] == word), None)
 
     def code(self, row: int) -> NDArray[np.uint8] | None:
         found = self.client.get(self.name, ids=[row], output_fields=["code"])
@@ -228,7 +188,7 @@ class _Codes(tables.Table):
         fields = [*self.columns, "code"]
         found = list(self._query("id >= -9223372036854775807", fields))
         words = [each["word"] for each in found] if self.description.words else None
-        return tables.Rows([each["id"] for each in found], self._codes(found), words)
+        return [each["id"] for each in found], self._codes(found), words
 
     def _query(self, expression: str, fields: list[str]) -> Iterator[Any]:
         pages = self.client.query_iterator(
@@ -265,7 +225,7 @@ def _opened(source: Any) -> Iterator[Any]:
         with _one_line_errors("Milvus"):
             yield source
         return
-    with _one_line_errors(_without_password(source)), contextlib.ExitStack() as stack:
+    with _one_line_errors(source), contextlib.ExitStack() as stack:
         if not _is_server(source):
             servers, file = _lite_servers(), str(Path(source).absolute().resolve())
             if file not in servers._servers:
@@ -278,10 +238,8 @@ def _opened(source: Any) -> Iterator[Any]:
         yield client
 
 
-def _write(
-    client: Any, name: str, bits: BinaryVectors, kind: str, nlist: int, progress: Progress | None
-) -> None:
-    types, description = _pymilvus().DataType, Description.of(bits, kind)
+def _write(client: Any, name: str, bits: BinaryVectors, progress: Progress | None) -> None:
+    types, description = _pymilvus().DataType, Description.of(bits, "BIN_FLAT")
     schema = client.create_schema(
         auto_id=False, enable_dynamic_field=False, description=description.to_json()
     )
@@ -290,8 +248,7 @@ def _write(
         schema.add_field("word", types.VARCHAR, max_length=MAX_ID_BYTES)
     schema.add_field("code", types.BINARY_VECTOR, dim=8 * bits.codes.shape[1])
     index = client.prepare_index_params()
-    params = {"nlist": nlist} if kind == "BIN_IVF_FLAT" else {}
-    index.add_index("code", index_type=kind, metric_type="HAMMING", params=params)
+    index.add_index("code", index_type="BIN_FLAT", metric_type="HAMMING")
     # Strong: a search sees every row that was inserted before it.
     client.create_collection(name, schema=schema, index_params=index, consistency_level="Strong")
     for rows, codes, words in tables.row_blocks(bits, _BLOCK_ROWS, progress, _BLOCK_BYTES):
@@ -304,33 +261,15 @@ def _write(
 
 
 def _is_server(target: str | os.PathLike[str]) -> bool:
+    """Whether the target is an address, which must not have a password: messages repeat it."""
+    if "://" in str(target) and "@" in str(target):
+        raise InputError("a user or password is in the address: put user:password in MILVUS_TOKEN")
     return "://" in str(target)
 
 
-def _without_password(target: str | os.PathLike[str]) -> str:
-    """The target without user and password, for messages; those of errors do not repeat it.
-
-    Example:
-        >>> _without_password("http://me:secret@localhost:19530/app")
-        'http://localhost:19530/app'
-    """
-    if not _is_server(target):
-        return str(target)
-    with contextlib.suppress(ValueError):  # of a port that is not a number
-        parts = urlsplit(str(target))
-        if parts.hostname and parts.port != 0 and "@" not in parts.path:
-            return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-    raise InputError(
-        "the address of the server is not valid; expected http://user:password@host:19530, with "
-        "% @ / : in a password escaped (%25 %40 %2F %3A)"
-    )
-
-
-def _one_line_errors(place: str) -> contextlib.AbstractContextManager[None]:
-    package = _pymilvus()
-    import grpc  # a dependency of pymilvus
-
-    return tables.one_line_errors(place, package.MilvusException, grpc.RpcError)
+def _one_line_errors(place: Any) -> contextlib.AbstractContextManager[None]:
+    grpc = package("grpc", "Milvus", "milvus")  # a dependency of pymilvus
+    return tables.one_line_errors(place, _pymilvus().MilvusException, grpc.RpcError)
 
 
 def _check_name(collection: Any) -> str:
@@ -343,8 +282,8 @@ def _check_file(path: Path) -> None:
     """Check that Milvus Lite may open a file: a new one, or one that it wrote."""
     if not _LITE_NAME.fullmatch(path.name):
         raise InputError(
-            f"{path} is no address such as http://localhost:19530 and no file of Milvus Lite, "
-            "whose name has at most 36 ASCII letters, digits, '.', '-' and '_', and ends in .db"
+            f"{path} is no address, http://localhost:19530, and no file of Milvus Lite: its name "
+            "has at most 36 ASCII letters, digits, '.', '-' and '_', and ends in .db"
         )
     check_target(path, overwrite=True)
     if path.exists() and path.stat().st_size and not _is_milvus(path):
@@ -365,10 +304,7 @@ def _is_milvus(path: Path) -> bool:
 
 def _pymilvus() -> Any:
     """The package; it and Milvus Lite, which logs to the root, do not log what they raise."""
-    try:
-        import pymilvus
-    except ImportError:
-        raise MissingExtraError("Milvus", "milvus") from None
+    pymilvus = package("pymilvus", "Milvus", "milvus")
     for name in ("pymilvus", "pymilvus.milvus_client"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     logging.root.addFilter(_is_not_lite)
@@ -381,8 +317,5 @@ def _is_not_lite(record: logging.LogRecord) -> bool:
 
 def _lite_servers() -> Any:
     """The processes of Milvus Lite by their files."""
-    try:
-        from milvus_lite.server_manager import server_manager_instance
-    except ImportError:
-        raise MissingExtraError("a file of Milvus Lite", "milvus") from None
-    return server_manager_instance
+    managers = package("milvus_lite.server_manager", "a file of Milvus Lite", "milvus")
+    return managers.server_manager_instance

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.errors import InputError, MissingExtraError
+from embits.errors import InputError
+from embits.integrations import package
 
 
 def unpack_bits(n_bits: int | None = None) -> Any:
@@ -30,11 +31,7 @@ def unpack_bits(n_bits: int | None = None) -> Any:
         >>> steps.fit_transform(np.eye(3)).shape
         (3, 12)
     """
-    try:
-        from sklearn.preprocessing import FunctionTransformer
-    except ImportError:
-        raise MissingExtraError("unpack_bits", "sklearn") from None
-    return FunctionTransformer(
+    return package("sklearn.preprocessing", "unpack_bits", "sklearn").FunctionTransformer(
         _unpack,
         inverse_func=_pack,
         kw_args={"n_bits": n_bits},

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import errno
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -26,10 +25,10 @@ from numpy.typing import NDArray
 from embits.arrays import Progress, packed_width
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
-from embits.errors import FormatError, InputError, MissingExtraError, named_if_missing
+from embits.errors import FormatError, InputError, named_if_missing
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import OVERWRITE
-from embits.integrations import Facts
+from embits.integrations import Facts, package
 from embits.integrations import table as tables
 from embits.integrations.table import Description, Neighbor, Query
 
@@ -55,39 +54,32 @@ def export(
 
     Raises:
         InputError: The codes are too wide, or the file may not be replaced or is in use.
-        MissingExtraError: sqlite-vec is not installed.
-        OSError: The file could not be written; an older file is unchanged.
+        DatabaseError: SQLite could not write the file; an older file is unchanged.
+        MissingExtraError: sqlite-vec or apsw is not installed.
     """
     bits, path = tables.to_export(bits), Path(target)
     if bits.n_bits > MAX_BITS:
-        raise InputError(
-            f"sqlite-vec holds at most {MAX_BITS:,} bits, the codes have {bits.n_bits:,}"
-        )
+        raise InputError(f"sqlite-vec holds {MAX_BITS:,} bits, the codes have {bits.n_bits:,}")
     _check_replaceable(path, overwrite)
-    with atomic_write(path) as file:
-        try:
-            # The file is temporary until it is renamed: no journal and no locks are needed.
-            with contextlib.closing(_open(Path(file.name), "rw&nolock=1")) as connection:
-                connection.execute("pragma journal_mode = off")
-                connection.execute("pragma synchronous = off")
-                connection.execute("begin")
-                _write(connection, bits, progress)
-                connection.execute("commit")
-        except _engine().Error as error:
-            raise OSError(errno.EIO, str(error), str(path)) from None
+    with (
+        atomic_write(path) as file,
+        tables.one_line_errors(path, _apsw().Error),
+        # The file is temporary until it is renamed: no journal and no locks are needed.
+        contextlib.closing(_open(Path(file.name), "rw&nolock=1")) as connection,
+    ):
+        for statement in ("pragma journal_mode = off", "pragma synchronous = off", "begin"):
+            connection.execute(statement)
+        _write(connection, bits, progress)
+        connection.execute("commit")
     return {"bytes": path.stat().st_size}
 
 
 def connect(path: str | os.PathLike[str], *, writable: bool = False) -> Any:
-    """Open a database that `export` wrote, with sqlite-vec loaded.
+    """Open a database that `export` wrote, as an `apsw.Connection` with sqlite-vec loaded.
 
     Args:
         path: The file.
         writable: Allow changes; otherwise the connection is read-only.
-
-    Returns:
-        A connection of the standard `sqlite3`, or of `apsw` where Python's own cannot load
-        extensions. Both have `execute`.
 
     Raises:
         FormatError: `export` did not write it.
@@ -97,7 +89,7 @@ def connect(path: str | os.PathLike[str], *, writable: bool = False) -> Any:
     with named_if_missing(path):
         if not _is_ours(path):
             raise FormatError(f"{path}: not a database that embits wrote")
-    with tables.one_line_errors(path, _engine().Error, become=FormatError):
+    with tables.one_line_errors(path, _apsw().Error):
         return _open(path, "rw" if writable else "ro")
 
 
@@ -114,44 +106,32 @@ def nearest(
 
     Args:
         source: The file, or a connection from `connect`, which is faster for many queries.
-        query: A word or row number, which is left out; a packed code (uint8); or a float vector.
-        k: The number of neighbors; fewer come back if there are fewer rows.
-        where: A condition in SQL on `id` and `word`; rows are filtered before the search. It is
-            run unchanged: pass untrusted values through `params`.
+        query: See `table.Table.nearest`, also for `k`, `coder` and the errors of a query.
+        where: A condition in SQL on `id` and `word`, run unchanged before the search: pass
+            untrusted values through `params`.
         params: The values of the `?` in `where`.
-        coder: The coder for a float vector: `embits.load(file).coder` of the exported file.
-
-    Returns:
-        Neighbors (word, distance, row), nearest first. Without words, `word` is the row number.
 
     Raises:
-        UnknownWordError: The word is not in the database.
-        InputError: There is no such row, the query or the coder does not fit the codes, or SQLite
-            cannot run `where`.
         FormatError: `export` did not write the database, or it is damaged.
+        DatabaseError: SQLite reports an error, such as one in `where`.
     """
     with _opened(source) as codes:
-        condition = codes.condition(where, params)
 
         def search(code: NDArray[np.uint8], size: int) -> list[Neighbor]:
             if size > MAX_K:
                 return codes.by_distance(distance(code), where, params, size)
-            match = f"where code match {_literal(code)} and k = {size}{condition}"
-            return codes.neighbors("distance", match, params)
+            return codes.matching(code, where, params, size)
 
         return codes.nearest(query, k, coder, search, most=max(MAX_K, k) + 1)
 
 
 def read(source: str | os.PathLike[str] | Any, coder: Coder) -> BinaryVectors:
-    """Read a whole database back.
-
-    Args:
-        source: The file, or a connection from `connect`.
-        coder: The coder that made the codes: `embits.load(file).coder` of the exported file.
+    """Read a whole database back, with the coder that made its codes.
 
     Raises:
         InputError: Another coder made the codes.
-        FormatError: `export` did not write the database, or it is damaged.
+        FormatError: `export` did not write the database, or its rows do not match.
+        DatabaseError: SQLite reports an error, such as damage.
     """
     with _opened(source) as codes:
         return codes.read(coder)
@@ -198,7 +178,7 @@ class _Codes(tables.SqlTable):
     def __init__(self, connection: Any, place: str) -> None:
         facts = dict(connection.execute("select name, value from embits").fetchall())
         facts |= {"embits": facts.get("version"), "words": facts.get("words") == 1}
-        found = Description.of_facts(facts)
+        found = Description.parse(facts)
         if found is None or found.bits > MAX_BITS:
             raise FormatError(f"{place}: damaged: the table embits does not describe the codes")
         super().__init__(place, found)
@@ -215,74 +195,54 @@ class _Codes(tables.SqlTable):
         return _reversed(np.frombuffer(blob, dtype=np.uint8).reshape(-1, width))
 
     def rows(self) -> tables.Rows:
-        found = super().rows()
+        numbers, codes, words = super().rows()
         for table in ("codes", "words") if self.description.words else ():
             ((n,),) = self.run(f"select count(*) from {table}")
-            if n != len(found.codes):
+            if n != len(codes):
                 raise FormatError(f"{self.place}: damaged: words and codes do not match")
-        return found
+        return numbers, codes, words
 
-    def condition(self, where: str | None, params: Sequence[Any]) -> str:
-        """The rows that a condition lets through, as a condition on `id`.
-
-        sqlite-vec looks at `id in (…)` while it searches. A condition on a joined table filters
-        only what the search has found.
-        """
-        if where is None:
-            return ""
-        name = "words" if self.description.words else "codes"
-        rows = f"select id from {name} {tables.where_clause(where)}"
-        with tables.one_line_errors(f"where {where!r}", _engine().Error, become=InputError):
-            self.run(f"{rows} limit 0", params)
-        return f" and codes.id in ({rows})"
+    def matching(
+        self, code: NDArray[np.uint8], where: str | None, params: Sequence[Any], k: int
+    ) -> list[Neighbor]:
+        """The k nearest rows, ties in any order."""
+        match = f"where code match {_literal(code)} and k = {k}"
+        if where is not None:
+            # sqlite-vec applies `id in (…)` while it searches; a condition on a joined table would
+            # filter what the search has found.
+            name = "words" if self.description.words else "codes"
+            match += f" and codes.id in (select id from {name} {tables.where_clause(where)})"
+        return self.neighbors("distance", match, params)
 
 
 @contextlib.contextmanager
 def _opened(source: Any) -> Iterator[_Codes]:
     """Yield the codes; a connection that was opened here is closed at the end."""
     is_path = isinstance(source, str | os.PathLike)
-    connection = connect(source) if is_path else source
-    place = str(source) if is_path else "the database"
-    errors = (UnicodeDecodeError, _engine().Error)
+    connection, place = connect(source) if is_path else source, source if is_path else "SQLite"
     with (
         contextlib.closing(connection) if is_path else contextlib.nullcontext(),
-        tables.one_line_errors(place, *errors, become=FormatError),
+        tables.one_line_errors(place, UnicodeDecodeError, _apsw().Error),
     ):
-        yield _Codes(connection, place)
+        yield _Codes(connection, str(place))
 
 
 def _open(path: Path, mode: str) -> Any:
     """Open a connection with sqlite-vec loaded and an untrusted schema."""
-    try:
-        import sqlite_vec
-    except ImportError:
-        raise MissingExtraError("searching codes in SQLite", "sqlite") from None
-    library = _engine()
+    apsw, extension = _apsw(), package("sqlite_vec", "searching codes in SQLite", "sqlite")
     address = f"file:{quote(str(path.resolve()))}?mode={mode}"
-    if library.__name__ == "apsw":
-        flags = library.SQLITE_OPEN_URI | library.SQLITE_OPEN_READWRITE
-        connection = library.Connection(address, flags=flags)
-    else:
-        connection = library.connect(address, uri=True, isolation_level=None)
+    flags = apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_READWRITE
+    connection = apsw.Connection(address, flags=flags)
     connection.enable_load_extension(True)
-    sqlite_vec.load(connection)
+    extension.load(connection)
     connection.enable_load_extension(False)
     connection.execute("pragma trusted_schema = off")
     return connection
 
 
-def _engine() -> Any:
-    """Return Python's sqlite3 if it can load extensions, else apsw."""
-    with contextlib.suppress(ImportError):  # Python may be built without it
-        import sqlite3
-
-        if hasattr(sqlite3.Connection, "enable_load_extension"):
-            return sqlite3
-    try:
-        import apsw
-    except ImportError:
-        raise MissingExtraError("SQLite with extensions", "sqlite") from None
-    return apsw
+def _apsw() -> Any:
+    """SQLite that can load extensions, which Python's own often cannot."""
+    return package("apsw", "SQLite with extensions", "sqlite")
 
 
 def _is_ours(path: Path) -> bool:

@@ -25,6 +25,7 @@ from embits.ids.vocabulary import Vocabulary
 
 BLOCK_BYTES = 32 << 20  # of a block of rows: small enough for a message to a server
 Query: TypeAlias = str | int | NDArray[Any]
+Rows: TypeAlias = tuple[Any, NDArray[np.uint8], list[str] | None]  # numbers, codes, ids
 
 
 class Neighbor(NamedTuple):
@@ -56,33 +57,19 @@ class Description:
         return cls(__version__, len(bits), bits.n_bits, bits.dims, method, named, coder, index)
 
     @classmethod
-    def parse(cls, text: str | bytes | None) -> Self | None:
-        """Return what `to_json` wrote, or None if it is anything else."""
-        with contextlib.suppress(ValueError, RecursionError):
-            return cls.of_facts(json.loads(text or ""))
-        return None
-
-    @classmethod
-    def of_facts(cls, facts: Mapping[str, Any]) -> Self | None:
-        """Return the description of these facts, or None if they are something else."""
-        with contextlib.suppress(TypeError, AttributeError):
+    def parse(cls, found: str | bytes | Mapping[str, Any] | None) -> Self | None:
+        """What `to_json` wrote, or its fields; None if it is anything else."""
+        with contextlib.suppress(ValueError, RecursionError, TypeError, AttributeError):
+            facts = found if isinstance(found, Mapping) else json.loads(found or "")
             names = [field.name for field in dataclasses.fields(cls)]
-            found = cls(**{name: facts[name] for name in names if facts.get(name) is not None})
-            if type(found.words) is bool and type(found.bits) is int and found.bits > 0:
-                return found
+            read = cls(**{name: facts[name] for name in names if facts.get(name) is not None})
+            if type(read.words) is bool and type(read.bits) is int and read.bits > 0:
+                return read
         return None
 
     def to_json(self) -> str:
         """One line of JSON."""
         return json.dumps(dataclasses.asdict(self))
-
-
-class Rows(NamedTuple):
-    """All rows of a table, in any order: their numbers, codes, and ids if they have any."""
-
-    numbers: Any
-    codes: NDArray[np.uint8]
-    words: list[str] | None
 
 
 class Table(abc.ABC):
@@ -95,8 +82,8 @@ class Table(abc.ABC):
         self.description = found
 
     @abc.abstractmethod
-    def find(self, words: list[str]) -> dict[str, int]:
-        """The row numbers of those ids that are there."""
+    def find(self, word: str) -> int | None:
+        """The row number of an id, if it is there."""
 
     @abc.abstractmethod
     def code(self, row: int) -> NDArray[np.uint8] | None:
@@ -104,7 +91,7 @@ class Table(abc.ABC):
 
     @abc.abstractmethod
     def rows(self) -> Rows:
-        """All rows."""
+        """All rows in any order: their numbers, codes, and ids if they have any."""
 
     def nearest(
         self,
@@ -114,11 +101,20 @@ class Table(abc.ABC):
         search: Callable[[NDArray[np.uint8], int], list[Neighbor]],
         most: int | None = None,
     ) -> list[Neighbor]:
-        """The k nearest rows, ties in row order. A row that the query names is left out.
+        """Find the k nearest rows by Hamming distance, ties in row order.
 
-        `search` returns the nearest rows of a code. It orders ties by row, or in any order: then
-        `most` is how many rows it can return, and it is asked for more until it has all rows of
-        the last distance.
+        Args:
+            query: A word or row number, which is left out; a packed code (uint8 of shape
+                (width,)); or a float vector of shape (dims,).
+            k: The number of neighbors; fewer come back if there are fewer rows.
+            coder: The coder for a float vector: `embits.load(file).coder` of the exported file.
+            search: Returns the nearest rows of a code, ties by row or in any order.
+            most: How many rows it can return, if ties are in any order: it is asked for more until
+                it has all rows of the last distance.
+
+        Raises:
+            UnknownWordError: The word is not in the table.
+            InputError: There is no such row, or the query or the coder does not fit the codes.
         """
         row, code = self._row_and_code(query, coder)
         k = min(whole("k", k), 2**62)
@@ -138,41 +134,29 @@ class Table(abc.ABC):
     def read(self, coder: Coder) -> BinaryVectors:
         """All rows in the order of their numbers; FormatError if they do not fit the codes."""
         check_coder(coder, self.description.bits, self.description.coder, self.place)
-        rows = self.rows()
-        numbers = np.asarray(rows.numbers, dtype=np.int64)
+        found, codes, words = self.rows()
+        numbers = np.asarray(found, dtype=np.int64)
         order = np.argsort(numbers, kind="stable")
         ids: Any = numbers[order]
-        if rows.words is not None:
-            ids = [rows.words[at] for at in order.tolist()]
+        if words is not None:
+            ids = [words[at] for at in order.tolist()]
         elif np.array_equal(ids, np.arange(len(ids))):  # others after rows were removed
             ids = None
         try:
-            return from_codes(rows.codes[order], coder, ids)
+            return from_codes(codes[order], coder, ids)
         except InputError as error:
             raise FormatError(f"{self.place} is damaged: {error}") from None
 
     def _row_and_code(
         self, query: Query, coder: Coder | None
     ) -> tuple[int | None, NDArray[np.uint8]]:
-        if not isinstance(query, str | int | np.integer):
-            return None, self._query_code(query, coder)
-        row = self._row_of(query) if isinstance(query, str) else int(query)
-        code = self.code(row)
-        if code is None:
-            raise InputError(f"there is no row {row} in {self.place}")
-        return row, code
-
-    def _row_of(self, word: str) -> int:
-        if not self.description.words:
-            if len(word) > 18 or not word.isdecimal() or str(int(word)) != word:
-                raise UnknownWordError(word, [])
-            return int(word)
-        if word in (found := self.find([word])):
-            return found[word]
-        cases = {word.lower(), word.upper(), word.capitalize(), word.title()} - {word}
-        raise UnknownWordError(word, sorted(self.find(sorted(cases)))[:3])
-
-    def _query_code(self, query: Any, coder: Coder | None) -> NDArray[np.uint8]:
+        if isinstance(query, str):
+            query = self._row_of(query)
+        if isinstance(query, int | np.integer):
+            stored = self.code(int(query))
+            if stored is None:
+                raise InputError(f"there is no row {query} in {self.place}")
+            return int(query), stored
         n_bits, query = self.description.bits, np.asarray(query)
         if query.ndim != 1:
             raise InputError(f"the query has {query.ndim} dimensions, expected one code or vector")
@@ -184,7 +168,20 @@ class Table(abc.ABC):
         code = packed_queries(query, packed_width(n_bits))
         if has_padding_bits(code, n_bits):
             raise InputError(f"the query has bits set after its {n_bits} bits")
-        return code
+        return None, code
+
+    def _row_of(self, word: str) -> int:
+        if not self.description.words:
+            if len(word) > 18 or not word.isdecimal() or str(int(word)) != word:
+                raise UnknownWordError(word, [])
+            return int(word)
+        row = self.find(word)
+        if row is None:
+            cases = {word.lower(), word.upper(), word.capitalize(), word.title()} - {word}
+            raise UnknownWordError(
+                word, [each for each in sorted(cases) if self.find(each) is not None]
+            )
+        return row
 
 
 class SqlTable(Table):
@@ -202,9 +199,9 @@ class SqlTable(Table):
     def packed(self, found: list[tuple[Any, ...]]) -> NDArray[np.uint8]:
         """The packed codes of rows that consist of `columns`."""
 
-    def find(self, words: list[str]) -> dict[str, int]:
-        select = f"select word, id from {self.relation} where word = {self.mark}"
-        return {row[0]: row[1] for word in words for row in self.run(select, [word])}
+    def find(self, word: str) -> int | None:
+        found = self.run(f"select id from {self.relation} where word = {self.mark}", [word])
+        return found[0][0] if found else None
 
     def code(self, row: int) -> NDArray[np.uint8] | None:
         select = f"select {self.columns} from {self.relation} where id = {self.mark}"
@@ -215,8 +212,8 @@ class SqlTable(Table):
         named = self.description.words
         word = "word" if named else "null"
         found = self.run(f"select id, {word}, {self.columns} from {self.relation}")
-        numbers, words = [row[0] for row in found], [row[1] for row in found] if named else None
-        return Rows(numbers, self.packed([row[2:] for row in found]), words)
+        words = [row[1] for row in found] if named else None
+        return [row[0] for row in found], self.packed([row[2:] for row in found]), words
 
     def neighbors(self, distance: str, rest: str, params: Sequence[Any]) -> list[Neighbor]:
         """The rows of a query with this distance, and with this after the name of the table."""
@@ -255,26 +252,21 @@ def nothing_new_if_it_fails(*places: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def one_line_errors(
-    place: Any, *kinds: type[Exception], become: type[EmbitsError] = DatabaseError
-) -> Iterator[None]:
-    """Turn an engine's errors into one line that names the place."""
+def one_line_errors(place: Any, *kinds: type[Exception]) -> Iterator[None]:
+    """Raise an engine's errors as DatabaseError, in one line that names the place."""
     try:
         yield
     except EmbitsError:
         raise
     except kinds as error:
         said = " ".join(str(getattr(error, "message", "") or error).split())
-        raise become(f"{place}: {said[:500]}") from None
+        raise DatabaseError(f"{place}: {said[:500]}") from None
 
 
 def where_clause(where: str | None) -> str:
     """The SQL of a condition, which is run as it is, or nothing without one."""
-    if where is None:
-        return ""
-    if not where.strip():
-        raise InputError("where is empty, expected a condition in SQL, or None for all rows")
-    return f"where ({where}\n)"  # a new line: the condition may end in a comment
+    # After a new line, because the condition may end in a comment.
+    return "" if where is None else f"where ({where}\n)"
 
 
 def ids_of(bits: BinaryVectors) -> Vocabulary | None:
