@@ -64,9 +64,10 @@ def export(
         raise InputError(f"there is no export to {to!r}; the exports are {', '.join(EXPORTERS)}")
     module, _, name = EXPORTERS[to].partition(".")
     exporter = getattr(importlib.import_module(f"{__name__}.{module}"), name)
-    names = list(inspect.signature(exporter).parameters)[3:]  # after bits, target, progress
-    known = [each for each in names if each != "overwrite"]
-    if unknown := sorted(set(options) - set(known)):
+    takes = list(inspect.signature(exporter).parameters.values())[3:]  # after progress
+    known = [each.name for each in takes if each.name != "overwrite"]
+    is_open = any(each.kind is each.VAR_KEYWORD for each in takes)  # the exporter checks them
+    if (unknown := sorted(set(options) - set(known))) and not is_open:
         has = f"takes {', '.join(known)}" if known else "takes no options"
         raise InputError(f"export to {to!r} {has}, not {', '.join(unknown)}")
     facts: Facts = exporter(

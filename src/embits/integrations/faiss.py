@@ -151,13 +151,9 @@ def export(
     *,
     progress: Progress | None = None,
     kind: str = "flat",
-    nlist: int | None = None,
-    nprobe: int | None = None,
-    M: int | None = None,
-    efConstruction: int | None = None,
-    efSearch: int | None = None,
     seed: int = 0,
     overwrite: bool = False,
+    **settings: int,
 ) -> Facts:
     """Write a FAISS index of the codes and a file of their words, both atomically.
 
@@ -165,16 +161,15 @@ def export(
         bits: What to write.
         target: The file; the words go to a `.words` file of the same name, one per line.
         progress: Called with (rows done, rows) as they are added.
-        kind: As for `to_faiss`, and so are the settings and the seed.
+        kind: As for `to_faiss`.
+        seed: As for `to_faiss`.
         overwrite: Replace existing files.
+        settings: As for `to_faiss`.
 
     Raises:
         InputError: A setting is wrong, or one of the files exists and `overwrite` is false.
         MissingExtraError: FAISS is not installed.
     """
-    given = {"nlist": nlist, "nprobe": nprobe, "M": M, "efConstruction": efConstruction,
-             "efSearch": efSearch}  # fmt: skip
-    settings = {name: value for name, value in given.items() if value is not None}
     bits, faiss, path = to_export(bits), _faiss(), Path(target)
     check_with_words(path, bits, overwrite)
     index = to_faiss(bits, kind, progress=progress, seed=seed, **settings)

@@ -225,7 +225,7 @@ def _card(
     method, dims, n_bits, named = bits.coder.method, bits.dims, bits.n_bits, ids_of(bits)
     tags = ["embits", "embeddings", "binary-embeddings", "quantization", method]
     ours = {"library_name": "embits", "tags": tags, "bits": n_bits, "dims": dims, "method": method}
-    front = ours | dict(front)
+    matter = [f"{k}: {json.dumps(v, ensure_ascii=False)}\n" for k, v in {**ours, **front}.items()]
     title, usage = f"Coder: {dims} dimensions to {n_bits} bits", _CODER
     if len(bits):
         title, usage = f"{len(bits):,} {'words' if named else 'vectors'} in {n_bits} bits", _CODES
@@ -235,9 +235,7 @@ def _card(
         for key, value in figures.items()
     ]
     return _CARD.format(
-        matter="".join(
-            f"{key}: {json.dumps(each)}\n" for key, each in (ours | dict(front)).items()
-        ),
+        matter="".join(matter),
         mark=MARK,
         title=title,
         coder=bits.coder,
@@ -251,15 +249,10 @@ def _card(
 @contextlib.contextmanager
 def _hub(model: Any) -> Iterator[Any]:
     """Yield the client; its errors and those of the network become HubError, in one line."""
-    client, errors = (
-        package(name, "the Hugging Face Hub", "hub")
-        for name in ("huggingface_hub", "huggingface_hub.errors")
-    )
-    named = [each for each in vars(errors).values() if isinstance(each, type)]
-    kinds: tuple[type[Exception], ...] = (
-        OSError,
-        *(each for each in named if issubclass(each, Exception)),
-    )
+    client = package("huggingface_hub", "the Hugging Face Hub", "hub")
+    errors = vars(package("huggingface_hub.errors", "the Hugging Face Hub", "hub")).values()
+    named = [each for each in errors if isinstance(each, type) and issubclass(each, Exception)]
+    kinds: tuple[type[Exception], ...] = (OSError, *named)
     try:
         yield client
     except kinds as error:
