@@ -20,7 +20,7 @@ N_QUERIES = 150
 
 
 def test_spans_hold_every_row_once_and_in_order(collection):
-    job = searching._Job(collection.path)
+    job = searching._Job(collection.path, None, False, None, None)
     for n_cpus in (1, 3, 1000):
         divided = job.divided(n_cpus)
         assert [span.first for span in divided[1:]] == [span.stop for span in divided[:-1]]
@@ -100,7 +100,7 @@ def test_scores_are_those_of_one_machine_for_every_coder(method, matrix, tmp_pat
 
 def test_blocks_of_queries_are_of_nearly_equal_size(folder, matrix, collection, monkeypatch):
     monkeypatch.setattr(searching, "QUERIES_AT_ONCE", 1000)
-    job = searching._Job(collection.path, "near.parquet")
+    job = searching._Job(collection.path, "near.parquet", False, None, None)
     for source, ids in ((matrix[:4001], None), (folder, "word")):
         asked = searching._Queries(job, "hamming", source, None, ids)
         blocks, names = zip(*asked.blocks(), strict=True)

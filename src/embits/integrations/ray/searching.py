@@ -280,12 +280,7 @@ class _Job:
     """A collection as it was when the job started, what is asked of workers, and the output."""
 
     def __init__(
-        self,
-        address: Address,
-        target: Address | None = None,
-        overwrite: bool = False,
-        workers: int | None = None,
-        progress: Progress | None = None,
+        self, address: Address, target: Any, overwrite: bool, workers: int | None, progress: Any
     ) -> None:
         if target is not None and not is_address(target):
             check_target(target, overwrite=overwrite)
@@ -349,7 +344,6 @@ class _Job:
 
     def write(self, tables: Iterable[Any]) -> Facts:
         """Write the target; gives target, rows and bytes."""
-        assert self.target is not None
         files, path = locate(self.target)
         rows = write_parquet(files, path, tables)
         size = files.get_file_info(path).size
@@ -558,7 +552,7 @@ def _pairs(job: _Job, distance: int, most: int) -> Iterator[PairsResult]:
     n_parts = max(-(-len(job) // MAX_PART_ROWS), -(-n_tasks // max(len(tables), 1)))
     function: Any = _pairs_of_part
     calls: list[Any] = [
-        (job.spans, table, number == 0, part, n_parts, distance, most)
+        (job.spans, table, part, n_parts, number == 0, distance, most)
         for number, table in enumerate(tables)
         for part in range(n_parts)
     ]
@@ -586,25 +580,19 @@ def _sample(span: OpenSpan, step: int) -> NDArray[np.uint8]:
 
 
 def _pairs_of_part(
-    spans: list[Span],
-    table: Table,
-    with_identical: bool,
-    part: int,
-    n_parts: int,
-    distance: int,
-    most: int,
+    spans: list[Span], table: Table, part: int, of: int, identical: bool, distance: int, most: int
 ) -> PairsResult:
-    """The pairs of one part of a table. Runs in a worker."""
+    """The pairs of one part of a table, with those of identical codes. Runs in a worker."""
     some, numbers = [np.empty((0, len(table.agree)), np.uint8)], [np.empty(0, np.int64)]
     for span in spans:
         codes = open_span(span).codes
         # The low bits of a hash depend on few bits of a code.
-        mine = (hashes(as_words(codes), table.agree) >> np.uint64(33)) % np.uint64(n_parts) == part
+        mine = (hashes(as_words(codes), table.agree) >> np.uint64(33)) % np.uint64(of) == part
         some.append(codes[mine])
         numbers.append(span.first + np.flatnonzero(mine))
     rows, distinct = np.concatenate(numbers), DistinctCodes(np.concatenate(some))
     near = near_pairs(distinct.codes, distance, 1, tables=[table])
-    blocks = distinct.row_pairs(near, distance, most, identical=with_identical)
+    blocks = distinct.row_pairs(near, distance, most, identical=identical)
     first, second, distances = sorted_pairs(blocks, len(rows), distance)
     return PairsResult(rows[first], rows[second], distances)
 

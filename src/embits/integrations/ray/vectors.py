@@ -23,13 +23,7 @@ from embits.arrays import Progress
 from embits.errors import ReadError
 from embits.file.parquet_codes import locate
 from embits.integrations.ray.tasks import gathered, n_processors
-from embits.readers.parquet import (
-    find_columns,
-    open_table,
-    parquet_files,
-    read_batches,
-    vectors_of,
-)
+from embits.readers.parquet import find_columns, open_table, parquet_files, read_batches, vectors_of
 
 MIN_BYTES, MAX_BYTES = 64 << 20, 256 << 20  # of the floats of a piece
 PIECES_PER_CPU = 8  # within these limits; workers then finish at about the same time
