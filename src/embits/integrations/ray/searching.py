@@ -112,7 +112,7 @@ def search(
         limits: Any = [job if filters is None else filters]
         limits = filters if isinstance(filters, list) else limits
         n_columns = wanted_rows(k, max(map(len, limits), default=0))
-        found = asked.run(filters, n_columns)
+        found = asked.run(filters, _Wanted(n_columns))
     if not isinstance(found, _Found):
         return found
     kind: Any = DistanceResult if asked.metric.is_distance else ScoreResult
@@ -155,8 +155,8 @@ def within(
     with job.errors():
         asked = _Queries(job, metric, queries, column, ids)
         bound = wanted_bound(asked.metric, distance, similarity, job.coder.n_bits_)
-        most = wanted_results(max_results)
-        found = asked.run(asked.filters(where, exclude), None, bound, most)
+        wanted = _Wanted(None, bound, wanted_results(max_results))
+        found = asked.run(asked.filters(where, exclude), wanted)
     if not isinstance(found, _Found):
         return found
     offsets = np.searchsorted(found.queries, np.arange(asked.n + 1))
@@ -362,6 +362,19 @@ class _Found(NamedTuple):
     values: NDArray[Any]  # distances or scores, as users get them
 
 
+class _Wanted(NamedTuple):
+    """The k best rows of each query, or all up to a bound, `most` of them."""
+
+    k: int | None
+    bound: float = 0
+    most: int = 0
+    longest: Lengths | None = None  # of vectors of each span, if lengths count
+
+    def check(self, found: list[_Found]) -> None:
+        if self.k is None and sum(len(each.rows) for each in found) > self.most:
+            raise too_many(self.most, f"the bound of {self.bound:g}")
+
+
 class _Queries:
     """The queries of a job, an array or Parquet files, which are searched in blocks."""
 
@@ -419,14 +432,12 @@ class _Queries:
             yield vectors[:size], names[:size]
             vectors, names = vectors[size:], names[size:]
 
-    def run(
-        self, filters: Filters, k: int | None, bound: float = 0, most: int = 0
-    ) -> _Found | Facts:
-        """The k best rows of each query, or all up to a bound; or what was written of them."""
-        longest = None
+    def run(self, filters: Filters, wanted: _Wanted) -> _Found | Facts:
+        """The results of all queries, or what was written of them."""
         if self.metric.needs_lengths and self.job.spans:
             longest = Lengths.joined(self.job.each(OpenSpan.longest))
-        answers = self._answers(filters, k, bound, most, longest)
+            wanted = wanted._replace(longest=longest)
+        answers = self._answers(filters, wanted)
         if self.job.target is not None:
             facts = self.job.write(self._table(*each) for each in answers)
             return {**facts, "queries": self.n}
@@ -434,7 +445,7 @@ class _Queries:
         for names, part in answers:
             found.append(part._replace(queries=part.queries + n_queries))
             n_queries += len(names)
-            _check_count(found, k, bound, most)
+            wanted.check(found)
         return _Found(*map(np.concatenate, zip(*found, strict=True)))
 
     def _table(self, names: NDArray[Any], found: _Found) -> Any:
@@ -443,9 +454,7 @@ class _Queries:
         columns = {"query": query, "row": rows, self.metric.values[:-1]: values}
         return pa.table(columns | {"id": self.job.names(rows, by_workers=True)})
 
-    def _answers(
-        self, filters: Filters, k: int | None, bound: float, most: int, longest: Lengths | None
-    ) -> Iterator[tuple[NDArray[Any], _Found]]:
+    def _answers(self, filters: Filters, wanted: _Wanted) -> Iterator[tuple[NDArray[Any], _Found]]:
         """The names and results of blocks of queries; some blocks are searched at a time."""
         job, blocks, first = self.job, self.blocks(), 0
         total, done = max(self.n * len(job), 1), 0
@@ -454,22 +463,22 @@ class _Queries:
         while window := list(islice(blocks, MAX_BLOCKS)):
             ends = np.cumsum([first, *(len(vectors) for vectors, _ in window)])
             prepared = [prepare.remote(coder, vectors) for vectors, _ in window]
-            found = [[self._nothing(len(names), k)] for _, names in window]
+            found = [[self._nothing(len(names), wanted.k)] for _, names in window]
             calls = (
-                (span, _answer, prepared[number], number, where, k, bound, most, longest)
+                (span, _answer, prepared[number], number, where, wanted)
                 for span in job.spans
                 for number, where in enumerate(_filters_in(span, filters, ends))
                 if where is None or any(map(len, where if isinstance(where, list) else [where]))
             )
             for _, (number, n_rows, part) in run_tasks(in_span, calls, job.workers):
                 found[number].append(part)
-                if k is not None:
-                    found[number] = [_merged(found[number], k)]
-                _check_count(found[number], k, bound, most)
+                if wanted.k is not None:
+                    found[number] = [_merged(found[number], wanted.k)]
+                wanted.check(found[number])
                 done += n_rows * len(window[number][1])
                 job.report(min(done, total), total)
             for (_, names), parts in zip(window, found, strict=True):
-                yield names, _merged(parts, k)
+                yield names, _merged(parts, wanted.k)
             first = ends[-1]
         job.report(total, total)
 
@@ -492,16 +501,10 @@ def _filters_in(span: Span, filters: Filters, ends: NDArray[np.int64]) -> Iterat
 
 
 def _answer(
-    span: OpenSpan,
-    prepared: Prepared,
-    number: int,
-    where: Filters,
-    k: int | None,
-    bound: float,
-    most: int,
-    longest: Lengths | None,
+    span: OpenSpan, prepared: Prepared, number: int, where: Filters, wanted: _Wanted
 ) -> tuple[int, int, _Found]:
     """Search a span. Runs in a worker; gives the number back, and how many rows were searched."""
+    k, bound, most, longest = wanted
     codes, lengths = span.codes, None
     if longest is not None:  # rounded as one machine does that joins all lengths
         lengths = Lengths.joined([span.lengths, longest])[: len(codes)].floats
@@ -534,11 +537,6 @@ def _merged(parts: list[_Found], k: int | None) -> _Found:
         return _Found(*(each[order] for each in joined))
     order = np.lexsort((rows.view(np.uint64), keys))[:, :k]
     return _Found(*(np.take_along_axis(each, order, axis=1) for each in joined))
-
-
-def _check_count(found: list[_Found], k: int | None, bound: float, most: int) -> None:
-    if k is None and sum(len(each.rows) for each in found) > most:
-        raise too_many(most, f"the bound of {bound:g}")
 
 
 # -- pairs -----------------------------------------------------------------------------------------
