@@ -12,7 +12,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from embits.cli import evaluate, options
+from embits.cli import evaluation_options as scoring
+from embits.cli import options
 from embits.cli.output import print_json, table
 from embits.cli.progress import status_line
 from embits.coders import METHODS, register_coder
@@ -58,8 +59,8 @@ def _seeds(_: click.Context, __: click.Parameter, value: str) -> list[int]:
     help="A coder of your own, which is compared as well. May be repeated.",
 )  # fmt: skip
 @click.option(
-    "--methods", default="all", callback=evaluate.names_of(METHODS), metavar="METHOD,...",
-    help="The coders [default: all].",
+    "--methods", default="all", callback=scoring.names_of(METHODS), metavar="METHOD,...",
+    help="The coders.",
 )  # fmt: skip
 @click.option(
     "--seeds", "--seed", "seeds", default="0", callback=_seeds, metavar="N,...",
@@ -69,7 +70,7 @@ def _seeds(_: click.Context, __: click.Parameter, value: str) -> list[int]:
 @click.option(
     "--report", type=options.FOLDER, required=True, metavar="DIR", help="Folder of the report."
 )
-@evaluate.scoring_options(
+@scoring.scoring_options(
     [task for task in TASKS if task != "retrieval"],
     N_RESAMPLES,
     "Fit on N rows and measure the others [default: half of the rows; all word vectors].",
@@ -112,8 +113,8 @@ def command(
     embits compare glove.txt --seeds 0,1,2 --latex --report glove-report
     """
     start = time.perf_counter()
-    evaluate.check_outputs(report, csv_file, vectors, force)
-    tasks, folder = evaluate.possible_tasks(tasks, data)
+    scoring.check_outputs(report, csv_file, vectors, force)
+    tasks, folder = scoring.possible_tasks(tasks, data)
     floats = options.read(vectors, **reading, quiet=as_json)
     with status_line(quiet=as_json) as status:
 
@@ -134,12 +135,12 @@ def command(
         except KeyboardInterrupt:
             click.echo("embits: interrupted; run the same command again to resume", err=True)
             sys.exit(130)
-        evaluate.check_scored(entries[1:], comparison.notes)
+        scoring.check_scored(entries[1:], comparison.notes)
         settings = {"vectors": vectors.name, "SHA-256 of vectors": _sha256(vectors)}
         settings["command"] = _recorded_command(comparison)
         comparison.write_report(f"Bits of {vectors.name}", settings, overwrite=force, latex=latex)
-    evaluate.finish(entries, csv_file, comparison.notes)
-    evaluate.note_missing_figures()
+    scoring.finish(entries, csv_file, comparison.notes)
+    scoring.note_missing_figures()
     if as_json:
         print_json(entries)
         return
@@ -199,5 +200,5 @@ def _print_summary(entries: list[dict[str, Any]]) -> None:
     rows = [("", *(score.column for score in shown))]
     for entry in entries:
         scores = (percent(score.of(entry)) for score in shown)
-        rows.append((evaluate.column_name(entry), *scores))
+        rows.append((scoring.column_name(entry), *scores))
     table(rows, indent="")
