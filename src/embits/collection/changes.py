@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +27,7 @@ from embits.collection.manifest import Manifest, Piece, read_manifest, write_man
 from embits.collection.pieces import (
     OpenPiece,
     Snapshot,
-    joined_codes,
-    joined_columns,
-    joined_words,
+    joined_rows,
     open_snapshot,
     save_piece,
     verified,
@@ -37,6 +36,7 @@ from embits.collection.pieces import (
 from embits.errors import InputError, LockedError, UnconfirmedError
 from embits.file.atomic import sync_folder
 from embits.rows import Rows
+from embits.search.pieces import LiveRows
 
 try:
     import fcntl
@@ -208,15 +208,14 @@ def compact(snapshot: Snapshot) -> None:
 
 def _without(snapshot: Snapshot, rows: NDArray[np.int64]) -> list[OpenPiece]:
     """The pieces with more rows removed; pieces without a row left are dropped."""
-    stored = np.sort(joined_codes(snapshot.pieces).rows.stored(rows))
-    left, start = [], 0
+    rows, left, start = np.sort(rows), [], 0
     for piece in snapshot.pieces:
-        stop = start + len(piece.rows)
-        mine = stored[np.searchsorted(stored, start) : np.searchsorted(stored, stop)] - start
-        removed = np.union1d(piece.removed, mine)
+        live = LiveRows(len(piece.rows), piece.removed)
+        first, last = np.searchsorted(rows, [start, start + len(live)])
+        removed = np.union1d(piece.removed, live.stored(rows[first:last] - start))
         if len(removed) < len(piece.rows):
-            left.append(piece._replace(removed=removed) if len(mine) else piece)
-        start = stop
+            left.append(piece._replace(removed=removed) if first < last else piece)
+        start += len(live)
     return left
 
 
@@ -247,9 +246,9 @@ def _commit(
     folder, before, number = snapshot.folder, snapshot.manifest, snapshot.manifest.generation + 1
     added = []
     if merged or new:
-        pieces = [*verified(folder, snapshot.coder, merged), *new]
-        codes = np.asarray(joined_codes(pieces))
-        rows = Rows(joined_words(pieces).merged(), codes, joined_columns(pieces))
+        left = joined_rows([*verified(folder, snapshot.coder, merged), *new])
+        ids: Any = left.ids
+        rows = Rows(ids.merged(), np.asarray(left.codes), left.columns)
         added = [save_piece(folder, before.next_piece, rows, snapshot.coder)]
     entries = (*(with_bitmap(folder, number, piece) for piece in kept), *added)
     after = replace(before, pieces=entries, generation=number, next_piece=before.next_piece + 1)

@@ -108,12 +108,6 @@ class Collection(BinaryVectors):
         """
         return self._snapshot.bits
 
-    def _check_coder(self, manifest: Manifest) -> None:
-        """Check the coder once: rows that a damaged one encodes would have wrong codes."""
-        if not self._coder_is_whole:
-            open_coder(self.path, manifest, verify=True)
-            self._coder_is_whole = True
-
     def refresh(self) -> bool:
         """Show the latest state of the collection.
 
@@ -224,7 +218,7 @@ class Collection(BinaryVectors):
         wanted = [ids] if isinstance(ids, str | int | np.integer) else ids
         with self._change() as latest:
             words = as_words(wanted)
-            rows = np.unique(_known(words, latest.words.find_many(words)))
+            rows = np.unique(_known(words, latest.rows.ids.find_many(words)))
             if len(rows):
                 changes.remove(latest, rows)
 
@@ -246,7 +240,9 @@ class Collection(BinaryVectors):
             before = self._snapshot
             try:
                 with changes.locked(self.path, before, self.timeout) as before:
-                    self._check_coder(before.manifest)
+                    if not self._coder_is_whole:  # what a damaged one encodes would be wrong
+                        open_coder(self.path, before.manifest, verify=True)
+                        self._coder_is_whole = True
                     yield before
             except UnconfirmedError:
                 self._snapshot = open_snapshot(self.path, before=before)
@@ -325,7 +321,7 @@ def _placed(
         numbered = replace(manifest, ids="numbers", next_number=first + n)
         return numbered, RowNumbers(n, first), np.empty(0, np.int64)
     words = ids if isinstance(ids, Vocabulary) else Vocabulary.from_words(ids)
-    rows = latest.words.find_many(ids)
+    rows = latest.rows.ids.find_many(ids)
     there = np.flatnonzero(rows >= 0)
     if change == "add" and len(there):
         more = f", and {len(there) - 1:,} more" if len(there) > 1 else ""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +34,9 @@ from embits.rows import LENGTHS, Lengths, Rows, joined
 from embits.vectors import as_words
 
 
-def parquet_rows(
-    folder: str | os.PathLike[str], entry: Piece, coder: Coder, code: str = CODE
-) -> Rows:
+def parquet_rows(folder: str | os.PathLike[str], entry: Piece, coder: Coder) -> Rows:
     """Read a piece into memory; FileNotFoundError if it is not there."""
-    codes, values, columns = _read(folder, entry, coder, code, entry.column)
+    codes, values, columns = _read(folder, coder, CODE, entry.column, entry)
     if values is None:
         return Rows(RowNumbers(len(codes), entry.first), codes, columns)
     try:
@@ -48,7 +46,7 @@ def parquet_rows(
 
 
 def _read(
-    folder: str | os.PathLike[str], entry: Piece, coder: Coder, code: str, ids: str | None
+    folder: str | os.PathLike[str], coder: Coder, code: str, ids: str | None, entry: Piece
 ) -> tuple[NDArray[np.uint8], list[Any] | None, dict[str, Lengths]]:
     """The codes of a piece, its ids if they are in a column, and its other columns."""
     files, path = locate(folder)
@@ -96,9 +94,8 @@ def read_folder(
     """
     coder = coder_at(folder)
     parts, values, columns = [np.empty((0, coder.n_bytes_), np.uint8)], list[Any](), list[Any]()
-    for piece in _parquet_pieces(folder):
-        with _whole(folder, piece):
-            codes, words, others = _read(folder, piece, coder, column, ids)
+    read = partial(_read, folder, coder, column, ids)
+    for codes, words, others in _each(folder, read):
         parts.append(codes)
         values += words or []
         columns.append(others)
@@ -123,27 +120,20 @@ def read_all(folder: str | os.PathLike[str], name: str) -> Any:
     import pyarrow as pa
 
     files, path = locate(folder)
-    chunks = []
-    for piece in _parquet_pieces(folder):
-        with _whole(folder, piece):
-            chunks += read_column(files, f"{path}/{piece.file}", name).chunks
+    columns = _each(folder, lambda piece: read_column(files, f"{path}/{piece.file}", name))
+    chunks = [chunk for column in columns for chunk in column.chunks]
     return pa.chunked_array(chunks) if chunks else pa.chunked_array([[]], type=pa.null())
 
 
-@contextmanager
-def _whole(folder: str | os.PathLike[str], piece: Piece) -> Iterator[None]:
-    try:
-        yield
-    except FileNotFoundError:
-        raise FormatError(f"{folder}: damaged: {piece.file} is missing") from None
-
-
-def _parquet_pieces(folder: str | os.PathLike[str]) -> tuple[Piece, ...]:
-    pieces = manifest_at(folder).pieces
-    for piece in pieces:
+def _each(folder: str | os.PathLike[str], read: Callable[[Piece], Any]) -> Iterator[Any]:
+    """What `read` gives of each piece."""
+    for piece in manifest_at(folder).pieces:
         if piece.header is not None:
             raise FormatError(f"{folder}: {piece.file} is not Parquet: embits.load opens it")
-    return pieces
+        try:
+            yield read(piece)
+        except FileNotFoundError:
+            raise FormatError(f"{folder}: damaged: {piece.file} is missing") from None
 
 
 def manifest_at(folder: str | os.PathLike[str]) -> Manifest:

@@ -22,7 +22,7 @@ from embits.file.atomic import atomic_write
 from embits.file.contents import open_piece, read_coder, write_piece
 from embits.file.store import MAX_HEADER
 from embits.ids.keys import RowNumbers
-from embits.ids.vocabulary import PieceIds, PieceWords, Vocabulary
+from embits.ids.vocabulary import PieceWords, Vocabulary
 from embits.rows import Rows, joined, taken
 from embits.search.pieces import CodePieces, LiveRows
 
@@ -53,32 +53,23 @@ class Snapshot:
     pieces: tuple[OpenPiece, ...]
 
     @cached_property
+    def rows(self) -> Rows:
+        """The rows that are left."""
+        if not self.pieces:
+            return Rows(RowNumbers(0), np.empty((0, self.coder.n_bytes_), np.uint8))
+        rows, is_numbered = self.pieces[0].rows, self.manifest.ids == "numbers"
+        if len(self.pieces) > 1 or len(self.pieces[0].removed):
+            return joined_rows(self.pieces, numbered=is_numbered)
+        is_plain = rows.ids.first == 0 if isinstance(rows.ids, RowNumbers) else not is_numbered
+        return rows if is_plain else replace(rows, ids=PieceWords([rows.ids], numbered=is_numbered))
+
+    @cached_property
     def bits(self) -> BinaryVectors:
         """The rows that are left, to be searched."""
-        columns = joined_columns(self.pieces)
-        bits = BinaryVectors(self.words, self._codes(), self.coder, columns=columns)
+        bits = BinaryVectors.of_rows(self.rows, self.coder)
         bits._state = self.manifest
         bits._verify = partial(_check, self.folder, self.manifest, self.coder, self.pieces)
         return bits
-
-    @cached_property
-    def words(self) -> PieceWords | PieceIds:
-        """The ids of the rows that are left."""
-        if not self.pieces:
-            return RowNumbers(0)
-        ids, is_numbered = self.pieces[0].rows.ids, self.manifest.ids == "numbers"
-        is_plain = ids.first == 0 if isinstance(ids, RowNumbers) else not is_numbered
-        if self._is_whole() and is_plain:
-            return ids
-        return joined_words(self.pieces, numbered=is_numbered)
-
-    def _codes(self) -> NDArray[np.uint8] | CodePieces:
-        if not self.pieces:
-            return np.empty((0, self.coder.n_bytes_), np.uint8)
-        return self.pieces[0].rows.codes if self._is_whole() else joined_codes(self.pieces)
-
-    def _is_whole(self) -> bool:
-        return len(self.pieces) == 1 and not len(self.pieces[0].removed)
 
 
 # -- open ------------------------------------------------------------------------------------------
@@ -136,7 +127,7 @@ def _check_ids(folder: Path, pieces: Sequence[OpenPiece]) -> None:
     """Refuse ids that repeat between pieces."""
     if len(pieces) < 2:
         return
-    words, repeated = Vocabulary.with_repeats(joined_words(pieces))
+    words, repeated = Vocabulary.with_repeats(joined_rows(pieces).ids)
     if repeated:
         column = f", column {pieces[0].entry.column!r}" if pieces[0].entry.column else ""
         raise FormatError(f"{folder}{column}: the id {words[repeated[0]]!r} appears twice")
@@ -261,31 +252,17 @@ def with_bitmap(folder: Path, number: int, piece: OpenPiece) -> Piece:
 # -- pieces as one ---------------------------------------------------------------------------------
 
 
-def joined_words(pieces: Sequence[OpenPiece], *, numbered: bool = False) -> PieceWords:
-    """The ids of the rows that are left of several pieces, in order."""
-    ids = [piece.rows.ids for piece in pieces]
-    return PieceWords(ids, _removed_rows(pieces), numbered=numbered)
-
-
-def joined_codes(pieces: Sequence[OpenPiece]) -> CodePieces:
-    """The codes of the rows that are left of several pieces, in order."""
-    return CodePieces([piece.rows.codes for piece in pieces], _removed_rows(pieces))
-
-
-def joined_columns(pieces: Sequence[OpenPiece]) -> dict[str, Any]:
-    """The columns of the rows that are left of several pieces, in order."""
-    return joined(
-        [
-            taken(piece.rows.columns, LiveRows(len(piece.rows), piece.removed).kept())
-            if len(piece.removed)
-            else piece.rows.columns
-            for piece in pieces
-        ]
-    )
-
-
-def _removed_rows(pieces: Sequence[OpenPiece]) -> NDArray[np.int64]:
-    """The removed rows, ascending, counted over all pieces."""
-    starts = np.cumsum([0, *(len(piece.rows.codes) for piece in pieces)])
+def joined_rows(pieces: Sequence[OpenPiece], *, numbered: bool = False) -> Rows:
+    """The rows that are left of several pieces, in order. Ids and codes are not copied."""
+    starts = np.cumsum([0, *(len(piece.rows) for piece in pieces)])
     shifted = (piece.removed + start for piece, start in zip(pieces, starts, strict=False))
-    return np.concatenate([np.empty(0, np.int64), *shifted])
+    removed = np.concatenate([np.empty(0, np.int64), *shifted])
+    columns = [
+        taken(piece.rows.columns, LiveRows(len(piece.rows), piece.removed).kept())
+        if len(piece.removed)
+        else piece.rows.columns
+        for piece in pieces
+    ]
+    ids = PieceWords([piece.rows.ids for piece in pieces], removed, numbered=numbered)
+    codes: Any = CodePieces([piece.rows.codes for piece in pieces], removed)
+    return Rows(ids, codes, joined(columns))

@@ -120,6 +120,12 @@ class RowNumbers(Keys):
     def __len__(self) -> int:
         return self._n
 
+    def find(self, word: str) -> int | None:
+        """The row with a number, or None."""
+        is_number = word.isascii() and word.isdigit() and len(word) < 20
+        row = int(word) - self.first if is_number else -1
+        return row if 0 <= row < len(self) and str(row + self.first) == word else None
+
     def find_run(self, run: Run) -> NDArray[np.int64]:
         """The row of each number; -1 if it is not there."""
         numbers, are_numbers = number_keys(*run)

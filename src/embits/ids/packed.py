@@ -167,7 +167,7 @@ class PackedVocabulary(StoredWords):
         """The row of each word; -1 if it is not there."""
         rows = np.empty(len(run[1]), np.int64)
         self._core.find_many(*run, rows)
-        _checked(rows)
+        _checked(rows.min(initial=0))
         return rows
 
     def _near(self, word: bytes, edits: int, most: int) -> list[int]:
@@ -210,9 +210,9 @@ def _check_size(name: str, array: NDArray[Any], size: int) -> None:
         )
 
 
-def _checked(found: Any) -> Any:
-    """Rows or a place that the core found."""
-    if np.any(found == _DAMAGED):
+def _checked(found: int) -> int:
+    """A row or a place that the core found."""
+    if found == _DAMAGED:
         raise FormatError(_UNREADABLE)
     return found
 

@@ -78,12 +78,7 @@ class Subwords:
         return _core.ngram_buckets(encoded, self.minn, self.maxn, len(self.buckets))
 
     def vector(self, word: str) -> NDArray[np.float32]:
-        """The mean of the word's n-gram rows, float32 of shape (dims,).
-
-        Raises:
-            UnknownWordError: The word is too short to have an n-gram.
-            FormatError: The buckets of its n-grams hold NaN or infinity.
-        """
+        """The mean of its n-grams' rows, (dims,); UnknownWordError if it is too short for one."""
         rows = self.rows(word)
         if not rows:
             raise UnknownWordError(word, [])

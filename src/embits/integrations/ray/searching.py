@@ -27,7 +27,7 @@ from embits.checks import wanted_distance, wanted_results, wanted_rows
 from embits.coders import Coder
 from embits.collection.manifest import Manifest
 from embits.collection.parquet import coder_at, manifest_at
-from embits.collection.pieces import joined_codes, joined_columns, joined_words, open_one
+from embits.collection.pieces import joined_rows, open_one
 from embits.errors import FormatError, InputError
 from embits.file.overwrite import OVERWRITE, check_target
 from embits.file.parquet_codes import is_address, locate
@@ -227,20 +227,20 @@ class OpenSpan:
         first, last = np.searchsorted(starts, [span.first, span.stop - 1], side="right") - 1
         entries = (entry for entry in manifest.pieces[first : last + 1] if entry.live)
         place: Any = folder if is_address(folder) else Path(folder)
-        self._pieces = [open_one(place, entry, coder) for entry in entries]
-        self._ids = joined_words(self._pieces, numbered=manifest.ids == "numbers")
+        pieces = [open_one(place, entry, coder) for entry in entries]
+        self._all = joined_rows(pieces, numbered=manifest.ids == "numbers")
         self.first, self._skipped = span.first, int(starts[first])  # rows before it, and its pieces
         self._rows = slice(span.first - self._skipped, span.stop - self._skipped)
 
     @cached_property
     def codes(self) -> NDArray[np.uint8]:
         """Packed codes; a copy if rows are removed or the span is of several pieces."""
-        return joined_codes(self._pieces)[self._rows]
+        return self._all.codes[self._rows]
 
     @cached_property
     def lengths(self) -> Lengths:
         """The lengths of the vectors."""
-        lengths: Lengths | None = joined_columns(self._pieces).get(LENGTHS)
+        lengths: Lengths | None = self._all.columns.get(LENGTHS)
         if lengths is None:
             raise InputError("the rows have no lengths: encode them with lengths=True (--lengths)")
         return lengths[self._rows]
@@ -251,13 +251,13 @@ class OpenSpan:
 
     def find(self, ids: list[str]) -> NDArray[np.int64]:
         """The rows of ids; -1 for ids that are not in this span."""
-        rows = self._ids.find_many(ids)
+        rows = self._all.ids.find_many(ids)
         is_here = (rows >= self._rows.start) & (rows < self._rows.stop)
         return np.where(is_here, rows + self._skipped, -1)
 
     def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """The ids of rows."""
-        return self._ids.names(rows - self._skipped)
+        return self._all.ids.names(rows - self._skipped)
 
 
 @lru_cache(maxsize=2)  # spans that a worker keeps open
