@@ -113,14 +113,10 @@ def nearest(
 
     Args:
         source: The database or Parquet file, or an open connection, which is faster.
-        query: See `table.Table.nearest`, also for `k`, `coder` and the errors of a query.
+        query: See `table.Table.nearest`, also for `k`, `coder` and the errors.
         table: The table that was exported to; a Parquet file has none.
         where: A condition in SQL, run unchanged: pass untrusted values through `params`.
         params: The values of the `?` in `where`.
-
-    Raises:
-        InputError: `export` did not write such a table.
-        DatabaseError: DuckDB reports an error, such as one in `where`.
     """
     with _opened(source, table) as codes:
         return codes.nearest(
@@ -131,13 +127,7 @@ def nearest(
 def read(
     source: str | os.PathLike[str] | Any, coder: Coder, *, table: str = "embits"
 ) -> BinaryVectors:
-    """Read a whole table or Parquet file back, with the coder that made its codes.
-
-    Raises:
-        InputError: `export` did not write such a table, or another coder made its codes.
-        FormatError: The rows do not match their description.
-        DatabaseError: DuckDB reports an error.
-    """
+    """Read a whole table or Parquet file back as BinaryVectors: see `table.Table.read`."""
     with _opened(source, table) as codes:
         return codes.read(coder)
 

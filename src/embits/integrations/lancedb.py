@@ -106,14 +106,10 @@ def nearest(
 
     Args:
         source: The folder or address, or a connection from `connect`.
-        query: See `table.Table.nearest`, also for `k`, `coder` and the errors of a query.
+        query: See `table.Table.nearest`, also for `k`, `coder` and the errors.
         table: The table that was exported to.
         where: A condition in LanceDB's SQL, run unchanged; rows are filtered before the search.
         exact: Compare with every row instead of using the index.
-
-    Raises:
-        InputError: `export` did not write such a table.
-        DatabaseError: LanceDB reports an error, such as one in `where`.
     """
     with _opened(source, table) as codes:
         by_index = not exact and codes.description.index != "none"
@@ -137,13 +133,7 @@ def nearest(
 def read(
     source: str | os.PathLike[str] | Any, coder: Coder, *, table: str = "embits"
 ) -> BinaryVectors:
-    """Read a whole table back, with the coder that made its codes.
-
-    Raises:
-        InputError: `export` did not write such a table, or another coder made its codes.
-        FormatError: The rows do not match their description.
-        DatabaseError: LanceDB reports an error.
-    """
+    """Read a whole table back as BinaryVectors: see `table.Table.read`."""
     with _opened(source, table) as codes:
         return codes.read(coder)
 

@@ -120,14 +120,10 @@ def nearest(
 
     Args:
         source: The address or file, or a client from `connect`, which is faster for many queries.
-        query: See `table.Table.nearest`, also for `coder` and the errors of a query.
+        query: See `table.Table.nearest`, also for `coder` and the errors.
         k: The number of neighbors, at most 16,383.
         collection: The collection that was exported to.
         where: A filter expression of Milvus on `id` and `word`, run unchanged.
-
-    Raises:
-        InputError: `export` did not write such a collection, or `k` is too large.
-        DatabaseError: Milvus reports an error, such as one in `where`.
     """
     whole("k", k, 0, MAX_K - 1)
     with _collection(source, collection) as codes:
@@ -151,13 +147,7 @@ def nearest(
 def read(
     source: str | os.PathLike[str] | Any, coder: Coder, *, collection: str = "embits"
 ) -> BinaryVectors:
-    """Read a whole collection back, with the coder that made its codes.
-
-    Raises:
-        InputError: `export` did not write such a collection, or another coder made its codes.
-        FormatError: The rows do not match their description.
-        DatabaseError: Milvus reports an error.
-    """
+    """Read a whole collection back as BinaryVectors: see `table.Table.read`."""
     with _collection(source, collection) as codes:
         return codes.read(coder)
 

@@ -129,7 +129,7 @@ def nearest(
 
     Args:
         connection: An open psycopg connection.
-        query: See `table.Table.nearest`, also for `k`, `coder` and the errors of a query.
+        query: See `table.Table.nearest`, also for `k`, `coder` and the errors.
         table: The table that was exported to.
         where: A condition in SQL, run unchanged: pass untrusted values through `params`. The index
             may return fewer than k rows that meet it; `exact` finds all.
@@ -157,12 +157,7 @@ def nearest(
 
 
 def read(connection: Connection[Any], coder: Coder, table: str = "embits") -> BinaryVectors:
-    """Read a whole table back, with the coder that made its codes.
-
-    Raises:
-        InputError: `export` did not write such a table, or another coder made its codes.
-        FormatError: The rows do not match their description.
-    """
+    """Read a whole table back as BinaryVectors: see `table.Table.read`."""
     with connection.transaction():
         return _Codes(connection, table).read(coder)
 
@@ -242,14 +237,7 @@ def _execute(connection: Connection[Any], statement: Any, *parts: sql.Composable
 
 
 def _without_password(address: str) -> str:
-    """Return the address without its password.
-
-    An error does not repeat an address, as an unescaped password may appear in any part of it.
-
-    Example:
-        >>> _without_password("postgresql://me:secret@db.example:5433/app?sslmode=require")
-        'user=me host=db.example port=5433 dbname=app'
-    """
+    """The address without its password; one that is not escaped may be in any part of it."""
     try:
         parts = {name: str(value) for name, value in conninfo_to_dict(address).items()}
     except psycopg.Error:

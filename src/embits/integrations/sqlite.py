@@ -106,14 +106,10 @@ def nearest(
 
     Args:
         source: The file, or a connection from `connect`, which is faster for many queries.
-        query: See `table.Table.nearest`, also for `k`, `coder` and the errors of a query.
+        query: See `table.Table.nearest`, also for `k`, `coder` and the errors.
         where: A condition in SQL on `id` and `word`, run unchanged before the search: pass
             untrusted values through `params`.
         params: The values of the `?` in `where`.
-
-    Raises:
-        FormatError: `export` did not write the database, or it is damaged.
-        DatabaseError: SQLite reports an error, such as one in `where`.
     """
     with _opened(source) as codes:
 
@@ -126,13 +122,7 @@ def nearest(
 
 
 def read(source: str | os.PathLike[str] | Any, coder: Coder) -> BinaryVectors:
-    """Read a whole database back, with the coder that made its codes.
-
-    Raises:
-        InputError: Another coder made the codes.
-        FormatError: `export` did not write the database, or its rows do not match.
-        DatabaseError: SQLite reports an error, such as damage.
-    """
+    """Read a whole database back as BinaryVectors: see `table.Table.read`."""
     with _opened(source) as codes:
         return codes.read(coder)
 

@@ -78,8 +78,7 @@ class Table(abc.ABC):
     def __init__(self, place: str, found: Description | None) -> None:
         if found is None:
             raise InputError(f"{place} is not one that embits wrote; choose another name")
-        self.place = place
-        self.description = found
+        self.place, self.description = place, found
 
     @abc.abstractmethod
     def find(self, word: str) -> int | None:
@@ -114,7 +113,9 @@ class Table(abc.ABC):
 
         Raises:
             UnknownWordError: The word is not in the table.
-            InputError: There is no such row, or the query or the coder does not fit the codes.
+            InputError: embits did not write such a table, there is no such row, or the query or the
+                coder does not fit the codes.
+            DatabaseError: The engine reports an error, such as one in `where`.
         """
         row, code = self._row_and_code(query, coder)
         k = min(whole("k", k), 2**62)
@@ -132,7 +133,16 @@ class Table(abc.ABC):
         return [each for each in found if each.row != row][:k]
 
     def read(self, coder: Coder) -> BinaryVectors:
-        """All rows in the order of their numbers; FormatError if they do not fit the codes."""
+        """Read all rows back, in the order of their numbers.
+
+        Args:
+            coder: The coder that made the codes: `embits.load(file).coder` of the exported file.
+
+        Raises:
+            InputError: embits did not write such a table, or another coder made its codes.
+            FormatError: The rows do not match their description.
+            DatabaseError: The engine reports an error.
+        """
         check_coder(coder, self.description.bits, self.description.coder, self.place)
         found, codes, words = self.rows()
         numbers = np.asarray(found, dtype=np.int64)
