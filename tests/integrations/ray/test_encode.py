@@ -81,6 +81,8 @@ def test_a_ray_dataset_is_encoded(matrix, coder, tmp_path):
     dataset = ray.data.from_numpy(list(np.split(matrix, 4)))
     on_ray.encode(dataset, coder, tmp_path / "out")
     assert np.array_equal(read_codes(tmp_path / "out").codes, coder.transform(matrix))
+    facts = on_ray.encode(dataset.filter(lambda row: False), coder, tmp_path / "none")
+    assert (facts["rows"], len(embits.load(tmp_path / "none"))) == (0, 0)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the workers in /proc")

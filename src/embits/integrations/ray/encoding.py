@@ -94,12 +94,12 @@ def encode(
         own = output.address, output.job, facts
         try:
             write = partial(_write_part, ray.put(coder), kept, on_bad, *own)
-            parts, skipped = zip(*source.mapped(write, kept, workers, progress), strict=True)
-            manifest = _manifest(coder, [part for part in parts if part.rows], ids)
+            found = source.mapped(write, kept, workers, progress)
+            manifest = _manifest(coder, [part for part, _ in found if part.rows], ids)
             n_bytes = output.commit(coder, manifest)
         finally:  # also after Ctrl-C: leave nothing half-written
             output.clean()
-    counts = {"rows": manifest.rows, "skipped": sum(skipped)}
+    counts = {"rows": manifest.rows, "skipped": sum(bad for _, bad in found)}
     sizes = {"parts": len(manifest.pieces), "bytes": n_bytes}
     return {"target": os.fspath(target)} | facts | {"ids": ids} | counts | sizes
 
