@@ -71,17 +71,16 @@ class JsonBlocks(ParsedBlocks):
     def _block(self, start: Position, batch: _Batch, *, words: bool) -> Block:
         entries, end = batch
         rows = self.new_rows(start, self.source.limit)
-        lines = [b"w " + self._vector(numbers) for _, numbers in entries]
+        lines = []
+        for _, numbers in entries:
+            vector = numbers.rsplit(b",", self._n_extra)[0] if self._n_extra else numbers
+            lines.append(b"w " + vector.translate(_SPACES))
         rows.parse_text(b"\n".join(lines) + b"\n", min(cores(), 8))
         block = self.parsed(start, end - start.offset, rows, words=False)
         if not words:
             return block
-        numbers = (block.places - start.place).tolist()
-        return block._replace(words=[_text(self.source, entries[i][0]) for i in numbers])
-
-    def _vector(self, numbers: bytes) -> bytes:
-        vector = numbers.rsplit(b",", self._n_extra)[0] if self._n_extra else numbers
-        return vector.translate(_SPACES)
+        chosen = (block.places - start.place).tolist()
+        return block._replace(words=[_text(self.source, entries[i][0]) for i in chosen])
 
 
 def _text(source: Source, word: bytes) -> str:
@@ -116,7 +115,9 @@ class _Entries:
                 return
             # An entry without an end would be scanned again for each chunk.
             if at_end or len(self._text) > _MAX_ENTRY:
-                raise self._broken()
+                start = repr(self._text[:30].decode(errors="backslashreplace"))
+                found = start if self._text else "the end"
+                raise self._source.read_error(found, '"word": [numbers]', f"byte {self.passed}")
             at_end = not self._more()
 
     def find_object(self) -> int | None:
@@ -143,7 +144,3 @@ class _Entries:
     def _drop(self, size: int) -> None:
         self._text = self._text[size:]
         self.passed += size
-
-    def _broken(self) -> Exception:
-        found = repr(self._text[:30].decode(errors="backslashreplace")) if self._text else "the end"
-        return self._source.read_error(found, '"word": [numbers]', f"byte {self.passed}")

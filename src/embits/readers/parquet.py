@@ -196,7 +196,12 @@ class ParquetBlocks(CountedBlocks):
             named = self.words_at(done, done + len(part)) if words else None
             if ids and words:
                 named = _ids_of(self.source, part.column(ids), done)
-            block = self.block(start, len(part), _vectors(part, vectors, self.dims), named)
+            if _is_vector(part.column(vectors[0]).type):
+                good = vectors_of(part.column(vectors[0]), self.dims)
+            else:
+                numbers = [part.column(name).to_numpy(False) for name in vectors]
+                good = good_rows(np.stack(numbers, axis=1), _NOT_FINITE)
+            block = self.block(start, len(part), good, named)
             done += len(part)
             yield block
             start = block.end
@@ -206,9 +211,10 @@ class ParquetBlocks(CountedBlocks):
 
     def _find_dims(self, source: Source, schema: Any) -> int:
         vectors, _ = self._columns
-        kind = _storage_type(schema.field(vectors[0]).type)
+        kind = schema.field(vectors[0]).type
         if not _is_vector(kind):
             return len(vectors)
+        kind = getattr(kind, "storage_type", kind)
         if hasattr(kind, "list_size"):
             if kind.list_size < 1:  # a damaged file may claim any size
                 raise source.read_error(f"vectors of {kind.list_size} numbers", "at least one")
@@ -271,13 +277,8 @@ def _group_rows(table: Any) -> list[int]:
     return [table.metadata.row_group(i).num_rows for i in range(table.num_row_groups)]
 
 
-def _storage_type(kind: Any) -> Any:
-    """The lists behind a tensor type of Arrow or Ray; other types unchanged."""
-    return getattr(kind, "storage_type", kind)
-
-
 def _is_vector(kind: Any) -> bool:
-    types, kind = _arrow().types, _storage_type(kind)
+    types, kind = _arrow().types, getattr(kind, "storage_type", kind)  # the lists of a tensor
     is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
     return is_list and bool(types.is_floating(kind.value_type))
 
@@ -298,13 +299,6 @@ def _float_columns(schema: Any) -> list[str]:
     if counts.count(stem or "") < 2:
         return floats
     return [name for name in floats if stems.get(name) == stem]
-
-
-def _vectors(batch: Any, columns: list[str], dims: int | None) -> GoodRows:
-    if _is_vector(batch.column(columns[0]).type):
-        return vectors_of(batch.column(columns[0]), dims)
-    stacked = np.stack([batch.column(name).to_numpy(False) for name in columns], axis=1)
-    return good_rows(stacked, _NOT_FINITE)
 
 
 def _ids_of(source: Source, column: Any, first: int) -> list[str]:

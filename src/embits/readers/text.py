@@ -164,10 +164,7 @@ def _is_comma_separated(fields: list[bytes]) -> bool:
 
 
 def _has_no_words(head: bytes) -> bool:
-    """Whether the first hundred lines start with numbers that are not all whole.
-
-    Whole numbers may be ids; numbers with decimals are a matrix without words.
-    """
+    """Whether the first lines start with numbers that are not all whole, which may be ids."""
     words = [
         fields[0]
         for line in head.split(b"\n", _LINES_TO_COUNT)[:_LINES_TO_COUNT]
@@ -198,8 +195,18 @@ class Word2VecBlocks(ParsedBlocks):
         with Stream(source) as stream:
             first, _, _ = stream.peek(_BINARY_HEAD).partition(b"\n")
             self._header_rows, dims = header(first) or (0, 0)
-            start = len(first) + 1
-            _check_header(source, stream, self._header_rows, dims, start)
+            n_rows, start = self._header_rows, len(first) + 1
+            least = start + n_rows * (4 * dims + 2)
+            expected = None  # compared with the size before memory is allocated for the rows
+            if n_rows < 1 or dims < 1:
+                expected = "1 or more"
+            elif not stream.is_compressed and least > source.size:
+                expected = f"{least} bytes or more in the file, not {source.size}"
+            elif dims > _MAX_DIMS:  # the size of a compressed file is not known beforehand
+                expected = f"{_MAX_DIMS} dims at most"
+            if expected is not None:
+                found = f"a header of {n_rows} rows and {dims} dims"
+                raise source.read_error(found, expected, "byte 0")
         super().__init__(source, dims, Position(start, start))
 
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
@@ -227,15 +234,3 @@ class Word2VecBlocks(ParsedBlocks):
             note = f"bytes after the {self._header_rows} rows of the header, at byte {start.place}"
             self.findings.notes.append(note)
         self.end(start)
-
-
-def _check_header(source: Source, stream: Stream, n_rows: int, dims: int, start: int) -> None:
-    """Compare the header with the size of the file before memory is allocated for it."""
-    if n_rows < 1 or dims < 1:
-        raise source.read_error(f"a header of {n_rows} rows and {dims} dims", "1 or more", "byte 0")
-    least = start + n_rows * (4 * dims + 2)
-    if not stream.is_compressed and least > source.size:
-        expected = f"{least} or more for {n_rows} rows of {dims} floats"
-        raise source.read_error(f"{source.size} bytes", expected, "byte 0")
-    if dims > _MAX_DIMS:  # the size of a compressed file is not known beforehand
-        raise source.read_error(f"a header of {dims} dims", f"{_MAX_DIMS} at most", "byte 0")
