@@ -21,6 +21,7 @@ from embits.jobs.stream import Passes, StepProgress, Steps, checkpoint_beside, o
 from embits.readers import new_source, read_source
 from embits.readers.source import Reading
 from embits.rows import LENGTHS
+from embits.vectors import WordVectors
 
 
 def encode_to_file(
@@ -63,26 +64,19 @@ def encode_to_file(
         fitted = load_coder(coder)
         name, inputs = f"the coder in {coder}", [*source.paths(), Path(coder)]
     check_target(path, inputs, overwrite, codes=True)
-
-    def check_dims(dims: int) -> None:
-        if dims != (taken := fitted.n_features_in_):
-            raise InputError(
-                f"{source.path}: vectors of {dims} dimensions, but {name} takes {taken}"
-            )
-
-    blocks = open_large(source, steps)
-    if blocks is None:
-        floats = read_source(source, steps.start("reading"))
-        check_dims(floats.dims)
-        binary = BinaryVectors.encoded(floats, fitted, lengths=lengths)
+    opened = open_large(source, steps) or read_source(source, steps.start("reading"))
+    dims, taken = opened.dims, fitted.n_features_in_
+    if dims != taken:
+        raise InputError(f"{source.path}: vectors of {dims} dimensions, but {name} takes {taken}")
+    if isinstance(opened, WordVectors):
+        binary = BinaryVectors.encoded(opened, fitted, lengths=lengths)
         binary.save(path, overwrite=overwrite)
         return binary
-    check_dims(blocks.dims)
     params = repr(sorted(fitted.get_params().items()))
     identity = [fitted.method, params, coder_checksum(fitted)]
     job = {"verb": "encode", "coder": identity, "lengths": lengths}
     with checkpoint_beside(path, source, job) as checkpoint:
-        Passes(checkpoint, blocks, steps).write(path, fitted, lengths)
+        Passes(checkpoint, opened, steps).write(path, fitted, lengths)
     return load(path)
 
 

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -303,15 +304,15 @@ def _floats(path: Path, n_rows: int, dims: int, held: Places | None) -> LazyRows
     def take(rows: Places) -> NDArray[np.float32]:
         at = rows if held is None else _places(held, rows)
         out = np.empty((len(rows), dims), np.float32)
-        breaks = np.flatnonzero(np.diff(at) != 1) + 1
-        starts, stops = np.r_[0, breaks], np.r_[breaks, len(at)]
+        stops = [*np.flatnonzero(np.diff(at) != 1) + 1, len(at)] if len(at) else []
         with path.open("rb", buffering=0) as file:
-            for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-                if start == stop:
-                    continue
+            for start, stop in pairwise([0, *stops]):
                 file.seek(4 * dims * int(at[start]))
-                if file.readinto(out[start:stop].data.cast("B")) != 4 * dims * (stop - start):
-                    raise ReadError(f"{path}: cut short while it was read")
+                left = out[start:stop].data.cast("B")
+                while len(left):  # one call reads 2 GiB at most
+                    if not (n := file.readinto(left)):
+                        raise ReadError(f"{path}: cut short while it was read")
+                    left = left[n:]
         return out
 
     return LazyRows(take, n_rows, dims)
