@@ -169,8 +169,7 @@ class Collection(BinaryVectors):
 
         Raises:
             UnknownWordError: There are no rows with some of the ids. The collection is unchanged.
-            InputError, LockedError, FormatError: As for `add`.
-            OSError: A file could not be written. The collection is unchanged.
+            InputError, LockedError, FormatError, OSError: As for `add`.
         """
         self._put("update", vectors, ids)
 
@@ -185,8 +184,7 @@ class Collection(BinaryVectors):
             lengths: As for `add`.
 
         Raises:
-            InputError, LockedError, FormatError: As for `add`.
-            OSError: A file could not be written. The collection is unchanged.
+            InputError, LockedError, FormatError, OSError: As for `add`.
         """
         self._put("upsert", vectors, ids, lengths)
 

@@ -20,14 +20,7 @@ from embits.coders import Coder
 from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, no_manifest, parse_manifest
 from embits.errors import FormatError, InputError, ReadError
 from embits.file import contents
-from embits.file.parquet_codes import (
-    CODE,
-    code_matrix,
-    coder_from_arrays,
-    locate,
-    read_column,
-    read_lengths,
-)
+from embits.file.parquet_codes import CODE, code_matrix, locate, read_column, read_lengths
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
 from embits.rows import LENGTHS, Lengths, Rows, joined
@@ -161,11 +154,7 @@ def coder_at(folder: str | os.PathLike[str]) -> Coder:
         except FileNotFoundError:
             raise FormatError(f"{folder}: damaged: it has no {CODER}") from None
         try:
-            mapped = contents.read_coder(copy, verify=True)
+            return contents.read_coder(copy, verify=True, mapped=False)
         except FormatError as error:
             reason = str(error).removeprefix(f"{copy}: ")
             raise FormatError(f"{folder}: {CODER}: {reason}") from None
-        state = {name: array.copy() for name, array in mapped.state().items()}
-    return coder_from_arrays(
-        mapped.method, mapped.get_params(), state, mapped.n_features_in_, mapped.n_bits_
-    )

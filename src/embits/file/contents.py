@@ -97,14 +97,15 @@ def to_contents(rows: Rows, coder: Coder, subwords: Subwords | None = None) -> C
     )
 
 
-def open_parts(path: Path, *, verify: bool = False) -> Parts:
+def open_parts(path: Path, *, verify: bool = False, mapped: bool = True) -> Parts:
     """Open a file: its rows, coder and subwords.
 
     Args:
         path: The file.
         verify: Read every byte and check it against the checksums first.
+        mapped: Map the file; otherwise, read it into memory.
     """
-    contents = open_file(path, verify=verify)
+    contents = open_file(path, verify=verify, mapped=mapped)
     try:
         parts = from_contents(contents)
         if verify and isinstance(parts[0].ids, Vocabulary):
@@ -160,9 +161,9 @@ def write_coder(path: Path, coder: Coder) -> None:
     write(path, to_contents(Rows(RowNumbers(0), codes), coder), through_links=False)
 
 
-def read_coder(path: Path, *, verify: bool = False) -> Coder:
-    """The coder of a file, with or without codes. Errors are those of `open_parts`."""
-    return open_parts(path, verify=verify)[1]
+def read_coder(path: Path, *, verify: bool = False, mapped: bool = True) -> Coder:
+    """The coder of a file, with or without codes; see `open_parts`."""
+    return open_parts(path, verify=verify, mapped=mapped)[1]
 
 
 def from_contents(contents: Contents) -> Parts:

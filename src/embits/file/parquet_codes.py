@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.coders import Coder, coder_class
+from embits.coders import Coder
 from embits.errors import FormatError, MissingExtraError, ReadError
 from embits.rows import Lengths
 
@@ -54,13 +54,6 @@ def read_lengths(files: Any, path: str) -> Lengths | None:
         return Lengths.of(read_column(files, path, LENGTH).to_numpy())
     except (ValueError, TypeError) as error:  # also a ReadError or InputError
         raise FormatError(f"{path}: damaged: the lengths: {_first_line(error)}") from None
-
-
-def coder_from_arrays(
-    method: str, params: dict[str, Any], state: dict[str, NDArray[Any]], dims: int, n_bits: int
-) -> Coder:
-    """Build a fitted coder from its parameters and arrays."""
-    return coder_class(method).from_state(params, state, dims, n_bits)
 
 
 def is_address(path: str | os.PathLike[str]) -> bool:

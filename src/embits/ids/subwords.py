@@ -48,11 +48,6 @@ class Subwords:
             )
 
     @property
-    def dims(self) -> int:
-        """Dimensions of a vector."""
-        return int(self.buckets.shape[1])
-
-    @property
     def nbytes(self) -> int:
         """Bytes of the buckets in a file: half precision."""
         return 2 * self.buckets.size

@@ -247,9 +247,6 @@ class LazyVocabulary(Vocabulary):
         return self.__dict__[name]
 
     @abstractmethod
-    def __len__(self) -> int: ...
-
-    @abstractmethod
     def _run(self) -> Run:
         """The UTF-8 of all words, and where each ends."""
 
