@@ -271,27 +271,24 @@ def parse_filters(
     """
     if where is None and exclude is None:
         return None
-    given = {"where": where, "exclude": exclude}
-    own = {name: each for name, each in given.items() if _is_for_each(each)}
-    if not own:
+    if not (_is_for_each(where) or _is_for_each(exclude)):
         selection = select(n, where, exclude, rows_of_ids)
         return None if len(selection) == n else selection
-    for name, filters in own.items():
-        if shape != (len(filters),):
+    lists = []
+    for name, given in (("where", where), ("exclude", exclude)):
+        filters = given
+        if not _is_for_each(given):  # parsed once
+            one = None if given is None else parsed(name, given, n, rows_of_ids)
+            filters = [one] * (shape[0] if shape else 1)
+        elif shape != (len(given),):
             queries = f"{shape[0]:,} queries" if shape else "a single query"
-            raise InputError(f"{name} has {len(filters):,} filters for {queries}")
-
-    def parse(name: str, each: Any) -> Selection | None:
-        return None if each is None else parsed(name, each, n, rows_of_ids)
-
-    allowed, refused = (
-        [parse(name, each) for each in own[name]] if name in own else [parse(name, each)] * shape[0]
-        for name, each in given.items()
-    )
+            raise InputError(f"{name} has {len(given):,} filters for {queries}")
+        lists.append(
+            [None if each is None else parsed(name, each, n, rows_of_ids) for each in filters]
+        )
     every = all_rows(n)  # once for all queries without a filter
     return [
-        select(n, every if some is None else some, but)
-        for some, but in zip(allowed, refused, strict=True)
+        select(n, every if some is None else some, but) for some, but in zip(*lists, strict=True)
     ]
 
 
