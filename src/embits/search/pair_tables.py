@@ -62,6 +62,7 @@ def best_blocks(
     n, width = n_rows or len(codes), codes.shape[1]
     step = max(len(codes) // SAMPLE_ROWS, 1)
     sample = codes[::step][:SAMPLE_ROWS]
+    words = as_words(sample)
     best = np.empty((0, width), np.uint8)
     cost = n / 2 * n * (_SCAN_NS + _SCAN_NS_PER_BYTE * width)
     if n < _MIN_ROWS or n >= 2**32:
@@ -71,7 +72,11 @@ def best_blocks(
         if distance + n_chosen > 8 * width or n_tables > _MAX_TABLES:
             break
         blocks = balanced_blocks(sample, distance + n_chosen)
-        compared = n_tables * _mean_pairs(sample, blocks, distance) * (n / len(sample)) ** 2
+        tables = list(tables_of(blocks, distance))
+        some = tables[:: -(-n_tables // _SAMPLE_TABLES)]
+        sizes = [np.unique(hashes(words, table.agree), return_counts=True)[1] for table in some]
+        pairs = sum(int((counts * (counts - 1) // 2).sum()) for counts in sizes) / len(some)
+        compared = n_tables * pairs * (n / len(sample)) ** 2
         tried = n_tables * n * _ROW_NS + compared * (_BUCKET_NS + _BUCKET_NS_PER_BYTE * width)
         if tried < cost:
             best, cost = blocks, tried
@@ -90,18 +95,6 @@ def balanced_blocks(sample: NDArray[np.uint8], n_blocks: int) -> NDArray[np.uint
     masks = np.zeros((n_blocks, len(order)), bool)
     masks[block, order] = True
     return np.packbits(masks, axis=1)
-
-
-def _mean_pairs(sample: NDArray[np.uint8], blocks: NDArray[np.uint8], distance: int) -> float:
-    """How many pairs of a sample share a bucket: the mean of a few tables."""
-    tables = list(tables_of(blocks, distance))
-    tried = tables[:: -(-len(tables) // _SAMPLE_TABLES)]
-    words = as_words(sample)
-    pairs = 0
-    for table in tried:
-        _, counts = np.unique(hashes(words, table.agree), return_counts=True)
-        pairs += int((counts * (counts - 1) // 2).sum())
-    return pairs / len(tried)
 
 
 def as_words(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
