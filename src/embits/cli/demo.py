@@ -48,7 +48,8 @@ def command(output: Path, method: str, as_json: bool) -> None:
     output.mkdir(parents=True, exist_ok=True)
     floats = unit_rows(vectors.matrix)
     timed = {"floats": next(float_contenders(None, floats, 1))}
-    made, facts = {}, []
+    made: dict[int, BinaryVectors] = {}
+    facts: list[dict[str, Any]] = []
     for n_bits in BITS:
         path = output / f"glove.{n_bits}.safetensors"
         with progress_bar(f"{n_bits} bits", quiet=as_json) as progress:
@@ -64,7 +65,16 @@ def command(output: Path, method: str, as_json: bool) -> None:
     if as_json:
         print_json({"words": len(vectors), "dims": vectors.dims, "files": facts, "speed": speed})
         return
-    _show_sizes(facts, vectors, speed)
+    size, slow = vectors.matrix.nbytes, speed["floats"]
+    rows = [("", "file", "", "made in", "top 10 *", "")]
+    rows.append(("floats", megabytes(size), "", "", f"{slow:.3f} ms", ""))
+    for fact in facts:
+        name, fast = f"{fact['bits']} bits", speed[f"{fact['bits']} bits"]
+        smaller, faster = f"{size / fact['bytes']:.1f} × smaller", f"{slow / fast:.0f} × faster"
+        made_in = f"{fact['seconds']:.1f} s"
+        rows.append((name, megabytes(fact["bytes"]), smaller, made_in, f"{fast:.3f} ms", faster))
+    table(rows)
+    click.echo("  * one query over all words: codes on one thread, floats with NumPy")
     bits = made[max(BITS)]
     click.echo("\nNearest words")
     for word in WORDS:
@@ -91,19 +101,6 @@ def glove(*, quiet: bool = True) -> WordVectors:
     with progress_bar("reading", quiet=quiet) as progress:
         words = data / "glove_6B_index.parquet"
         return read_vectors(data / "glove_6B_50d_emb.npy", words=words, progress=progress)
-
-
-def _show_sizes(facts: list[dict[str, Any]], vectors: WordVectors, speed: dict[str, float]) -> None:
-    size, slow = vectors.matrix.nbytes, speed["floats"]
-    rows = [("", "file", "", "made in", "top 10 *", "")]
-    rows.append(("floats", megabytes(size), "", "", f"{slow:.3f} ms", ""))
-    for fact in facts:
-        fast = speed[f"{fact['bits']} bits"]
-        file = megabytes(fact["bytes"]), f"{size / fact['bytes']:.1f} × smaller"
-        times = f"{fact['seconds']:.1f} s", f"{fast:.3f} ms", f"{slow / fast:.0f} × faster"
-        rows.append((f"{fact['bits']} bits", *file, *times))
-    table(rows)
-    click.echo("  * one query over all words: codes on one thread, floats with NumPy")
 
 
 def _nearest(

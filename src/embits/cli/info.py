@@ -17,7 +17,6 @@ from embits.collection import load
 from embits.errors import EmbitsError
 from embits.file.store import open_file
 
-_COLUMNS = 80
 # People read of rows: a file does not tell words from ids of texts.
 _NAMES = {"words": "rows", "bytes_per_word": "bytes per row"}
 
@@ -89,6 +88,6 @@ def _show(facts: dict[str, Any]) -> None:
         else:
             text = f"{value:,}" if isinstance(value, int) else str(value)
             text += f" ({megabytes(value)})" if name in ("bytes", "float_bytes") else ""
-        lines = textwrap.wrap(printable(text), _COLUMNS - width, break_on_hyphens=False)
+        lines = textwrap.wrap(printable(text), 80 - width, break_on_hyphens=False)
         label = _NAMES.get(name, name.replace("_", " "))
         click.echo(f"{label:<{width}}" + f"\n{'':<{width}}".join(lines))

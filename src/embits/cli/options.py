@@ -93,13 +93,17 @@ files_argument = click.argument("files", type=FILE, nargs=-1, required=True, met
 word_argument = functools.partial(click.argument, shell_complete=words_of_file)
 words_argument = word_argument("words", nargs=-1, required=True, metavar="WORD...")
 file_option = functools.partial(click.option, type=FILE, metavar="FILE")
-k_option = functools.partial(click.option, "-k", type=WholeNumber(min=1))
 lengths_option = click.option(
     "--lengths", is_flag=True, help="Store the length of each vector, in a byte, for --metric dot."
 )
 method_option = click.option(
     "--method", type=click.Choice(list(METHODS)), default=DEFAULT_METHOD, help="The coder."
 )
+
+
+def k_option(*names: str, **settings: Any) -> Callable[[Command], Command]:
+    """A number of rows, as `k`."""
+    return click.option(*names, "k", type=WholeNumber(min=1), **settings)
 
 
 def filter_options(command: Command) -> Command:

@@ -38,7 +38,7 @@ _BATCH = 1024  # queries that are searched for at once: results are printed as t
 @click.command()
 @click.argument("file", type=click.Path())  # or an address, which `load` opens
 @click.argument("queries", type=ADDRESS)
-@options.k_option(default=10, help="Rows for each query.")
+@options.k_option("-k", default=10, help="Rows for each query.")
 @options.metric_option("hamming")
 @options.filter_options
 @click.option(
@@ -133,16 +133,14 @@ def _read_originals(bits: BinaryVectors, path: Path) -> WordVectors | NDArray[An
     else:
         floats = read_vectors(path)
         words, matrix = floats.words, floats.matrix
-    if words is None or isinstance(bits.words, RowNumbers) or len(set(words)) < len(words):
-        return matrix
-    return WordVectors(words, matrix)
+    by_row = words is None or isinstance(bits.words, RowNumbers) or len(set(words)) < len(words)
+    return matrix if by_row else WordVectors(words, matrix)
 
 
 def _answers(
     bits: BinaryVectors, names: Sequence[str], queries: NDArray[Any], k: int, how: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    for start in range(0, len(names), _BATCH):
-        batch = slice(start, start + _BATCH)
+    for batch in (slice(start, start + _BATCH) for start in range(0, len(names), _BATCH)):
         found = bits.search(queries[batch], k, **how)
         field = found._fields[0].removesuffix("s")  # distance, score or cosine
         for name, ids, values in zip(names[batch], found.ids, found[0], strict=True):
@@ -161,9 +159,6 @@ def _show(answer: dict[str, Any], tsv: bool) -> None:
     click.echo(query)
     # Distances as they are, scores with a fixed number of decimals.
     table([(id, str(v) if isinstance(v, int) else f"{v:.4f}") for id, v in found] or [("none",)])
-
-
-# -- duplicates ------------------------------------------------------------------------------------
 
 
 @click.command()

@@ -19,7 +19,7 @@ from embits.word_methods import WordMetric
 @click.command()
 @options.file_argument
 @options.words_argument
-@options.k_option("--topn", "k", default=10, help="Number of neighbors.")
+@options.k_option("-k", "--topn", default=10, help="Number of neighbors.")
 @options.metric_option("hamming", needs="codes")
 @options.filter_options
 @options.json_option
@@ -75,7 +75,7 @@ def similarity(file: Path, a: str, b: str, as_json: bool) -> None:
 @options.word_argument("a")
 @options.word_argument("b")
 @options.word_argument("c")
-@options.k_option("--topn", "k", default=5, help="Number of answers.")
+@options.k_option("-k", "--topn", default=5, help="Number of answers.")
 @options.metric_option("decoded", needs="codes")
 @options.json_option
 def analogy(file: Path, a: str, b: str, c: str, k: int, metric: WordMetric, as_json: bool) -> None:
