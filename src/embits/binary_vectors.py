@@ -342,8 +342,8 @@ class BinaryVectors(WordMethods, Pretrained):
                 `metric` after a search by Hamming distance.
             floats: The original vectors: a matrix row by row, the path of its `.npy` (mapped), or
                 `WordVectors`, which are looked up by id. The shortlist is ordered by their cosine
-                to the query, and no other row is read. Rows of a collection move when it changes:
-                give `WordVectors`.
+                to the query, or with "dot" by their inner product, and no other row is read. Rows
+                of a collection move when it changes: give `WordVectors`.
             threads: None uses every core.
             device: A GPU such as "cuda" (the extra `gpu`) searches by Hamming distance there and
                 gives the same rows; the first search copies the codes to it, where they stay.
@@ -387,7 +387,8 @@ class BinaryVectors(WordMethods, Pretrained):
             found = self.search(
                 queries, size, metric=metric, threads=threads, device=device, where=filters
             )
-            finer = rescored(self, floats, queries, found.rows, k, padded=padded)
+            dot = chosen.needs_lengths
+            finer = rescored(self, floats, queries, found.rows, k, padded=padded, dot=dot)
             return self._named(finer)
         if oversample is None:
             if device != "cpu" and not chosen.is_distance:

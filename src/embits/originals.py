@@ -14,7 +14,7 @@ from embits.arrays import to_numpy
 from embits.errors import InputError
 from embits.ids.vocabulary import Vocabulary
 from embits.search.rescoring import rescore_floats
-from embits.search.results import NO_ROW, CosineResult
+from embits.search.results import NO_ROW, CosineResult, ScoreResult
 from embits.vectors import WordVectors
 
 if TYPE_CHECKING:
@@ -37,8 +37,12 @@ def rescored(
     k: int,
     *,
     padded: bool,
-) -> CosineResult:
-    """The k rows of each shortlist whose original vectors have the highest cosine to the query."""
+    dot: bool,
+) -> CosineResult | ScoreResult:
+    """The k rows of each shortlist whose original vectors have the highest cosine to the query.
+
+    With `dot`, the highest inner product.
+    """
     rows = np.unique(shortlist[shortlist != NO_ROW])
     if isinstance(floats, WordVectors) and floats.words is not None:
         vectors = floats.matrix[_places(bits, floats, rows)]
@@ -48,15 +52,16 @@ def rescored(
             raise InputError(f"the vector of the id {wrong!r} in floats contains NaN or infinity")
         _check(bits, vectors, rows, np.arange(len(rows)))
         places = np.where(shortlist == NO_ROW, NO_ROW, np.searchsorted(rows, shortlist))
-        cosines, found = rescore_floats(vectors, queries, places, k, padded=padded)
-        return CosineResult(cosines, np.where(found == NO_ROW, NO_ROW, rows[found]))
+        result = rescore_floats(vectors, queries, places, k, padded=padded, dot=dot)
+        values, found = result
+        return type(result)(values, np.where(found == NO_ROW, NO_ROW, rows[found]))
     matrix = _matrix(floats)
     if matrix.shape != (len(bits), bits.dims):
         raise InputError(
             f"floats of shape {matrix.shape}, expected the originals: {len(bits), bits.dims}"
         )
     _check(bits, matrix, rows, rows)
-    return rescore_floats(matrix, queries, shortlist, k, padded=padded)
+    return rescore_floats(matrix, queries, shortlist, k, padded=padded, dot=dot)
 
 
 def _matrix(floats: Originals) -> NDArray[Any]:

@@ -185,3 +185,25 @@ def test_columns_of_arrow_are_taken_and_joined_but_not_saved(tmp_path: Path) -> 
         bits.save(tmp_path / "a.safetensors")
     with pytest.raises(InputError, match="3 text for 400"):
         embits.BinaryVectors(None, bits.codes, coder, columns={"text": texts[:3]})
+
+
+def test_rescoring_orders_inner_products_by_those_of_the_floats() -> None:
+    X = vectors(500, seed=6)
+    X[7] = X[8] + 1
+    bits = embits.binarize(X, n_bits=128, method="itq", lengths=True)
+    query = vectors(20, seed=7)[9]
+    found = bits.search(query, k=5, metric="dot", oversample=100, floats=X)
+    np.testing.assert_array_equal(found.rows, np.argsort(-(X @ query))[:5])
+    np.testing.assert_allclose(found.scores, np.sort(X @ query)[::-1][:5], rtol=1e-5)
+    by_id = embits.WordVectors([str(i) for i in range(500)][::-1], X[::-1])
+    same = bits.search(query, k=5, metric="dot", oversample=100, floats=by_id)
+    np.testing.assert_array_equal(same.rows, found.rows)
+
+
+def test_a_collection_without_lengths_refuses_them(tmp_path: Path) -> None:
+    coder = embits.RandomHyperplanes(64).fit(vectors())
+    collection = embits.open_collection(tmp_path / "c", coder)
+    collection.add(vectors()[:5])
+    with pytest.raises(InputError, match="lengths"):
+        collection.add(vectors()[5:8], lengths=True)
+    assert len(collection) == 5

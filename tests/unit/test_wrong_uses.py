@@ -239,3 +239,13 @@ def test_floats_of_another_format_are_refused(tmp_path: Path) -> None:
     bits.save(tmp_path / "docs.safetensors")
     with pytest.raises(embits.ReadError, match=r"found a file of another format, expected a \.npy"):
         bits.search(matrix[:1], k=2, floats=tmp_path / "docs.safetensors")
+
+
+def test_a_fitted_coder_is_used_as_it_is():
+    X, Y = (np.random.default_rng(seed).normal(size=(60, 12)).astype("f4") for seed in (0, 1))
+    bits = embits.binarize(X, n_bits=32, method="itq")
+    other = embits.binarize(Y, coder=bits.coder)
+    assert np.array_equal(bits.coder.encode(X), bits.codes)
+    assert np.array_equal(other.codes, bits.coder.encode(Y))
+    with pytest.raises(embits.InputError, match="sample"):
+        embits.binarize(Y, coder=bits.coder, sample=10)

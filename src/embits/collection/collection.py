@@ -324,7 +324,7 @@ def _placed(
     if change == "add" and len(there):
         more = f", and {len(there) - 1:,} more" if len(there) > 1 else ""
         raise InputError(
-            f"the id {ids[int(there[0])]!r} already exists{more}: `update` replaces rows, and so "
+            f"the id {ids[int(there[0])]!r} already exists{more}: `upsert` replaces it, and so "
             "does `embits add --update`"
         )
     if change == "update":
@@ -340,6 +340,10 @@ def _columns(latest: Snapshot, given: _Given, lengths: bool) -> Mapping[str, Len
     """The columns of new rows: those that the rows of the collection have."""
     stored = latest.pieces[0].rows.columns if latest.pieces else None
     is_wanted = LENGTHS in (given.columns if stored is None else stored)
+    if lengths and stored is not None and not is_wanted:
+        raise InputError(
+            "the rows of this collection have no lengths: only a new collection can store them"
+        )
     if given.columns or not (is_wanted or (lengths and stored is None)):
         if given.columns and not is_wanted:
             raise InputError(

@@ -60,7 +60,8 @@ def binarize(
         encoding: How words are encoded in a file of text or `.bin`, such as "latin-1".
         sample: Number of rows, drawn at random, to fit on. None passes all rows to the coder;
             most coders then choose a sample themselves.
-        coder: A coder to fit, instead of `n_bits`, `method` and `params`.
+        coder: A coder instead of `n_bits`, `method` and `params`. One that is fitted, such as that
+            of other codes, is used as it is; any other is fitted.
         lengths: Store the lengths of the vectors, a byte each, for `metric="dot"` and decoded
             vectors of their true length.
         progress: Called with (done, total) during the fit.
@@ -81,6 +82,8 @@ def binarize(
         (64, 2, 'down')
     """
     coder = _chosen_coder(coder, n_bits, method, params)
+    if sample is not None and coder.__sklearn_is_fitted__():
+        raise InputError("the coder is fitted, so sample would be ignored: leave it out")
     is_file = isinstance(vectors, str | os.PathLike)
     in_file = ids if is_file and (ids is False or isinstance(ids, str)) else None
     ids = None if ids is None or in_file is not None else as_words(ids)
@@ -198,8 +201,9 @@ def _binarize(
     lengths: bool,
 ) -> BinaryVectors:
     """Fit a coder on vectors in memory, or on a sample of them, and encode all of them."""
-    rows = draw_rows(len(vectors), sample, coder)
-    coder.fit(vectors.matrix if rows is None else vectors.matrix[rows], progress=progress)
+    if not coder.__sklearn_is_fitted__():
+        rows = draw_rows(len(vectors), sample, coder)
+        coder.fit(vectors.matrix if rows is None else vectors.matrix[rows], progress=progress)
     return BinaryVectors.encoded(vectors, coder, lengths=lengths)
 
 
@@ -214,7 +218,8 @@ def _binarize_file(
     with tempfile.TemporaryDirectory(prefix="embits-") as folder:
         with closing(Checkpoint(Path(folder, "checkpoint"), {})) as checkpoint:
             passes = Passes(checkpoint, blocks, steps)
-            passes.fit(coder, sample)
+            if not coder.__sklearn_is_fitted__():
+                passes.fit(coder, sample)
             path, rows = passes.encode(coder, lengths)
         codes = np.fromfile(path, np.uint8).reshape(passes.n_rows, -1)
         return BinaryVectors.of_rows(replace(rows, codes=codes), coder)

@@ -74,11 +74,13 @@ def rescore_floats(
     k: int,
     *,
     padded: bool = False,
-) -> CosineResult:
+    dot: bool = False,
+) -> CosineResult | ScoreResult:
     """The k rows of each shortlist with the highest cosine to the query.
 
     The floats are the original vectors, (n, dims), in memory or mapped. The cosine with a vector of
-    zeros is 0. Other arguments and results are as in `rescore_bits`.
+    zeros is 0. With `dot`, rows are ordered by inner products, which are returned as scores. Other
+    arguments and results are as in `rescore_bits`.
 
     Raises:
         InputError: Shapes do not fit, a row is not one of the floats, or a vector of the shortlist
@@ -104,12 +106,15 @@ def rescore_floats(
         if not np.isfinite(vectors).all():
             wrong = rows[~np.isfinite(vectors).all(axis=1)][0]
             raise InputError(f"row {wrong} of floats contains NaN or infinity")
-        norms = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
-        cosines = np.divide(vectors @ query, norms, out=np.zeros(len(rows)), where=norms > 0)
-        places = np.argsort(-cosines, kind="stable")[: shape[1]]
-        best[q, : len(places)], found[q, : len(places)] = cosines[places], rows[places]
+        values = vectors @ query
+        if not dot:
+            norms = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
+            values = np.divide(values, norms, out=np.zeros(len(rows)), where=norms > 0)
+        places = np.argsort(-values, kind="stable")[: shape[1]]
+        best[q, : len(places)], found[q, : len(places)] = values[places], rows[places]
     shape = (*queries.shape[:-1], shape[1])
-    return CosineResult(best.reshape(shape), found.reshape(shape))
+    kind = ScoreResult if dot else CosineResult
+    return kind(best.reshape(shape), found.reshape(shape))
 
 
 def _row_lists(shortlist: Any, shape: tuple[int, ...], n: int, padded: bool) -> NDArray[np.int64]:
