@@ -38,7 +38,7 @@ WRONG = {
     ),
     "an id that is there": (
         lambda c: c.add(ROWS[:3], ["a", "w5", "w6"]),
-        r"the id 'w5' already exists, and 1 more: `update` replaces rows",
+        r"the id 'w5' already exists, and 1 more: `upsert` replaces it",
     ),
     "other dimensions": (lambda c: c.add(ROWS[:2, :5], ["a", "b"]), r"\b5\b.*\b24\b"),
     "other codes": (lambda c: c.add(np.zeros((1, 9), "u1"), ["a"]), r"expected packed bits"),
