@@ -91,7 +91,7 @@ class MultiIndex:
         shape = (*queries.shape[:-1], n_rows)
         found = DistanceResult(np.empty(shape, np.int32), np.empty(shape, np.int64))
         mask = None if filters is None else mask_filter(filters)
-        with simd_errors():
+        with simd_errors:
             self._tables.top_k(queries, n_rows, wanted_threads(threads), *found, mask)
         return found
 

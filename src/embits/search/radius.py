@@ -84,7 +84,7 @@ def within(
         return WithinResult(offsets, pieces.rows.live(rows), distances)
 
     try:
-        with simd_errors():
+        with simd_errors:
             if not isinstance(filters, list):
                 return search(queries, filters)
             for query, selection in zip(queries, filters, strict=True):
