@@ -183,7 +183,7 @@ def reading_options(command: Command) -> Command:
         ),
         click.option(
             "--ids", metavar="COLUMN",
-            callback=lambda context, _, name: False if context.meta["embits.no_ids"] else name,
+            callback=_ids,
             help="Column of the ids in Parquet [default: id, ids, _id, word or key].",
         ),
         click.option("--encoding", default="utf-8", help="How words are encoded in text and .bin."),
@@ -194,6 +194,13 @@ def reading_options(command: Command) -> Command:
     ):  # fmt: skip
         command = option(command)
     return command
+
+
+def _ids(context: click.Context, _: click.Parameter, name: str | None) -> str | bool | None:
+    """The argument `ids`: False for --no-ids."""
+    if context.meta["embits.no_ids"] and name is not None:
+        raise click.UsageError("--no-ids and --ids exclude each other")
+    return False if context.meta["embits.no_ids"] else name
 
 
 def read(path: Path, *, quiet: bool, **reading: Any) -> WordVectors:

@@ -41,6 +41,7 @@ def test_no_row_is_lost_and_the_columns_are_said_in_one_line(table):
     assert done.returncode == 1
     assert "row 2: found the word 'x' again" in done.stderr
     assert run(*binarize, "--keep", "name").returncode == 2  # needs --ray
+    assert run(*binarize, "--no-ids", "--ids", "id").returncode == 2
 
 
 def test_a_file_is_not_added_twice(table):
