@@ -94,7 +94,7 @@ def _checked_matrix(matrix: Any) -> NDArray[Any]:
 
 
 def as_words(ids: Any) -> Sequence[str]:
-    """Ids as words: strings as they are, whole numbers as their digits.
+    """Ids as words: strings as they are, whole numbers as their digits, UUIDs as their text.
 
     Args:
         ids: A list, tuple or other sequence, or an array or column of another library.
@@ -111,9 +111,10 @@ def as_words(ids: Any) -> Sequence[str]:
     if set(map(type, words)) <= {str}:
         return words
     for row, each in enumerate(words):
-        if isinstance(each, bool) or not isinstance(each, str | int | np.integer):
+        is_uuid = type(each).__module__ == "uuid"  # recognised without importing it
+        if not (isinstance(each, str | int | np.integer) or is_uuid) or isinstance(each, bool):
             found = f"that of row {row} is {shortened(each)}"
-            raise InputError(f"ids must be strings or whole numbers: {found}")
+            raise InputError(f"ids must be strings, whole numbers or UUIDs: {found}")
     return list(map(str, words))
 
 

@@ -247,5 +247,13 @@ def test_files_have_the_mode_that_the_umask_gives(tmp_path, old):
     assert (tmp_path / "f").stat().st_mode & 0o777 == 0o640
 
 
+def test_a_file_that_is_replaced_keeps_its_mode(tmp_path, old):
+    path = tmp_path / "bits.safetensors"
+    old.save(path)
+    path.chmod(0o600)
+    old.save(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
 if __name__ == "__main__":
     kill_saves(Path(sys.argv[1]))

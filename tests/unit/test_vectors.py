@@ -1,5 +1,6 @@
 """WordVectors: ids of any kind are kept, and what does not fit is refused in one line."""
 
+import uuid
 from typing import Any
 
 import numpy as np
@@ -43,10 +44,10 @@ def test_ids_of_any_sequence_come_back_from_a_file(ids: Any, tmp_path: Any) -> N
         ("abc", "ids is 'abc', expected one id for each row"),
         ({"a": 0, "b": 1, "c": 2}, "ids is {'a': 0, .*, expected one id for each row"),
         (5, "ids is 5, expected one id for each row"),
-        (["a", "b", 1.5], "strings or whole numbers: that of row 2 is 1.5"),
-        ([True, False, 2], "strings or whole numbers: that of row 0 is True"),
-        (["a", None, "c"], "strings or whole numbers: that of row 1 is None"),
-        ([b"a", b"b", b"c"], "strings or whole numbers: that of row 0 is b'a'"),
+        (["a", "b", 1.5], "strings, whole numbers or UUIDs: that of row 2 is 1.5"),
+        ([True, False, 2], "strings, whole numbers or UUIDs: that of row 0 is True"),
+        (["a", None, "c"], "strings, whole numbers or UUIDs: that of row 1 is None"),
+        ([b"a", b"b", b"c"], "strings, whole numbers or UUIDs: that of row 0 is b'a'"),
         (["a", "b"], "2 words for 3 rows"),
     ],
 )
@@ -64,3 +65,9 @@ def test_a_dict_of_vectors_is_binarized_and_refused_as_a_matrix() -> None:
     assert list(embits.binarize(vectors, 8, "lsh").words) == ["a", "b"]
     with pytest.raises(embits.InputError, match=r"a dict, expected .* WordVectors\(list"):
         embits.WordVectors(None, vectors)
+
+
+def test_uuids_are_ids():
+    ids = [uuid.UUID(int=i) for i in range(3)]
+    bits = embits.binarize(np.eye(3), n_bits=16, method="lsh", ids=ids)
+    assert bits.ids().tolist() == list(map(str, ids))

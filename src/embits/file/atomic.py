@@ -29,6 +29,7 @@ def atomic_write(path: Path, *, through_links: bool = True) -> Iterator[BinaryIO
     try:
         with temporary.open("xb") as file:
             _lock(file)
+            _keep_mode(path, file)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -41,6 +42,12 @@ def atomic_write(path: Path, *, through_links: bool = True) -> Iterator[BinaryIO
             del error.filename2  # set to None, it would be printed as " -> None"
         raise
     sync_folder(path.parent)  # the rename itself must reach the disk
+
+
+def _keep_mode(path: Path, file: BinaryIO) -> None:
+    """Give the new file the permissions of the one that it replaces, before it holds anything."""
+    with contextlib.suppress(OSError, AttributeError):  # a new file; or no permissions there
+        os.fchmod(file.fileno(), path.stat().st_mode & 0o777)
 
 
 def sync_folder(folder: Path) -> None:
