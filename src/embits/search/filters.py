@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.arrays import packed_width, to_numpy
-from embits.checks import wanted_rows
 from embits.errors import InputError, UnknownWordError
-from embits.search.results import NO_ROW
 
 RowsOfIds: TypeAlias = Callable[[str, list[str]], NDArray[np.int64]]
 """Gives the rows of ids; its first argument is what errors call the filter."""
@@ -254,7 +252,7 @@ Value = TypeVar("Value", bound=np.generic)
 # Copying the code of a row takes as long as comparing so many of them with a query (measured): the
 # first term is for the bytes, the second for the access to memory.
 _COPY_COST, _ACCESS_BYTES = 4, 96
-_NO_STARTS = np.empty(0, np.int64)
+NO_STARTS = np.empty(0, np.int64)
 
 
 def parse_filters(
@@ -304,67 +302,28 @@ def check_state(state: object, **filters: Any) -> None:
                 )
 
 
-def run_filtered(
-    search: Callable[[Any, NDArray[Value], NDArray[np.int64], _core.Filter | None], None],
-    queries: NDArray[Any],
-    k: int,
-    shape: tuple[int, int],
-    filters: Filters,
-    no_value: Value,
-) -> tuple[NDArray[Value], NDArray[np.int64]]:
-    """Values and rows that `search` fills in; its first argument is an index of the queries.
-
-    There are min(k, rows that pass) columns; if filters differ, the most that pass one of them, and
-    other queries end with `no_value` and row -1. The shape is that of the stored codes.
-    """
-    n, width = shape
-    if isinstance(filters, list):
-        most = max(map(len, filters), default=0)
-    else:
-        most = n if filters is None else len(filters)
-    found = (*queries.shape[:-1], wanted_rows(k, most))
-    values, rows = np.empty(found, no_value.dtype), np.empty(found, np.int64)
-    if not isinstance(filters, list):
-        native = None
-        if filters is not None:
-            few = are_few(filters, len(queries) if queries.ndim == 2 else 1, width)
-            native = _of_rows(filters.rows, _NO_STARTS) if few else mask_filter(filters)
-        search(..., values, rows, native)
-        return values, rows
-    values[:], rows[:] = no_value, NO_ROW
-    # In a batch, comparing a code with one more query takes down to a fifth of the time.
-    batch_gain = 1 + min(len(filters), 16) / 4
-    is_few = np.array([are_few(each, 1 / batch_gain, width) for each in filters], dtype=bool)
-    for part, of in ((np.flatnonzero(is_few), _row_filters), (np.flatnonzero(~is_few), _masks)):
-        if len(part):
-            some_values, some_rows = values[part], rows[part]  # copies
-            search(part, some_values, some_rows, of([filters[q] for q in part]))
-            values[part], rows[part] = some_values, some_rows
-    return values, rows
-
-
-def _of_rows(rows: NDArray[np.int64], starts: NDArray[np.int64]) -> _core.Filter:
+def of_rows(rows: NDArray[np.int64], starts: NDArray[np.int64]) -> _core.Filter:
     numbers = rows.view(np.uint64)[np.newaxis]
     return _core.Filter(numbers, starts, len(rows), is_mask=False)
 
 
-def _row_filters(selections: list[Selection]) -> _core.Filter:
+def row_filters(selections: list[Selection]) -> _core.Filter:
     lists = [each.rows for each in selections]
-    return _of_rows(np.concatenate(lists), np.cumsum([0, *map(len, lists)], dtype=np.int64))
+    return of_rows(np.concatenate(lists), np.cumsum([0, *map(len, lists)], dtype=np.int64))
 
 
-def _masks(selections: list[Selection]) -> _core.Filter:
+def masks(selections: list[Selection]) -> _core.Filter:
     """A mask for each query, read where it is: the selections must outlive the filter."""
     if len(selections) == 1:
         return mask_filter(selections[0])
     addresses = np.array([[each.mask.ctypes.data] for each in selections], np.uint64)
-    return _core.Filter(addresses, _NO_STARTS, min(map(len, selections)), is_mask=True)
+    return _core.Filter(addresses, NO_STARTS, min(map(len, selections)), is_mask=True)
 
 
 def mask_filter(selection: Selection) -> _core.Filter:
     """A selection as one mask for all queries."""
     mask = selection.mask[np.newaxis]
-    return _core.Filter(mask, _NO_STARTS, len(selection), is_mask=True)
+    return _core.Filter(mask, NO_STARTS, len(selection), is_mask=True)
 
 
 def are_few(selection: Selection, n_queries: float, width: int) -> bool:

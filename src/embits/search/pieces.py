@@ -156,7 +156,8 @@ class CodePieces:
 
     def filters(self, shape: tuple[int, ...], where: Any, exclude: Any) -> Filters:
         """`where` and `exclude` as filters of all stored rows. Raises as `parse_filters` does."""
-        filters = parse_filters(len(self.rows), shape, where, exclude)
+        is_filtered = where is not None or exclude is not None
+        filters = parse_filters(len(self.rows), shape, where, exclude) if is_filtered else None
         if not len(self.rows.removed):
             return filters
         if filters is None:

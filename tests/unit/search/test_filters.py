@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from embits import _core
 from embits.errors import InputError
-from embits.search import asymmetric_top_k, filters, select, top_k
+from embits.search import asymmetric_top_k, scan, select, top_k
 from embits.search.filters import Selection
 from tests.support.search_oracle import (
     filtered_hamming_top_k,
@@ -28,7 +28,7 @@ FORMS = {
 def path(request, monkeypatch):
     """Searches copies of the rows that pass, or checks a mask, whatever is faster."""
     few = request.param == "rows"
-    monkeypatch.setattr(filters, "are_few", lambda selection, n_queries, width: few)
+    monkeypatch.setattr(scan, "are_few", lambda selection, n_queries, width: few)
 
 
 def some_mask(rng, n, share):
