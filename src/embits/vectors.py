@@ -114,7 +114,7 @@ def as_words(ids: Any) -> Sequence[str]:
         is_uuid = type(each).__module__ == "uuid"  # recognised without importing it
         if not (isinstance(each, str | int | np.integer) or is_uuid) or isinstance(each, bool):
             found = f"that of row {row} is {shortened(each)}"
-            raise InputError(f"ids must be strings, whole numbers or UUIDs: {found}")
+            raise InputError(f"ids must be strings or whole numbers: {found}")
     return list(map(str, words))
 
 

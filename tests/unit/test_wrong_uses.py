@@ -62,7 +62,7 @@ def test_rows_without_ids_go_by_their_number(documents):
     ("ids", "message"),
     [(["a", "b", "a", "c", "d", "e"], "the id 'a' appears twice: in rows 0 and 2"),
      (["a", "b"], "2 ids for 6 codes"), ("abcdef", "ids is 'abcdef', expected one id for each row"),
-     ([1.5] * 6, "ids must be strings, whole"), ([b"a"] * 6, "ids must be strings")],
+     ([1.5] * 6, "ids must be strings or whole numbers"), ([b"a"] * 6, "ids must be strings")],
 )  # fmt: skip
 def test_wrong_ids_are_refused_at_once(documents, ids, message):
     X, coder = documents
