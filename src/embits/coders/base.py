@@ -11,6 +11,7 @@ import inspect
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import cache
 from reprlib import repr as shortened
 from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast, get_args, get_type_hints
@@ -454,13 +455,18 @@ def _or_one(divisors: NDArray[np.float32]) -> NDArray[np.float32]:
 # -- what a file stores of a coder -----------------------------------------------------------------
 
 
+@cache  # evaluating the annotations takes as long as opening the rest of a file
+def _hints(coder: type[Coder]) -> dict[str, Any]:
+    """The types of the parameters of `__init__`."""
+    try:
+        return get_type_hints(coder.__init__)
+    except NameError:  # a type that is imported for the type checker alone
+        return {}
+
+
 def _check_params(coder: type[Coder], params: Mapping[str, Any]) -> None:
     """Refuse parameters that the coder does not have, or of a type it does not take."""
-    known = coder.param_names()
-    try:
-        hints = get_type_hints(coder.__init__)
-    except NameError:  # a type that is imported for the type checker alone
-        hints = {}
+    known, hints = coder.param_names(), _hints(coder)
     for name, value in params.items():
         if name not in known:
             raise InputError(f"method {coder.method!r} has no parameter {shortened(name)}")
