@@ -61,9 +61,10 @@ tests/page/node_modules: tests/page/package-lock.json
 	    echo "note: npm could not install, so the browser tests are skipped"; \
 	else echo "note: there is no npm, so the browser tests are skipped"; fi
 
-# The inner loop: tests/unit without the tests marked `slow`, on all cores.
+# The inner loop: tests/unit on all cores, without tests marked `slow` and those of the command line,
+# which start a process each.
 check: lint
-	$(BIN)/python -m pytest -q -n auto -m "not slow" tests/unit
+	$(BIN)/python -m pytest -q -n auto -m "not slow" --ignore=tests/unit/cli tests/unit
 
 test: lint tests/page/node_modules
 	$(BIN)/python -m pytest -q -n auto --durations=15
