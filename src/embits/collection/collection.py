@@ -338,6 +338,8 @@ def _placed(
 
 def _columns(latest: Snapshot, given: _Given, lengths: bool) -> Mapping[str, Lengths]:
     """The columns of new rows: those that the rows of the collection have."""
+    for name in sorted(given.columns.keys() - {LENGTHS}):
+        raise InputError(f"a collection keeps no column {name!r}: add the rows without it")
     stored = latest.pieces[0].rows.columns if latest.pieces else None
     is_wanted = LENGTHS in (given.columns if stored is None else stored)
     if lengths and stored is not None and not is_wanted:
