@@ -171,7 +171,9 @@ def indexing(bits: embits.BinaryVectors, address: str) -> Iterator[str]:
 
 def asking(bits: embits.BinaryVectors, address: str) -> Iterator[str]:
     queries = np.random.default_rng(0).choice(len(bits), QUERIES, replace=False).tolist()
-    within = bits.search(bits[queries], k=11)[0][:, -1].tolist()  # the row itself, and ten more
+    within = bits.search(bits.codes[queries], k=11)[0][
+        :, -1
+    ].tolist()  # the row itself, and ten more
     ours = statistics.median(
         seconds(lambda row=row: bits.search(bits.codes[row], k=11)) for row in queries
     )

@@ -91,7 +91,7 @@ def embits_files(source: Path, cuts: list[int], widths: list[int], folder: Path)
         if not whole.exists():
             embits.binarize_to_file(source, whole, n_bits=n_bits, random_state=0)
         for n in cuts:
-            first = embits.load(whole).subset(range(n))
+            first = embits.load(whole).subset(rows=range(n))
             for name, parts in VARIANTS.items():
                 path = folder / "variant.safetensors"
                 first.slim(**parts).save(path)

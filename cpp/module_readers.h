@@ -3,6 +3,8 @@
 #pragma once
 #include <nanobind/stl/vector.h>
 
+#include <charconv>
+
 #include "arrays.h"
 #include "readers/rows.h"
 #include "readers/text_parser.h"
@@ -109,6 +111,42 @@ struct MappedWords {
     embits::PackedWords words;
 };
 
+// A list of strings that is being filled; what is not UTF-8, or is there already, is refused.
+class StrList {
+public:
+    explicit StrList(size_t size)
+        : list_(nb::steal(PyList_New(static_cast<Py_ssize_t>(size)))), is_set_(size) {}
+
+    bool set(size_t place, const char* word, size_t size) {
+        PyObject* text = PyUnicode_DecodeUTF8(word, static_cast<Py_ssize_t>(size), nullptr);
+        if (!text) PyErr_Clear();
+        if (!text || is_set_[place]) {
+            Py_XDECREF(text);
+            return false;
+        }
+        is_set_[place] = true;
+        PyList_SetItem(list_.ptr(), static_cast<Py_ssize_t>(place), text);  // takes it over
+        return true;
+    }
+
+    nb::object taken() { return std::move(list_); }
+
+private:
+    nb::object list_;
+    std::vector<bool> is_set_;
+};
+
+// A hash table of words with the arrays that it reads.
+struct HeldIndex {
+    using Bytes = Array<const uint8_t>;
+    HeldIndex(Bytes text, Bytes ends, unsigned item)
+        : arrays{text, ends},
+          index(text.data(), text.shape(0), {ends.data(), item}, ends.shape(0) / item) {}
+
+    Bytes arrays[2];
+    embits::WordIndex index;
+};
+
 static const uint8_t* data_of(const nb::bytes& word) {
     return static_cast<const uint8_t*>(word.data());
 }
@@ -147,6 +185,14 @@ static void bind_packed_words(nb::module_& m) {
         .def("unpack",
              [](const MappedWords& self, Array<uint64_t> ends, Array<uint8_t> text) {
                  return self.words.unpack(ends.data(), text.shape(0) ? text.data() : nullptr);
+             })
+        .def("words",
+             [](const MappedWords& self) -> nb::object {
+                 StrList words(self.words.size());
+                 const bool is_whole = self.words.each([&](uint64_t row, const std::string& word) {
+                     return words.set(row, word.data(), word.size());
+                 });
+                 return is_whole ? words.taken() : nb::none();
              })
         .def("near",
              [](const MappedWords& self, const nb::bytes& word, unsigned max_edits, size_t most) {
@@ -194,6 +240,67 @@ static void bind_words(nb::module_& m) {
         },
         "text"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert(), "item"_a,
         "wanted"_a.noconvert(), "wanted_ends"_a.noconvert(), "rows"_a.noconvert());
+    nb::class_<HeldIndex>(m, "WordIndex")
+        .def(nb::init<Numbers, Numbers, unsigned>(), "text"_a.noconvert(), "ends"_a.noconvert(),
+             "item"_a)
+        .def("find", [](const HeldIndex& self, Array<const uint8_t> wanted,
+                        Array<const uint64_t> ends, Array<int64_t> rows) {
+            nb::gil_scoped_release release;
+            self.index.find(wanted.data(), ends.data(), rows.shape(0), rows.data());
+        });
+    // The words of rows as strings; None if one lies outside the text or is not UTF-8.
+    m.def(
+        "words_at",
+        [](Array<const uint8_t> text, Numbers ends, unsigned item, size_t gap,
+           Array<const int64_t> rows) -> nb::object {
+            const embits::Numbers stops{ends.data(), item};
+            StrList words(rows.shape(0));
+            for (size_t i = 0; i < rows.shape(0); ++i) {
+                const size_t row = static_cast<size_t>(rows(i));
+                if (row >= ends.shape(0) / item) return nb::none();
+                const uint64_t start = row ? stops[row - 1] + gap : 0, stop = stops[row];
+                if (start > stop || stop > text.shape(0)) return nb::none();
+                const char* word = reinterpret_cast<const char*>(text.data()) + start;
+                if (!words.set(i, word, stop - start)) return nb::none();
+            }
+            return words.taken();
+        },
+        "text"_a.noconvert(), "ends"_a.noconvert(), "item"_a, "gap"_a, "rows"_a.noconvert());
+    // Whole numbers as strings.
+    m.def(
+        "number_words",
+        [](Array<const uint64_t> numbers) {
+            StrList words(numbers.shape(0));
+            for (size_t i = 0; i < numbers.shape(0); ++i) {
+                char digits[20];
+                char* end = std::to_chars(digits, digits + sizeof digits, numbers(i)).ptr;
+                words.set(i, digits, static_cast<size_t>(end - digits));
+            }
+            return words.taken();
+        },
+        "numbers"_a.noconvert());
+    // Strings as one run of UTF-8, and where each ends; None if one has a lone surrogate or is no
+    // string.
+    m.def(
+        "words_run",
+        [](nb::list words) -> nb::object {
+            std::vector<uint8_t> text;
+            std::vector<uint64_t> ends;
+            ends.reserve(words.size());
+            for (nb::handle word : words) {
+                Py_ssize_t size;
+                const char* data =
+                    PyUnicode_Check(word.ptr()) ? PyUnicode_AsUTF8AndSize(word.ptr(), &size) : nullptr;
+                if (!data) {
+                    PyErr_Clear();
+                    return nb::none();
+                }
+                text.insert(text.end(), data, data + size);
+                ends.push_back(text.size());
+            }
+            return nb::make_tuple(released(std::move(text)), released(std::move(ends)));
+        },
+        "words"_a);
     m.def(
         "near_spellings",
         [](Array<const uint8_t> text, Array<const uint64_t> ends, nb::bytes word,

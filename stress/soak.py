@@ -55,7 +55,7 @@ def make(folder: Path) -> Served:
     bits = embits.load(folder / "f")
     collection = embits.open_collection(folder / "c", bits.coder)
     collection.add(matrix[: 20 * BATCH])
-    return Served(bits, matrix, bits.select(where=np.arange(0, 2000, 2)), collection)
+    return Served(bits, matrix, bits.select(rows=np.arange(0, 2000, 2)), collection)
 
 
 def change(served: Served, i: int) -> None:
@@ -75,7 +75,7 @@ def ask(served: Served, i: int) -> None:
         case 0:
             bits.most_similar(f"word{row}", topn=5)
         case 1:
-            bits.decode(row)
+            bits.decode(rows=[row])
         case 2:
             bits.search(matrix[row], 5)
         case 3 if i % 96 == 3:
@@ -94,7 +94,7 @@ def ask(served: Served, i: int) -> None:
             found = now.search(matrix[row], 5)
             assert (now.ids(found.rows, int) >= 0).all()
         case _:
-            assert 0 <= bits.similarity(row, i % len(bits)) <= 1
+            assert 0 <= bits.similarity(f"word{row}", bits.codes[i % len(bits)]) <= 1
 
 
 def main() -> int:

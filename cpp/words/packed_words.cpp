@@ -213,8 +213,10 @@ int64_t PackedWords::first_place(const uint8_t* word, size_t size) const {
 }
 
 void PackedWords::find(const uint8_t* text, const uint64_t* ends, size_t n, int64_t* rows) const {
+    std::vector<uint64_t> order(n);
+    word_order(text, ends, n, order.data());
     WordFinder finder(*this);
-    for (size_t i = 0; i < n; ++i) {
+    for (const uint64_t i : order) {
         const uint64_t start = i ? ends[i - 1] : 0;
         rows[i] = finder.row(as_text(text + start, ends[i] - start));
     }
@@ -244,20 +246,26 @@ bool PackedWords::word(uint64_t place, std::string& out) const {
     return true;
 }
 
-bool PackedWords::unpack(uint64_t* ends, uint8_t* text) const {
+bool PackedWords::each(const std::function<bool(uint64_t, const std::string&)>& visit) const {
     WordReader reader(*this, 0);
     for (size_t place = 0; place < n_; ++place) {
         const uint64_t at = row(place);
-        if (at >= n_ || !reader.next(place % kBlock == 0)) return false;
-        const uint64_t size = reader.word.size();
-        if (!text) {
-            ends[at] = size;
-        } else {
-            if (size != ends[at] - (at ? ends[at - 1] : 0)) return false;  // a row appears twice
-            std::copy(reader.word.begin(), reader.word.end(), text + ends[at] - size);
-        }
+        if (at >= n_ || !reader.next(place % kBlock == 0) || !visit(at, reader.word)) return false;
     }
     return true;
+}
+
+bool PackedWords::unpack(uint64_t* ends, uint8_t* text) const {
+    return each([&](uint64_t at, const std::string& word) {
+        const uint64_t size = word.size();
+        if (!text) {
+            ends[at] = size;
+            return true;
+        }
+        if (size != ends[at] - (at ? ends[at - 1] : 0)) return false;  // a row appears twice
+        std::copy(word.begin(), word.end(), text + ends[at] - size);
+        return true;
+    });
 }
 
 std::vector<size_t> PackedWords::near(const uint8_t* word, size_t size, unsigned max_edits,

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -53,7 +54,7 @@ public:
     // `codes` has three codes, which must lie in it. Without rows, rows are in the order of words.
     PackedWords(Bytes text, Bytes codes, Bytes starts, Bytes rows, Bytes links, size_t n);
 
-    // The row of each of n words, kAbsent or kDamaged. Ascending words are found fastest.
+    // The row of each of n words, kAbsent or kDamaged. Words are looked for in ascending order.
     void find(const uint8_t* text, const uint64_t* ends, size_t n, int64_t* rows) const;
     int64_t first_place(const uint8_t* word, size_t size) const;  // of the words not below it
     int64_t place(uint64_t row) const;
@@ -63,6 +64,8 @@ public:
     // The bytes of the word of each row go to `ends`. With `text`, which has room for the words,
     // `ends` says where each ends, and they are written. False if damaged.
     bool unpack(uint64_t* ends, uint8_t* text) const;
+    // Calls visit(row, word) for each word in order, until it is false; false if damaged.
+    bool each(const std::function<bool(uint64_t, const std::string&)>& visit) const;
     // As `near_spellings`.
     std::vector<size_t> near(const uint8_t* word, size_t size, unsigned max_edits,
                              size_t most) const;

@@ -89,6 +89,24 @@ void find_words(const uint8_t* text, size_t text_size, Numbers ends, size_t n, N
                 const uint8_t* wanted, const uint64_t* wanted_ends, size_t n_wanted,
                 int64_t* rows);
 
+// A hash table of words, for many look-ups: about 16 bytes a word. It reads the text and the ends that
+// it was made from, which must outlive it.
+class WordIndex {
+public:
+    WordIndex(const uint8_t* text, size_t text_size, Numbers ends, size_t n);
+    // As `find_words`.
+    void find(const uint8_t* wanted, const uint64_t* wanted_ends, size_t n_wanted,
+              int64_t* rows) const;
+
+private:
+    size_t place_of(uint64_t hash, const uint8_t* word, size_t size) const;
+
+    const uint8_t* text_;
+    Numbers ends_;
+    uint64_t seed_;
+    std::vector<uint64_t> slots_;  // the upper half of the hash, and row + 1; 0 is empty
+};
+
 // Rows of the words at most `max_edits` byte edits away from `word` (1 to 64 bytes), the fewest
 // edits first and then in row order, `most` of them. An edit puts in, takes out or replaces a byte,
 // or swaps two neighbors. A word whose ends do not lie in the text is

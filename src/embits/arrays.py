@@ -99,6 +99,8 @@ def to_numpy(array: Any) -> NDArray[Any]:
         array([[1., 2.],
                [3., 4.]])
     """
+    if hasattr(array, "toarray"):  # scipy.sparse, recognised without importing it
+        raise InputError("the matrix is sparse, expected a dense one: X.toarray()")
     if isinstance(array, list | tuple) and any(_is_tensor(each) for each in array[:1]):
         array = [_from_tensor(each) if _is_tensor(each) else each for each in array]
     elif _is_tensor(array):

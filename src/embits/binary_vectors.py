@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -20,7 +19,7 @@ from embits import search, slimming
 from embits.arrays import Progress, check_padding, single, to_numpy, unit_rows
 from embits.checks import check_dims, wanted_distance
 from embits.coders import Coder, coder_checksum
-from embits.errors import InputError, SizeWarning
+from embits.errors import InputError, SizeWarning, warn_caller
 from embits.file import store
 from embits.file.contents import ByteCounts, byte_counts, to_contents
 from embits.file.overwrite import check_target
@@ -30,7 +29,16 @@ from embits.ids.vocabulary import PieceWords, Vocabulary
 from embits.originals import Originals, rescored
 from embits.pretrained import Pretrained
 from embits.rows import LENGTHS, Lengths, Rows, joined, taken
-from embits.search.filters import Filters, Selection, check_state, found_rows, parse_filters, select
+from embits.search.filters import (
+    Filters,
+    Selection,
+    check_state,
+    found_rows,
+    one_of,
+    parse_filters,
+    parsed,
+    select,
+)
 from embits.search.metrics import METRICS, Prepared, float_vectors, metric_of
 from embits.search.pieces import CodePieces
 from embits.search.radius import prepared_within, wanted_bound
@@ -48,7 +56,7 @@ from embits.search.results import (
     ids_of,
 )
 from embits.search.scan import prepared_top_k
-from embits.vectors import WordVectors, as_words
+from embits.vectors import WordVectors, as_words, is_id
 from embits.word_methods import Key, WordMethods
 
 if TYPE_CHECKING:
@@ -77,7 +85,7 @@ class BinaryVectors(WordMethods, Pretrained):
 
     Attributes:
         words: The ids in row order.
-        codes: As given.
+        codes: As given; read-only if a file is mapped. A copy, `bits.codes.copy()`, is writable.
         coder: As given.
         subwords: As given.
         columns: What rows have beside their codes, by name.
@@ -178,9 +186,8 @@ class BinaryVectors(WordMethods, Pretrained):
             dtype: The type to convert the ids to, such as `int` for ids that are whole numbers.
 
         Returns:
-            The ids as `str` objects, which all methods take as ids; they take whole numbers as row
-            numbers. Rows without ids have their row numbers as ids, as text. Row -1 has the id "",
-            or -1 if `dtype` is a type of signed integers.
+            The ids as `str` objects. Rows without ids have their row numbers as ids, as text. Row
+            -1 has the id "", or -1 if `dtype` is a type of signed integers.
 
         Raises:
             InputError: Rows that do not exist, or ids that cannot be converted to `dtype`.
@@ -222,12 +229,13 @@ class BinaryVectors(WordMethods, Pretrained):
         """Packed codes.
 
         Args:
-            key: An id, a row number or a packed code gives shape (width,); several of them, or a
-                slice of rows, give (n, width).
+            key: An id or a packed code gives shape (width,); several of them, or a slice of rows,
+                give (n, width). Rows without ids have their numbers as ids. `bits.codes[rows]` are
+                the codes of row numbers in any case.
 
         Raises:
             UnknownWordError: There is no such id, and no subwords to make it from.
-            InputError: There is no such row, or the key is something else.
+            InputError: The key is something else.
         """
         if isinstance(key, slice):
             try:
@@ -250,25 +258,18 @@ class BinaryVectors(WordMethods, Pretrained):
             codes = self.coder.check_codes(key[np.newaxis])
             check_padding(codes, self.n_bits)
             return single(codes)
-        if not isinstance(key, str | int | np.integer):
+        if not is_id(key):
             raise _wrong_key(key)
-        row = self._row(key)
+        row, word = self._row(key), str(key)
         if row is not None:
             return single(self.codes[row : row + 1])
-        word = str(key)
         if self.subwords is not None and self.subwords.rows(word):
             return self.encode(self.subwords.vector(word))
-        raise self.words.unknown(word)
+        raise self.words.unknown(key)
 
     def _row(self, key: Any) -> int | None:
-        """The row of an id, or None; a row number is checked."""
-        if isinstance(key, str):
-            return self.words.find(key)
-        if not isinstance(key, int | np.integer):
-            return None
-        if not 0 <= key < len(self):
-            raise _no_row(key, len(self))
-        return int(key)
+        """The row of an id, or None."""
+        return self.words.find(str(key)) if is_id(key) else None
 
     def encode(self, vectors: Any, *, device: str = "cpu") -> NDArray[np.uint8]:
         """Codes of new vectors: (width,) for one vector, (n, width) for several.
@@ -282,32 +283,39 @@ class BinaryVectors(WordMethods, Pretrained):
             return single(self.coder.encode(vectors[np.newaxis], device=device))
         return self.coder.encode(vectors, device=device)
 
-    def decode(self, keys: Key | Sequence[Key] | slice | None = None) -> NDArray[np.float32]:
+    def decode(
+        self, keys: Key | Sequence[Key] | slice | None = None, *, rows: Any = None
+    ) -> NDArray[np.float32]:
         """Floats rebuilt from codes, of their true lengths if these are stored.
 
         Args:
-            keys: An id, row or code gives shape (dims,); several, or codes of shape (n, width),
-                give (n, dims); None decodes everything. Codes have no lengths of their own.
+            keys: An id or code gives shape (dims,); several, or codes of shape (n, width), give
+                (n, dims); None decodes everything. Codes have no lengths of their own.
+            rows: Row numbers, instead of `keys`.
         """
+        if rows is not None:
+            self._check_one(keys, rows)
+            found = self._numbered(rows)
+            return self._of_length(self.coder.inverse_transform(self.codes[found]), found)
+        if keys is None or isinstance(keys, slice):
+            codes = self.codes if keys is None else self[keys]
+            return self._of_length(self.coder.inverse_transform(codes), keys or slice(None))
         if isinstance(keys, np.ndarray) and keys.ndim == 2:
             return self.coder.inverse_transform(keys)
-        codes = self.codes if keys is None else self[keys]
-        vectors = self.coder.inverse_transform(np.atleast_2d(codes))
-        if LENGTHS in self.columns:
-            vectors = self._of_true_length(vectors, keys)
-        return single(vectors) if codes.ndim == 1 else vectors
-
-    def _of_true_length(self, vectors: NDArray[np.float32], keys: Any) -> NDArray[np.float32]:
-        """Decoded vectors with the lengths of their rows; codes and unknown words keep theirs."""
-        lengths: NDArray[np.float32] = self.columns[LENGTHS].floats
-        if keys is None or isinstance(keys, slice):
-            found = lengths if keys is None else lengths[keys]
-            return unit_rows(vectors) * found[:, None]
-        rows = [self._row(key) for key in ([keys] if _is_single(keys) else keys)]
-        for place, row in enumerate(rows):
+        vectors = self.coder.inverse_transform(np.atleast_2d(self[keys]))
+        listed: Any = [keys] if _is_single(keys) else keys
+        for place, key in enumerate(listed if LENGTHS in self.columns else ()):
+            row = self._row(key)  # codes and unknown words have none
             if row is not None:
-                vectors[place] = unit_rows(vectors[[place]])[0] * lengths[row]
-        return vectors
+                vectors[[place]] = self._of_length(vectors[[place]], [row])
+        return single(vectors) if listed is not keys else vectors
+
+    def _of_length(self, vectors: NDArray[np.float32], rows: Any) -> NDArray[np.float32]:
+        """Decoded vectors with the lengths of their rows, if these are stored."""
+        if LENGTHS not in self.columns:
+            return vectors
+        lengths: NDArray[np.float32] = self.columns[LENGTHS].floats[rows]
+        return unit_rows(vectors) * lengths[:, None]
 
     # -- search ----------------------------------------------------------------------------------
 
@@ -323,13 +331,14 @@ class BinaryVectors(WordMethods, Pretrained):
         device: str = "cpu",
         where: Any = None,
         exclude: Any = None,
+        rows: Any = None,
     ) -> SearchResult:
         """The k nearest rows of each query.
 
         Args:
             queries: Floats of shape (dims,) or (q, dims), which are encoded first; packed codes
-                (uint8) of shape (width,) or (q, width); or an id, or several, of rows whose codes
-                are searched for.
+                (uint8) of shape (width,) or (q, width); or an id, or several strings, of rows whose
+                codes are searched for.
             k: Number of rows to return; if it exceeds the number of rows, all are returned.
             metric: "hamming" counts the bits that differ. "asymmetric" weighs the bits by a float
                 query and finds more true neighbors. "decoded" weighs them by the vector rebuilt
@@ -347,12 +356,12 @@ class BinaryVectors(WordMethods, Pretrained):
             threads: None uses every core.
             device: A GPU such as "cuda" (the extra `gpu`) searches by Hamming distance there and
                 gives the same rows; the first search copies the codes to it, where they stay.
-            where: The rows that may be found: a boolean mask of shape (n,), ids (strings), row
-                numbers, or a selection that `select` made; or a filter for each query: a mask of
-                shape (q, n), or a list of q filters, where None is all rows. Whole numbers are
-                row numbers, even if the ids are digits.
-            exclude: The rows that may not be found, in the same forms. Ids that are not there are
+            where: The rows that may be found: a boolean mask of shape (n,), ids, or a selection
+                that `select` made; or a filter for each query: a mask of shape (q, n), or a list of
+                q filters, where None is all rows. Rows without ids have their numbers as ids.
+            exclude: The rows that may not be found, in the same forms. Strings that are no ids are
                 ignored.
+            rows: The numbers of the rows that may be found, instead of `where`.
 
         Returns:
             A named pair of arrays of shape (q, k), or (k,) for a single query, best first, ties in
@@ -379,7 +388,7 @@ class BinaryVectors(WordMethods, Pretrained):
         """
         chosen = metric_of(metric)
         queries = self._queries(queries)
-        filters = self._filters(queries.shape[:-1], where, exclude)
+        filters = self._filters(queries.shape[:-1], where, exclude, rows)
         padded = isinstance(filters, list)
         if floats is not None:
             size = shortlist_size(k, 4 if oversample is None else oversample, len(self))
@@ -449,15 +458,16 @@ class BinaryVectors(WordMethods, Pretrained):
         stored[codes.rows.stored(np.arange(len(self)))] = live
         return stored
 
-    def select(self, where: Any = None, exclude: Any = None) -> Selection:
+    def select(self, where: Any = None, exclude: Any = None, *, rows: Any = None) -> Selection:
         """Parse a filter once, for many searches: it is then passed as `where` or `exclude`.
 
         A selection of a collection is refused once the collection has changed.
 
         Args:
-            where: The rows that may be found: a boolean mask, ids or row numbers. None is all rows.
-            exclude: The rows that may not be found, in the same forms. Ids that are not there are
+            where: The rows that may be found: a boolean mask or ids. None is all rows.
+            exclude: The rows that may not be found, in the same forms. Strings that are no ids are
                 ignored.
+            rows: The numbers of the rows that may be found, instead of `where`.
 
         Raises:
             InputError: A mask of another length, a row that does not exist, or another type.
@@ -469,39 +479,48 @@ class BinaryVectors(WordMethods, Pretrained):
             >>> bits.select(exclude=["queen", "king"])
             <Selection: 1,998 of 2,000 rows>
         """
+        where = one_of(where, rows, len(self))
         check_state(self._state, where=where, exclude=exclude)
         selection = select(len(self), where, exclude, self._rows_of_ids)
         return selection if self._state is None else selection.of_state(self._state)
 
-    def _filters(self, shape: tuple[int, ...], where: Any, exclude: Any) -> Filters:
+    def _filters(
+        self, shape: tuple[int, ...], where: Any, exclude: Any, rows: Any = None
+    ) -> Filters:
+        where = one_of(where, rows, len(self))
         if where is None and exclude is None:
             return None
         check_state(self._state, where=where, exclude=exclude)
         return parse_filters(len(self), shape, where, exclude, self._rows_of_ids)
 
-    def _rows_of_ids(self, name: str, ids: list[str]) -> NDArray[np.int64]:
-        return found_rows(name, ids, self.words.find_many(ids))
+    def _rows_of_ids(self, name: str, ids: NDArray[Any]) -> NDArray[np.int64]:
+        are_numbers, words = ids.dtype.kind in "iu", self.words
+        if are_numbers and isinstance(words, RowNumbers):  # the ids are the rows
+            return ids
+        names = as_words(ids)
+        are_own = not (isinstance(words, PieceWords) and words.numbered)
+        return found_rows(name, names, words.find_many(names), numbers=are_numbers and are_own)
 
     def _queries(self, queries: Any) -> NDArray[Any]:
         """Queries as an array: of floats or packed codes as they are, of ids their codes."""
-        if isinstance(queries, str):
+        if is_id(queries):
             return self[queries]
         array = to_numpy(queries)
         if array.ndim == 0:
             raise InputError(
                 f"the query is {shortened(queries)}, expected a float vector, a packed code or an "
-                "id; bits[row] is the code of a row"
+                "id"
             )
         if array.dtype.kind in "UT" or (array.dtype.kind == "O" and _are_strings(array)):
             return self[array.ravel().tolist()]
         if array.dtype.kind in "iu" and array.dtype != np.uint8 and array.shape[-1] != self.dims:
             raise InputError(
                 f"the queries are whole numbers of shape {array.shape}: neither ids (strings) nor "
-                f"vectors of {self.dims} dimensions; bits[rows] are the codes of rows"
+                f"vectors of {self.dims} dimensions; bits.codes[rows] are the codes of rows"
             )
         if array.dtype == np.uint8 and array.shape[-1] == self.coder.n_bytes_:
             check_padding(array, self.n_bits)
-        if array.dtype.kind == "f":
+        if array.dtype != np.uint8:
             check_dims(array, self.dims)
         return array
 
@@ -516,6 +535,7 @@ class BinaryVectors(WordMethods, Pretrained):
         metric: MetricName = "hamming",
         where: Any = None,
         exclude: Any = None,
+        rows: Any = None,
         max_results: int | None = None,
         threads: int | None = None,
     ) -> WithinResult | WithinScoreResult:
@@ -531,6 +551,7 @@ class BinaryVectors(WordMethods, Pretrained):
             metric: As in `search`. All but "hamming" need `similarity`.
             where: The rows that may be found, as in `search`.
             exclude: The rows that may not be found, as in `search`.
+            rows: The numbers of the rows that may be found, instead of `where`.
             max_results: Rows of all queries together at which the search stops with an error; None
                 means 100 million. Memory is needed only for the rows that are found, about 50
                 bytes each. Search large batches in blocks of queries.
@@ -559,7 +580,7 @@ class BinaryVectors(WordMethods, Pretrained):
         chosen = metric_of(metric)
         bound = wanted_bound(chosen, distance, similarity, self.n_bits)
         queries = self._queries(queries)
-        filters = self._filters(queries.shape[:-1], where, exclude)
+        filters = self._filters(queries.shape[:-1], where, exclude, rows)
         prepared = chosen.prepare(self.coder, np.atleast_2d(queries))
         lengths = self._stored_lengths if chosen.needs_lengths else None
         found = prepared_within(
@@ -655,11 +676,12 @@ class BinaryVectors(WordMethods, Pretrained):
         rows = Rows(words, np.asarray(self.codes), self.columns)
         return BinaryVectors.of_rows(rows, self.coder, self.subwords)
 
-    def subset(self, rows: Any) -> BinaryVectors:
+    def subset(self, which: Any = None, *, rows: Any = None) -> BinaryVectors:
         """Some of the rows, copied into memory.
 
         Args:
-            rows: Row numbers or ids, each once, in the order to be kept; or a mask of n flags.
+            which: Ids, each once, in the order to be kept; or a mask of n flags.
+            rows: Row numbers, instead of `which`.
 
         Returns:
             Rows with their ids. Rows without ids keep their numbers as ids.
@@ -672,34 +694,40 @@ class BinaryVectors(WordMethods, Pretrained):
         Example:
             >>> import numpy as np, embits
             >>> bits = embits.binarize(np.eye(3), n_bits=64, method="lsh", ids=["a", "b", "c"])
-            >>> list(bits.subset(["c", "a"]).words), list(bits.subset([1]).words)
+            >>> list(bits.subset(["c", "a"]).words), list(bits.subset(rows=[1]).words)
             (['c', 'a'], ['b'])
         """
         self.check_undamaged()
-        chosen = self._chosen(rows)
+        self._check_one(which, rows)
+        chosen = self._chosen(which) if rows is None else self._numbered(rows)
         ids = _as_ids(as_words(self.words.names(chosen)), len(chosen))
         some = Rows(ids, self.codes[chosen], taken(self.columns, chosen))
         return BinaryVectors.of_rows(some, self.coder, self.subwords)
 
-    def _chosen(self, rows: Any) -> NDArray[np.int64]:
-        """Row numbers of rows that are given as numbers, ids or a mask."""
+    def _check_one(self, which: Any, rows: Any) -> None:
+        if (which is None) == (rows is None):
+            raise InputError("expected ids or rows=, one of them")
+
+    def _numbered(self, rows: Any) -> NDArray[np.int64]:
+        """Row numbers, checked."""
         array = to_numpy(rows)
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            raise InputError(f"rows are {array.dtype} of shape {array.shape}, expected row numbers")
+        if array.size and not 0 <= array.min() <= array.max() < len(self):
+            raise _no_row(array.min() if array.min() < 0 else array.max(), len(self))
+        return array.astype(np.int64)
+
+    def _chosen(self, which: Any) -> NDArray[np.int64]:
+        """Row numbers of rows that are given as ids or a mask, in their order."""
+        array = to_numpy(which)
         if array.ndim != 1:
-            raise InputError(
-                f"rows of shape {array.shape}, expected a list of rows or ids, or a mask"
-            )
+            raise InputError(f"shape {array.shape}, expected a list of ids, or a mask")
         if array.dtype == bool:
-            if len(array) != len(self):
-                raise InputError(f"a mask of {len(array):,} flags for {len(self):,} rows")
-            return np.flatnonzero(array)
-        if array.dtype.kind in "iu":
-            if array.size and not 0 <= array.min() <= array.max() < len(self):
-                raise _no_row(array.min() if array.min() < 0 else array.max(), len(self))
-            return array.astype(np.int64)
-        ids = array.tolist()
-        if not all(isinstance(each, str) for each in ids):
-            raise InputError(f"rows are {array.dtype}, expected row numbers, ids or a mask")
-        return self._rows_of_ids("rows", ids) if ids else np.empty(0, np.int64)
+            return parsed("subset", array, len(self)).rows
+        if array.size and array.dtype.kind not in "UTOiu":
+            raise InputError(f"rows are {array.dtype}, expected ids or a mask; or rows=")
+        found = self._rows_of_ids("subset", array) if array.size else array
+        return self._numbered(found.astype(np.int64))
 
     def slim(
         self, without: Iterable[str] = ("coder", "subwords"), *, half_decoder: bool = False
@@ -762,12 +790,11 @@ class BinaryVectors(WordMethods, Pretrained):
         store.write(Path(path), to_contents(bits.rows, bits.coder, bits.subwords))
         counts = self.byte_counts() if self.subwords is not None else None
         if counts is not None and 2 * counts.subwords > counts.total:
-            warnings.warn(
+            warn_caller(
                 f"{path}: subwords take {counts.subwords / counts.total:.0%} of the "
                 "file; without them (bits.subwords = None, or --no-subwords on the command line), "
                 "unknown words have no codes",
                 SizeWarning,
-                stacklevel=2,
             )
 
 
@@ -841,18 +868,18 @@ def _as_ids(ids: Any, n: int) -> Vocabulary | RowNumbers:
 def _is_single(key: Any) -> bool:
     """Whether a key is one id, row or code."""
     is_code = isinstance(key, np.ndarray) and key.ndim == 1 and key.dtype == np.uint8
-    return is_code or isinstance(key, str | int | np.integer)
+    return is_code or is_id(key)
 
 
 def _wrong_key(key: Any) -> InputError:
     return InputError(
-        f"the key is {shortened(key)}, expected an id, a row number, a packed code (uint8), or "
-        "several of them"
+        f"the key is {shortened(key)}, expected an id, a packed code (uint8), or several of them"
     )
 
 
 def _no_row(row: Any, n: int) -> InputError:
-    return InputError(f"there is no row {row}: there are {n:,} rows")
+    last = f"; -1 is no row in results, and the last row is {n - 1:,}" if -n <= row < 0 else ""
+    return InputError(f"there is no row {row}: there are {n:,} rows{last}")
 
 
 def _are_strings(array: NDArray[Any]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable
 from reprlib import repr as shortened
 from typing import TYPE_CHECKING, Any, cast
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import LazyRows, as_float32, blocks, to_numpy
-from embits.errors import InputError, TrainingWarning
+from embits.errors import InputError, TrainingWarning, warn_caller
 
 if TYPE_CHECKING:
     from embits.coders.base import Coder
@@ -176,8 +175,6 @@ def matrix_of_numbers(X: Any) -> NDArray[Any]:
     """`X` as a 2-d array of numbers; LazyRows as they are."""
     if isinstance(X, LazyRows):
         return cast("NDArray[Any]", X)
-    if hasattr(X, "toarray"):  # scipy.sparse, recognised without importing it
-        raise TypeError("Sparse data was passed, but dense data is required: use X.toarray()")
     if hasattr(X, "words") and hasattr(X, "matrix"):
         raise InputError(f"X is {type(X).__name__}, expected a matrix: pass its `matrix`")
     array = to_numpy(X)
@@ -199,8 +196,11 @@ def matrix_of_numbers(X: Any) -> NDArray[Any]:
 
 
 def check_dims(vectors: Any, dims: int) -> None:
-    """Refuse vectors (n, dims) or (dims,) of other dimensions than a file or collection has."""
-    if vectors.ndim in (1, 2) and vectors.shape[-1] != dims:
+    """Refuse vectors that are not (n, dims) or (dims,), as those of a file or collection are."""
+    if vectors.ndim not in (1, 2):
+        found = f"an array of {vectors.ndim} dimensions" if vectors.ndim else "a single value"
+        raise InputError(f"found {found}, expected vectors of shape (n, {dims}) or ({dims},)")
+    if vectors.shape[-1] != dims:
         what = "a vector" if vectors.ndim == 1 else "vectors"
         raise InputError(f"{what} of {vectors.shape[-1]} dimensions, expected {dims}")
 
@@ -259,7 +259,7 @@ def warn_if_collapsed(coder: Coder, X: NDArray[Any]) -> None:
         rows = np.arange(len(X))
     sample = as_float32(X[rows[:: -(-len(rows) // COLLAPSE_ROWS)]])
     if found := _collapse(coder, sample):
-        warnings.warn(f"method {coder.method!r}: {found}", TrainingWarning, stacklevel=3)
+        warn_caller(f"method {coder.method!r}: {found}", TrainingWarning)
 
 
 def _collapse(coder: Coder, sample: NDArray[np.float32]) -> str | None:

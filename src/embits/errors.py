@@ -6,10 +6,15 @@ NumPy, scikit-learn or gensim catches it unchanged.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import sys
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+
+# The hint of an `UnknownWordError` for a whole number.
+ROWS_BY_NAME = "whole numbers are ids here: give row numbers as rows= (--rows), or bits.codes[row]"
 
 
 class EmbitsError(Exception):
@@ -38,7 +43,7 @@ class MissingFileError(ReadError, FileNotFoundError):
         return type(self), (self.filename,)
 
 
-@contextmanager
+@contextlib.contextmanager
 def named_if_missing(path: str | os.PathLike[str]) -> Iterator[None]:
     """Raise `MissingFileError` with this path where Python's own error has another text."""
     try:
@@ -134,3 +139,12 @@ class MissingExtraError(EmbitsError, ImportError):
 
 class ClusterError(EmbitsError, RuntimeError):
     """A job on several workers failed, or there is no cluster to run it on."""
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn at the line that called embits, however deep inside it the warning arises."""
+    inside = (__file__.removesuffix("errors.py"), contextlib.__file__)
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -70,7 +70,8 @@ def _matrix(floats: Originals) -> NDArray[Any]:
         from embits.readers.arrays import map_npy
         from embits.readers.source import Source
 
-        return map_npy(Source(Path(floats)))
+        others = f"a .npy; give other files as floats=embits.read_vectors({str(floats)!r})"
+        return map_npy(Source(Path(floats)), others)
     return floats.matrix if isinstance(floats, WordVectors) else to_numpy(floats)
 
 

@@ -14,7 +14,8 @@ from embits.rows import Rows, taken
 
 # The parts that can be left out, and what no longer works without them.
 PARTS = {
-    "coder": 'encoding vectors, decoding codes, float queries and metric="decoded"',
+    "coder": 'encoding vectors, decoding codes, float queries and metric="decoded", the default '
+    "of `embits analogy`",
     "subwords": "codes of unknown words",
     "lengths": "inner products, and decoded vectors of their true length",
     "order": "row numbers as before, and completion with frequent words first, because rows are "

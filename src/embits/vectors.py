@@ -93,6 +93,17 @@ def _checked_matrix(matrix: Any) -> NDArray[Any]:
     return found
 
 
+def is_id(key: object) -> bool:
+    """Whether it may be the id of a row: a string, a whole number, or a UUID.
+
+    >>> is_id("a"), is_id(7), is_id(True), is_id(7.0)
+    (True, True, False, False)
+    """
+    if isinstance(key, str | int | np.integer):
+        return not isinstance(key, bool)
+    return type(key).__module__ == "uuid"  # recognised without importing it
+
+
 def as_words(ids: Any) -> Sequence[str]:
     """Ids as words: strings as they are, whole numbers as their digits, UUIDs as their text.
 
@@ -111,11 +122,17 @@ def as_words(ids: Any) -> Sequence[str]:
     if set(map(type, words)) <= {str}:
         return words
     for row, each in enumerate(words):
-        is_uuid = type(each).__module__ == "uuid"  # recognised without importing it
-        if not (isinstance(each, str | int | np.integer) or is_uuid) or isinstance(each, bool):
+        if not is_id(each):
             found = f"that of row {row} is {shortened(each)}"
             raise InputError(f"ids must be strings or whole numbers: {found}")
     return list(map(str, words))
+
+
+def check_named(ids: Sequence[str]) -> None:
+    """Refuse an id that is empty: results have it for no row."""
+    if "" in ids:
+        row = list(ids).index("")
+        raise InputError(f"ids[{row}] is empty, expected a name for each row")
 
 
 def check_unique(words: Sequence[str]) -> None:

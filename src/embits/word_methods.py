@@ -15,6 +15,7 @@ from embits.errors import InputError
 from embits.search.filters import Filters
 from embits.search.metrics import Prepared, bit_weights, metric_of
 from embits.search.scan import prepared_top_k
+from embits.vectors import is_id
 
 Key: TypeAlias = str | int | NDArray[np.uint8]
 WordMetric: TypeAlias = Literal["hamming", "decoded"]
@@ -27,7 +28,7 @@ class WordMethods:
         """Sokal-Michener similarity, (n11 + n00) / n: the share of bits that agree.
 
         Args:
-            a: An id, row or code.
+            a: An id or code.
             b: Another one.
             metric: "decoded" gives the cosine of the vectors rebuilt from the codes.
 
@@ -52,11 +53,12 @@ class WordMethods:
         metric: WordMetric = "hamming",
         where: Any = None,
         exclude: Any = None,
+        rows: Any = None,
     ) -> list[tuple[str, float]]:
         """The closest words and their Sokal-Michener similarity, without those asked about.
 
         Args:
-            positive: Ids, rows or codes to be close to.
+            positive: Ids or codes to be close to.
             negative: Those to be far from.
             topn: How many words.
             threads: None uses every core.
@@ -65,9 +67,10 @@ class WordMethods:
                 by the other positives. "decoded" adds and subtracts the vectors rebuilt from the
                 codes, and gives estimates of the cosine. It answers two to three times as many
                 analogies.
-            where: The words that may be found: words, rows, a boolean mask or a selection, as in
+            where: The words that may be found: words, a boolean mask or a selection, as in
                 `search`.
             exclude: Those that may not, in the same forms.
+            rows: The numbers of the rows that may be found, instead of `where`.
 
         Raises:
             InputError: An argument is wrong.
@@ -78,12 +81,12 @@ class WordMethods:
             raise InputError("most_similar needs at least one positive word or id")
         topn = whole("topn", topn)
         asked = {row for key in (*wanted, *unwanted) if (row := self._row(key)) is not None}
-        allowed = self._filters((), where, exclude)
+        allowed = self._filters((), where, exclude, rows)
         most = topn + len(asked)
-        values, rows = self._closest(wanted, unwanted, most, threads, metric, allowed)
+        values, found = self._closest(wanted, unwanted, most, threads, metric, allowed)
         neighbors = [
             (self.words[row], value)
-            for row, value in zip(rows.tolist(), values.tolist(), strict=True)
+            for row, value in zip(found.tolist(), values.tolist(), strict=True)
             if row not in asked
         ]
         return neighbors[:topn]
@@ -153,11 +156,11 @@ class WordMethods:
 
 def _as_list(keys: Key | Iterable[Key]) -> list[Any]:
     is_code = isinstance(keys, np.ndarray) and keys.ndim == 1 and keys.dtype == np.uint8
-    if is_code or isinstance(keys, str | int | np.integer) or not isinstance(keys, Iterable):
+    if is_code or is_id(keys) or not isinstance(keys, Iterable):
         return [keys]
     listed = list(keys)
     for key in (keys, *listed):
         if isinstance(key, float) or "float" in str(getattr(key, "dtype", "")):  # also PyTorch's
             hint = "not float vectors: use bits.search(vector)"
-            raise InputError(f"most_similar takes words, ids, rows or codes, {hint}")
+            raise InputError(f"most_similar takes words, ids or codes, {hint}")
     return listed

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -119,7 +120,7 @@ def test_a_text_classifier_learns_from_bits(folder, tmp_path):
 def test_a_site_is_not_built_without_its_packages(tmp_path):
     script = tmp_path / "build.py"
     script.write_text((EXAMPLES / "site_search/build.py").read_text())
-    arguments = [sys.executable, script, "texts.txt", "texts.npy", "site"]
+    arguments = [sys.executable, script, "pages.json", "pages.npy", "site"]
     done = subprocess.run(arguments, capture_output=True, text=True, cwd=tmp_path, timeout=600)
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
@@ -135,3 +136,17 @@ def test_every_example_says_what_it_shows_and_how_long_it_takes(script):
     doc = (EXAMPLES / script).read_text().split('"""')[1]
     assert f"python examples/{script}" in doc
     assert "akes about" in doc
+
+
+@pytest.mark.parametrize(("column", "half"), [(1, False), (2, True)])
+def test_small_sites_are_as_small_as_the_guide_says(tmp_path, column, half):
+    page = EXAMPLES.parent / "docs/guides/site-search.md"
+    rows = np.random.default_rng(0).normal(size=(700, 384)).astype("f4")
+    bits = embits.binarize(rows, n_bits=256, steps=20)
+    bits.slim((), half_decoder=half).save(tmp_path / "codes")
+    once = (tmp_path / "codes").stat().st_size - bits.codes.nbytes
+    table = re.findall(r"\| (?:float32|float16|int8) \|(.*)\|", page.read_text())
+    assert len(table) == 3
+    for line in table:
+        cells = [int(re.sub(r"\D", "", cell)) for cell in line.split("|")]
+        assert cells[column] == pytest.approx(once / (cells[0] - 32), rel=0.005)

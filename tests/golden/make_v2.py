@@ -53,7 +53,7 @@ def facts(bits: embits.BinaryVectors) -> dict[str, object]:
     return {
         "words": list(words),
         "codes": bits.codes.tobytes().hex(),
-        "neighbors": bits.most_similar(1, topn=4) if len(bits) > 1 else [],
+        "neighbors": bits.most_similar(words[1], topn=4) if len(bits) > 1 else [],
         "prefixes": {prefix: words.starting_with(prefix, 5) for prefix in PREFIXES},
         "spellings": {word: words.suggest(word) for word in MISSPELLED},
     }

@@ -156,7 +156,7 @@ def test_whole_numbers_are_ids_too(kind):
     assert list(bits.words) == ["7", "3", "200"]
     assert bits.ids([2, 0], int).tolist() == [200, 7]
     assert bits.ids([2, 0], np.int32).dtype == np.int32
-    assert bits.similarity("200", 2) == 1  # a string is an id, a number a row
+    assert bits.similarity("200", 200) == bits.similarity(200, bits.codes[2]) == 1
 
 
 def test_rows_without_ids_are_their_own():

@@ -67,7 +67,7 @@ def some_rows(rng, bits, i):
         mask = np.isin(np.arange(len(bits)), rows)
         return mask, mask.tolist()
     if i % 3 == 1:
-        return rows, rows.tolist()
+        return bits.select(rows=rows), rows.tolist()  # whole numbers are rows in JavaScript
     ids = [str(each) for each in bits.ids(rows)]
     return ids, ids
 

@@ -54,13 +54,22 @@ def _codes(bits: Bits) -> Iterator[Any]:
     if not bits.coder.is_left_out:
         yield from _floats(bits)
     if len(bits):
-        # Damaged codes may have bits set past the last one, which queries may not.
-        queries = np.packbits(np.unpackbits(bits.codes[:2], axis=1, count=bits.n_bits), axis=1)
+        queries = _cut(bits, bits.codes[:2])
         yield from bits.search(queries, 4)
-        yield from bits.search(queries, 4, where=np.arange(0, len(bits), 2))
+        yield from bits.search(queries, 4, rows=np.arange(0, len(bits), 2))
         yield from bits.search(queries[:1], 4, exclude=[bits.words[0]])
-        yield bits.similarity(0, len(bits) - 1)
-        yield bits.most_similar(0, topn=5)
+        first, last = _first_and_last(bits)
+        yield bits.similarity(first, last)
+        yield bits.most_similar(first, topn=5, exclude=bits.select(rows=[0]))
+
+
+def _cut(bits: Bits, codes: Any) -> Any:
+    """Codes as queries: damaged ones may have bits set past the last one, which queries may not."""
+    return np.packbits(np.unpackbits(codes, axis=1, count=bits.n_bits), axis=1)
+
+
+def _first_and_last(bits: Bits) -> Any:
+    return _cut(bits, bits.codes[[0, len(bits) - 1]])
 
 
 def _floats(bits: Bits) -> Iterator[Any]:
@@ -70,7 +79,8 @@ def _floats(bits: Bits) -> Iterator[Any]:
     yield from bits.search(np.stack([x, -x]), 3, metric="asymmetric", oversample=2)
     yield bits.coder.state()
     if len(bits):
-        yield bits.most_similar([0], [len(bits) - 1])
+        asked = bits.select(rows=[0, len(bits) - 1])
+        yield bits.most_similar(*_first_and_last(bits), exclude=asked)
         yield bits.doesnt_match([bits.words[0]]) if bits.words[0] in bits else None
 
 

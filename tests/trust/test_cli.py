@@ -52,6 +52,7 @@ VERBS = {
     "binarize": ["binarize", "v.vec", "-o", "out", "--bits", "16", "--method", "lsh"],
     "encode": ["encode", "b.safetensors", "v.vec", "-o", "out"],
     "decode": ["decode", "b.safetensors", "-o", "out.vec"],
+    "add": ["add", "out", "v.vec", "--coder", "b.safetensors"],
     "neighbors": ["neighbors", "b.safetensors", "w1"],
 }
 MOMENTS = [
@@ -63,6 +64,9 @@ MOMENTS = [
     ("encode", "embits.file.store", "_raw"),
     ("decode", "embits.writers", "check_words"),
     ("decode", "os", "fsync"),
+    ("add", "embits.collection.opening", "sync_folder"),
+    ("add", "embits.collection.opening", "write_coder"),
+    ("add", "embits.collection.manifest", "write_manifest"),
     ("neighbors", "embits.word_methods", "prepared_top_k"),
 ]
 

@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+import uuid
 
 import numpy as np
 import pytest
@@ -23,6 +24,14 @@ def same(got, wanted):
     assert np.allclose([s for _, s in got], [s for _, s in wanted])
 
 
+def test_codes_of_a_file_are_read_only_and_their_copy_is_writable(tmp_path):
+    bits = embits.binarize(np.eye(8), n_bits=16, method="lsh")
+    bits.save(tmp_path / "b")
+    codes = embits.load(tmp_path / "b").codes
+    assert not codes.flags.writeable
+    assert codes.copy().flags.writeable
+
+
 def test_most_similar_is_the_share_of_equal_bits_without_the_word_itself(bits):
     for row in (0, 17, 599):
         same(bits.most_similar(f"word{row}", topn=12), oracle(bits, bits.codes[row], {row})[:12])
@@ -38,10 +47,68 @@ def test_several_words_are_combined_by_and_not_then_or(bits):
     same(only_not, oracle(bits, code, {1, 3})[:7])
 
 
-def test_rows_and_codes_ask_as_words_do(bits):
-    assert bits.most_similar(5) == bits.most_similar("word5")
+def test_codes_ask_as_words_do(bits):
     assert bits.most_similar(bits["word5"], topn=1) == [("word5", 1.0)]
-    assert np.array_equal(bits[["word5", 6]], bits.codes[5:7])
+    assert np.array_equal(bits[["word5", "word6"]], bits.codes[5:7])
+
+
+def test_whole_numbers_are_ids_everywhere(vectors):
+    ids = list(range(1000, 1600))
+    bits = embits.BinaryVectors(ids, *_codes(vectors))
+    for key, named in ((1005, "1005"), (np.int64(1005), "1005")):
+        assert key in bits
+        assert np.array_equal(bits[key], bits.codes[5])
+        assert bits.most_similar(key) == bits.most_similar(named)
+        assert bits.similarity(key, 1006) == bits.similarity(named, "1006")
+        assert np.array_equal(bits.decode(key), bits.decode(named))
+        assert bits.search(key, k=3).ids.tolist() == bits.search(named, k=3).ids.tolist()
+    assert 5 not in bits
+    assert bits.search(bits.codes[0], where=[1007, 1009]).ids.tolist() == ["1007", "1009"]
+    assert len(bits.select(exclude=[1007])) == 599
+    assert bits.subset([1009, 1007]).ids().tolist() == ["1009", "1007"]
+
+
+def test_whole_numbers_that_are_no_ids_are_refused_and_rows_have_a_name(vectors):
+    bits = embits.BinaryVectors(vectors.words, *_codes(vectors))
+    for ask in (
+        lambda: bits[5],
+        lambda: bits.most_similar(5),
+        lambda: bits.similarity(5, 6),
+        lambda: bits.decode([5]),
+        lambda: bits.search(5),
+        lambda: bits.search(bits.codes[0], where=[5]),
+        lambda: bits.search(bits.codes[0], where=np.array([5])),
+        lambda: bits.search(bits.codes[0], exclude=[5]),
+        lambda: bits.within(bits.codes[0], 5, where=[5]),
+        lambda: bits.select([5]),
+        lambda: bits.subset([5]),
+    ):
+        with pytest.raises(embits.UnknownWordError, match="give row numbers as rows="):
+            ask()
+    assert 5 not in bits
+    assert bits.search(bits.codes[0], rows=[7, 5], k=9).rows.tolist() in ([5, 7], [7, 5])
+    assert set(bits.within(bits.codes[0], 32, rows=[7, 5]).rows.tolist()) == {5, 7}
+    assert {word for word, _ in bits.most_similar("word0", rows=[5, 7])} == {"word5", "word7"}
+    assert bits.subset(rows=[7, 5]).ids().tolist() == ["word7", "word5"]
+    assert np.array_equal(bits.decode(rows=[7, 5]), bits.decode(["word7", "word5"]))
+    assert 5 not in bits.search(bits.codes[0], exclude=bits.select(rows=[5]), k=600).rows
+    with pytest.raises(embits.InputError, match="where and rows are given"):
+        bits.search(bits.codes[0], rows=[5], where=["word7"])
+    with pytest.raises(embits.InputError, match="rows has row 600, but there are 600 rows"):
+        bits.search(bits.codes[0], rows=[600])
+
+
+def test_uuid_objects_are_ids_everywhere(vectors):
+    ids = [uuid.UUID(int=i) for i in range(600)]
+    bits = embits.BinaryVectors(ids, *_codes(vectors))
+    assert ids[5] in bits
+    assert bits.search(ids[5], k=1, where=ids[:9]).ids.tolist() == [str(ids[5])]
+    assert np.array_equal(bits[ids[5]], bits.codes[5])
+
+
+def _codes(vectors):
+    coder = embits.RandomHyperplanes(n_bits=32).fit(vectors.matrix)
+    return coder.encode(vectors.matrix), coder
 
 
 def test_similarity_is_sokal_michener(bits):
@@ -132,15 +199,17 @@ def test_decoded_search_asks_with_the_vector_rebuilt_from_a_code(vectors, bits):
 
 
 def test_words_are_compared_by_rebuilt_vectors_when_asked_to(bits):
-    a, b = (row / np.linalg.norm(row) for row in bits.decode([0, 1]))
-    assert bits.similarity(0, 1, metric="decoded") == pytest.approx(float(a @ b), abs=1e-5)
+    a, b = (row / np.linalg.norm(row) for row in bits.decode(["word0", "word1"]))
+    assert bits.similarity("word0", "word1", metric="decoded") == pytest.approx(
+        float(a @ b), abs=1e-5
+    )
     query = b - a
     rows = bits.search(query, k=6, metric="asymmetric").rows
     wanted = [bits.words[row] for row in rows.tolist() if row not in (0, 1)][:3]
-    got = bits.most_similar([1], [0], topn=3, metric="decoded")
+    got = bits.most_similar(["word1"], ["word0"], topn=3, metric="decoded")
     assert [word for word, _ in got] == wanted
     with pytest.raises(embits.InputError, match="expected 'hamming' or 'decoded'"):
-        bits.similarity(0, 1, metric="cosine")
+        bits.similarity("word0", "word1", metric="cosine")
 
 
 def test_a_shortlist_is_put_in_order_by_the_original_floats(vectors, bits, tmp_path):
@@ -182,8 +251,9 @@ def test_a_matrix_without_words_goes_by_row_numbers(vectors, tmp_path):
     assert opened.most_similar(3, topn=2) == opened.most_similar("3", topn=2)
     with pytest.raises(embits.UnknownWordError):
         opened["six hundred"]
-    with pytest.raises(embits.InputError, match="there is no row 600: there are 600 rows"):
-        opened[600]
+    for row in (600, -1):
+        with pytest.raises(embits.UnknownWordError, match="give a row number from 0 to 599"):
+            opened[row]
 
 
 def test_wrong_questions_are_refused(bits):
@@ -192,7 +262,7 @@ def test_wrong_questions_are_refused(bits):
         lambda: bits.doesnt_match([]),
         lambda: bits.search(np.zeros((2, 3), "u1")),
         lambda: bits.search(np.zeros((2, 3), "f4")),
-        lambda: bits[-1],
+        lambda: bits[1.5],
         lambda: bits[np.zeros(3, "u1")],
     ):
         with pytest.raises(embits.InputError):
@@ -207,11 +277,11 @@ def test_wrong_parameters_name_the_right_ones(vectors):
 
 
 def test_many_threads_may_ask_one_object(bits):
-    wanted = [bits.most_similar(row) for row in range(100)]
+    wanted = {word: bits.most_similar(word) for word in bits.words[:100]}
     wrong = []
 
     def ask():
-        wrong.extend(row for row in range(100) if bits.most_similar(row) != wanted[row])
+        wrong.extend(word for word in wanted if bits.most_similar(word) != wanted[word])
 
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for thread in threads:
@@ -250,11 +320,6 @@ def test_most_similar_names_the_right_method(bits, vectors):
     for floats in (vector, vectors.matrix[:2], [vector], vector.tolist()):
         with pytest.raises(embits.InputError, match=r"use bits\.search\(vector\)"):
             bits.most_similar(floats)
-
-
-def test_a_row_that_does_not_exist_is_named(bits):
-    with pytest.raises(embits.InputError, match=r"there is no row 5000: there are 600 rows"):
-        bits[5000]
 
 
 def test_the_repr_of_word_vectors_is_short(vectors):

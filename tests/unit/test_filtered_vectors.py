@@ -40,7 +40,8 @@ def test_a_filter_is_a_search_of_a_subset(named, mask, options, q):
     values, rows = subset_of(named, mask).search(X[:q], 7, **of_subset)
     filters = [
         {"where": mask},
-        {"where": numbers[::-1]},
+        {"rows": numbers[::-1]},
+        {"where": named.select(rows=numbers)},
         {"where": named.ids(numbers)},
         {"where": set(named.ids(numbers).tolist())},
         {"where": named.select(mask)},
@@ -57,7 +58,7 @@ def test_a_filter_is_a_search_of_a_subset(named, mask, options, q):
 
 @pytest.mark.parametrize("options", OPTIONS)
 def test_each_query_is_searched_in_its_own_rows(named, options):
-    where = [["id5", "id9"], np.arange(100), [], None]
+    where = [["id5", "id9"], named.select(rows=range(100)), [], None]
     values, rows = named.search(X[:4], 5, **options, where=where)
     assert values.shape == rows.shape == (4, 5)
     for q, own in enumerate(where):
@@ -67,15 +68,19 @@ def test_each_query_is_searched_in_its_own_rows(named, options):
         assert (rows[q, len(alone) :] == -1).all()
 
 
-def test_whole_numbers_are_rows_even_if_ids_are_digits():
+def test_whole_numbers_are_the_ids_that_they_are_written_as():
     bits = embits.binarize(X, n_bits=48, method="lsh", ids=range(300, 0, -1))
-    assert bits.search(X[0], 5, where=[7]).rows.tolist() == [7]
-    assert bits.search(X[0], 5, where=["7"]).rows.tolist() == [293]
+    for where in ([7], ["7"], np.array([7]), {7}):
+        assert bits.search(X[0], 5, where=where).rows.tolist() == [293]
+    assert bits.search(X[0], 5, rows=[7]).rows.tolist() == [7]
 
 
-def test_rows_without_ids_are_found_by_their_numbers_as_strings():
+def test_rows_without_ids_are_found_by_their_numbers():
     bits = embits.binarize(X, n_bits=48, method="lsh")
-    assert bits.search(X[0], 5, where=["7"]).rows.tolist() == [7]
+    for where in ([7], ["7"], np.array([7]), {7}):
+        assert bits.search(X[0], 5, where=where).rows.tolist() == [7]
+    with pytest.raises(InputError, match="where has row 300, but there are 300 rows"):
+        bits.search(X[0], where=[300])
 
 
 @pytest.mark.parametrize("metric", ["hamming", "decoded"])

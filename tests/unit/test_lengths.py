@@ -116,7 +116,7 @@ def test_lengths_stay_with_their_rows(tmp_path: Path) -> None:
     bits.save(tmp_path / "a.safetensors")
     for each in (
         embits.load(tmp_path / "a.safetensors", verify=True),
-        embits.concat([bits.subset(range(100)), bits.subset(range(100, 400))]),
+        embits.concat([bits.subset(rows=range(100)), bits.subset(rows=range(100, 400))]),
         bits.slim(without=["order"]),
     ):
         order = each.key_to_index

@@ -53,6 +53,16 @@ def test_what_needs_the_coder_says_that_it_was_left_out(bits, tmp_path, ask):
         ask(saved(bits.slim("coder"), tmp_path / "slim"))
 
 
+def test_analogies_without_a_coder_say_which_metric_needs_none(file, bits, tmp_path):
+    assert run("slim", file, "-o", tmp_path / "small").returncode == 0
+    asked = ("analogy", tmp_path / "small", "w1", "w2", "w3")
+    done = run(*asked)
+    assert done.returncode == 1
+    assert "--metric hamming" in done.stderr
+    assert run(*asked, "--metric", "hamming").returncode == 0
+    assert "embits analogy" in run("slim", file, "-o", tmp_path / "again").stdout
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_every_coder_can_be_left_out(method, tmp_path):
     X = np.random.default_rng(1).normal(size=(60, 12)).astype("f4")

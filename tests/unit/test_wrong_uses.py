@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 import embits
 from embits.file.store import open_file
@@ -84,8 +85,8 @@ def test_search_takes_ids(documents):
     for needs_floats in ({"metric": "asymmetric"}, {"floats": X}):
         with pytest.raises(embits.InputError, match="needs the float vectors"):
             bits.search("doc-5", **needs_floats)
-    with pytest.raises(embits.InputError, match="the query is 5, expected a float vector"):
-        bits.search(5)
+    with pytest.raises(embits.InputError, match=r"the query is 5\.5, expected a float vector"):
+        bits.search(5.5)
 
 
 def test_slices_give_codes_and_other_keys_one_clear_line(documents):
@@ -163,6 +164,17 @@ def test_a_file_that_is_mostly_subwords_says_so(documents, tmp_path):
         (lambda bits, X: bits.within(X[0, :3], 4), "a vector of 3 dimensions, expected 12"),
         (lambda bits, X: bits.search(X[:, :3], metric="asymmetric"), "vectors of 3 dimensions"),
         (lambda bits, X: bits.encode(X[:, :3]), "vectors of 3 dimensions, expected 12"),
+        (lambda bits, X: bits.search(X[None]), r"3 dimensions, expected .* \(n, 12\) or \(12,\)"),
+        (lambda bits, X: bits.search(X[None].astype("i4")), r"expected .* \(n, 12\) or \(12,\)"),
+        (lambda bits, X: bits.within(X[:, :3] > 0, 4), "vectors of 3 dimensions, expected 12"),
+        (lambda bits, X: bits.encode(X[None]), r"3 dimensions, expected .* \(n, 12\) or \(12,\)"),
+        (lambda bits, X: bits.encode(None), "found a single value, expected vectors of shape"),
+        (lambda bits, X: bits.encode(csr_matrix(X)), r"sparse, expected .*: X\.toarray\(\)"),
+        (lambda bits, X: bits[-1], r"no word or id '-1'; .* or bits\.codes\[row\]"),
+        (lambda bits, X: bits.decode(rows=[-1]), "no row -1: .* -1 is no row .* last row is 5"),
+        (lambda bits, X: bits[True], "the key is True"),
+        (lambda bits, X: bits[[True, False]], "the key is True"),
+        (lambda bits, X: embits.binarize(X, 8, "lsh", ids=[*"abcde", ""]), r"ids\[5\] is empty"),
         (lambda bits, X: bits.search(X[0], where="doc-2"), r"list of ids: where=\['doc-2'\]"),
         (lambda bits, X: bits.search(X[0], device="tpu"), "device is 'tpu', expected"),
         (lambda bits, X: bits.search(np.ma.masked_greater(X[0], 0)), "has masked values"),
@@ -237,8 +249,10 @@ def test_floats_of_another_format_are_refused(tmp_path: Path) -> None:
     matrix = np.random.default_rng(0).normal(size=(5, 8))
     bits = embits.binarize(matrix, 8, "lsh")
     bits.save(tmp_path / "docs.safetensors")
-    with pytest.raises(embits.ReadError, match=r"found a file of another format, expected a \.npy"):
+    expected = r"found a file of another format, expected a \.npy; .*embits\.read_vectors\('.*docs"
+    with pytest.raises(embits.ReadError, match=expected) as refused:
         bits.search(matrix[:1], k=2, floats=tmp_path / "docs.safetensors")
+    assert str(refused.value).count("found") == 1
 
 
 def test_a_fitted_coder_is_used_as_it_is():

@@ -107,8 +107,9 @@ def k_option(*names: str, **settings: Any) -> Callable[[Command], Command]:
 
 
 def filter_options(command: Command) -> Command:
-    """The options --where and --exclude, files of what a search takes by these names."""
-    where = "Find only these rows: a text file of ids, or a .npy of row numbers or a mask."
+    """The options --where, --exclude and --rows, files of what a search takes by these names."""
+    where = "Find only these rows: a text file of ids, or a .npy of whole numbers (ids) or a mask."
+    command = file_option("--rows", help="In place of --where: a .npy of row numbers.")(command)
     command = file_option("--exclude", help="Leave these rows out; the same formats.")(command)
     return file_option("--where", help=where)(command)
 
@@ -120,12 +121,14 @@ def parsed(bits: BinaryVectors, filters: dict[str, Path | None]) -> dict[str, An
 
 
 def read_filters(filters: dict[str, Path | None], n_rows: int | None = None) -> dict[str, Any]:
-    """The files of `filter_options` as ids, rows or masks."""
+    """The files of `filter_options` as ids, masks or row numbers."""
     from embits.readers.arrays import map_npy
     from embits.readers.source import Source
 
     return {
-        name: map_npy(Source(path)) if path.suffix.lower() == ".npy" else read_ids(path, n_rows)
+        name: map_npy(Source(path), "a .npy of row numbers")
+        if name == "rows" or path.suffix.lower() == ".npy"
+        else read_ids(path, n_rows)
         for name, path in filters.items()
         if path is not None
     }

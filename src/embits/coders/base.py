@@ -390,7 +390,8 @@ class Coder(Estimator, Pretrained, ABC):
             if array is None and self._is_left_out and name.removesuffix("_") in self.state_shapes:
                 raise InputError(
                     "the coder was left out of this file, so it cannot encode, decode or compare "
-                    "floats: use the file it was made from"
+                    'floats: use metric="hamming" with ids or codes (--metric hamming), or the '
+                    "file it was made from"
                 )
             if array is None:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

@@ -10,7 +10,9 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.errors import InputError, UnknownWordError
+from embits import _core
+from embits.errors import ROWS_BY_NAME, InputError, UnknownWordError
+from embits.vectors import is_id
 
 MAX_NUMBER = 2**64 - 1
 WORDS_AT_ONCE = 1 << 14
@@ -24,7 +26,7 @@ class Words(Sequence[str], ABC):
 
     @abstractmethod
     def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
-        """The words of rows that are there."""
+        """The words of rows that are there, which ascend."""
 
     def _word(self, row: int) -> str:
         return self._words_of(np.array([row]))[0]
@@ -35,7 +37,9 @@ class Words(Sequence[str], ABC):
     def __getitem__(self, row: slice) -> list[str]: ...
     def __getitem__(self, row: int | slice) -> str | list[str]:
         if isinstance(row, slice):
-            return self._words_of(np.arange(*row.indices(len(self))))
+            start, stop, step = row.indices(len(self))
+            rows = np.arange(start, stop, step)
+            return self._words_of(rows) if step > 0 else self._words_of(rows[::-1].copy())[::-1]
         if not -len(self) <= row < len(self):
             raise IndexError(f"row {row} of {len(self)} words")
         return self._word(row % len(self))
@@ -57,7 +61,7 @@ class Keys(Words):
 
     @abstractmethod
     def find_run(self, run: Run) -> NDArray[np.int64]:
-        """As `find_many`, of words that are encoded already. Sorted ones are faster."""
+        """As `find_many`, of words that are encoded already."""
 
     def find_many(self, words: Iterable[str]) -> NDArray[np.int64]:
         """The row of each word, the first if it repeats; -1 if it is not there."""
@@ -92,13 +96,16 @@ class Keys(Words):
         """Words spelled alike; numbers have none."""
         return []
 
-    def unknown(self, word: str) -> UnknownWordError:
-        """The error for a word that is not there, with near spellings."""
+    def unknown(self, key: Any) -> UnknownWordError:
+        """The error for an id that is not there, with near spellings."""
+        if isinstance(key, int | np.integer):
+            return UnknownWordError(str(key), [], ROWS_BY_NAME)
         hint = "subwords, which make codes of unknown words, were left out of this file"
+        word = str(key)
         return UnknownWordError(word, self.suggest(word), hint if self.lacks_subwords else "")
 
-    def __contains__(self, word: object) -> bool:
-        return isinstance(word, str) and self.find(word) is not None
+    def __contains__(self, key: object) -> bool:
+        return is_id(key) and self.find(str(key)) is not None
 
 
 class RowNumbers(Keys):
@@ -136,13 +143,13 @@ class RowNumbers(Keys):
         return rows + self.first if self.first else rows
 
     def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
-        return list(map(str, (rows + self.first).tolist()))
+        return _core.number_words((rows + self.first).astype(np.uint64))
 
-    def unknown(self, word: str) -> UnknownWordError:
+    def unknown(self, key: Any) -> UnknownWordError:
         """The error for a number that is not there, or for a word."""
         last = self.first + len(self) - 1
         numbers = f"a row number from {self.first} to {last}" if len(self) else "a file with rows"
-        return UnknownWordError(word, [], f"the rows have no words: give {numbers}")
+        return UnknownWordError(str(key), [], f"the rows have no words: give {numbers}")
 
 
 class WordRows(Mapping[str, int]):
@@ -166,6 +173,10 @@ class WordRows(Mapping[str, int]):
 
 def encoded_words(words: Iterable[str], errors: str = "strict") -> Run:
     """Words in one run."""
+    words = list(words)
+    run: Run | None = _core.words_run(words)
+    if run is not None:
+        return run
     try:
         encoded = [word.encode(errors=errors) for word in words]
     except UnicodeEncodeError as error:

@@ -12,6 +12,7 @@ import heapq
 from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -153,22 +154,21 @@ class PackedVocabulary(StoredWords):
     def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
         if "ends" in self.__dict__:  # the text is unpacked
             return WordRun._words_of(self, rows)
-        if len(rows) * _MANY > self._n > 1000:
-            words = list(self)
-            return [words[row] for row in rows.tolist()]
-        return [self._word(row) for row in rows.tolist()]
+        if len(rows) * _MANY <= self._n or self._n <= 1000:
+            return [self._word(row) for row in rows.tolist()]
+        words = self._core.words()
+        if words is None:
+            raise FormatError(_UNREADABLE)
+        return words if len(rows) == self._n else [words[row] for row in rows.tolist()]
 
     def find(self, word: str) -> int | None:
         """The row of a word, or None."""
         row = _checked(self._core.find(word.encode(errors="surrogatepass")))
         return None if row < 0 else row
 
-    def find_run(self, run: Run) -> NDArray[np.int64]:
-        """The row of each word; -1 if it is not there."""
-        rows = np.empty(len(run[1]), np.int64)
+    def _find(self, run: Run, rows: NDArray[np.int64]) -> None:
         self._core.find_many(*run, rows)
         _checked(rows.min(initial=0))
-        return rows
 
     def _near(self, word: bytes, edits: int, most: int) -> list[int]:
         return self._core.near(word, edits, most)
@@ -238,19 +238,35 @@ class FixedIds(StoredWords):
         keys, are_keys = self.keys_of(*run)
         rows = np.full(len(are_keys), -1, np.int64)
         if self._n:
-            rows[are_keys] = self._find(keys[are_keys])
+            rows[are_keys] = self._rows_of(keys[are_keys])
         return rows
 
-    def _find(self, keys: NDArray[Any]) -> NDArray[np.int64]:
-        """The row of each key; -1 if it is not there. All are searched at once, by halves."""
+    def _rows_of(self, keys: NDArray[Any]) -> NDArray[np.int64]:
+        """The row of each key; -1 if it is not there."""
+        if self._is_worth_an_index(len(keys)):
+            rows = self._in_order[0][np.minimum(self._places(keys), self._n - 1)]
+        else:
+            rows = self._rows_by_halves(keys)
+        return np.where(self._keys[rows] == keys, rows, -1)
+
+    @cached_property
+    def _in_order(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """The rows in the order of their keys, and the keys in this order."""
+        rows = self._rows_at(np.arange(self._n))
+        return rows, self._keys[rows]
+
+    def _places(self, keys: NDArray[Any]) -> NDArray[np.int64]:
+        return np.searchsorted(self._in_order[1], keys)
+
+    def _rows_by_halves(self, keys: NDArray[Any]) -> NDArray[np.int64]:
+        """All keys are searched at once. Nothing is built."""
         low, high = np.zeros(len(keys), np.int64), np.full(len(keys), self._n)
         for _ in range(self._n.bit_length()):
             middle = (low + high) // 2
             is_below = self._keys[self._rows_at(np.minimum(middle, self._n - 1))] < keys
             low = np.where(is_below & (low < high), middle + 1, low)
             high = np.where(is_below, high, middle)
-        rows = self._rows_at(np.minimum(low, self._n - 1))
-        return np.where(self._keys[rows] == keys, rows, -1)
+        return self._rows_at(np.minimum(low, self._n - 1))
 
     def verify(self) -> None:
         """Check all ids."""
@@ -282,13 +298,12 @@ class NumberIds(FixedIds):
     keys_of = staticmethod(number_keys)
 
     def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
-        if self._first is None:
-            return list(map(str, self._keys[rows].tolist()))
-        return [str(self._first + row) for row in rows.tolist()]
+        numbers = self._keys[rows] if self._first is None else rows.astype(np.uint64) + self._keys
+        return _core.number_words(numbers.astype(np.uint64))
 
-    def _find(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def _rows_of(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         if self._first is None:
-            return super()._find(keys)
+            return super()._rows_of(keys)
         return rows_from(self._first, self._n, keys)
 
 
@@ -319,8 +334,8 @@ class UuidIds(FixedIds):
         letters = np.full((len(rows), _UUID_SIZE), ord("-"), np.uint8)
         digits = np.frombuffer(self.tensors[UUIDS][rows].tobytes().hex().encode(), np.uint8)
         letters[:, _UUID_DIGITS] = digits.reshape(-1, 32)
-        run = letters.tobytes().decode()
-        return [run[start : start + _UUID_SIZE] for start in range(0, len(run), _UUID_SIZE)]
+        places = np.arange(len(rows))
+        return WordRun(letters.ravel(), _UUID_SIZE * (places + 1))._words_of(places)
 
 
 def _uuid_keys(uuids: NDArray[np.uint8]) -> NDArray[Any]:

@@ -10,9 +10,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import cached_property
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.errors import FormatError, InputError, UnknownWordError
-from embits.ids.keys import WORDS_AT_ONCE, Keys, RowNumbers, Run, Words, bounds, encoded_words
+from embits.ids.keys import Keys, RowNumbers, Run, Words, bounds, encoded_words
 from embits.search.pieces import LiveRows
 
 _BYTES_AT_ONCE = 1 << 20
@@ -72,25 +71,10 @@ class WordRun(Words):
         return self.text[start:end].tobytes()
 
     def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
-        """Words that follow each other take a tenth of the time that one by one takes."""
-        if (np.diff(rows) != 1).any():
-            return [self._word(row) for row in rows.tolist()]
-        starts = range(0, len(rows), WORDS_AT_ONCE)
-        batches = (self._batch(rows[start : start + WORDS_AT_ONCE]) for start in starts)
-        return list(chain.from_iterable(batches))
-
-    def _batch(self, rows: NDArray[np.int64]) -> list[str]:
-        gap = len(self._separator)
-        first = int(self.ends[rows[0] - 1]) + gap if rows[0] else 0
-        ends = self.ends[rows[0] : rows[-1] + 1].astype(np.int64)
-        run = self.text[first : max(first, ends[-1])]
-        is_damaged = (np.diff(ends, prepend=first - gap) < gap).any() or ends[-1] > len(self.text)
-        if not (is_damaged or (not gap and (run == _NEWLINE).any())):
-            if not gap:
-                run = np.insert(run, ends[:-1] - first, _NEWLINE)  # for `split`: one call in all
-            with suppress(UnicodeDecodeError):
-                return run.tobytes().decode().split("\n")
-        return [self._word(row) for row in rows.tolist()]  # this raises if they are damaged
+        ends = _as_bytes(self.ends)
+        words = _core.words_at(self.text, ends, self.ends.itemsize, len(self._separator), rows)
+        # The slow way says which word is damaged.
+        return [self._word(row) for row in rows.tolist()] if words is None else words
 
     def _word(self, row: int) -> str:
         try:
@@ -100,6 +84,8 @@ class WordRun(Words):
 
 
 _NEAR = 64  # near spellings among which the likeliest are chosen
+# A hash table takes as long to build as looking so many words up one by one: a share of all words.
+_INDEXED = 1 / 16
 
 
 class Vocabulary(WordRun, Keys):
@@ -114,6 +100,7 @@ class Vocabulary(WordRun, Keys):
     """
 
     is_stored = False  # whether the arrays are those of a file
+    _n_wanted = 0  # words that were looked up so far
 
     def __init__(self, text: NDArray[Any], ends: NDArray[Any], order: NDArray[Any]) -> None:
         unsigned = all(array.dtype.kind == "u" and array.ndim == 1 for array in (text, ends, order))
@@ -157,12 +144,33 @@ class Vocabulary(WordRun, Keys):
         return rows
 
     def find_run(self, run: Run) -> NDArray[np.int64]:
-        """As `find_many`, of words that are encoded already. Sorted ones are faster."""
+        """As `find_many`, of words that are encoded already."""
         rows = np.empty(len(run[1]), np.int64)
-        own_ends = np.ascontiguousarray(self.ends).view(np.uint8)
-        order = np.ascontiguousarray(self._checked_order, self.ends.dtype).view(np.uint8)
-        _core.find_words(self.text, own_ends, order, self.ends.itemsize, *run, rows)
+        if self._is_worth_an_index(len(rows)):
+            self._index.find(*run, rows)
+        else:
+            self._find(run, rows)
         return rows
+
+    def _is_worth_an_index(self, n_wanted: int) -> bool:
+        self._n_wanted += n_wanted
+        return len(self) * _INDEXED < self._n_wanted and len(self) < 2**32 - 1
+
+    def _find(self, run: Run, rows: NDArray[np.int64]) -> None:
+        """Look words up one by one."""
+        order = np.ascontiguousarray(self._checked_order, self.ends.dtype)
+        _core.find_words(
+            self.text, _as_bytes(self.ends), _as_bytes(order), self.ends.itemsize, *run, rows
+        )
+
+    @cached_property
+    def _index(self) -> _core.WordIndex:
+        """A hash table of all words. Together with unpacked text it takes about 30 bytes a word."""
+        self._check_ends()
+        return _core.WordIndex(self.text, _as_bytes(self.ends), self.ends.itemsize)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_index"}
 
     @property
     def byte_sizes(self) -> tuple[int, int]:
@@ -223,12 +231,16 @@ class Vocabulary(WordRun, Keys):
     @cached_property
     def _checked_order(self) -> NDArray[Any]:
         """The order. All arrays are checked before the first look-up: a file may be damaged."""
-        ends, n = self.ends, len(self)
-        if (ends[1:] < ends[:-1]).any() or (int(ends[-1]) if n else 0) != len(self.text):
-            raise FormatError("damaged: the words' ends do not fit their text")
+        self._check_ends()
+        n = len(self)
         if n and (last := int(self.order.max())) >= n:
             raise FormatError(f"damaged: the vocabulary points at row {last} of {n}")
         return self.order
+
+    def _check_ends(self) -> None:
+        ends = self.ends
+        if (ends[1:] < ends[:-1]).any() or (int(ends[-1]) if len(ends) else 0) != len(self.text):
+            raise FormatError("damaged: the words' ends do not fit their text")
 
 
 class LazyVocabulary(Vocabulary):
@@ -291,28 +303,16 @@ class PieceWords(LazyVocabulary):
         self.pieces = list(pieces)
         self.starts = np.cumsum([0, *(len(piece) for piece in pieces)])
         self.rows = LiveRows(int(self.starts[-1]), removed)
-        self._numbered = numbered
+        self.numbered = numbered
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
         stored = self.rows.stored(rows)
-        owners = np.searchsorted(self.starts, stored, side="right") - 1
-        words = np.empty(len(rows), object)
-        for owner in np.unique(owners).tolist():
-            mine = owners == owner
-            words[mine] = self.pieces[owner]._words_of(stored[mine] - self.starts[owner])
-        return words.tolist()
-
-    def find_many(self, words: Iterable[str]) -> NDArray[np.int64]:
-        """The row of each word; -1 if it is not there."""
-        wanted = list(words)
-        # Sorted, the words that follow each other are looked up in the same part of a piece.
-        order = sorted(range(len(wanted)), key=wanted.__getitem__)
-        rows = np.empty(len(wanted), np.int64)
-        rows[order] = super().find_many(wanted[place] for place in order)
-        return rows
+        parts = np.split(stored, np.searchsorted(stored, self.starts[1:-1]))
+        found = zip(self.pieces, parts, self.starts.tolist(), strict=False)
+        return [word for piece, part, start in found for word in piece._words_of(part - start)]
 
     def find_run(self, run: Run) -> NDArray[np.int64]:
         """As `find_many`, of words that are encoded already."""
@@ -328,7 +328,7 @@ class PieceWords(LazyVocabulary):
         """The ids of rows, in their shape: `str` objects, or int64 if the ids are numbers."""
         names = super().names(rows)
         try:
-            return names.astype(np.int64) if self._numbered else names
+            return names.astype(np.int64) if self.numbered else names
         except (ValueError, OverflowError):
             raise FormatError("damaged: the ids of a numbered collection are words") from None
 
@@ -337,11 +337,11 @@ class PieceWords(LazyVocabulary):
         near = dict.fromkeys(each for piece in self.pieces for each in piece.suggest(word))
         return list(islice((each for each in near if each in self), most))
 
-    def unknown(self, word: str) -> UnknownWordError:
+    def unknown(self, key: Any) -> UnknownWordError:
         """The error for an id that is not there."""
-        if self._numbered:
-            return UnknownWordError(word, [], "the ids are the numbers of the rows as added")
-        return super().unknown(word)
+        if self.numbered:
+            return UnknownWordError(str(key), [], "the ids are the numbers of the rows as added")
+        return super().unknown(key)
 
     def starting_with(self, prefix: str, most: int) -> list[str]:
         """The first `most` words, in row order, that start with `prefix`."""
@@ -390,3 +390,7 @@ class PieceWords(LazyVocabulary):
 def narrowed(numbers: NDArray[Any], largest: int) -> NDArray[Any]:
     """Numbers of 0 to `largest` as uint32, or uint64 if they do not fit."""
     return numbers.astype(np.uint32 if largest < 2**32 else np.uint64)
+
+
+def _as_bytes(numbers: NDArray[Any]) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(numbers).view(np.uint8)

@@ -25,7 +25,7 @@ from embits.jobs.stream import Passes, StepProgress, Steps, checkpoint_beside, o
 from embits.readers import holds_words, new_source, read_source
 from embits.readers.gensim_models import KeyedVectors, from_keyed_vectors
 from embits.readers.source import IdColumn, OnBad, Repeats, Source, Words
-from embits.vectors import WordVectors, as_words, check_unique
+from embits.vectors import WordVectors, as_words, check_named, check_unique
 
 
 def binarize(
@@ -88,6 +88,7 @@ def binarize(
     in_file = ids if is_file and (ids is False or isinstance(ids, str)) else None
     ids = None if ids is None or in_file is not None else as_words(ids)
     if ids is not None:
+        check_named(ids)
         check_unique(ids)
     if isinstance(vectors, str | os.PathLike):
         apart = None if ids is not None and holds_words(vectors) else ids

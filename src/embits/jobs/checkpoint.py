@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import time
-import warnings
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -21,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.collection.changes import LOCK, open_own, writer_lock
-from embits.errors import InputError, ReadWarning
+from embits.errors import InputError, ReadWarning, warn_caller
 from embits.file.atomic import atomic_write
 
 SECONDS_APART = 2.0  # at least, between two records of the state
@@ -40,7 +39,7 @@ class Checkpoint:
         stages = self._read_state()
         if stages is None and (folder / _STATE).exists():
             reason = "left by another command, damaged, or the input has changed"
-            warnings.warn(f"{folder}: {reason}: starting again", ReadWarning, stacklevel=2)
+            warn_caller(f"{folder}: {reason}: starting again", ReadWarning)
             self._empty()
         self.stages: dict[str, Any] = stages or {}
         self.save()

@@ -113,7 +113,7 @@ def encode_to_collection(
     if is_embits_file(vectors) or Path(vectors).is_dir():
         bits = load(vectors)
         if (limit := reading.get("limit")) is not None and limit < len(bits):
-            bits = bits.subset(np.arange(limit))
+            bits = bits.subset(rows=np.arange(limit))
         change(bits)
         return len(bits)
     if len(collection):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -17,7 +16,14 @@ from numpy.typing import NDArray
 
 from embits.arrays import BLOCK_ROWS, LazyRows
 from embits.coders import Coder, draw_rows
-from embits.errors import EmbitsError, InputError, ReadError, ReadWarning, TrainingError
+from embits.errors import (
+    EmbitsError,
+    InputError,
+    ReadError,
+    ReadWarning,
+    TrainingError,
+    warn_caller,
+)
 from embits.file import store
 from embits.file.contents import read_coder, to_contents, write_coder
 from embits.file.store import WRITER
@@ -111,7 +117,7 @@ def checkpoint_beside(target: Path, source: Source, job: dict[str, Any]) -> Iter
         raise KeyboardInterrupt(f"interrupted; {hint}") from None
     except BaseException:
         checkpoint.close()
-        warnings.warn(hint, ReadWarning, stacklevel=4)
+        warn_caller(hint, ReadWarning)
         raise
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
+from embits.errors import ReadError
 from embits.readers.blocks import ArrayBlocks
 from embits.readers.source import DAMAGED_ARCHIVE, NPY, Source, largest_inside
 from embits.readers.words import FoundWords, words_for
@@ -34,16 +35,18 @@ def open_npy(source: Source) -> ArrayBlocks:
     return ArrayBlocks(source, array, words_for(source, *array.shape))
 
 
-def map_npy(source: Source) -> NDArray[Any]:
-    """The array of a .npy, mapped."""
+def map_npy(source: Source, expected: str = "a .npy of numbers") -> NDArray[Any]:
+    """The array of a .npy, mapped; of a file of another format, the error says what is expected."""
     source.check_regular()
     try:
         with source.path.open("rb") as file:
             if file.read(len(NPY)) != NPY:
-                raise source.read_error("a file of another format", "a .npy of numbers")
+                raise source.read_error("a file of another format", expected)
             file.seek(0)
             _check_header(file, source.size)
         array: NDArray[Any] = np.load(source.path, mmap_mode="r", allow_pickle=False)
+    except ReadError:
+        raise
     except _DAMAGED as error:
         raise source.read_error(f"no usable array ({error!s:.200})", "a .npy of numbers") from error
     return array

@@ -22,14 +22,15 @@ _VECTORS = re.compile(rb'"vectors"\s*:\s*\{')
 _DIMENSIONS = re.compile(rb'"dimensions"\s*:\s*(\d{1,9})\b')
 _ENTRY = re.compile(rb"\s*,?\s*" + _STRING + rb"\s*:\s*\[([^\]]*)\]", re.DOTALL)
 _IS_JSON = re.compile(rb"\s*\{\s*(?:" + _STRING + rb"\s*:|\})", re.DOTALL)
+_LIST = re.compile(rb'\s*\[\s*(?:\{\s*"|\[\s*[-\d.eE]+\s*,)')  # of vectors or of objects
 _SPACES = bytes.maketrans(b",\n\r\t", b"    ")
 _HEAD_BYTES = 1 << 16
 _MAX_ENTRY = 8 << 20  # bytes: half a million numbers
 
 
 def is_json(head: bytes) -> bool:
-    """Whether the bytes start an object with a key: the row of the word `{` in GloVe does not."""
-    return _IS_JSON.match(head) is not None
+    """Whether an object with a key or a list starts: the rows of `{` and `[` in GloVe do not."""
+    return (_IS_JSON.match(head) or _LIST.match(head)) is not None
 
 
 _Batch: TypeAlias = tuple[list[tuple[bytes, bytes]], int]  # words and numbers, bytes before the end
@@ -128,6 +129,9 @@ class _Entries:
         if _OBJECT_OF_LISTS.match(self._text):
             self._drop(self._text.index(b"{") + 1)
             return None
+        if _LIST.match(self._text):
+            expected = 'an object {"word": [numbers]}, or a matrix as .npy (numpy.save)'
+            raise self._source.read_error("a JSON list", expected)
         dimensions = _DIMENSIONS.search(self._text)
         while not (found := _VECTORS.search(self._text)):
             self._drop(max(0, len(self._text) - 64))  # the key may be split between two chunks

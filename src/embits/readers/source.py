@@ -9,8 +9,6 @@ import re
 import stat
 import string
 import struct
-import sys
-import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -22,7 +20,7 @@ from typing import IO, Any, Literal, Self, TypedDict
 
 from embits import checks
 from embits.arrays import Progress
-from embits.errors import InputError, MissingFileError, ReadError, ReadWarning
+from embits.errors import InputError, MissingFileError, ReadError, ReadWarning, warn_caller
 
 OnBad = Literal["raise", "skip"]
 Repeats = Literal["first", "refuse"]
@@ -152,11 +150,7 @@ class Source:
 
     def warn(self, message: str) -> None:
         """Warn the caller of `read_vectors`."""
-        package = str(Path(__file__).parents[1])
-        level, frame = 2, sys._getframe(1)  # of the first frame outside this package
-        while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
-            level, frame = level + 1, frame.f_back
-        warnings.warn(f"{self.path}: {message}", ReadWarning, stacklevel=level)
+        warn_caller(f"{self.path}: {message}", ReadWarning)
 
     def report(self, done: int, total: int) -> None:
         """Call the progress callback, if there is one."""

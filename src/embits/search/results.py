@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from embits import _core
+
 # Where a query with its own filter has fewer rows than others of the batch.
 NO_ROW = -1
 NO_DISTANCE = np.int32(2**31 - 1)
@@ -20,7 +22,9 @@ def ids_of(rows: NDArray[np.int64], names: Any) -> NDArray[Any]:
     found = rows[there]
     named: NDArray[Any] = found if names is None else names.names(found)
     if named.dtype != object:
-        named = np.array([*map(str, named.tolist())], dtype=object)
+        words = _core.number_words(named.astype(np.uint64))
+        named = np.empty(len(words), object)
+        named[:] = words
     if len(named) == rows.size:
         return named.reshape(rows.shape)
     ids = np.full(rows.shape, "", dtype=object)

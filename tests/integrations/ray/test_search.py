@@ -49,10 +49,11 @@ def test_a_search_gives_the_answers_of_one_machine(metric, collection, matrix, r
     mask = rng.random(len(collection)) < 0.4
     for options in (
         {},
-        {"where": mask, "exclude": [5, 6, 7]},
+        {"where": mask, "exclude": collection.select(rows=[5, 6, 7])},
         {"where": list(collection.words[10:14]), "exclude": [collection.words[11]]},
         {"where": []},
-        {"where": [[1, 2, 900]] * 70 + [None] * 70 + [mask] * 10},
+        {"where": [collection.select(rows=[1, 2, 900])] * 70 + [None] * 70 + [mask] * 10},
+        {"rows": range(0, 900, 3)},
     ):
         expected = collection.search(asked, 12, metric=metric, **options)
         found = on_ray.search(collection.path, asked, 12, metric=metric, **options)
@@ -71,7 +72,7 @@ def test_inner_products_are_those_of_one_machine(matrix, coder, tmp_path):
     bits = embits.BinaryVectors.encoded(embits.WordVectors(None, vectors), coder, lengths=True)
     assert np.array_equal(made.lengths, bits.lengths)
     made.remove([3, 600])
-    for options in ({}, {"where": np.arange(100, 1900)}, {"exclude": [0, 1, 2]}):
+    for options in ({}, {"rows": np.arange(100, 1900)}, {"exclude": [0, 1, 2]}):
         expected = made.search(matrix[:100], 2000, metric="dot", **options)
         same(on_ray.search(made.path, matrix[:100], 2000, metric="dot", **options), expected)
     bound = {"similarity": float(expected.scores[:, 20].mean()), "metric": "dot"}
@@ -132,7 +133,7 @@ def test_within_gives_the_answers_of_one_machine(bound, collection, matrix, requ
         request.getfixturevalue("one_block")
     asked = matrix[-N_QUERIES:]
     same(on_ray.within(collection.path, asked, **bound), collection.within(asked, **bound))
-    options = bound | {"where": np.arange(100, 3000), "exclude": [f"copy{i}" for i in range(9)]}
+    options = bound | {"rows": np.arange(100, 3000), "exclude": [f"copy{i}" for i in range(9)]}
     same(on_ray.within(collection.path, asked, **options), collection.within(asked, **options))
 
 

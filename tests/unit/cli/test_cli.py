@@ -14,6 +14,7 @@ import embits
 import embits.cli
 from embits.cli import GROUPS, SHARED, VERBS
 from tests.support.program import messages, run
+from tests.support.vectors import clustered
 
 
 def answer(*args):
@@ -51,15 +52,38 @@ def test_neighbors_json(folder):
     assert got["queries"][0]["ms"] > 0
 
 
-def test_neighbors_are_filtered_by_files_of_ids_rows_or_a_mask(folder, tmp_path):
+def test_neighbors_are_filtered_by_files_of_ids_numbers_rows_or_a_mask(folder, tmp_path):
     file = folder / "b.safetensors"
     ids = [f"word{row}" for row in range(0, 600, 7)]
     (tmp_path / "ids.txt").write_text("\n".join(ids))
-    np.save(tmp_path / "rows.npy", np.arange(0, 600, 14))
-    got = answer("neighbors", file, "word1", "--where", tmp_path / "ids.txt",
-                 "--exclude", tmp_path / "rows.npy")  # fmt: skip
-    expected = embits.load(file).most_similar("word1", where=ids, exclude=range(0, 600, 14))
-    assert [n["word"] for n in got["queries"][0]["neighbors"]] == [word for word, _ in expected]
+    few = np.arange(0, 600, 14)
+    np.save(tmp_path / "rows.npy", few)
+    np.save(tmp_path / "mask.npy", np.isin(np.arange(600), few))
+    bits = embits.load(file)
+
+    def found(*filters, of="word1", file=file):
+        got = answer("neighbors", file, of, *filters)["queries"][0]["neighbors"]
+        return [neighbor["word"] for neighbor in got]
+
+    got = found("--where", tmp_path / "ids.txt", "--exclude", tmp_path / "mask.npy")
+    expected = bits.most_similar("word1", where=ids, exclude=bits.select(rows=few))
+    assert got == [word for word, _ in expected]
+    expected = [word for word, _ in bits.most_similar("word1", rows=few)]
+    assert found("--rows", tmp_path / "rows.npy") == expected
+    assert found("--where", tmp_path / "mask.npy") == expected
+    # Whole numbers are ids: this file has words, and the other one numbers.
+    done = run("neighbors", file, "word1", "--where", tmp_path / "rows.npy")
+    assert done.returncode == 1
+    assert "whole numbers are ids" in done.stderr
+    assert "--rows" in done.stderr
+    numbers = embits.binarize(clustered(600, dims=24), 64, "lsh", ids=np.arange(600)[::-1])
+    numbers.save(tmp_path / "numbers.safetensors")
+    got = found("--where", tmp_path / "rows.npy", of="7", file=tmp_path / "numbers.safetensors")
+    assert got == [word for word, _ in numbers.most_similar("7", where=list(map(str, few)))]
+    done = run("neighbors", file, "word1", "--rows", tmp_path / "ids.txt")
+    assert "expected a .npy of row numbers" in done.stderr
+    both = ("--rows", tmp_path / "rows.npy", "--where", tmp_path / "mask.npy")
+    assert "where and rows are given" in run("neighbors", file, "word1", *both).stderr
 
 
 def test_similarity_analogy_info_and_verify_json(folder):

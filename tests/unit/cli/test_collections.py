@@ -110,16 +110,22 @@ def test_the_names_of_queries_may_repeat(folder, collection):
 def test_search_takes_ids_filters_and_metrics(folder, collection):
     (folder / "queries.txt").write_text("w7\nw120\n")
     (folder / "allowed.txt").write_text("w7\nw8\nw9\nw120\n")
-    np.save(folder / "rows.npy", np.array([0, 1]))
+    np.save(folder / "rows.npy", np.arange(2, 198))
+    (folder / "not.txt").write_text("w0\nw1\n")
     result = answer("search", collection, folder / "queries.txt", "--where", folder / "allowed.txt")
     assert [each["query"] for each in result["queries"]] == ["w7", "w120"]
     assert {hit["id"] for hit in result["queries"][0]["neighbors"]} == {"w7", "w8", "w9", "w120"}
     result = answer(
         "search", collection, folder / "queries.txt", "--where", folder / "allowed.txt",
-        "--exclude", folder / "rows.npy", "--metric", "decoded", "-k", "2",
+        "--exclude", folder / "not.txt", "--metric", "decoded", "-k", "2",
     )  # fmt: skip
     assert result["queries"][0]["neighbors"][0]["id"] == "w7"
     assert "score" in result["queries"][0]["neighbors"][0]
+    result = answer(
+        "search", collection, folder / "queries.txt", "--rows", folder / "rows.npy", "-k", "300"
+    )
+    found = {hit["id"] for hit in result["queries"][0]["neighbors"]}
+    assert found == set(embits.load(collection).ids()[2:])
     result = answer(
         "search", folder / "first.safetensors", folder / "second.npz", "--metric", "asymmetric",
         "--oversample", "4",

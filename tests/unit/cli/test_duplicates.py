@@ -69,7 +69,7 @@ def test_people_see_groups_and_a_count(folder):
 
 
 def test_no_duplicates_are_an_empty_list(folder, tmp_path):
-    bits = embits.load(folder / "ids.safetensors").subset(np.arange(3, 60))
+    bits = embits.load(folder / "ids.safetensors").subset(rows=np.arange(3, 60))
     bits.save(tmp_path / "few.safetensors")
     done = run("duplicates", tmp_path / "few.safetensors", "--within", 0, "--json")
     assert json.loads(done.stdout)["groups"] == []

@@ -51,3 +51,19 @@ def test_few_rows_give_no_warning():
 def test_rows_that_are_all_equal_are_warned_of(value, kind):
     (message,) = warned(embits.NearLossless(8), np.full((300, 4), value, "f4"))
     assert f"all of 300 rows are {kind}" in message
+
+
+@pytest.mark.parametrize("fit", ["coder", "binarize", "file", "to file"])
+def test_the_warning_points_at_the_line_that_called_embits(fit, tmp_path):
+    np.save(tmp_path / "far.npy", FAR)
+    calls = {
+        "coder": lambda: embits.SignBits().fit(FAR),
+        "binarize": lambda: embits.binarize(FAR, method="sign"),
+        "file": lambda: embits.binarize(tmp_path / "far.npy", method="sign"),
+        "to file": lambda: embits.binarize_to_file(
+            tmp_path / "far.npy", tmp_path / "out", method="sign"
+        ),
+    }
+    with pytest.warns(embits.errors.TrainingWarning) as found:
+        calls[fit]()
+    assert [warning.filename for warning in found] == [__file__]

@@ -65,12 +65,13 @@ def test_it_answers_as_one_file_of_the_same_rows(collection, monkeypatch):
     assert collection.most_similar(**analogy) == one.most_similar(**analogy)
     assert collection.similarity("w5", "w58") == one.similarity("w5", "w58")
     assert np.array_equal(collection.decode(), one.decode())
-    assert np.array_equal(collection.decode(["w58", 3]), one.decode(["w58", 3]))
+    assert np.array_equal(collection.decode(["w58", "w3"]), one.decode(["w58", "w3"]))
+    assert np.array_equal(collection.decode(rows=[5, 3]), one.decode(rows=[5, 3]))
     assert np.array_equal(collection[5:40], one[5:40])
     assert np.array_equal(collection[::-7], one[::-7])
     assert np.array_equal(list(collection), list(one))
     assert np.array_equal(list(one), one.codes)
-    assert np.array_equal(collection[["w58", 3]], one[["w58", 3]])
+    assert np.array_equal(collection[["w58", "w3"]], one[["w58", "w3"]])
     assert np.array_equal(collection.encode(ROWS[:3]), one.encode(ROWS[:3]))
     assert collection.key_to_index["w58"] == one.key_to_index["w58"]
     assert dict(collection.key_to_index) == dict(one.key_to_index)
@@ -102,8 +103,10 @@ def test_rows_without_ids_are_numbered_and_no_number_is_used_twice(collection, t
     for _ in range(2):
         assert list(collection.words) == ["0", "2", "3", "5", "6"]
         assert collection.ids([1, 4]).tolist() == ["2", "6"]
-        assert collection["6"].tolist() == collection[4].tolist() == CODES[6].tolist()
+        assert collection["6"].tolist() == collection[6].tolist() == CODES[6].tolist()
         assert "1" not in collection
+        assert 1 not in collection
+        assert 6 in collection
         collection.compact()
     collection.update(ROWS[10:11], [2])
     assert collection.ids(range(5), int).tolist() == [0, 3, 5, 6, 2]
@@ -113,17 +116,19 @@ def test_rows_without_ids_are_numbered_and_no_number_is_used_twice(collection, t
     assert list(embits.load(tmp_path / "one").words) == ["0", "3", "5", "6", "2"]
 
 
-def test_the_ids_of_a_numbered_collection_are_taken_as_ids_and_numbers_as_rows(collection):
+def test_the_numbers_of_a_numbered_collection_are_ids_and_rows_have_a_name(collection):
     collection.add(ROWS[:8])
     collection.remove([0, 3])
     ids = collection.ids(range(len(collection)))
     assert all(each in collection for each in ids)
     for row, each in enumerate(ids):
-        assert collection.search(ROWS[0], where=[each]).rows.tolist() == [row]
-        assert row not in collection.search(ROWS[0], exclude=[each]).rows
-        assert collection.search(ROWS[0], where=[row]).rows.tolist() == [row]
-        assert collection.subset([each]).codes.tolist() == [collection[row].tolist()]
-        assert np.array_equal(collection.decode(each), collection.decode(row))
+        for key in (each, int(each)):
+            assert collection.search(ROWS[0], where=[key]).rows.tolist() == [row]
+            assert row not in collection.search(ROWS[0], exclude=[key]).rows
+            assert collection.subset([key]).codes.tolist() == [collection.codes[row].tolist()]
+            assert np.array_equal(collection.decode(key), collection.decode(rows=[row])[0])
+        assert collection.search(ROWS[0], rows=[row]).rows.tolist() == [row]
+    assert len(collection.search(ROWS[0], exclude=[0, 3]).rows) == 6  # removed before
     collection.remove(ids[:2])
     collection.update(ROWS[:1], [int(ids[2])])
     assert collection.ids(range(4), int).tolist() == [5, 6, 7, 4]

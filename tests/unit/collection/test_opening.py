@@ -34,6 +34,33 @@ def test_a_collection_may_be_made_in_an_empty_folder_or_one_that_does_not_exist(
         assert len(embits.open_collection(path, CODER)) == 0
 
 
+@pytest.mark.parametrize(
+    "step", ["opening.sync_folder", "opening.write_coder", "manifest.write_manifest"]
+)
+def test_an_interrupt_while_a_collection_is_made_leaves_nothing(tmp_path, monkeypatch, step):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"embits.collection.{step}", interrupted)
+    (tmp_path / "empty").mkdir()
+    paths = [tmp_path / "new" / "inner", tmp_path / "empty"]
+    for path in paths if step != "opening.sync_folder" else paths[:1]:
+        with pytest.raises(KeyboardInterrupt):
+            embits.open_collection(path, CODER)
+    assert list(tmp_path.rglob("*")) == [tmp_path / "empty"]
+
+
+def test_files_that_appear_while_a_collection_is_made_stay(tmp_path, monkeypatch):
+    def interrupted(*_):
+        (tmp_path / "c" / "notes.txt").write_text("mine")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("embits.collection.opening.write_coder", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        embits.open_collection(tmp_path / "c", CODER)
+    assert [path.name for path in (tmp_path / "c").iterdir()] == ["notes.txt"]
+
+
 def test_a_first_change_that_fails_leaves_nothing(tmp_path, coder):
     fail(tmp_path / "c", coder)
     assert not (tmp_path / "c").exists()

@@ -21,31 +21,34 @@ def bits():
 
 
 def test_a_subset_has_the_rows_that_were_chosen_in_their_order(bits):
-    for rows in (["w7", "w2"], [7, 2], np.array([7, 2])):
-        part = bits.subset(rows)
+    for chosen in ({"which": ["w7", "w2"]}, {"rows": [7, 2]}, {"rows": np.array([7, 2])}):
+        part = bits.subset(**chosen)
         assert list(part.words) == ["w7", "w2"]
         assert np.array_equal(part.codes, CODES[[7, 2]])
     assert list(bits.subset(np.arange(20) % 7 == 3).words) == ["w3", "w10", "w17"]
     assert len(bits.subset([])) == 0
     numbered = embits.BinaryVectors(None, CODES[:20], CODER)
     assert list(numbered.subset([4, 2]).words) == ["4", "2"]
+    with pytest.raises(embits.InputError, match="expected ids or rows=, one of them"):
+        bits.subset(["w7"], rows=[7])
 
 
 @pytest.mark.parametrize(
-    ("rows", "message"),
+    ("chosen", "message"),
     [
-        (["w7", "w99"], "no word or id 'w99'"),
-        ([20], "no row 20"),
-        ([-1], "no row -1"),
-        ([3, 3], "'w3' appears twice"),
-        ([True, False], "2 flags for 20 rows"),
-        ([1.5], "expected row numbers"),
-        ([[1]], "shape"),
+        ({"which": ["w7", "w99"]}, "no word or id 'w99'"),
+        ({"rows": [20]}, "no row 20"),
+        ({"rows": [-1]}, "no row -1"),
+        ({"rows": [3, 3]}, "'w3' appears twice"),
+        ({"which": [True, False]}, "a mask of 2 rows, but there are 20"),
+        ({"which": [1.5]}, "expected ids or a mask"),
+        ({"rows": [1.5]}, "expected row numbers"),
+        ({"which": [["w1"]]}, "shape"),
     ],
 )
-def test_a_subset_of_rows_that_are_not_there_is_refused(bits, rows, message):
+def test_a_subset_of_rows_that_are_not_there_is_refused(bits, chosen, message):
     with pytest.raises(embits.EmbitsError, match=message):
-        bits.subset(rows)
+        bits.subset(**chosen)
 
 
 def test_files_are_joined(bits, tmp_path):

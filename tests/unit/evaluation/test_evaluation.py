@@ -154,7 +154,7 @@ def test_pairs_of_bits_score_by_the_share_of_bits_that_agree(cased, pairs_file):
         rows = [np.flatnonzero([w.upper() == x.upper() for w in cased.words]) for x in (a, b)]
         if all(map(len, rows)):
             human.append(float(score))
-            ours.append(bits.similarity(int(rows[0][0]), int(rows[1][0])))
+            ours.append(bits.similarity(*(cased.words[own[0]] for own in rows)))
     found = bits.evaluate_word_pairs(pairs_file)
     assert found[1] == pytest.approx(stats.spearmanr(human, ours).statistic)
 

@@ -1,12 +1,18 @@
 """Words to rows and back, against a dict."""
 
+import pickle
+import random
+import uuid
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import embits
+from embits.ids import packed
 from embits.ids.keys import RowNumbers
+from embits.ids.packed import open_words, pack
 from embits.ids.vocabulary import Vocabulary, WordRun
 
 words = st.lists(st.text(max_size=12), unique=True, max_size=60)
@@ -162,3 +168,44 @@ def test_rows_without_words_go_by_their_number():
     assert [rows.find(w) for w in ("0", "11", "12", "-1", "01", "x", "²", "9" * 99)] == [
         0, 11, None, None, None, None, None, None,
     ]  # fmt: skip
+
+
+@given(words, st.lists(st.text(max_size=12), max_size=60), st.booleans())
+def test_many_words_are_found_as_in_a_dict(words, others, stored):
+    vocabulary = Vocabulary.from_words(words)
+    if stored and words:
+        vocabulary = open_words(pack(vocabulary), len(words))
+    rows = {word: row for row, word in enumerate(words)}
+    wanted = [*others, *words, *others]
+    for _ in range(3):  # one by one, then by the index
+        assert vocabulary.find_many(wanted).tolist() == [rows.get(word, -1) for word in wanted]
+    assert words == [] or "_index" in vars(vocabulary) or "_in_order" in vars(vocabulary)
+
+
+@pytest.mark.parametrize("size", [32, 128])
+def test_many_numbers_and_uuids_are_found_by_their_order(size):
+    rng = random.Random(0)
+    numbers = [rng.getrandbits(size) for _ in range(1000)]
+    ids = [str(uuid.UUID(int=number)) if size == 128 else str(number) for number in numbers]
+    of_fixed_size = packed._uuids if size == 128 else packed._numbers
+    stored = open_words(of_fixed_size(Vocabulary.from_words(ids)), len(ids))
+    assert [stored.find(each) for each in (*ids[:20], "x", "8")] == [*range(20), None, None]
+    assert "_in_order" not in vars(stored)
+    assert stored.find_many([*ids[::-1], "x"]).tolist() == [*range(999, -1, -1), -1]
+    assert "_in_order" in vars(stored)
+
+
+def test_of_a_repeated_word_the_index_finds_the_first_row():
+    words, repeated = Vocabulary.with_repeats(["b", "a", "b", "a"])
+    assert repeated == [2, 3]
+    for _ in range(3):
+        assert words.find_many(["a", "b", "c"]).tolist() == [1, 0, -1]
+    assert "_index" in vars(words)
+    assert pickle.loads(pickle.dumps(words)).find("a") == 1  # noqa: S301
+
+
+def test_ends_that_do_not_fit_are_refused_before_an_index_is_built():
+    text, ends = np.frombuffer(b"abcd", np.uint8), np.array([2, 1, 4], np.uint32)
+    damaged = Vocabulary(text, ends, np.arange(3, dtype=np.uint32))
+    with pytest.raises(embits.FormatError, match="ends do not fit"):
+        damaged.find_many(["ab"] * 9)

@@ -79,6 +79,9 @@ def test_entries_across_blocks_are_read_whole(path: Path) -> None:
         ('{"vectors": {}}', "found no vectors"),
         ("{}", "found no vectors"),
         ('{"a": []}', "entry 1: found 0 numbers"),
+        ("[[1, 2], [3, 4]]", r"found a JSON list, expected an object .* matrix as \.npy"),
+        ("[\n  [-1.5,\n 2e3],\n [3, 4]]", "found a JSON list"),
+        ('[{"id": "a", "vector": [1, 2]}]', "found a JSON list"),
     ],
 )
 def test_broken_objects_are_refused(path: Path, text: str, message: str) -> None:
@@ -96,6 +99,13 @@ def test_bad_entries_may_be_skipped(path: Path) -> None:
 def test_a_row_of_the_word_brace_is_text(path: Path) -> None:
     path.write_text('{ 1 2\n{" 3 4\n')
     assert read_vectors(path).words == ["{", '{"']
+
+
+def test_rows_of_words_with_brackets_are_text(path: Path) -> None:
+    path.write_text("[ 1 2\n[[ 3 4\n")
+    assert read_vectors(path).words == ["[", "[["]
+    path.write_text("[[1]] 1 2\n[1, 3 4\n")
+    assert read_vectors(path).words == ["[[1]]", "[1,"]
 
 
 def test_repeated_keys_are_left_out(path: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tracemalloc
+import warnings
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import embits
@@ -239,6 +241,7 @@ WORDS = st.lists(
 )
 
 
+@example(["0."], 1, False, Random(0))
 @settings(deadline=None, max_examples=60)
 @given(WORDS, st.integers(1, 5), st.booleans(), st.randoms(use_true_random=False))
 def test_what_is_written_is_read_back(
@@ -257,6 +260,8 @@ def test_what_is_written_is_read_back(
     text = "\n".join([f"{len(words)} {dims}"] * header + lines)
     path = tmp_path_factory.mktemp("round") / "trip.txt"
     path.write_bytes(text.encode())
-    vectors = read_vectors(path)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*first column was read as the words")  # such as "0."
+        vectors = read_vectors(path)
     assert vectors.words == words or text.startswith("\ufeff")
     np.testing.assert_array_equal(vectors.matrix, matrix)

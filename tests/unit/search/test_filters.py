@@ -210,7 +210,10 @@ def test_selections_are_sets_of_rows(seed, n, shares):
         (np.ones(49, bool), "where is a mask of 49 rows, but there are 50"),
         ([1, 50], "where has row 50, but there are 50 rows"),
         ([-1, 2], "where has row -1, but there are 50 rows"),
-        (np.ones(50), "where is float64, expected a boolean mask of 50 rows, row numbers or ids"),
+        (
+            np.ones(50),
+            "where is float64, expected a boolean mask of 50 rows, or a list of row numbers or ids",
+        ),
         (np.ones(50, np.uint8), r"where is a mask of uint8, expected a boolean one"),
         ("queen", "where is the single string 'queen', expected a list of ids"),
         (["queen"], "where holds strings: codes alone have no ids"),

@@ -194,9 +194,10 @@ def test_filters_are_ids_rows_or_masks(bits, vectors, metric):
     everything = ragged(*bits.within(vectors[:4], similarity=0.3, metric=metric))
     rows = list(range(0, 400, 3))
     few = [[(value, row) for value, row in of_query if row in rows] for of_query in everything]
-    for where in (rows, [f"word-{row}" for row in rows], np.arange(400) % 3 == 0):
-        assert ragged(*bits.within(vectors[:4], similarity=0.3, metric=metric, where=where)) == few
-    each = [None, rows, [], ["word-3"]]
+    words = [f"word-{row}" for row in rows]
+    for which in ({"rows": rows}, {"where": words}, {"where": np.arange(400) % 3 == 0}):
+        assert ragged(*bits.within(vectors[:4], similarity=0.3, metric=metric, **which)) == few
+    each = [None, words, [], ["word-3"]]
     found = ragged(*bits.within(vectors[:4], similarity=0.3, metric=metric, where=each))
     one = [(value, row) for value, row in everything[3] if row == 3]
     assert found == [everything[0], few[1], [], one]

@@ -43,14 +43,16 @@ from embits.integrations.ray.tasks import (
 from embits.integrations.ray.vectors import Vectors
 from embits.rows import LENGTHS, Lengths
 from embits.search import DistanceResult, PairsResult, ScoreResult, WithinResult, WithinScoreResult
-from embits.search.filters import Filters, check_state, found_rows, parse_filters
+from embits.search.filters import Filters, check_state, found_rows, one_of, parse_filters
 from embits.search.metrics import Prepared, metric_of
-from embits.search.pair_tables import SAMPLE_ROWS, Table, as_words, best_blocks, hashes, tables_of
+from embits.search.pair_tables import SAMPLE_ROWS, Table, best_blocks, hashes, tables_of
+from embits.search.pair_tables import as_words as code_words
 from embits.search.pairs import DistinctCodes, near_pairs, sorted_pairs
 from embits.search.radius import prepared_within, too_many, wanted_bound
 from embits.search.rescoring import exact_scores
 from embits.search.results import NO_DISTANCE, NO_ROW, NO_SCORE
 from embits.search.scan import prepared_top_k
+from embits.vectors import as_words
 
 MIN_ROWS, MAX_ROWS = 1 << 16, 1 << 22  # of a span; a Parquet piece is never divided
 SPANS_PER_CPU = 4  # within these limits; workers then finish at about the same time
@@ -70,6 +72,7 @@ def search(
     metric: str = "hamming",
     where: Any = None,
     exclude: Any = None,
+    rows: Any = None,
     column: str | None = None,
     ids: str | None = None,
     target: Address | None = None,
@@ -79,8 +82,8 @@ def search(
 ) -> DistanceResult | ScoreResult | Facts:
     """The k nearest rows of each query, found by the workers of a cluster.
 
-    Each worker opens a part of the collection. `k`, `metric`, `where`, `exclude` and the result
-    are those of `Collection.search`.
+    Each worker opens a part of the collection. `k`, `metric`, `where`, `exclude`, `rows` and
+    the result are those of `Collection.search`.
 
     Args:
         collection: The folder of a collection that all workers can read, or the address of one in
@@ -108,7 +111,7 @@ def search(
     job = _Job(collection, target, overwrite, workers, progress)
     with job.errors():
         asked = _Queries(job, metric, queries, column, ids)
-        filters = asked.filters(where, exclude)
+        filters = asked.filters(where, exclude, rows)
         limits: Any = [job if filters is None else filters]
         limits = filters if isinstance(filters, list) else limits
         n_columns = wanted_rows(k, max(map(len, limits), default=0))
@@ -130,6 +133,7 @@ def within(
     metric: str = "hamming",
     where: Any = None,
     exclude: Any = None,
+    rows: Any = None,
     max_results: int | None = None,
     column: str | None = None,
     ids: str | None = None,
@@ -140,9 +144,9 @@ def within(
 ) -> WithinResult | WithinScoreResult | Facts:
     """All rows within a distance of each query, found by the workers of a cluster.
 
-    `distance`, `similarity`, `metric`, `where`, `exclude`, `max_results` and the result are those
-    of `Collection.within`; with `target`, `max_results` is for 8,192 queries. The other arguments
-    are those of `search`.
+    `distance`, `similarity`, `metric`, `where`, `exclude`, `rows`, `max_results` and the result are
+    those of `Collection.within`; with `target`, `max_results` is for 8,192 queries. The other
+    arguments are those of `search`.
 
     Returns:
         The named tuple; with `target`, what was written: target, queries, rows, bytes.
@@ -156,7 +160,7 @@ def within(
         asked = _Queries(job, metric, queries, column, ids)
         bound = wanted_bound(asked.metric, distance, similarity, job.coder.n_bits_)
         wanted = _Wanted(None, bound, wanted_results(max_results))
-        found = asked.run(asked.filters(where, exclude), wanted)
+        found = asked.run(asked.filters(where, exclude, rows), wanted)
     if not isinstance(found, _Found):
         return found
     offsets = np.searchsorted(found.queries, np.arange(asked.n + 1))
@@ -397,13 +401,17 @@ class _Queries:
         self.n, self._batches = len(array), iter([(array, np.arange(len(array)))])
         self.metric.prepare(coder, array[:1])  # refuses codes that must be floats
 
-    def filters(self, where: Any, exclude: Any) -> Filters:
+    def filters(self, where: Any, exclude: Any, rows: Any) -> Filters:
         """Filters of the whole collection; workers look up ids."""
+        where = one_of(where, rows, len(self.job))
         check_state(self.job.manifest, where=where, exclude=exclude)
 
-        def rows_of_ids(name: str, ids: list[str]) -> NDArray[np.int64]:
+        def rows_of_ids(name: str, given: NDArray[Any]) -> NDArray[np.int64]:
+            ids = as_words(given)
             found = self.job.each(OpenSpan.find, ray.put(ids))
-            return found_rows(name, ids, np.max([np.full(len(ids), -1), *found], axis=0))
+            rows = np.max([np.full(len(ids), -1), *found], axis=0)
+            are_numbers = given.dtype.kind in "iu" and self.job.manifest.ids == "given"
+            return found_rows(name, ids, rows, numbers=are_numbers)
 
         return parse_filters(len(self.job), (self.n,), where, exclude, rows_of_ids)
 
@@ -585,7 +593,7 @@ def _pairs_of_part(
     for span in spans:
         codes = open_span(span).codes
         # The low bits of a hash depend on few bits of a code.
-        mine = (hashes(as_words(codes), table.agree) >> np.uint64(33)) % np.uint64(of) == part
+        mine = (hashes(code_words(codes), table.agree) >> np.uint64(33)) % np.uint64(of) == part
         some.append(codes[mine])
         numbers.append(span.first + np.flatnonzero(mine))
     rows, distinct = np.concatenate(numbers), DistinctCodes(np.concatenate(some))
