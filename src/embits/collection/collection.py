@@ -27,7 +27,7 @@ from embits.errors import InputError, UnconfirmedError, UnknownWordError
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import PieceIds, Vocabulary
 from embits.rows import LENGTHS, Lengths, Rows
-from embits.vectors import WordVectors, as_words
+from embits.vectors import WordVectors, as_words, check_named
 
 _MAX_NAMED = 3  # unknown ids that an error names
 
@@ -192,9 +192,8 @@ class Collection(BinaryVectors):
         given = _given(self._snapshot.coder, vectors, ids)
         if change != "add" and given.ids is None:
             raise InputError(f"{change} needs the ids of the rows")
-        if change != "update" and ids is not None and given.ids is not None and "" in given.ids:
-            row = list(given.ids).index("")
-            raise InputError(f"ids[{row}] is empty, expected a name for each row")
+        if change != "update" and ids is not None and given.ids is not None:
+            check_named(given.ids)
         if not len(given.codes):
             return
         with self._change() as latest:

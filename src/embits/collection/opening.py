@@ -170,11 +170,23 @@ def _make(folder: Path, coder: Coder | None) -> None:
             f"there is no collection at {folder}: give a coder to make one (coder=, --coder FILE)"
         )
     new = [each for each in (folder, *folder.parents) if not each.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    for each in reversed(new):
-        sync_folder(each.parent)
-    with writer_lock(folder, timeout=10):
-        if not (folder / MANIFEST).is_file():  # another process may have made it
-            write_coder(folder / CODER, coder)
-            facts = coder.n_bits_, coder.n_features_in_, coder.method, coder_checksum(coder)
-            write_manifest(folder, Manifest(*facts))
+    facts = coder.n_bits_, coder.n_features_in_, coder.method, coder_checksum(coder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for each in reversed(new):
+            sync_folder(each.parent)
+        with writer_lock(folder, timeout=10):
+            if not (folder / MANIFEST).is_file():  # another process may have made it
+                try:
+                    write_coder(folder / CODER, coder)
+                    write_manifest(folder, Manifest(*facts))
+                except BaseException:  # Ctrl-C too
+                    with suppress(OSError):
+                        for name in (MANIFEST, CODER, LOCK):
+                            (folder / name).unlink(missing_ok=True)
+                    raise
+    except BaseException:
+        with suppress(OSError):  # a folder that is not empty stays
+            for each in new:
+                each.rmdir()
+        raise
