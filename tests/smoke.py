@@ -27,6 +27,8 @@ def main() -> None:
     assert importlib.metadata.version("embits") == embits.__version__
     for name in ("py.typed", "_core.pyi", "page/site/kernel.wasm", "readers/sample.npz"):
         assert importlib.resources.files("embits").joinpath(name).is_file(), name
+    for name in ("LICENSE", "licenses/nanobind.txt", "licenses/robin-map.txt"):
+        assert importlib.metadata.distribution("embits").read_text(f"licenses/{name}"), name
     assert len(embits.sample_vectors()) == 2000
     with tempfile.TemporaryDirectory() as folder:
         vectors = read_back(Path(folder))
