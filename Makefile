@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/* cpp/*/*)
 
 .PHONY: demo check test test-gpu lint coverage build docs figures wheel wheel-aarch64 cross bench fuzz \
-  sanitize large soak damage kills mutate clean help
+  sanitize large soak damage kills power mutate clean help
 
 help:
 	@echo "make demo       binarize real GloVe vectors and show the results"
@@ -19,7 +19,7 @@ help:
 	@echo "make test-gpu   run the tests that need PyTorch, on a GPU if there is one"
 	@echo "make wheel      build, audit and install the sdist and the wheel, then test them"
 	@echo "make wheel-aarch64 cross                the same for aarch64; the core for all platforms"
-	@echo "make fuzz sanitize large soak damage kills mutate   the long tests of docs/trust.md"
+	@echo "make fuzz sanitize large soak damage kills power mutate   the long tests of docs/trust.md"
 	@echo "make clean      remove everything the other targets made"
 
 build: $(VENV)/built
@@ -129,6 +129,9 @@ soak: $(VENV)/built
 
 kills: $(VENV)/built
 	$(BIN)/python stress/collection_kills.py --kills 1000
+
+power: $(VENV)/test
+	$(BIN)/python -m stress.power --write
 
 mutate: $(VENV)/test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python stress/mutate.py --sample 300

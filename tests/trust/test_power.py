@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -72,14 +73,14 @@ def test_a_change_of_a_collection(change, merged, memory_path, monkeypatch):
     assert kept == shown(root / "c")
 
 
+def new_collection(root):
+    embits.open_collection(root / "inner" / "c", CODER).add(ROWS[:5], list("abcde"))
+
+
 def test_a_new_collection(memory_path, monkeypatch):
     root = memory_path / "root"
     root.mkdir()
-
-    def change():
-        embits.open_collection(root / "inner" / "c", CODER).add(ROWS[:5], list("abcde"))
-
-    for has_returned, disk in losses(memory_path, monkeypatch, root, change):
+    for has_returned, disk in losses(memory_path, monkeypatch, root, lambda: new_collection(root)):
         folder = disk / "inner" / "c"
         if has_returned or (folder / "_embits.json").exists():
             assert shown(folder)[0] in ([], list("abcde"))
@@ -87,13 +88,36 @@ def test_a_new_collection(memory_path, monkeypatch):
         embits.open_collection(folder, CODER)  # what is there does not stand in the way
 
 
+def save(root, n):
+    embits.BinaryVectors(None, CODER.encode(ROWS[:n]), CODER).save(root / "f")
+
+
 def test_a_file_that_is_saved(memory_path, monkeypatch):
     root = memory_path / "root"
     root.mkdir()
-    old, new = (embits.BinaryVectors(None, CODER.encode(ROWS[:n]), CODER) for n in (5, 9))
-    old.save(root / "f")
+    save(root, 5)
     before = shown(root / "f")
-    for has_returned, disk in losses(memory_path, monkeypatch, root, lambda: new.save(root / "f")):
+    for has_returned, disk in losses(memory_path, monkeypatch, root, lambda: save(root, 9)):
         assert shown(disk / "f") == shown(root / "f") or (
             shown(disk / "f") == before and not has_returned
         )
+
+
+def test_the_page_on_trust_has_the_number_of_states_that_are_replayed(memory_path, monkeypatch):
+    n = 0
+
+    def replay(name, prepare, change):
+        nonlocal n
+        root = memory_path / name
+        root.mkdir()
+        prepared = prepare(root)
+        n += sum(1 for _ in losses(memory_path, monkeypatch, root, lambda: change(prepared, root)))
+
+    for merged in (0, 1 << 16):
+        monkeypatch.setattr(changes, "MAX_MERGED_ROWS", merged)
+        for name, change in CHANGES.items():
+            replay(f"{name}-{merged}", made, lambda each, _, change=change: change(each))
+    replay("new", lambda _: None, lambda _, root: new_collection(root))
+    replay("save", lambda root: save(root, 5), lambda _, root: save(root, 9))
+    page = Path(__file__).parents[2] / "docs/trust.md"
+    assert f" {n} states of the disk" in page.read_text()
