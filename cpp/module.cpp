@@ -5,6 +5,7 @@
 
 #include "arrays.h"
 #include "coders/least_squares.h"
+#include "coders/net.h"
 #include "coders/paper.h"
 #include "coders/products.h"
 #include "coders/searched.h"
@@ -77,6 +78,56 @@ static void bind_coders(nb::module_& m) {
         "X"_a.noconvert(), "order"_a.noconvert(), "W"_a.noconvert(), "c"_a.noconvert(),
         "velocity_W"_a.noconvert(), "velocity_c"_a.noconvert(), "batch_size"_a, "learning_rate"_a,
         "momentum"_a, "lambda_reg"_a, "mean"_a.noconvert(), "scale"_a, "clip"_a, "threads"_a);
+}
+
+// The weights of a net that decodes bits, which it keeps alive: int8 matrices and their scales.
+struct Net {
+    using Weights = Out2D<const int8_t>;
+    using Scales = Array<const float>;
+    Net(std::vector<Weights> matrices, std::vector<Scales> scales, size_t hidden)
+        : matrices(std::move(matrices)), scales(std::move(scales)) {
+        const auto& m = this->matrices;
+        const auto& s = this->scales;
+        weights = {s[6].shape(0), s[4].shape(0), hidden,      m[0].data(),  m[1].data(),
+                   m[2].data(),   m[3].data(),   m[4].data(), m[5].data(),  m[6].data(),
+                   s[0].data(),   s[1].data(),   s[2].data(), s[3].data(),  s[4].data(),
+                   s[5].data(),   s[6].data()};
+    }
+
+    std::vector<Weights> matrices;
+    std::vector<Scales> scales;
+    embits::NetWeights weights;
+};
+
+static void bind_net(nb::module_& m) {
+    m.def(
+        "unit_rows",
+        [](Out2D<const float> rows, Out2D<float> out) {
+            nb::gil_scoped_release release;
+            embits::unit_rows(rows.data(), rows.shape(0), rows.shape(1), out.data());
+        },
+        "rows"_a.noconvert(), "out"_a.noconvert());
+    nb::class_<Net>(m, "Net")
+        .def(nb::init<std::vector<Net::Weights>, std::vector<Net::Scales>, size_t>(),
+             "matrices"_a, "scales"_a, "hidden"_a)
+        .def(
+            "decode",
+            [](const Net& self, Codes codes, unsigned threads, Out2D<float> vectors) {
+                nb::gil_scoped_release release;
+                embits::decode_net(self.weights, codes.data(), codes.shape(0), threads,
+                                   vectors.data());
+            },
+            "codes"_a.noconvert(), "threads"_a, "vectors"_a.noconvert())
+        .def(
+            "search",
+            [](const Net& self, Out2D<const float> unit, Out2D<const float> pulls, unsigned rounds,
+               unsigned tries, unsigned threads, Out2D<uint8_t> codes) {
+                nb::gil_scoped_release release;
+                embits::search_net(self.weights, unit.data(), pulls.data(), codes.shape(0), rounds,
+                                   tries, threads, codes.data());
+            },
+            "unit"_a.noconvert(), "pulls"_a.noconvert(), "rounds"_a, "tries"_a, "threads"_a,
+            "codes"_a.noconvert());
 }
 
 // A filter reads the arrays it was made from, and keeps them alive. `numbers` are rows or a mask,
@@ -241,6 +292,7 @@ NB_MODULE(_core, m) {
     bind_readers(m);
     bind_words(m);
     bind_coders(m);
+    bind_net(m);
     bind_filters(m);
     bind_search(m);
 }

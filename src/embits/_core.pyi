@@ -210,3 +210,25 @@ class MultiIndex:
         rows: NDArray[np.int64],
         filter: Filter | None = None,
     ) -> int: ...
+
+def unit_rows(rows: NDArray[np.float32], out: NDArray[np.float32]) -> None: ...
+
+class Net:
+    def __init__(
+        self,
+        matrices: list[NDArray[np.int8]],
+        scales: list[NDArray[np.float32]],
+        hidden: int,
+    ) -> None: ...
+    def decode(
+        self, codes: NDArray[np.uint8], threads: int, vectors: NDArray[np.float32]
+    ) -> None: ...
+    def search(
+        self,
+        unit: NDArray[np.float32],
+        pulls: NDArray[np.float32],
+        rounds: int,
+        tries: int,
+        threads: int,
+        codes: NDArray[np.uint8],
+    ) -> None: ...

@@ -17,7 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from embits import search, slimming
 from embits.arrays import Progress, check_padding, single, to_numpy, unit_rows
-from embits.checks import check_dims, wanted_distance
+from embits.checks import check_dims, wanted_distance, whole
 from embits.coders import Coder, coder_checksum
 from embits.errors import InputError, SizeWarning, warn_caller
 from embits.file import store
@@ -39,10 +39,10 @@ from embits.search.filters import (
     parsed,
     select,
 )
-from embits.search.metrics import METRICS, Prepared, float_vectors, metric_of
+from embits.search.metrics import METRICS, Metric, Prepared, float_vectors, metric_of
 from embits.search.pieces import CodePieces
 from embits.search.radius import prepared_within, wanted_bound
-from embits.search.rescoring import rescore_bits, shortlist_size
+from embits.search.rescoring import looked, rescore_bits, shortlist_size
 from embits.search.results import (
     NO_ROW,
     DistanceResult,
@@ -332,6 +332,7 @@ class BinaryVectors(WordMethods, Pretrained):
         where: Any = None,
         exclude: Any = None,
         rows: Any = None,
+        second_look: int | None = None,
     ) -> SearchResult:
         """The k nearest rows of each query.
 
@@ -362,6 +363,9 @@ class BinaryVectors(WordMethods, Pretrained):
             exclude: The rows that may not be found, in the same forms. Strings that are no ids are
                 ignored.
             rows: The numbers of the rows that may be found, instead of `where`.
+            second_look: Score this many of the best rows again, by the cosine of the query and the
+                decoded row, and return the best of these. It needs a metric of scores. None: as the
+                coder was fitted (`Neural` takes a second look, others do not). 0: none.
 
         Returns:
             A named pair of arrays of shape (q, k), or (k,) for a single query, best first, ties in
@@ -390,29 +394,47 @@ class BinaryVectors(WordMethods, Pretrained):
         queries = self._queries(queries)
         filters = self._filters(queries.shape[:-1], where, exclude, rows)
         padded = isinstance(filters, list)
+        look = self._look(chosen, second_look)
         if floats is not None:
             size = shortlist_size(k, 4 if oversample is None else oversample, len(self))
             queries = float_vectors(queries)
             found = self.search(
-                queries, size, metric=metric, threads=threads, device=device, where=filters
-            )
+                queries, size, metric=metric, threads=threads, device=device, where=filters,
+                second_look=look,
+            )  # fmt: skip
             dot = chosen.needs_lengths
             finer = rescored(self, floats, queries, found.rows, k, padded=padded, dot=dot)
             return self._named(finer)
+        wanted = max(k, look) if look else k
         if oversample is None:
             if device != "cpu" and not chosen.is_distance:
                 raise InputError(f"metric={metric!r} on a GPU needs a shortlist: give oversample")
             prepared = chosen.prepare(self.coder, queries)
             lengths = self._stored_lengths if chosen.needs_lengths else None
-            return self._named(self._top_k(prepared, k, threads, device, filters, lengths))
-        if chosen.is_distance or chosen.needs_lengths:
-            raise InputError("oversample needs a finer score: metric='asymmetric', or floats")
-        weights, offsets = chosen.prepare(self.coder, queries)
-        size = shortlist_size(k, oversample, len(self))
-        coarse = METRICS["hamming"].prepare(self.coder, queries)
-        _, shortlist = self._top_k(coarse, size, threads, device, filters)
-        scores, rows = rescore_bits(self.codes, weights, shortlist, k, padded=padded)
-        return self._named(ScoreResult(scores + offsets, rows))
+            result = self._top_k(prepared, wanted, threads, device, filters, lengths)
+        else:
+            if chosen.is_distance or chosen.needs_lengths:
+                raise InputError("oversample needs a finer score: metric='asymmetric', or floats")
+            weights, offsets = chosen.prepare(self.coder, queries)
+            size = max(shortlist_size(k, oversample, len(self)), look)
+            coarse = METRICS["hamming"].prepare(self.coder, queries)
+            _, shortlist = self._top_k(coarse, min(size, len(self)), threads, device, filters)
+            scores, found_rows = rescore_bits(self.codes, weights, shortlist, wanted, padded=padded)
+            result = ScoreResult(scores + offsets, found_rows)
+        if look:
+            result = looked(self.coder, self.codes, chosen, queries, result.rows, k, padded=padded)
+        return self._named(result)
+
+    def _look(self, metric: Metric, second_look: int | None) -> int:
+        """How many rows of each query are looked at a second time."""
+        if second_look is None:
+            return self.coder.second_look if metric.is_cosine else 0
+        look = whole("second_look", second_look)
+        if look and not metric.is_cosine:
+            raise InputError(
+                f"second_look needs metric='asymmetric' or 'decoded', found {metric.name!r}"
+            )
+        return look
 
     def _named(self, found: AnyResult) -> AnyResult:
         """A result that knows the ids of these rows, whatever changes later."""

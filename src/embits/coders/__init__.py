@@ -7,6 +7,7 @@ from embits.coders.itq import ITQ
 from embits.coders.linear import LinearlyDecoded, LinearlyEncoded
 from embits.coders.lsh import RandomHyperplanes
 from embits.coders.near_lossless import NearLossless
+from embits.coders.neural import Neural
 from embits.coders.paper import PaperAutoencoder, search_lambda
 from embits.coders.registry import (
     DEFAULT_METHOD,
@@ -28,6 +29,7 @@ __all__ = [
     "LinearlyDecoded",
     "LinearlyEncoded",
     "NearLossless",
+    "Neural",
     "PaperAutoencoder",
     "RandomHyperplanes",
     "SignBits",

@@ -198,6 +198,7 @@ def _configured() -> str:
 Shapes: TypeAlias = Mapping[str, tuple[str | int, ...]]
 
 SYMBOLS = ("bits", "dims", "dims+1", "any")  # sizes of `state_shapes` that are not numbers
+BYTES = np.dtype("i1")
 FLOATS = tuple(map(np.dtype, ("<f2", "<f4", "<f8")))  # of learned arrays in a file
 
 
@@ -215,6 +216,7 @@ class Coder(Estimator, Pretrained, ABC):
             numbers; array `W` is the attribute `W_`.
         state_defaults: Learned arrays that a file may lack, and the number that fills them ("any"
             is then 0); an array of this number alone is not stored.
+        state_bytes: Learned arrays that are int8; the others are floats.
         shuffles_rows: The fit reads all rows several times, in random order: it is much faster
             with the rows in memory.
         n_features_in_: Dimensions of the vectors it was fitted on.
@@ -225,6 +227,7 @@ class Coder(Estimator, Pretrained, ABC):
     method: ClassVar[str]
     state_shapes: ClassVar[Shapes]
     state_defaults: ClassVar[Mapping[str, float]] = MappingProxyType({})
+    state_bytes: ClassVar[frozenset[str]] = frozenset()
     shuffles_rows: ClassVar[bool] = False
     _unread: Mapping[str, NDArray[Any]] = MappingProxyType({})  # arrays of a file, by attribute
     _halved: frozenset[str] = frozenset()  # names of the arrays that files hold in 16 bits
@@ -275,6 +278,22 @@ class Coder(Estimator, Pretrained, ABC):
     @abstractmethod
     def inverse_transform(self, codes: Any) -> NDArray[np.float32]:
         """Float vectors of shape (n, dims) rebuilt from packed codes."""
+
+    @property
+    def second_look(self) -> int:
+        """Rows that a search by scores looks at a second time, unless it is told otherwise.
+
+        Their scores are then the cosines of `directions` and `rebuilt`.
+        """
+        return 0
+
+    def directions(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Vectors (n, dims) as they are compared with rebuilt ones."""
+        return X
+
+    def rebuilt(self, codes: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Vectors of packed codes as they are compared with queries, of any length."""
+        return self.inverse_transform(codes)
 
     def rows_for_fit(self, n: int, dims: int) -> NDArray[np.int64] | None:
         """The rows, ascending, that a `fit` on n rows reads; None: all of them.
@@ -502,12 +521,14 @@ def _checked_arrays(
             least = [0 if size == "any" else size for size in wanted]
             value = np.full(least, coder.state_defaults[name], dtype=np.float32)
         array = np.asarray(value)
+        kinds = (BYTES,) if name in coder.state_bytes else FLOATS
         if (
-            array.dtype not in FLOATS
+            array.dtype not in kinds
             or array.ndim != len(wanted)
             or any(w not in ("any", got) for w, got in zip(wanted, array.shape, strict=True))
         ):
             found = "missing" if value is None else f"{array.dtype} {array.shape}"
-            raise InputError(f"the coder's {name}_ is {found}, expected floats {wanted}")
+            kind = "int8" if name in coder.state_bytes else "floats"
+            raise InputError(f"the coder's {name}_ is {found}, expected {kind} {wanted}")
         checked[name] = array
     return checked

@@ -16,12 +16,13 @@ from embits.coders.base import SYMBOLS, Coder
 from embits.coders.itq import ITQ
 from embits.coders.lsh import RandomHyperplanes
 from embits.coders.near_lossless import NearLossless
+from embits.coders.neural import Neural
 from embits.coders.paper import PaperAutoencoder
 from embits.coders.sign import SignBits
 from embits.coders.sparse import SparseBits
 from embits.errors import InputError
 
-BUILT_IN = (NearLossless, PaperAutoencoder, RandomHyperplanes, SignBits, ITQ, SparseBits)
+BUILT_IN = (NearLossless, Neural, PaperAutoencoder, RandomHyperplanes, SignBits, ITQ, SparseBits)
 METHODS: dict[str, type[Coder]] = {coder.method: coder for coder in BUILT_IN}
 DEFAULT_METHOD = NearLossless.method
 MAX_AXES = 2  # of a learned array in a file

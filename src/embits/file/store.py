@@ -38,7 +38,7 @@ MAX_SIZE = 1 << 48  # bytes or rows: more than any disk holds, and safe in NumPy
 MAX_OBJECTS = 2000  # lists and objects in a header: more would take megabytes of memory
 NO_CHECKSUM = "0" * 64
 DTYPES = {
-    "U8": "<u1", "F16": "<f2", "U32": "<u4", "F32": "<f4", "U64": "<u8", "F64": "<f8",
+    "I8": "<i1", "U8": "<u1", "F16": "<f2", "U32": "<u4", "F32": "<f4", "U64": "<u8", "F64": "<f8",
 }  # fmt: skip
 COLUMN = "column."  # the start of the name of a column's tensor
 _NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}

@@ -65,6 +65,11 @@ class Metric:
         """Whether the smallest value is the best; otherwise it is the largest."""
         return self.values == "distances"
 
+    @property
+    def is_cosine(self) -> bool:
+        """Whether a value estimates a cosine, which a second look estimates better."""
+        return not (self.is_distance or self.needs_lengths)
+
 
 def metric_of(name: Any, needs: str | None = None) -> Metric:
     """The metric of a name; `needs` limits the choice to metrics that take such queries.

@@ -6,18 +6,22 @@ Only the rows of the shortlist are read, so the floats may stay on disk.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from embits.arrays import unpack
+from embits.arrays import as_float32, unpack
 from embits.checks import float_queries, number, wanted_rows
 from embits.errors import InputError
 from embits.search.filters import Selection
+from embits.search.metrics import Metric, codes_of
 from embits.search.pieces import CodePieces
 from embits.search.results import NO_ROW, NO_SCORE, CosineResult, ScoreResult
 from embits.search.scan import asymmetric_top_k
+
+if TYPE_CHECKING:
+    from embits.coders import Coder
 
 _ROWS_AT_ONCE = 1 << 14
 
@@ -67,8 +71,25 @@ def rescore_bits(
     return asymmetric_top_k(codes, queries, k, threads=1, where=where)
 
 
+class Rebuilt:
+    """Vectors rebuilt from codes when they are read, for `rescore_floats`."""
+
+    ndim = 2
+
+    def __init__(self, coder: Coder, codes: NDArray[np.uint8] | CodePieces) -> None:
+        self._coder = coder
+        self._codes = codes
+        self.shape = len(codes), coder.n_features_in_
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def __getitem__(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        return self._coder.rebuilt(self._codes[rows])
+
+
 def rescore_floats(
-    floats: NDArray[Any],
+    floats: NDArray[Any] | Rebuilt,
     queries: ArrayLike,
     shortlist: NDArray[np.int64],
     k: int,
@@ -115,6 +136,31 @@ def rescore_floats(
     shape = (*queries.shape[:-1], shape[1])
     kind = ScoreResult if dot else CosineResult
     return kind(best.reshape(shape), found.reshape(shape))
+
+
+def looked(
+    coder: Coder,
+    codes: NDArray[np.uint8] | CodePieces,
+    metric: Metric,
+    queries: NDArray[Any],
+    shortlist: NDArray[np.int64],
+    k: int,
+    *,
+    padded: bool = False,
+) -> ScoreResult:
+    """The k rows of each shortlist whose rebuilt vectors have the highest cosine to the query.
+
+    Queries are vectors or codes, (q, ...) or one; those of a metric of codes are rebuilt first.
+    """
+    several = np.atleast_2d(queries)
+    if metric.needs == "codes":
+        vectors = coder.rebuilt(codes_of(coder, several))
+        if queries.dtype != np.uint8:  # the cosine with a vector of zeros is 0
+            vectors[~several.any(axis=1)] = 0
+    else:
+        vectors = coder.directions(as_float32(coder.check_vectors(several)))
+    vectors = vectors[0] if queries.ndim == 1 else vectors
+    return ScoreResult(*rescore_floats(Rebuilt(coder, codes), vectors, shortlist, k, padded=padded))
 
 
 def _row_lists(shortlist: Any, shape: tuple[int, ...], n: int, padded: bool) -> NDArray[np.int64]:

@@ -51,7 +51,9 @@ def test_queries_of_large_values_are_answered_or_refused(method):
     bits = BinaryVectors(None, coder.encode(X), coder)
     large = X[:3] * np.float32(3e38)
     for metric in ("hamming", "asymmetric", "decoded"):
-        if method in ("near-lossless", "sparse") or (method in LINEAR and metric == "asymmetric"):
+        if method in ("near-lossless", "neural", "sparse") or (
+            method in LINEAR and metric == "asymmetric"
+        ):
             with pytest.raises(InputError, match=TOO_LARGE):
                 bits.search(large, 5, metric=metric)
         else:

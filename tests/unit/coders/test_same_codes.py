@@ -81,6 +81,6 @@ def test_another_array_library_gives_the_codes_of_numpy(monkeypatch):
     for maker in BUILT_IN:  # the examples of the docs register others
         coder = maker(**{"sign": {}, "near-lossless": {"target": "similarity", "steps": 2}}.get(
             maker.method, {"n_bits": 50}
-        )).fit(X[:300])  # fmt: skip
+        )).fit(X[:150])  # fmt: skip
         assert coder.is_threshold
         assert np.array_equal(coder.encode(X, device="cuda"), coder.encode(X)), maker.method

@@ -212,7 +212,7 @@ class HeldOut:
         """Recall by three metrics; of the weights of float queries, the best count."""
         queries, rows = encoder.encode(self.queries), encoder.encode(self.rows)
         return Recalls(
-            self._share(top_k(rows, queries, self._k).rows),
+            self.share(top_k(rows, queries, self._k).rows),
             max(self.recall(rows, self.queries, each) for each in weights),
             self.recall(rows, decoder.rebuild(queries), decoder.D),
         )
@@ -220,9 +220,11 @@ class HeldOut:
     def recall(self, rows: Codes, queries: Unit, weights: Floats) -> float:
         """Recall by float queries, multiplied by weights of shape (bits, dims)."""
         projections = product(queries, weights.T.astype(np.float32))
-        return self._share(asymmetric_top_k(rows, projections, self._k).rows)
+        return self.share(asymmetric_top_k(rows, projections, self._k).rows)
 
-    def _share(self, found: NDArray[np.int64]) -> float:
+    def share(self, found: NDArray[np.int64]) -> float:
+        """Of the first rows found, those that are near."""
+        found = found[:, : self._k]
         return float(np.take_along_axis(self._is_near, found, axis=1).mean())
 
 
@@ -273,10 +275,10 @@ def search_bits(
     if decoder.length == 0:  # the rows are zero, and there is nothing to rebuild
         return None
     searched = Searched.at(best.encode, decoder, thresholds)
-    return searched, _query_shares(searched, held_out)
+    return searched, query_shares(searched, held_out)
 
 
-def _query_shares(searched: Searched, held_out: HeldOut) -> list[float]:
+def query_shares(searched: Searched, held_out: HeldOut) -> list[float]:
     """Shares of D and W, for float queries and for decoded ones, at the scale of cosines.
 
     Those with the best held-out recall. A vector's score against its own code is then roughly its

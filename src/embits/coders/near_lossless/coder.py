@@ -78,12 +78,14 @@ class NearLossless(LinearlyEncoded):
         "loss_curve": ("any", 3),
     }
     state_defaults: ClassVar[Mapping[str, float]] = {"search": 0}  # where bits are not searched
+    tells_training: ClassVar[bool] = True  # whether progress is that of the thresholds
     W_: NDArray[np.float32]
     t_: NDArray[np.float32]
     decoder_: NDArray[np.float32]
     offset_: NDArray[np.float32]
     search_: NDArray[np.float64]
     loss_curve_: NDArray[np.float64]
+    device: str | None
 
     def __init__(
         self,
@@ -160,6 +162,10 @@ class NearLossless(LinearlyEncoded):
         rows = xp.concat([X, norms[:, None]], axis=1)
         return rows, xp.concat([self.W_, -self.t_[:, None]], axis=1)
 
+    def directions(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The rows of norm 1 that codes are made of."""
+        return unit_of(X)
+
     @property
     def is_threshold(self) -> bool:
         """Whether a bit is 1 exactly where its score is 0 or more: bits are not searched."""
@@ -200,12 +206,19 @@ class NearLossless(LinearlyEncoded):
         codes = self.check_codes(codes)
         vectors = np.empty((len(codes), self.n_features_in_), dtype=np.float32)
         for rows in blocks(len(codes)):
-            decoded = unpack(codes[rows], self.n_bits_) @ self.decoder_ + self.offset_
+            directions = self.rebuilt(codes[rows])
+            lengths = unpack(codes[rows], self.n_bits_) @ self.decoder_[:, -1:] + self.offset_[-1]
             # In float64: weights of a file may be large enough for their squares to leave float32.
-            norms = np.linalg.norm(decoded[:, :-1].astype(np.float64), axis=1, keepdims=True)
-            lengths = np.maximum(decoded[:, -1:], 0) / np.maximum(norms, 1e-30)
-            np.multiply(decoded[:, :-1], lengths, out=vectors[rows], casting="same_kind")
+            norms = np.linalg.norm(directions.astype(np.float64), axis=1, keepdims=True)
+            lengths = np.maximum(lengths, 0) / np.maximum(norms, 1e-30)
+            np.multiply(directions, lengths, out=vectors[rows], casting="same_kind")
         return vectors
+
+    def rebuilt(self, codes: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """The directions D b + o of packed codes, of any length."""
+        rebuilt: NDArray[np.float32] = unpack(codes, self.n_bits_) @ self.decoder_[:, :-1]
+        rebuilt += self.offset_[:-1]
+        return rebuilt
 
     def _check_params(self) -> None:
         self.n_bits_ = check_n_bits(self.n_bits)
@@ -214,8 +227,12 @@ class NearLossless(LinearlyEncoded):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), least)
 
+    @property
+    def _place(self) -> str:
+        return str(self.device)
+
     def _budget(self, n: int) -> training.Budget:
-        usual = training.budget(self.n_bits_, self.n_features_in_, n, self.device)
+        usual = training.budget(self.n_bits_, self.n_features_in_, n, self._place)
         asked = self.steps, self.batch_size
         chosen = (u if a is None else int(a) for u, a in zip(usual, asked, strict=True))
         return training.Budget(*chosen)
@@ -256,13 +273,14 @@ class NearLossless(LinearlyEncoded):
             start, rate = shaping.unfold(self.W_, self.t_), LATER_RATE
             steps = math.ceil(LATER_STEPS * steps)
         held_out = sampling.HeldOut(shaping.apply(unit, split.check), split.queries)
-        on = backend(self.device)
+        on = backend(self._place)
+        told = progress if self.tells_training else None
         best, curve = training.descend(
-            x, held_out, start, steps, batch_size, rate, on=on, rng=rng, progress=progress
+            x, held_out, start, steps, batch_size, rate, on=on, rng=rng, progress=told
         )
         self.loss_curve_ = np.vstack([self.loss_curve_, curve])
         self.W_, self.t_ = shaping.fold(*best)
-        self._search_bits(rows, unit, split, rng)
+        self._search_bits(rows, unit, split, rng, progress)
         self._shorten(X)
 
     def _search_bits(
@@ -271,13 +289,14 @@ class NearLossless(LinearlyEncoded):
         unit: NDArray[np.float32],
         split: sampling.Split,
         rng: np.random.Generator,
+        progress: Progress | None,
     ) -> None:
         """Choose how far to search, and solve for the decoder; the thresholds must be there."""
         self.search_ = np.zeros(0)
         vars(self).pop("_rounded", None)
         found = None
         if TARGETS[self.target].searched:
-            found = bit_search.search_bits(unit, split, self.W_, self.t_, rng)
+            found = self._found_search(unit, split, rng, progress)
         spread = slice(None, None, -(-len(unit) // bit_search.MAX_ROWS))
         if found is None:
             codes = self.encode_rows(unit[spread])
@@ -295,6 +314,16 @@ class NearLossless(LinearlyEncoded):
         self.decoder_ = (2 * columns).astype(np.float32)
         offset = np.concatenate([decoder.o, of_norms.o * longest]) - columns.sum(axis=0)
         self.offset_ = offset.astype(np.float32)
+
+    def _found_search(
+        self,
+        unit: NDArray[np.float32],
+        split: sampling.Split,
+        rng: np.random.Generator,
+        progress: Progress | None,
+    ) -> tuple[bit_search.Searched, list[float]] | None:
+        """The search, and what queries weigh; None: bits are not searched."""
+        return bit_search.search_bits(unit, split, self.W_, self.t_, rng)
 
     def _shorten(self, X: NDArray[Any]) -> None:
         """Shorten rebuilt vectors, which are off by some angle, to where the error is least."""

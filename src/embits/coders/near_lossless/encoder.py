@@ -158,6 +158,13 @@ def unit_of(x: NDArray[np.float32]) -> NDArray[np.float32]:
     return rows / norms[:, None]
 
 
+def exact_unit(x: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Rows of norm 1 whose last digits are the same on every processor."""
+    unit = np.empty(x.shape, dtype=np.float32)
+    _core.unit_rows(np.ascontiguousarray(x, np.float32), unit)
+    return unit
+
+
 def _lengths(x: NDArray[np.float32]) -> NDArray[np.float32]:
     xp = namespace(x)
     # NumPy's vector_norm makes a copy of all the squares first.

@@ -228,16 +228,17 @@ def _row_norms(xp: Any, x: Any) -> Any:
 
 
 class Adam:
-    """Adam (Kingma & Ba 2015) on a tuple of arrays, in place."""
+    """Adam (Kingma & Ba 2015) on a tuple of arrays, in place; `decay` shrinks all of two axes."""
 
-    def __init__(self, xp: Any, weights: Weights, rates: Weights) -> None:
+    def __init__(self, xp: Any, weights: Any, rates: Any, decay: float = 0.0) -> None:
         self._xp = xp
         self._rates = rates
+        self._decay = decay
         self._first = [xp.zeros_like(w) for w in weights]
         self._second = [xp.zeros_like(w) for w in weights]
         self._steps = 0
 
-    def step(self, weights: Weights, gradient: Weights, share: float) -> None:
+    def step(self, weights: Any, gradient: Any, share: float) -> None:
         """One step against `gradient`, at `share` of the learning rates."""
         beta1, beta2 = 0.9, 0.99
         self._steps += 1
@@ -249,6 +250,8 @@ class Adam:
             m += (1 - beta1) * g
             v *= beta2
             v += (1 - beta2) * (g * g)
+            if self._decay and w.ndim == 2:
+                w *= 1 - share * rate * self._decay
             w -= (share * rate / unbias1) * m / (self._xp.sqrt(v / unbias2) + 1e-8)
 
 

@@ -1,0 +1,7 @@
+#include "coders/net_kernels.inc"
+
+namespace embits {
+
+const NetKernel kNetPortable = {"portable", dots<true>, dots<false>};
+
+}  // namespace embits

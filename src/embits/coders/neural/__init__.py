@@ -1,0 +1,5 @@
+"""Neural: see coder.py."""
+
+from embits.coders.neural.coder import Neural
+
+__all__ = ["Neural"]

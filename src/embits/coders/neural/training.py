@@ -1,0 +1,192 @@
+"""The training of the net that decodes bits.
+
+For rows x of norm 1 and their bits s in {-1, 1}ᵐ, the net is trained in floats on
+
+    p = relu(A s' + a),   r = relu(G p + g),   y = D s + o + P p + R r,   loss |x - y|²
+
+D and o start as the linear decoder, P and R at zero: the net starts where the linear decoder ends.
+A few bits of s' are flipped, and some units of p and r left out (dropout), so that it does not
+learn the rows by heart; rows that are held out say when to stop. All of it is array-API code
+without autograd.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.coders.backend import Backend, product
+from embits.coders.near_lossless.training import Adam
+from embits.coders.neural.net import Net, quantized
+from embits.errors import TrainingError
+
+Floats = NDArray[np.float32]
+
+FLIPPED = 0.05  # of the input bits
+DECAY = 0.02  # of the weights, in AdamW
+BATCH = 512
+WARM_UP = 50  # steps in which the learning rate rises
+LOOK_EVERY = 3  # epochs
+PATIENCE = 6  # looks without a gain, after which training stops
+CLIPPED = 0.999  # of a unit's activations that the net in bytes tells apart
+
+
+class Weights(NamedTuple):
+    """The net in floats, or its gradient."""
+
+    D: Any  # (bits, dims)
+    o: Any  # (dims,)
+    A: Any  # (hidden, bits)
+    a: Any  # (hidden,)
+    G: Any  # (hidden, hidden)
+    g: Any  # (hidden,)
+    P: Any  # (hidden, dims)
+    R: Any  # (hidden, dims)
+
+
+RATES = Weights(1e-4, 1e-4, *[1e-3] * 6)
+
+
+def first_weights(D: Floats, o: Floats, hidden: int, rng: np.random.Generator) -> Weights:
+    """A net that decodes as D s + o does."""
+    bits, dims = D.shape
+    A = rng.normal(size=(hidden, bits)) / bits**0.5
+    G = rng.normal(size=(hidden, hidden)) * (2 / max(hidden, 1)) ** 0.5
+    zeros, out = np.zeros(hidden), np.zeros((hidden, dims))
+    parts = (D, o, A, zeros, G, zeros, out, out)
+    return Weights(*(np.array(part, dtype=np.float32) for part in parts))
+
+
+class Dropped(NamedTuple):
+    """What a step leaves out: signs of the input bits, and factors of p and r."""
+
+    signs: Any  # (n, bits)
+    p: Any  # (n, hidden)
+    r: Any
+
+    @classmethod
+    def draw(
+        cls, n: int, bits: int, hidden: int, share: float, rng: np.random.Generator
+    ) -> Dropped:
+        """At random."""
+        flips = rng.random((n, bits), dtype=np.float32) < FLIPPED
+        kept = rng.random((2, n, hidden), dtype=np.float32) >= share
+        factors = kept * np.float32(1 / (1 - share))
+        return cls(1 - 2 * flips.astype(np.float32), factors[0], factors[1])
+
+
+def forward(xp: Any, weights: Weights, s: Any) -> tuple[Any, Any, Any]:
+    """p, r and y of signs (n, bits)."""
+    p = _relu(xp, product(s, weights.A.T) + weights.a)
+    r = _relu(xp, product(p, weights.G.T) + weights.g)
+    y = product(s, weights.D) + weights.o + product(p, weights.P) + product(r, weights.R)
+    return p, r, y
+
+
+def loss_and_gradient(
+    xp: Any, weights: Weights, s: Any, x: Any, dropped: Dropped
+) -> tuple[Any, Weights, Any]:
+    """The mean |x - y|² of rows, its gradient by the weights, and by s."""
+    w, flipped = weights, s * dropped.signs
+    p = _relu(xp, product(flipped, w.A.T) + w.a)
+    r = _relu(xp, product(p, w.G.T) + w.g)
+    p_kept, r_kept = p * dropped.p, r * dropped.r
+    off = product(s, w.D) + w.o + product(p_kept, w.P) + product(r_kept, w.R) - x
+    by_y = off * (2 / x.shape[0])
+    by_r = product(by_y, w.R.T) * dropped.r * xp.astype(r > 0, r.dtype)
+    by_p = product(by_y, w.P.T) * dropped.p + product(by_r, w.G)
+    by_p = by_p * xp.astype(p > 0, p.dtype)
+    gradient = Weights(
+        product(s.T, by_y),
+        xp.sum(by_y, axis=0),
+        product(by_p.T, flipped),
+        xp.sum(by_p, axis=0),
+        product(by_r.T, p),
+        xp.sum(by_r, axis=0),
+        product(p_kept.T, by_y),
+        product(r_kept.T, by_y),
+    )
+    by_s = product(by_y, w.D.T) + product(by_p, w.A) * dropped.signs
+    return xp.sum(off * off) / x.shape[0], gradient, by_s
+
+
+def _relu(xp: Any, z: Any) -> Any:
+    return xp.where(z > 0, z, xp.zeros_like(z))
+
+
+def share_of_rate(step: int, steps: int) -> float:
+    """The share of the learning rate at a step: it rises, then falls as a cosine does."""
+    return min(1, (step + 1) / WARM_UP) * 0.5 * (1 + math.cos(math.pi * min(1, step / steps)))
+
+
+def train(
+    weights: Weights,
+    signs: Floats,
+    unit: Floats,
+    held_out: tuple[Floats, Floats],
+    epochs: int,
+    rate: float,
+    share: float,
+    *,
+    on: Backend,
+    rng: np.random.Generator,
+    told: Callable[[], None] = lambda: None,
+) -> Weights:
+    """Train on the signs of unit rows; the weights that rebuild held-out rows best.
+
+    Args:
+        weights: Where to start.
+        signs: Bits of the rows in {-1, 1}, shape (n, bits).
+        unit: The rows, shape (n, dims).
+        held_out: Signs and rows that say when to stop.
+        epochs: Passes over the rows, at most.
+        rate: Share of the usual learning rate.
+        share: Of the units that are left out in a step.
+        on: Where to compute.
+        rng: Of batches and what is left out.
+        told: Called after each epoch.
+    """
+    xp, n = on.xp, len(unit)
+    there, rows, check = on.put(signs), on.put(unit), [on.put(part) for part in held_out]
+    now = Weights(*(on.put(np.array(part)) for part in weights))
+    adam = Adam(xp, now, Weights(*(rate * each for each in RATES)), DECAY)
+    per_epoch = -(-n // BATCH)
+    best, best_cosine, since = weights, -2.0, 0
+    for epoch in range(epochs):
+        order = rng.permutation(n)
+        for batch in range(per_epoch):
+            some = order[batch::per_epoch]
+            drawn = Dropped.draw(len(some), signs.shape[1], len(weights.a), share, rng)
+            places, dropped = on.put(some), Dropped(*map(on.put, drawn))
+            s, x = (xp.take(part, places, axis=0) for part in (there, rows))
+            loss, gradient, _ = loss_and_gradient(xp, now, s, x, dropped)
+            adam.step(now, gradient, share_of_rate(epoch * per_epoch + batch, epochs * per_epoch))
+        if not math.isfinite(float(loss)):
+            raise TrainingError(f"training diverged (loss {float(loss)}) in epoch {epoch + 1}")
+        told()
+        if (epoch + 1) % LOOK_EVERY and epoch + 1 < epochs:
+            continue
+        cosine, since = _cosine(xp, forward(xp, now, check[0])[2], check[1]), since + 1
+        if cosine > best_cosine:
+            best, best_cosine, since = Weights(*(on.get(part).copy() for part in now)), cosine, 0
+        if since == PATIENCE:
+            break
+    return best
+
+
+def _cosine(xp: Any, y: Any, x: Any) -> float:
+    """The mean cosine of rebuilt rows with rows of norm 1."""
+    norms = xp.sqrt(xp.sum(y * y, axis=1)) + 1e-12
+    return float(xp.mean(xp.sum(x * y, axis=1) / norms))
+
+
+def in_bytes(weights: Weights, signs: Floats) -> Net:
+    """The net in bytes; `signs` are those of rows that the activations are measured on."""
+    p, r, _ = forward(np, weights, signs)
+    tops = (np.quantile(each, CLIPPED, axis=0).astype(np.float32) for each in (p, r))
+    w = weights
+    return quantized(w.D, w.o, (w.A, w.a, w.G, w.g), (w.P, w.R), tuple(tops))
