@@ -60,7 +60,8 @@ _MODULES = {
     "words": ("neighbors", "similarity", "analogy"),
     "search": ("search", "duplicates"),
     "info": ("info", "verify"),
-    "export": ("export", "decode", "slim"),
+    "export": ("export", "decode", "slim", "page", "completion"),
+    "evaluate": ("evaluate", "compare", "picture"),
 }
 SHARED = {verb: module for module, verbs in _MODULES.items() for verb in verbs}
 VERBS = tuple(verb for group in GROUPS.values() for verb in group)

@@ -88,8 +88,6 @@ def params_of_method(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 file_argument = click.argument("file", type=FILE)
 files_argument = click.argument("files", type=FILE, nargs=-1, required=True, metavar="FILE...")
-
-
 word_argument = functools.partial(click.argument, shell_complete=words_of_file)
 words_argument = word_argument("words", nargs=-1, required=True, metavar="WORD...")
 file_option = functools.partial(click.option, type=FILE, metavar="FILE")
@@ -106,12 +104,27 @@ def k_option(*names: str, **settings: Any) -> Callable[[Command], Command]:
     return click.option(*names, "k", type=WholeNumber(min=1), **settings)
 
 
-def filter_options(command: Command) -> Command:
-    """The options --where, --exclude and --rows, files of what a search takes by these names."""
-    where = "Find only these rows: a text file of ids, or a .npy of whole numbers (ids) or a mask."
-    command = file_option("--rows", help="In place of --where: a .npy of row numbers.")(command)
-    command = file_option("--exclude", help="Leave these rows out; the same formats.")(command)
-    return file_option("--where", help=where)(command)
+def together(*options: Callable[..., Any]) -> Callable[[Command], Command]:
+    """Several options as one decorator, in the order of the help."""
+
+    def added(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return added
+
+
+# Files of what a search takes by these names.
+filter_options = together(
+    file_option(
+        "--where",
+        help="Find only these rows: a text file of ids, or a .npy of whole numbers (ids) or a "
+        "mask.",
+    ),
+    file_option("--exclude", help="Leave these rows out; the same formats."),
+    file_option("--rows", help="In place of --where: a .npy of row numbers."),
+)
 
 
 def parsed(bits: BinaryVectors, filters: dict[str, Path | None]) -> dict[str, Any]:
@@ -164,46 +177,40 @@ def force_option(
     return click.option("--force", *other_names, "force", is_flag=True, help=help)
 
 
-def reading_options(command: Command) -> Command:
-    """The options of every verb that reads float vectors, by the names of Python's arguments."""
-    for option in (
-        click.option(
-            "--skip-bad", "on_bad", is_flag=True, help="Skip bad rows instead of stopping.",
-            callback=lambda _, __, given: "skip" if given else "raise",
-        ),
-        click.option(
-            "--repeats", type=click.Choice(["first", "refuse"]),
-            help="Keep the first row of a repeated word (id), or refuse the file [default: refuse"
-            " if the words are in another file, or in Parquet].",
-        ),
-        click.option(
-            "--column", metavar="COLUMN", help="Column of vectors in Parquet, if it has several."
-        ),
-        click.option(
-            "--no-ids", is_flag=True, is_eager=True, expose_value=False,
-            callback=lambda context, _, given: context.meta.update({"embits.no_ids": given}),
-            help="Number the rows; take no ids from a column, or a file beside a matrix.",
-        ),
-        click.option(
-            "--ids", metavar="COLUMN",
-            callback=_ids,
-            help="Column of the ids in Parquet [default: id, ids, _id, word or key].",
-        ),
-        click.option("--encoding", default="utf-8", help="How words are encoded in text and .bin."),
-        file_option("--words", help="Words (ids) of a matrix: one per line, or Parquet."),
-        click.option(
-            "--limit", type=WholeNumber(min=1), metavar="N", help="Read only the first N rows."
-        ),
-    ):  # fmt: skip
-        command = option(command)
-    return command
-
-
 def _ids(context: click.Context, _: click.Parameter, name: str | None) -> str | bool | None:
     """The argument `ids`: False for --no-ids."""
     if context.meta["embits.no_ids"] and name is not None:
         raise click.UsageError("--no-ids and --ids exclude each other")
     return False if context.meta["embits.no_ids"] else name
+
+
+# The options of every verb that reads float vectors, by the names of Python's arguments.
+reading_options = together(
+    click.option("--limit", type=WholeNumber(min=1), help="Read only the first N rows."),
+    file_option("--words", help="Words (ids) of a matrix: one per line, or Parquet."),
+    click.option("--encoding", default="utf-8", help="How words are encoded in text and .bin."),
+    click.option(
+        "--ids", metavar="COLUMN", callback=_ids,
+        help="Column of the ids in Parquet [default: id, ids, _id, word or key].",
+    ),
+    click.option(
+        "--no-ids", is_flag=True, is_eager=True, expose_value=False,
+        callback=lambda context, _, given: context.meta.update({"embits.no_ids": given}),
+        help="Number the rows; take no ids from a column, or a file beside a matrix.",
+    ),
+    click.option(
+        "--column", metavar="COLUMN", help="Column of vectors in Parquet, if it has several."
+    ),
+    click.option(
+        "--repeats", type=click.Choice(["first", "refuse"]),
+        help="Keep the first row of a repeated word (id), or refuse the file [default: refuse"
+        " if the words are in another file, or in Parquet].",
+    ),
+    click.option(
+        "--skip-bad", "on_bad", is_flag=True, help="Skip bad rows instead of stopping.",
+        callback=lambda _, __, given: "skip" if given else "raise",
+    ),
+)  # fmt: skip
 
 
 def read(path: Path, *, quiet: bool, **reading: Any) -> WordVectors:
@@ -240,18 +247,22 @@ def _value(text: str) -> Any:
     return {"true": True, "false": False}.get(text.lower(), text)
 
 
-def widths_option(default: str, help: str) -> Callable[[Command], Command]:
-    """The option --bits N,...: code widths in ascending order, each once."""
-    return click.option("--bits", default=default, callback=_widths, metavar="N,...", help=help)
+def numbers_option(
+    *names: str, example: str, least: int = 0, most: int | None = None, **settings: Any
+) -> Callable[[Command], Command]:
+    """An option N,...: whole numbers from `least` to `most`, each once."""
+    bounds = f"from {least}" if most is None else f"from {least} to {most}"
+
+    def parse(_: click.Context, __: click.Parameter, value: str) -> list[int]:
+        with contextlib.suppress(ValueError):
+            numbers = list(dict.fromkeys(int(number) for number in value.split(",")))
+            if min(numbers) >= least and (most is None or max(numbers) <= most):
+                return numbers
+        raise click.BadParameter(f"{value!r}: expected numbers {bounds}, such as {example}")
+
+    return click.option(*names, callback=parse, metavar="N,...", **settings)
 
 
-def _widths(_: click.Context, __: click.Parameter, value: str) -> list[int]:
-    try:
-        widths = sorted({int(width) for width in value.split(",")})
-    except ValueError:
-        widths = [0]
-    if widths[0] < 1 or widths[-1] > MAX_BITS:
-        raise click.BadParameter(
-            f"{value!r}: expected numbers from 1 to {MAX_BITS}, such as 64,128,256"
-        )
-    return widths
+widths_option = functools.partial(
+    numbers_option, "--bits", example="64,128,256", least=1, most=MAX_BITS
+)
