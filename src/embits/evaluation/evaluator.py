@@ -87,6 +87,7 @@ class Evaluator:
         self._fit_rows = fit_rows
         self._aligned = self.raw
         self._notes: dict[str, None] = {}
+        self._note = self._notes.setdefault
         self._subject = partial(
             Subject, tasks=self._tasks, data=self.data, has_raw=raw is not None, by_pairs=by_pairs,
             say=self._say, note=self._note, kept={},
@@ -96,9 +97,6 @@ class Evaluator:
     def notes(self) -> list[str]:
         """One line for each score that could not be measured, with the reason."""
         return [*(self.data.problems if self.data else ()), *self._notes]
-
-    def _note(self, line: str) -> None:
-        self._notes[line] = None
 
     def evaluate_raw(self, *, all_sets: bool = False) -> dict[str, Any]:
         """The entry of the float vectors.
