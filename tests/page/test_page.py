@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 import embits
-from embits.cli.page import command
+from embits.cli.export import page as command
 from embits.file.atomic import atomic_write
 from embits.page import serve, write_page
 from tests.support.javascript import CHROMIUM, needs_chromium, needs_node, needs_packages, node

@@ -20,7 +20,7 @@ FORBIDDEN_METHODS = {"extract", "extractall", "read_pickle", "to_pickle", "syste
 DYNAMIC_IMPORTS = {
     "_lazy.py": ["import_module(home)"],
     "cli/__init__.py": ["importlib.import_module(f'embits.cli.{SHARED.get(cmd_name, cmd_name)}')"],
-    "cli/compare.py": ["importlib.import_module(module)"],
+    "cli/evaluate.py": ["importlib.import_module(module)"],
     "integrations/__init__.py": [
         "importlib.import_module(f'{__name__}.{module}')",
         "importlib.import_module(name)",  # of `package`, whose callers are checked as well

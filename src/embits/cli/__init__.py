@@ -55,12 +55,12 @@ GROUPS = {
 }
 # Modules of several verbs, whose functions have their names; the others have a `command`.
 _MODULES = {
-    "binarize": ("binarize", "encode"),
-    "collection": ("add", "remove", "compact"),
-    "words": ("neighbors", "similarity", "analogy"),
-    "search": ("search", "duplicates"),
+    "binarize": ("binarize", "encode", "add", "remove", "compact"),
+    "search": ("search", "duplicates", "neighbors", "similarity", "analogy"),
     "info": ("info", "verify"),
-    "export": ("export", "decode", "slim"),
+    "export": ("export", "decode", "slim", "page", "completion"),
+    "demo": ("demo", "bench"),
+    "evaluate": ("evaluate", "compare", "picture"),
 }
 SHARED = {verb: module for module, verbs in _MODULES.items() for verb in verbs}
 VERBS = tuple(verb for group in GROUPS.values() for verb in group)

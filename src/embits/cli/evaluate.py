@@ -1,22 +1,159 @@
-"""`embits evaluate`: score files of codes on standard tasks."""
+"""`embits evaluate`, `compare` and `picture`: the paper's tables and figures, of your own codes."""
 
 from __future__ import annotations
 
+import hashlib
+import importlib
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from embits.cli import evaluation_options as scoring
 from embits.cli import options
-from embits.cli.output import print_json, table
-from embits.cli.progress import status_line
+from embits.cli.output import print_json, show, status_line, table
+from embits.coders import METHODS, register_coder
 from embits.collection import load
 from embits.errors import InputError
-from embits.evaluation.evaluator import Evaluator
-from embits.evaluation.report import write_report
-from embits.evaluation.results import Entry, Score, at, interval, jsonable, percent
+from embits.evaluation.compare import BITS, Comparison
+from embits.evaluation.data import DataFolder
+from embits.evaluation.evaluator import ALL_ROWS, Evaluator
+from embits.evaluation.report import N_WORDS, bit_picture, check_report_folder, write_report
+from embits.evaluation.results import Entry, at, csv_text, interval, jsonable, percent
+from embits.evaluation.statistics import N_RESAMPLES
 from embits.evaluation.tasks import DEFAULT_TASKS, TASKS, all_scores
+from embits.file.atomic import atomic_write
+from embits.file.overwrite import check_target
+
+_RECORDED = ("bits", "methods", "tasks", "seeds", "data")  # in every recorded command
+
+
+def _fit_rows(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
+    if value is None or value == "all":
+        return None if value is None else ALL_ROWS
+    if not value.isascii() or not value.isdigit() or int(value) < 1:
+        raise click.BadParameter(f"{value!r}: expected a number of rows from 1, or all")
+    return int(value)
+
+
+def _names_of(known: Mapping[str, Any]) -> Callable[..., tuple[str, ...]]:
+    """The callback of an option that takes some of these names, separated by commas, or all."""
+
+    def parse(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]:
+        given = known if value == "all" else value.replace(" ", "").split(",")
+        names = tuple(dict.fromkeys(filter(None, given)))
+        if set(names) - set(known) or not names:
+            raise click.BadParameter(f"{value!r}: expected some of {', '.join(known)}, or all")
+        return names
+
+    return parse
+
+
+def _scoring_options(
+    tasks: Iterable[str], bootstrap: int, fit_rows: str
+) -> Callable[[options.Command], options.Command]:
+    """The options of both verbs: defaults of --tasks and --bootstrap, help of --fit-rows."""
+    return options.together(
+        click.option(
+            "--data", type=options.FOLDER, metavar="DIR",
+            help="Folder of data sets [default: $EMBITS_DATA].",
+        ),
+        click.option(
+            "--tasks", default=",".join(tasks), callback=_names_of(TASKS), metavar="TASK,...",
+            help=f"Tasks to run, or all: {', '.join(TASKS)}.",
+        ),
+        click.option("--fit-rows", callback=_fit_rows, metavar="N|all", help=fit_rows),
+        click.option(
+            "--bootstrap", type=options.WholeNumber(min=0), default=bootstrap,
+            help="Resamples for the 95 % intervals of all scores; 0 computes none.",
+        ),
+        click.option(
+            "--fisher", type=click.Choice(["equal", "pairs"]), default="equal",
+            help="Weights of the sets in the Fisher mean: equal, as in the paper, or by their "
+            "pairs.",
+        ),
+        click.option(
+            "--latex", is_flag=True, help="Also write tables as LaTeX, and figures as PDF and SVG."
+        ),
+        options.file_option("--csv", "csv_file", help="Write all scores into one CSV file."),
+        options.force_option(
+            help="Replace the files of an earlier report, or results of other vectors."
+        ),
+    )  # fmt: skip
+
+
+def _are_tasks_named() -> bool:
+    """Whether --tasks is on the command line."""
+    source = click.get_current_context().get_parameter_source("tasks")
+    return source is ParameterSource.COMMANDLINE
+
+
+def _check_outputs(report: Path | None, csv_file: Path | None, source: Path, force: bool) -> None:
+    """Refuse outputs that exist, or that are the source, before anything is computed."""
+    if csv_file is not None:
+        check_target(csv_file, [source], force)
+    if report is not None:
+        check_report_folder(report, force)
+
+
+def _possible_tasks(
+    tasks: tuple[str, ...], data: Path | None, *, leave_out: bool = True
+) -> tuple[tuple[str, ...], DataFolder | None]:
+    """The tasks, and the folder of data sets if one of them reads it.
+
+    Without a folder, the tasks of the default that read data sets are left out.
+    """
+    is_given = data is not None or "EMBITS_DATA" in os.environ
+    if leave_out and not is_given and not _are_tasks_named():
+        missing = [task for task in tasks if TASKS[task].reads_data]
+        _note(
+            f"without a folder of data sets (--data DIR, or EMBITS_DATA), {', '.join(missing)} are "
+            "left out"
+        )
+        tasks = tuple(task for task in tasks if task not in missing)
+    return tasks, DataFolder.at(data) if any(TASKS[task].reads_data for task in tasks) else None
+
+
+def _check_scored(entries: Sequence[Entry], notes: Sequence[str]) -> None:
+    """Refuse results without any score, for the reasons in `notes`."""
+    values = (score.of(entry) for entry in entries for score in all_scores([entry]))
+    if not any(isinstance(value, float) and math.isfinite(value) for value in values):
+        reasons = notes or ["no word of the data sets is in the vocabulary"]
+        raise InputError(f"nothing could be scored: {'; '.join(reasons)}")
+
+
+def _finish(
+    entries: Iterable[Entry], csv_file: Path | None, notes: Sequence[str], report: Path | None
+) -> None:
+    """Write the CSV file, if one is asked for, and print the notes."""
+    if csv_file is not None:
+        with atomic_write(csv_file) as file:
+            file.write(csv_text(entries).encode())
+    _note(*notes)
+    if report is not None:
+        note_missing_figures()
+
+
+def _note(*lines: str) -> None:
+    for line in lines:
+        click.echo(f"embits: note: {line}", err=True)
+
+
+def note_missing_figures() -> None:
+    """Print a note if a report has no figures."""
+    if find_spec("matplotlib") is None:
+        _note("no figures: pip install 'embits[plots]'")
+
+
+def _column_name(entry: dict[str, Any]) -> str:
+    """The name of an entry in tables."""
+    return "raw" if entry["method"] == "raw" else f"{entry['method']} {entry['bits']}"
 
 
 @click.command()
@@ -25,7 +162,7 @@ from embits.evaluation.tasks import DEFAULT_TASKS, TASKS, all_scores
 @click.option(
     "--report", type=options.FOLDER, metavar="DIR", help="Write a report into this folder."
 )
-@scoring.scoring_options(
+@_scoring_options(
     DEFAULT_TASKS,
     0,
     "Fit a new coder on N rows and measure the neighbors of the others; all measures the codes of "
@@ -33,7 +170,7 @@ from embits.evaluation.tasks import DEFAULT_TASKS, TASKS, all_scores
 )
 @options.reading_options
 @options.json_option
-def command(
+def evaluate(
     files: tuple[Path, ...],
     raw_file: Path | None,
     report: Path | None,
@@ -61,15 +198,15 @@ def command(
     embits evaluate docs.safetensors --tasks retrieval --data ~/data
     """
     missing = [task for task in tasks if TASKS[task].needs_raw]
-    if raw_file is None and missing and scoring.are_tasks_named():
+    if raw_file is None and missing and _are_tasks_named():
         raise click.UsageError(
             f"the float vectors are needed for {' and '.join(missing)}: give --raw FILE"
         )
     if latex and report is None:
         raise click.UsageError("--latex writes into the folder of --report: give both")
-    scoring.check_outputs(report, csv_file, files[0], force)
+    _check_outputs(report, csv_file, files[0], force)
     opened = {file: load(file) for file in files}
-    tasks, folder = scoring.possible_tasks(tasks, data, leave_out=raw_file is not None)
+    tasks, folder = _possible_tasks(tasks, data, leave_out=raw_file is not None)
     floats = options.read(raw_file, **reading, quiet=as_json) if raw_file else None
     if floats is not None and floats.dims not in {bits.dims for bits in opened.values()}:
         raise InputError(
@@ -86,15 +223,14 @@ def command(
         for file, bits in opened.items():
             current = file.name
             entries.append(evaluator.evaluate_bits(bits, file))
-    scoring.check_scored(entries, evaluator.notes)
+    _check_scored(entries, evaluator.notes)
     if report is not None:
         facts = {"raw": raw_file.name if raw_file else "-", "tasks": ", ".join(tasks)}
         write_report(
             report, "Scores of binary codes", entries, facts, notes=evaluator.notes,
             overwrite=force, latex=latex,
         )  # fmt: skip
-        scoring.note_missing_figures()
-    scoring.finish(entries, csv_file, evaluator.notes)
+    _finish(entries, csv_file, evaluator.notes, report)
     if as_json:
         print_json(jsonable(entries))
     else:
@@ -102,10 +238,16 @@ def command(
 
 
 def _show(entries: list[Entry]) -> None:
-    """Print the scores as one table with a column for each file."""
-    rows = [
-        (score.label, *(_cell(score, entry) for entry in entries)) for score in all_scores(entries)
-    ]
+    """Print the scores, with their intervals, as one table with a column for each file."""
+    rows = [("", *map(_column_name, entries))]
+    for score in all_scores(entries):
+        cells = []
+        for entry in entries:
+            value = score.of(entry)
+            cells.append("" if value is None else score.shown(value))
+            if score.shown is percent and (ends := interval(entry, score.key)):
+                cells[-1] += f" [{percent(ends[0])}, {percent(ends[1])}]"
+        rows.append((score.label, *cells))
     measured = [
         (f"Rows of {name}", *(at(entry, name, "rows") or "" for entry in entries))
         for name, task in TASKS.items()
@@ -115,13 +257,196 @@ def _show(entries: list[Entry]) -> None:
     click.echo(
         f"× 100: Spearman's ρ, accuracy, recall, nDCG, MRR and cosine. Times in ms.{about_rows}"
     )
-    table([("", *map(scoring.column_name, entries)), *rows, *measured], indent="")
+    table([*rows, *measured], indent="")
 
 
-def _cell(score: Score, entry: Entry) -> str:
-    """A score with its interval; empty if the entry does not have it."""
-    value = score.of(entry)
-    if value is None:
-        return ""
-    ends = interval(entry, score.key) if score.shown is percent else None
-    return score.shown(value) + (f" [{percent(ends[0])}, {percent(ends[1])}]" if ends else "")
+def _coders(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Register coders MODULE:CLASS, so that --methods takes their names. Returns them by name."""
+    found = {}
+    sys.path.insert(0, "")  # as `python -m` does: modules of the current folder
+    try:
+        for value in values:
+            module, _colon, name = value.partition(":")
+            coder = register_coder(getattr(importlib.import_module(module), name))
+            found[coder.method] = value
+    except (ImportError, AttributeError, ValueError) as error:
+        raise click.BadParameter(f"{value!r}: expected MODULE:CLASS ({error})") from None
+    finally:
+        sys.path.remove("")
+    return found
+
+
+@click.command()
+@click.argument("vectors", type=options.FILE)
+@options.widths_option(default=",".join(map(str, BITS)), help="Bits per code.")
+@click.option(
+    "--coder", "coders", multiple=True, callback=_coders, is_eager=True, metavar="MODULE:CLASS",
+    help="A coder of your own, which is compared as well. May be repeated.",
+)  # fmt: skip
+@click.option(
+    "--methods", default="all", callback=_names_of(METHODS), metavar="METHOD,...",
+    help="The coders.",
+)  # fmt: skip
+@options.numbers_option(
+    "--seeds", "--seed", "seeds", default="0", example="0,1,2",
+    help="Random seeds of the training. With several, the report shows means.",
+)  # fmt: skip
+@options.params_option("A parameter, given to every method that takes it.")
+@click.option(
+    "--report", type=options.FOLDER, required=True, metavar="DIR", help="Folder of the report."
+)
+@_scoring_options(
+    [task for task in TASKS if task != "retrieval"],
+    N_RESAMPLES,
+    "Fit on N rows and measure the others [default: half of the rows; all word vectors].",
+)
+@options.reading_options
+@options.json_option
+def compare(
+    vectors: Path,
+    bits: list[int],
+    coders: dict[str, str],
+    methods: tuple[str, ...],
+    seeds: list[int],
+    params: dict[str, Any],
+    report: Path,
+    data: Path | None,
+    tasks: tuple[str, ...],
+    fit_rows: int | None,
+    bootstrap: int,
+    fisher: str,
+    latex: bool,
+    csv_file: Path | None,
+    force: bool,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Train and score several methods and widths on VECTORS.
+
+    Writes a report with the tables and figures of the paper: report.md, results.json, results.csv
+    and figures/. Trained codes and their scores are kept in codes/. Run the same command again to
+    resume after an interruption. Run it with --force and other methods or widths to add them: the
+    report shows every code in the folder.
+
+    Without a folder of data sets, the tasks that need none run: neighbors, reconstruction and
+    speed. Retrieval runs only if --tasks names it. Every method is then fitted on the documents.
+
+    \b
+    embits compare glove.txt --data ~/data --report glove-report
+    embits compare docs.npy --tasks neighbors,retrieval --data ~/data --report docs-report
+    embits compare glove.txt --bits 256 --methods paper,lsh,sign --report glove-report
+    embits compare glove.txt --seeds 0,1,2 --latex --report glove-report
+    """
+    start = time.perf_counter()
+    _check_outputs(report, csv_file, vectors, force)
+    tasks, folder = _possible_tasks(tasks, data)
+    floats = options.read(vectors, **reading, quiet=as_json)
+    with status_line(quiet=as_json) as status:
+
+        def say(text: str) -> None:
+            if ": done in" in text or "is skipped" in text:
+                click.echo(f"embits: {text}", err=True)
+            status(text)
+
+        comparison = Comparison(
+            floats, report, folder, bits, dict.fromkeys([*methods, *coders]), tasks, seeds, vectors,
+            say, fit_rows=fit_rows, n_resamples=bootstrap, by_pairs=fisher == "pairs",
+            params=params,
+        )  # fmt: skip
+        if not force:
+            comparison.check_folder()
+        try:
+            entries = comparison.run()
+        except KeyboardInterrupt:
+            click.echo("embits: interrupted; run the same command again to resume", err=True)
+            sys.exit(130)
+        _check_scored(entries[1:], comparison.notes)
+        checksum = "-"  # of what is not a file, such as "gensim:NAME"
+        if vectors.is_file():
+            with vectors.open("rb") as file:
+                checksum = hashlib.file_digest(file, "sha256").hexdigest()
+        settings = {"vectors": vectors.name, "SHA-256 of vectors": checksum}
+        settings["command"] = _recorded_command(comparison)
+        comparison.write_report(f"Bits of {vectors.name}", settings, overwrite=force, latex=latex)
+    _finish(entries, csv_file, comparison.notes, report)
+    if as_json:
+        print_json(entries)
+        return
+    _print_summary(entries)
+    facts = [f"{time.perf_counter() - start:.0f} s"]
+    if len(seeds) > 1:
+        facts.append(f"means over {len(seeds)} fits")
+    if "neighbors" in tasks:
+        rows = "outside the fit (unseen)" if comparison.split else "of the fit"
+        facts.append(f"recall of rows {rows}")
+    click.echo(f"\n{report / 'report.md'} ({'; '.join(facts)})")
+
+
+def _recorded_command(comparison: Comparison) -> str:
+    """The command that makes the report again, with every option but no local folders."""
+    context, plan = click.get_current_context(), comparison.plan
+    given = dict(context.params)
+    given |= {
+        "force": False, "as_json": False, "csv_file": None, "report": "DIR",
+        "bits": sorted({n for method, n in plan if method != "sign"} or given["bits"]),
+        "methods": list(dict.fromkeys(method for method, _ in plan)),
+        "tasks": comparison.evaluator.tasks,
+        "fit_rows": given["fit_rows"] and (comparison.settings["fit_rows"] or "all"),
+        "coders": list(given["coders"].values()),
+        "params": [f"{name}={value}" for name, value in given["params"].items()],
+        "data": "DATA" if comparison.evaluator.data else None,
+    }  # fmt: skip
+    parts = ["embits", "compare", given["vectors"].name]
+    for option in context.command.params[1:]:
+        is_default = context.get_parameter_source(str(option.name)) is ParameterSource.DEFAULT
+        value = given.get(str(option.name), not is_default)
+        if value in (None, False, (), []) or (is_default and option.name not in _RECORDED):
+            continue
+        if isinstance(option, click.Option) and option.is_flag:
+            parts.append(option.opts[0])
+        elif option.multiple:
+            parts += [f"{option.opts[0]} {each}" for each in value]
+        else:
+            value = value.name if isinstance(value, Path) else value
+            text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            parts.append(f"{option.opts[0]} {text}")
+    return " ".join(parts)
+
+
+def _print_summary(entries: list[dict[str, Any]]) -> None:
+    """Print the main scores, one line per code."""
+    columns = [score for score in all_scores(entries) if score.column]
+    shown = [score for score in columns if any(score.of(entry) for entry in entries[1:])]
+    rows = [("", *(score.column for score in shown))]
+    for entry in entries:
+        scores = (percent(score.of(entry)) for score in shown)
+        rows.append((_column_name(entry), *scores))
+    table(rows, indent="")
+
+
+@click.command()
+@options.file_argument
+@options.words_argument
+@options.output_option(help="File to write: .png, .svg or .pdf.")
+@options.force_option()
+@options.k_option("-n", default=N_WORDS, help="Number of closest and of furthest words.")
+@options.json_option
+def picture(
+    file: Path, words: tuple[str, ...], output: Path, force: bool, k: int, as_json: bool
+) -> None:
+    """Draw the bits of the words closest to each WORD.
+
+    The furthest words are drawn below them, as in the paper's figure. Each row of pixels is a
+    word and each column a bit: red is 1, white is 0. Vertical stripes are bits that neighbors
+    share. Several words are drawn one below the other, in the order given.
+
+    \b
+    embits picture glove.safetensors queen -o queen.png
+    embits picture glove.safetensors queen automobile jupiter man -o figure.pdf
+    """
+    check_target(output, [file], force)
+    drawn = bit_picture(load(file), words, k, output.suffix)
+    with atomic_write(output) as target:
+        target.write(drawn)
+    facts = {"file": str(output), "words": list(words), "bytes": len(drawn)}
+    show(facts, f"{output}: the bits of {', '.join(words)}", as_json)

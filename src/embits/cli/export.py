@@ -1,22 +1,31 @@
-"""`embits export`, `decode` and `slim`: write the codes of a file in another form."""
+"""`embits export`, `decode`, `slim` and `page`: write the codes of a file in another form.
+
+`embits completion` writes a form of the command line itself.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import tempfile
+import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
+from click.shell_completion import get_completion_class
 
 from embits import integrations
 from embits.cli import options
-from embits.cli.output import counted, megabytes, show, size_on_disk, table
-from embits.cli.progress import progress_bar
+from embits.cli.output import counted, megabytes, progress_bar, show, size_on_disk, table
 from embits.collection import load
 from embits.errors import InputError
 from embits.file.overwrite import check_target, is_same_file
 from embits.slimming import PARTS
 from embits.vectors import WordVectors
 from embits.writers import write_vectors
+
+SHELLS = ("bash", "zsh", "fish")
 
 
 @click.command()
@@ -126,3 +135,70 @@ def slim(
         table([(name, f"{size:,} bytes saved") for name, size in saved.items()])
         for name, why in lost.items():
             click.echo(f"without {name}, this no longer works: {why}")
+
+
+@click.command()
+@options.file_argument
+@options.output_option(options.FOLDER, metavar="DIR", required=False, help="Folder to write.")
+@click.option("--title", default="embits", help="Title of the page.")
+@options.force_option(help="Replace a page in the folder; other files stay.")
+@click.option("--open", "is_opened", is_flag=True, help="Serve the page here and open a browser.")
+@click.option("--port", type=options.WholeNumber(0, 65535), default=0, help="For --open; 0: any.")
+@options.json_option
+def page(
+    file: Path,
+    output: Path | None,
+    is_opened: bool,
+    port: int,
+    force: bool,
+    as_json: bool,
+    title: str,
+) -> None:
+    """Write a static web page that searches FILE in the browser.
+
+    The page runs on the visitor's device, also offline. Any static web server can serve the
+    folder. With --open but without -o, the page is deleted when the command ends.
+
+    \b
+    embits page glove.safetensors -o site --title "Words of GloVe"
+    embits page glove.safetensors --open
+    """
+    if output is None and not is_opened:
+        raise click.UsageError("give a folder with -o DIR, or open the page with --open")
+    from embits.page import serve, write_page
+
+    with tempfile.TemporaryDirectory(prefix="embits-page-") as temporary:
+        folder = output or Path(temporary)
+        written = write_page(file, folder, title=title, overwrite=force)
+        size = sum(path.stat().st_size for path in written)
+        facts = {"folder": str(folder), "files": len(written), "bytes": size}
+        if as_json or output:
+            show(facts, f"{folder}: {len(written)} files, {megabytes(size)}", as_json)
+        if not is_opened:
+            return
+        with serve(folder, port) as server, contextlib.suppress(KeyboardInterrupt):
+            address = f"http://127.0.0.1:{server.server_port}/"
+            click.echo(f"{address}  (press Ctrl-C to stop)", err=True)
+            webbrowser.open(address)
+            server.serve_forever()
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS), required=False)
+@click.pass_context
+def completion(ctx: click.Context, shell: str | None) -> None:
+    """Print the script that enables completion of `embits` in SHELL: bash, zsh or fish.
+
+    SHELL defaults to the shell named by $SHELL. The script is click's own. It completes commands,
+    options, methods, file names, and the words of the FILE on the command line.
+
+    \b
+    embits completion bash > ~/.local/share/bash-completion/completions/embits
+    embits completion zsh > ~/.zfunc/_embits    # a folder of $fpath, set before compinit
+    embits completion fish > ~/.config/fish/completions/embits.fish
+    """
+    shell = shell or Path(os.environ.get("SHELL", "")).name
+    script = get_completion_class(shell) if shell in SHELLS else None
+    if script is None:
+        raise click.UsageError(f"name the shell: {', '.join(SHELLS)}")
+    click.echo(script(ctx.find_root().command, {}, "embits", "_EMBITS_COMPLETE").source())

@@ -1,23 +1,26 @@
-"""Arguments and options that several verbs share, and what they complete to."""
+"""Arguments and options that several verbs share, what they complete to, and jobs on Ray."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import logging
+import os
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from embits.binary_vectors import BinaryVectors
 from embits.checks import MAX_BITS
-from embits.cli.progress import progress_bar
+from embits.cli.output import megabytes, progress_bar, show
 from embits.coders import DEFAULT_METHOD, METHODS, coder_class
 from embits.collection import load
-from embits.errors import EmbitsError
+from embits.errors import ClusterError, EmbitsError, MissingExtraError
 from embits.search.metrics import METRICS
 from embits.vectors import WordVectors
 
@@ -88,8 +91,6 @@ def params_of_method(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 file_argument = click.argument("file", type=FILE)
 files_argument = click.argument("files", type=FILE, nargs=-1, required=True, metavar="FILE...")
-
-
 word_argument = functools.partial(click.argument, shell_complete=words_of_file)
 words_argument = word_argument("words", nargs=-1, required=True, metavar="WORD...")
 file_option = functools.partial(click.option, type=FILE, metavar="FILE")
@@ -106,12 +107,27 @@ def k_option(*names: str, **settings: Any) -> Callable[[Command], Command]:
     return click.option(*names, "k", type=WholeNumber(min=1), **settings)
 
 
-def filter_options(command: Command) -> Command:
-    """The options --where, --exclude and --rows, files of what a search takes by these names."""
-    where = "Find only these rows: a text file of ids, or a .npy of whole numbers (ids) or a mask."
-    command = file_option("--rows", help="In place of --where: a .npy of row numbers.")(command)
-    command = file_option("--exclude", help="Leave these rows out; the same formats.")(command)
-    return file_option("--where", help=where)(command)
+def together(*options: Callable[..., Any]) -> Callable[[Command], Command]:
+    """Several options as one decorator, in the order of the help."""
+
+    def added(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return added
+
+
+# Files of what a search takes by these names.
+filter_options = together(
+    file_option(
+        "--where",
+        help="Find only these rows: a text file of ids, or a .npy of whole numbers (ids) or a "
+        "mask.",
+    ),
+    file_option("--exclude", help="Leave these rows out; the same formats."),
+    file_option("--rows", help="In place of --where: a .npy of row numbers."),
+)
 
 
 def parsed(bits: BinaryVectors, filters: dict[str, Path | None]) -> dict[str, Any]:
@@ -164,46 +180,40 @@ def force_option(
     return click.option("--force", *other_names, "force", is_flag=True, help=help)
 
 
-def reading_options(command: Command) -> Command:
-    """The options of every verb that reads float vectors, by the names of Python's arguments."""
-    for option in (
-        click.option(
-            "--skip-bad", "on_bad", is_flag=True, help="Skip bad rows instead of stopping.",
-            callback=lambda _, __, given: "skip" if given else "raise",
-        ),
-        click.option(
-            "--repeats", type=click.Choice(["first", "refuse"]),
-            help="Keep the first row of a repeated word (id), or refuse the file [default: refuse"
-            " if the words are in another file, or in Parquet].",
-        ),
-        click.option(
-            "--column", metavar="COLUMN", help="Column of vectors in Parquet, if it has several."
-        ),
-        click.option(
-            "--no-ids", is_flag=True, is_eager=True, expose_value=False,
-            callback=lambda context, _, given: context.meta.update({"embits.no_ids": given}),
-            help="Number the rows; take no ids from a column, or a file beside a matrix.",
-        ),
-        click.option(
-            "--ids", metavar="COLUMN",
-            callback=_ids,
-            help="Column of the ids in Parquet [default: id, ids, _id, word or key].",
-        ),
-        click.option("--encoding", default="utf-8", help="How words are encoded in text and .bin."),
-        file_option("--words", help="Words (ids) of a matrix: one per line, or Parquet."),
-        click.option(
-            "--limit", type=WholeNumber(min=1), metavar="N", help="Read only the first N rows."
-        ),
-    ):  # fmt: skip
-        command = option(command)
-    return command
-
-
 def _ids(context: click.Context, _: click.Parameter, name: str | None) -> str | bool | None:
     """The argument `ids`: False for --no-ids."""
     if context.meta["embits.no_ids"] and name is not None:
         raise click.UsageError("--no-ids and --ids exclude each other")
     return False if context.meta["embits.no_ids"] else name
+
+
+# The options of every verb that reads float vectors, by the names of Python's arguments.
+reading_options = together(
+    click.option("--limit", type=WholeNumber(min=1), help="Read only the first N rows."),
+    file_option("--words", help="Words (ids) of a matrix: one per line, or Parquet."),
+    click.option("--encoding", default="utf-8", help="How words are encoded in text and .bin."),
+    click.option(
+        "--ids", metavar="COLUMN", callback=_ids,
+        help="Column of the ids in Parquet [default: id, ids, _id, word or key].",
+    ),
+    click.option(
+        "--no-ids", is_flag=True, is_eager=True, expose_value=False,
+        callback=lambda context, _, given: context.meta.update({"embits.no_ids": given}),
+        help="Number the rows; take no ids from a column, or a file beside a matrix.",
+    ),
+    click.option(
+        "--column", metavar="COLUMN", help="Column of vectors in Parquet, if it has several."
+    ),
+    click.option(
+        "--repeats", type=click.Choice(["first", "refuse"]),
+        help="Keep the first row of a repeated word (id), or refuse the file [default: refuse"
+        " if the words are in another file, or in Parquet].",
+    ),
+    click.option(
+        "--skip-bad", "on_bad", is_flag=True, help="Skip bad rows instead of stopping.",
+        callback=lambda _, __, given: "skip" if given else "raise",
+    ),
+)  # fmt: skip
 
 
 def read(path: Path, *, quiet: bool, **reading: Any) -> WordVectors:
@@ -229,29 +239,138 @@ def _named_values(_: click.Context, param: click.Parameter, texts: list[str]) ->
         name, _sign, value = text.partition("=")
         if not name or not value:
             raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint=param.opts[0])
-        values[name.replace("-", "_")] = _value(value)
+        name = name.replace("-", "_")
+        values[name] = {"true": True, "false": False}.get(value.lower(), value)
+        for kind in (float, int):
+            with contextlib.suppress(ValueError):
+                values[name] = kind(value)
     return values
 
 
-def _value(text: str) -> Any:
-    for kind in (int, float):
+def numbers_option(
+    *names: str, example: str, least: int = 0, most: int | None = None, **settings: Any
+) -> Callable[[Command], Command]:
+    """An option N,...: whole numbers from `least` to `most`, each once."""
+    bounds = f"from {least}" if most is None else f"from {least} to {most}"
+
+    def parse(_: click.Context, __: click.Parameter, value: str) -> list[int]:
         with contextlib.suppress(ValueError):
-            return kind(text)
-    return {"true": True, "false": False}.get(text.lower(), text)
+            numbers = list(dict.fromkeys(int(number) for number in value.split(",")))
+            if min(numbers) >= least and (most is None or max(numbers) <= most):
+                return numbers
+        raise click.BadParameter(f"{value!r}: expected numbers {bounds}, such as {example}")
+
+    return click.option(*names, callback=parse, metavar="N,...", **settings)
 
 
-def widths_option(default: str, help: str) -> Callable[[Command], Command]:
-    """The option --bits N,...: code widths in ascending order, each once."""
-    return click.option("--bits", default=default, callback=_widths, metavar="N,...", help=help)
+widths_option = functools.partial(
+    numbers_option, "--bits", example="64,128,256", least=1, most=MAX_BITS
+)
 
 
-def _widths(_: click.Context, __: click.Parameter, value: str) -> list[int]:
+# -- --ray: encode, binarize and search on a Ray cluster, from Parquet to Parquet -----------------
+
+
+class Address(click.Path):
+    """A path or, with --ray, the address of an object store, which stays a string."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if "://" not in str(value):
+            return Path(value)
+        if ctx is not None and not ctx.params.get("ray"):
+            raise click.UsageError(f"{value} is not a local path: add --ray", ctx)
+        return value
+
+
+ADDRESS = Address()
+OUTPUT_HELP = "File to write; with --ray, the folder."
+ENCODED = "{rows:,} rows × {bits} bits in {target}: {size} in {parts} parts"
+FOUND = "{rows:,} results of {queries:,} queries in {target}: {size}"
+Cluster: TypeAlias = Callable[[Callable[..., dict[str, Any]], str, bool], None]
+
+
+def _run_on_ray(
+    address: str | None,
+    options: dict[str, Any],
+    job: Callable[..., dict[str, Any]],
+    line: str,
+    as_json: bool,
+) -> None:
+    """Run `job(embits.integrations.ray, **options)` on a cluster, and print its facts."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage statistics are sent
+    warnings.filterwarnings("ignore", category=FutureWarning, module="ray")
+    warnings.filterwarnings("ignore", category=ResourceWarning)
     try:
-        widths = sorted({int(width) for width in value.split(",")})
-    except ValueError:
-        widths = [0]
-    if widths[0] < 1 or widths[-1] > MAX_BITS:
-        raise click.BadParameter(
-            f"{value!r}: expected numbers from 1 to {MAX_BITS}, such as 64,128,256"
-        )
-    return widths
+        import ray
+    except ImportError as error:
+        raise MissingExtraError("--ray", "ray") from error
+    settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    if address is None:
+        settings |= {"num_cpus": options["workers"], "include_dashboard": False}
+    try:
+        ray.init(address or "local", **settings)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ClusterError(f"no Ray cluster at {address!r}: {reason}") from None
+    try:
+        from embits.integrations import ray as integration
+
+        logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+        ray.data.DataContext.get_current().enable_progress_bars = False
+        with progress_bar("running", quiet=as_json) as progress:
+            facts = job(integration, progress=progress, **options)
+    finally:
+        ray.shutdown()
+    show(facts, line.format(size=megabytes(facts["bytes"]), **facts), as_json)
+    if facts.get("skipped") and not as_json:
+        click.echo(f"embits: note: {facts['skipped']:,} bad rows skipped", err=True)
+
+
+def _ray_options(
+    refused: tuple[str, ...], own: dict[str, Any], force: str
+) -> Callable[[Command], Command]:
+    """Give a verb options that need --ray, and their values as `cluster`; None without --ray."""
+
+    def decorated(command: Command) -> Command:
+        @functools.wraps(command)
+        def wrapped(ray: bool, ray_address: str | None, **others: Any) -> Any:
+            given = {name: others.pop(name) for name in own}
+            if not ray:
+                if ray_address or any(value is not None for value in given.values()):
+                    raise click.UsageError(f"--ray-address, --{', --'.join(own)} need --ray")
+                return command(cluster=None, **others)
+            if wrong := [name for name in refused if others.get(name)]:
+                raise click.UsageError(f"--{wrong[0].split('_')[0]} cannot be used with --ray")
+            given |= {name: others.pop(name) for name in _PASSED_ON if name in others}
+            given |= {"ids": given["ids"] or None, "overwrite": others["force"]}
+            return command(cluster=functools.partial(_run_on_ray, ray_address, given), **others)
+
+        for option in (force_option("--overwrite", help=force), *own.values(), *_SHARED):
+            wrapped = option(wrapped)
+        return wrapped  # type: ignore[return-value]
+
+    return decorated
+
+
+_PASSED_ON = ("column", "ids", "on_bad", "lengths")  # of the options of a verb
+_SHARED = (
+    click.option("--ray-address", metavar="NAME", help="A cluster, or auto [default: start one]."),
+    click.option("--ray", is_flag=True, is_eager=True, help="Run on Ray, from Parquet to Parquet."),
+)
+_WORKERS = click.option("--workers", type=WholeNumber(1), help="With --ray: parallel tasks.")
+_KEEP = click.option(
+    "--keep", metavar="A,B", help="With --ray: columns to keep [default: all others].",
+    callback=lambda _, __, names: names and [name for name in names.split(",") if name],
+)  # fmt: skip
+_COLUMN = click.option("--column", metavar="COLUMN", help="With --ray: column of the vectors.")
+_IDS = click.option("--ids", metavar="COLUMN", help="With --ray: column that names the queries.")
+ray_options = _ray_options(
+    ("limit", "words", "repeats"),
+    {"keep": _KEEP, "workers": _WORKERS},
+    "Replace a file that does not hold codes, or a folder.",
+)
+search_ray_options = _ray_options(
+    ("tsv", "oversample", "floats", "words_file"),
+    {"column": _COLUMN, "ids": _IDS, "workers": _WORKERS},
+    "Replace an existing file.",
+)

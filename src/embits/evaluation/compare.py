@@ -13,7 +13,7 @@ import os
 import time
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -30,8 +30,7 @@ from embits.collection import load
 from embits.errors import EmbitsError, FormatError, InputError
 from embits.evaluation.data import DataFolder
 from embits.evaluation.evaluator import ALL_ROWS, Evaluator, split_rows
-from embits.evaluation.figures import bit_picture
-from embits.evaluation.report import Picture, write_report
+from embits.evaluation.report import Picture, bit_picture, write_report
 from embits.evaluation.results import Entry, Grid, jsonable
 from embits.evaluation.statistics import N_RESAMPLES, Replicates, intervals, mean_fits, paired_test
 from embits.evaluation.tasks import TASKS, all_scores
@@ -61,8 +60,7 @@ class Comparison:
         say: Called with a line of text at each step.
         fit_rows: Number of rows to fit on; neighbors and reconstruction are measured on the
             others. None is all rows of word vectors, and half of the rows of others.
-        n_resamples: Bootstrap replicates of each score, for intervals and tests.
-        by_pairs: Weigh the sets of the Fisher mean by their numbers of pairs, not equally.
+        n_resamples, by_pairs: As for `Evaluator`.
         params: Parameters of coders. Each is given to every method that takes it.
 
     Raises:
@@ -99,7 +97,6 @@ class Comparison:
         self.entries: list[Entry] = []
         self.replicates: list[Replicates] = []
         self._problems: list[str] = []
-        self._checksums: dict[tuple[Any, ...], str] = {}
         self._say = say or (lambda text: None)
         self._current = ""
         self._codes = self.folder / "codes"
@@ -118,21 +115,29 @@ class Comparison:
             "fisher": "pairs" if by_pairs else "equal",
             "params": dict(params or {}),
         }
-        asked = plan(vectors.dims, bits, METHODS if methods is None else methods)
+        if any(width < 1 for width in bits):
+            raise InputError(f"bits are {list(bits)}, expected numbers from 1")
+        asked = [
+            (method, width)
+            for method in (METHODS if methods is None else methods)
+            for width in ([vectors.dims] if coder_class(method).method == "sign" else bits)
+        ]
         for name in self.settings["params"]:
             if not any(name in coder_class(method).param_names() for method, _ in asked):
                 raise InputError(f"none of the methods takes the parameter {name!r}")
-        found = dict.fromkeys([*asked, *self._saved_codes()])
+        for path in sorted(self._codes.glob("*.scores.json")):
+            kept = _read_json(path)
+            entry, settings = kept.get("entry") or {}, kept.get("settings") or {}
+            same = (settings.get(name) == self.settings[name] for name in _SAME)
+            if all(same) and entry.get("method") in METHODS:
+                asked.append((entry["method"], entry["bits"]))
+        found = dict.fromkeys(asked)
         order = list(dict.fromkeys(method for method, _ in found))
         self.plan = sorted(found, key=lambda code: (order.index(code[0]), code[1]))
         self._codes.mkdir(parents=True, exist_ok=True)
 
     def check_folder(self) -> None:
-        """Refuse a folder with the scores of other vectors, rows, tasks or another seed.
-
-        Raises:
-            InputError: The folder has such scores.
-        """
+        """Refuse, by an InputError, a folder with the scores of other vectors, rows or tasks."""
         saved = _read_json(self._codes / "raw.scores.json").get("settings") or {}
         for name in (*_SAME, "tasks"):
             if saved and saved.get(name) != self.settings[name]:
@@ -142,21 +147,8 @@ class Comparison:
                     "files with --force"
                 )
 
-    def _saved_codes(self) -> Iterator[tuple[str, int]]:
-        """Codes in the folder that were scored on the same vectors with the same seed."""
-        for path in sorted(self._codes.glob("*.scores.json")):
-            kept = _read_json(path)
-            entry, settings = kept.get("entry") or {}, kept.get("settings") or {}
-            same = (settings.get(name) == self.settings[name] for name in _SAME)
-            if all(same) and entry.get("method") in METHODS:
-                yield entry["method"], entry["bits"]
-
     def run(self) -> list[dict[str, Any]]:
-        """Train and score what is missing.
-
-        Returns:
-            The entry of the raw vectors, then of every code.
-        """
+        """Train and score what is missing, and return the `entries`."""
         evaluate_raw = partial(self.evaluator.evaluate_raw, all_sets=True)
         kept = [self._kept("raw", self.seeds[0], evaluate_raw)]
         for method, n_bits in self.plan:
@@ -185,16 +177,12 @@ class Comparison:
         overwrite: bool = False,
         latex: bool = False,
     ) -> list[Path]:
-        """After `run`: write the report into the folder.
+        """After `run`: write the report into the folder, and return the files written.
 
         Args:
             title: Title of the report.
             settings: More facts for the table of settings.
-            overwrite: Replace the files of an earlier report. Other files in the folder stay.
-            latex: Write the tables as LaTeX into tables/, and the figures as PDF and SVG, too.
-
-        Returns:
-            The files written.
+            overwrite, latex: As in `write_report`.
 
         Raises:
             InputError: The folder has a report, and `overwrite` is false.
@@ -217,10 +205,10 @@ class Comparison:
     def _pictures(self) -> list[Picture]:
         """The bits of the paper's words in the widest codes of the default method."""
         grid = Grid(self.entries)
-        if not grid.methods:
-            return []
         method = grid.main_method
         widths = [entry["bits"] for entry in grid.coded if entry["method"] == method]
+        if not widths:
+            return []
         bits = self.codes(method, max(widths))
         about = f"{method}, {bits.n_bits} bits"
         return [
@@ -264,18 +252,23 @@ class Comparison:
         params = {"random_state": seed} | self.settings["params"] | {"n_bits": n_bits}
         return {name: value for name, value in params.items() if name in takes}
 
-    def _produced(self, *fit: Any) -> str:
-        """A checksum of what a coder of the user makes of a few rows, and of its code.
-
-        The same name may stand for another coder after an edit. Those of embits have its version.
-        """
-        coder = coder_class(fit[0])
-        if coder.__module__.startswith("embits."):
+    def _produced(self, method: str, n_bits: int, seed: int) -> str:
+        """A checksum of what a coder of the user makes of a few rows, and of its source."""
+        coder = coder_class(method)(**self._params(method, n_bits, seed))
+        if type(coder).__module__.startswith("embits."):  # others may have been edited since
             return ""
-        if fit not in self._checksums:
-            rows = self.vectors.matrix[:: max(1, len(self.vectors) // _PROBED)][:_PROBED]
-            self._checksums[fit] = _checksum(coder(**self._params(*fit)), rows)
-        return self._checksums[fit]
+        rows = self.vectors.matrix[:: max(1, len(self.vectors) // _PROBED)][:_PROBED]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                codes = coder.fit(rows).encode(rows)
+                arrays = codes, coder.project(rows), coder.inverse_transform(codes)
+            made = b"".join(np.asarray(array).tobytes() for array in arrays)
+        except (EmbitsError, ValueError, ArithmeticError) as error:  # too few rows for it
+            made = str(error).encode()
+        with contextlib.suppress(OSError, TypeError):  # a class without a source file
+            made += inspect.getsource(type(coder)).encode()
+        return f"{zlib.crc32(made):08x}"
 
     def _fits(self, method: str, n_bits: int) -> Kept:
         """The mean entry of a method over the seeds."""
@@ -324,17 +317,6 @@ class Comparison:
         self._problems += kept["notes"]
         drawn = kept["replicates"]
         return kept["entry"], {key: np.array(each, np.float32) for key, each in drawn.items()}
-
-
-def plan(dims: int, bits: Sequence[int], methods: Iterable[str]) -> list[tuple[str, int]]:
-    """The (method, width) pairs to train: every method at every width, "sign" only at `dims`."""
-    if any(width < 1 for width in bits):
-        raise InputError(f"bits are {list(bits)}, expected numbers from 1")
-    return [
-        (method, width)
-        for method in methods
-        for width in ([dims] if coder_class(method).method == "sign" else bits)
-    ]
 
 
 def paired_tests(
@@ -389,21 +371,6 @@ def data_fingerprint(data: DataFolder | None) -> str:
         if path.is_file() and not path.name.startswith(".")
     )
     return f"{zlib.crc32(listing.encode()):08x}"
-
-
-def _checksum(coder: Coder, rows: NDArray[np.float32]) -> str:
-    """A checksum of what a coder makes of a few rows, and of its source."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            codes = coder.fit(rows).encode(rows)
-            arrays = codes, coder.project(rows), coder.inverse_transform(codes)
-        made = b"".join(np.asarray(array).tobytes() for array in arrays)
-    except (EmbitsError, ValueError, ArithmeticError) as error:  # too few rows for it
-        made = str(error).encode()
-    with contextlib.suppress(OSError, TypeError):  # a class without a source file
-        made += inspect.getsource(type(coder)).encode()
-    return f"{zlib.crc32(made):08x}"
 
 
 def _read_json(path: Path) -> dict[str, Any]:

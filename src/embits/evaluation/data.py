@@ -52,12 +52,7 @@ _LABELLED = 'rows of a class and texts, such as "1","A title","The text"'
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of words with human similarity scores.
-
-    Attributes:
-        first, second: The words.
-        scores: Human scores, float64, on the data set's own scale.
-    """
+    """Pairs of words with human similarity scores, float64 on the data set's own scale."""
 
     first: list[str]
     second: list[str]
@@ -110,9 +105,8 @@ def read_pairs(path: FilePath, delimiter: str | None = None) -> Pairs:
             first, second = (0, 1) if None in named else named  # type: ignore[assignment]
             continue
         found = _numbers(fields[max(first, second) + 1 :] if at is None else fields[at : at + 1])
-        if len(fields) <= max(first, second) or not found or not math.isfinite(found[0]):
-            raise error
-        if not is_delimited and len(fields) != 3:
+        is_complete = len(fields) > max(first, second) and (is_delimited or len(fields) == 3)
+        if not is_complete or not found or not math.isfinite(found[0]):
             raise error
         if header is not None and len(found) > 1:
             raise ReadError(
@@ -296,13 +290,10 @@ _QREL = "query-id corpus-id score, with a whole number as the score"
 
 @dataclass(frozen=True)
 class RetrievalSet:
-    """A retrieval data set.
+    """A retrieval data set: ids and embeddings of documents and queries, of the same dimensions.
 
-    Attributes:
-        corpus: The documents: ids and embeddings.
-        queries: The queries: ids and embeddings of the same dimensions.
-        qrels: Relevance of documents by query id and document id; above 0 is relevant. Ids may be
-            missing in `corpus` and `queries`.
+    `qrels` has the relevance of documents by query id and document id; above 0 is relevant. Ids may
+    be missing in `corpus` and `queries`.
     """
 
     corpus: WordVectors
@@ -325,10 +316,8 @@ def read_retrieval(folder: Path) -> RetrievalSet:
     """
     corpus, queries = read_embeddings(folder, "corpus"), read_embeddings(folder, "queries")
     if corpus.dims != queries.dims:
-        raise ReadError(
-            f"{folder}: queries of {queries.dims} dimensions, expected {corpus.dims} as in the "
-            "corpus"
-        )
+        found = f"queries of {queries.dims} dimensions"
+        raise ReadError(f"{folder}: {found}, expected {corpus.dims} as in the corpus")
     path = next((folder / name for name in QRELS if (folder / name).is_file()), folder / QRELS[0])
     qrels = read_qrels(path)
     if not set(qrels) & set(queries.words or ()):
@@ -357,36 +346,26 @@ def read_qrels(path: Path) -> Qrels:
 
 def read_embeddings(folder: Path, name: str) -> WordVectors:
     """The ids and embeddings of "corpus" or "queries"."""
-    files = {suffix: folder / f"{name}{suffix}" for suffix in (".npy", ".jsonl", ".parquet")}
-    npy, jsonl, parquet = (path if path.is_file() else None for path in files.values())
+    files = (folder / f"{name}{suffix}" for suffix in (".npy", ".jsonl", ".parquet"))
+    npy, jsonl, parquet = (path if path.is_file() else None for path in files)
     listed = next((folder / file for file in _ID_FILES[name] if (folder / file).is_file()), None)
-    texts = jsonl or parquet
     try:
         if npy and listed:
             return read_vectors(npy, words=listed)
         if jsonl:
             ids, rows = _read_jsonl(jsonl, with_embeddings=npy is None)
-            return (
-                read_vectors(npy, words=ids)
-                if npy
-                else WordVectors(ids, np.array(rows, np.float32))
-            )
+            return read_vectors(npy, words=ids) if npy else WordVectors(ids, np.array(rows, "f4"))
         if parquet:
-            return read_vectors(
-                npy or parquet, words=parquet if npy else None, ids=_id_column(parquet)
-            )
+            names = open_table(parquet).schema_arrow.names
+            column = next((name for name in ID_NAMES if name in names), None)
+            if column is None:
+                expected = ", ".join(ID_NAMES)
+                raise ReadError(f"{parquet}: found no column of ids, expected {expected}")
+            return read_vectors(npy or parquet, words=parquet if npy else None, ids=column)
     except InputError as error:  # an id repeats, or the .npy is a file of another format
-        raise ReadError(f"{texts or listed}: {error}") from None
+        raise ReadError(f"{jsonl or parquet or listed}: {error}") from None
     expected = f"{name}.npy with {_ID_FILES[name][0]}, {name}.jsonl or {name}.parquet"
     raise ReadError(f"{folder}: found no {name} with ids, expected {expected}")
-
-
-def _id_column(path: Path) -> str:
-    names = open_table(path).schema_arrow.names
-    column = next((name for name in ID_NAMES if name in names), None)
-    if column is None:
-        raise ReadError(f"{path}: found no column of ids, expected {', '.join(ID_NAMES)}")
-    return column
 
 
 def _read_jsonl(path: Path, *, with_embeddings: bool) -> tuple[list[Any], list[list[float]]]:
@@ -408,19 +387,15 @@ def _read_jsonl(path: Path, *, with_embeddings: bool) -> tuple[list[Any], list[l
             if values is None:
                 names = ", ".join(EMBEDDING_NAMES)
                 raise malformed(path, number, line, f"an embedding ({names}), or a .npy beside")
-            if not _is_row(values, len(rows[0]) if rows else None):
+            is_row = isinstance(values, list) and 0 < len(values) == len((rows or [values])[0])
+            if not is_row or not all(
+                isinstance(x, int | float) and math.isfinite(x) for x in values
+            ):
                 raise malformed(path, number, str(values), "a list of as many finite numbers")
             rows.append(values)
     if not ids:
         raise ReadError(f"{path}: found no lines, expected JSON objects with {ID_NAMES[0]}")
     return ids, rows
-
-
-def _is_row(values: Any, dims: int | None) -> bool:
-    """Whether these are `dims` finite numbers, or any number of them."""
-    if not isinstance(values, list) or not values or len(values) != (dims or len(values)):
-        return False
-    return all(isinstance(value, int | float) and math.isfinite(value) for value in values)
 
 
 Found = TypeVar("Found")
@@ -494,19 +469,19 @@ class DataFolder:
     def retrieval(self) -> dict[str, RetrievalSet]:
         """Retrieval data sets by folder name."""
         folders = self._folders("retrieval", "a corpus, queries and qrels.tsv")
-        found = {path.name: path for path in folders}
-        return dict(self._read_all("retrieval", (), found, read_retrieval))
+        named = {path.name: path for path in folders}
+        return dict(self._read_all("retrieval", (), named, read_retrieval))
 
     def _visible(self, task: str) -> list[Path]:
         """Files and folders of a task by name, without hidden ones."""
         return sorted(p for p in (self.path / task).glob("*") if not p.name.startswith("."))
 
-    def _folders(self, task: str, content: str) -> list[Path]:
-        found = self._visible(task)
-        for path in found:
-            if not path.is_dir():
+    def _folders(self, task: str, content: str) -> Iterator[Path]:
+        for path in self._visible(task):
+            if path.is_dir():
+                yield path
+            else:
                 self._unused(path, f"expected a folder with {content}")
-        return [path for path in found if path.is_dir()]
 
     def _read_all(
         self, task: str, known: Sequence[str], found: dict[str, Path], read: Callable[[Path], Found]
@@ -526,8 +501,7 @@ class DataFolder:
         try:
             return read(path)
         except (ReadError, MissingExtraError, OSError) as error:
-            self._malformed.setdefault(f"{name} is skipped: {error}")
-        return None
+            return self._malformed.setdefault(f"{name} is skipped: {error}")
 
     def _unused(self, path: Path, reason: str) -> None:
         self._malformed.setdefault(f"{path} is not used: {reason}")

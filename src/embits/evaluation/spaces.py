@@ -102,7 +102,9 @@ class FloatSpace:
     ) -> None:
         self.words = words
         self.matrix = matrix
-        self.lookup = Lookup(words) if lookup is None else lookup
+        self.lookup = lookup or Lookup(words)
+        self.dims = int(matrix.shape[1])
+        self.n_bits = 32 * self.dims
 
     @classmethod
     def of(cls, vectors: WordVectors, lookup: Lookup | None = None) -> FloatSpace:
@@ -112,16 +114,6 @@ class FloatSpace:
 
     def __len__(self) -> int:
         return len(self.matrix)
-
-    @property
-    def dims(self) -> int:
-        """Dimensions of the vectors."""
-        return int(self.matrix.shape[1])
-
-    @property
-    def n_bits(self) -> int:
-        """Bits per vector: 32 per dimension."""
-        return 32 * self.dims
 
     @cached_property
     def unit(self) -> NDArray[np.float32]:
@@ -144,15 +136,12 @@ class BitSpace:
         self.bits = bits
         self.words = bits.words
         self.codes = np.ascontiguousarray(bits.codes)
-        self.lookup = Lookup(bits.words) if lookup is None else lookup
+        self.n_bits = bits.n_bits
+        self.lookup = lookup or Lookup(bits.words)
+        self._rebuilt: FloatSpace | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
-
-    @property
-    def n_bits(self) -> int:
-        """Bits per code."""
-        return self.bits.n_bits
 
     def similarities(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.float64]:
         """Sokal-Michener similarities of pairs of rows."""
@@ -166,11 +155,9 @@ class BitSpace:
 
     def rebuilt(self) -> FloatSpace:
         """The float vectors that the coder rebuilds from the codes."""
+        if self._rebuilt is None:
+            self._rebuilt = FloatSpace(self.words, self.bits.decode(), self.lookup)
         return self._rebuilt
-
-    @cached_property
-    def _rebuilt(self) -> FloatSpace:
-        return FloatSpace(self.words, self.bits.decode(), self.lookup)
 
 
 Space: TypeAlias = FloatSpace | BitSpace

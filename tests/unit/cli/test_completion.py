@@ -11,7 +11,7 @@ import pytest
 
 import embits
 from embits.cli import GROUPS, SHARED, VERBS
-from embits.cli.completion import SHELLS
+from embits.cli.export import SHELLS
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
 

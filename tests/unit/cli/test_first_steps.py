@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import embits
-from embits.cli.evaluation_options import note_missing_figures
+from embits.cli.evaluate import note_missing_figures
 from tests.support.program import messages, run
 
 X = np.random.default_rng(0).normal(size=(300, 8)).astype("f4")
