@@ -22,11 +22,7 @@ CODE, LENGTH = "code", "length"
 
 
 def read_column(files: Any, path: str, name: str) -> Any:
-    """Read one column of a Parquet file.
-
-    Returns:
-        A pyarrow ChunkedArray.
-    """
+    """One column of a Parquet file, as a pyarrow ChunkedArray."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
