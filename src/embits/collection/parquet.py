@@ -20,7 +20,7 @@ from embits.coders import Coder
 from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, no_manifest, parse_manifest
 from embits.errors import FormatError, InputError, ReadError
 from embits.file import contents
-from embits.file.parquet_codes import CODE, code_matrix, locate, read_column, read_lengths
+from embits.file.parquet_codes import CODE, code_matrix, locate, read_lengths, read_one
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
 from embits.rows import LENGTHS, Lengths, Rows, joined
@@ -44,14 +44,14 @@ def _read(
     """The codes of a piece, its ids if they are in a column, and its other columns."""
     files, path = locate(folder)
     name = f"{path}/{entry.file}"
-    codes = code_matrix(name, read_column(files, name, code), coder)
+    codes = code_matrix(name, read_one(files, name, code), coder)
     if len(codes) != entry.rows:
         raise FormatError(f"{name}: {len(codes)} rows, expected {entry.rows}")
     lengths = read_lengths(files, name)
     columns = {} if lengths is None else {LENGTHS: lengths}
     if ids is None:
         return codes, None, columns
-    values: list[Any] = read_column(files, name, ids).to_pylist()
+    values: list[Any] = read_one(files, name, ids).to_pylist()
     if len(values) != len(codes):
         raise FormatError(f"{name}, column {ids!r}: {len(values)} ids for {len(codes)} codes")
     return codes, values, columns
@@ -64,19 +64,21 @@ def open_address(address: str) -> BinaryVectors:
         raise FormatError(f"{address}: copy the collection to a disk, and open it there")
     column = manifest.pieces[0].column if manifest.pieces else None
     try:
-        return read_folder(address, column)
+        return read_codes(address, column)
     except (InputError, ReadError) as error:
         raise FormatError(str(error)) from None
 
 
-def read_folder(
+def read_codes(
     folder: str | os.PathLike[str], ids: str | None = None, column: str = CODE
 ) -> BinaryVectors:
-    """Read all codes of a folder of Parquet files into memory.
+    """Read the codes of a folder into memory, in the row order of the input.
 
     Args:
-        folder: A local folder, or its address in an object store.
-        ids: The column of the rows' ids, strings or whole numbers; None numbers the rows.
+        folder: What `embits.integrations.ray.encode` or `embits encode --ray` wrote: a folder,
+            or its address in an object store.
+        ids: The column of the rows' ids, strings or whole numbers that do not repeat; None
+            numbers the rows.
         column: The column of codes.
 
     Raises:
@@ -100,7 +102,7 @@ def read_folder(
         raise InputError(f"{folder}, column {ids!r}: {error}") from None
 
 
-def read_all(folder: str | os.PathLike[str], name: str) -> Any:
+def read_column(folder: str | os.PathLike[str], name: str) -> Any:
     """Read one column of a folder of Parquet files; row i belongs to code i.
 
     Returns:
@@ -113,7 +115,7 @@ def read_all(folder: str | os.PathLike[str], name: str) -> Any:
     import pyarrow as pa
 
     files, path = locate(folder)
-    columns = _each(folder, lambda piece: read_column(files, f"{path}/{piece.file}", name))
+    columns = _each(folder, lambda piece: read_one(files, f"{path}/{piece.file}", name))
     chunks = [chunk for column in columns for chunk in column.chunks]
     return pa.chunked_array(chunks) if chunks else pa.chunked_array([[]], type=pa.null())
 

@@ -21,7 +21,7 @@ from embits.rows import Lengths
 CODE, LENGTH = "code", "length"
 
 
-def read_column(files: Any, path: str, name: str) -> Any:
+def read_one(files: Any, path: str, name: str) -> Any:
     """One column of a Parquet file, as a pyarrow ChunkedArray."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -40,14 +40,14 @@ def read_column(files: Any, path: str, name: str) -> Any:
 
 
 def read_lengths(files: Any, path: str) -> Lengths | None:
-    """The lengths of a piece, if they were stored; raises as `read_column` does."""
+    """The lengths of a piece, if they were stored; raises as `read_one` does."""
     import pyarrow.parquet as pq
 
     metadata = pq.read_schema(path, filesystem=files).metadata or {}
     try:
         if not dict(json.loads(metadata.get(b"embits", b"{}"))).get("lengths"):
             return None
-        return Lengths.of(read_column(files, path, LENGTH).to_numpy())
+        return Lengths.of(read_one(files, path, LENGTH).to_numpy())
     except (ValueError, TypeError) as error:  # also a ReadError or InputError
         raise FormatError(f"{path}: damaged: the lengths: {_first_line(error)}") from None
 

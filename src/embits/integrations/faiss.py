@@ -155,20 +155,9 @@ def export(
     overwrite: bool = False,
     **settings: int,
 ) -> Facts:
-    """Write a FAISS index of the codes and a file of their words, both atomically.
+    """Write a FAISS index of the codes: see `integrations.export`, and `to_faiss` for the options.
 
-    Args:
-        bits: What to write.
-        target: The file; the words go to a `.words` file of the same name, one per line.
-        progress: Called with (rows done, rows) as they are added.
-        kind: As for `to_faiss`.
-        seed: As for `to_faiss`.
-        overwrite: Replace existing files.
-        settings: As for `to_faiss`.
-
-    Raises:
-        InputError: A setting is wrong, or one of the files exists and `overwrite` is false.
-        MissingExtraError: FAISS is not installed.
+    The words go to a `.words` file of the same name, one per line.
     """
     bits, faiss, path = to_export(bits), _faiss(), Path(target)
     check_with_words(path, bits, overwrite)

@@ -30,16 +30,9 @@ _UNWRITABLE = re.compile(r"[ \t\n\v\f\r\0]|^$")
 def export_npy(
     bits: BinaryVectors, target: str, *, progress: Progress | None = None, overwrite: bool = False
 ) -> Facts:
-    """Write the packed codes, uint8 (n, ceil(n_bits / 8)), and a file of their words.
+    """Write packed codes, uint8 (n, ceil(n_bits / 8)), at once: see `integrations.export`.
 
-    Args:
-        bits: What to write.
-        target: The `.npy`; the words go to a `.words` file of the same name, one per line.
-        progress: Not called: the codes are written at once.
-        overwrite: Replace existing files.
-
-    Raises:
-        InputError: One of the files exists, and `overwrite` is false.
+    The words go to a `.words` file of the same name, one per line.
     """
     bits, path = to_export(bits), Path(target)
     check_with_words(path, bits, overwrite)
@@ -52,17 +45,10 @@ def export_npy(
 def export_word2vec(
     bits: BinaryVectors, target: str, *, progress: Progress | None = None, overwrite: bool = False
 ) -> Facts:
-    """Write the floats that the codes decode to, in blocks and atomically.
+    """Write the floats that the codes decode to, in blocks: see `integrations.export`.
 
     Args:
-        bits: What to decode; the whole float matrix is never in memory.
         target: `.bin` is word2vec binary, `.txt` and `.vec` are text; `.gz` compresses them.
-        progress: Called with (rows done, rows) as they are written.
-        overwrite: Replace an existing file.
-
-    Raises:
-        InputError: The suffix is another one, the format cannot hold a word, or the file exists and
-            `overwrite` is false.
     """
 
     def decoded() -> Iterator[NDArray[np.float32]]:
@@ -80,7 +66,7 @@ def export_word2vec(
 def export_paper(
     bits: BinaryVectors, target: str, *, progress: Progress | None = None, overwrite: bool = False
 ) -> Facts:
-    """Write the codes in the text format of the paper's own programs, atomically.
+    """Write the codes in the text format of the paper's own programs: see `integrations.export`.
 
     The first line has the number of words and the number of bits. Each other line has a word and
     its code as unsigned 64-bit integers in decimal, the first bit of each 64 highest. The programs
@@ -88,15 +74,8 @@ def export_paper(
     neighbors do not change, but the similarities that the programs print count the padding as
     equal bits.
 
-    Args:
-        bits: What to write.
-        target: The file.
-        progress: Called with (rows done, rows) as they are written.
-        overwrite: Replace an existing file.
-
     Raises:
         InputError: A word has white space or more than 255 bytes; the programs would misread it.
-            Or the file exists, and `overwrite` is false.
     """
     path, width = Path(target), -(-bits.n_bits // 64) * 64
     check_target(path, overwrite=overwrite)

@@ -44,18 +44,9 @@ _OURS = re.compile(r"embits|words|codes(_(info|chunks|rowids|vector_chunks\d+))?
 def export(
     bits: BinaryVectors, target: str, *, progress: Progress | None = None, overwrite: bool = False
 ) -> Facts:
-    """Write a database, atomically.
+    """Write a database, atomically: see `integrations.export`.
 
-    Args:
-        bits: What to write.
-        target: The file.
-        progress: Called with (done, total) as rows are written.
-        overwrite: Replace a database that embits wrote and that has no tables of others.
-
-    Raises:
-        InputError: The codes are too wide, or the file may not be replaced or is in use.
-        DatabaseError: SQLite could not write the file; an older file is unchanged.
-        MissingExtraError: sqlite-vec or apsw is not installed.
+    With `overwrite`, a database is replaced that embits wrote and that has no tables of others.
     """
     bits, path = tables.to_export(bits), Path(target)
     if bits.n_bits > MAX_BITS:
