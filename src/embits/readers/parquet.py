@@ -38,10 +38,7 @@ class Columns(NamedTuple):
 
 
 def parquet_files(path: str | os.PathLike[str], filesystem: Any = None) -> list[str]:
-    """The file itself, or the `.parquet` and `.pq` files in a folder, hidden ones excepted.
-
-    `filesystem` is a `pyarrow.fs.FileSystem`; None is this machine's.
-    """
+    """The file itself, or the `.parquet` and `.pq` files in a folder, hidden ones excepted."""
     fs = _arrow(path).fs
     files, folder = filesystem or fs.LocalFileSystem(), os.fspath(path)
     with _damage_refused(path):
@@ -83,12 +80,9 @@ def read_batches(
     groups: Sequence[int] | None = None,
     size: int = _ROWS_AT_ONCE,
 ) -> Iterator[tuple[int, Any]]:
-    """Record batches of some columns, of at most `size` rows, each with its first row's number.
-
-    `groups` are the row groups to read, which follow each other; None is all.
-    """
+    """Record batches of some columns, of at most `size` rows, each with its first row's number."""
     table = open_table(path, filesystem, len(columns))
-    groups = range(table.num_row_groups) if groups is None else groups
+    groups = range(table.num_row_groups) if groups is None else groups  # which follow each other
     first = sum(_group_rows(table)[: min(groups, default=0)])
     try:
         with _damage_refused(path):
