@@ -220,10 +220,8 @@ def _without(snapshot: Snapshot, rows: NDArray[np.int64]) -> list[OpenPiece]:
 
 
 def _first_merged(pieces: Sequence[OpenPiece], n_new: int) -> int:
-    """The first of the pieces at the end that have no more rows than what follows them.
-
-    Rows are so written again only when their number doubles. Of too many pieces, half stay.
-    """
+    """The first of the pieces at the end that have no more rows than what follows them."""
+    # Rows are so written again only when their number doubles. Of too many pieces, half stay.
     start, total = len(pieces), n_new
     most = MAX_PIECES // 2 if len(pieces) >= MAX_PIECES else len(pieces)
     while start:

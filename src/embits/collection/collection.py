@@ -161,30 +161,19 @@ class Collection(BinaryVectors):
         self._put("add", vectors, ids, lengths)
 
     def update(self, vectors: Any, ids: Iterable[str | int] | None = None) -> None:
-        """Replace the codes of rows. The rows move to the end.
-
-        Args:
-            vectors: As for `add`.
-            ids: The ids of rows that are there.
+        """Replace the codes of rows that are there, which move to the end: as `add` otherwise.
 
         Raises:
             UnknownWordError: There are no rows with some of the ids. The collection is unchanged.
-            InputError, LockedError, FormatError, OSError: As for `add`.
         """
         self._put("update", vectors, ids)
 
     def upsert(
         self, vectors: Any, ids: Iterable[str | int] | None = None, *, lengths: bool = False
     ) -> None:
-        """Add rows, and replace those whose ids already exist, in one change.
+        """Add rows, and replace those whose ids already exist, in one change: as `add` otherwise.
 
-        Args:
-            vectors: As for `add`.
-            ids: Their ids. The rows that they replace move to the end.
-            lengths: As for `add`.
-
-        Raises:
-            InputError, LockedError, FormatError, OSError: As for `add`.
+        The rows that are replaced move to the end.
         """
         self._put("upsert", vectors, ids, lengths)
 
@@ -202,15 +191,11 @@ class Collection(BinaryVectors):
             changes.append(replace(latest, manifest=manifest), rows, replaced)
 
     def remove(self, ids: str | int | Iterable[str | int]) -> None:
-        """Remove rows. Their codes stay in the files until `compact`.
-
-        Args:
-            ids: The ids of rows that are there; of one or of several.
+        """Remove one or several rows by their ids. Their codes stay in the files until `compact`.
 
         Raises:
             UnknownWordError: There are no rows with some of the ids. The collection is unchanged.
-            LockedError: Another process is writing.
-            OSError: A file could not be written. The collection is unchanged.
+            LockedError, OSError: As for `add`.
         """
         wanted = [ids] if isinstance(ids, str | int | np.integer) else ids
         with self._change() as latest:
@@ -223,9 +208,7 @@ class Collection(BinaryVectors):
         """Merge all pieces into one file, without the removed rows. Answers stay the same.
 
         Raises:
-            FormatError: A piece is damaged. The collection is unchanged.
-            LockedError: Another process is writing.
-            OSError: The file could not be written. The collection is unchanged.
+            FormatError, LockedError, OSError: As for `add`.
         """
         with self._change() as latest:
             changes.compact(latest)

@@ -58,11 +58,7 @@ def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
 
 
 def load_coder(path: str | os.PathLike[str]) -> Coder:
-    """The coder of a file or collection, checked: what it encodes would hide damage of it.
-
-    Raises:
-        FormatError, OSError: As for `load`.
-    """
+    """The coder of a file or collection, checked: what it encodes would hide damage of it."""
     if isinstance(path, str) and "://" in path:
         return load(path).coder
     if not Path(path).is_dir():

@@ -133,24 +133,15 @@ def binarize_to_file(
     beside the target: after an interrupt or a kill, the same call resumes. `.npz` and
     fastText `.bin` are read whole.
 
+    `n_bits`, `method`, `sample`, `lengths` and `params` are those of `binarize`; `limit`, `words`,
+    `on_bad`, `repeats`, `ids`, `column` and `encoding` are those of `read_vectors`.
+
     Args:
         vectors: The file to read.
         target: The file to write, atomically. A file of codes is replaced.
-        n_bits: As for `binarize`.
-        method: As for `binarize`.
-        limit: Read only this many rows from the start.
-        words: The words of a file that holds only a matrix: a sequence, or the path of a file.
-        on_bad: "raise" refuses a file with a bad row; "skip" leaves bad rows out and warns.
-        repeats: As for `read_vectors`.
-        ids: As for `read_vectors`: a column of ids, or False for none.
-        column: As for `read_vectors`: a column of vectors.
-        encoding: As for `read_vectors`.
-        sample: As for `binarize`.
         subwords: Keep fastText's subwords.
-        lengths: As for `binarize`.
         overwrite: Replace any other existing file as well; never an input.
         progress: Called as progress(step, done, total), where step is a word.
-        params: Parameters of the coder, such as `random_state`.
 
     Returns:
         The file, opened: mapped, not read.
@@ -195,11 +186,7 @@ def binarize_to_file(
 
 
 def _binarize(
-    vectors: WordVectors,
-    coder: Coder,
-    sample: int | None,
-    progress: Progress | None,
-    lengths: bool,
+    vectors: WordVectors, coder: Coder, sample: int | None, progress: Any, lengths: bool
 ) -> BinaryVectors:
     """Fit a coder on vectors in memory, or on a sample of them, and encode all of them."""
     if not coder.__sklearn_is_fitted__():

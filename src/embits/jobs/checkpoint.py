@@ -89,21 +89,15 @@ class Checkpoint:
 
 
 class Stage:
-    """One pass over the input: files that grow, and the position in the input they have reached.
-
-    Attributes:
-        done: Whether it was finished, perhaps by an earlier process.
-        mark: What was recorded last; None at the start.
-        files: The files by name, open for writing, while it is not done.
-    """
+    """One pass over the input: files that grow, and the position in the input they have reached."""
 
     def __init__(self, checkpoint: Checkpoint, name: str, files: Sequence[str]) -> None:
         kept = checkpoint.stages.get(name, {})
         self._checkpoint, self._name = checkpoint, name
         self._last = time.monotonic()
-        self.done: bool = kept.get("done", False)
-        self.mark: Any = kept.get("mark")
-        self.files: dict[str, BinaryIO] = {}
+        self.done: bool = kept.get("done", False)  # perhaps by an earlier process
+        self.mark: Any = kept.get("mark")  # what was recorded last; None at the start
+        self.files: dict[str, BinaryIO] = {}  # open for writing, while it is not done
         self._recorded = {file: kept.get("files", {}).get(file, (0, 0)) for file in files}
         if not self.done:
             for file, (size, _) in self._recorded.items():

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Unpack
 
@@ -120,21 +118,14 @@ def encode_to_collection(
         lengths = LENGTHS in collection.snapshot().columns
     # Codes are written to a temporary file first: they may be larger than memory.
     with working_folder(collection.path) as folder:
-        with _nothing_kept():
-            bits = encode_to_file(
-                collection.coder, vectors, folder / "codes",
-                lengths=lengths, progress=progress, **reading,
-            )  # fmt: skip
+        with warnings.catch_warnings():  # that its progress is kept: a working folder is not
+            warnings.filterwarnings("ignore", "progress is kept", ReadWarning)
+            try:
+                bits = encode_to_file(
+                    collection.coder, vectors, folder / "codes",
+                    lengths=lengths, progress=progress, **reading,
+                )  # fmt: skip
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt("interrupted; nothing was added") from None
         change(bits)
         return len(bits)
-
-
-@contextmanager
-def _nothing_kept() -> Iterator[None]:
-    """A job that writes a file says that its progress is kept; that of a working folder is not."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "progress is kept", ReadWarning)
-        try:
-            yield
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt("interrupted; nothing was added") from None

@@ -124,8 +124,8 @@ def checkpoint_beside(target: Path, source: Source, job: dict[str, Any]) -> Iter
 class Passes:
     """The passes over a file that is read in blocks. Each resumes where a checkpoint left it.
 
-    The first pass finds bad rows and repeated words, and keeps `ids` of the other rows, in number
-    `n_rows`. It is left out if rows have no words and their number is known.
+    The first finds bad rows, repeated words, and the `ids` of the other rows. It is left out if
+    rows have no words and their number is known.
     """
 
     def __init__(self, checkpoint: Checkpoint, blocks: Blocks, steps: Steps) -> None:
@@ -171,11 +171,8 @@ class Passes:
         return coder
 
     def encode(self, coder: Coder, lengths: bool) -> tuple[Path, Rows]:
-        """Encode all rows that are kept: the file of their codes; their ids and columns, without.
-
-        Rows are encoded in the blocks of `Coder.encode`: a matrix product may round differently in
-        another block.
-        """
+        """Encode the rows that are kept: the file of their codes; their ids and columns."""
+        # In the blocks of `Coder.encode`: a matrix product may round differently in another block.
         self._steps.start("encoding")
         with Stage(self._checkpoint, "encode", ("codes", "lengths")) as stage:
             if not stage.done:
@@ -261,13 +258,9 @@ class Passes:
     def _in_chunks(
         self, start: Position, skip: int
     ) -> Iterator[tuple[NDArray[np.float32], tuple[Position, int]]]:
-        """Kept rows from the `skip`-th after `start` on, BLOCK_ROWS at a time.
-
-        With each chunk comes where to resume after it: a start, and how many rows to skip there.
-        """
+        """Kept rows from the `skip`-th after `start` on, BLOCK_ROWS at a time; where to resume."""
         chunk = np.empty((BLOCK_ROWS, self._blocks.dims), np.float32)
-        filled = 0
-        end = start
+        filled, end = 0, start
         for block, _, matrix in self._kept(start):
             end = block.end
             used = min(skip, len(matrix))
@@ -308,7 +301,10 @@ def _floats(path: Path, n_rows: int, dims: int, held: Places | None) -> LazyRows
     """A matrix of which a file of floats holds the `held` rows (None: all), one after another."""
 
     def take(rows: Places) -> NDArray[np.float32]:
-        at = rows if held is None else _places(held, rows)
+        at = rows if held is None else np.searchsorted(held, rows)
+        if held is not None and not (there := held[np.minimum(at, len(held) - 1)] == rows).all():
+            left_out = f"row {rows[~there][0]}, which its rows_for_fit leaves out"
+            raise TrainingError(f"the coder's fit reads {left_out}")
         out = np.empty((len(rows), dims), np.float32)
         stops = [*np.flatnonzero(np.diff(at) != 1) + 1, len(at)] if len(at) else []
         with path.open("rb", buffering=0) as file:
@@ -322,14 +318,3 @@ def _floats(path: Path, n_rows: int, dims: int, held: Places | None) -> LazyRows
         return out
 
     return LazyRows(take, n_rows, dims)
-
-
-def _places(held: Places, rows: Places) -> Places:
-    """Where rows lie in a file that holds the `held` rows, ascending."""
-    places = np.searchsorted(held, rows)
-    there = held[np.minimum(places, len(held) - 1)] == rows
-    if not there.all():
-        raise TrainingError(
-            f"the coder's fit reads row {rows[~there][0]}, which its rows_for_fit leaves out"
-        )
-    return places
