@@ -26,12 +26,12 @@ from embits.arrays import Progress, to_numpy
 from embits.checks import wanted_distance, wanted_results, wanted_rows
 from embits.coders import Coder
 from embits.collection.manifest import Manifest
-from embits.collection.parquet import coder_at, manifest_at
+from embits.collection.parquet import coder_at, is_address, locate, manifest_at
 from embits.collection.pieces import joined_rows, open_one
 from embits.errors import FormatError, InputError
 from embits.file.overwrite import OVERWRITE, check_target
-from embits.file.parquet_codes import is_address, locate
 from embits.integrations import Facts
+from embits.integrations.ray.encoding import Vectors
 from embits.integrations.ray.tasks import (
     gathered,
     n_processors,
@@ -40,7 +40,6 @@ from embits.integrations.ray.tasks import (
     shared,
     write_parquet,
 )
-from embits.integrations.ray.vectors import Vectors
 from embits.rows import LENGTHS, Lengths
 from embits.search import DistanceResult, PairsResult, ScoreResult, WithinResult, WithinScoreResult
 from embits.search.filters import Filters, check_state, found_rows, one_of, parse_filters
@@ -241,6 +240,10 @@ class OpenSpan:
         """Packed codes; a copy if rows are removed or the span is of several pieces."""
         return self._all.codes[self._rows]
 
+    def sample(self, step: int) -> NDArray[np.uint8]:
+        """Every so many codes."""
+        return self.codes[::step]
+
     @cached_property
     def lengths(self) -> Lengths:
         """The lengths of the vectors."""
@@ -426,11 +429,8 @@ class _Queries:
             yield vectors, names
 
     def blocks(self) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-        """The queries and their names, in blocks of nearly equal size.
-
-        Matrix libraries round products of a few rows differently, so no block is much smaller than
-        the others.
-        """
+        """The queries and their names, in blocks of nearly equal size."""
+        # Matrix libraries round products of a few rows differently: no block is much smaller.
         cuts = np.linspace(0, self.n, max(-(-self.n // QUERIES_AT_ONCE), 1) + 1).astype(np.int64)
         vectors, names = next(self._batches)
         for size in np.diff(cuts).tolist():
@@ -492,11 +492,9 @@ class _Queries:
 
     def _nothing(self, n_queries: int, k: int | None) -> _Found:
         rows = np.full((0,) if k is None else (n_queries, k), NO_ROW, np.int64)
-        if self.metric.is_distance:
-            values: Any = np.full(rows.shape, NO_DISTANCE)
-            return _Found(rows, values, rows, values)
-        values = np.full(rows.shape, NO_SCORE)
-        return _Found(rows, -values, rows, values)
+        is_distance = self.metric.is_distance
+        values: Any = np.full(rows.shape, NO_DISTANCE if is_distance else NO_SCORE)
+        return _Found(rows, values if is_distance else -values, rows, values)
 
 
 def _filters_in(span: Span, filters: Filters, ends: NDArray[np.int64]) -> Iterator[Filters]:
@@ -575,14 +573,9 @@ def _tables(job: _Job, distance: int) -> list[Table]:
     """The tables to search; none if a scan is faster."""
     blocks = np.full((min(len(job), 1), job.coder.n_bytes_), 255, np.uint8)  # whole codes
     if distance and len(job):
-        samples = job.each(_sample, max(len(job) // SAMPLE_ROWS, 1))
+        samples = job.each(OpenSpan.sample, max(len(job) // SAMPLE_ROWS, 1))
         blocks = best_blocks(DistinctCodes(np.concatenate(samples)).codes, distance, len(job))
     return list(tables_of(blocks, distance)) if len(blocks) else []
-
-
-def _sample(span: OpenSpan, step: int) -> NDArray[np.uint8]:
-    """Every so many codes of a span. Runs in a worker."""
-    return span.codes[::step]
 
 
 def _pairs_of_part(
