@@ -322,18 +322,15 @@ def _columns(latest: Snapshot, given: _Given, lengths: bool) -> Mapping[str, Len
     """The columns of new rows: those that the rows of the collection have."""
     for name in sorted(given.columns.keys() - {LENGTHS}):
         raise InputError(f"a collection keeps no column {name!r}: add the rows without it")
-    stored = latest.pieces[0].rows.columns if latest.pieces else None
-    is_wanted = LENGTHS in (given.columns if stored is None else stored)
-    if lengths and stored is not None and not is_wanted:
-        raise InputError(
-            "the rows of this collection have no lengths: only a new collection can store them"
-        )
-    if given.columns or not (is_wanted or (lengths and stored is None)):
-        if given.columns and not is_wanted:
-            raise InputError(
-                "the rows of this collection have no lengths: leave them out of the new ones "
-                '(bits.slim(without=["lengths"]))'
-            )
+    are_wanted = lengths or bool(given.columns)
+    if latest.pieces:
+        are_wanted = LENGTHS in latest.pieces[0].rows.columns
+    if not are_wanted and (lengths or given.columns):
+        hint = "only a new collection can store them"
+        if not lengths:
+            hint = 'leave them out of the new ones (bits.slim(without=["lengths"]))'
+        raise InputError(f"the rows of this collection have no lengths: {hint}")
+    if given.columns or not are_wanted:
         return given.columns
     if given.floats is None:
         raise InputError("the rows of this collection have lengths: add floats, not codes")

@@ -26,7 +26,7 @@ from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_target
 from embits.integrations import Facts, package
 from embits.integrations import table as tables
-from embits.integrations.table import Description, Neighbor, Query
+from embits.integrations.table import Description, Neighbor, Place, Query
 
 __all__ = ["connect", "distance", "export", "nearest", "read"]
 
@@ -92,7 +92,7 @@ def connect(path: str | os.PathLike[str]) -> Any:
 
 
 def nearest(
-    source: str | os.PathLike[str] | Any,
+    source: Place,
     query: Query,
     k: int = 10,
     *,
@@ -116,9 +116,7 @@ def nearest(
         )
 
 
-def read(
-    source: str | os.PathLike[str] | Any, coder: Coder, *, table: str = "embits"
-) -> BinaryVectors:
+def read(source: Place, coder: Coder, *, table: str = "embits") -> BinaryVectors:
     """Read a whole table or Parquet file back as BinaryVectors: see `table.Table.read`."""
     with _opened(source, table) as codes:
         return codes.read(coder)

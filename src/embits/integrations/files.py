@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,10 +37,8 @@ def export_npy(
     The words go to a `.words` file of the same name, one per line.
     """
     bits, path = to_export(bits), Path(target)
-    check_with_words(path, bits, overwrite)
-    with atomic_write(path) as file:
+    with atomic_with_words(path, bits, overwrite) as file:
         np.save(file, bits.codes, allow_pickle=False)
-        write_words_beside(path, bits)
     return {"bytes": path.stat().st_size}
 
 
@@ -96,14 +96,13 @@ def export_paper(
     return {"width": width, "bytes": path.stat().st_size}
 
 
-def check_with_words(path: Path, bits: BinaryVectors, overwrite: bool) -> None:
-    """Check that a file, and its `.words` file if there are ids, may be written."""
-    check_target(path, overwrite=overwrite)
-    if ids_of(bits) is not None:
-        check_target(path.with_suffix(".words"), overwrite=overwrite)
-
-
-def write_words_beside(path: Path, bits: BinaryVectors) -> None:
-    """Write the ids to a `.words` file of the same name, one per line, if there are any."""
-    if (ids := ids_of(bits)) is not None:
-        write_words(path.with_suffix(".words"), ids)
+@contextmanager
+def atomic_with_words(path: Path, bits: BinaryVectors, overwrite: bool) -> Iterator[BinaryIO]:
+    """A file to write, and a `.words` file of the ids beside it, one per line, if there are any."""
+    ids, beside = ids_of(bits), path.with_suffix(".words")
+    for each in (path,) if ids is None else (path, beside):
+        check_target(each, overwrite=overwrite)
+    with atomic_write(path) as file:
+        yield file
+        if ids is not None:
+            write_words(beside, ids)

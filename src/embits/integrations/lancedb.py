@@ -24,7 +24,7 @@ from embits.coders import Coder
 from embits.errors import InputError
 from embits.integrations import Facts, package
 from embits.integrations import table as tables
-from embits.integrations.table import Description, Neighbor, Query
+from embits.integrations.table import Description, Neighbor, Place, Query
 
 __all__ = ["connect", "export", "nearest", "read"]
 
@@ -85,7 +85,7 @@ def connect(target: str | os.PathLike[str]) -> Any:
 
 
 def nearest(
-    source: str | os.PathLike[str] | Any,
+    source: Place,
     query: Query,
     k: int = 10,
     *,
@@ -122,9 +122,7 @@ def nearest(
         return codes.nearest(query, k, coder, search, most=max(1, codes.table.count_rows()))
 
 
-def read(
-    source: str | os.PathLike[str] | Any, coder: Coder, *, table: str = "embits"
-) -> BinaryVectors:
+def read(source: Place, coder: Coder, *, table: str = "embits") -> BinaryVectors:
     """Read a whole table back as BinaryVectors: see `table.Table.read`."""
     with _opened(source, table) as codes:
         return codes.read(coder)

@@ -27,7 +27,7 @@ from embits.errors import InputError
 from embits.file.overwrite import check_target
 from embits.integrations import Facts, package
 from embits.integrations import table as tables
-from embits.integrations.table import Description, Neighbor, Query
+from embits.integrations.table import Description, Neighbor, Place, Query
 
 __all__ = ["connect", "export", "nearest", "read"]
 
@@ -101,7 +101,7 @@ def connect(target: str | os.PathLike[str]) -> Any:
 
 
 def nearest(
-    source: str | os.PathLike[str] | Any,
+    source: Place,
     query: Query,
     k: int = 10,
     *,
@@ -140,9 +140,7 @@ def nearest(
         return codes.nearest(query, k, coder, search, most=MAX_K)
 
 
-def read(
-    source: str | os.PathLike[str] | Any, coder: Coder, *, collection: str = "embits"
-) -> BinaryVectors:
+def read(source: Place, coder: Coder, *, collection: str = "embits") -> BinaryVectors:
     """Read a whole collection back as BinaryVectors: see `table.Table.read`."""
     with _collection(source, collection) as codes:
         return codes.read(coder)

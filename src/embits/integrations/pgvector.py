@@ -262,12 +262,10 @@ def _copy(
 
 
 def binary_rows(bits: BinaryVectors) -> Iterator[tuple[int, bytes]]:
-    """Yield the rows done so far and a block of rows in Postgres' binary COPY format.
-
-    A row is its number of fields, then the length and the bytes of each field, all big-endian:
-    id, code and word. All but the word have a fixed size: they are one structured array, and the
-    words, which are contiguous, are put between its rows.
-    """
+    """Yield the rows done so far and a block of rows in Postgres' binary COPY format."""
+    # A row is its number of fields, then the length and the bytes of each field, all big-endian:
+    # id, code and word. All but the word have a fixed size: they are one structured array, and the
+    # words, which are contiguous, are put between its rows.
     ids, width = tables.ids_of(bits), bits.codes.shape[1]
     fields = [("fields", ">i2"), ("id_size", ">i4"), ("id", ">i8"), ("code_size", ">i4"),
               ("n_bits", ">i4"), ("code", "u1", (width,)), ("word_size", ">i4")]  # fmt: skip

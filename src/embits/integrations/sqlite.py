@@ -30,7 +30,7 @@ from embits.file.atomic import atomic_write
 from embits.file.overwrite import OVERWRITE
 from embits.integrations import Facts, package
 from embits.integrations import table as tables
-from embits.integrations.table import Description, Neighbor, Query
+from embits.integrations.table import Description, Neighbor, Place, Query
 
 __all__ = ["connect", "distance", "export", "nearest", "read", "to_blob"]
 
@@ -85,7 +85,7 @@ def connect(path: str | os.PathLike[str], *, writable: bool = False) -> Any:
 
 
 def nearest(
-    source: str | os.PathLike[str] | Any,
+    source: Place,
     query: Query,
     k: int = 10,
     *,
@@ -112,7 +112,7 @@ def nearest(
         return codes.nearest(query, k, coder, search, most=max(MAX_K, k) + 1)
 
 
-def read(source: str | os.PathLike[str] | Any, coder: Coder) -> BinaryVectors:
+def read(source: Place, coder: Coder) -> BinaryVectors:
     """Read a whole database back as BinaryVectors: see `table.Table.read`."""
     with _opened(source) as codes:
         return codes.read(coder)
@@ -128,7 +128,7 @@ def distance(code: Any) -> str:
         >>> distance(np.packbits([1, 0, 1, 1]))
         "vec_distance_hamming(code, vec_bit(x'0d'))"
     """
-    return f"vec_distance_hamming(code, {_literal(code)})"
+    return f"vec_distance_hamming(code, vec_bit(x'{to_blob(code).hex()}'))"
 
 
 def to_blob(code: NDArray[np.uint8]) -> bytes:
@@ -140,10 +140,6 @@ def to_blob(code: NDArray[np.uint8]) -> bytes:
         '01'
     """
     return _reversed(np.asarray(code, dtype=np.uint8)).tobytes()
-
-
-def _literal(code: Any) -> str:
-    return f"vec_bit(x'{to_blob(code).hex()}')"
 
 
 def _reversed(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -187,7 +183,7 @@ class _Codes(tables.SqlTable):
         self, code: NDArray[np.uint8], where: str | None, params: Sequence[Any], k: int
     ) -> list[Neighbor]:
         """The k nearest rows, ties in any order."""
-        match = f"where code match {_literal(code)} and k = {k}"
+        match = f"where code match vec_bit(x'{to_blob(code).hex()}') and k = {k}"
         if where is not None:
             # sqlite-vec applies `id in (…)` while it searches; a condition on a joined table would
             # filter what the search has found.

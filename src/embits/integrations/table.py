@@ -6,6 +6,7 @@ import abc
 import contextlib
 import dataclasses
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ from embits.ids.vocabulary import Vocabulary
 
 BLOCK_BYTES = 32 << 20  # of a block of rows: small enough for a message to a server
 Query: TypeAlias = str | int | NDArray[Any]
+Place: TypeAlias = str | os.PathLike[str] | Any  # a file or address, or an open connection
 Rows: TypeAlias = tuple[Any, NDArray[np.uint8], list[str] | None]  # numbers, codes, ids
 
 

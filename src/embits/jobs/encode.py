@@ -22,8 +22,14 @@ from embits.collection import Collection, load, load_coder
 from embits.collection.changes import working_folder
 from embits.errors import InputError, ReadWarning
 from embits.file.overwrite import check_target, is_embits_file
-from embits.jobs.checkpoint import Checkpoint
-from embits.jobs.stream import Passes, StepProgress, Steps, checkpoint_beside, open_large
+from embits.jobs.stream import (
+    Checkpoint,
+    Passes,
+    StepProgress,
+    Steps,
+    checkpoint_beside,
+    open_large,
+)
 from embits.readers import holds_words, new_source, read_source
 from embits.readers.gensim_models import KeyedVectors, from_keyed_vectors
 from embits.readers.source import IdColumn, OnBad, Reading, Repeats, Source, Words
@@ -200,23 +206,15 @@ def encode_to_file(
 ) -> BinaryVectors:
     """Encode a file of vectors of any size with a fitted coder, into a file of bits.
 
+    The other arguments, the result and the errors are those of `binarize_to_file`.
+
     Args:
         coder: The coder, or what holds one: BinaryVectors, or the path of their file.
-        vectors: The file to read.
-        target: The file to write, atomically.
-        lengths: As for `binarize`.
-        overwrite: Replace any other existing file as well; never an input.
-        progress: Called as progress(step, done, total).
         reading: As for `read_vectors`: `limit`, `words`, `on_bad`, `repeats`, `ids`, `column`,
             `encoding`.
 
-    Returns:
-        The file, opened: mapped, not read.
-
     Raises:
-        ReadError: The vectors cannot be read; nothing is left behind.
-        InputError: They have other dimensions than the coder takes, or an argument is wrong.
-        OSError: The file could not be written; progress is kept.
+        InputError: The vectors have other dimensions than the coder takes.
     """
     source = new_source(vectors, **reading)
     path, steps = Path(target), Steps(progress)
@@ -255,6 +253,8 @@ def encode_to_collection(
 ) -> int:
     """Add a file of vectors of any size to a collection, in one change.
 
+    `progress` and `reading` are those of `encode_to_file`.
+
     Args:
         collection: The collection.
         vectors: The file to read: of vectors, whose words are the ids; or of codes that the same
@@ -262,8 +262,6 @@ def encode_to_collection(
         lengths: Store the lengths of the vectors, if these are the first rows; later rows follow
             the first.
         update: Replace the rows whose ids already exist, as `Collection.upsert` does.
-        progress: Called as progress(step, done, total).
-        reading: As for `encode_to_file`.
 
     Returns:
         How many rows were added or replaced.

@@ -181,14 +181,12 @@ def pairs_within(
 ) -> PairsResult | Facts:
     """All pairs of rows within a Hamming distance, found by the workers of a cluster.
 
-    `distance`, `max_results` and the result are those of `Collection.pairs_within`.
+    `distance`, `max_results` and the result are those of `Collection.pairs_within`. The other
+    arguments are those of `search`.
 
     Args:
-        collection: As for `search`.
         target: A Parquet file to write in place of arrays: first, second, first_id, second_id and
             distance of each pair. It appears when it is complete.
-        overwrite: Replace the file.
-        workers: Concurrent tasks; None is one per processor.
         progress: Called with (done, total) tasks.
 
     Returns:
