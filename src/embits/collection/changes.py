@@ -68,10 +68,8 @@ def writer_lock(folder: Path, timeout: float = 0) -> Iterator[None]:
             if time.monotonic() >= end:
                 os.lseek(handle, 0, os.SEEK_SET)  # where the holder wrote its number
                 holder = os.read(handle, 20).decode(errors="replace").strip() or "?"
-                raise LockedError(
-                    f"{folder} is locked by process {holder}, which is writing to it: try again "
-                    "when it has finished"
-                )
+                what = f"process {holder}, which is writing to it: try again when it has finished"
+                raise LockedError(f"{folder} is locked by {what}")
             time.sleep(_WAIT_SECONDS)
         os.lseek(handle, 0, os.SEEK_SET)
         os.write(handle, f"{os.getpid():<20}".encode())
@@ -255,10 +253,9 @@ def _commit(
     except OSError as error:
         if read_manifest(folder) != after:
             raise
-        raise UnconfirmedError(
-            error.errno,
-            "the change was made, but the disk did not confirm it, and a loss of power may undo "
-            f"it; do not repeat it ({error.strerror})",
-            str(folder),
-        ) from error
+        made = (
+            "the change was made, but the disk did not confirm it, and a loss of power may undo it"
+        )
+        text = f"{made}; do not repeat it ({error.strerror})"
+        raise UnconfirmedError(error.errno, text, str(folder)) from error
     delete_unlisted(folder, after, is_on_disk=True)

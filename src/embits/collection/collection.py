@@ -256,9 +256,8 @@ class _Given(NamedTuple):
 
 def _given(coder: Coder, vectors: Any, ids: Iterable[str | int] | None) -> _Given:
     if isinstance(vectors, str | os.PathLike):
-        raise InputError(
-            f"vectors is a path: add the file with embits.encode_to_collection: {vectors}"
-        )
+        hint = "add the file with embits.encode_to_collection"
+        raise InputError(f"vectors is a path: {hint}: {vectors}")
     own: Any = None
     columns: Mapping[str, Lengths] = {}
     floats = None
@@ -271,9 +270,8 @@ def _given(coder: Coder, vectors: Any, ids: Iterable[str | int] | None) -> _Give
             own, vectors = vectors.words, vectors.matrix
         array = to_numpy(vectors)
         if array.ndim != 2:
-            raise InputError(
-                f"vectors of shape {array.shape}, expected (n, {coder.n_features_in_})"
-            )
+            dims = coder.n_features_in_
+            raise InputError(f"vectors of shape {array.shape}, expected (n, {dims})")
         if array.dtype == np.uint8:
             codes = coder.check_codes(array)  # padding bits are refused when the piece is written
         else:
@@ -293,10 +291,8 @@ def _placed(
     manifest, ids, n = latest.manifest, given.ids, len(given.codes)
     if ids is None:
         if manifest.ids == "given":
-            raise InputError(
-                "the rows of this collection have ids: give one for each new row (ids=, --words "
-                "FILE)"
-            )
+            hint = "give one for each new row (ids=, --words FILE)"
+            raise InputError(f"the rows of this collection have ids: {hint}")
         first = manifest.next_number
         numbered = replace(manifest, ids="numbers", next_number=first + n)
         return numbered, RowNumbers(n, first), np.empty(0, np.int64)
@@ -305,10 +301,8 @@ def _placed(
     there = np.flatnonzero(rows >= 0)
     if change == "add" and len(there):
         more = f", and {len(there) - 1:,} more" if len(there) > 1 else ""
-        raise InputError(
-            f"the id {ids[int(there[0])]!r} already exists{more}: `upsert` replaces it, and so "
-            "does `embits add --update`"
-        )
+        hint = "`upsert` replaces it, and so does `embits add --update`"
+        raise InputError(f"the id {ids[int(there[0])]!r} already exists{more}: {hint}")
     if change == "update":
         _known(ids, rows)
     if len(there) < n:

@@ -231,11 +231,9 @@ def code_matrix(path: Any, column: Any, coder: Coder) -> NDArray[np.uint8]:
     for chunk in column.chunks:
         if len(chunk) == 0:
             continue
-        if chunk.type != pa.binary(coder.n_bytes_) or chunk.null_count:
-            raise FormatError(
-                f"{path}: codes are {chunk.type} with {chunk.null_count} nulls, expected "
-                f"{pa.binary(coder.n_bytes_)} for {coder.n_bits_} bits"
-            )
+        if chunk.type != (kind := pa.binary(coder.n_bytes_)) or chunk.null_count:
+            found = f"codes are {chunk.type} with {chunk.null_count} nulls"
+            raise FormatError(f"{path}: {found}, expected {kind} for {coder.n_bits_} bits")
         flat = np.frombuffer(chunk.buffers()[1], np.uint8)
         rows = flat[chunk.offset * coder.n_bytes_ :][: len(chunk) * coder.n_bytes_]
         codes[done : done + len(chunk)] = rows.reshape(len(chunk), -1)

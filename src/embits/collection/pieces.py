@@ -109,9 +109,8 @@ def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | N
             if before is not None:
                 check_same_coder(before.coder, coder)
         except InputError as error:
-            raise InputError(
-                f"{folder} was replaced by another collection: {error}; open it again"
-            ) from None
+            what = f"{folder} was replaced by another collection"
+            raise InputError(f"{what}: {error}; open it again") from None
     pieces = tuple(
         known.get(entry) or open_one(folder, entry, coder, verify=verify, mapped=place < MAX_MAPPED)
         for place, entry in enumerate(manifest.pieces)
@@ -216,9 +215,8 @@ def _named(folder: Path, name: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise MissingPieceError(
-            f"{folder}/{name} is missing, and the manifest lists it: {_RESTORE}"
-        ) from None
+        lost = f"{folder}/{name} is missing, and the manifest lists it"
+        raise MissingPieceError(f"{lost}: {_RESTORE}") from None
     except (FormatError, ReadError) as error:  # ReadError: a Parquet file lacks the column
         text = str(error)
         raise FormatError(text if _RESTORE in text else f"{text}: {_RESTORE}") from None

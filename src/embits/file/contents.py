@@ -61,10 +61,8 @@ def to_contents(rows: Rows, coder: Coder, subwords: Subwords | None = None) -> C
     """The tensors and facts that a file holds."""
     if not is_registered(coder):
         name = type(coder).__name__
-        raise InputError(
-            f"{name} is not registered, so a file with it could not be loaded: call "
-            f"embits.register_coder({name}) first"
-        )
+        hint = f"call embits.register_coder({name}) first"
+        raise InputError(f"{name} is not registered, so a file with it could not be loaded: {hint}")
     codes = np.asarray(rows.codes)
     check_padding(codes, coder.n_bits_)
     tensors = {f"coder.{name}": array for name, array in coder.state().items()}

@@ -89,10 +89,8 @@ def parse_header(header: bytes, fail: Any) -> tuple[dict[str, Any], dict[str, st
     if not version:
         fail("damaged: the header has no format version")
     if version not in VERSIONS:
-        fail(
-            f"written in format version {shortened(version)}; this embits reads versions "
-            f"{', '.join(VERSIONS)}: install a newer one"
-        )
+        known = f"this embits reads versions {', '.join(VERSIONS)}: install a newer one"
+        fail(f"written in format version {shortened(version)}; {known}")
     checksum = metadata.get("header_sha256", "")
     if not _CHECKSUM.fullmatch(checksum):
         fail("damaged: the header has no checksum")
@@ -134,16 +132,12 @@ def check_extents(entries: Mapping[str, Any], data_size: int, fail: Any) -> None
         sizes = [np.dtype(DTYPES[dtype]).itemsize, *shape]
         numbers = [start, stop, *shape]
         if len(shape) > 2 or any(type(x) is not int or not 0 <= x <= MAX_SIZE for x in numbers):
-            fail(
-                f"damaged: tensor {shortened(name)} has shape {shortened(shape)} "
-                f"and offsets {shortened([start, stop])}"
-            )
+            found = f"shape {shortened(shape)} and offsets {shortened([start, stop])}"
+            fail(f"damaged: tensor {shortened(name)} has {found}")
         length = math.prod(sizes)  # Python's integers: nothing overflows
         if start != end or stop - start != length:
-            fail(
-                f"damaged: tensor {shortened(name)} of shape {shape} "
-                f"lies at bytes {start} to {stop}"
-            )
+            found = f"of shape {shape} lies at bytes {start} to {stop}"
+            fail(f"damaged: tensor {shortened(name)} {found}")
         end = stop
     if end != data_size:
         fail(f"damaged or cut short: {data_size} bytes of tensors, expected {end}")
@@ -347,14 +341,11 @@ def _contents(
     except (KeyError, ValueError, RecursionError):
         fail("damaged: bits, dims, method, params, writer, codes or lengths_base are missing")
     if n_bits < 1 or dims < 1 or not isinstance(params, dict):
-        fail(
-            f"damaged: {shortened(n_bits)} bits from {shortened(dims)} dimensions, "
-            f"parameters {shortened(params)}"
-        )
+        found = f"{shortened(n_bits)} bits from {shortened(dims)} dimensions"
+        fail(f"damaged: {found}, parameters {shortened(params)}")
     if codes.dtype != np.uint8 or codes.ndim != 2 or codes.shape[1] != packed_width(n_bits):
-        fail(
-            f"damaged: codes are {codes.dtype} of shape {codes.shape} for {shortened(n_bits)} bits"
-        )
+        found = f"{codes.dtype} of shape {codes.shape}"
+        fail(f"damaged: codes are {found} for {shortened(n_bits)} bits")
     lengths = tensors.get("lengths")
     if lengths is not None and (
         lengths.dtype != np.uint8 or lengths.shape != codes.shape[:1] or abs(base or 0) > MAX_BASE

@@ -100,10 +100,9 @@ class Vocabulary(WordRun, Keys):
     def __init__(self, text: NDArray[Any], ends: NDArray[Any], order: NDArray[Any]) -> None:
         unsigned = all(array.dtype.kind == "u" and array.ndim == 1 for array in (text, ends, order))
         if not unsigned or text.dtype != np.uint8 or len(ends) != len(order):
-            raise FormatError(
-                f"the vocabulary's arrays do not fit: text {text.dtype} {text.shape}, "
-                f"ends {ends.dtype} {ends.shape}, order {order.dtype} {order.shape}"
-            )
+            arrays = {"text": text, "ends": ends, "order": order}.items()
+            found = ", ".join(f"{name} {array.dtype} {array.shape}" for name, array in arrays)
+            raise FormatError(f"the vocabulary's arrays do not fit: {found}")
         super().__init__(text, ends)
         self.order = order
 
@@ -112,10 +111,8 @@ class Vocabulary(WordRun, Keys):
         """An index of words; InputError if one appears twice, or cannot be written as UTF-8."""
         index, repeated = cls.with_repeats(words)
         if repeated:
-            word = index[repeated[0]]
-            raise InputError(
-                f"the id {word!r} appears twice: in rows {index.row(word)} and {repeated[0]}"
-            )
+            word, row = index[repeated[0]], repeated[0]
+            raise InputError(f"the id {word!r} appears twice: in rows {index.row(word)} and {row}")
         return index
 
     @classmethod

@@ -81,10 +81,9 @@ def export_paper(
     check_target(path, overwrite=overwrite)
     for row, word in enumerate(bits.words):
         if _UNWRITABLE.search(word) or len(word.encode()) > MAX_WORD_BYTES:
-            raise InputError(
-                f"the word {word[:40]!r} of row {row} cannot be written to the paper's format: "
-                f"words are 1 to {MAX_WORD_BYTES} bytes without white space"
-            )
+            found = f"the word {word[:40]!r} of row {row} cannot be written to the paper's format"
+            expected = f"words are 1 to {MAX_WORD_BYTES} bytes without white space"
+            raise InputError(f"{found}: {expected}")
     words = iter(bits.words)
     with atomic_write(path) as file:
         file.write(f"{len(bits)} {width}\n".encode())

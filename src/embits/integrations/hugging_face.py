@@ -132,17 +132,13 @@ def from_pretrained(
     bits, said = load(folder / MODEL, verify), _read_config(folder / CONFIG)
     for key, value in _config(folder / MODEL).items():
         if said.get(key) != value:
-            raise FormatError(
-                f"{folder}: {CONFIG} says that {key} is {shortened(said.get(key))}, "
-                f"{MODEL} that it is {shortened(value)}"
-            )
+            found = f"{CONFIG} says that {key} is {shortened(said.get(key))}"
+            raise FormatError(f"{folder}: {found}, {MODEL} that it is {shortened(value)}")
     if issubclass(kind, BinaryVectors):
         return cast("Kept", bits)
     if not isinstance(bits.coder, kind):
-        raise FormatError(
-            f"{name}: its coder is {type(bits.coder).__name__}, not {kind.__name__}; "
-            "embits.Coder.from_pretrained opens any coder"
-        )
+        found = f"its coder is {type(bits.coder).__name__}, not {kind.__name__}"
+        raise FormatError(f"{name}: {found}; embits.Coder.from_pretrained opens any coder")
     return bits.coder
 
 

@@ -173,9 +173,8 @@ def _parts(table: Any) -> list[str]:
     parts = str(table).split(".")
     fit = all(part and len(part.encode()) <= MAX_NAME_BYTES and "\0" not in part for part in parts)
     if len(parts) > 2 or not fit:
-        raise InputError(
-            f"the table is {table!r}, expected a name or schema.name of {MAX_NAME_BYTES} bytes each"
-        )
+        expected = f"a name or schema.name of {MAX_NAME_BYTES} bytes each"
+        raise InputError(f"the table is {table!r}, expected {expected}")
     return parts
 
 

@@ -43,9 +43,8 @@ def unpack_bits(n_bits: int | None = None) -> Any:
 def _unpack(codes: Any, n_bits: int | None) -> NDArray[np.uint8]:
     codes = np.asarray(codes)
     if codes.dtype != np.uint8 or codes.ndim != 2:
-        raise InputError(
-            f"codes are {codes.dtype} of shape {codes.shape}, expected packed uint8 (n, width)"
-        )
+        found = f"codes are {codes.dtype} of shape {codes.shape}"
+        raise InputError(f"{found}, expected packed uint8 (n, width)")
     if n_bits is not None and not 0 < n_bits <= 8 * codes.shape[1]:
         raise InputError(f"n_bits is {n_bits} for codes of {8 * codes.shape[1]} bits")
     return np.unpackbits(codes, axis=1, count=n_bits)

@@ -321,9 +321,8 @@ def integers(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
 def to_export(bits: Any) -> BinaryVectors:
     """Return what is to be exported, with all codes in one array and fast slices of its ids."""
     if not isinstance(bits, BinaryVectors):
-        raise InputError(
-            f"bits is {type(bits).__name__}, expected BinaryVectors; embits.binarize makes them"
-        )
+        kind = type(bits).__name__
+        raise InputError(f"bits is {kind}, expected BinaryVectors; embits.binarize makes them")
     merged = bits.merged()
     if isinstance(merged.words, Vocabulary):
         _ = merged.words.ends  # the words are unpacked: slices are faster from then on
@@ -342,7 +341,5 @@ def check_coder(coder: Coder, n_bits: int, checksum: str | None, place: str) -> 
     if coder.n_bits_ != n_bits:
         raise InputError(f"the coder makes {coder.n_bits_} bits, {place} holds {n_bits}")
     if checksum is not None and checksum != coder_checksum(coder):
-        raise InputError(
-            f"the coder (method {coder.method!r}) did not make the codes in {place}; "
-            "pass the coder of the file that was exported"
-        )
+        other = f"the coder (method {coder.method!r}) did not make the codes in {place}"
+        raise InputError(f"{other}; pass the coder of the file that was exported")

@@ -22,14 +22,8 @@ from embits.collection import Collection, load, load_coder
 from embits.collection.changes import working_folder
 from embits.errors import InputError, ReadWarning
 from embits.file.overwrite import check_target, is_embits_file
-from embits.jobs.stream import (
-    Checkpoint,
-    Passes,
-    StepProgress,
-    Steps,
-    checkpoint_beside,
-    open_large,
-)
+from embits.jobs import stream
+from embits.jobs.stream import Passes, StepProgress, Steps, open_large
 from embits.readers import holds_words, new_source, read_source
 from embits.readers.gensim_models import KeyedVectors, from_keyed_vectors
 from embits.readers.source import IdColumn, OnBad, Reading, Repeats, Source, Words
@@ -188,7 +182,7 @@ def binarize_to_file(
         return binary
     params = coder.get_params()
     job = {"verb": "binarize", "coder": [method, params], "sample": sample, "lengths": lengths}
-    with checkpoint_beside(path, source, job) as checkpoint:
+    with stream.checkpoint_beside(path, source, job) as checkpoint:
         passes = Passes(checkpoint, blocks, steps)
         passes.write(path, passes.fit_once(coder, sample), lengths)
     return load(path)
@@ -237,7 +231,7 @@ def encode_to_file(
     params = repr(sorted(fitted.get_params().items()))
     identity = [fitted.method, params, coder_checksum(fitted)]
     job = {"verb": "encode", "coder": identity, "lengths": lengths}
-    with checkpoint_beside(path, source, job) as checkpoint:
+    with stream.checkpoint_beside(path, source, job) as checkpoint:
         Passes(checkpoint, opened, steps).write(path, fitted, lengths)
     return load(path)
 
@@ -314,7 +308,7 @@ def _binarize_file(
     if blocks is None:
         return _binarize(read_source(source), coder, sample, progress, lengths)
     with tempfile.TemporaryDirectory(prefix="embits-") as folder:
-        with closing(Checkpoint(Path(folder, "checkpoint"), {})) as checkpoint:
+        with closing(stream.Checkpoint(Path(folder, "checkpoint"), {})) as checkpoint:
             passes = Passes(checkpoint, blocks, steps)
             if not coder.__sklearn_is_fitted__():
                 passes.fit(coder, sample)

@@ -37,14 +37,7 @@ from embits.collection.parquet import CODE, LENGTH, is_address, locate
 from embits.errors import ClusterError, InputError, ReadError
 from embits.file.contents import write_coder
 from embits.integrations import Facts
-from embits.integrations.ray.tasks import (
-    gathered,
-    n_processors,
-    new_file,
-    plain_errors,
-    shared,
-    write_parquet,
-)
+from embits.integrations.ray import tasks
 from embits.readers.parquet import find_columns, open_table, parquet_files, read_batches, vectors_of
 from embits.rows import Lengths
 
@@ -106,7 +99,7 @@ def encode(
     coder = coder if isinstance(coder, Coder) else load_coder(coder)
     facts = {"bits": coder.n_bits_, "dims": coder.n_features_in_, "method": coder.method}
     facts |= {"writer": f"embits {__version__}"} | ({"lengths": True} if lengths else {})
-    with plain_errors():
+    with tasks.plain_errors():
         source = Vectors(vectors, column, ids)
         kept = _kept(source, keep, ids, lengths)
         output = _Folder(target, source, overwrite)
@@ -145,7 +138,7 @@ def fit(
     """
     checks.whole("sample", sample, least=1)
     checks.choice("on_bad", on_bad, ("raise", "skip"))
-    with plain_errors():
+    with tasks.plain_errors():
         source = Vectors(vectors, column, None)
         # A few more rows, as the share of small hashes varies; the surplus is cut below.
         share = min((sample + 8 * sample**0.5 + 64) / max(source.n_rows, 1), 1)
@@ -172,7 +165,7 @@ def _write_part(
     batches: Iterator[Batch],
 ) -> tuple[Piece, int]:
     """Write the codes of a piece and the columns to keep; gives the bad rows. Runs in a worker."""
-    coder, n_bad = shared(shared_coder), 0
+    coder, n_bad = tasks.shared(shared_coder), 0
 
     def encoded() -> Iterator[Any]:
         nonlocal n_bad
@@ -195,7 +188,7 @@ def _write_part(
 
     files, folder = locate(address)
     name = f"part-{number:05d}-{job}.parquet"
-    rows = write_parquet(files, f"{folder}/{name}", encoded(), {"embits": json.dumps(facts)})
+    rows = tasks.write_parquet(files, f"{folder}/{name}", encoded(), {"embits": json.dumps(facts)})
     return Piece(name, rows), n_bad
 
 
@@ -275,17 +268,16 @@ class _Folder:
         sizes = {name: info.size for name, info in self._there().items()}
         names = {piece.file for piece in manifest.pieces}
         if missing := names - set(sizes):
-            raise ClusterError(
-                f"{self.address}: {len(missing)} of {len(names)} parts are missing: workers on "
-                "other machines must write to a shared folder or an object store"
-            )
+            found = f"{len(missing)} of {len(names)} parts are missing"
+            hint = "workers on other machines must write to a shared folder or an object store"
+            raise ClusterError(f"{self.address}: {found}: {hint}")
         with tempfile.TemporaryDirectory() as temporary:
             write_coder(Path(temporary, CODER), coder)
             contents = {MANIFEST: manifest_json(manifest)}
             contents[CODER] = Path(temporary, CODER).read_bytes()
         with contextlib.ExitStack() as staged:  # the first file is renamed last
             for name, content in contents.items():
-                path = staged.enter_context(new_file(self._files, f"{self._path}/{name}"))
+                path = staged.enter_context(tasks.new_file(self._files, f"{self._path}/{name}"))
                 with self._files.open_output_stream(path) as stream:
                     stream.write(content)
             self._listed = names | set(contents)  # from here on, what is new stays
@@ -394,11 +386,11 @@ class Vectors:
         pieces: Any = self._blocks()
         report: Any = None
         if self._dataset is None:
-            pieces = self.pieces(n_processors(workers))
+            pieces = self.pieces(tasks.n_processors(workers))
             report = None if progress is None else lambda done: progress(done, len(pieces))
         own = self.name, self.column, list(keep)
         calls = ((piece, step, number, *own) for number, piece in enumerate(pieces))
-        return gathered(map_piece, calls, workers, report)
+        return tasks.gathered(map_piece, calls, workers, report)
 
     def batches(self, keep: Sequence[str]) -> Iterator[Batch]:
         """Read the Parquet files in this process."""

@@ -31,15 +31,8 @@ from embits.collection.pieces import joined_rows, open_one
 from embits.errors import FormatError, InputError
 from embits.file.overwrite import OVERWRITE, check_target
 from embits.integrations import Facts
+from embits.integrations.ray import tasks
 from embits.integrations.ray.encoding import Vectors
-from embits.integrations.ray.tasks import (
-    gathered,
-    n_processors,
-    plain_errors,
-    run_tasks,
-    shared,
-    write_parquet,
-)
 from embits.rows import LENGTHS, Lengths
 from embits.search import DistanceResult, PairsResult, ScoreResult, WithinResult, WithinScoreResult
 from embits.search.filters import Filters, check_state, found_rows, one_of, parse_filters
@@ -268,7 +261,7 @@ class OpenSpan:
 @lru_cache(maxsize=2)  # spans that a worker keeps open
 def open_span(span: Span) -> OpenSpan:
     """Open a span in a worker."""
-    return OpenSpan(span, *shared(span.parts))
+    return OpenSpan(span, *tasks.shared(span.parts))
 
 
 def in_span(span: Span, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -301,7 +294,7 @@ class _Job:
         self._parts = self.address, self.manifest, self.coder
         self.target, self.workers = target, workers
         self.report = progress or (lambda done, total: None)
-        self.spans = self.divided(n_processors(workers))
+        self.spans = self.divided(tasks.n_processors(workers))
 
     def __len__(self) -> int:
         return self.manifest.rows
@@ -321,7 +314,7 @@ class _Job:
     def errors(self) -> Iterator[None]:
         """Raise the errors of workers as those of one machine."""
         try:
-            with plain_errors():
+            with tasks.plain_errors():
                 yield
         except FormatError:
             if manifest_at(self.address) == self.manifest:
@@ -332,7 +325,7 @@ class _Job:
     def each(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """What a function returns for each open span; called by workers."""
         calls = ((span, function, *arguments) for span in self.spans)
-        return gathered(in_span, calls, self.workers)
+        return tasks.gathered(in_span, calls, self.workers)
 
     def names(self, rows: NDArray[np.int64], by_workers: bool = False) -> NDArray[Any]:
         """The ids of rows, which may repeat; read in this process, or by workers."""
@@ -341,7 +334,7 @@ class _Job:
         asked = [each for each in zip(self.spans, parts, strict=False) if len(each[1])]
         if by_workers:
             calls = ((span, OpenSpan.names, part) for span, part in asked)
-            found = gathered(in_span, calls, self.workers)
+            found = tasks.gathered(in_span, calls, self.workers)
         else:  # also after the cluster was stopped
             found = [OpenSpan(span, *self._parts).names(part) for span, part in asked]
         none = np.empty(0, np.int64 if self.manifest.ids == "numbers" else object)
@@ -350,7 +343,7 @@ class _Job:
     def write(self, tables: Iterable[Any]) -> Facts:
         """Write the target; gives target, rows and bytes."""
         files, path = locate(self.target)
-        rows = write_parquet(files, path, tables)
+        rows = tasks.write_parquet(files, path, tables)
         size = files.get_file_info(path).size
         return {"target": os.fspath(self.target), "rows": rows, "bytes": size}
 
@@ -476,7 +469,7 @@ class _Queries:
                 for number, where in enumerate(_filters_in(span, filters, ends))
                 if where is None or any(map(len, where if isinstance(where, list) else [where]))
             )
-            for _, (number, n_rows, part) in run_tasks(in_span, calls, job.workers):
+            for _, (number, n_rows, part) in tasks.run_tasks(in_span, calls, job.workers):
                 found[number].append(part)
                 if wanted.k is not None:
                     found[number] = [_merged(found[number], wanted.k)]
@@ -550,7 +543,7 @@ def _pairs(job: _Job, distance: int, most: int) -> Iterator[PairsResult]:
     """All pairs, in the order in which workers find them."""
     tables = _tables(job, distance)
     # In parts that are small enough for memory, and enough for all workers.
-    n_tasks = TASKS_PER_CPU * n_processors(job.workers)
+    n_tasks = TASKS_PER_CPU * tasks.n_processors(job.workers)
     n_parts = max(-(-len(job) // MAX_PART_ROWS), -(-n_tasks // max(len(tables), 1)))
     function: Any = _pairs_of_part
     calls: list[Any] = [
@@ -562,7 +555,7 @@ def _pairs(job: _Job, distance: int, most: int) -> Iterator[PairsResult]:
         spans = combinations_with_replacement(job.spans, 2)
         function, calls = _pairs_of_spans, [(*two, distance, most) for two in spans]
     job.report(0, len(calls))
-    for done, (_, pairs) in enumerate(run_tasks(function, calls, job.workers), start=1):
+    for done, (_, pairs) in enumerate(tasks.run_tasks(function, calls, job.workers), start=1):
         job.report(done, len(calls))
         yield pairs
 
