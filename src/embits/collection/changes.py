@@ -134,16 +134,6 @@ def working_folder(collection: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _delete_abandoned(folder: Path) -> None:
-    """Delete a working folder if no process holds its lock: its process was killed."""
-    if folder.is_symlink() or not (folder / LOCK).is_file():  # it is being made
-        return
-    with suppress(InputError, OSError):
-        with writer_lock(folder):
-            pass
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 # -- changes ---------------------------------------------------------------------------------------
 
 
@@ -164,11 +154,19 @@ def locked(folder: Path, before: Snapshot | None, timeout: float = 0) -> Iterato
 
 
 def delete_unlisted(folder: Path, manifest: Manifest, *, is_on_disk: bool = False) -> None:
-    """Delete files of the names that embits gives, if the manifest does not list them."""
+    """Delete files of the names that embits gives, if the manifest does not list them.
+
+    Working folders too, if no process holds their lock.
+    """
     listed, stale = manifest.files(), []
     for path in folder.iterdir():
         if re.fullmatch(rf"{re.escape(_WORKING)}\w+", path.name, re.ASCII):
-            _delete_abandoned(path)
+            if path.is_symlink() or not (path / LOCK).is_file():
+                continue  # it is being made
+            with suppress(InputError, OSError):  # a process holds its lock: it was not killed
+                with writer_lock(path):
+                    pass
+                shutil.rmtree(path, ignore_errors=True)
         elif is_leftover(path.name) and path.name not in listed:
             stale.append(path)
     if stale and not is_on_disk:  # a writer that was killed may not have waited for the disk

@@ -104,11 +104,8 @@ def parse_json(text: str) -> Any:
     """Strict JSON: Python's parser alone accepts NaN, and a name twice."""
     if text.count("{") + text.count("[") > MAX_OBJECTS:
         raise ValueError("more than any header holds")
-    return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
+    # `int` refuses the names of NaN and infinity.
+    return json.loads(text, object_pairs_hook=_unique, parse_constant=int)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -214,7 +211,14 @@ def write(
 
     `codes` are copied in place of `contents.codes`; `through_links` is that of `atomic_write`.
     """
-    tensors = _layout(contents, codes)
+    first: Tensor = codes or np.ascontiguousarray(contents.codes, dtype=np.uint8)
+    tensors: dict[str, Tensor] = {"codes": first}
+    # By falling item size after the codes, so that all are aligned.
+    rest = sorted(contents.tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))
+    if rest and first.nbytes % 8:  # safetensors allows no gap: the padding is a tensor
+        tensors["padding"] = np.zeros(-first.nbytes % 8, dtype=np.uint8)
+    for name, array in rest:
+        tensors[name] = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     checksums = dict.fromkeys(tensors, NO_CHECKSUM)
     header = _header(contents, tensors, checksums)
     with atomic_write(path, through_links=through_links) as file:
@@ -229,18 +233,6 @@ def write(
             checksums[name] = digest.hexdigest()
         file.seek(8)
         file.write(_header(contents, tensors, checksums))
-
-
-def _layout(contents: Contents, on_disk: CodesOnDisk | None) -> dict[str, Tensor]:
-    """The tensors in file order: codes first, then by falling item size, so all are aligned."""
-    codes: Tensor = on_disk or np.ascontiguousarray(contents.codes, dtype=np.uint8)
-    rest = sorted(contents.tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))
-    tensors: dict[str, Tensor] = {"codes": codes}
-    if rest and codes.nbytes % 8:  # safetensors allows no gap: the padding is a tensor
-        tensors["padding"] = np.zeros(-codes.nbytes % 8, dtype=np.uint8)
-    for name, array in rest:
-        tensors[name] = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-    return tensors
 
 
 def _header(
@@ -280,10 +272,7 @@ def _header(
 
 
 def open_file(path: Path, *, verify: bool = False, mapped: bool = True) -> Contents:
-    """Map a file and check its header; with `verify`, read and check every byte.
-
-    A mapping keeps the file open. Without `mapped` the file is read into memory.
-    """
+    """Map a file, or read it, and check its header; with `verify`, read and check every byte."""
 
     def fail(problem: str) -> NoReturn:
         raise FormatError(f"{path}: {problem}")

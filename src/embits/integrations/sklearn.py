@@ -14,15 +14,11 @@ from embits.integrations import package
 def unpack_bits(n_bits: int | None = None) -> Any:
     """Return a `Pipeline` step that turns packed codes into one column of 0 or 1 per bit.
 
+    It is a `sklearn.preprocessing.FunctionTransformer`, whose `inverse_transform` packs again.
+
     Args:
         n_bits: Bits of a code; None takes all bits of its bytes, including the padding, which
             is 0.
-
-    Returns:
-        A `sklearn.preprocessing.FunctionTransformer`, whose `inverse_transform` packs again.
-
-    Raises:
-        MissingExtraError: scikit-learn is not installed.
 
     Example:
         >>> import numpy as np, embits

@@ -51,7 +51,11 @@ def export(
     bits, path = tables.to_export(bits), Path(target)
     if bits.n_bits > MAX_BITS:
         raise InputError(f"sqlite-vec holds {MAX_BITS:,} bits, the codes have {bits.n_bits:,}")
-    _check_replaceable(path, overwrite)
+    for suffix in ("-journal", "-wal"):
+        if Path(f"{path}{suffix}").exists():
+            raise InputError(f"{path} is in use: {path.name}{suffix} exists")
+    if path.is_file() and path.stat().st_size:
+        _check_replaceable(path, overwrite)
     with (
         atomic_write(path) as file,
         tables.one_line_errors(path, _apsw().Error),
@@ -68,9 +72,7 @@ def export(
 def connect(path: str | os.PathLike[str], *, writable: bool = False) -> Any:
     """Open a database that `export` wrote, as an `apsw.Connection` with sqlite-vec loaded.
 
-    Args:
-        path: The file.
-        writable: Allow changes; otherwise the connection is read-only.
+    It is read-only unless it is to be `writable`.
 
     Raises:
         FormatError: `export` did not write it.
@@ -230,12 +232,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def _check_replaceable(path: Path, overwrite: bool) -> None:
-    """Check that a file may be replaced: it is ours, not in use, and holds no tables of others."""
-    for suffix in ("-journal", "-wal"):
-        if Path(f"{path}{suffix}").exists():
-            raise InputError(f"{path} is in use: {path.name}{suffix} exists")
-    if not path.is_file() or path.stat().st_size == 0:
-        return
+    """Check that a file may be replaced: it is ours, and holds no tables of others."""
     if not _is_ours(path):
         raise InputError(f"{path} is not a database that embits wrote; choose another file")
     if not overwrite:

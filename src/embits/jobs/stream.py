@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, Self, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ from embits.file.atomic import atomic_write
 from embits.file.contents import read_coder, to_contents, write_coder
 from embits.file.store import WRITER
 from embits.ids.keys import RowNumbers
-from embits.ids.vocabulary import Vocabulary
+from embits.ids.vocabulary import PieceWords, Vocabulary
 from embits.readers import open_blocks
 from embits.readers.blocks import Block, Blocks, Findings, Position
 from embits.readers.source import Source, is_compressed
@@ -161,7 +161,7 @@ class Passes:
         dims = self._blocks.dims
         drawn = draw_rows(self.n_rows, sample, coder)
         n = self.n_rows if drawn is None else len(drawn)
-        looked_at = _checked(coder.rows_for_fit(n, dims), n, coder)
+        looked_at = _rows_for_fit(coder, n, dims)
         wanted = looked_at if drawn is None else drawn if looked_at is None else drawn[looked_at]
         self._steps.start("sampling")
         self._copy_floats(wanted)
@@ -177,7 +177,7 @@ class Passes:
                 return read_coder(path, verify=True)
             self.fit(coder, sample)
             write_coder(path, coder)
-            stage.files["coder"] = open_file(path)
+            stage.files["coder"] = stage.enter_context(open_file(path))
             stage.save(None, done=True)
             self._checkpoint.stages["sample"] = {"done": True, "files": {}}
             self._checkpoint.save()
@@ -247,11 +247,7 @@ class Passes:
             where = f"{self._blocks.unit} {place}"
             self._blocks.report_repeats(len(repeated), where, words[first])
             self._dropped = np.array(repeated, np.int64)
-            sizes = np.diff(ends, prepend=np.uint64(0))
-            kept = np.ones(len(ends), bool)
-            kept[repeated] = False
-            text = text[np.repeat(kept, sizes.astype(np.int64))]
-            words, _ = Vocabulary.from_run(text, np.cumsum(sizes[kept], dtype=np.uint64))
+            return PieceWords([words], self._dropped).merged()
         return words
 
     def _copy_floats(self, wanted: Places | None) -> None:
@@ -299,16 +295,16 @@ class Passes:
             yield block, first - before, matrix
 
 
-def _checked(rows: Any, n: int, coder: Coder) -> Places | None:
-    """What `rows_for_fit` returned, if it is what its contract says."""
-    if rows is None:
+def _rows_for_fit(coder: Coder, n: int, dims: int) -> Places | None:
+    """What `rows_for_fit` returns, if it is what its contract says."""
+    if (given := coder.rows_for_fit(n, dims)) is None:
         return None
-    rows = np.asarray(rows)
+    rows: Places = np.asarray(given)
     ascending = rows.ndim == 1 and rows.dtype.kind in "iu" and bool((np.diff(rows) > 0).all())
     if not ascending or (len(rows) and not 0 <= rows[0] <= rows[-1] < n):
         what = f"row numbers from 0 to {n - 1}, ascending and each once, or None"
         raise TrainingError(f"rows_for_fit of {type(coder).__name__} must return {what}")
-    return rows.astype(np.int64)  # type: ignore[no-any-return]
+    return rows.astype(np.int64)
 
 
 def _floats(path: Path, n_rows: int, dims: int, held: Places | None) -> LazyRows:
@@ -396,10 +392,11 @@ class Checkpoint:
         return stages
 
 
-class Stage:
+class Stage(ExitStack):
     """One pass over the input: files that grow, and the position in the input they have reached."""
 
     def __init__(self, checkpoint: Checkpoint, name: str, files: Sequence[str]) -> None:
+        super().__init__()
         kept = checkpoint.stages.get(name, {})
         self._checkpoint, self._name = checkpoint, name
         self._last = time.monotonic()
@@ -409,16 +406,9 @@ class Stage:
         self._recorded = {file: kept.get("files", {}).get(file, (0, 0)) for file in files}
         if not self.done:
             for file, (size, _) in self._recorded.items():
-                self.files[file] = open_file(checkpoint.folder / file)
+                self.files[file] = self.enter_context(open_file(checkpoint.folder / file))
                 self.files[file].truncate(size)
                 self.files[file].seek(size)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for file in self.files.values():
-            file.close()
 
     def save_now_and_then(self, mark: Any) -> None:
         """Record the position reached, if the last record is some time ago."""

@@ -138,9 +138,6 @@ def sample_vectors() -> WordVectors:
     rounded to multiples of 0.5 to keep the package small. The words are the most frequent ones of
     three letters or more, in order of frequency.
 
-    Returns:
-        WordVectors of 2,000 words and a float32 matrix of shape (2000, 50).
-
     Example:
         >>> import embits
         >>> vectors = embits.sample_vectors()

@@ -242,9 +242,6 @@ def _manifest(coder: Coder, parts: list[Piece], ids: str | None) -> Manifest:
     return Manifest(*known, next_number=n_rows, ids="numbers", pieces=pieces)
 
 
-# -- the output ------------------------------------------------------------------------------------
-
-
 class _Folder:
     """The folder to write: parts, which have the name of the job, the coder, and the manifest."""
 

@@ -104,14 +104,13 @@ def search(
     with job.errors():
         asked = _Queries(job, metric, queries, column, ids)
         filters = asked.filters(where, exclude, rows)
-        limits: Any = [job if filters is None else filters]
-        limits = filters if isinstance(filters, list) else limits
-        n_columns = wanted_rows(k, max(map(len, limits), default=0))
-        found = asked.run(filters, _Wanted(n_columns))
+        limits: Any = (
+            filters if isinstance(filters, list) else [job if filters is None else filters]
+        )
+        found = asked.run(filters, _Wanted(wanted_rows(k, max(map(len, limits), default=0))))
     if not isinstance(found, _Found):
         return found
-    kind: Any = DistanceResult if asked.metric.is_distance else ScoreResult
-    result: DistanceResult | ScoreResult = kind(found.values, found.rows)
+    result = (DistanceResult if asked.metric.is_distance else ScoreResult)(found.values, found.rows)
     result.names = job
     return result
 
@@ -156,8 +155,8 @@ def within(
     if not isinstance(found, _Found):
         return found
     offsets = np.searchsorted(found.queries, np.arange(asked.n + 1))
-    kind: Any = WithinResult if asked.metric.is_distance else WithinScoreResult
-    result: WithinResult | WithinScoreResult = kind(offsets, found.rows, found.values)
+    kind = WithinResult if asked.metric.is_distance else WithinScoreResult
+    result = kind(offsets, found.rows, found.values)
     result.names = job
     return result
 
