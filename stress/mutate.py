@@ -55,7 +55,6 @@ TESTS = {
         *("trust/test_file_headers.py", "unit/test_slim.py"),
     ],
     "file/atomic": ["unit/file/test_overwrite.py", "trust/test_writes.py"],
-    "file/parquet_codes": ["unit/collection/test_parquet.py"],
     "collection": [
         *(f"unit/collection/test_{name}.py" for name in ("opening", "parquet", "errors")),
         *(

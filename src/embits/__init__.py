@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from embits import evaluation as evaluation
     from embits import integrations as integrations
     from embits.collection import Collection, open_collection
-    from embits.jobs.binarize import binarize, binarize_to_file
-    from embits.jobs.encode import encode_to_collection, encode_to_file
+    from embits.jobs.encode import binarize, binarize_to_file, encode_to_collection, encode_to_file
     from embits.readers import read_vectors, sample_vectors
     from embits.writers import write_vectors
 

@@ -68,10 +68,8 @@ def writer_lock(folder: Path, timeout: float = 0) -> Iterator[None]:
             if time.monotonic() >= end:
                 os.lseek(handle, 0, os.SEEK_SET)  # where the holder wrote its number
                 holder = os.read(handle, 20).decode(errors="replace").strip() or "?"
-                raise LockedError(
-                    f"{folder} is locked by process {holder}, which is writing to it: try again "
-                    "when it has finished"
-                )
+                what = f"process {holder}, which is writing to it: try again when it has finished"
+                raise LockedError(f"{folder} is locked by {what}")
             time.sleep(_WAIT_SECONDS)
         os.lseek(handle, 0, os.SEEK_SET)
         os.write(handle, f"{os.getpid():<20}".encode())
@@ -136,16 +134,6 @@ def working_folder(collection: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _delete_abandoned(folder: Path) -> None:
-    """Delete a working folder if no process holds its lock: its process was killed."""
-    if folder.is_symlink() or not (folder / LOCK).is_file():  # it is being made
-        return
-    with suppress(InputError, OSError):
-        with writer_lock(folder):
-            pass
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 # -- changes ---------------------------------------------------------------------------------------
 
 
@@ -166,11 +154,19 @@ def locked(folder: Path, before: Snapshot | None, timeout: float = 0) -> Iterato
 
 
 def delete_unlisted(folder: Path, manifest: Manifest, *, is_on_disk: bool = False) -> None:
-    """Delete files of the names that embits gives, if the manifest does not list them."""
+    """Delete files of the names that embits gives, if the manifest does not list them.
+
+    Working folders too, if no process holds their lock.
+    """
     listed, stale = manifest.files(), []
     for path in folder.iterdir():
         if re.fullmatch(rf"{re.escape(_WORKING)}\w+", path.name, re.ASCII):
-            _delete_abandoned(path)
+            if path.is_symlink() or not (path / LOCK).is_file():
+                continue  # it is being made
+            with suppress(InputError, OSError):  # a process holds its lock: it was not killed
+                with writer_lock(path):
+                    pass
+                shutil.rmtree(path, ignore_errors=True)
         elif is_leftover(path.name) and path.name not in listed:
             stale.append(path)
     if stale and not is_on_disk:  # a writer that was killed may not have waited for the disk
@@ -220,10 +216,8 @@ def _without(snapshot: Snapshot, rows: NDArray[np.int64]) -> list[OpenPiece]:
 
 
 def _first_merged(pieces: Sequence[OpenPiece], n_new: int) -> int:
-    """The first of the pieces at the end that have no more rows than what follows them.
-
-    Rows are so written again only when their number doubles. Of too many pieces, half stay.
-    """
+    """The first of the pieces at the end that have no more rows than what follows them."""
+    # Rows are so written again only when their number doubles. Of too many pieces, half stay.
     start, total = len(pieces), n_new
     most = MAX_PIECES // 2 if len(pieces) >= MAX_PIECES else len(pieces)
     while start:
@@ -257,10 +251,9 @@ def _commit(
     except OSError as error:
         if read_manifest(folder) != after:
             raise
-        raise UnconfirmedError(
-            error.errno,
-            "the change was made, but the disk did not confirm it, and a loss of power may undo "
-            f"it; do not repeat it ({error.strerror})",
-            str(folder),
-        ) from error
+        made = (
+            "the change was made, but the disk did not confirm it, and a loss of power may undo it"
+        )
+        text = f"{made}; do not repeat it ({error.strerror})"
+        raise UnconfirmedError(error.errno, text, str(folder)) from error
     delete_unlisted(folder, after, is_on_disk=True)

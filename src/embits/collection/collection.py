@@ -161,30 +161,19 @@ class Collection(BinaryVectors):
         self._put("add", vectors, ids, lengths)
 
     def update(self, vectors: Any, ids: Iterable[str | int] | None = None) -> None:
-        """Replace the codes of rows. The rows move to the end.
-
-        Args:
-            vectors: As for `add`.
-            ids: The ids of rows that are there.
+        """Replace the codes of rows that are there, which move to the end: as `add` otherwise.
 
         Raises:
             UnknownWordError: There are no rows with some of the ids. The collection is unchanged.
-            InputError, LockedError, FormatError, OSError: As for `add`.
         """
         self._put("update", vectors, ids)
 
     def upsert(
         self, vectors: Any, ids: Iterable[str | int] | None = None, *, lengths: bool = False
     ) -> None:
-        """Add rows, and replace those whose ids already exist, in one change.
+        """Add rows, and replace those whose ids already exist, in one change: as `add` otherwise.
 
-        Args:
-            vectors: As for `add`.
-            ids: Their ids. The rows that they replace move to the end.
-            lengths: As for `add`.
-
-        Raises:
-            InputError, LockedError, FormatError, OSError: As for `add`.
+        The rows that are replaced move to the end.
         """
         self._put("upsert", vectors, ids, lengths)
 
@@ -202,15 +191,11 @@ class Collection(BinaryVectors):
             changes.append(replace(latest, manifest=manifest), rows, replaced)
 
     def remove(self, ids: str | int | Iterable[str | int]) -> None:
-        """Remove rows. Their codes stay in the files until `compact`.
-
-        Args:
-            ids: The ids of rows that are there; of one or of several.
+        """Remove one or several rows by their ids. Their codes stay in the files until `compact`.
 
         Raises:
             UnknownWordError: There are no rows with some of the ids. The collection is unchanged.
-            LockedError: Another process is writing.
-            OSError: A file could not be written. The collection is unchanged.
+            LockedError, OSError: As for `add`.
         """
         wanted = [ids] if isinstance(ids, str | int | np.integer) else ids
         with self._change() as latest:
@@ -223,9 +208,7 @@ class Collection(BinaryVectors):
         """Merge all pieces into one file, without the removed rows. Answers stay the same.
 
         Raises:
-            FormatError: A piece is damaged. The collection is unchanged.
-            LockedError: Another process is writing.
-            OSError: The file could not be written. The collection is unchanged.
+            FormatError, LockedError, OSError: As for `add`.
         """
         with self._change() as latest:
             changes.compact(latest)
@@ -273,9 +256,8 @@ class _Given(NamedTuple):
 
 def _given(coder: Coder, vectors: Any, ids: Iterable[str | int] | None) -> _Given:
     if isinstance(vectors, str | os.PathLike):
-        raise InputError(
-            f"vectors is a path: add the file with embits.encode_to_collection: {vectors}"
-        )
+        hint = "add the file with embits.encode_to_collection"
+        raise InputError(f"vectors is a path: {hint}: {vectors}")
     own: Any = None
     columns: Mapping[str, Lengths] = {}
     floats = None
@@ -288,9 +270,8 @@ def _given(coder: Coder, vectors: Any, ids: Iterable[str | int] | None) -> _Give
             own, vectors = vectors.words, vectors.matrix
         array = to_numpy(vectors)
         if array.ndim != 2:
-            raise InputError(
-                f"vectors of shape {array.shape}, expected (n, {coder.n_features_in_})"
-            )
+            dims = coder.n_features_in_
+            raise InputError(f"vectors of shape {array.shape}, expected (n, {dims})")
         if array.dtype == np.uint8:
             codes = coder.check_codes(array)  # padding bits are refused when the piece is written
         else:
@@ -310,10 +291,8 @@ def _placed(
     manifest, ids, n = latest.manifest, given.ids, len(given.codes)
     if ids is None:
         if manifest.ids == "given":
-            raise InputError(
-                "the rows of this collection have ids: give one for each new row (ids=, --words "
-                "FILE)"
-            )
+            hint = "give one for each new row (ids=, --words FILE)"
+            raise InputError(f"the rows of this collection have ids: {hint}")
         first = manifest.next_number
         numbered = replace(manifest, ids="numbers", next_number=first + n)
         return numbered, RowNumbers(n, first), np.empty(0, np.int64)
@@ -322,10 +301,8 @@ def _placed(
     there = np.flatnonzero(rows >= 0)
     if change == "add" and len(there):
         more = f", and {len(there) - 1:,} more" if len(there) > 1 else ""
-        raise InputError(
-            f"the id {ids[int(there[0])]!r} already exists{more}: `upsert` replaces it, and so "
-            "does `embits add --update`"
-        )
+        hint = "`upsert` replaces it, and so does `embits add --update`"
+        raise InputError(f"the id {ids[int(there[0])]!r} already exists{more}: {hint}")
     if change == "update":
         _known(ids, rows)
     if len(there) < n:
@@ -339,18 +316,15 @@ def _columns(latest: Snapshot, given: _Given, lengths: bool) -> Mapping[str, Len
     """The columns of new rows: those that the rows of the collection have."""
     for name in sorted(given.columns.keys() - {LENGTHS}):
         raise InputError(f"a collection keeps no column {name!r}: add the rows without it")
-    stored = latest.pieces[0].rows.columns if latest.pieces else None
-    is_wanted = LENGTHS in (given.columns if stored is None else stored)
-    if lengths and stored is not None and not is_wanted:
-        raise InputError(
-            "the rows of this collection have no lengths: only a new collection can store them"
-        )
-    if given.columns or not (is_wanted or (lengths and stored is None)):
-        if given.columns and not is_wanted:
-            raise InputError(
-                "the rows of this collection have no lengths: leave them out of the new ones "
-                '(bits.slim(without=["lengths"]))'
-            )
+    are_wanted = lengths or bool(given.columns)
+    if latest.pieces:
+        are_wanted = LENGTHS in latest.pieces[0].rows.columns
+    if not are_wanted and (lengths or given.columns):
+        hint = "only a new collection can store them"
+        if not lengths:
+            hint = 'leave them out of the new ones (bits.slim(without=["lengths"]))'
+        raise InputError(f"the rows of this collection have no lengths: {hint}")
+    if given.columns or not are_wanted:
         return given.columns
     if given.floats is None:
         raise InputError("the rows of this collection have lengths: add floats, not codes")

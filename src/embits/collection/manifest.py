@@ -111,19 +111,14 @@ def manifest_json(manifest: Manifest) -> bytes:
         "pieces": [_without_none(asdict(piece)) for piece in manifest.pieces],
     }
     body = _without_none(body)
-    lines = [f" {json.dumps(name)}: {_lines(value)}" for name, value in body.items()]
-    lines.append(f' "sha256": "{_digest(body)}"')
+    lines = [f" {json.dumps(name)}: {json.dumps(value)}" for name, value in body.items()]
+    pieces = ",".join(f"\n  {json.dumps(entry)}" for entry in body["pieces"])
+    lines[-1:] = [f' "pieces": [{pieces}\n ]', f' "sha256": "{_digest(body)}"']
     return ("{\n" + ",\n".join(lines) + "\n}").encode()
 
 
 def _without_none(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if value is not None}
-
-
-def _lines(value: Any) -> str:
-    if not isinstance(value, list):
-        return json.dumps(value)
-    return "[" + ",".join(f"\n  {json.dumps(entry)}" for entry in value) + "\n ]"
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -167,9 +162,8 @@ def parse_manifest(folder: Any, content: bytes) -> Manifest:
     if form not in (FORMAT, FORMAT_0_1):
         fail(f"is of the format {shortened(form)}, expected {FORMAT!r}")
     if version != VERSION:
-        fail(
-            f"is of version {shortened(version)}; this embits reads {VERSION}: install a newer one"
-        )
+        other = f"version {shortened(version)}"
+        fail(f"is of {other}; this embits reads {VERSION}: install a newer one")
     checksum = body.pop("sha256", None)
     if form == FORMAT and checksum != _digest(body):
         fail("does not match its checksum: restore it from a copy")

@@ -58,11 +58,7 @@ def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
 
 
 def load_coder(path: str | os.PathLike[str]) -> Coder:
-    """The coder of a file or collection, checked: what it encodes would hide damage of it.
-
-    Raises:
-        FormatError, OSError: As for `load`.
-    """
+    """The coder of a file or collection, checked: what it encodes would hide damage of it."""
     if isinstance(path, str) and "://" in path:
         return load(path).coder
     if not Path(path).is_dir():
@@ -113,9 +109,8 @@ def open_collection(
     given = load_coder(coder) if isinstance(coder, str | os.PathLike) else coder
     if given is not None:
         if not isinstance(given, Coder):
-            raise InputError(
-                f"coder is {coder!r:.80}, expected a fitted coder or the path of a file"
-            )
+            expected = "a fitted coder or the path of a file"
+            raise InputError(f"coder is {coder!r:.80}, expected {expected}")
         given.check_fitted()
     if not (folder / MANIFEST).is_file():
         _make(folder, given)
@@ -161,14 +156,12 @@ def _make(folder: Path, coder: Coder | None) -> None:
         if each.is_symlink() or not (each.name in (LOCK, CODER) or is_leftover(each.name))
     ]
     if others:
-        raise InputError(
-            f"{folder} is not a collection: it has {len(others):,} other files, such as "
-            f"{others[0]!r}; a new collection needs an empty folder"
-        )
+        found = f"it has {len(others):,} other files, such as {others[0]!r}"
+        expected = "a new collection needs an empty folder"
+        raise InputError(f"{folder} is not a collection: {found}; {expected}")
     if coder is None:
-        raise InputError(
-            f"there is no collection at {folder}: give a coder to make one (coder=, --coder FILE)"
-        )
+        hint = "give a coder to make one (coder=, --coder FILE)"
+        raise InputError(f"there is no collection at {folder}: {hint}")
     new = [each for each in (folder, *folder.parents) if not each.exists()]
     facts = coder.n_bits_, coder.n_features_in_, coder.method, coder_checksum(coder)
     try:

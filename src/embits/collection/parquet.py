@@ -1,10 +1,13 @@
 """Collections whose pieces are Parquet files, as a job on several workers writes them.
 
-Such a piece is read into memory. The folder may be in an object store. Reading needs pyarrow.
+A piece has a column `code` of fixed-size binary, and the columns that were kept. If its metadata
+says so, the column `length` has the lengths of the vectors. It is read into memory. The folder may
+be in an object store. Reading needs pyarrow.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,13 +21,14 @@ from numpy.typing import NDArray
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
 from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, no_manifest, parse_manifest
-from embits.errors import FormatError, InputError, ReadError
+from embits.errors import FormatError, InputError, MissingExtraError, ReadError
 from embits.file import contents
-from embits.file.parquet_codes import CODE, code_matrix, locate, read_column, read_lengths
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
 from embits.rows import LENGTHS, Lengths, Rows, joined
 from embits.vectors import as_words
+
+CODE, LENGTH = "code", "length"
 
 
 def parquet_rows(folder: str | os.PathLike[str], entry: Piece, coder: Coder) -> Rows:
@@ -44,14 +48,14 @@ def _read(
     """The codes of a piece, its ids if they are in a column, and its other columns."""
     files, path = locate(folder)
     name = f"{path}/{entry.file}"
-    codes = code_matrix(name, read_column(files, name, code), coder)
+    codes = code_matrix(name, read_one(files, name, code), coder)
     if len(codes) != entry.rows:
         raise FormatError(f"{name}: {len(codes)} rows, expected {entry.rows}")
     lengths = read_lengths(files, name)
     columns = {} if lengths is None else {LENGTHS: lengths}
     if ids is None:
         return codes, None, columns
-    values: list[Any] = read_column(files, name, ids).to_pylist()
+    values: list[Any] = read_one(files, name, ids).to_pylist()
     if len(values) != len(codes):
         raise FormatError(f"{name}, column {ids!r}: {len(values)} ids for {len(codes)} codes")
     return codes, values, columns
@@ -64,19 +68,21 @@ def open_address(address: str) -> BinaryVectors:
         raise FormatError(f"{address}: copy the collection to a disk, and open it there")
     column = manifest.pieces[0].column if manifest.pieces else None
     try:
-        return read_folder(address, column)
+        return read_codes(address, column)
     except (InputError, ReadError) as error:
         raise FormatError(str(error)) from None
 
 
-def read_folder(
+def read_codes(
     folder: str | os.PathLike[str], ids: str | None = None, column: str = CODE
 ) -> BinaryVectors:
-    """Read all codes of a folder of Parquet files into memory.
+    """Read the codes of a folder into memory, in the row order of the input.
 
     Args:
-        folder: A local folder, or its address in an object store.
-        ids: The column of the rows' ids, strings or whole numbers; None numbers the rows.
+        folder: What `embits.integrations.ray.encode` or `embits encode --ray` wrote: a folder,
+            or its address in an object store.
+        ids: The column of the rows' ids, strings or whole numbers that do not repeat; None
+            numbers the rows.
         column: The column of codes.
 
     Raises:
@@ -100,7 +106,7 @@ def read_folder(
         raise InputError(f"{folder}, column {ids!r}: {error}") from None
 
 
-def read_all(folder: str | os.PathLike[str], name: str) -> Any:
+def read_column(folder: str | os.PathLike[str], name: str) -> Any:
     """Read one column of a folder of Parquet files; row i belongs to code i.
 
     Returns:
@@ -113,7 +119,7 @@ def read_all(folder: str | os.PathLike[str], name: str) -> Any:
     import pyarrow as pa
 
     files, path = locate(folder)
-    columns = _each(folder, lambda piece: read_column(files, f"{path}/{piece.file}", name))
+    columns = _each(folder, lambda piece: read_one(files, f"{path}/{piece.file}", name))
     chunks = [chunk for column in columns for chunk in column.chunks]
     return pa.chunked_array(chunks) if chunks else pa.chunked_array([[]], type=pa.null())
 
@@ -158,3 +164,82 @@ def coder_at(folder: str | os.PathLike[str]) -> Coder:
         except FormatError as error:
             reason = str(error).removeprefix(f"{copy}: ")
             raise FormatError(f"{folder}: {CODER}: {reason}") from None
+
+
+# -- one file --------------------------------------------------------------------------------------
+
+
+def read_one(files: Any, path: str, name: str) -> Any:
+    """One column of a Parquet file, as a pyarrow ChunkedArray."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.ParquetFile(path, filesystem=files, page_checksum_verification=True)
+        if name not in table.schema_arrow.names:
+            columns = ", ".join(table.schema_arrow.names)
+            raise ReadError(f"{path}: found columns {columns}, expected one named {name!r}")
+        return table.read([name]).column(name)
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        folder, _, file = path.rpartition("/")
+        raise FormatError(f"{folder}: damaged: {file}: {_first_line(error)}") from None
+
+
+def read_lengths(files: Any, path: str) -> Lengths | None:
+    """The lengths of a piece, if they were stored; raises as `read_one` does."""
+    import pyarrow.parquet as pq
+
+    metadata = pq.read_schema(path, filesystem=files).metadata or {}
+    try:
+        if not dict(json.loads(metadata.get(b"embits", b"{}"))).get("lengths"):
+            return None
+        return Lengths.of(read_one(files, path, LENGTH).to_numpy())
+    except (ValueError, TypeError) as error:  # also a ReadError or InputError
+        raise FormatError(f"{path}: damaged: the lengths: {_first_line(error)}") from None
+
+
+def is_address(path: str | os.PathLike[str]) -> bool:
+    """Whether this is the address of an object store, such as s3://bucket/codes."""
+    return isinstance(path, str) and "://" in path
+
+
+def locate(address: str | os.PathLike[str]) -> tuple[Any, str]:
+    """Find the pyarrow file system of a path or address (s3://, gs://, …), and the path in it."""
+    try:
+        import pyarrow as pa
+        from pyarrow import fs
+    except ImportError as error:
+        raise MissingExtraError("reading and writing Parquet", "parquet") from error
+    text = os.fspath(address)
+    if not is_address(text):
+        return fs.LocalFileSystem(), str(Path(text).resolve())
+    try:
+        files, path = fs.FileSystem.from_uri(text)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise ReadError(f"{text}: {_first_line(error)}") from None
+    return files, path.rstrip("/")
+
+
+def code_matrix(path: Any, column: Any, coder: Coder) -> NDArray[np.uint8]:
+    """A column of codes as a matrix, uint8 (n, width)."""
+    import pyarrow as pa
+
+    codes = np.empty((len(column), coder.n_bytes_), dtype=np.uint8)
+    done = 0
+    for chunk in column.chunks:
+        if len(chunk) == 0:
+            continue
+        if chunk.type != (kind := pa.binary(coder.n_bytes_)) or chunk.null_count:
+            found = f"codes are {chunk.type} with {chunk.null_count} nulls"
+            raise FormatError(f"{path}: {found}, expected {kind} for {coder.n_bits_} bits")
+        flat = np.frombuffer(chunk.buffers()[1], np.uint8)
+        rows = flat[chunk.offset * coder.n_bytes_ :][: len(chunk) * coder.n_bytes_]
+        codes[done : done + len(chunk)] = rows.reshape(len(chunk), -1)
+        done += len(chunk)
+    return codes
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n")[0]

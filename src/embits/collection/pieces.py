@@ -109,28 +109,22 @@ def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | N
             if before is not None:
                 check_same_coder(before.coder, coder)
         except InputError as error:
-            raise InputError(
-                f"{folder} was replaced by another collection: {error}; open it again"
-            ) from None
+            what = f"{folder} was replaced by another collection"
+            raise InputError(f"{what}: {error}; open it again") from None
     pieces = tuple(
         known.get(entry) or open_one(folder, entry, coder, verify=verify, mapped=place < MAX_MAPPED)
         for place, entry in enumerate(manifest.pieces)
     )
     if manifest.ids != "numbers" and any(isinstance(p.rows.ids, RowNumbers) for p in pieces):
         raise FormatError(f"{folder}: damaged: the rows have ids, but a piece has none")
-    if before is None:  # writers of Parquet pieces do not know of each other
-        _check_ids(folder, pieces if verify else [p for p in pieces if p.entry.column])
+    # Writers of Parquet pieces do not know of each other: an id may repeat between them.
+    unsure = [p for p in pieces if before is None and (verify or p.entry.column)]
+    if len(unsure) > 1:
+        words, repeated = Vocabulary.with_repeats(joined_rows(unsure).ids)
+        if repeated:
+            column = f", column {unsure[0].entry.column!r}" if unsure[0].entry.column else ""
+            raise FormatError(f"{folder}{column}: the id {words[repeated[0]]!r} appears twice")
     return Snapshot(folder, manifest, coder, pieces)
-
-
-def _check_ids(folder: Path, pieces: Sequence[OpenPiece]) -> None:
-    """Refuse ids that repeat between pieces."""
-    if len(pieces) < 2:
-        return
-    words, repeated = Vocabulary.with_repeats(joined_rows(pieces).ids)
-    if repeated:
-        column = f", column {pieces[0].entry.column!r}" if pieces[0].entry.column else ""
-        raise FormatError(f"{folder}{column}: the id {words[repeated[0]]!r} appears twice")
 
 
 def open_coder(folder: Path, manifest: Manifest, *, verify: bool) -> Coder:
@@ -191,14 +185,15 @@ def read_removed(folder: Path, piece: Piece) -> NDArray[np.int64]:
 
 def verified(folder: Path, coder: Coder, pieces: Sequence[OpenPiece]) -> list[OpenPiece]:
     """The pieces with every byte checked: a copy gets checksums of its own, which hide damage."""
-    return [
-        open_one(folder, piece.entry, coder, verify=True, mapped=place < MAX_MAPPED // 4)._replace(
-            removed=piece.removed
-        )
-        if piece.entry.header
-        else piece
-        for place, piece in enumerate(pieces)
-    ]
+    checked = []
+    for place, piece in enumerate(pieces):
+        if piece.entry.header:
+            again = open_one(
+                folder, piece.entry, coder, verify=True, mapped=place < MAX_MAPPED // 4
+            )
+            piece = piece._replace(rows=again.rows)
+        checked.append(piece)
+    return checked
 
 
 def _check(folder: Path, manifest: Manifest, coder: Coder, pieces: Sequence[OpenPiece]) -> None:
@@ -216,9 +211,8 @@ def _named(folder: Path, name: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise MissingPieceError(
-            f"{folder}/{name} is missing, and the manifest lists it: {_RESTORE}"
-        ) from None
+        lost = f"{folder}/{name} is missing, and the manifest lists it"
+        raise MissingPieceError(f"{lost}: {_RESTORE}") from None
     except (FormatError, ReadError) as error:  # ReadError: a Parquet file lacks the column
         text = str(error)
         raise FormatError(text if _RESTORE in text else f"{text}: {_RESTORE}") from None

@@ -19,17 +19,20 @@ except ImportError:  # Windows: stale files stay, as nothing tells whether their
 def atomic_write(path: Path, *, through_links: bool = True) -> Iterator[BinaryIO]:
     """A file to write, which replaces `path` once it is complete and on the disk.
 
-    Args:
-        path: The file.
-        through_links: Of a symbolic link, replace what it points to; otherwise the link itself.
+    Of a symbolic link, what it points to is replaced, or the link itself if not `through_links`.
     """
     path = path.resolve() if through_links else path.absolute()
     _remove_stale(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
     try:
         with temporary.open("xb") as file:
-            _lock(file)
-            _keep_mode(path, file)
+            if fcntl is not None:
+                with contextlib.suppress(OSError):  # some file systems have no locks
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with contextlib.suppress(
+                OSError, AttributeError
+            ):  # a new file; or no permissions there
+                os.fchmod(file.fileno(), path.stat().st_mode & 0o777)  # those of the old file
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -42,12 +45,6 @@ def atomic_write(path: Path, *, through_links: bool = True) -> Iterator[BinaryIO
             del error.filename2  # set to None, it would be printed as " -> None"
         raise
     sync_folder(path.parent)  # the rename itself must reach the disk
-
-
-def _keep_mode(path: Path, file: BinaryIO) -> None:
-    """Give the new file the permissions of the one that it replaces, before it holds anything."""
-    with contextlib.suppress(OSError, AttributeError):  # a new file; or no permissions there
-        os.fchmod(file.fileno(), path.stat().st_mode & 0o777)
 
 
 def sync_folder(folder: Path) -> None:
@@ -72,28 +69,13 @@ def _remove_stale(path: Path) -> None:
     with contextlib.suppress(OSError):  # the write itself reports what is wrong
         for entry in os.scandir(path.parent):
             match = ours.fullmatch(entry.name)
-            if match and entry.is_file(follow_symlinks=False) and not _is_running(int(match[1])):
-                _remove_unlocked(Path(entry.path))
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)  # signal 0: nothing is sent
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
-
-
-def _remove_unlocked(temporary: Path) -> None:
-    with contextlib.suppress(OSError), temporary.open("rb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        temporary.unlink()
-
-
-def _lock(file: BinaryIO) -> None:
-    """Hold a lock for as long as this process writes; some file systems have none."""
-    if fcntl is not None:
-        with contextlib.suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not match or not entry.is_file(follow_symlinks=False):
+                continue
+            try:
+                os.kill(int(match[1]), 0)  # signal 0: nothing is sent
+            except ProcessLookupError:
+                with contextlib.suppress(OSError), Path(entry.path).open("rb") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    Path(entry.path).unlink()
+            except OSError:
+                continue  # it runs for another user

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from reprlib import repr as shortened
@@ -29,23 +29,14 @@ Parts: TypeAlias = tuple[Rows, Coder, Subwords | None]
 
 
 class ByteCounts(NamedTuple):
-    """Where the bytes of a file are; the header, of about 2 KB, is not counted.
-
-    Attributes:
-        codes: The packed codes.
-        words: The words or ids.
-        order: The rows of the words in their order, by which they are looked up.
-        coder: What the coder has learned.
-        subwords: The n-grams of fastText, for unknown words.
-        lengths: The lengths of the vectors.
-    """
+    """Where the bytes of a file are; the header, of about 2 KB, is not counted."""
 
     codes: int
-    words: int
-    order: int
-    coder: int
-    subwords: int
-    lengths: int = 0
+    words: int  # or ids
+    order: int  # the rows of the words in their order, by which they are looked up
+    coder: int  # what it has learned
+    subwords: int  # the n-grams of fastText, for unknown words
+    lengths: int = 0  # of the vectors
 
     @property
     def total(self) -> int:
@@ -70,10 +61,8 @@ def to_contents(rows: Rows, coder: Coder, subwords: Subwords | None = None) -> C
     """The tensors and facts that a file holds."""
     if not is_registered(coder):
         name = type(coder).__name__
-        raise InputError(
-            f"{name} is not registered, so a file with it could not be loaded: call "
-            f"embits.register_coder({name}) first"
-        )
+        hint = f"call embits.register_coder({name}) first"
+        raise InputError(f"{name} is not registered, so a file with it could not be loaded: {hint}")
     codes = np.asarray(rows.codes)
     check_padding(codes, coder.n_bits_)
     tensors = {f"coder.{name}": array for name, array in coder.state().items()}
@@ -83,7 +72,13 @@ def to_contents(rows: Rows, coder: Coder, subwords: Subwords | None = None) -> C
         tensors |= {f"subwords.{name}": a for name, a in subwords.to_tensors().items()}
     lengths = rows.columns.get(LENGTHS)
     for name, column in rows.columns.items():
-        tensors |= {LENGTHS: column.steps} if name == LENGTHS else _column(name, column)
+        if name == LENGTHS:
+            tensors[LENGTHS] = column.steps
+            continue
+        if not isinstance(column, np.ndarray) or column.ndim != 1 or not is_stored(column.dtype):
+            kind = f"the column {name!r} is of {getattr(column, 'dtype', type(column).__name__)}"
+            raise InputError(f"{kind}; files hold columns of unsigned integers and floats")
+        tensors[f"{COLUMN}{name}"] = column
     lacks = {"coder": coder.is_left_out, "subwords": rows.ids.lacks_subwords and subwords is None}
     return Contents(
         codes=codes,
@@ -98,31 +93,32 @@ def to_contents(rows: Rows, coder: Coder, subwords: Subwords | None = None) -> C
 
 
 def open_parts(path: Path, *, verify: bool = False, mapped: bool = True) -> Parts:
-    """Open a file: its rows, coder and subwords.
-
-    Args:
-        path: The file.
-        verify: Read every byte and check it against the checksums first.
-        mapped: Map the file; otherwise, read it into memory.
-    """
-    contents = open_file(path, verify=verify, mapped=mapped)
-    try:
-        parts = from_contents(contents)
-        if verify and isinstance(parts[0].ids, Vocabulary):
-            parts[0].ids.verify()
-    except FormatError as error:
-        raise FormatError(f"{path}: {error}") from None
-    return parts
+    """Open a file: its rows, coder and subwords. The options are those of `open_file`."""
+    with _opened(path, verify, mapped) as contents:
+        method, subwords = contents.method, _group("subwords.", contents.tensors)
+        if method not in METHODS:
+            raise FormatError(
+                f"its coder has the method {shortened(method)}, which is not registered here: "
+                "import the module that registers it (embits.register_coder), then load the file"
+            )
+        state = _group("coder.", contents.tensors)
+        is_left_out = "coder" in contents.left_out and not state
+        known = contents.dims, contents.n_bits
+        try:
+            rows, kind = _rows(contents, verify), METHODS[method]
+            rows.ids.lacks_subwords = "subwords" in contents.left_out
+            if is_left_out:
+                coder = kind.left_out(contents.params, *known)
+            else:
+                coder = kind.from_state(contents.params, state, *known)
+            return rows, coder, Subwords.from_tensors(subwords, known[0]) if subwords else None
+        except (InputError, TypeError) as error:
+            none = "it has no coder: it is a piece of a collection; open the folder"
+            raise FormatError(f"damaged: {error!s:.300}" if state else none) from None
 
 
 def verify_unless_replaced(path: Path, opened: os.stat_result) -> None:
-    """Check every byte of a file that is mapped.
-
-    Args:
-        path: The file.
-        opened: What `stat` said of it when it was opened. If another file is there now, or none,
-            the mapped one cannot be checked.
-    """
+    """Check every byte of a mapped file, unless another is there now than was `opened`, or none."""
     with suppress(FileNotFoundError):
         if os.path.samestat(path.stat(), opened):
             open_parts(path, verify=True)
@@ -131,28 +127,22 @@ def verify_unless_replaced(path: Path, opened: os.stat_result) -> None:
 def write_piece(path: Path, rows: Rows, coder: Coder) -> None:
     """Write a piece of a collection: rows, without the coder that the pieces share."""
     contents = to_contents(rows, coder)
-    contents = replace(contents, tensors=_without("coder.", contents.tensors))
-    write(path, contents, through_links=False)
+    tensors = {k: v for k, v in contents.tensors.items() if not k.startswith("coder.")}
+    write(path, replace(contents, tensors=tensors), through_links=False)
 
 
 def open_piece(path: Path, coder: Coder, *, verify: bool = False, mapped: bool = True) -> Rows:
     """Open a piece of a collection."""
-    contents = open_file(path, verify=verify, mapped=mapped)
-    found = contents.method, contents.n_bits, contents.dims
-    expected = coder.method, coder.n_bits_, coder.n_features_in_
-    if found != expected:
-        raise FormatError(f"{path}: codes of {_described(*found)}, not of {_described(*expected)}")
-    try:
-        rows = _rows(contents)
-        if verify and isinstance(rows.ids, Vocabulary):
-            rows.ids.verify()
-    except FormatError as error:
-        raise FormatError(f"{path}: {error}") from None
-    return rows
-
-
-def _described(method: str, n_bits: int, dims: int) -> str:
-    return f"{shortened(method)}, {n_bits} bits from {dims} dimensions"
+    with _opened(path, verify, mapped) as contents:
+        found = contents.method, contents.n_bits, contents.dims
+        expected = coder.method, coder.n_bits_, coder.n_features_in_
+        if found != expected:
+            codes, other = (
+                f"of {shortened(method)}, {n_bits} bits from {dims} dimensions"
+                for method, n_bits, dims in (found, expected)
+            )
+            raise FormatError(f"codes {codes}, not {other}")
+        return _rows(contents, verify)
 
 
 def write_coder(path: Path, coder: Coder) -> None:
@@ -166,84 +156,43 @@ def read_coder(path: Path, *, verify: bool = False, mapped: bool = True) -> Code
     return open_parts(path, verify=verify, mapped=mapped)[1]
 
 
-def from_contents(contents: Contents) -> Parts:
-    """The objects behind an opened file; its tensors stay mapped."""
-    subwords = _group("subwords.", contents.tensors)
-    if contents.method not in METHODS:
-        raise FormatError(
-            f"its coder has the method {shortened(contents.method)}, which is not registered here: "
-            "import the module that registers it (embits.register_coder), then load the file"
-        )
+@contextmanager
+def _opened(path: Path, verify: bool, mapped: bool) -> Iterator[Contents]:
+    """What a file holds; errors that are raised meanwhile name it."""
+    contents = open_file(path, verify=verify, mapped=mapped)
     try:
-        rows = _rows(contents)
-        rows.ids.lacks_subwords = "subwords" in contents.left_out
-        coder = _coder(contents)
-        return rows, coder, Subwords.from_tensors(subwords, contents.dims) if subwords else None
-    except (InputError, TypeError) as error:
-        if not _group("coder.", contents.tensors):
-            raise FormatError(
-                "it has no coder: it is a piece of a collection; open the folder"
-            ) from None
-        raise FormatError(f"damaged: {error!s:.300}") from None
+        yield contents
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from None
 
 
-def _coder(contents: Contents) -> Coder:
-    method, state = METHODS[contents.method], _group("coder.", contents.tensors)
-    if "coder" in contents.left_out and not state:
-        return method.left_out(contents.params, contents.dims, contents.n_bits)
-    return method.from_state(contents.params, state, contents.dims, contents.n_bits)
-
-
-def _rows(contents: Contents) -> Rows:
-    ids, n = _words(contents), len(contents.codes)
-    if len(ids) != n:
+def _rows(contents: Contents, verify: bool) -> Rows:
+    tensors, n = contents.tensors, len(contents.codes)
+    ids = open_words(tensors, n) if contents.version > 1 else _words_of_version_1(tensors)
+    if ids is not None and len(ids) != n:
         raise FormatError(f"damaged: {len(ids)} ids for {n} codes")
-    columns: dict[str, Any] = _group(COLUMN, contents.tensors)
+    if ids is not None and verify:
+        ids.verify()
+    columns: dict[str, Any] = _group(COLUMN, tensors)
     for name, column in columns.items():
         if column.shape != (n,):
             raise FormatError(f"damaged: the column {name!r} has shape {column.shape} for {n} rows")
     if contents.lengths_base is not None:
-        columns[LENGTHS] = Lengths(contents.tensors[LENGTHS], contents.lengths_base)
-    return Rows(ids, contents.codes, columns)
+        columns[LENGTHS] = Lengths(tensors[LENGTHS], contents.lengths_base)
+    return Rows(RowNumbers(n) if ids is None else ids, contents.codes, columns)
 
 
-def _column(name: str, column: Any) -> dict[str, NDArray[Any]]:
-    """The tensor of a column."""
-    if not isinstance(column, np.ndarray) or column.ndim != 1 or not is_stored(column.dtype):
-        kind = f"{getattr(column, 'dtype', type(column).__name__)}"
-        raise InputError(
-            f"the column {name!r} is of {kind}; files hold columns of unsigned integers and floats"
-        )
-    return {f"{COLUMN}{name}": column}
-
-
-def _words(contents: Contents) -> Vocabulary | RowNumbers:
-    n = len(contents.codes)
-    if contents.version > 1:
-        words = open_words(contents.tensors, n)
-        return RowNumbers(n) if words is None else words
-    return _words_of_version_1(contents)
-
-
-def _words_of_version_1(contents: Contents) -> Vocabulary | RowNumbers:
-    arrays = [contents.tensors.get(name) for name in ("words", "word_ends", "word_order")]
-    if all(array is None for array in arrays):
-        return RowNumbers(len(contents.codes))
-    text, ends, order = arrays
-    if text is None or ends is None or order is None:
+def _words_of_version_1(tensors: Mapping[str, NDArray[Any]]) -> Vocabulary | None:
+    names = ("words", "word_ends", "word_order")
+    arrays = [tensors[name] for name in names if name in tensors]
+    if not arrays:
+        return None
+    if len(arrays) < len(names):
         raise FormatError("damaged: one of words, word_ends and word_order is missing")
-    words = Vocabulary(text, ends, order)
+    words = Vocabulary(*arrays)
     words.is_stored = True
     return words
 
 
-def _without(prefix: str, tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return {name: array for name, array in tensors.items() if not name.startswith(prefix)}
-
-
 def _group(prefix: str, tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return {
-        name.removeprefix(prefix): array
-        for name, array in tensors.items()
-        if name.startswith(prefix)
-    }
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

@@ -24,15 +24,10 @@ def check_target(
     *,
     codes: bool = False,
 ) -> None:
-    """Refuse a file that cannot be written, that is an input, or that exists.
+    """Refuse a file that cannot be written, that is an input, or that exists and is not empty.
 
-    Args:
-        target: The file to be written. An empty file may be replaced.
-        inputs: The files that are read. Names that are not files, such as "gensim:NAME", are
-            ignored.
-        overwrite: Allow any regular file that is not an input to be replaced.
-        codes: The new file holds codes: it may replace a file of codes. Any other output may not,
-            because training the codes again can take hours.
+    A new file of `codes` may replace one: any other output may not without `overwrite`, because
+    training the codes again can take hours. Of `inputs`, names that are not files are ignored.
     """
     target = Path(target)
     if not target.parent.is_dir():
@@ -56,10 +51,7 @@ def check_folder(
 ) -> None:
     """Refuse to write files into a folder that has others; hidden ones, such as .git, are ignored.
 
-    Args:
-        folder: The folder to be written, which need not exist.
-        names: The files to be written, relative to the folder.
-        overwrite: Allow files of these names to be replaced. All others stay.
+    With `overwrite`, files of these `names` are replaced, and all others stay.
     """
     folder = Path(folder)
     if not folder.exists():

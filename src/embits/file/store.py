@@ -10,14 +10,16 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import math
 import mmap
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any, BinaryIO, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,40 +45,6 @@ DTYPES = {
 COLUMN = "column."  # the start of the name of a column's tensor
 _NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 _CHECKSUM = re.compile("[0-9a-f]{64}", re.ASCII)
-
-
-# -- build -----------------------------------------------------------------------------------------
-
-
-def build_header(
-    metadata: Mapping[str, str], tensors: Mapping[str, Any], version: int = VERSION
-) -> bytes:
-    """The header's bytes, padded so that the tensors start on a 64-byte boundary.
-
-    Args:
-        metadata: What the file says of itself, without the format's name and version.
-        tensors: The tensors in file order.
-        version: The version of the format.
-    """
-    entries: dict[str, Any] = {
-        "__metadata__": {
-            "format": FORMAT,
-            "format_version": str(version),
-            **metadata,
-            "header_sha256": NO_CHECKSUM,
-        }
-    }
-    offset = 0
-    for name, tensor in tensors.items():
-        entries[name] = {
-            "dtype": _NAMES[tensor.dtype],
-            "shape": list(tensor.shape),
-            "data_offsets": [offset, offset + tensor.nbytes],
-        }
-        offset += tensor.nbytes
-    header = json.dumps(entries, separators=(",", ":")).encode()
-    header += b" " * (-(8 + len(header)) % ALIGNMENT)
-    return header.replace(NO_CHECKSUM.encode(), hashlib.sha256(header).hexdigest().encode(), 1)
 
 
 def is_stored(dtype: np.dtype[Any]) -> bool:
@@ -121,10 +89,8 @@ def parse_header(header: bytes, fail: Any) -> tuple[dict[str, Any], dict[str, st
     if not version:
         fail("damaged: the header has no format version")
     if version not in VERSIONS:
-        fail(
-            f"written in format version {shortened(version)}; this embits reads versions "
-            f"{', '.join(VERSIONS)}: install a newer one"
-        )
+        known = f"this embits reads versions {', '.join(VERSIONS)}: install a newer one"
+        fail(f"written in format version {shortened(version)}; {known}")
     checksum = metadata.get("header_sha256", "")
     if not _CHECKSUM.fullmatch(checksum):
         fail("damaged: the header has no checksum")
@@ -138,11 +104,8 @@ def parse_json(text: str) -> Any:
     """Strict JSON: Python's parser alone accepts NaN, and a name twice."""
     if text.count("{") + text.count("[") > MAX_OBJECTS:
         raise ValueError("more than any header holds")
-    return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
+    # `int` refuses the names of NaN and infinity.
+    return json.loads(text, object_pairs_hook=_unique, parse_constant=int)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -166,18 +129,12 @@ def check_extents(entries: Mapping[str, Any], data_size: int, fail: Any) -> None
         sizes = [np.dtype(DTYPES[dtype]).itemsize, *shape]
         numbers = [start, stop, *shape]
         if len(shape) > 2 or any(type(x) is not int or not 0 <= x <= MAX_SIZE for x in numbers):
-            fail(
-                f"damaged: tensor {shortened(name)} has shape {shortened(shape)} "
-                f"and offsets {shortened([start, stop])}"
-            )
-        length = 1
-        for factor in sizes:
-            length *= factor  # Python's integers: nothing overflows
+            found = f"shape {shortened(shape)} and offsets {shortened([start, stop])}"
+            fail(f"damaged: tensor {shortened(name)} has {found}")
+        length = math.prod(sizes)  # Python's integers: nothing overflows
         if start != end or stop - start != length:
-            fail(
-                f"damaged: tensor {shortened(name)} of shape {shape} "
-                f"lies at bytes {start} to {stop}"
-            )
+            found = f"of shape {shape} lies at bytes {start} to {stop}"
+            fail(f"damaged: tensor {shortened(name)} {found}")
         end = stop
     if end != data_size:
         fail(f"damaged or cut short: {data_size} bytes of tensors, expected {end}")
@@ -198,15 +155,10 @@ _HINT_BYTES = 1000
 
 @dataclass(frozen=True)
 class CodesOnDisk:
-    """Packed codes in a file of their own, to be copied in pieces and never held in memory.
+    """Packed codes in a file of their own, to be copied in pieces and never held in memory."""
 
-    Attributes:
-        path: The file: nothing but the codes, row by row.
-        shape: Rows, and bytes of a code.
-    """
-
-    path: Path
-    shape: tuple[int, int]
+    path: Path  # nothing but the codes, row by row
+    shape: tuple[int, int]  # rows, and bytes of a code
     dtype: np.dtype[np.uint8] = field(default=np.dtype(np.uint8), init=False)
 
     @property
@@ -228,31 +180,18 @@ class CodesOnDisk:
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """What a file holds: codes, and the arrays of its vocabulary, coder and subwords.
+    """What a file holds: codes, and the arrays of its vocabulary, coder and subwords."""
 
-    Attributes:
-        codes: Packed codes, uint8 (n, ceil(n_bits / 8)).
-        n_bits: Bits of a code.
-        dims: Dimensions of the vectors the codes were made from.
-        method: The coder's name.
-        params: The coder's parameters.
-        tensors: All other arrays by name.
-        writer: Name and version of the program that wrote the file.
-        version: The version of the format.
-        left_out: The parts that were left out to make the file smaller.
-        lengths_base: Where the scale of the tensor `lengths` starts, if there is one.
-    """
-
-    codes: NDArray[np.uint8]
+    codes: NDArray[np.uint8]  # packed, (n, ceil(n_bits / 8))
     n_bits: int
-    dims: int
-    method: str
-    params: Mapping[str, Any]
-    tensors: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    writer: str = WRITER
-    version: int = VERSION
-    left_out: tuple[str, ...] = ()
-    lengths_base: int | None = None
+    dims: int  # of the vectors that the codes were made from
+    method: str  # the coder's name
+    params: Mapping[str, Any]  # the coder's
+    tensors: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # all other arrays
+    writer: str = WRITER  # name and version of the program that wrote the file
+    version: int = VERSION  # of the format
+    left_out: tuple[str, ...] = ()  # parts that were left out to make the file smaller
+    lengths_base: int | None = None  # where the scale of the tensor `lengths` starts
 
 
 Tensor: TypeAlias = NDArray[Any] | CodesOnDisk
@@ -270,13 +209,16 @@ def write(
 ) -> None:
     """Write a file atomically; the same contents give the same bytes.
 
-    Args:
-        path: The file.
-        contents: What it holds.
-        codes: Codes to copy from a file, in place of `contents.codes`.
-        through_links: As for `atomic_write`.
+    `codes` are copied in place of `contents.codes`; `through_links` is that of `atomic_write`.
     """
-    tensors = _layout(contents, codes)
+    first: Tensor = codes or np.ascontiguousarray(contents.codes, dtype=np.uint8)
+    tensors: dict[str, Tensor] = {"codes": first}
+    # By falling item size after the codes, so that all are aligned.
+    rest = sorted(contents.tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))
+    if rest and first.nbytes % 8:  # safetensors allows no gap: the padding is a tensor
+        tensors["padding"] = np.zeros(-first.nbytes % 8, dtype=np.uint8)
+    for name, array in rest:
+        tensors[name] = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     checksums = dict.fromkeys(tensors, NO_CHECKSUM)
     header = _header(contents, tensors, checksums)
     with atomic_write(path, through_links=through_links) as file:
@@ -284,7 +226,8 @@ def write(
         file.write(len(header).to_bytes(8, "little") + header)
         for name, tensor in tensors.items():
             digest = hashlib.sha256()
-            for piece in _pieces(tensor):
+            pieces = tensor.pieces() if isinstance(tensor, CodesOnDisk) else [_raw(tensor)]
+            for piece in pieces:
                 digest.update(piece)
                 file.write(piece)
             checksums[name] = digest.hexdigest()
@@ -292,25 +235,14 @@ def write(
         file.write(_header(contents, tensors, checksums))
 
 
-def _layout(contents: Contents, on_disk: CodesOnDisk | None) -> dict[str, Tensor]:
-    """The tensors in file order: codes first, then by falling item size, so all are aligned."""
-    codes: Tensor = on_disk or np.ascontiguousarray(contents.codes, dtype=np.uint8)
-    rest: dict[str, NDArray[Any]] = {
-        name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-        for name, array in contents.tensors.items()
-    }
-    tensors: dict[str, Tensor] = {"codes": codes}
-    if rest and codes.nbytes % 8:  # safetensors allows no gap: the padding is a tensor
-        tensors["padding"] = np.zeros(-codes.nbytes % 8, dtype=np.uint8)
-    in_order = sorted(rest.items(), key=lambda item: (-item[1].itemsize, item[0]))
-    tensors.update(in_order)
-    return tensors
-
-
 def _header(
     contents: Contents, tensors: Mapping[str, Tensor], checksums: Mapping[str, str]
 ) -> bytes:
+    """The header's bytes, padded so that the tensors start on a 64-byte boundary."""
+    has_columns = any(name == "lengths" or name.startswith(COLUMN) for name in tensors)
     metadata = {
+        "format": FORMAT,
+        "format_version": str(VERSION_WITH_COLUMNS if has_columns else contents.version),
         "writer": contents.writer,
         "bits": str(contents.n_bits),
         "dims": str(contents.dims),
@@ -320,22 +252,27 @@ def _header(
     }
     if contents.left_out:
         metadata["left_out"] = ",".join(contents.left_out)
-    version = contents.version
     if contents.lengths_base is not None:
         metadata["lengths_base"] = str(contents.lengths_base)
-    if any(name == "lengths" or name.startswith(COLUMN) for name in tensors):
-        version = VERSION_WITH_COLUMNS
-    return build_header(metadata, tensors, version)
+    entries: dict[str, Any] = {"__metadata__": metadata | {"header_sha256": NO_CHECKSUM}}
+    offset = 0
+    for name, tensor in tensors.items():
+        entries[name] = {
+            "dtype": _NAMES[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [offset, offset + tensor.nbytes],
+        }
+        offset += tensor.nbytes
+    header = json.dumps(entries, separators=(",", ":")).encode()
+    header += b" " * (-(8 + len(header)) % ALIGNMENT)
+    return header.replace(NO_CHECKSUM.encode(), hashlib.sha256(header).hexdigest().encode(), 1)
 
 
 # -- open ----------------------------------------------------------------------------------------
 
 
 def open_file(path: Path, *, verify: bool = False, mapped: bool = True) -> Contents:
-    """Map a file and check its header; with `verify`, read and check every byte.
-
-    A mapping keeps the file open. Without `mapped` the file is read into memory.
-    """
+    """Map a file, or read it, and check its header; with `verify`, read and check every byte."""
 
     def fail(problem: str) -> NoReturn:
         raise FormatError(f"{path}: {problem}")
@@ -346,9 +283,11 @@ def open_file(path: Path, *, verify: bool = False, mapped: bool = True) -> Conte
             fail(f"not a safetensors file: it has {size} bytes")
         length = int.from_bytes(file.read(8), "little")
         if length > MAX_HEADER:
-            fail(
-                "not an embits file" + _hint(length.to_bytes(8, "little") + file.read(_HINT_BYTES))
-            )
+            from embits.readers.source import may_be_vectors  # a file that is ours needs no readers
+
+            hint = ": if it holds float vectors, `embits binarize` converts it"
+            head = length.to_bytes(8, "little") + file.read(_HINT_BYTES)
+            fail("not an embits file" + (hint if may_be_vectors(head) else ", or damaged"))
         if length > size - 8:
             fail(f"cut short: {size} bytes, and its header alone has {length}")
         header = file.read(length)
@@ -356,36 +295,18 @@ def open_file(path: Path, *, verify: bool = False, mapped: bool = True) -> Conte
         if (8 + length) % ALIGNMENT:
             fail(f"damaged: a header of {length} bytes, which aligns no tensor to {ALIGNMENT}")
         check_extents(entries, size - 8 - length, fail)
-        try:
-            data: mmap.mmap | bytes = _mapped(file, size) if mapped else _read(file, size)
-        except ValueError:  # shorter by now than it was a moment ago
+        file.seek(0)
+        data: mmap.mmap | bytes = b""
+        with suppress(ValueError):  # shorter by now than it was a moment ago
+            read_only = mmap.ACCESS_READ
+            data = mmap.mmap(file.fileno(), size, access=read_only) if mapped else file.read(size)
+        if len(data) < size:
             fail("cut short while it was opened")
     tensors = {name: _view(data, 8 + length, entry) for name, entry in entries.items()}
     contents = _contents(tensors, metadata, fail)
     if verify:
         _verify(tensors, contents, metadata, fail)
     return contents
-
-
-def _mapped(file: BinaryIO, size: int) -> mmap.mmap:
-    return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
-
-
-def _read(file: BinaryIO, size: int) -> bytes:
-    file.seek(0)
-    data = file.read(size)
-    if len(data) < size:
-        raise ValueError("cut short")
-    return data
-
-
-def _hint(head: bytes) -> str:
-    """What to do with a file that embits did not write, by its first bytes."""
-    from embits.readers.source import may_be_vectors  # only here: opening a file needs no readers
-
-    if may_be_vectors(head):
-        return ": if it holds float vectors, `embits binarize` converts it"
-    return ", or damaged"
 
 
 def _view(data: mmap.mmap | bytes, start: int, entry: Mapping[str, Any]) -> NDArray[Any]:
@@ -409,14 +330,11 @@ def _contents(
     except (KeyError, ValueError, RecursionError):
         fail("damaged: bits, dims, method, params, writer, codes or lengths_base are missing")
     if n_bits < 1 or dims < 1 or not isinstance(params, dict):
-        fail(
-            f"damaged: {shortened(n_bits)} bits from {shortened(dims)} dimensions, "
-            f"parameters {shortened(params)}"
-        )
+        found = f"{shortened(n_bits)} bits from {shortened(dims)} dimensions"
+        fail(f"damaged: {found}, parameters {shortened(params)}")
     if codes.dtype != np.uint8 or codes.ndim != 2 or codes.shape[1] != packed_width(n_bits):
-        fail(
-            f"damaged: codes are {codes.dtype} of shape {codes.shape} for {shortened(n_bits)} bits"
-        )
+        found = f"{codes.dtype} of shape {codes.shape}"
+        fail(f"damaged: codes are {found} for {shortened(n_bits)} bits")
     lengths = tensors.get("lengths")
     if lengths is not None and (
         lengths.dtype != np.uint8 or lengths.shape != codes.shape[:1] or abs(base or 0) > MAX_BASE
@@ -440,20 +358,12 @@ def _verify(
     except (KeyError, ValueError, TypeError, RecursionError):
         fail("damaged: a tensor has no checksum")
     for name, array in tensors.items():
-        if _sha256(array) != expected[name]:
+        if hashlib.sha256(_raw(array)).hexdigest() != expected[name]:
             fail(f"damaged: the bytes of tensor {name!r} do not match its checksum")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             fail(f"damaged: tensor {name!r} contains NaN or infinity")
     if has_padding_bits(contents.codes, contents.n_bits):
         fail(f"damaged: codes of {contents.n_bits} bits have a padding bit set")
-
-
-def _sha256(array: NDArray[Any]) -> str:
-    return hashlib.sha256(_raw(array)).hexdigest()
-
-
-def _pieces(tensor: Tensor) -> Iterable[bytes | memoryview]:
-    return tensor.pieces() if isinstance(tensor, CodesOnDisk) else (_raw(tensor),)
 
 
 def _raw(array: NDArray[Any]) -> memoryview:

@@ -109,11 +109,7 @@ class Keys(Words):
 
 
 class RowNumbers(Keys):
-    """The ids of a matrix without words: the row numbers.
-
-    Args:
-        n: How many rows.
-        first: The number of row 0. It is 0 but for the later pieces of a collection.
+    """The ids of a matrix without words: the row numbers, from `first` in a piece of a collection.
 
     Example:
         >>> rows = RowNumbers(3)

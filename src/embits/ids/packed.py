@@ -45,10 +45,7 @@ Tensors: TypeAlias = dict[str, NDArray[Any]]
 
 
 def pack(words: Vocabulary) -> Tensors:
-    """The tensors of words: as numbers or UUIDs if they are such, and otherwise as text.
-
-    The same words give the same tensors.
-    """
+    """The tensors of words, always the same: as numbers, as UUIDs, or else as text."""
     if isinstance(words, StoredWords):
         return dict(words.tensors)
     fixed = _numbers(words) or _uuids(words)
@@ -68,11 +65,8 @@ def open_words(tensors: Mapping[str, NDArray[Any]], n: int) -> Vocabulary | None
     """The words of an opened file, which stay mapped; None if it has none."""
     names = (*_TEXT, *_ORDER, NUMBERS, UUIDS)
     own = {name: tensors[name] for name in names if name in tensors}
-    if NUMBERS in own:
-        return NumberIds(own, n)
-    if UUIDS in own:
-        return UuidIds(own, n)
-    return PackedVocabulary(own, n) if own else None
+    kind = NumberIds if NUMBERS in own else UuidIds if UUIDS in own else PackedVocabulary
+    return kind(own, n) if own else None
 
 
 class StoredWords(LazyVocabulary):
@@ -205,9 +199,8 @@ def cycle_links(rows: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _check_size(name: str, array: NDArray[Any], size: int) -> None:
     if array.dtype != np.uint8 or array.shape != (size,):
-        raise FormatError(
-            f"damaged: word_{name} is {array.dtype} {array.shape}, expected {size} bytes"
-        )
+        found = f"word_{name} is {array.dtype} {array.shape}"
+        raise FormatError(f"damaged: {found}, expected {size} bytes")
 
 
 def _checked(found: int) -> int:
@@ -244,7 +237,8 @@ class FixedIds(StoredWords):
     def _rows_of(self, keys: NDArray[Any]) -> NDArray[np.int64]:
         """The row of each key; -1 if it is not there."""
         if self._is_worth_an_index(len(keys)):
-            rows = self._in_order[0][np.minimum(self._places(keys), self._n - 1)]
+            in_order, sorted_keys = self._in_order
+            rows = in_order[np.minimum(np.searchsorted(sorted_keys, keys), self._n - 1)]
         else:
             rows = self._rows_by_halves(keys)
         return np.where(self._keys[rows] == keys, rows, -1)
@@ -254,9 +248,6 @@ class FixedIds(StoredWords):
         """The rows in the order of their keys, and the keys in this order."""
         rows = self._rows_at(np.arange(self._n))
         return rows, self._keys[rows]
-
-    def _places(self, keys: NDArray[Any]) -> NDArray[np.int64]:
-        return np.searchsorted(self._in_order[1], keys)
 
     def _rows_by_halves(self, keys: NDArray[Any]) -> NDArray[np.int64]:
         """All keys are searched at once. Nothing is built."""
@@ -490,9 +481,7 @@ def to_bytes(lengths: NDArray[np.int64]) -> bytes:
 
 
 def _in_order(lengths: NDArray[np.int64]) -> list[int]:
-    used = np.flatnonzero(lengths)
-    in_order: list[int] = used[np.argsort(lengths[used], kind="stable")].tolist()
-    return in_order
+    return sorted(np.flatnonzero(lengths).tolist(), key=lengths.__getitem__)
 
 
 def check_codes(content: bytes, n_codes: int) -> None:

@@ -27,12 +27,7 @@ _NEWLINE = ord("\n")
 
 
 class WordRun(Words):
-    """Words that lie one after another in an array of bytes.
-
-    Args:
-        text: The UTF-8 of all words, uint8 of shape (n_bytes,).
-        ends: Where each word ends, unsigned of shape (n,).
-        separator: What is between two words, and in no word: a newline for lines.
+    """Words one after another in an array of bytes, and where each ends, with a separator or none.
 
     Example:
         >>> words = WordRun.from_lines(b"up\\ndown\\n")
@@ -105,10 +100,9 @@ class Vocabulary(WordRun, Keys):
     def __init__(self, text: NDArray[Any], ends: NDArray[Any], order: NDArray[Any]) -> None:
         unsigned = all(array.dtype.kind == "u" and array.ndim == 1 for array in (text, ends, order))
         if not unsigned or text.dtype != np.uint8 or len(ends) != len(order):
-            raise FormatError(
-                f"the vocabulary's arrays do not fit: text {text.dtype} {text.shape}, "
-                f"ends {ends.dtype} {ends.shape}, order {order.dtype} {order.shape}"
-            )
+            arrays = {"text": text, "ends": ends, "order": order}.items()
+            found = ", ".join(f"{name} {array.dtype} {array.shape}" for name, array in arrays)
+            raise FormatError(f"the vocabulary's arrays do not fit: {found}")
         super().__init__(text, ends)
         self.order = order
 
@@ -117,10 +111,8 @@ class Vocabulary(WordRun, Keys):
         """An index of words; InputError if one appears twice, or cannot be written as UTF-8."""
         index, repeated = cls.with_repeats(words)
         if repeated:
-            word = index[repeated[0]]
-            raise InputError(
-                f"the id {word!r} appears twice: in rows {index.row(word)} and {repeated[0]}"
-            )
+            word, row = index[repeated[0]], repeated[0]
+            raise InputError(f"the id {word!r} appears twice: in rows {index.row(word)} and {row}")
         return index
 
     @classmethod
@@ -178,11 +170,9 @@ class Vocabulary(WordRun, Keys):
         return self.text.nbytes + self.ends.nbytes, self.order.nbytes
 
     def suggest(self, word: str, most: int = 3) -> list[str]:
-        """Words spelled like `word`: other letter case first, then the likeliest.
-
-        Few edits and an early row count for a word, because words are usually in the order of
-        their frequency; another first letter counts against it.
-        """
+        """Words spelled like `word`: other letter case first, then the likeliest."""
+        # Few edits and an early row count for a word, because words are usually in the order of
+        # their frequency; another first letter counts against it.
         other_cases = {word.lower(), word.upper(), word.capitalize(), word.title()} - {word}
         cases = sorted(row for case in other_cases if (row := self.find(case)) is not None)
         raw = word.encode(errors="replace")
@@ -276,15 +266,10 @@ PieceIds: TypeAlias = Vocabulary | RowNumbers
 
 
 class PieceWords(LazyVocabulary):
-    """The ids of several pieces, one after the other, without removed rows.
+    """The ids of several pieces, one after the other, without `removed` rows, in which they ascend.
 
-    No index is built: an id is looked up in the pieces. The arrays of a single vocabulary are made
-    when they are first used.
-
-    Args:
-        pieces: The ids of each piece. No id may appear twice in rows that are not removed.
-        removed: The removed rows, ascending, counted over all pieces.
-        numbered: The ids are whole numbers: `names` returns them as int64.
+    No index is built: an id is looked up in the pieces, and appears once in the rows that are left.
+    If the ids are `numbered`, `names` returns int64.
 
     Example:
         >>> ids = PieceWords([Vocabulary.from_words(["a", "b"]), Vocabulary.from_words(["a"])],

@@ -1,10 +1,8 @@
 """Integrations with other tools: one module each, named after the tool, imported on first use.
 
 An exporter is a function `export(bits, target, *, progress=None, option=default, …,
-overwrite=False)`. It writes the codes of a BinaryVectors to `target` and returns what the command
-line prints. What exists is refused unless `overwrite` is true, and then only what embits wrote is
-replaced in a database. An entry in `EXPORTERS` makes it available as `embits export --to NAME`;
-the function's options become `--param NAME=VALUE`.
+overwrite=False)`, which writes codes as the `export` here does. An entry in `EXPORTERS` makes it
+available as `embits export --to NAME`; the function's options become `--param NAME=VALUE`.
 
 Whatever reads codes back returns BinaryVectors.
 """
@@ -45,20 +43,22 @@ def export(
     overwrite: bool = False,
     **options: Any,
 ) -> Facts:
-    """Write codes for another tool.
+    """Write codes for another tool, and return what the command line prints.
 
     Args:
         bits: What to write.
         to: The exporter, a key of `EXPORTERS`.
-        target: A file, or the address of a database.
+        target: A file, which is written atomically, or the address of a database.
         progress: Called with (done, total) as rows are written.
-        overwrite: Replace an existing file, or a table that embits wrote.
+        overwrite: Replace an existing file; in a database, only a table that embits wrote.
         options: The exporter's own options.
 
     Raises:
-        InputError: There is no such exporter, it has no such option, or the target may not be
-            replaced.
+        InputError: There is no such exporter, it has no such option or another value for it, it
+            cannot hold the codes, or the target may not be replaced.
+        DatabaseError: The database cannot be reached, is in use, or reports an error.
         MissingExtraError: The other tool's package is not installed.
+        OSError: The file could not be written.
     """
     if to not in EXPORTERS:
         raise InputError(f"there is no export to {to!r}; the exports are {', '.join(EXPORTERS)}")

@@ -26,7 +26,7 @@ from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_target
 from embits.integrations import Facts, package
 from embits.integrations import table as tables
-from embits.integrations.table import Description, Neighbor, Query
+from embits.integrations.table import Description, Neighbor, Place, Query
 
 __all__ = ["connect", "distance", "export", "nearest", "read"]
 
@@ -41,22 +41,14 @@ def export(
     table: str = "embits",
     overwrite: bool = False,
 ) -> Facts:
-    """Write codes to a table in one transaction, or to a Parquet file, atomically.
+    """Write codes to a table in one transaction, or to a Parquet file: see `integrations.export`.
 
     Other tables of the database are not touched.
 
     Args:
-        bits: What to write.
         target: A database, which is made if there is none, or a file that ends in `.parquet`.
-        progress: Called with (done, total) as rows are written.
         table: The table's name, taken as written; not used for Parquet.
         overwrite: Replace a table or Parquet file that embits wrote.
-
-    Raises:
-        InputError: The table or file may not be replaced, or the file is not a database.
-        DatabaseError: The database is in use, or DuckDB reports an error.
-        MissingExtraError: DuckDB or pyarrow is not installed.
-        OSError: The file could not be written.
     """
     engine, bits, path = _duckdb(), tables.to_export(bits), Path(target)
     check_target(path, overwrite=True)
@@ -75,7 +67,7 @@ def export(
             connection.execute("begin")
             exists, found = _look(connection, table)
             if exists:
-                tables.check_replaceable(f"the table {table}", found, overwrite)
+                tables.check_ours(f"the table {table}", found, overwrite)
                 connection.execute(f"drop table {name}")
             _write(connection, name, bits, progress)
             connection.execute(f"comment on table {name} is {text}")
@@ -100,7 +92,7 @@ def connect(path: str | os.PathLike[str]) -> Any:
 
 
 def nearest(
-    source: str | os.PathLike[str] | Any,
+    source: Place,
     query: Query,
     k: int = 10,
     *,
@@ -124,9 +116,7 @@ def nearest(
         )
 
 
-def read(
-    source: str | os.PathLike[str] | Any, coder: Coder, *, table: str = "embits"
-) -> BinaryVectors:
+def read(source: Place, coder: Coder, *, table: str = "embits") -> BinaryVectors:
     """Read a whole table or Parquet file back as BinaryVectors: see `table.Table.read`."""
     with _opened(source, table) as codes:
         return codes.read(coder)
@@ -211,7 +201,7 @@ def _write_parquet(
     with _duckdb().connect() as connection:
         if path.exists() and path.stat().st_size:
             found = _metadata(connection, path) if _starts_with(path, b"PAR1") else None
-            tables.check_replaceable(str(path), found, overwrite)
+            tables.check_ours(str(path), found, overwrite)
         _write(connection, "codes", bits, progress)
         with atomic_write(path) as file:
             temporary = file.name.replace("'", "''")

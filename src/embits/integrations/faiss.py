@@ -22,9 +22,8 @@ from embits.binary_vectors import BinaryVectors
 from embits.checks import choice, packed_codes, whole
 from embits.coders import Coder, coder_checksum
 from embits.errors import InputError, MissingFileError, ReadError
-from embits.file.atomic import atomic_write
 from embits.integrations import Facts, package
-from embits.integrations.files import check_with_words, write_words_beside
+from embits.integrations.files import atomic_with_words
 from embits.integrations.table import check_coder, from_codes, to_export
 from embits.readers.words import words_beside
 
@@ -128,21 +127,19 @@ def from_faiss(index: Any, coder: Coder, ids: Any = None) -> BinaryVectors:
             raise ReadError(f"{path}: FAISS cannot read it as a binary index: {reason}") from None
         check_coder(coder, coder.n_bits_, _stored_checksum(path), str(path))
         ids = words_beside(path) if ids is None else ids
-    return from_codes(_index_codes(faiss, index), coder, ids)
-
-
-def _index_codes(faiss: Any, opened: Any) -> NDArray[np.uint8]:
-    if not isinstance(opened, faiss.IndexBinary):
-        raise InputError(f"{type(opened).__name__} is not a binary index of FAISS")
-    index = faiss.downcast_IndexBinary(opened)  # a view: `opened` must outlive it
-    if isinstance(index, faiss.IndexBinaryHNSW):
-        index = faiss.downcast_IndexBinary(index.storage)
-    if isinstance(index, faiss.IndexBinaryFlat):
-        flat: NDArray[np.uint8] = faiss.vector_to_array(index.xb)
-        return flat.reshape(index.ntotal, index.code_size)
-    if isinstance(index, faiss.IndexBinaryIVF):
-        return _codes_in_lists(faiss, index)
-    raise InputError(f"codes are read from flat, IVF and HNSW, not from {type(index).__name__}")
+    if not isinstance(index, faiss.IndexBinary):
+        raise InputError(f"{type(index).__name__} is not a binary index of FAISS")
+    held = faiss.downcast_IndexBinary(index)  # a view: `index` must outlive it
+    if isinstance(held, faiss.IndexBinaryHNSW):
+        held = faiss.downcast_IndexBinary(held.storage)
+    if isinstance(held, faiss.IndexBinaryFlat):
+        codes = faiss.vector_to_array(held.xb).reshape(held.ntotal, held.code_size)
+    elif isinstance(held, faiss.IndexBinaryIVF):
+        codes = _codes_in_lists(faiss, held)
+    else:
+        kind = type(held).__name__
+        raise InputError(f"codes are read from flat, IVF and HNSW, not from {kind}")
+    return from_codes(codes, coder, ids)
 
 
 def export(
@@ -155,28 +152,15 @@ def export(
     overwrite: bool = False,
     **settings: int,
 ) -> Facts:
-    """Write a FAISS index of the codes and a file of their words, both atomically.
+    """Write a FAISS index of the codes: see `integrations.export`, and `to_faiss` for the options.
 
-    Args:
-        bits: What to write.
-        target: The file; the words go to a `.words` file of the same name, one per line.
-        progress: Called with (rows done, rows) as they are added.
-        kind: As for `to_faiss`.
-        seed: As for `to_faiss`.
-        overwrite: Replace existing files.
-        settings: As for `to_faiss`.
-
-    Raises:
-        InputError: A setting is wrong, or one of the files exists and `overwrite` is false.
-        MissingExtraError: FAISS is not installed.
+    The words go to a `.words` file of the same name, one per line.
     """
     bits, faiss, path = to_export(bits), _faiss(), Path(target)
-    check_with_words(path, bits, overwrite)
-    index = to_faiss(bits, kind, progress=progress, seed=seed, **settings)
-    with atomic_write(path) as file:
+    with atomic_with_words(path, bits, overwrite) as file:
+        index = to_faiss(bits, kind, progress=progress, seed=seed, **settings)
         faiss.write_index_binary(index, faiss.PyCallbackIOWriter(file.write, 1 << 20))
         file.write(_MARK + coder_checksum(bits.coder).encode())
-        write_words_beside(path, bits)
     used = {"nlist": index.nlist, "nprobe": index.nprobe} if kind == "ivf" else {}
     return {"kind": kind, **used, **settings, "bytes": path.stat().st_size}
 
@@ -220,8 +204,7 @@ def _codes_in_lists(faiss: Any, index: Any) -> NDArray[np.uint8]:
 def _stored_checksum(path: Path) -> str | None:
     """The checksum of the coder at the end of a file, if `export` wrote it."""
     with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - len(_MARK) - _CHECKSUM_BYTES))
+        file.seek(max(0, path.stat().st_size - len(_MARK) - _CHECKSUM_BYTES))
         mark, _, checksum = file.read().rpartition(_MARK)
     is_ours = not mark and len(checksum) == _CHECKSUM_BYTES and checksum.isalnum()
     return checksum.decode() if is_ours else None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,39 +32,23 @@ _UNWRITABLE = re.compile(r"[ \t\n\v\f\r\0]|^$")
 def export_npy(
     bits: BinaryVectors, target: str, *, progress: Progress | None = None, overwrite: bool = False
 ) -> Facts:
-    """Write the packed codes, uint8 (n, ceil(n_bits / 8)), and a file of their words.
+    """Write packed codes, uint8 (n, ceil(n_bits / 8)), at once: see `integrations.export`.
 
-    Args:
-        bits: What to write.
-        target: The `.npy`; the words go to a `.words` file of the same name, one per line.
-        progress: Not called: the codes are written at once.
-        overwrite: Replace existing files.
-
-    Raises:
-        InputError: One of the files exists, and `overwrite` is false.
+    The words go to a `.words` file of the same name, one per line.
     """
     bits, path = to_export(bits), Path(target)
-    check_with_words(path, bits, overwrite)
-    with atomic_write(path) as file:
+    with atomic_with_words(path, bits, overwrite) as file:
         np.save(file, bits.codes, allow_pickle=False)
-        write_words_beside(path, bits)
     return {"bytes": path.stat().st_size}
 
 
 def export_word2vec(
     bits: BinaryVectors, target: str, *, progress: Progress | None = None, overwrite: bool = False
 ) -> Facts:
-    """Write the floats that the codes decode to, in blocks and atomically.
+    """Write the floats that the codes decode to, in blocks: see `integrations.export`.
 
     Args:
-        bits: What to decode; the whole float matrix is never in memory.
         target: `.bin` is word2vec binary, `.txt` and `.vec` are text; `.gz` compresses them.
-        progress: Called with (rows done, rows) as they are written.
-        overwrite: Replace an existing file.
-
-    Raises:
-        InputError: The suffix is another one, the format cannot hold a word, or the file exists and
-            `overwrite` is false.
     """
 
     def decoded() -> Iterator[NDArray[np.float32]]:
@@ -80,7 +66,7 @@ def export_word2vec(
 def export_paper(
     bits: BinaryVectors, target: str, *, progress: Progress | None = None, overwrite: bool = False
 ) -> Facts:
-    """Write the codes in the text format of the paper's own programs, atomically.
+    """Write the codes in the text format of the paper's own programs: see `integrations.export`.
 
     The first line has the number of words and the number of bits. Each other line has a word and
     its code as unsigned 64-bit integers in decimal, the first bit of each 64 highest. The programs
@@ -88,24 +74,16 @@ def export_paper(
     neighbors do not change, but the similarities that the programs print count the padding as
     equal bits.
 
-    Args:
-        bits: What to write.
-        target: The file.
-        progress: Called with (rows done, rows) as they are written.
-        overwrite: Replace an existing file.
-
     Raises:
         InputError: A word has white space or more than 255 bytes; the programs would misread it.
-            Or the file exists, and `overwrite` is false.
     """
     path, width = Path(target), -(-bits.n_bits // 64) * 64
     check_target(path, overwrite=overwrite)
     for row, word in enumerate(bits.words):
         if _UNWRITABLE.search(word) or len(word.encode()) > MAX_WORD_BYTES:
-            raise InputError(
-                f"the word {word[:40]!r} of row {row} cannot be written to the paper's format: "
-                f"words are 1 to {MAX_WORD_BYTES} bytes without white space"
-            )
+            found = f"the word {word[:40]!r} of row {row} cannot be written to the paper's format"
+            expected = f"words are 1 to {MAX_WORD_BYTES} bytes without white space"
+            raise InputError(f"{found}: {expected}")
     words = iter(bits.words)
     with atomic_write(path) as file:
         file.write(f"{len(bits)} {width}\n".encode())
@@ -117,14 +95,13 @@ def export_paper(
     return {"width": width, "bytes": path.stat().st_size}
 
 
-def check_with_words(path: Path, bits: BinaryVectors, overwrite: bool) -> None:
-    """Check that a file, and its `.words` file if there are ids, may be written."""
-    check_target(path, overwrite=overwrite)
-    if ids_of(bits) is not None:
-        check_target(path.with_suffix(".words"), overwrite=overwrite)
-
-
-def write_words_beside(path: Path, bits: BinaryVectors) -> None:
-    """Write the ids to a `.words` file of the same name, one per line, if there are any."""
-    if (ids := ids_of(bits)) is not None:
-        write_words(path.with_suffix(".words"), ids)
+@contextmanager
+def atomic_with_words(path: Path, bits: BinaryVectors, overwrite: bool) -> Iterator[BinaryIO]:
+    """A file to write, and a `.words` file of the ids beside it, one per line, if there are any."""
+    ids, beside = ids_of(bits), path.with_suffix(".words")
+    for each in (path,) if ids is None else (path, beside):
+        check_target(each, overwrite=overwrite)
+    with atomic_write(path) as file:
+        yield file
+        if ids is not None:
+            write_words(beside, ids)

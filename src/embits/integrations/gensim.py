@@ -12,16 +12,9 @@ __all__ = ["from_keyed_vectors", "to_keyed_vectors"]
 
 
 def to_keyed_vectors(bits: BinaryVectors) -> Any:
-    """Return the floats that the codes decode to as gensim's `KeyedVectors`.
+    """Return the floats that the codes decode to, as a `gensim.models.KeyedVectors`.
 
-    Args:
-        bits: What to decode, into 4 bytes per word and dimension.
-
-    Returns:
-        A `gensim.models.KeyedVectors` with the words in row order and without subwords.
-
-    Raises:
-        MissingExtraError: gensim is not installed.
+    It has the words in row order, without subwords, and 4 bytes per word and dimension.
 
     Example:
         >>> import numpy as np, embits

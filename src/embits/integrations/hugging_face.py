@@ -7,8 +7,7 @@ A model is a folder:
     README.md           the model card
 
 Nothing is pickled, and only the first two files are read. A folder whose `config.json` contradicts
-the file is refused. The Hub needs the extra `hub`, which is imported when a model on the Hub is
-used.
+the file is refused. The Hub needs the extra `hub`.
 """
 
 from __future__ import annotations
@@ -90,7 +89,11 @@ def save_pretrained(
     Raises:
         InputError: The folder holds the model of another library.
     """
-    bits, folder = _as_vectors(kept), Path(folder)
+    if not isinstance(kept, BinaryVectors):  # a coder alone is saved as vectors without rows
+        coder = cast("Coder", kept)
+        coder.check_fitted()
+        kept = BinaryVectors(None, np.empty((0, coder.n_bytes_), dtype=np.uint8), coder)
+    bits, folder = kept, Path(folder)
     text = _card(bits, name, figures or {}, card or {})  # raises before a file is written
     for each, is_ours in ((MODEL, is_embits_file), (CONFIG, _is_our_config)):
         if (folder / each).exists() and not is_ours(folder / each):
@@ -129,17 +132,13 @@ def from_pretrained(
     bits, said = load(folder / MODEL, verify), _read_config(folder / CONFIG)
     for key, value in _config(folder / MODEL).items():
         if said.get(key) != value:
-            raise FormatError(
-                f"{folder}: {CONFIG} says that {key} is {shortened(said.get(key))}, "
-                f"{MODEL} that it is {shortened(value)}"
-            )
+            found = f"{CONFIG} says that {key} is {shortened(said.get(key))}"
+            raise FormatError(f"{folder}: {found}, {MODEL} that it is {shortened(value)}")
     if issubclass(kind, BinaryVectors):
         return cast("Kept", bits)
     if not isinstance(bits.coder, kind):
-        raise FormatError(
-            f"{name}: its coder is {type(bits.coder).__name__}, not {kind.__name__}; "
-            "embits.Coder.from_pretrained opens any coder"
-        )
+        found = f"its coder is {type(bits.coder).__name__}, not {kind.__name__}"
+        raise FormatError(f"{name}: {found}; embits.Coder.from_pretrained opens any coder")
     return bits.coder
 
 
@@ -170,15 +169,6 @@ def push_to_hub(
             options = {"revision": revision, "allow_patterns": files, "commit_message": message}
             commit = api.upload_folder(repo_id=repo_id, folder_path=folder, **options)
     return str(commit.commit_url)
-
-
-def _as_vectors(kept: Pretrained) -> BinaryVectors:
-    """Return what to save; a coder alone is saved as binary vectors without rows."""
-    if isinstance(kept, BinaryVectors):
-        return kept
-    coder = cast("Coder", kept)
-    coder.check_fitted()
-    return BinaryVectors(None, np.empty((0, coder.n_bytes_), dtype=np.uint8), coder)
 
 
 def _config(model: Path) -> dict[str, Any]:
@@ -230,10 +220,8 @@ def _card(
     if len(bits):
         title, usage = f"{len(bits):,} {'words' if named else 'vectors'} in {n_bits} bits", _CODES
     word = json.dumps(named[0]) if named else "0"
-    rows = [
-        f"| {key} | {f'{value:.4g}' if isinstance(value, float) else value} |\n"
-        for key, value in figures.items()
-    ]
+    shown = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in figures.items()}
+    rows = "".join(f"| {key} | {value} |\n" for key, value in shown.items())
     return _CARD.format(
         matter="".join(matter),
         mark=MARK,
@@ -242,7 +230,7 @@ def _card(
         dims=dims,
         n_bits=n_bits,
         usage=usage.format(name=name, word=word, dims=dims, width=bits.coder.n_bytes_),
-        measured=f"## Figures\n\n| measured | |\n|---|---|\n{''.join(rows)}\n" if rows else "",
+        measured=f"## Figures\n\n| measured | |\n|---|---|\n{rows}\n" if rows else "",
     )
 
 

@@ -24,7 +24,7 @@ from embits.coders import Coder
 from embits.errors import InputError
 from embits.integrations import Facts, package
 from embits.integrations import table as tables
-from embits.integrations.table import Description, Neighbor, Query
+from embits.integrations.table import Description, Neighbor, Place, Query
 
 __all__ = ["connect", "export", "nearest", "read"]
 
@@ -42,20 +42,12 @@ def export(
     index: str = "none",
     overwrite: bool = False,
 ) -> Facts:
-    """Write codes to a table. Readers see the old version of the table or the new one.
+    """Write codes to a table: see `integrations.export`. Readers see the old version or the new.
 
     Args:
-        bits: What to write.
         target: The database: a folder, or an address such as s3://bucket/folder.
-        progress: Called with (done, total) as rows are prepared.
         table: The table's name: letters, digits, `_`, `-` and `.`.
         index: "none", which searches every row, or "ivf_flat" of √n partitions, approximate.
-        overwrite: Replace a table that embits wrote.
-
-    Raises:
-        InputError: An option is wrong, or the table may not be replaced.
-        DatabaseError: LanceDB or the object store reports an error.
-        MissingExtraError: LanceDB is not installed.
     """
     bits, name = tables.to_export(bits), _check_name(table)
     if choice("index", index, ["none", "ivf_flat"]) == "ivf_flat" and not len(bits):
@@ -64,7 +56,7 @@ def export(
         database = connect(target)
         old = _open_table(database, name)
         if old is not None:
-            tables.check_replaceable(f"the table {name}", _description(old), overwrite)
+            tables.check_ours(f"the table {name}", _description(old), overwrite)
         rows = _arrow_table(bits, index, progress)
         with tables.nothing_new_if_it_fails(Path(target, f"{name}.lance")):
             new = database.create_table(name, rows, mode="overwrite")
@@ -93,7 +85,7 @@ def connect(target: str | os.PathLike[str]) -> Any:
 
 
 def nearest(
-    source: str | os.PathLike[str] | Any,
+    source: Place,
     query: Query,
     k: int = 10,
     *,
@@ -130,9 +122,7 @@ def nearest(
         return codes.nearest(query, k, coder, search, most=max(1, codes.table.count_rows()))
 
 
-def read(
-    source: str | os.PathLike[str] | Any, coder: Coder, *, table: str = "embits"
-) -> BinaryVectors:
+def read(source: Place, coder: Coder, *, table: str = "embits") -> BinaryVectors:
     """Read a whole table back as BinaryVectors: see `table.Table.read`."""
     with _opened(source, table) as codes:
         return codes.read(coder)

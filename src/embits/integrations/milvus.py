@@ -27,7 +27,7 @@ from embits.errors import InputError
 from embits.file.overwrite import check_target
 from embits.integrations import Facts, package
 from embits.integrations import table as tables
-from embits.integrations.table import Description, Neighbor, Query
+from embits.integrations.table import Description, Neighbor, Place, Query
 
 __all__ = ["connect", "export", "nearest", "read"]
 
@@ -51,20 +51,13 @@ def export(
     collection: str = "embits",
     overwrite: bool = False,
 ) -> Facts:
-    """Write codes to a collection with the index BIN_FLAT, which is exact.
+    """Write codes to a collection with the exact index BIN_FLAT: see `integrations.export`.
 
     Args:
-        bits: What to write.
         target: The address of a server, http://host:19530, or a file of Milvus Lite (`.db`).
-        progress: Called with (done, total) as rows are inserted.
         collection: The collection's name: letters, digits and `_`.
         overwrite: Replace a collection that embits wrote. It is dropped first: Milvus Lite cannot
             rename a collection.
-
-    Raises:
-        InputError: The name is wrong, an id is too long, or the collection may not be replaced.
-        DatabaseError: The server cannot be reached or reports an error.
-        MissingExtraError: pymilvus is not installed.
     """
     bits, name = tables.to_export(bits), _check_name(collection)
     if bits.n_bits > MAX_BITS:
@@ -75,7 +68,7 @@ def export(
     with tables.nothing_new_if_it_fails(Path(target)), _opened(target) as client:
         if client.has_collection(name):
             found = Description.parse(client.describe_collection(name)["description"])
-            tables.check_replaceable(f"the collection {name}", found, overwrite)
+            tables.check_ours(f"the collection {name}", found, overwrite)
             client.drop_collection(name)
         try:
             _write(client, name, bits, progress)
@@ -108,7 +101,7 @@ def connect(target: str | os.PathLike[str]) -> Any:
 
 
 def nearest(
-    source: str | os.PathLike[str] | Any,
+    source: Place,
     query: Query,
     k: int = 10,
     *,
@@ -137,16 +130,17 @@ def nearest(
                 output_fields=codes.columns,
                 retry_times=RETRIES,
             )[0]
-            words = [each["entity"].get("word", str(each["id"])) for each in found]
-            pairs = zip(words, found, strict=True)
-            return [Neighbor(word, int(each["distance"]), each["id"]) for word, each in pairs]
+            return [
+                Neighbor(
+                    each["entity"].get("word", str(each["id"])), int(each["distance"]), each["id"]
+                )
+                for each in found
+            ]
 
         return codes.nearest(query, k, coder, search, most=MAX_K)
 
 
-def read(
-    source: str | os.PathLike[str] | Any, coder: Coder, *, collection: str = "embits"
-) -> BinaryVectors:
+def read(source: Place, coder: Coder, *, collection: str = "embits") -> BinaryVectors:
     """Read a whole collection back as BinaryVectors: see `table.Table.read`."""
     with _collection(source, collection) as codes:
         return codes.read(coder)
@@ -158,8 +152,7 @@ class _Codes(tables.Table):
     def __init__(self, client: Any, name: str) -> None:
         description = client.describe_collection(name)["description"]
         super().__init__(f"the collection {name}", Description.parse(description))
-        self.client = client
-        self.name = name
+        self.client, self.name = client, name
         self.columns = ["id", "word"] if self.description.words else ["id"]
 
     def find(self, word: str) -> int | None:
@@ -242,12 +235,9 @@ def _write(client: Any, name: str, bits: BinaryVectors, progress: Progress | Non
     # Strong: a search sees every row that was inserted before it.
     client.create_collection(name, schema=schema, index_params=index, consistency_level="Strong")
     for rows, codes, words in tables.row_blocks(bits, _BLOCK_ROWS, progress, _BLOCK_BYTES):
-        block: list[dict[str, Any]] = [
-            {"id": row, "code": code.tobytes()} for row, code in zip(rows, codes, strict=True)
-        ]
-        for each, word in zip(block, words or (), strict=False):
-            each["word"] = word
-        client.insert(name, block)
+        ids = [{}] * len(rows) if words is None else [{"word": word} for word in words]
+        block = zip(rows, codes, ids, strict=True)
+        client.insert(name, [{"id": n, "code": code.tobytes(), **word} for n, code, word in block])
 
 
 def _is_server(target: str | os.PathLike[str]) -> bool:
@@ -270,26 +260,24 @@ def _check_name(collection: Any) -> str:
 
 def _check_file(path: Path) -> None:
     """Check that Milvus Lite may open a file: a new one, or one that it wrote."""
+    import sqlite3
+
     if not _LITE_NAME.fullmatch(path.name):
         raise InputError(
             f"{path} is no address, http://localhost:19530, and no file of Milvus Lite: its name "
             "has at most 36 ASCII letters, digits, '.', '-' and '_', and ends in .db"
         )
     check_target(path, overwrite=True)
-    if path.exists() and path.stat().st_size and not _is_milvus(path):
-        raise InputError(f"{path} is not a file of Milvus Lite; choose another file")
-
-
-def _is_milvus(path: Path) -> bool:
-    """Whether a file is an SQLite database with the table of collections of Milvus Lite."""
-    import sqlite3
-
-    with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as db:
-        try:
-            select = "select 1 from sqlite_master where name = 'collection_meta'"
-            return db.execute(select).fetchone() is not None
-        except sqlite3.Error:
-            return False
+    if not path.exists() or not path.stat().st_size:
+        return
+    with (
+        contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as db,
+        contextlib.suppress(sqlite3.Error),
+    ):
+        select = "select 1 from sqlite_master where name = 'collection_meta'"
+        if db.execute(select).fetchone() is not None:
+            return
+    raise InputError(f"{path} is not a file of Milvus Lite; choose another file")
 
 
 def _pymilvus() -> Any:

@@ -60,20 +60,12 @@ def export(
     index: bool = True,
     overwrite: bool = False,
 ) -> Facts:
-    """Write codes to a table in one transaction: readers see the old table or the new one.
+    """Write codes to a table: see `integrations.export`. Readers see the old table or the new one.
 
     Args:
-        bits: What to write.
         target: The database: postgresql://user@host:port/name, or another libpq connection string.
-        progress: Called with (done, total) as rows are copied, before they are indexed.
         table: A name or schema.name, taken as written.
         index: Build an HNSW index (pgvector 0.7 or newer); without one, a search reads all rows.
-        overwrite: Replace a table that embits wrote.
-
-    Raises:
-        InputError: An option is wrong, or the table may not be replaced.
-        DatabaseError: The server cannot be reached, lacks pgvector, or reports an error, such as
-            one of a word with the character NUL.
     """
     bits, name, address = tables.to_export(bits), _parts(table), _without_password(target)
     if not isinstance(index, bool):
@@ -92,7 +84,7 @@ def export(
             # Others may read and write the table meanwhile, but not replace it.
             _execute(connection, "lock table {} in access share mode", sql.Identifier(*name))
             schema, found = _look(connection, name) or old
-            tables.check_replaceable(f"the table {table}", found, overwrite)
+            tables.check_ours(f"the table {table}", found, overwrite)
         new = sql.Identifier(*schema, temporary)
         if index:
             connection.execute("create extension if not exists vector")
@@ -138,7 +130,6 @@ def nearest(
             index, or if k is beyond the index's limit of 1,000.
 
     Raises:
-        InputError: `export` did not write such a table.
         psycopg.Error: Postgres cannot run `where`.
     """
     with connection.transaction(force_rollback=True):  # settings are as they were
@@ -146,12 +137,10 @@ def nearest(
 
         def search(code: NDArray[np.uint8], size: int) -> list[Neighbor]:
             by_index = not exact and codes.description.index != "none" and size <= MAX_EF_SEARCH
-            if not by_index or not codes.run(_USE_PGVECTOR, (max(EF_SEARCH, size),)):
-                exactly = distance(code, codes.description.bits, exact=True)
-                return codes.by_distance(exactly, where, params, size)
-            value = distance(code, codes.description.bits)
-            rest = f"{tables.where_clause(where)} order by distance limit {size}"
-            return codes.neighbors(f"{value} as distance", rest, params)
+            by_index = by_index and bool(codes.run(_USE_PGVECTOR, (max(EF_SEARCH, size),)))
+            value = distance(code, codes.description.bits, exact=not by_index)
+            # The index serves an order by the distance alone.
+            return codes.by_distance(value, where, params, size, "" if by_index else ", id")
 
         return codes.nearest(query, k, coder, search)
 
@@ -166,12 +155,8 @@ def distance(code: Any, n_bits: int | None = None, *, exact: bool = False) -> st
     """Return the Hamming distance of each row to a packed code as an expression in SQL.
 
     It names the column `code`. Ordered by it, Postgres uses pgvector's index, unless it is to be
-    `exact`: then every row is compared, and the extension is not needed.
-
-    Args:
-        code: A packed code, uint8 of shape (ceil(n_bits / 8),).
-        n_bits: The bits of a code; None is all bits of its bytes.
-        exact: Use no index.
+    `exact`: then every row is compared, and the extension is not needed. Without `n_bits`, all
+    bits of the code's bytes count.
 
     Example:
         >>> distance(np.packbits([1, 0, 1, 1]), 4)
@@ -188,9 +173,8 @@ def _parts(table: Any) -> list[str]:
     parts = str(table).split(".")
     fit = all(part and len(part.encode()) <= MAX_NAME_BYTES and "\0" not in part for part in parts)
     if len(parts) > 2 or not fit:
-        raise InputError(
-            f"the table is {table!r}, expected a name or schema.name of {MAX_NAME_BYTES} bytes each"
-        )
+        expected = f"a name or schema.name of {MAX_NAME_BYTES} bytes each"
+        raise InputError(f"the table is {table!r}, expected {expected}")
     return parts
 
 
@@ -277,12 +261,10 @@ def _copy(
 
 
 def binary_rows(bits: BinaryVectors) -> Iterator[tuple[int, bytes]]:
-    """Yield the rows done so far and a block of rows in Postgres' binary COPY format.
-
-    A row is its number of fields, then the length and the bytes of each field, all big-endian:
-    id, code and word. All but the word have a fixed size: they are one structured array, and the
-    words, which are contiguous, are put between its rows.
-    """
+    """Yield the rows done so far and a block of rows in Postgres' binary COPY format."""
+    # A row is its number of fields, then the length and the bytes of each field, all big-endian:
+    # id, code and word. All but the word have a fixed size: they are one structured array, and the
+    # words, which are contiguous, are put between its rows.
     ids, width = tables.ids_of(bits), bits.codes.shape[1]
     fields = [("fields", ">i2"), ("id_size", ">i4"), ("id", ">i8"), ("code_size", ">i4"),
               ("n_bits", ">i4"), ("code", "u1", (width,)), ("word_size", ">i4")]  # fmt: skip

@@ -50,8 +50,7 @@ def quantize_embeddings(
         raise InputError(f"the embeddings are {floats.dtype}, already quantized; expected floats")
     matrix = np.atleast_2d(floats)
     codes = _signs(matrix) if coder is None else coder.transform(matrix)
-    if floats.ndim == 1:
-        codes = codes[0]
+    codes = codes[0] if floats.ndim == 1 else codes
     return codes if precision == "ubinary" else _offset(codes).view(np.int8)
 
 

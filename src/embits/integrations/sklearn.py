@@ -14,15 +14,11 @@ from embits.integrations import package
 def unpack_bits(n_bits: int | None = None) -> Any:
     """Return a `Pipeline` step that turns packed codes into one column of 0 or 1 per bit.
 
+    It is a `sklearn.preprocessing.FunctionTransformer`, whose `inverse_transform` packs again.
+
     Args:
         n_bits: Bits of a code; None takes all bits of its bytes, including the padding, which
             is 0.
-
-    Returns:
-        A `sklearn.preprocessing.FunctionTransformer`, whose `inverse_transform` packs again.
-
-    Raises:
-        MissingExtraError: scikit-learn is not installed.
 
     Example:
         >>> import numpy as np, embits
@@ -43,9 +39,8 @@ def unpack_bits(n_bits: int | None = None) -> Any:
 def _unpack(codes: Any, n_bits: int | None) -> NDArray[np.uint8]:
     codes = np.asarray(codes)
     if codes.dtype != np.uint8 or codes.ndim != 2:
-        raise InputError(
-            f"codes are {codes.dtype} of shape {codes.shape}, expected packed uint8 (n, width)"
-        )
+        found = f"codes are {codes.dtype} of shape {codes.shape}"
+        raise InputError(f"{found}, expected packed uint8 (n, width)")
     if n_bits is not None and not 0 < n_bits <= 8 * codes.shape[1]:
         raise InputError(f"n_bits is {n_bits} for codes of {8 * codes.shape[1]} bits")
     return np.unpackbits(codes, axis=1, count=n_bits)

@@ -30,7 +30,7 @@ from embits.file.atomic import atomic_write
 from embits.file.overwrite import OVERWRITE
 from embits.integrations import Facts, package
 from embits.integrations import table as tables
-from embits.integrations.table import Description, Neighbor, Query
+from embits.integrations.table import Description, Neighbor, Place, Query
 
 __all__ = ["connect", "distance", "export", "nearest", "read", "to_blob"]
 
@@ -44,23 +44,18 @@ _OURS = re.compile(r"embits|words|codes(_(info|chunks|rowids|vector_chunks\d+))?
 def export(
     bits: BinaryVectors, target: str, *, progress: Progress | None = None, overwrite: bool = False
 ) -> Facts:
-    """Write a database, atomically.
+    """Write a database, atomically: see `integrations.export`.
 
-    Args:
-        bits: What to write.
-        target: The file.
-        progress: Called with (done, total) as rows are written.
-        overwrite: Replace a database that embits wrote and that has no tables of others.
-
-    Raises:
-        InputError: The codes are too wide, or the file may not be replaced or is in use.
-        DatabaseError: SQLite could not write the file; an older file is unchanged.
-        MissingExtraError: sqlite-vec or apsw is not installed.
+    With `overwrite`, a database is replaced that embits wrote and that has no tables of others.
     """
     bits, path = tables.to_export(bits), Path(target)
     if bits.n_bits > MAX_BITS:
         raise InputError(f"sqlite-vec holds {MAX_BITS:,} bits, the codes have {bits.n_bits:,}")
-    _check_replaceable(path, overwrite)
+    for suffix in ("-journal", "-wal"):
+        if Path(f"{path}{suffix}").exists():
+            raise InputError(f"{path} is in use: {path.name}{suffix} exists")
+    if path.is_file() and path.stat().st_size:
+        _check_replaceable(path, overwrite)
     with (
         atomic_write(path) as file,
         tables.one_line_errors(path, _apsw().Error),
@@ -77,9 +72,7 @@ def export(
 def connect(path: str | os.PathLike[str], *, writable: bool = False) -> Any:
     """Open a database that `export` wrote, as an `apsw.Connection` with sqlite-vec loaded.
 
-    Args:
-        path: The file.
-        writable: Allow changes; otherwise the connection is read-only.
+    It is read-only unless it is to be `writable`.
 
     Raises:
         FormatError: `export` did not write it.
@@ -94,7 +87,7 @@ def connect(path: str | os.PathLike[str], *, writable: bool = False) -> Any:
 
 
 def nearest(
-    source: str | os.PathLike[str] | Any,
+    source: Place,
     query: Query,
     k: int = 10,
     *,
@@ -121,7 +114,7 @@ def nearest(
         return codes.nearest(query, k, coder, search, most=max(MAX_K, k) + 1)
 
 
-def read(source: str | os.PathLike[str] | Any, coder: Coder) -> BinaryVectors:
+def read(source: Place, coder: Coder) -> BinaryVectors:
     """Read a whole database back as BinaryVectors: see `table.Table.read`."""
     with _opened(source) as codes:
         return codes.read(coder)
@@ -137,7 +130,7 @@ def distance(code: Any) -> str:
         >>> distance(np.packbits([1, 0, 1, 1]))
         "vec_distance_hamming(code, vec_bit(x'0d'))"
     """
-    return f"vec_distance_hamming(code, {_literal(code)})"
+    return f"vec_distance_hamming(code, vec_bit(x'{to_blob(code).hex()}'))"
 
 
 def to_blob(code: NDArray[np.uint8]) -> bytes:
@@ -149,10 +142,6 @@ def to_blob(code: NDArray[np.uint8]) -> bytes:
         '01'
     """
     return _reversed(np.asarray(code, dtype=np.uint8)).tobytes()
-
-
-def _literal(code: Any) -> str:
-    return f"vec_bit(x'{to_blob(code).hex()}')"
 
 
 def _reversed(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -196,7 +185,7 @@ class _Codes(tables.SqlTable):
         self, code: NDArray[np.uint8], where: str | None, params: Sequence[Any], k: int
     ) -> list[Neighbor]:
         """The k nearest rows, ties in any order."""
-        match = f"where code match {_literal(code)} and k = {k}"
+        match = f"where code match vec_bit(x'{to_blob(code).hex()}') and k = {k}"
         if where is not None:
             # sqlite-vec applies `id in (…)` while it searches; a condition on a joined table would
             # filter what the search has found.
@@ -243,12 +232,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def _check_replaceable(path: Path, overwrite: bool) -> None:
-    """Check that a file may be replaced: it is ours, not in use, and holds no tables of others."""
-    for suffix in ("-journal", "-wal"):
-        if Path(f"{path}{suffix}").exists():
-            raise InputError(f"{path} is in use: {path.name}{suffix} exists")
-    if not path.is_file() or path.stat().st_size == 0:
-        return
+    """Check that a file may be replaced: it is ours, and holds no tables of others."""
     if not _is_ours(path):
         raise InputError(f"{path} is not a database that embits wrote; choose another file")
     if not overwrite:

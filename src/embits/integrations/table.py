@@ -6,6 +6,7 @@ import abc
 import contextlib
 import dataclasses
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ from embits.ids.vocabulary import Vocabulary
 
 BLOCK_BYTES = 32 << 20  # of a block of rows: small enough for a message to a server
 Query: TypeAlias = str | int | NDArray[Any]
+Place: TypeAlias = str | os.PathLike[str] | Any  # a file or address, or an open connection
 Rows: TypeAlias = tuple[Any, NDArray[np.uint8], list[str] | None]  # numbers, codes, ids
 
 
@@ -76,9 +78,7 @@ class Table(abc.ABC):
     """A table of codes. An engine says how it finds and returns rows; the rest is here."""
 
     def __init__(self, place: str, found: Description | None) -> None:
-        if found is None:
-            raise InputError(f"{place} is not one that embits wrote; choose another name")
-        self.place, self.description = place, found
+        self.place, self.description = place, check_ours(place, found)
 
     @abc.abstractmethod
     def find(self, word: str) -> int | None:
@@ -181,16 +181,17 @@ class Table(abc.ABC):
         return None, code
 
     def _row_of(self, word: str) -> int:
-        if not self.description.words:
-            if len(word) > 18 or not word.isdecimal() or str(int(word)) != word:
-                raise UnknownWordError(word, [])
-            return int(word)
-        row = self.find(word)
-        if row is None:
-            cases = {word.lower(), word.upper(), word.capitalize(), word.title()} - {word}
-            raise UnknownWordError(
-                word, [each for each in sorted(cases) if self.find(each) is not None]
+        if self.description.words:
+            row, cases = (
+                self.find(word),
+                {word.lower(), word.upper(), word.capitalize(), word.title()},
             )
+        else:
+            is_number = len(word) <= 18 and word.isdecimal() and str(int(word)) == word
+            row, cases = int(word) if is_number else None, set()
+        if row is None:
+            near = [each for each in sorted(cases - {word}) if self.find(each) is not None]
+            raise UnknownWordError(word, near)
         return row
 
 
@@ -232,19 +233,20 @@ class SqlTable(Table):
         return [Neighbor(word, int(value), row) for word, value, row in found]
 
     def by_distance(
-        self, distance: str, where: str | None, params: Sequence[Any], k: int
+        self, distance: str, where: str | None, params: Sequence[Any], k: int, then: str = ", id"
     ) -> list[Neighbor]:
         """The k rows of the smallest distance, an expression in SQL."""
-        rest = f"{where_clause(where)} order by distance, id limit {k}"
+        rest = f"{where_clause(where)} order by distance{then} limit {k}"
         return self.neighbors(f"{distance} as distance", rest, params)
 
 
-def check_replaceable(place: str, found: Description | None, overwrite: bool) -> None:
+def check_ours(place: str, found: Description | None, overwrite: bool = True) -> Description:
     """Refuse a table that is there: without `overwrite`, and always if embits did not write it."""
     if found is None:
         raise InputError(f"{place} is not one that embits wrote; choose another name")
     if not overwrite:
         raise InputError(f"{place} exists: choose another name, or {OVERWRITE}")
+    return found
 
 
 @contextlib.contextmanager
@@ -294,18 +296,13 @@ def longest_id(bits: BinaryVectors) -> tuple[int, int]:
 
 
 def row_blocks(
-    bits: BinaryVectors, max_rows: int, progress: Progress | None, max_bytes: int | None = None
+    bits: BinaryVectors, max_rows: int, progress: Progress | None, max_bytes: int = BLOCK_BYTES
 ) -> Iterator[tuple[range, NDArray[np.uint8], list[str] | None]]:
-    """Yield blocks of row numbers, codes and ids, and report progress after each.
-
-    They have at most `max_bytes`, counted as if all ids were as long as the longest one.
-    """
-    largest = bits.codes.shape[1] + longest_id(bits)[1] + 16
-    size = max(1, min(max_rows, (max_bytes or BLOCK_BYTES) // largest))
-    ids = ids_of(bits)
-    for rows in blocks(len(bits), size):
-        words = None if ids is None else ids[rows]
-        yield range(rows.start, rows.stop), bits.codes[rows], words
+    """Yield blocks of row numbers, codes and ids, and report progress after each."""
+    # The bytes are counted as if all ids were as long as the longest one.
+    largest, ids = bits.codes.shape[1] + longest_id(bits)[1] + 16, ids_of(bits)
+    for rows in blocks(len(bits), max(1, min(max_rows, max_bytes // largest))):
+        yield range(rows.start, rows.stop), bits.codes[rows], None if ids is None else ids[rows]
         if progress is not None:
             progress(rows.stop, len(bits))
 
@@ -324,9 +321,8 @@ def integers(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
 def to_export(bits: Any) -> BinaryVectors:
     """Return what is to be exported, with all codes in one array and fast slices of its ids."""
     if not isinstance(bits, BinaryVectors):
-        raise InputError(
-            f"bits is {type(bits).__name__}, expected BinaryVectors; embits.binarize makes them"
-        )
+        kind = type(bits).__name__
+        raise InputError(f"bits is {kind}, expected BinaryVectors; embits.binarize makes them")
     merged = bits.merged()
     if isinstance(merged.words, Vocabulary):
         _ = merged.words.ends  # the words are unpacked: slices are faster from then on
@@ -345,7 +341,5 @@ def check_coder(coder: Coder, n_bits: int, checksum: str | None, place: str) -> 
     if coder.n_bits_ != n_bits:
         raise InputError(f"the coder makes {coder.n_bits_} bits, {place} holds {n_bits}")
     if checksum is not None and checksum != coder_checksum(coder):
-        raise InputError(
-            f"the coder (method {coder.method!r}) did not make the codes in {place}; "
-            "pass the coder of the file that was exported"
-        )
+        other = f"the coder (method {coder.method!r}) did not make the codes in {place}"
+        raise InputError(f"{other}; pass the coder of the file that was exported")

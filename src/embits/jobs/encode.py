@@ -1,27 +1,191 @@
-"""`encode_to_file` and `encode_to_collection`: a file of vectors, encoded by a fitted coder."""
+"""Fit a coder on float vectors and encode them, in memory or from file to file."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
+from embits.arrays import Progress
 from embits.binary_vectors import BinaryVectors
-from embits.coders import Coder, coder_checksum
+from embits.coders import DEFAULT_METHOD, Coder, coder_checksum, draw_rows, new_coder
+from embits.coders.registry import check_fit
 from embits.collection import Collection, load, load_coder
 from embits.collection.changes import working_folder
 from embits.errors import InputError, ReadWarning
 from embits.file.overwrite import check_target, is_embits_file
-from embits.jobs.stream import Passes, StepProgress, Steps, checkpoint_beside, open_large
-from embits.readers import new_source, read_source
-from embits.readers.source import Reading
+from embits.jobs import stream
+from embits.jobs.stream import Passes, StepProgress, Steps, open_large
+from embits.readers import holds_words, new_source, read_source
+from embits.readers.gensim_models import KeyedVectors, from_keyed_vectors
+from embits.readers.source import IdColumn, OnBad, Reading, Repeats, Source, Words
 from embits.rows import LENGTHS
-from embits.vectors import WordVectors
+from embits.vectors import WordVectors, as_words, check_named, check_unique
+
+
+def binarize(
+    vectors: WordVectors | KeyedVectors | NDArray[Any] | str | os.PathLike[str],
+    n_bits: int | None = None,
+    method: str | None = None,
+    *,
+    ids: Any = None,
+    column: str | None = None,
+    encoding: str = "utf-8",
+    sample: int | None = None,
+    coder: Coder | None = None,
+    lengths: bool = False,
+    progress: Progress | None = None,
+    **params: Any,
+) -> BinaryVectors:
+    """Fit a coder on vectors and encode them.
+
+    A large file is read in blocks: codes and words come into memory, floats do not.
+
+    Args:
+        vectors: WordVectors; a mapping of words to vectors; gensim's `KeyedVectors`, or a model
+            that has them as `wv`; a matrix of shape (n, dims), of NumPy, PyTorch or a column of a
+            data frame; or the path of a file, or "gensim:NAME", that `read_vectors` reads.
+        n_bits: Bits of a code; None is 256, or for "sign" the dimensions of the input.
+        method: The coder: "near-lossless" (None), "paper", "lsh", "sign", "itq", "sparse", or the
+            name of a coder that `register_coder` has registered.
+        ids: The ids of the rows, strings or whole numbers, each once; they replace those in or
+            beside a file. For a file, also the name of a column of Parquet, or False for none.
+            None uses those of the file, or row numbers if there are none.
+        column: The column of vectors of a Parquet file, if there are several.
+        encoding: How words are encoded in a file of text or `.bin`, such as "latin-1".
+        sample: Number of rows, drawn at random, to fit on. None passes all rows to the coder;
+            most coders then choose a sample themselves.
+        coder: A coder instead of `n_bits`, `method` and `params`. One that is fitted, such as that
+            of other codes, is used as it is; any other is fitted.
+        lengths: Store the lengths of the vectors, a byte each, for `metric="dot"` and decoded
+            vectors of their true length.
+        progress: Called with (done, total) during the fit.
+        params: Parameters of the coder, such as `random_state`.
+
+    Returns:
+        BinaryVectors, in memory; `save` writes them.
+
+    Raises:
+        InputError: An argument is wrong, or `coder` is given together with arguments it replaces.
+        ReadError: The file cannot be read.
+
+    Example:
+        >>> import numpy as np, embits
+        >>> vectors = embits.WordVectors(["up", "down"], np.array([[1, 0.5], [-1, 0.5]]))
+        >>> bits = embits.binarize(vectors, n_bits=64)
+        >>> bits.n_bits, len(bits), bits.most_similar("up", topn=1)[0][0]
+        (64, 2, 'down')
+    """
+    coder = _chosen_coder(coder, n_bits, method, params)
+    if sample is not None and coder.__sklearn_is_fitted__():
+        raise InputError("the coder is fitted, so sample would be ignored: leave it out")
+    is_file = isinstance(vectors, str | os.PathLike)
+    in_file = ids if is_file and (ids is False or isinstance(ids, str)) else None
+    ids = None if ids is None or in_file is not None else as_words(ids)
+    if ids is not None:
+        check_named(ids)
+        check_unique(ids)
+    if isinstance(vectors, str | os.PathLike):
+        apart = None if ids is not None and holds_words(vectors) else ids
+        source = new_source(vectors, words=apart, ids=in_file, column=column, encoding=encoding)
+        if apart is ids:
+            return _binarize_file(source, coder, sample, progress, lengths)
+        vectors = read_source(source)
+    elif column is not None or encoding != "utf-8":
+        raise InputError("column and encoding are for the path of a file")
+    vectors = _word_vectors(vectors)
+    if ids is not None:
+        if len(ids) != len(vectors):
+            raise InputError(f"{len(ids)} ids for {len(vectors)} rows of vectors")
+        vectors = replace(vectors, words=ids)
+    return _binarize(vectors, coder, sample, progress, lengths)
+
+
+def binarize_to_file(
+    vectors: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    n_bits: int | None = None,
+    method: str = DEFAULT_METHOD,
+    *,
+    limit: int | None = None,
+    words: Words | None = None,
+    on_bad: OnBad = "raise",
+    repeats: Repeats | None = None,
+    ids: IdColumn = None,
+    column: str | None = None,
+    encoding: str = "utf-8",
+    sample: int | None = None,
+    subwords: bool = True,
+    lengths: bool = False,
+    overwrite: bool = False,
+    progress: StepProgress | None = None,
+    **params: Any,
+) -> BinaryVectors:
+    """Binarize a file of vectors of any size into a file of bits.
+
+    The result is that of `binarize(read_vectors(vectors)).save(target)`, byte for byte. A file
+    over 64 MiB is read in blocks, several times, and progress is kept in a folder `.NAME.partial`
+    beside the target: after an interrupt or a kill, the same call resumes. `.npz` and
+    fastText `.bin` are read whole.
+
+    `n_bits`, `method`, `sample`, `lengths` and `params` are those of `binarize`; `limit`, `words`,
+    `on_bad`, `repeats`, `ids`, `column` and `encoding` are those of `read_vectors`.
+
+    Args:
+        vectors: The file to read.
+        target: The file to write, atomically. A file of codes is replaced.
+        subwords: Keep fastText's subwords.
+        overwrite: Replace any other existing file as well; never an input.
+        progress: Called as progress(step, done, total), where step is a word.
+
+    Returns:
+        The file, opened: mapped, not read.
+
+    Raises:
+        ReadError: The vectors cannot be read; nothing is left behind.
+        InputError: An argument is wrong, the target may not be replaced, or another process is
+            writing it.
+        OSError: The file could not be written; progress is kept.
+
+    Example:
+        >>> import pathlib, tempfile, numpy as np
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = pathlib.Path(folder.name, "rows.npy")
+        >>> np.save(path, np.random.default_rng(0).normal(size=(500, 20)))
+        >>> bits = binarize_to_file(path, path.with_suffix(".bits"), n_bits=64, method="lsh")
+        >>> len(bits), bits.n_bits
+        (500, 64)
+        >>> folder.cleanup()
+    """
+    coder = new_coder(method, n_bits, params)
+    source = new_source(
+        vectors, limit=limit, words=words, on_bad=on_bad, repeats=repeats, ids=ids, column=column,
+        encoding=encoding,
+    )  # fmt: skip
+    path, steps = Path(target), Steps(progress)
+    check_target(path, source.paths(), overwrite, codes=True)
+    blocks = open_large(source, steps, coder)
+    if blocks is None:
+        floats = read_source(source, steps.start("reading"))
+        binary = _binarize(floats, coder, sample, steps.start("fitting"), lengths)
+        if not subwords:
+            binary.subwords = None
+        binary.save(path, overwrite=overwrite)
+        return binary
+    params = coder.get_params()
+    job = {"verb": "binarize", "coder": [method, params], "sample": sample, "lengths": lengths}
+    with stream.checkpoint_beside(path, source, job) as checkpoint:
+        passes = Passes(checkpoint, blocks, steps)
+        passes.write(path, passes.fit_once(coder, sample), lengths)
+    return load(path)
 
 
 def encode_to_file(
@@ -36,23 +200,15 @@ def encode_to_file(
 ) -> BinaryVectors:
     """Encode a file of vectors of any size with a fitted coder, into a file of bits.
 
+    The other arguments, the result and the errors are those of `binarize_to_file`.
+
     Args:
         coder: The coder, or what holds one: BinaryVectors, or the path of their file.
-        vectors: The file to read.
-        target: The file to write, atomically.
-        lengths: As for `binarize`.
-        overwrite: Replace any other existing file as well; never an input.
-        progress: Called as progress(step, done, total).
         reading: As for `read_vectors`: `limit`, `words`, `on_bad`, `repeats`, `ids`, `column`,
             `encoding`.
 
-    Returns:
-        The file, opened: mapped, not read.
-
     Raises:
-        ReadError: The vectors cannot be read; nothing is left behind.
-        InputError: They have other dimensions than the coder takes, or an argument is wrong.
-        OSError: The file could not be written; progress is kept.
+        InputError: The vectors have other dimensions than the coder takes.
     """
     source = new_source(vectors, **reading)
     path, steps = Path(target), Steps(progress)
@@ -75,7 +231,7 @@ def encode_to_file(
     params = repr(sorted(fitted.get_params().items()))
     identity = [fitted.method, params, coder_checksum(fitted)]
     job = {"verb": "encode", "coder": identity, "lengths": lengths}
-    with checkpoint_beside(path, source, job) as checkpoint:
+    with stream.checkpoint_beside(path, source, job) as checkpoint:
         Passes(checkpoint, opened, steps).write(path, fitted, lengths)
     return load(path)
 
@@ -91,6 +247,8 @@ def encode_to_collection(
 ) -> int:
     """Add a file of vectors of any size to a collection, in one change.
 
+    `progress` and `reading` are those of `encode_to_file`.
+
     Args:
         collection: The collection.
         vectors: The file to read: of vectors, whose words are the ids; or of codes that the same
@@ -98,8 +256,6 @@ def encode_to_collection(
         lengths: Store the lengths of the vectors, if these are the first rows; later rows follow
             the first.
         update: Replace the rows whose ids already exist, as `Collection.upsert` does.
-        progress: Called as progress(step, done, total).
-        reading: As for `encode_to_file`.
 
     Returns:
         How many rows were added or replaced.
@@ -120,21 +276,71 @@ def encode_to_collection(
         lengths = LENGTHS in collection.snapshot().columns
     # Codes are written to a temporary file first: they may be larger than memory.
     with working_folder(collection.path) as folder:
-        with _nothing_kept():
-            bits = encode_to_file(
-                collection.coder, vectors, folder / "codes",
-                lengths=lengths, progress=progress, **reading,
-            )  # fmt: skip
+        with warnings.catch_warnings():  # that its progress is kept: a working folder is not
+            warnings.filterwarnings("ignore", "progress is kept", ReadWarning)
+            try:
+                bits = encode_to_file(
+                    collection.coder, vectors, folder / "codes",
+                    lengths=lengths, progress=progress, **reading,
+                )  # fmt: skip
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt("interrupted; nothing was added") from None
         change(bits)
         return len(bits)
 
 
-@contextmanager
-def _nothing_kept() -> Iterator[None]:
-    """A job that writes a file says that its progress is kept; that of a working folder is not."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "progress is kept", ReadWarning)
-        try:
-            yield
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt("interrupted; nothing was added") from None
+def _binarize(
+    vectors: WordVectors, coder: Coder, sample: int | None, progress: Any, lengths: bool
+) -> BinaryVectors:
+    """Fit a coder on vectors in memory, or on a sample of them, and encode all of them."""
+    if not coder.__sklearn_is_fitted__():
+        rows = draw_rows(len(vectors), sample, coder)
+        coder.fit(vectors.matrix if rows is None else vectors.matrix[rows], progress=progress)
+    return BinaryVectors.encoded(vectors, coder, lengths=lengths)
+
+
+def _binarize_file(
+    source: Source, coder: Coder, sample: int | None, progress: Progress | None, lengths: bool
+) -> BinaryVectors:
+    """A file: read whole if it is small, in blocks otherwise, with the codes alone in memory."""
+    steps = Steps(lambda step, *done: progress(*done) if progress and step == "fitting" else None)
+    blocks = open_large(source, steps, coder)
+    if blocks is None:
+        return _binarize(read_source(source), coder, sample, progress, lengths)
+    with tempfile.TemporaryDirectory(prefix="embits-") as folder:
+        with closing(stream.Checkpoint(Path(folder, "checkpoint"), {})) as checkpoint:
+            passes = Passes(checkpoint, blocks, steps)
+            if not coder.__sklearn_is_fitted__():
+                passes.fit(coder, sample)
+            path, rows = passes.encode(coder, lengths)
+        codes = np.fromfile(path, np.uint8).reshape(passes.n_rows, -1)
+        return BinaryVectors.of_rows(replace(rows, codes=codes), coder)
+
+
+def _chosen_coder(
+    coder: Coder | None, n_bits: int | None, method: str | None, params: Mapping[str, Any]
+) -> Coder:
+    """The coder of the arguments of `binarize`."""
+    if coder is None:
+        return new_coder(DEFAULT_METHOD if method is None else method, n_bits, params)
+    if not isinstance(coder, Coder):
+        hint = "a coder such as embits.ITQ(n_bits=64); method= takes the name of a method"
+        raise InputError(f"coder is {coder!r}, expected {hint}")
+    given = {"n_bits": n_bits, "method": method, **params}
+    if names := [name for name, value in given.items() if value is not None]:
+        raise InputError(f"coder is given, so {', '.join(names)} would be ignored: leave it out")
+    check_fit(type(coder))
+    return coder
+
+
+def _word_vectors(vectors: Any) -> WordVectors:
+    """What `binarize` takes, other than a file, as one type."""
+    if isinstance(vectors, WordVectors):
+        return vectors
+    if vectors is None:
+        raise InputError("vectors is None, expected a matrix, WordVectors or the path of a file")
+    if isinstance(vectors, Mapping):
+        return WordVectors(list(vectors), list(vectors.values()))  # type: ignore[arg-type]
+    if hasattr(vectors, "index_to_key") or hasattr(vectors, "wv"):
+        return from_keyed_vectors(getattr(vectors, "wv", vectors))
+    return WordVectors(None, vectors)

@@ -1,21 +1,31 @@
-"""A file of vectors in blocks: scan its words, copy the rows to fit on, encode all rows."""
+"""A file of vectors in blocks: scan its words, copy the rows to fit on, encode all rows.
+
+A long job records its progress in a folder, so that it can be resumed after a kill. Files in it
+only grow. `state.json` holds the length and checksum of each file when all of them were last
+flushed to the disk, and the position in the input at that time. Bytes written later are cut off on
+resume. If a checksum is wrong, the job starts again.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import BLOCK_ROWS, LazyRows
 from embits.coders import Coder, draw_rows
+from embits.collection.changes import LOCK, open_own, writer_lock
 from embits.errors import (
     EmbitsError,
     InputError,
@@ -25,11 +35,11 @@ from embits.errors import (
     warn_caller,
 )
 from embits.file import store
+from embits.file.atomic import atomic_write
 from embits.file.contents import read_coder, to_contents, write_coder
 from embits.file.store import WRITER
 from embits.ids.keys import RowNumbers
-from embits.ids.vocabulary import Vocabulary
-from embits.jobs.checkpoint import Checkpoint, Stage, append, open_file
+from embits.ids.vocabulary import PieceWords, Vocabulary
 from embits.readers import open_blocks
 from embits.readers.blocks import Block, Blocks, Findings, Position
 from embits.readers.source import Source, is_compressed
@@ -42,6 +52,10 @@ STREAM_FROM = 64 << 20  # bytes of a file; a smaller one is read whole, for the 
 STREAM_PACKED_FROM = 16 << 20
 SHUFFLED = 8  # times larger, if the fit shuffles rows: it needs them in memory to be fast
 _EDGE_BYTES = 1 << 16
+SECONDS_APART = 2.0  # at least, between two records of the state
+_BYTES_AT_ONCE = 1 << 20
+_STATE = "state.json"
+_OURS = (_STATE, "coder", "codes", "lengths", "floats", "words", "ends", "places")
 
 
 class Steps:
@@ -124,8 +138,8 @@ def checkpoint_beside(target: Path, source: Source, job: dict[str, Any]) -> Iter
 class Passes:
     """The passes over a file that is read in blocks. Each resumes where a checkpoint left it.
 
-    The first pass finds bad rows and repeated words, and keeps `ids` of the other rows, in number
-    `n_rows`. It is left out if rows have no words and their number is known.
+    The first finds bad rows, repeated words, and the `ids` of the other rows. It is left out if
+    rows have no words and their number is known.
     """
 
     def __init__(self, checkpoint: Checkpoint, blocks: Blocks, steps: Steps) -> None:
@@ -147,7 +161,7 @@ class Passes:
         dims = self._blocks.dims
         drawn = draw_rows(self.n_rows, sample, coder)
         n = self.n_rows if drawn is None else len(drawn)
-        looked_at = _checked(coder.rows_for_fit(n, dims), n, coder)
+        looked_at = _rows_for_fit(coder, n, dims)
         wanted = looked_at if drawn is None else drawn if looked_at is None else drawn[looked_at]
         self._steps.start("sampling")
         self._copy_floats(wanted)
@@ -163,7 +177,7 @@ class Passes:
                 return read_coder(path, verify=True)
             self.fit(coder, sample)
             write_coder(path, coder)
-            stage.files["coder"] = open_file(path)
+            stage.files["coder"] = stage.enter_context(open_file(path))
             stage.save(None, done=True)
             self._checkpoint.stages["sample"] = {"done": True, "files": {}}
             self._checkpoint.save()
@@ -171,11 +185,8 @@ class Passes:
         return coder
 
     def encode(self, coder: Coder, lengths: bool) -> tuple[Path, Rows]:
-        """Encode all rows that are kept: the file of their codes; their ids and columns, without.
-
-        Rows are encoded in the blocks of `Coder.encode`: a matrix product may round differently in
-        another block.
-        """
+        """Encode the rows that are kept: the file of their codes; their ids and columns."""
+        # In the blocks of `Coder.encode`: a matrix product may round differently in another block.
         self._steps.start("encoding")
         with Stage(self._checkpoint, "encode", ("codes", "lengths")) as stage:
             if not stage.done:
@@ -236,11 +247,7 @@ class Passes:
             where = f"{self._blocks.unit} {place}"
             self._blocks.report_repeats(len(repeated), where, words[first])
             self._dropped = np.array(repeated, np.int64)
-            sizes = np.diff(ends, prepend=np.uint64(0))
-            kept = np.ones(len(ends), bool)
-            kept[repeated] = False
-            text = text[np.repeat(kept, sizes.astype(np.int64))]
-            words, _ = Vocabulary.from_run(text, np.cumsum(sizes[kept], dtype=np.uint64))
+            return PieceWords([words], self._dropped).merged()
         return words
 
     def _copy_floats(self, wanted: Places | None) -> None:
@@ -261,13 +268,9 @@ class Passes:
     def _in_chunks(
         self, start: Position, skip: int
     ) -> Iterator[tuple[NDArray[np.float32], tuple[Position, int]]]:
-        """Kept rows from the `skip`-th after `start` on, BLOCK_ROWS at a time.
-
-        With each chunk comes where to resume after it: a start, and how many rows to skip there.
-        """
+        """Kept rows from the `skip`-th after `start` on, BLOCK_ROWS at a time; where to resume."""
         chunk = np.empty((BLOCK_ROWS, self._blocks.dims), np.float32)
-        filled = 0
-        end = start
+        filled, end = 0, start
         for block, _, matrix in self._kept(start):
             end = block.end
             used = min(skip, len(matrix))
@@ -292,23 +295,26 @@ class Passes:
             yield block, first - before, matrix
 
 
-def _checked(rows: Any, n: int, coder: Coder) -> Places | None:
-    """What `rows_for_fit` returned, if it is what its contract says."""
-    if rows is None:
+def _rows_for_fit(coder: Coder, n: int, dims: int) -> Places | None:
+    """What `rows_for_fit` returns, if it is what its contract says."""
+    if (given := coder.rows_for_fit(n, dims)) is None:
         return None
-    rows = np.asarray(rows)
+    rows: Places = np.asarray(given)
     ascending = rows.ndim == 1 and rows.dtype.kind in "iu" and bool((np.diff(rows) > 0).all())
     if not ascending or (len(rows) and not 0 <= rows[0] <= rows[-1] < n):
         what = f"row numbers from 0 to {n - 1}, ascending and each once, or None"
         raise TrainingError(f"rows_for_fit of {type(coder).__name__} must return {what}")
-    return rows.astype(np.int64)  # type: ignore[no-any-return]
+    return rows.astype(np.int64)
 
 
 def _floats(path: Path, n_rows: int, dims: int, held: Places | None) -> LazyRows:
     """A matrix of which a file of floats holds the `held` rows (None: all), one after another."""
 
     def take(rows: Places) -> NDArray[np.float32]:
-        at = rows if held is None else _places(held, rows)
+        at = rows if held is None else np.searchsorted(held, rows)
+        if held is not None and not (there := held[np.minimum(at, len(held) - 1)] == rows).all():
+            left_out = f"row {rows[~there][0]}, which its rows_for_fit leaves out"
+            raise TrainingError(f"the coder's fit reads {left_out}")
         out = np.empty((len(rows), dims), np.float32)
         stops = [*np.flatnonzero(np.diff(at) != 1) + 1, len(at)] if len(at) else []
         with path.open("rb", buffering=0) as file:
@@ -324,12 +330,140 @@ def _floats(path: Path, n_rows: int, dims: int, held: Places | None) -> LazyRows
     return LazyRows(take, n_rows, dims)
 
 
-def _places(held: Places, rows: Places) -> Places:
-    """Where rows lie in a file that holds the `held` rows, ascending."""
-    places = np.searchsorted(held, rows)
-    there = held[np.minimum(places, len(held) - 1)] == rows
-    if not there.all():
-        raise TrainingError(
-            f"the coder's fit reads row {rows[~there][0]}, which its rows_for_fit leaves out"
-        )
-    return places
+# -- the folder in which a job records its progress ------------------------------------------------
+
+
+class Checkpoint:
+    """The folder of a job, held by one process at a time; that of another job is emptied."""
+
+    def __init__(self, folder: Path, job: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self._job = json.loads(json.dumps(job))
+        self._lock = _locked(folder)
+        stages = self._read_state()
+        if stages is None and (folder / _STATE).exists():
+            reason = "left by another command, damaged, or the input has changed"
+            warn_caller(f"{folder}: {reason}: starting again", ReadWarning)
+            self._empty()
+        self.stages: dict[str, Any] = stages or {}
+        self.save()
+
+    def save(self) -> None:
+        """Write the state of all stages to the disk, atomically."""
+        text = json.dumps({"job": self._job, "stages": self.stages})
+        with atomic_write(self.folder / _STATE) as file:
+            file.write(f"{text}\n{zlib.crc32(text.encode())}".encode())
+
+    def remove(self) -> None:
+        """Remove the folder; files in it that are not of a job stay."""
+        self._empty()
+        if os.name == "nt":  # an open file cannot be deleted there
+            self.close()
+        with suppress(OSError):
+            (self.folder / LOCK).unlink(missing_ok=True)
+            self.folder.rmdir()
+        self.close()
+
+    def close(self) -> None:
+        """Release the lock; the folder stays."""
+        self._lock.close()
+
+    def _empty(self) -> None:
+        for name in _OURS:
+            (self.folder / name).unlink(missing_ok=True)
+
+    def _read_state(self) -> dict[str, Any] | None:
+        """The stages of the same job, if all their files are there and intact."""
+        try:
+            if not (self.folder / _STATE).is_file():
+                return None
+            text, checksum = (self.folder / _STATE).read_text().rsplit("\n", 1)
+            state = json.loads(text)
+            if zlib.crc32(text.encode()) != int(checksum) or state["job"] != self._job:
+                return None
+            stages: dict[str, Any] = state["stages"]
+            for stage in stages.values():
+                for name, (size, expected) in stage["files"].items():
+                    with open_file(self.folder / name) as file:
+                        if file_checksum(file, 0, size) != expected:
+                            return None
+        except (OSError, ValueError, KeyError, AttributeError, TypeError):
+            return None
+        return stages
+
+
+class Stage(ExitStack):
+    """One pass over the input: files that grow, and the position in the input they have reached."""
+
+    def __init__(self, checkpoint: Checkpoint, name: str, files: Sequence[str]) -> None:
+        super().__init__()
+        kept = checkpoint.stages.get(name, {})
+        self._checkpoint, self._name = checkpoint, name
+        self._last = time.monotonic()
+        self.done: bool = kept.get("done", False)  # perhaps by an earlier process
+        self.mark: Any = kept.get("mark")  # what was recorded last; None at the start
+        self.files: dict[str, BinaryIO] = {}  # open for writing, while it is not done
+        self._recorded = {file: kept.get("files", {}).get(file, (0, 0)) for file in files}
+        if not self.done:
+            for file, (size, _) in self._recorded.items():
+                self.files[file] = self.enter_context(open_file(checkpoint.folder / file))
+                self.files[file].truncate(size)
+                self.files[file].seek(size)
+
+    def save_now_and_then(self, mark: Any) -> None:
+        """Record the position reached, if the last record is some time ago."""
+        if time.monotonic() - self._last >= SECONDS_APART:
+            self.save(mark)
+
+    def save(self, mark: Any, *, done: bool = False) -> None:
+        """Flush what was written to the disk, then record the position reached."""
+        for name, file in self.files.items():
+            file.flush()
+            os.fsync(file.fileno())
+            begin, before = self._recorded.get(name, (0, 0))
+            end = file.seek(0, os.SEEK_END)
+            self._recorded[name] = end, file_checksum(file, begin, end, before)
+        self.mark, self.done = mark, done
+        record = {"mark": mark, "done": done, "files": self._recorded}
+        self._checkpoint.stages[self._name] = record
+        self._checkpoint.save()
+        self._last = time.monotonic()
+
+
+def append(file: BinaryIO, array: NDArray[Any]) -> None:
+    """Write an array's bytes."""
+    if array.size:
+        file.write(np.ascontiguousarray(array).data.cast("B"))
+
+
+def file_checksum(file: BinaryIO, begin: int, end: int, before: int = 0) -> int:
+    """The CRC-32 of a file up to `end`, given that of its bytes up to `begin`."""
+    file.seek(begin)
+    while begin < end:
+        if not (part := file.read(min(_BYTES_AT_ONCE, end - begin))):
+            raise ValueError("the file is too short")
+        before, begin = zlib.crc32(part, before), begin + len(part)
+    return before
+
+
+def open_file(path: Path) -> BinaryIO:
+    """A file of the folder, to read and write; made if it is not there."""
+    return os.fdopen(open_own(path), "r+b")
+
+
+def _locked(folder: Path) -> ExitStack:
+    """The folder, made and locked; its owner may remove it in the meantime."""
+    while True:
+        folder.mkdir(exist_ok=True)
+        if folder.is_symlink():
+            raise InputError(f"{folder}: is a link, expected a folder of this job: remove it")
+        lock = ExitStack()
+        try:
+            lock.enter_context(writer_lock(folder))
+        except FileNotFoundError:
+            continue
+        except OSError:  # a file system without locks
+            return lock
+        if (folder / LOCK).exists():
+            return lock
+        lock.close()

@@ -110,11 +110,7 @@ def read_source(source: Source, progress: Progress | None = None) -> WordVectors
 
 
 def open_blocks(source: Source) -> Blocks | None:
-    """Open a file of vectors to read it in blocks; None if its format can only be read whole.
-
-    All formats but fastText `.bin` and `.npz` are read in blocks. Errors are those of
-    `read_vectors`. Rows that repeat a word are not left out.
-    """
+    """Open a file to read it in blocks, with repeated words; None: it can be read whole only."""
     with _os_errors(source.path):
         form = recognize(source)
         return form.open(source) if form.is_streamed else None
@@ -123,17 +119,10 @@ def open_blocks(source: Source) -> Blocks | None:
 def read_rows(
     path: str | os.PathLike[str], words: Words | None = None
 ) -> tuple[list[str], NDArray[np.float32]]:
-    """Read all rows of a file of vectors; unlike in `read_vectors`, words may repeat.
-
-    The arguments and errors are those of `read_vectors`.
-
-    Returns:
-        The words, none if the file has no words, and the matrix of shape (n, dims).
-    """
+    """The words of all rows, if the file has any, and the matrix; here, words may repeat."""
     source = new_source(path, words=words)
     with _os_errors(path):
-        words, parts, _ = recognize(source).open(source).collected()
-    return words, parts
+        return recognize(source).open(source).collected()[:2]
 
 
 def holds_words(path: str | os.PathLike[str]) -> bool:
@@ -148,9 +137,6 @@ def sample_vectors() -> WordVectors:
     The vectors are GloVe 6B 50d (Pennington, Socher and Manning 2014; public domain, PDDL 1.0),
     rounded to multiples of 0.5 to keep the package small. The words are the most frequent ones of
     three letters or more, in order of frequency.
-
-    Returns:
-        WordVectors of 2,000 words and a float32 matrix of shape (2000, 50).
 
     Example:
         >>> import embits

@@ -55,7 +55,13 @@ def map_npy(source: Source, expected: str = "a .npy of numbers") -> NDArray[Any]
 def open_npz(source: Source) -> ArrayBlocks:
     """The one matrix of a .npz; its words are its one array of strings, or beside the file."""
     try:
-        _check_sizes(source)
+        with zipfile.ZipFile(source.path) as packed:
+            members = packed.infolist()
+            if sum(member.file_size for member in members) > largest_inside(source.size):
+                raise ValueError("it would unpack to a hundred times its size")
+            for member in members:
+                with packed.open(member) as file:
+                    _check_header(file, member.file_size)
         with np.load(source.path, allow_pickle=False) as archive:
             arrays: dict[str, NDArray[Any]] = {name: archive[name] for name in archive.files}
     except _DAMAGED as error:
@@ -71,17 +77,6 @@ def open_npz(source: Source) -> ArrayBlocks:
         blocks.words_apart = False
         return blocks
     return ArrayBlocks(source, matrices[0], words_for(source, *matrices[0].shape))
-
-
-def _check_sizes(source: Source) -> None:
-    """Refuse an archive whose headers say more than its size allows."""
-    with zipfile.ZipFile(source.path) as archive:
-        members = archive.infolist()
-        if sum(member.file_size for member in members) > largest_inside(source.size):
-            raise ValueError("it would unpack to a hundred times its size")
-        for member in members:
-            with archive.open(member) as file:
-                _check_header(file, member.file_size)
 
 
 def _check_header(file: IO[bytes], size: int) -> None:
@@ -103,17 +98,6 @@ def is_safetensors(head: bytes, size: int) -> bool:
 
 def open_safetensors(source: Source) -> ArrayBlocks:
     """The matrix of floats in a safetensors file, mapped."""
-    header, start = _tensors(source)
-    metadata = header.pop("__metadata__", {})
-    if isinstance(metadata, dict) and str(metadata.get("format", "")).startswith("embits"):
-        raise source.read_error("binary codes", "float vectors; embits.load opens files of codes")
-    name = _matrix_name(source, header)
-    widen = _from_bfloat16 if header[name]["dtype"] == "BF16" else np.asanyarray
-    array = _mapped(source, header[name], start, name)
-    return ArrayBlocks(source, array, words_for(source, *array.shape), widen)
-
-
-def _tensors(source: Source) -> tuple[dict[str, Any], int]:
     with source.path.open("rb") as file:
         (length,) = struct.unpack("<Q", file.read(8))
         raw = file.read(length)
@@ -123,18 +107,21 @@ def _tensors(source: Source) -> tuple[dict[str, Any], int]:
         raise source.read_error(f"a broken header ({error})", "JSON", "byte 8") from error
     if not isinstance(header, dict):
         raise source.read_error("a header of another kind", "a JSON object", "byte 8")
-    return header, 8 + length
+    metadata = header.pop("__metadata__", {})
+    if isinstance(metadata, dict) and str(metadata.get("format", "")).startswith("embits"):
+        raise source.read_error("binary codes", "float vectors; embits.load opens files of codes")
+    name = _matrix_name(source, header)
+    widen = _from_bfloat16 if header[name]["dtype"] == "BF16" else np.asanyarray
+    array = _mapped(source, header[name], 8 + length, name)
+    return ArrayBlocks(source, array, words_for(source, *array.shape), widen)
 
 
 def _matrix_name(source: Source, header: dict[str, Any]) -> str:
-    matrices = [
-        name
-        for name, entry in header.items()
-        if isinstance(entry, dict)
-        and str(entry.get("dtype")) in _TENSOR_TYPES
-        and isinstance(entry.get("shape"), list)
-        and len(entry["shape"]) == 2
-    ]
+    matrices = []
+    for name, entry in header.items():
+        match entry:
+            case {"dtype": str(dtype), "shape": [_, _]} if dtype in _TENSOR_TYPES:
+                matrices.append(name)
     usual = [name for name in _USUAL_NAMES if name in matrices]
     if len(matrices) == 1 or usual:
         return (usual or matrices)[0]
@@ -163,5 +150,5 @@ def _mapped(source: Source, entry: dict[str, Any], start: int, name: str) -> NDA
 def _from_bfloat16(rows: NDArray[Any]) -> NDArray[Any]:
     """bfloat16 is the upper half of a float32."""
     wide = rows.astype(np.uint32)
-    widened: NDArray[Any] = np.left_shift(wide, 16, out=wide).view(np.float32)
-    return widened
+    wide <<= 16
+    return wide.view(np.float32)

@@ -267,10 +267,7 @@ class CountedBlocks(Blocks):
             )
         if source.on_bad == "raise":
             self.n_rows = n_rows
-
-    def rows_at_once(self) -> int:
-        """How many rows a block has."""
-        return max(1, BLOCK_BYTES // (4 * self.dims))
+        self.rows_at_once = max(1, BLOCK_BYTES // (4 * dims))  # of a block
 
     def block(self, start: Position, n: int, rows: GoodRows, words: list[str] | None) -> Block:
         """A block of the good ones among `n` rows."""
@@ -300,17 +297,14 @@ class CountedBlocks(Blocks):
 
 
 class ArrayBlocks(CountedBlocks):
-    """Blocks of a matrix; pages of a mapped file are released as soon as they were copied.
-
-    `widen` makes floats of rows, where they are stored as another type.
-    """
+    """Blocks of a matrix; pages of a mapped file are released as soon as they were copied."""
 
     def __init__(
         self,
         source: Source,
         array: NDArray[Any],
         found: FoundWords,
-        widen: Callable[[NDArray[Any]], NDArray[Any]] = np.asanyarray,
+        widen: Callable[[NDArray[Any]], NDArray[Any]] = np.asanyarray,  # of rows to floats
     ) -> None:
         n_rows = source.rows_wanted(len(array))
         super().__init__(source, array.shape[1], n_rows, found)
@@ -320,7 +314,7 @@ class ArrayBlocks(CountedBlocks):
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
         """The blocks from `start` on."""
         while start.offset < self._n_rows:
-            stop = min(start.offset + self.rows_at_once(), self._n_rows)
+            stop = min(start.offset + self.rows_at_once, self._n_rows)
             part = self._widen(self._array[start.offset : stop])
             named = self.words_at(start.offset, stop) if words else None
             block = self.block(start, len(part), good_rows(part), named)

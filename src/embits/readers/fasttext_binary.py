@@ -111,22 +111,19 @@ class _Model:
 
     def _take_matrix(self) -> None:
         n_rows = self.n_words + self.n_buckets
-        quantised, found_rows, found_dims = self._take(_MATRIX, "the matrix of vectors")
+        quantised, *found = self._take(_MATRIX, "the matrix of vectors")
         if quantised:
             raise self._error("a quantised model (.ftz)", "a full .bin model")
-        if (found_rows, found_dims) != (n_rows, self.dims):
-            found = f"a matrix of {found_rows} x {found_dims}"
-            raise self._error(found, f"{n_rows} x {self.dims}")
+        if found != [n_rows, self.dims]:
+            raise self._error(f"a matrix of {found[0]} x {found[1]}", f"{n_rows} x {self.dims}")
         size, left = 4 * n_rows * self.dims, len(self._data) - self._at
         if size > left:
             raise self._error(f"{left} bytes", f"{size} of vectors")
         self.table = np.frombuffer(self._data, np.uint8, size, self._at)
 
     def _check_work(self) -> None:
-        """Refuse words and n-grams so long that adding them up would take minutes.
-
-        Real files take about ten additions for every number.
-        """
+        """Refuse words and n-grams so long that adding them up would take minutes."""
+        # Real files take about ten additions for every number.
         n_lengths = self.maxn - max(self.minn, 1) + 1 if self.n_buckets else 0
         additions = sum(map(len, self.words)) * n_lengths * self.dims
         if additions > _MAX_ADDITIONS_A_NUMBER * len(self.table) // 4 + _ALWAYS_ALLOWED:

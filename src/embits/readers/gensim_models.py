@@ -14,7 +14,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from numpy.typing import NDArray
 
@@ -44,14 +44,10 @@ def from_keyed_vectors(keyed: KeyedVectors) -> WordVectors:
     if len(filled) < len(keys):
         keys, matrix = [keys[row] for row in filled], matrix[filled]
     words = None if keys == list(range(len(keys))) else [str(key) for key in keys]
-    return WordVectors(words, matrix, _subwords(keyed))
-
-
-def _subwords(keyed: Any) -> Subwords | None:
-    buckets = getattr(keyed, "vectors_ngrams", None)
-    if buckets is None or len(buckets) == 0 or keyed.max_n < 1:
-        return None
-    return Subwords(buckets, minn=int(keyed.min_n), maxn=int(keyed.max_n))
+    buckets, subwords, model = getattr(keyed, "vectors_ngrams", None), None, cast("Any", keyed)
+    if buckets is not None and len(buckets) and model.max_n >= 1:
+        subwords = Subwords(buckets, minn=int(model.min_n), maxn=int(model.max_n))
+    return WordVectors(words, matrix, subwords)
 
 
 def model_name(path: str | os.PathLike[str]) -> str | None:

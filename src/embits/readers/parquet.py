@@ -38,10 +38,7 @@ class Columns(NamedTuple):
 
 
 def parquet_files(path: str | os.PathLike[str], filesystem: Any = None) -> list[str]:
-    """The file itself, or the `.parquet` and `.pq` files in a folder, hidden ones excepted.
-
-    `filesystem` is a `pyarrow.fs.FileSystem`; None is this machine's.
-    """
+    """The file itself, or the `.parquet` and `.pq` files in a folder, hidden ones excepted."""
     fs = _arrow(path).fs
     files, folder = filesystem or fs.LocalFileSystem(), os.fspath(path)
     with _damage_refused(path):
@@ -83,12 +80,9 @@ def read_batches(
     groups: Sequence[int] | None = None,
     size: int = _ROWS_AT_ONCE,
 ) -> Iterator[tuple[int, Any]]:
-    """Record batches of some columns, of at most `size` rows, each with its first row's number.
-
-    `groups` are the row groups to read, which follow each other; None is all.
-    """
+    """Record batches of some columns, of at most `size` rows, each with its first row's number."""
     table = open_table(path, filesystem, len(columns))
-    groups = range(table.num_row_groups) if groups is None else groups
+    groups = range(table.num_row_groups) if groups is None else groups  # which follow each other
     first = sum(_group_rows(table)[: min(groups, default=0)])
     try:
         with _damage_refused(path):
@@ -102,10 +96,7 @@ def read_batches(
 def find_columns(
     schema: Any, where: str, column: str | None = None, ids: IdColumn = None
 ) -> Columns:
-    """Find the columns of vectors and ids in an Arrow schema; messages begin with `where`.
-
-    Without `column`, vectors are in the only column of lists, or in all of floats.
-    """
+    """The columns of vectors (the only one of lists, or all of floats) and ids in a schema."""
     there = f"columns {', '.join(schema.names[:12])}"
     for name in (column, ids):
         if name and name not in schema.names:
@@ -128,17 +119,14 @@ def find_columns(
 
 
 def vectors_of(column: Any, dims: int | None = None) -> GoodRows:
-    """The vectors in an Arrow array of lists, lists of fixed size or tensors of any float type.
-
-    It may be chunked. Without `dims`, they are those of the first vector that is not empty.
-    """
+    """The vectors in an Arrow array of lists, lists of fixed size or tensors; it may be chunked."""
     pa = _arrow("vectors")
     chunks = [getattr(chunk, "storage", chunk) for chunk in getattr(column, "chunks", [column])]
     if not chunks:
         return good_rows(np.empty((0, dims or 0), np.float32))
     lists = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
     length = pa.compute.list_value_length(lists).fill_null(-1).to_numpy(False)
-    if dims is None:
+    if dims is None:  # those of the first vector that is not empty
         dims = int(next(iter(length[length > 0]), 0))
     right = length == dims
     values = (lists if right.all() else lists.filter(pa.array(right))).flatten()
@@ -187,7 +175,7 @@ class ParquetBlocks(CountedBlocks):
         names = [*vectors, ids] if ids and words else vectors
         ends = np.cumsum(_group_rows(open_table(self.source.path)))
         groups = range(int(np.searchsorted(ends, start.offset, side="right")), len(ends))
-        size = min(self.rows_at_once(), _ROWS_AT_ONCE)
+        size = min(self.rows_at_once, _ROWS_AT_ONCE)
         done = start.offset
         for first, batch in read_batches(self.source.path, names, groups=groups, size=size):
             part = batch.slice(min(done - first, len(batch)), self._n_rows - done)

@@ -78,10 +78,7 @@ class TextBlocks(ParsedBlocks):
 
 
 def _pieces(stream: Stream) -> Iterator[tuple[bytes, bytes, int]]:
-    """The text in pieces that end with a line: start of a line that was cut, chunk, bytes of both.
-
-    The chunk is empty for a last line without a newline.
-    """
+    """Pieces of text that end with a line: start of a line that was cut, chunk, bytes of both."""
     line_start = b""
     for chunk in stream.chunks():
         cut = chunk.rfind(b"\n") + 1
@@ -90,7 +87,7 @@ def _pieces(stream: Stream) -> Iterator[tuple[bytes, bytes, int]]:
             line_start = chunk[cut:]
         else:
             line_start += chunk
-    if line_start:
+    if line_start:  # a last line without a newline
         yield line_start, b"", len(line_start)
 
 
@@ -111,9 +108,8 @@ def find_layout(source: Source, head: bytes) -> Layout:
     if len(head) == _HEAD_BYTES and len(lines) > 2:
         lines.pop()  # cut by the end of the head
     counted = header(lines[0])
-    counts = [
-        len(fields) - 1 for line in lines[1 : _LINES_TO_COUNT + 1] if (fields := _fields(line))
-    ]
+    split = [_fields(line) for line in lines[: _LINES_TO_COUNT + 1]]
+    counts = [len(fields) - 1 for fields in split[1:] if fields]
     if counted is not None:
         n_rows, dims = counted
         header_bytes = len(lines[0]) + 1
@@ -124,16 +120,17 @@ def find_layout(source: Source, head: bytes) -> Layout:
         if counts[0] != 1:
             expected = f"{dims} as the header in line 1 says"
             raise source.read_error(f"{counts[0]} numbers", expected, "line 2")
-    if first := _fields(lines[0]):
+    if first := split[0]:
         counts.insert(0, len(first) - 1)
-    if first and all(map(_is_comma_separated, filter(None, map(_fields, lines[:2])))):
+    if first and all(map(_is_comma_separated, filter(None, split[:2]))):
         raise source.read_error(
             "comma-separated values",
             "a word and its numbers with spaces between them: replace the commas by spaces, or "
             "save the table as Parquet, or a matrix as .npy",
             "line 1",
         )
-    dims = _mode(counts, _numbers_at_the_end(first)) if counts else 0
+    n_last = sum(1 for _ in takewhile(_NUMBER.fullmatch, reversed(first[1:])))
+    dims = _mode(counts, n_last) if counts else 0
     if dims < 1:
         raise source.read_error("no numbers", "a word and its numbers", "line 1")
     return Layout(dims)
@@ -150,12 +147,6 @@ def _mode(counts: list[int], preferred: int | None = None) -> int:
     return min(times, key=lambda count: (-times[count], count != preferred, count))
 
 
-def _numbers_at_the_end(fields: list[bytes]) -> int:
-    """How many numbers follow the word in the fields of a line."""
-    numbers = takewhile(_NUMBER.fullmatch, reversed(fields[1:]))
-    return sum(1 for _ in numbers)
-
-
 def _is_comma_separated(fields: list[bytes]) -> bool:
     """Whether a line is one of a CSV file, with or without spaces after the commas."""
     if len(fields) == 1:
@@ -165,11 +156,8 @@ def _is_comma_separated(fields: list[bytes]) -> bool:
 
 def _has_no_words(head: bytes) -> bool:
     """Whether the first lines start with numbers that are not all whole, which may be ids."""
-    words = [
-        fields[0]
-        for line in head.split(b"\n", _LINES_TO_COUNT)[:_LINES_TO_COUNT]
-        if (fields := _fields(line))
-    ]
+    lines = map(_fields, head.split(b"\n", _LINES_TO_COUNT)[:_LINES_TO_COUNT])
+    words = [fields[0] for fields in lines if fields]
     return all(map(_NUMBER.fullmatch, words)) and not all(word.isdigit() for word in words)
 
 

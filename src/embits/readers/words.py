@@ -67,10 +67,7 @@ def words_beside(path: Path) -> Sequence[str] | None:
 def read_words(
     path: Path, column: str | None = None, n_rows: int | None = None, encoding: str = "utf-8"
 ) -> Sequence[str]:
-    """The words in a file: whole lines, a JSON list or `{word: row}`, or a column of Parquet.
-
-    A file that is far too large for `n_rows` is refused.
-    """
+    """The words in a file: whole lines, a JSON list or `{word: row}`, or a column of Parquet."""
     source = Source(path, ids=column)
     source.check_regular()
     if n_rows is not None and source.size > _most_bytes(n_rows):

@@ -10,7 +10,7 @@ from tests.support.vectors import clustered
 def cluster():
     ray = pytest.importorskip("ray")
     pytest.importorskip("ray.data")
-    from embits.integrations.ray import searching, vectors
+    from embits.integrations.ray import encoding, searching
 
     ray.init(
         "local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR",
@@ -18,7 +18,7 @@ def cluster():
     )  # fmt: skip
     ray.data.DataContext.get_current().enable_progress_bars = False
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(vectors, "MIN_BYTES", 1)  # several pieces of what fits into one
+        patch.setattr(encoding, "MIN_BYTES", 1)  # several pieces of what fits into one
         patch.setattr(searching, "MIN_ROWS", 1)
         yield
     ray.shutdown()

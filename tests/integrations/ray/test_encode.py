@@ -22,7 +22,7 @@ from pyarrow import fs  # noqa: E402
 from embits.collection.parquet import manifest_at  # noqa: E402
 from embits.integrations import ray as on_ray  # noqa: E402
 from embits.integrations.parquet import read_codes, read_column  # noqa: E402
-from embits.integrations.ray import vectors  # noqa: E402
+from embits.integrations.ray import encoding  # noqa: E402
 from tests.support.ray_jobs import DIMS, busy_workers, fixed, leftovers, write_folder  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -90,7 +90,7 @@ def test_a_worker_that_is_killed_loses_and_doubles_nothing(tmp_path, monkeypatch
     matrix = clustered(60_000, DIMS)
     coder = embits.RandomHyperplanes(n_bits=512).fit(matrix[:500])
     source = write_folder(tmp_path / "in", matrix, files=40)
-    monkeypatch.setattr(vectors, "PIECES_PER_CPU", 20)
+    monkeypatch.setattr(encoding, "PIECES_PER_CPU", 20)
     killed = []
 
     def kill_when_half_done():
@@ -121,9 +121,9 @@ def test_a_worker_that_is_killed_loses_and_doubles_nothing(tmp_path, monkeypatch
 
 @pytest.mark.parametrize("wanted", [1, 5_000, 40_000, 10**9])
 def test_pieces_hold_every_row_group_once_and_in_order(wanted, folder, monkeypatch):
-    monkeypatch.setattr(vectors, "MIN_BYTES", wanted)
-    monkeypatch.setattr(vectors, "MAX_BYTES", wanted)
-    pieces = vectors.Vectors(folder, None, None).pieces(2)
+    monkeypatch.setattr(encoding, "MIN_BYTES", wanted)
+    monkeypatch.setattr(encoding, "MAX_BYTES", wanted)
+    pieces = encoding.Vectors(folder, None, None).pieces(2)
     files = sorted(folder.iterdir())
     counts = [pq.ParquetFile(file).num_row_groups for file in files]
     expected = [(str(f), i) for f, n in zip(files, counts, strict=True) for i in range(n)]

@@ -114,11 +114,11 @@ def test_a_column_of_ids_that_is_missing_or_short_is_refused(tmp_path, monkeypat
     with pytest.raises(embits.FormatError, match=r"expected one named 'nothing'"):
         embits.load(folder)
     folder = written(tmp_path / "short", "word")
-    whole = parquet.read_column
+    whole = parquet.read_one
 
     def short(files, path, name):  # as pyarrow reads a damaged file
         return whole(files, path, name)[: 4 if name == "word" else None]
 
-    monkeypatch.setattr(parquet, "read_column", short)
+    monkeypatch.setattr(parquet, "read_one", short)
     with pytest.raises(embits.FormatError, match="4 ids for 10 codes"):
         embits.load(folder)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import embits
-from embits.file.parquet_codes import is_address
+from embits.collection.parquet import is_address
 from embits.file.store import MAX_OBJECTS, parse_json
 
 

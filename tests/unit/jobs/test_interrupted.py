@@ -12,19 +12,19 @@ import pytest
 
 import embits
 from embits.errors import InputError
-from embits.jobs import checkpoint, stream
+from embits.jobs import stream
 from tests.support.streaming import in_blocks, noted, words_of, write
 from tests.support.vectors import clustered
 
 _JOB = """
 import os, signal, sys
 import embits, embits.cli
-from embits.jobs import checkpoint, stream
+from embits.jobs import stream
 from embits.readers import blocks, source
-stream.STREAM_FROM = checkpoint.SECONDS_APART = -1
+stream.STREAM_FROM = stream.SECONDS_APART = -1
 blocks.BLOCK_BYTES = source.CHUNK_BYTES = 1 << 13
 end, how, stage, left = {end!r}
-real = checkpoint.Stage.save
+real = stream.Stage.save
 def save(self, *args, **kwargs):
     global left
     left -= self._name == stage
@@ -35,7 +35,7 @@ def save(self, *args, **kwargs):
     real(self, *args, **kwargs)
     if left < 0:
         os.kill(os.getpid(), end)
-checkpoint.Stage.save = save
+stream.Stage.save = save
 sys.argv = ["embits", *sys.argv[1:]]
 embits.cli.main()
 """
@@ -96,7 +96,7 @@ def test_a_job_that_is_killed_again_and_again_gives_the_same_bytes(killed, name)
 
 def test_a_finished_fit_is_not_done_again(tmp_path, monkeypatch):
     in_blocks(monkeypatch)
-    monkeypatch.setattr(checkpoint, "SECONDS_APART", -1)
+    monkeypatch.setattr(stream, "SECONDS_APART", -1)
     np.save(tmp_path / "m.npy", clustered(5000, dims=6))
     args = tmp_path / "m.npy", tmp_path / "out", 16, "lsh"
 
@@ -155,7 +155,7 @@ def test_two_jobs_do_not_write_one_file(tmp_path, monkeypatch):
     pytest.importorskip("fcntl")
     in_blocks(monkeypatch)
     np.save(tmp_path / "m.npy", clustered(3000, dims=6))
-    first = checkpoint.Checkpoint(tmp_path / ".out.partial", {})
+    first = stream.Checkpoint(tmp_path / ".out.partial", {})
     with pytest.raises(InputError, match="is locked by process"):
         embits.binarize_to_file(tmp_path / "m.npy", tmp_path / "out", 16, "lsh")
     first.remove()
@@ -183,7 +183,7 @@ def test_a_link_or_pipe_that_others_prepared_is_not_written(tmp_path, monkeypatc
 
 
 def test_files_of_others_in_the_folder_stay(tmp_path):
-    kept = checkpoint.Checkpoint(tmp_path / ".out.partial", {})
+    kept = stream.Checkpoint(tmp_path / ".out.partial", {})
     (tmp_path / ".out.partial/mine").write_text("x")
     kept.remove()
     assert [path.name for path in (tmp_path / ".out.partial").iterdir()] == ["mine"]

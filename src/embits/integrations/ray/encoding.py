@@ -1,4 +1,9 @@
-"""Encode vectors with the workers of a cluster, and fit a coder on a sample of them."""
+"""Encode vectors with the workers of a cluster, and fit a coder on a sample of them.
+
+The vectors are the blocks of a Ray Dataset, or row groups of Parquet files. Ray Data has a reader
+of Parquet. Ours knows the file and the row of every vector, so that errors can name a bad one, and
+its pieces take about a second each, for small and large files.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +11,19 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
-import ray
+import ray.data
 from numpy.typing import NDArray
 from pyarrow import fs
 
@@ -26,17 +33,22 @@ from embits.arrays import Progress
 from embits.coders import Coder, coder_checksum
 from embits.collection import load_coder
 from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, manifest_json
+from embits.collection.parquet import CODE, LENGTH, is_address, locate
 from embits.errors import ClusterError, InputError, ReadError
 from embits.file.contents import write_coder
-from embits.file.parquet_codes import CODE, LENGTH, is_address, locate
 from embits.integrations import Facts
-from embits.integrations.ray.tasks import new_file, plain_errors, shared, write_parquet
-from embits.integrations.ray.vectors import Batch, Vectors, VectorSource
+from embits.integrations.ray import tasks
+from embits.readers.parquet import find_columns, open_table, parquet_files, read_batches, vectors_of
 from embits.rows import Lengths
 
 SAMPLE_ROWS = 100_000
+MIN_BYTES, MAX_BYTES = 64 << 20, 256 << 20  # of the floats of a piece
+PIECES_PER_CPU = 8  # within these limits; workers then finish at about the same time
+ROWS_AT_ONCE = 1 << 13
+_FOOTERS_AT_ONCE = 16
 
 AnyCoder = TypeVar("AnyCoder", bound=Coder)
+VectorSource: TypeAlias = str | os.PathLike[str] | ray.data.Dataset
 OnBad: TypeAlias = Literal["raise", "skip"]
 
 
@@ -87,7 +99,7 @@ def encode(
     coder = coder if isinstance(coder, Coder) else load_coder(coder)
     facts = {"bits": coder.n_bits_, "dims": coder.n_features_in_, "method": coder.method}
     facts |= {"writer": f"embits {__version__}"} | ({"lengths": True} if lengths else {})
-    with plain_errors():
+    with tasks.plain_errors():
         source = Vectors(vectors, column, ids)
         kept = _kept(source, keep, ids, lengths)
         output = _Folder(target, source, overwrite)
@@ -113,29 +125,20 @@ def fit(
     seed: int = 0,
     on_bad: OnBad = "raise",
 ) -> AnyCoder:
-    """Fit a coder in this process, on a sample of vectors that the workers draw.
+    """Fit a coder in this process, on a sample of vectors that the workers draw, and return it.
 
     The sample depends on the vectors and the seed, not on their order or the cluster. It is in
-    random order: methods that expect frequent words first do not find them there.
+    random order: methods that expect frequent words first do not find them there. `vectors`,
+    `column`, `on_bad` and the errors are those of `encode`.
 
     Args:
-        vectors: As for `encode`.
         coder: The coder to fit.
-        column: The column of vectors.
         sample: The largest number of rows to fit on.
         seed: Another seed draws other rows.
-        on_bad: "raise", or "skip" to leave bad rows out.
-
-    Returns:
-        The fitted coder.
-
-    Raises:
-        ReadError: There are no vectors, or bad ones.
-        ClusterError: The job failed for another reason.
     """
     checks.whole("sample", sample, least=1)
     checks.choice("on_bad", on_bad, ("raise", "skip"))
-    with plain_errors():
+    with tasks.plain_errors():
         source = Vectors(vectors, column, None)
         # A few more rows, as the share of small hashes varies; the surplus is cut below.
         share = min((sample + 8 * sample**0.5 + 64) / max(source.n_rows, 1), 1)
@@ -162,7 +165,7 @@ def _write_part(
     batches: Iterator[Batch],
 ) -> tuple[Piece, int]:
     """Write the codes of a piece and the columns to keep; gives the bad rows. Runs in a worker."""
-    coder, n_bad = shared(shared_coder), 0
+    coder, n_bad = tasks.shared(shared_coder), 0
 
     def encoded() -> Iterator[Any]:
         nonlocal n_bad
@@ -185,7 +188,7 @@ def _write_part(
 
     files, folder = locate(address)
     name = f"part-{number:05d}-{job}.parquet"
-    rows = write_parquet(files, f"{folder}/{name}", encoded(), {"embits": json.dumps(facts)})
+    rows = tasks.write_parquet(files, f"{folder}/{name}", encoded(), {"embits": json.dumps(facts)})
     return Piece(name, rows), n_bad
 
 
@@ -240,10 +243,7 @@ def _manifest(coder: Coder, parts: list[Piece], ids: str | None) -> Manifest:
 
 
 class _Folder:
-    """The folder to write: parts, then the coder, and the manifest last.
-
-    What is new has the name of the job in its name. Without a manifest, a folder is unfinished.
-    """
+    """The folder to write: parts, which have the name of the job, the coder, and the manifest."""
 
     def __init__(self, target: str | os.PathLike[str], source: Vectors, overwrite: bool) -> None:
         self._files, self._path = locate(target)
@@ -265,17 +265,16 @@ class _Folder:
         sizes = {name: info.size for name, info in self._there().items()}
         names = {piece.file for piece in manifest.pieces}
         if missing := names - set(sizes):
-            raise ClusterError(
-                f"{self.address}: {len(missing)} of {len(names)} parts are missing: workers on "
-                "other machines must write to a shared folder or an object store"
-            )
+            found = f"{len(missing)} of {len(names)} parts are missing"
+            hint = "workers on other machines must write to a shared folder or an object store"
+            raise ClusterError(f"{self.address}: {found}: {hint}")
         with tempfile.TemporaryDirectory() as temporary:
             write_coder(Path(temporary, CODER), coder)
             contents = {MANIFEST: manifest_json(manifest)}
             contents[CODER] = Path(temporary, CODER).read_bytes()
         with contextlib.ExitStack() as staged:  # the first file is renamed last
             for name, content in contents.items():
-                path = staged.enter_context(new_file(self._files, f"{self._path}/{name}"))
+                path = staged.enter_context(tasks.new_file(self._files, f"{self._path}/{name}"))
                 with self._files.open_output_stream(path) as stream:
                     stream.write(content)
             self._listed = names | set(contents)  # from here on, what is new stays
@@ -301,3 +300,137 @@ class _Folder:
     def _there(self) -> dict[str, Any]:
         found = self._files.get_file_info(fs.FileSelector(self._path, allow_not_found=True))
         return {info.base_name: info for info in found}
+
+
+# -- the vectors -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows with vectors."""
+
+    table: Any
+    column: str  # of the vectors
+    file: str | None = None  # None for a dataset
+    first: int = 0  # row of the file
+
+    def __str__(self) -> str:
+        return f"{self.file or 'the dataset'}, column {self.column!r}"
+
+    def read(self, dims: int | None, on_bad: str) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """The good vectors, float32 (n, dims), and the numbers of the bad rows to skip."""
+        matrix, bad, found = vectors_of(self.table.column(self.column), dims)
+        if len(bad) == 0 or on_bad == "skip":
+            return matrix, bad
+        row = f"row {self.first + bad[0]}"
+        if self.file is None:  # named by what stands beside it
+            beside = self.table.slice(bad[0], 1).to_pylist()[0].items()
+            named = (f"the row of {k} {v!r:.60}" for k, v in beside if isinstance(v, int | str))
+            row = next(named, "a row")
+        expected = f"{dims or 'as many'} finite numbers (bad rows can be skipped)"
+        raise ReadError(f"{self}, {row}: found {found}, expected {expected}")
+
+
+class Vectors:
+    """The vectors of a job, and how workers read them; ReadError if there are none."""
+
+    def __init__(self, source: VectorSource, column: str | None, ids: str | None) -> None:
+        self._groups: list[tuple[str, int, int, int]] = []  # file, number, rows and bytes
+        if isinstance(source, ray.data.Dataset):
+            self.name, self._dataset, schema = "the dataset", source, source.schema()
+            self.schema: Any = None if schema is None else schema.base_schema
+            if not isinstance(self.schema, pa.Schema):
+                raise ReadError("the dataset: found no Arrow schema, expected Arrow columns")
+        else:
+            self.name, self._dataset = os.fspath(source), None
+            files, path = locate(source)
+            paths = parquet_files(path, files)
+            with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+                tables = list(pool.map(lambda file: open_table(file, files), paths))
+            self.schema = tables[0].schema_arrow
+            for file, data in zip(paths, (table.metadata for table in tables), strict=True):
+                for number, group in enumerate(map(data.row_group, range(data.num_row_groups))):
+                    self._groups.append((file, number, group.num_rows, group.total_byte_size))
+            if self.n_rows == 0:
+                raise ReadError(f"{source}: found {len(paths)} files of 0 rows, expected vectors")
+        found = find_columns(self.schema, self.name, column, ids or False).vectors
+        if len(found) != 1 or pa.types.is_floating(self.schema.field(found[0]).type):
+            raise ReadError(f"{self.name}: found columns of floats, expected one of float lists")
+        self.column: str = found[0]
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows; Ray may have to run a dataset to count them."""
+        if self._dataset is not None:
+            return int(self._dataset.count())
+        return sum(rows for _, _, rows, _ in self._groups)
+
+    def may_be_in(self, files: Any, folder: str, is_ours: bool) -> bool:
+        """Whether a file of the vectors may be in a folder; `is_ours`: it is a collection."""
+        if self._dataset is not None:  # Ray does not always know its files
+            return not is_ours
+        is_same = files.equals(locate(self.name)[0])
+        return is_same and any(file.startswith(f"{folder}/") for file, *_ in self._groups)
+
+    def mapped(
+        self,
+        step: Callable[[int, Iterator[Batch]], Any],
+        keep: Sequence[str] = (),
+        workers: int | None = None,
+        progress: Progress | None = None,
+    ) -> list[Any]:
+        """What workers return for each piece, in row order, of its number and its batches."""
+        pieces: Any = self._blocks()
+        report: Any = None
+        if self._dataset is None:
+            pieces = self.pieces(tasks.n_processors(workers))
+            report = None if progress is None else lambda done: progress(done, len(pieces))
+        own = self.name, self.column, list(keep)
+        calls = ((piece, step, number, *own) for number, piece in enumerate(pieces))
+        return tasks.gathered(map_piece, calls, workers, report)
+
+    def batches(self, keep: Sequence[str]) -> Iterator[Batch]:
+        """Read the Parquet files in this process."""
+        for piece in self.pieces(1):
+            yield from _read_piece(piece, self.name, self.column, keep)
+
+    def pieces(self, n_cpus: int) -> list[list[tuple[str, int]]]:
+        """All row groups, as file and number, in pieces of about equal size, in row order."""
+        sizes = np.array([size for *_, size in self._groups])
+        wanted = min(MAX_BYTES, max(MIN_BYTES, sizes.sum() // (PIECES_PER_CPU * n_cpus)))
+        numbers = (np.cumsum(sizes) - sizes // 2) // wanted
+        groups = groupby(zip(numbers.tolist(), self._groups, strict=True), key=itemgetter(0))
+        return [[(file, group) for _, (file, group, *_) in piece] for _, piece in groups]
+
+    def _blocks(self) -> Iterator[Any]:
+        """The blocks of the dataset in row order, while Ray Data makes them."""
+        options = self._dataset.context.execution_options
+        before, options.preserve_order = options.preserve_order, True
+        try:
+            for bundle in self._dataset.iter_internal_ref_bundles():
+                yield from bundle.block_refs
+        finally:
+            options.preserve_order = before
+
+
+def map_piece(
+    piece: Any, step: Any, number: int, address: str, column: str, keep: list[str]
+) -> Any:
+    """Read a piece, or take a block of a dataset, and apply a step to it. Runs in a worker."""
+    if isinstance(piece, list):
+        return step(number, _read_piece(piece, address, column, keep))
+    slices = (piece.slice(start, ROWS_AT_ONCE) for start in range(0, len(piece), ROWS_AT_ONCE))
+    return step(number, (Batch(rows, column) for rows in slices))
+
+
+def _read_piece(piece: Any, address: str, column: str, keep: Sequence[str]) -> Iterator[Batch]:
+    files, _ = locate(address)
+    for file, of_file in groupby(piece, key=itemgetter(0)):
+        groups, names = [group for _, group in of_file], open_table(file, files).schema_arrow.names
+        if missing := [name for name in (column, *keep) if name not in names]:
+            found = f"found columns {', '.join(names[:12])}"
+            raise ReadError(f"{file}: {found}, expected {', '.join(missing)} too")
+        for first, rows in read_batches(
+            file, [column, *keep], files, groups=groups, size=ROWS_AT_ONCE
+        ):
+            yield Batch(pa.Table.from_batches([rows]), column, file, first)

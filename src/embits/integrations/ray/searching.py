@@ -26,21 +26,13 @@ from embits.arrays import Progress, to_numpy
 from embits.checks import wanted_distance, wanted_results, wanted_rows
 from embits.coders import Coder
 from embits.collection.manifest import Manifest
-from embits.collection.parquet import coder_at, manifest_at
+from embits.collection.parquet import coder_at, is_address, locate, manifest_at
 from embits.collection.pieces import joined_rows, open_one
 from embits.errors import FormatError, InputError
 from embits.file.overwrite import OVERWRITE, check_target
-from embits.file.parquet_codes import is_address, locate
 from embits.integrations import Facts
-from embits.integrations.ray.tasks import (
-    gathered,
-    n_processors,
-    plain_errors,
-    run_tasks,
-    shared,
-    write_parquet,
-)
-from embits.integrations.ray.vectors import Vectors
+from embits.integrations.ray import tasks
+from embits.integrations.ray.encoding import Vectors
 from embits.rows import LENGTHS, Lengths
 from embits.search import DistanceResult, PairsResult, ScoreResult, WithinResult, WithinScoreResult
 from embits.search.filters import Filters, check_state, found_rows, one_of, parse_filters
@@ -112,14 +104,13 @@ def search(
     with job.errors():
         asked = _Queries(job, metric, queries, column, ids)
         filters = asked.filters(where, exclude, rows)
-        limits: Any = [job if filters is None else filters]
-        limits = filters if isinstance(filters, list) else limits
-        n_columns = wanted_rows(k, max(map(len, limits), default=0))
-        found = asked.run(filters, _Wanted(n_columns))
+        limits: Any = (
+            filters if isinstance(filters, list) else [job if filters is None else filters]
+        )
+        found = asked.run(filters, _Wanted(wanted_rows(k, max(map(len, limits), default=0))))
     if not isinstance(found, _Found):
         return found
-    kind: Any = DistanceResult if asked.metric.is_distance else ScoreResult
-    result: DistanceResult | ScoreResult = kind(found.values, found.rows)
+    result = (DistanceResult if asked.metric.is_distance else ScoreResult)(found.values, found.rows)
     result.names = job
     return result
 
@@ -164,8 +155,8 @@ def within(
     if not isinstance(found, _Found):
         return found
     offsets = np.searchsorted(found.queries, np.arange(asked.n + 1))
-    kind: Any = WithinResult if asked.metric.is_distance else WithinScoreResult
-    result: WithinResult | WithinScoreResult = kind(offsets, found.rows, found.values)
+    kind = WithinResult if asked.metric.is_distance else WithinScoreResult
+    result = kind(offsets, found.rows, found.values)
     result.names = job
     return result
 
@@ -182,14 +173,12 @@ def pairs_within(
 ) -> PairsResult | Facts:
     """All pairs of rows within a Hamming distance, found by the workers of a cluster.
 
-    `distance`, `max_results` and the result are those of `Collection.pairs_within`.
+    `distance`, `max_results` and the result are those of `Collection.pairs_within`. The other
+    arguments are those of `search`.
 
     Args:
-        collection: As for `search`.
         target: A Parquet file to write in place of arrays: first, second, first_id, second_id and
             distance of each pair. It appears when it is complete.
-        overwrite: Replace the file.
-        workers: Concurrent tasks; None is one per processor.
         progress: Called with (done, total) tasks.
 
     Returns:
@@ -241,6 +230,10 @@ class OpenSpan:
         """Packed codes; a copy if rows are removed or the span is of several pieces."""
         return self._all.codes[self._rows]
 
+    def sample(self, step: int) -> NDArray[np.uint8]:
+        """Every so many codes."""
+        return self.codes[::step]
+
     @cached_property
     def lengths(self) -> Lengths:
         """The lengths of the vectors."""
@@ -267,7 +260,7 @@ class OpenSpan:
 @lru_cache(maxsize=2)  # spans that a worker keeps open
 def open_span(span: Span) -> OpenSpan:
     """Open a span in a worker."""
-    return OpenSpan(span, *shared(span.parts))
+    return OpenSpan(span, *tasks.shared(span.parts))
 
 
 def in_span(span: Span, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -300,7 +293,7 @@ class _Job:
         self._parts = self.address, self.manifest, self.coder
         self.target, self.workers = target, workers
         self.report = progress or (lambda done, total: None)
-        self.spans = self.divided(n_processors(workers))
+        self.spans = self.divided(tasks.n_processors(workers))
 
     def __len__(self) -> int:
         return self.manifest.rows
@@ -320,7 +313,7 @@ class _Job:
     def errors(self) -> Iterator[None]:
         """Raise the errors of workers as those of one machine."""
         try:
-            with plain_errors():
+            with tasks.plain_errors():
                 yield
         except FormatError:
             if manifest_at(self.address) == self.manifest:
@@ -331,7 +324,7 @@ class _Job:
     def each(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """What a function returns for each open span; called by workers."""
         calls = ((span, function, *arguments) for span in self.spans)
-        return gathered(in_span, calls, self.workers)
+        return tasks.gathered(in_span, calls, self.workers)
 
     def names(self, rows: NDArray[np.int64], by_workers: bool = False) -> NDArray[Any]:
         """The ids of rows, which may repeat; read in this process, or by workers."""
@@ -340,7 +333,7 @@ class _Job:
         asked = [each for each in zip(self.spans, parts, strict=False) if len(each[1])]
         if by_workers:
             calls = ((span, OpenSpan.names, part) for span, part in asked)
-            found = gathered(in_span, calls, self.workers)
+            found = tasks.gathered(in_span, calls, self.workers)
         else:  # also after the cluster was stopped
             found = [OpenSpan(span, *self._parts).names(part) for span, part in asked]
         none = np.empty(0, np.int64 if self.manifest.ids == "numbers" else object)
@@ -349,7 +342,7 @@ class _Job:
     def write(self, tables: Iterable[Any]) -> Facts:
         """Write the target; gives target, rows and bytes."""
         files, path = locate(self.target)
-        rows = write_parquet(files, path, tables)
+        rows = tasks.write_parquet(files, path, tables)
         size = files.get_file_info(path).size
         return {"target": os.fspath(self.target), "rows": rows, "bytes": size}
 
@@ -426,11 +419,8 @@ class _Queries:
             yield vectors, names
 
     def blocks(self) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-        """The queries and their names, in blocks of nearly equal size.
-
-        Matrix libraries round products of a few rows differently, so no block is much smaller than
-        the others.
-        """
+        """The queries and their names, in blocks of nearly equal size."""
+        # Matrix libraries round products of a few rows differently: no block is much smaller.
         cuts = np.linspace(0, self.n, max(-(-self.n // QUERIES_AT_ONCE), 1) + 1).astype(np.int64)
         vectors, names = next(self._batches)
         for size in np.diff(cuts).tolist():
@@ -478,7 +468,7 @@ class _Queries:
                 for number, where in enumerate(_filters_in(span, filters, ends))
                 if where is None or any(map(len, where if isinstance(where, list) else [where]))
             )
-            for _, (number, n_rows, part) in run_tasks(in_span, calls, job.workers):
+            for _, (number, n_rows, part) in tasks.run_tasks(in_span, calls, job.workers):
                 found[number].append(part)
                 if wanted.k is not None:
                     found[number] = [_merged(found[number], wanted.k)]
@@ -492,11 +482,9 @@ class _Queries:
 
     def _nothing(self, n_queries: int, k: int | None) -> _Found:
         rows = np.full((0,) if k is None else (n_queries, k), NO_ROW, np.int64)
-        if self.metric.is_distance:
-            values: Any = np.full(rows.shape, NO_DISTANCE)
-            return _Found(rows, values, rows, values)
-        values = np.full(rows.shape, NO_SCORE)
-        return _Found(rows, -values, rows, values)
+        is_distance = self.metric.is_distance
+        values: Any = np.full(rows.shape, NO_DISTANCE if is_distance else NO_SCORE)
+        return _Found(rows, values if is_distance else -values, rows, values)
 
 
 def _filters_in(span: Span, filters: Filters, ends: NDArray[np.int64]) -> Iterator[Filters]:
@@ -554,7 +542,7 @@ def _pairs(job: _Job, distance: int, most: int) -> Iterator[PairsResult]:
     """All pairs, in the order in which workers find them."""
     tables = _tables(job, distance)
     # In parts that are small enough for memory, and enough for all workers.
-    n_tasks = TASKS_PER_CPU * n_processors(job.workers)
+    n_tasks = TASKS_PER_CPU * tasks.n_processors(job.workers)
     n_parts = max(-(-len(job) // MAX_PART_ROWS), -(-n_tasks // max(len(tables), 1)))
     function: Any = _pairs_of_part
     calls: list[Any] = [
@@ -566,7 +554,7 @@ def _pairs(job: _Job, distance: int, most: int) -> Iterator[PairsResult]:
         spans = combinations_with_replacement(job.spans, 2)
         function, calls = _pairs_of_spans, [(*two, distance, most) for two in spans]
     job.report(0, len(calls))
-    for done, (_, pairs) in enumerate(run_tasks(function, calls, job.workers), start=1):
+    for done, (_, pairs) in enumerate(tasks.run_tasks(function, calls, job.workers), start=1):
         job.report(done, len(calls))
         yield pairs
 
@@ -575,14 +563,9 @@ def _tables(job: _Job, distance: int) -> list[Table]:
     """The tables to search; none if a scan is faster."""
     blocks = np.full((min(len(job), 1), job.coder.n_bytes_), 255, np.uint8)  # whole codes
     if distance and len(job):
-        samples = job.each(_sample, max(len(job) // SAMPLE_ROWS, 1))
+        samples = job.each(OpenSpan.sample, max(len(job) // SAMPLE_ROWS, 1))
         blocks = best_blocks(DistinctCodes(np.concatenate(samples)).codes, distance, len(job))
     return list(tables_of(blocks, distance)) if len(blocks) else []
-
-
-def _sample(span: OpenSpan, step: int) -> NDArray[np.uint8]:
-    """Every so many codes of a span. Runs in a worker."""
-    return span.codes[::step]
 
 
 def _pairs_of_part(

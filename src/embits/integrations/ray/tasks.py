@@ -30,10 +30,9 @@ shared = lru_cache(maxsize=1)(ray.get)  # a coder that `ray.put` shared: once in
 def run_tasks(
     function: Callable[..., Any], calls: Iterable[tuple[Any, ...]], workers: int | None
 ) -> Generator[tuple[int, Any]]:
-    """Call a function in workers. A task whose worker was lost is repeated.
+    """Call a function in workers; gives the number of each task and its result, as they finish.
 
-    Gives the number of each task and its result, as they finish. The arguments of a task are taken
-    when a worker is free.
+    A task whose worker was lost is repeated. Its arguments are taken when a worker is free.
     """
     task = ray.remote(num_cpus=1, max_retries=-1)(function)
     most = workers or _QUEUED_PER_CPU * n_processors(None)
