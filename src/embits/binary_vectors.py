@@ -17,7 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from embits import search, slimming
 from embits.arrays import Progress, check_padding, single, to_numpy, unit_rows
-from embits.checks import check_dims, wanted_distance, whole
+from embits.checks import check_dims, wanted_distance, wanted_rows
 from embits.coders import Coder, coder_checksum
 from embits.errors import InputError, SizeWarning, warn_caller
 from embits.file import store
@@ -39,10 +39,10 @@ from embits.search.filters import (
     parsed,
     select,
 )
-from embits.search.metrics import METRICS, Metric, Prepared, float_vectors, metric_of
+from embits.search.metrics import METRICS, Prepared, float_vectors, metric_of
 from embits.search.pieces import CodePieces
 from embits.search.radius import prepared_within, wanted_bound
-from embits.search.rescoring import looked, rescore_bits, shortlist_size
+from embits.search.rescoring import looked, rescore_bits, shortlist_size, wanted_look
 from embits.search.results import (
     NO_ROW,
     DistanceResult,
@@ -394,7 +394,7 @@ class BinaryVectors(WordMethods, Pretrained):
         queries = self._queries(queries)
         filters = self._filters(queries.shape[:-1], where, exclude, rows)
         padded = isinstance(filters, list)
-        look = self._look(chosen, second_look)
+        look = wanted_look(self.coder, chosen, second_look)
         if floats is not None:
             size = shortlist_size(k, 4 if oversample is None else oversample, len(self))
             queries = float_vectors(queries)
@@ -405,7 +405,7 @@ class BinaryVectors(WordMethods, Pretrained):
             dot = chosen.needs_lengths
             finer = rescored(self, floats, queries, found.rows, k, padded=padded, dot=dot)
             return self._named(finer)
-        wanted = max(k, look) if look else k
+        wanted = max(wanted_rows(k, len(self)), look) if look else k
         if oversample is None:
             if device != "cpu" and not chosen.is_distance:
                 raise InputError(f"metric={metric!r} on a GPU needs a shortlist: give oversample")
@@ -424,17 +424,6 @@ class BinaryVectors(WordMethods, Pretrained):
         if look:
             result = looked(self.coder, self.codes, chosen, queries, result.rows, k, padded=padded)
         return self._named(result)
-
-    def _look(self, metric: Metric, second_look: int | None) -> int:
-        """How many rows of each query are looked at a second time."""
-        if second_look is None:
-            return self.coder.second_look if metric.is_cosine else 0
-        look = whole("second_look", second_look)
-        if look and not metric.is_cosine:
-            raise InputError(
-                f"second_look needs metric='asymmetric' or 'decoded', found {metric.name!r}"
-            )
-        return look
 
     def _named(self, found: AnyResult) -> AnyResult:
         """A result that knows the ids of these rows, whatever changes later."""

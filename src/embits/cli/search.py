@@ -48,6 +48,10 @@ _BATCH = 1024  # queries that are searched for at once: results are printed as t
     "--oversample", type=options.DecimalNumber(min=1),
     help="Find N times as many rows by their bits, then rescore them by --metric or --floats.",
 )  # fmt: skip
+@click.option(
+    "--second-look", type=options.WholeNumber(),
+    help="Score the N best rows again by their decoded vectors [default: as the coder was fitted].",
+)  # fmt: skip
 @options.file_option(
     "--floats", help="Rescore by the original vectors in FILE, matched by id or in row order."
 )
@@ -69,6 +73,7 @@ def search(
     cluster: options.Cluster | None,
     k: int,
     oversample: float | None,
+    second_look: int | None,
     **filters: Any,
 ) -> None:
     """Find the rows of FILE that are nearest to each of the QUERIES.
@@ -90,7 +95,8 @@ def search(
             "--ray needs -o, the Parquet file to write; -o and --force need --ray"
         )
     if cluster is not None:
-        asked = {"k": k, "metric": metric, "target": output} | options.read_filters(filters)
+        asked = {"k": k, "metric": metric, "second_look": second_look, "target": output}
+        asked |= options.read_filters(filters)
         cluster(lambda ray, **on: ray.search(file, queries, **asked, **on), options.FOUND, as_json)
         return
     if tsv and as_json:
@@ -98,7 +104,8 @@ def search(
     if oversample is not None and METRICS[metric].is_distance and floats is None:
         raise click.UsageError("--oversample needs --metric asymmetric or --floats FILE")
     bits = load(file)
-    settings = {"metric": metric, "oversample": oversample, **options.parsed(bits, filters)}
+    settings: dict[str, Any] = {"oversample": oversample, "second_look": second_look}
+    settings |= {"metric": metric, **options.parsed(bits, filters)}
     if floats is not None:
         settings["floats"] = _read_originals(bits, floats)
     names, vectors = _read_queries(bits, queries, words_file)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from embits.arrays import as_float32, unpack
-from embits.checks import float_queries, number, wanted_rows
+from embits.checks import float_queries, number, wanted_rows, whole
 from embits.errors import InputError
 from embits.search.filters import Selection
 from embits.search.metrics import Metric, codes_of
@@ -136,6 +136,16 @@ def rescore_floats(
     shape = (*queries.shape[:-1], shape[1])
     kind = ScoreResult if dot else CosineResult
     return kind(best.reshape(shape), found.reshape(shape))
+
+
+def wanted_look(coder: Coder, metric: Metric, second_look: int | None) -> int:
+    """How many rows of each query are looked at a second time."""
+    if second_look is None:
+        return coder.second_look if metric.is_cosine else 0
+    look = whole("second_look", second_look)
+    if look and not metric.is_cosine:
+        raise InputError(f"second_look needs metric='asymmetric' or 'decoded', not {metric.name!r}")
+    return look
 
 
 def looked(

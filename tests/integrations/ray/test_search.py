@@ -82,10 +82,10 @@ def test_inner_products_are_those_of_one_machine(matrix, coder, tmp_path):
         on_ray.search(tmp_path / "without", matrix[:3], metric="dot")
 
 
-@pytest.mark.parametrize("method", ["near-lossless", "itq", "sign"])
+@pytest.mark.parametrize("method", ["near-lossless", "neural", "itq", "sign"])
 @pytest.mark.usefixtures("one_block")
 def test_scores_are_those_of_one_machine_for_every_coder(method, matrix, tmp_path):
-    options = {"near-lossless": {"n_bits": 40, "steps": 5}, "itq": {"n_bits": 20}}.get(method, {})
+    options = {"near-lossless": {"n_bits": 40, "steps": 5}, "sign": {}}.get(method, {"n_bits": 20})
     coder = embits.coders.METHODS[method](**options).fit(matrix[:500])
     made = embits.open_collection(tmp_path / "news", coder)
     made.add(matrix[:1500])
@@ -210,7 +210,7 @@ def test_what_a_job_encoded_is_opened_and_searched(ids, folder, matrix, coder, t
 
 def test_results_have_ids_after_the_cluster_was_stopped(collection, matrix, monkeypatch):
     found = on_ray.search(collection.path, matrix[:20], 5)
-    monkeypatch.setattr(searching, "gathered", None)
+    monkeypatch.setattr(searching.tasks, "gathered", None)
     assert found.ids.tolist() == collection.search(matrix[:20], 5).ids.tolist()
 
 

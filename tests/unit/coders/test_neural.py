@@ -1,5 +1,7 @@
 """Neural: the net in integers, its training, the search under it, and the second look."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -222,6 +224,8 @@ def test_a_file_keeps_the_net(documents, tmp_path):
     loaded = embits.load(tmp_path / "bits.safetensors", verify=True)
     assert np.array_equal(loaded.coder.encode(X[:100]), bits.codes[:100])
     assert np.array_equal(loaded.decode(), bits.decode())
+    again = pickle.loads(pickle.dumps(bits.coder))
+    assert np.array_equal(again.encode(X[:100]), bits.codes[:100])
     assert loaded.coder.second_look == bits.coder.second_look > 0
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,9 @@ class Net:
         found = [getattr(self, field.name).shape for field in fields(self)]
         if found != shapes:
             raise FormatError(f"damaged: the arrays of the coder's net have the shapes {found}")
+
+    def __reduce__(self) -> tuple[type[Net], tuple[NDArray[Any], ...]]:
+        return Net, tuple(getattr(self, field.name) for field in fields(self))
 
     @cached_property
     def _native(self) -> _core.Net:

@@ -41,7 +41,7 @@ from embits.search.pair_tables import SAMPLE_ROWS, Table, best_blocks, hashes, t
 from embits.search.pair_tables import as_words as code_words
 from embits.search.pairs import DistinctCodes, near_pairs, sorted_pairs
 from embits.search.radius import prepared_within, too_many, wanted_bound
-from embits.search.rescoring import exact_scores
+from embits.search.rescoring import exact_scores, looked, wanted_look
 from embits.search.results import NO_DISTANCE, NO_ROW, NO_SCORE
 from embits.search.scan import prepared_top_k
 from embits.vectors import as_words
@@ -65,6 +65,7 @@ def search(
     where: Any = None,
     exclude: Any = None,
     rows: Any = None,
+    second_look: int | None = None,
     column: str | None = None,
     ids: str | None = None,
     target: Address | None = None,
@@ -74,8 +75,8 @@ def search(
 ) -> DistanceResult | ScoreResult | Facts:
     """The k nearest rows of each query, found by the workers of a cluster.
 
-    Each worker opens a part of the collection. `k`, `metric`, `where`, `exclude`, `rows` and
-    the result are those of `Collection.search`.
+    Each worker opens a part of the collection. `k`, `metric`, `where`, `exclude`, `rows`,
+    `second_look` and the result are those of `Collection.search`.
 
     Args:
         collection: The folder of a collection that all workers can read, or the address of one in
@@ -107,7 +108,9 @@ def search(
         limits: Any = (
             filters if isinstance(filters, list) else [job if filters is None else filters]
         )
-        found = asked.run(filters, _Wanted(wanted_rows(k, max(map(len, limits), default=0))))
+        most = max(map(len, limits), default=0)
+        k, look = wanted_rows(k, most), wanted_look(job.coder, asked.metric, second_look)
+        found = asked.run(filters, _Wanted(k, shortlist=min(max(k, look), most) if look else 0))
     if not isinstance(found, _Found):
         return found
     result = (DistanceResult if asked.metric.is_distance else ScoreResult)(found.values, found.rows)
@@ -256,6 +259,10 @@ class OpenSpan:
         """The ids of rows."""
         return self._all.ids.names(rows - self._skipped)
 
+    def codes_of(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """The codes of rows."""
+        return self._all.codes[rows - self._skipped]
+
 
 @lru_cache(maxsize=2)  # spans that a worker keeps open
 def open_span(span: Span) -> OpenSpan:
@@ -329,15 +336,26 @@ class _Job:
     def names(self, rows: NDArray[np.int64], by_workers: bool = False) -> NDArray[Any]:
         """The ids of rows, which may repeat; read in this process, or by workers."""
         different, places = np.unique(rows, return_inverse=True)
-        parts = np.split(different, np.searchsorted(different, [s.first for s in self.spans[1:]]))
+        none = np.empty(0, np.int64 if self.manifest.ids == "numbers" else object)
+        names = self._read(OpenSpan.names, different, by_workers)
+        return np.concatenate([none, *names])[places]
+
+    def codes(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """The codes of rows, ascending, read by workers."""
+        none = np.empty((0, self.coder.n_bytes_), np.uint8)
+        return np.concatenate([none, *self._read(OpenSpan.codes_of, rows, by_workers=True)])
+
+    def _read(
+        self, of_rows: Callable[..., Any], rows: NDArray[np.int64], by_workers: bool
+    ) -> list[Any]:
+        """What a method of spans gives for rows, ascending, of each span that has some."""
+        parts = np.split(rows, np.searchsorted(rows, [s.first for s in self.spans[1:]]))
         asked = [each for each in zip(self.spans, parts, strict=False) if len(each[1])]
         if by_workers:
-            calls = ((span, OpenSpan.names, part) for span, part in asked)
-            found = tasks.gathered(in_span, calls, self.workers)
-        else:  # also after the cluster was stopped
-            found = [OpenSpan(span, *self._parts).names(part) for span, part in asked]
-        none = np.empty(0, np.int64 if self.manifest.ids == "numbers" else object)
-        return np.concatenate([none, *found])[places]
+            calls = ((span, of_rows, part) for span, part in asked)
+            return tasks.gathered(in_span, calls, self.workers)
+        # In this process: also after the cluster was stopped.
+        return [of_rows(OpenSpan(span, *self._parts), part) for span, part in asked]
 
     def write(self, tables: Iterable[Any]) -> Facts:
         """Write the target; gives target, rows and bytes."""
@@ -366,6 +384,12 @@ class _Wanted(NamedTuple):
     bound: float = 0
     most: int = 0
     longest: Lengths | None = None  # of vectors of each span, if lengths count
+    shortlist: int = 0  # rows that are looked at a second time, k of which are wanted
+
+    @property
+    def scanned(self) -> int | None:
+        """The rows of a query that the spans are searched for, or None for all."""
+        return self.shortlist or self.k
 
     def check(self, found: list[_Found]) -> None:
         if self.k is None and sum(len(each.rows) for each in found) > self.most:
@@ -461,7 +485,7 @@ class _Queries:
         while window := list(islice(blocks, MAX_BLOCKS)):
             ends = np.cumsum([first, *(len(vectors) for vectors, _ in window)])
             prepared = [prepare.remote(coder, vectors) for vectors, _ in window]
-            found = [[self._nothing(len(names), wanted.k)] for _, names in window]
+            found = [[self._nothing(len(names), wanted.scanned)] for _, names in window]
             calls = (
                 (span, _answer, prepared[number], number, where, wanted)
                 for span in job.spans
@@ -471,14 +495,26 @@ class _Queries:
             for _, (number, n_rows, part) in tasks.run_tasks(in_span, calls, job.workers):
                 found[number].append(part)
                 if wanted.k is not None:
-                    found[number] = [_merged(found[number], wanted.k)]
+                    found[number] = [_merged(found[number], wanted.scanned)]
                 wanted.check(found[number])
                 done += n_rows * len(window[number][1])
                 job.report(min(done, total), total)
-            for (_, names), parts in zip(window, found, strict=True):
-                yield names, _merged(parts, wanted.k)
+            for (vectors, names), parts in zip(window, found, strict=True):
+                best = _merged(parts, wanted.scanned)
+                yield names, self._looked(vectors, best, wanted.k) if wanted.shortlist else best
             first = ends[-1]
         job.report(total, total)
+
+    def _looked(self, queries: NDArray[Any], found: _Found, k: int | None) -> _Found:
+        """The best k of a shortlist by a second look, which a worker takes."""
+        is_row = found.rows != NO_ROW
+        rows, places = np.unique(found.rows[is_row], return_inverse=True)
+        shortlist = np.full(found.rows.shape, NO_ROW, np.int64)
+        shortlist[is_row] = places
+        look = ray.remote(num_cpus=1, max_retries=-1)(looked)
+        given = self.job.coder, self.job.codes(rows), self.metric, queries, shortlist, k
+        scores, chosen = ray.get(look.remote(*given, padded=True))
+        return _Found(found.queries[:, :k], -scores, np.append(rows, NO_ROW)[chosen], scores)
 
     def _nothing(self, n_queries: int, k: int | None) -> _Found:
         rows = np.full((0,) if k is None else (n_queries, k), NO_ROW, np.int64)
@@ -500,7 +536,7 @@ def _answer(
     span: OpenSpan, prepared: Prepared, number: int, where: Filters, wanted: _Wanted
 ) -> tuple[int, int, _Found]:
     """Search a span. Runs in a worker; gives the number back, and how many rows were searched."""
-    k, bound, most, longest = wanted
+    k, bound, most, longest = wanted.scanned, *wanted[1:4]
     codes, lengths = span.codes, None
     if longest is not None:  # rounded as one machine does that joins all lengths
         lengths = Lengths.joined([span.lengths, longest])[: len(codes)].floats
