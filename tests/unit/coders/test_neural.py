@@ -1,6 +1,6 @@
 """Neural: the net in integers, its training, the search under it, and the second look."""
 
-import pickle
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -224,7 +224,7 @@ def test_a_file_keeps_the_net(documents, tmp_path):
     loaded = embits.load(tmp_path / "bits.safetensors", verify=True)
     assert np.array_equal(loaded.coder.encode(X[:100]), bits.codes[:100])
     assert np.array_equal(loaded.decode(), bits.decode())
-    again = pickle.loads(pickle.dumps(bits.coder))
+    again = deepcopy(bits.coder)  # as workers get it
     assert np.array_equal(again.encode(X[:100]), bits.codes[:100])
     assert loaded.coder.second_look == bits.coder.second_look > 0
 
@@ -268,3 +268,42 @@ def test_wrong_parameters_are_refused():
     for params in ({"prefer": "speed"}, {"effort": "endless"}, {"target": "x"}, {"device": ""}):
         with pytest.raises(InputError):
             Neural(**params).fit(topics(50))
+
+
+def test_the_gradient_of_training_together_is_that_of_differences(monkeypatch):
+    """With tanh in place of signs, which has a slope."""
+    rng = np.random.default_rng(0)
+    net, _, _, _ = drawn(12, 6, 10)
+    x = rng.normal(size=(7, 6))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    parts = (*net, rng.normal(size=(12, 6)), rng.normal(size=12) / 9, np.full(1, 1.5))
+    now = [np.float64(part) for part in parts]
+    drop = training.Dropped(
+        *(np.float64(each) for each in training.Dropped.draw(7, 12, 10, 0.3, rng))
+    )
+    not_self = -1e4 * np.eye(7)
+    width = 0.7
+    monkeypatch.setattr(training.ranking, "signs", lambda xp, z: np.tanh(z / width))
+    monkeypatch.setattr(np, "std", lambda z, axis: np.full(12, (width - 1e-6) / 0.6))
+
+    def loss(now):
+        *net, W, t, log_alpha = now
+        b = np.tanh((x * 6**0.5 @ W.T - t) / width)
+        rebuilt = training.loss_and_gradient(np, training.Weights(*net), b, x, drop)[0]
+        P, of_codes = (
+            training.ranking.softmax(np, s - 1e4 * np.eye(7))[0]
+            for s in (x @ x.T / training.ranking.TEMPERATURE, b @ b.T * np.exp(log_alpha) / 12)
+        )
+        ranked = -(P * np.log(of_codes + np.eye(7))).sum() / 7
+        return rebuilt + training.RANKING_SHARE * ranked
+
+    gradient = training._together(np, now, x, 6**0.5, not_self, drop)
+    for part, slope in enumerate(gradient):
+        for _ in range(3):
+            at = tuple(rng.integers(size) for size in slope.shape)
+            ends = []
+            for sign in (1, -1):
+                moved = [each.copy() for each in now]
+                moved[part][at] += sign * 1e-5
+                ends.append(loss(moved))
+            assert slope[at] == pytest.approx((ends[0] - ends[1]) / 2e-5, abs=2e-5), part

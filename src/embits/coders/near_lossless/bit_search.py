@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,7 +125,7 @@ class Thresholds:
     t: Floats
 
     @classmethod
-    def scaled(cls, W: NDArray[np.float32], t: NDArray[np.float32], unit: Unit) -> Thresholds:
+    def scaled(cls, W: NDArray[Any], t: NDArray[Any], unit: Unit) -> Thresholds:
         """Divide by the standard deviation over the first rows of a sample."""
         # einsum adds in one order; a matrix library's depends on its threads.
         scores = np.einsum("ij,kj->ik", unit[:SPREAD_ROWS].astype(np.float64), W.astype(np.float64))
@@ -212,10 +212,14 @@ class HeldOut:
         """Recall by three metrics; of the weights of float queries, the best count."""
         queries, rows = encoder.encode(self.queries), encoder.encode(self.rows)
         return Recalls(
-            self.share(top_k(rows, queries, self._k).rows),
+            self.by_hamming(rows, queries),
             max(self.recall(rows, self.queries, each) for each in weights),
             self.recall(rows, decoder.rebuild(queries), decoder.D),
         )
+
+    def by_hamming(self, rows: Codes, queries: Codes) -> float:
+        """Recall by Hamming distance."""
+        return self.share(top_k(rows, queries, self._k).rows)
 
     def recall(self, rows: Codes, queries: Unit, weights: Floats) -> float:
         """Recall by float queries, multiplied by weights of shape (bits, dims)."""

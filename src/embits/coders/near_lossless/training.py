@@ -105,17 +105,17 @@ def first_weights(
     weights: list[Matrix] = []
     while (left := n_bits - sum(map(len, weights))) > 0:
         kept = (axes if weights else axes[:, :left]).astype(np.float32)
-        rotation = closest_to_signs(product(x, kept), rng)
+        rotation = closest_tosigns(product(x, kept), rng)
         weights.append(product(kept, rotation).T[:left])
     return np.concatenate(weights).astype(np.float64)
 
 
-def closest_to_signs(z: Matrix, rng: np.random.Generator) -> Matrix:
+def closest_tosigns(z: Matrix, rng: np.random.Generator) -> Matrix:
     """A rotation R of shape (width, width) that makes |sign(z R) - z R|² small."""
     width = z.shape[1]
     rotation = np.linalg.qr(rng.normal(size=(width, width)))[0].astype(np.float32)
     for _ in range(ROTATION_STEPS):
-        towards = product(z.T, _signs(np, product(z, rotation)))
+        towards = product(z.T, signs(np, product(z, rotation)))
         along = float((towards * rotation).sum())
         if along <= 0:  # rows of zeros
             break
@@ -160,19 +160,19 @@ def loss_and_gradient(
     if width is None:
         width = xp.std(z, axis=0) * SURROGATE_WIDTH + 1e-6
     soft = xp.tanh(z / width)
-    b = _signs(xp, z) if smooth_width is None else soft
+    b = signs(xp, z) if smooth_width is None else soft
     z_norm = _row_norms(xp, z[:asking, :])
     z_unit, b_asking = z[:asking, :] / z_norm, b[:asking, :]
     x_unit = x / _row_norms(xp, x)
 
     cosines = product(x_unit[:asking, :], x_unit.T)
-    P = _softmax(xp, _logits(cosines, 1 / temperature, not_self))[0]
+    P = softmax(xp, logits(cosines, 1 / temperature, not_self))[0]
     by_code = xp.exp(weights.log_alpha) / n_bits
     by_query = xp.exp(weights.log_beta) / n_bits**0.5
-    of_codes = _logits(product(b_asking, b.T), by_code, not_self)
-    of_queries = _logits(product(z_unit, b.T), by_query, not_self)
-    hamming, G, grad_log_alpha = _cross_entropy(xp, of_codes, P)
-    asymmetric, H, grad_log_beta = _cross_entropy(xp, of_queries, P)
+    of_codes = logits(product(b_asking, b.T), by_code, not_self)
+    of_queries = logits(product(z_unit, b.T), by_query, not_self)
+    hamming, G, grad_log_alpha = cross_entropy(xp, of_codes, P)
+    asymmetric, H, grad_log_beta = cross_entropy(xp, of_queries, P)
 
     # ∂L/∂b = α/m (G b for rows that ask, + Gᵀ b of those) + β/√m Hᵀ ẑ,   ∂L/∂ẑ = β/√m H b
     G *= by_code
@@ -190,13 +190,13 @@ def loss_and_gradient(
     return hamming + asymmetric, gradient
 
 
-def _logits(similarities: Any, scale: Any, not_self: Any) -> Any:
+def logits(similarities: Any, scale: Any, not_self: Any) -> Any:
     similarities *= scale
     similarities += not_self
     return similarities
 
 
-def _softmax(xp: Any, logits: Any) -> tuple[Any, Any]:
+def softmax(xp: Any, logits: Any) -> tuple[Any, Any]:
     """Softmax of each row, and the logarithm of its denominator, (n, 1)."""
     top = xp.max(logits, axis=1, keepdims=True)
     weights = xp.exp(logits - top)
@@ -205,17 +205,17 @@ def _softmax(xp: Any, logits: Any) -> tuple[Any, Any]:
     return weights, xp.log(total) + top
 
 
-def _cross_entropy(xp: Any, logits: Any, P: Any) -> tuple[Any, Any, Any]:
+def cross_entropy(xp: Any, logits: Any, P: Any) -> tuple[Any, Any, Any]:
     """-1/n Σ P log softmax(logits); its gradient by the logits; by the logarithm of their scale."""
     n = logits.shape[0]
-    G, log_total = _softmax(xp, logits)
+    G, log_total = softmax(xp, logits)
     loss = xp.sum(log_total) / n - xp.sum(P * logits) / n
     G -= P
     G /= n
     return loss, G, xp.reshape(xp.sum(G * logits), (1,))
 
 
-def _signs(xp: Any, z: Any) -> Any:
+def signs(xp: Any, z: Any) -> Any:
     ones = xp.ones_like(z)
     return xp.where(z >= 0, ones, -ones)
 

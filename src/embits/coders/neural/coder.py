@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress, unit_rows
-from embits.checks import choice, random_generator
-from embits.coders.backend import backend, product
+from embits.checks import choice
+from embits.coders.backend import Backend, backend, product
 from embits.coders.base import Shapes
 from embits.coders.near_lossless import NearLossless, bit_search, sampling, training
 from embits.coders.near_lossless.bit_search import Searched, Setting, Thresholds, signs
@@ -49,14 +49,15 @@ class Effort(NamedTuple):
     steps: int  # of the training of thresholds
     hidden: int  # units of a layer of the net
     dropout: float
-    epochs: tuple[int, ...]  # of the net, in each round of search and training
+    together: int  # epochs in which thresholds and net are trained together
+    epochs: tuple[int, ...]  # of the net alone, in each turn of search and training
     rounds: int  # flips of a code under the net, at most
     tries: int  # flips that are tried for each
 
 
 EFFORTS = {
-    "default": Effort(1000, 512, 0.2, (60, 30, 30), 8, 4),
-    "long": Effort(2000, 1024, 0.3, (90, 45, 45, 45), 24, 8),
+    "default": Effort(1000, 512, 0.2, 0, (60, 30, 30), 8, 4),
+    "long": Effort(1000, 1024, 0.3, 100, (60, 30, 30, 30), 24, 8),
 }
 
 
@@ -222,66 +223,94 @@ class Neural(NearLossless):
         if len(unit) < bit_search.MIN_ROWS or decoder.length == 0:
             self._keep(linear_net(decoder), [0, 0, 0])
             return None
+        held_out = bit_search.HeldOut(unit[split.check[: split.queries]], train[: bit_search.AMONG])
+        training = _Training(effort, backend(self._place), rng, train, held_out, progress)
         narrow, wide = PREFERENCES[self.prefer]
         setting = narrow if 2 * m < unit.shape[1] else wide
-        for _ in range(bit_search.TRY_ROUNDS):
-            codes = Searched.at(setting, decoder, thresholds).encode(train)
-            decoder = bit_search.least_squares(codes, train, m)
-        held_out = bit_search.HeldOut(unit[split.check[: split.queries]], train[: bit_search.AMONG])
-        searched = self._trained(setting, decoder, thresholds, train, held_out.queries, progress)
+        searched = training.run(setting, thresholds, decoder)
         shares = bit_search.query_shares(searched, held_out)
         look = _second_look(searched, shares[:2], held_out)
         self._keep(searched.net, [look, effort.rounds, effort.tries])
         return searched, shares
-
-    def _trained(
-        self,
-        setting: Setting,
-        decoder: bit_search.Decoder,
-        thresholds: Thresholds,
-        train: Floats,
-        check: Floats,
-        progress: Progress | None,
-    ) -> NetSearched:
-        """Train the net on codes, and search codes under the net, in turns."""
-        effort, on = EFFORTS[self.effort], backend(self._place)
-        rng = random_generator(self.random_state)
-        epochs = [
-            max(LEAST_EPOCHS, n * ENOUGH_ROWS // max(ENOUGH_ROWS, len(train)))
-            for n in effort.epochs
-        ]
-        done = 0
-
-        def tell() -> None:
-            nonlocal done
-            done += 1
-            if progress is not None:
-                progress(done, sum(epochs))
-
-        start = decoder.D.astype(np.float32), decoder.o.astype(np.float32)
-        # Few rows would be learned by heart.
-        hidden = min(effort.hidden, 64 * -(-len(train) // (64 * ROWS_PER_UNIT)))
-        weights = net_training.first_weights(*start, hidden, rng)
-        searched: Searched = Searched.at(setting, decoder, thresholds)
-        for turn, n in enumerate(epochs):
-            codes = searched.encode(train)
-            if turn:
-                decoder = bit_search.least_squares(codes, train, self.n_bits_)
-            b, c = signs(codes, self.n_bits_), signs(searched.encode(check), self.n_bits_)
-            rate = LATER_RATE if turn else 1.0
-            weights = net_training.train(
-                weights, b, train, (c, check), n, rate, effort.dropout, on=on, rng=rng, told=tell
-            )
-            net = net_training.in_bytes(weights, b[:MEASURED])
-            of = Searched.at(setting, decoder, thresholds)
-            searched = found = NetSearched(of.W, of.t, of.decoder, of.shares, net, effort)
-        return found
 
     def _keep(self, net: Net, look: list[int]) -> None:
         vars(self).pop("_net", None)
         for name in NET:
             setattr(self, f"net_{name}_", getattr(net, name))
         self.look_ = np.array(look, dtype=np.float64)
+
+
+class _Training:
+    """The training of a net on the codes of rows, which are searched under it in turns."""
+
+    def __init__(
+        self,
+        effort: Effort,
+        on: Backend,
+        rng: np.random.Generator,
+        rows: Floats,
+        held_out: bit_search.HeldOut,
+        progress: Progress | None,
+    ) -> None:
+        self._effort, self._rows, self._held_out = effort, rows, held_out
+        self._progress, self._done = progress, 0
+        share = min(1, ENOUGH_ROWS / len(rows))
+        self._epochs = [max(LEAST_EPOCHS, round(n * share)) for n in effort.epochs]
+        self._together = round(effort.together * share)
+        self._settings: Any = {"on": on, "rng": rng, "told": self._tell}
+
+    def _tell(self) -> None:
+        self._done += 1
+        if self._progress is not None:
+            self._progress(self._done, self._together + sum(self._epochs))
+
+    def run(
+        self, setting: Setting, thresholds: Thresholds, decoder: bit_search.Decoder
+    ) -> NetSearched:
+        """Train the net on codes, and search codes under the net, in turns."""
+        rows, queries, m = self._rows, self._held_out.queries, len(decoder.D)
+        thresholds, weights = self._first(thresholds, decoder)
+        for _ in range(bit_search.TRY_ROUNDS):
+            codes = Searched.at(setting, decoder, thresholds).encode(rows)
+            decoder = bit_search.least_squares(codes, rows, m)
+        of = searched = Searched.at(setting, decoder, thresholds)
+        for turn, epochs in enumerate(self._epochs):
+            codes = searched.encode(rows)
+            if turn:
+                decoder = bit_search.least_squares(codes, rows, m)
+                of = Searched.at(setting, decoder, thresholds)
+            b, c = signs(codes, m), signs(searched.encode(queries), m)
+            rate = LATER_RATE if turn or self._together else 1.0
+            settings = epochs, rate, self._effort.dropout
+            weights = net_training.train(
+                weights, b, rows, (c, queries), *settings, **self._settings
+            )
+            net = net_training.in_bytes(weights, b[:MEASURED])
+            searched = found = NetSearched(of.W, of.t, of.decoder, of.shares, net, self._effort)
+        return found
+
+    def _first(
+        self, thresholds: Thresholds, decoder: bit_search.Decoder
+    ) -> tuple[Thresholds, net_training.Weights]:
+        """Thresholds and a net to start from, trained together where that keeps neighbors."""
+        # Few rows would be learned by heart.
+        hidden = min(self._effort.hidden, 64 * -(-len(self._rows) // (64 * ROWS_PER_UNIT)))
+        start = decoder.D.astype(np.float32), decoder.o.astype(np.float32)
+        weights = net_training.first_weights(*start, hidden, self._settings["rng"])
+        if not self._together:
+            return thresholds, weights
+        settings = self._rows, self._held_out.queries, self._together, self._effort.dropout
+        net, trained = net_training.train_together(weights, thresholds, *settings, **self._settings)
+        trained = Thresholds.scaled(trained.W, trained.t, self._rows)
+        rows, queries = self._held_out.rows, self._held_out.queries
+        recalls = [
+            self._held_out.by_hamming(each.encode(rows), each.encode(queries))
+            for each in (trained, thresholds)
+        ]
+        if recalls[0] >= recalls[1] - bit_search.TOLERANCE:
+            return trained, net
+        self._together = 0
+        return thresholds, weights
 
 
 def _second_look(searched: NetSearched, shares: list[float], held_out: bit_search.HeldOut) -> int:

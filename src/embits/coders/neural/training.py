@@ -19,7 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import blocks
 from embits.coders.backend import Backend, product
+from embits.coders.near_lossless import training as ranking
+from embits.coders.near_lossless.bit_search import Thresholds
+from embits.coders.near_lossless.encoder import exact_unit
 from embits.coders.near_lossless.training import Adam
 from embits.coders.neural.net import Net, quantized
 from embits.errors import TrainingError
@@ -32,6 +36,11 @@ BATCH = 512
 WARM_UP = 50  # steps in which the learning rate rises
 LOOK_EVERY = 3  # epochs
 PATIENCE = 6  # looks without a gain, after which training stops
+TOGETHER_BATCH = 1024
+RANKING_SHARE = 0.3  # of the ranking loss, beside |x - y|²
+FIRST_SCALE = 15.0  # of the agreement of codes in the ranking loss
+NEAREST = 10  # rows that a row may be moved towards ...
+MOVED, FARTHEST = 0.7, 0.6  # ... with this probability, by at most this share of the way
 CLIPPED = 0.999  # of a unit's activations that the net in bytes tells apart
 
 
@@ -49,6 +58,7 @@ class Weights(NamedTuple):
 
 
 RATES = Weights(1e-4, 1e-4, *[1e-3] * 6)
+TOGETHER_RATES = (3e-4, 3e-4, *[1e-3] * 8, 0.01)  # ... and of W, t and the scale of agreement
 
 
 def first_weights(D: Floats, o: Floats, hidden: int, rng: np.random.Generator) -> Weights:
@@ -176,6 +186,92 @@ def train(
         if since == PATIENCE:
             break
     return best
+
+
+def train_together(
+    weights: Weights,
+    thresholds: Thresholds,
+    unit: Floats,
+    check: Floats,
+    epochs: int,
+    share: float,
+    *,
+    on: Backend,
+    rng: np.random.Generator,
+    told: Callable[[], None] = lambda: None,
+) -> tuple[Weights, Thresholds]:
+    """Train thresholds together with the net that decodes their signs.
+
+    The loss is |x - y|² and a share of the ranking loss by Hamming distance, both of
+    near_lossless/training.py's making: signs pass the slope of tanh back. Rows are moved a part of
+    the way to one of their neighbors, which stands for rows that nobody has seen. The weights that
+    rebuild the held-out rows `check` best are returned.
+    """
+    xp, (n, dims) = on.xp, unit.shape
+    size, scale = min(TOGETHER_BATCH, n), dims**0.5  # with it, one learning rate serves W too
+    near, held = _neighbors(unit), on.put(check * np.float32(scale))
+    first = (*weights, thresholds.W / scale, thresholds.t, np.full(1, math.log(FIRST_SCALE)))
+    now = [on.put(np.array(part, dtype=np.float32)) for part in first]
+    adam = Adam(xp, now, TOGETHER_RATES, DECAY)
+    not_self = on.put(-ranking.FAR_BELOW * np.eye(size, dtype=np.float32))
+    per_epoch, best, best_cosine = n // size, (weights, thresholds), -2.0
+    for epoch in range(epochs):
+        order = rng.permutation(n)
+        for step in range(per_epoch):
+            x = on.put(_moved(unit, order[step * size : (step + 1) * size], near, rng))
+            drawn = Dropped.draw(size, len(thresholds.t), len(weights.a), share, rng)
+            gradient = _together(xp, now, x, scale, not_self, Dropped(*map(on.put, drawn)))
+            adam.step(now, gradient, share_of_rate(epoch * per_epoch + step, epochs * per_epoch))
+        told()
+        if (epoch + 1) % LOOK_EVERY and epoch + 1 < epochs:
+            continue
+        signs = ranking.signs(xp, product(held, now[-3].T) - now[-2])
+        cosine = _cosine(xp, forward(xp, Weights(*now[:-3]), signs)[2], held / scale)
+        if not math.isfinite(cosine):
+            raise TrainingError(f"training diverged in epoch {epoch + 1}")
+        if cosine > best_cosine:
+            *net, W, t, _ = (on.get(part).copy() for part in now)
+            found = Thresholds(W.astype(np.float64) * scale, t.astype(np.float64))
+            best, best_cosine = (Weights(*net), found), cosine
+    return best
+
+
+def _together(
+    xp: Any, now: list[Any], x: Any, scale: float, not_self: Any, dropped: Dropped
+) -> list[Any]:
+    """The gradient of the loss of `train_together` by its weights."""
+    *net, W, t, log_alpha = now
+    bits, scaled = W.shape[0], x * scale
+    z = product(scaled, W.T) - t
+    width = xp.std(z, axis=0) * ranking.SURROGATE_WIDTH + 1e-6
+    soft, b = xp.tanh(z / width), ranking.signs(xp, z)
+    _, gradient, by_b = loss_and_gradient(xp, Weights(*net), b, x, dropped)
+    P = ranking.softmax(xp, ranking.logits(product(x, x.T), 1 / ranking.TEMPERATURE, not_self))[0]
+    by_code = xp.exp(log_alpha) / bits
+    of_codes = ranking.logits(product(b, b.T), by_code, not_self)
+    _, G, by_log_alpha = ranking.cross_entropy(xp, of_codes, P)
+    by_b = by_b + product(G + G.T, b) * (RANKING_SHARE * by_code)
+    by_z = by_b * (1 - soft * soft) / width
+    return [*gradient, product(by_z.T, scaled), -xp.sum(by_z, axis=0), RANKING_SHARE * by_log_alpha]
+
+
+def _neighbors(unit: Floats) -> NDArray[np.int64]:
+    """The nearest other rows of each row, (n, NEAREST)."""
+    near = np.empty((len(unit), min(NEAREST, len(unit) - 1)), dtype=np.int64)
+    for rows in blocks(len(unit), 1024):
+        cosines = product(unit[rows], unit.T)
+        cosines[np.arange(len(cosines)), np.arange(len(unit))[rows]] = -2
+        near[rows] = np.argpartition(cosines, -near.shape[1], axis=1)[:, -near.shape[1] :]
+    return near
+
+
+def _moved(
+    unit: Floats, some: NDArray[np.int64], near: NDArray[np.int64], rng: np.random.Generator
+) -> Floats:
+    """Rows of norm 1, most of them moved towards one of their neighbors."""
+    towards = unit[near[some, rng.integers(near.shape[1], size=len(some))]]
+    how_far = FARTHEST * rng.random(len(some)) * (rng.random(len(some)) < MOVED)
+    return exact_unit(unit[some] + how_far[:, None].astype(np.float32) * (towards - unit[some]))
 
 
 def _cosine(xp: Any, y: Any, x: Any) -> float:
