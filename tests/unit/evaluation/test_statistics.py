@@ -151,6 +151,12 @@ def test_vectors_without_words_are_measured_outside_the_fit(tmp_path, vectors):
     bits = embits.BinaryVectors.encoded(matrix, coder)
     wanted = evaluate_neighbors(bits, as_space(matrix), rows=split.unseen)
     assert found["recall_at_10"] == pytest.approx(wanted["recall_at_10"])
+    # Unseen rows alone: as if the others were not there.
+    alone = embits.WordVectors(None, vectors.matrix[split.unseen])
+    fewer = embits.BinaryVectors.encoded(alone, coder)
+    wanted = evaluate_neighbors(fewer, as_space(alone))
+    for way in ("recall_at_10", "asymmetric_recall_at_10"):
+        assert found[f"unseen_{way}"] == pytest.approx(wanted[way])
     # `evaluate` fits a new coder with the parameters of the file.
     whole = embits.binarize(matrix, 32, "itq", random_state=0)
     again = Evaluator(None, matrix, "neighbors").evaluate_bits(whole)["neighbors"]

@@ -24,7 +24,12 @@ from embits.evaluation.tasks.base import Subject, Task
 N_QUERIES = 1000
 FREQUENT = 30_000  # queries are drawn from these first rows: frequent words in a sorted file
 MAX_NEIGHBORS = 100
-WAYS = {"recall": "Hamming", "asymmetric_recall": "float query"}
+WAYS = {
+    "recall": "Hamming",
+    "asymmetric_recall": "float query",
+    "unseen_recall": "Hamming, unseen rows alone",
+    "unseen_asymmetric_recall": "float query, unseen rows alone",
+}
 _ROWS = 16_384  # rows per block
 
 
@@ -34,11 +39,20 @@ def query_rows(n: int, n_queries: int = N_QUERIES) -> NDArray[np.int64]:
     return np.arange(min(n_queries, frequent)) * frequent // max(1, min(n_queries, frequent))
 
 
-def float_neighbors(raw: FloatSpace, rows: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """The k nearest rows of each row by cosine, without itself: shape (len(rows), k)."""
+def float_neighbors(
+    raw: FloatSpace, rows: NDArray[np.int64], k: int, among: NDArray[np.bool_] | None = None
+) -> NDArray[np.int64]:
+    """The k nearest rows of each row by cosine, without itself: shape (len(rows), k).
+
+    `among` limits them to a mask of rows.
+    """
     unit = raw.unit
-    nearest = best_rows(lambda block: unit[rows] @ unit[block].T, len(unit), k + 1)
-    return without_self(nearest, rows, k)
+
+    def cosines(block: slice) -> NDArray[np.float32]:
+        found = unit[rows] @ unit[block].T
+        return found if among is None else np.where(among[block], found, np.float32(-2))
+
+    return without_self(best_rows(cosines, len(unit), k + 1), rows, k)
 
 
 def evaluate_neighbors(
@@ -48,6 +62,7 @@ def evaluate_neighbors(
     rows: NDArray[np.int64] | None = None,
     truth: NDArray[np.int64] | None = None,
     samples: Samples = NO_SAMPLES,
+    unseen: NDArray[np.bool_] | None = None,
 ) -> dict[str, Any]:
     """Recall of the raw-cosine neighbors, in the shape of `evaluate --json`.
 
@@ -58,20 +73,24 @@ def evaluate_neighbors(
         rows: The query rows; None takes `query_rows`.
         truth: `float_neighbors` of the query rows; None computes them.
         samples: Receives the recall of each query.
+        unseen: A mask of rows. Neighbors are then looked up among these alone.
 
     Returns:
-        `{"recall_at_10", "asymmetric_recall_at_10", ...}` for each of `at`, and "queries".
+        `{"recall_at_10", "asymmetric_recall_at_10", ...}` for each of `at`, and "queries"; with
+        `unseen`, "unseen_recall_at_10" and so on.
     """
     if len(bits) != len(raw):
         raise InputError(f"{len(raw)} raw vectors for {len(bits)} codes, expected as many")
     rows = query_rows(len(bits)) if rows is None else rows
-    at = [k for k in at if k < len(bits)]
+    at = [k for k in at if k < (len(bits) if unseen is None else unseen.sum())]
     most = max(at, default=0)
-    truth = float_neighbors(raw, rows, most) if truth is None else truth
-    by_code = bits.search(bits.codes[rows], most + 1).rows
-    by_floats = bits.search(raw.matrix[rows], most + 1, metric="asymmetric").rows
+    truth = float_neighbors(raw, rows, most, unseen) if truth is None else truth
+    by_code = bits.search(bits.codes[rows], most + 1, where=unseen).rows
+    by_floats = bits.search(raw.matrix[rows], most + 1, metric="asymmetric", where=unseen).rows
     result: dict[str, Any] = {}
-    for name, nearest in zip(WAYS, (by_code, by_floats), strict=True):
+    for name, nearest in zip(
+        list(WAYS)[0 if unseen is None else 2 :], (by_code, by_floats), strict=False
+    ):
         found = without_self(nearest, rows, most)
         for k in at:
             shares = recalls(truth[:, :k], found[:, :k])
@@ -138,7 +157,8 @@ class Neighbors(Task):
     title = "Neighbors"
     caption = (
         "Recall of the nearest neighbors by raw cosine, × 100: codes against codes (Hamming), and "
-        "float queries against codes. {rows} Bold: the best of each width."
+        "float queries against codes. {rows} Unseen rows alone: rows of the fit are not searched. "
+        "Bold: the best of each width."
     )
     needs_raw = True
 
@@ -152,6 +172,11 @@ class Neighbors(Task):
         kept = self.name, rows.tobytes()
         truth = subject.once(kept, lambda: float_neighbors(raw, rows, k), raw)
         found = evaluate_neighbors(bits, raw, rows=rows, truth=truth, samples=subject.samples)
+        if subject.split is not None:
+            unseen = np.isin(np.arange(len(raw)), subject.split.unseen)
+            kept = "unseen", rows.tobytes()
+            truth = subject.once(kept, lambda: float_neighbors(raw, rows, 10, unseen), raw)
+            found |= evaluate_neighbors(bits, raw, (10,), rows, truth, subject.samples, unseen)
         return found | subject.about_rows
 
     def scores(self, entries: Iterable[Entry]) -> list[Score]:
