@@ -61,6 +61,7 @@ _MODULES = {
     "search": ("search", "duplicates"),
     "info": ("info", "verify"),
     "export": ("export", "decode", "slim", "page", "completion"),
+    "demo": ("demo", "bench"),
     "evaluate": ("evaluate", "compare", "picture"),
 }
 SHARED = {verb: module for module, verbs in _MODULES.items() for verb in verbs}

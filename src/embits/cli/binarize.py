@@ -10,17 +10,15 @@ import click
 
 from embits.checks import MAX_BITS
 from embits.cli import options
-from embits.cli.output import counted, describe, megabytes, show
-from embits.cli.progress import steps_progress
-from embits.cli.ray_options import ADDRESS, ENCODED, OUTPUT_HELP, Cluster, ray_options
+from embits.cli.output import counted, describe, megabytes, show, steps_progress
 from embits.coders import coder_class, new_coder
 from embits.collection import load_coder
 from embits.jobs import binarize_to_file, encode_to_file
 
 
 @click.command()
-@click.argument("vectors", type=ADDRESS)
-@options.output_option(ADDRESS, help=OUTPUT_HELP)
+@click.argument("vectors", type=options.ADDRESS)
+@options.output_option(options.ADDRESS, help=options.OUTPUT_HELP)
 @click.option("--bits", type=options.WholeNumber(1, MAX_BITS), help="Bits per code [default: 256].")
 @options.method_option
 @click.option("--seed", type=options.WholeNumber(), default=0, help="Random seed of the training.")
@@ -35,7 +33,7 @@ from embits.jobs import binarize_to_file, encode_to_file
     "--subwords/--no-subwords", default=True, help="Keep fastText subwords, if there are any."
 )
 @options.lengths_option
-@ray_options
+@options.ray_options
 @options.json_option
 def binarize(
     vectors: Path,
@@ -48,7 +46,7 @@ def binarize(
     sample: int | None,
     subwords: bool,
     as_json: bool,
-    cluster: Cluster | None,
+    cluster: options.Cluster | None,
     **reading: Any,
 ) -> None:
     """Turn the float VECTORS of a file into a file of binary codes.
@@ -78,7 +76,7 @@ def binarize(
             fitted = ray.fit(vectors, coder, column=on["column"], on_bad=on["on_bad"], **fit)
             return ray.encode(vectors, fitted, output, **on)
 
-        cluster(job, ENCODED, as_json)
+        cluster(job, options.ENCODED, as_json)
         return
     start = time.perf_counter()
     title = f"binarize {vectors} to {output}: {method}" + (f", {bits} bits" if bits else "")
@@ -102,11 +100,11 @@ def binarize(
 
 @click.command()
 @options.file_argument
-@click.argument("vectors", type=ADDRESS)
-@options.output_option(ADDRESS, help=OUTPUT_HELP)
+@click.argument("vectors", type=options.ADDRESS)
+@options.output_option(options.ADDRESS, help=options.OUTPUT_HELP)
 @options.reading_options
 @options.lengths_option
-@ray_options
+@options.ray_options
 @options.json_option
 def encode(
     file: Path,
@@ -114,7 +112,7 @@ def encode(
     output: Path,
     force: bool,
     as_json: bool,
-    cluster: Cluster | None,
+    cluster: options.Cluster | None,
     **reading: Any,
 ) -> None:
     """Encode the VECTORS of another file with the coder of FILE.
@@ -128,7 +126,9 @@ def encode(
     """
     if cluster is not None:
         coder = load_coder(file)
-        cluster(lambda ray, **on: ray.encode(vectors, coder, output, **on), ENCODED, as_json)
+        cluster(
+            lambda ray, **on: ray.encode(vectors, coder, output, **on), options.ENCODED, as_json
+        )
         return
     title = f"encode {vectors} to {output} with the coder of {file}"
     with steps_progress(title, quiet=as_json) as progress:

@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from embits.cli import options
-from embits.cli.output import counted, megabytes, show, size_on_disk
-from embits.cli.progress import steps_progress
+from embits.cli.output import counted, megabytes, show, size_on_disk, steps_progress
 from embits.collection import Collection, load
 from embits.collection.opening import opened_or_undone
 from embits.errors import InputError

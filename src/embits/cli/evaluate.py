@@ -17,16 +17,14 @@ import click
 from click.core import ParameterSource
 
 from embits.cli import options
-from embits.cli.output import print_json, show, table
-from embits.cli.progress import status_line
+from embits.cli.output import print_json, show, status_line, table
 from embits.coders import METHODS, register_coder
 from embits.collection import load
 from embits.errors import InputError
 from embits.evaluation.compare import BITS, Comparison
 from embits.evaluation.data import DataFolder
 from embits.evaluation.evaluator import ALL_ROWS, Evaluator
-from embits.evaluation.figures import N_WORDS, bit_picture
-from embits.evaluation.report import check_report_folder, write_report
+from embits.evaluation.report import N_WORDS, bit_picture, check_report_folder, write_report
 from embits.evaluation.results import Entry, at, csv_text, interval, jsonable, percent
 from embits.evaluation.statistics import N_RESAMPLES
 from embits.evaluation.tasks import DEFAULT_TASKS, TASKS, all_scores

@@ -17,8 +17,7 @@ from click.shell_completion import get_completion_class
 
 from embits import integrations
 from embits.cli import options
-from embits.cli.output import counted, megabytes, show, size_on_disk, table
-from embits.cli.progress import progress_bar
+from embits.cli.output import counted, megabytes, progress_bar, show, size_on_disk, table
 from embits.collection import load
 from embits.errors import InputError
 from embits.file.overwrite import check_target, is_same_file

@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryVectors, MetricName
 from embits.cli import options
-from embits.cli.output import counted, print_json, printable, show, table
-from embits.cli.progress import progress_bar
-from embits.cli.ray_options import ADDRESS, FOUND, Cluster, search_ray_options
+from embits.cli.output import counted, print_json, printable, progress_bar, show, table
 from embits.collection import load
 from embits.errors import InputError
 from embits.file.atomic import atomic_write
@@ -37,7 +35,7 @@ _BATCH = 1024  # queries that are searched for at once: results are printed as t
 
 @click.command()
 @click.argument("file", type=click.Path())  # or an address, which `load` opens
-@click.argument("queries", type=ADDRESS)
+@click.argument("queries", type=options.ADDRESS)
 @options.k_option("-k", default=10, help="Rows for each query.")
 @options.metric_option("hamming")
 @options.filter_options
@@ -50,8 +48,8 @@ _BATCH = 1024  # queries that are searched for at once: results are printed as t
 )
 @options.file_option("--words", "words_file", help="Names of the queries of a matrix, by line.")
 @click.option("--tsv", is_flag=True, help="Print lines of query, id and value.")
-@options.output_option(ADDRESS, help="With --ray: Parquet file to write.", required=False)
-@search_ray_options
+@options.output_option(options.ADDRESS, help="With --ray: Parquet file to write.", required=False)
+@options.search_ray_options
 @options.json_option
 def search(
     file: str,
@@ -63,7 +61,7 @@ def search(
     output: Path | None,
     force: bool,
     as_json: bool,
-    cluster: Cluster | None,
+    cluster: options.Cluster | None,
     k: int,
     oversample: float | None,
     **filters: Any,
@@ -88,7 +86,7 @@ def search(
         )
     if cluster is not None:
         asked = {"k": k, "metric": metric, "target": output} | options.read_filters(filters)
-        cluster(lambda ray, **on: ray.search(file, queries, **asked, **on), FOUND, as_json)
+        cluster(lambda ray, **on: ray.search(file, queries, **asked, **on), options.FOUND, as_json)
         return
     if tsv and as_json:
         raise click.UsageError("give --tsv or --json, not both")

@@ -30,8 +30,7 @@ from embits.collection import load
 from embits.errors import EmbitsError, FormatError, InputError
 from embits.evaluation.data import DataFolder
 from embits.evaluation.evaluator import ALL_ROWS, Evaluator, split_rows
-from embits.evaluation.figures import bit_picture
-from embits.evaluation.report import Picture, write_report
+from embits.evaluation.report import Picture, bit_picture, write_report
 from embits.evaluation.results import Entry, Grid, jsonable
 from embits.evaluation.statistics import N_RESAMPLES, Replicates, intervals, mean_fits, paired_test
 from embits.evaluation.tasks import TASKS, all_scores
@@ -61,8 +60,7 @@ class Comparison:
         say: Called with a line of text at each step.
         fit_rows: Number of rows to fit on; neighbors and reconstruction are measured on the
             others. None is all rows of word vectors, and half of the rows of others.
-        n_resamples: Bootstrap replicates of each score, for intervals and tests.
-        by_pairs: Weigh the sets of the Fisher mean by their numbers of pairs, not equally.
+        n_resamples, by_pairs: As for `Evaluator`.
         params: Parameters of coders. Each is given to every method that takes it.
 
     Raises:
@@ -118,7 +116,13 @@ class Comparison:
             "fisher": "pairs" if by_pairs else "equal",
             "params": dict(params or {}),
         }
-        asked = plan(vectors.dims, bits, METHODS if methods is None else methods)
+        if any(width < 1 for width in bits):
+            raise InputError(f"bits are {list(bits)}, expected numbers from 1")
+        asked = [
+            (method, width)
+            for method in (METHODS if methods is None else methods)
+            for width in ([vectors.dims] if coder_class(method).method == "sign" else bits)
+        ]
         for name in self.settings["params"]:
             if not any(name in coder_class(method).param_names() for method, _ in asked):
                 raise InputError(f"none of the methods takes the parameter {name!r}")
@@ -128,11 +132,7 @@ class Comparison:
         self._codes.mkdir(parents=True, exist_ok=True)
 
     def check_folder(self) -> None:
-        """Refuse a folder with the scores of other vectors, rows, tasks or another seed.
-
-        Raises:
-            InputError: The folder has such scores.
-        """
+        """Refuse, by an InputError, a folder with the scores of other vectors, rows or tasks."""
         saved = _read_json(self._codes / "raw.scores.json").get("settings") or {}
         for name in (*_SAME, "tasks"):
             if saved and saved.get(name) != self.settings[name]:
@@ -152,11 +152,7 @@ class Comparison:
                 yield entry["method"], entry["bits"]
 
     def run(self) -> list[dict[str, Any]]:
-        """Train and score what is missing.
-
-        Returns:
-            The entry of the raw vectors, then of every code.
-        """
+        """Train and score what is missing, and return the `entries`."""
         evaluate_raw = partial(self.evaluator.evaluate_raw, all_sets=True)
         kept = [self._kept("raw", self.seeds[0], evaluate_raw)]
         for method, n_bits in self.plan:
@@ -185,16 +181,12 @@ class Comparison:
         overwrite: bool = False,
         latex: bool = False,
     ) -> list[Path]:
-        """After `run`: write the report into the folder.
+        """After `run`: write the report into the folder, and return the files written.
 
         Args:
             title: Title of the report.
             settings: More facts for the table of settings.
-            overwrite: Replace the files of an earlier report. Other files in the folder stay.
-            latex: Write the tables as LaTeX into tables/, and the figures as PDF and SVG, too.
-
-        Returns:
-            The files written.
+            overwrite, latex: As in `write_report`.
 
         Raises:
             InputError: The folder has a report, and `overwrite` is false.
@@ -217,10 +209,10 @@ class Comparison:
     def _pictures(self) -> list[Picture]:
         """The bits of the paper's words in the widest codes of the default method."""
         grid = Grid(self.entries)
-        if not grid.methods:
-            return []
         method = grid.main_method
         widths = [entry["bits"] for entry in grid.coded if entry["method"] == method]
+        if not widths:
+            return []
         bits = self.codes(method, max(widths))
         about = f"{method}, {bits.n_bits} bits"
         return [
@@ -265,12 +257,9 @@ class Comparison:
         return {name: value for name, value in params.items() if name in takes}
 
     def _produced(self, *fit: Any) -> str:
-        """A checksum of what a coder of the user makes of a few rows, and of its code.
-
-        The same name may stand for another coder after an edit. Those of embits have its version.
-        """
+        """A checksum of what a coder of the user makes of a few rows, and of its code."""
         coder = coder_class(fit[0])
-        if coder.__module__.startswith("embits."):
+        if coder.__module__.startswith("embits."):  # others may have been edited since
             return ""
         if fit not in self._checksums:
             rows = self.vectors.matrix[:: max(1, len(self.vectors) // _PROBED)][:_PROBED]
@@ -324,17 +313,6 @@ class Comparison:
         self._problems += kept["notes"]
         drawn = kept["replicates"]
         return kept["entry"], {key: np.array(each, np.float32) for key, each in drawn.items()}
-
-
-def plan(dims: int, bits: Sequence[int], methods: Iterable[str]) -> list[tuple[str, int]]:
-    """The (method, width) pairs to train: every method at every width, "sign" only at `dims`."""
-    if any(width < 1 for width in bits):
-        raise InputError(f"bits are {list(bits)}, expected numbers from 1")
-    return [
-        (method, width)
-        for method in methods
-        for width in ([dims] if coder_class(method).method == "sign" else bits)
-    ]
 
 
 def paired_tests(

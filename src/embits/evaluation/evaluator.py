@@ -71,13 +71,12 @@ class Evaluator:
         self._tasks = [task for name, task in TASKS.items() if name in self.tasks]
         if raw is None and all(task.needs_raw for task in self._tasks):
             raise InputError(f"{' and '.join(self.tasks)}: the raw vectors are needed (--raw)")
-        if raw is not None and not isinstance(raw, WordVectors):
+        if not isinstance(raw, WordVectors | None):
             raise InputError(f"raw is a {type(raw).__name__}, expected WordVectors")
-        if isinstance(data, str | os.PathLike) or (
-            data is None and any(task.reads_data for task in self._tasks)
-        ):
+        reads_data = any(task.reads_data for task in self._tasks)
+        if isinstance(data, str | os.PathLike) or (data is None and reads_data):
             data = DataFolder.at(data)
-        elif data is not None and not isinstance(data, DataFolder):
+        elif not isinstance(data, DataFolder | None):
             raise InputError(f"data is a {type(data).__name__}, expected a DataFolder or a path")
         self.data = data
         self.raw = None if raw is None else FloatSpace.of(raw)
@@ -99,11 +98,7 @@ class Evaluator:
         return [*(self.data.problems if self.data else ()), *self._notes]
 
     def evaluate_raw(self, *, all_sets: bool = False) -> dict[str, Any]:
-        """The entry of the float vectors.
-
-        Args:
-            all_sets: Score retrieval sets of other dimensions than the vectors, too.
-        """
+        """The entry of the float vectors; `all_sets` scores retrieval sets of any dimensions."""
         if self.raw is None:
             raise InputError("no raw vectors were given, so they cannot be scored")
         self.samples = Samples(self.samples.n_resamples)
@@ -123,11 +118,10 @@ class Evaluator:
         Args:
             bits: The codes.
             file: Their file, to measure its loading time.
-            fit: Returns a coder fitted on the corpus of a retrieval set; None takes the coder of
-                `bits`, and leaves out sets of other dimensions.
-            split: The rows that the coder of `bits` was fitted on, and the others, on which
-                neighbors and reconstruction are measured. None fits a new coder if `fit_rows`
-                says so.
+            fit: Fits a coder on the corpus of a retrieval set; None takes the coder of `bits`, and
+                leaves out sets of other dimensions.
+            split: The rows that the coder of `bits` was fitted on, and the others, which are
+                measured. None fits a new coder if `fit_rows` says so.
         """
         bits = bits.merged()
         has_words_of_raw = self.raw is not None and same_words(self.raw.words, bits.words)
@@ -160,9 +154,7 @@ class Evaluator:
         """The raw vectors with the rows of a file; None, and a note, if there are none."""
         names = " and ".join(task.name for task in self._tasks if task.needs_raw)
         if self.raw is None:
-            if names:
-                self._note(f"{names} need the raw vectors: give --raw")
-            return None
+            return self._note(f"{names} need the raw vectors: give --raw") if names else None
         reason = ""
         if self.raw.dims != space.bits.dims:
             reason = f"raw vectors of {self.raw.dims} dimensions, expected {space.bits.dims}"
@@ -175,8 +167,7 @@ class Evaluator:
                 self._aligned = FloatSpace(space.words, self.raw.matrix[rows], space.lookup)
         if reason:
             skipped = f"{names} are skipped" if names else "the column raw is of other vectors"
-            self._note(f"{file or 'a file'}: {skipped}: {reason}")
-            return None
+            return self._note(f"{file or 'a file'}: {skipped}: {reason}")
         return self._aligned
 
     def _refitted(

@@ -1,30 +1,38 @@
-"""The report: the paper's tables and figures as Markdown, LaTeX, JSON and CSV.
+"""The report: the paper's tables and figures as Markdown, LaTeX, JSON, CSV and pictures.
 
 Words and file names are data: they are escaped.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import platform
 import re
+import struct
 import sys
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from embits import _core
 from embits._version import __version__
+from embits.arrays import invert
+from embits.binary_vectors import BinaryVectors
+from embits.checks import whole
 from embits.errors import InputError, MissingExtraError
-from embits.evaluation.figures import drawn
-from embits.evaluation.results import Grid, Table, csv_text, jsonable, number
+from embits.evaluation.results import Figure, Grid, Table, at, csv_text, interval, jsonable, number
 from embits.evaluation.tasks import TASKS, all_scores
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_folder
+from embits.search import top_k
 
 FILES = ("report.md", "results.json", "results.csv", "figures", "tables")
 """What a report writes into its folder."""
@@ -104,16 +112,13 @@ def write_report(
     files["results.csv"] = csv_text(entries).encode()
     files["results.json"] = json.dumps(jsonable(results), ensure_ascii=False, indent=1).encode()
     files["report.md"] = markdown.encode()
-    return _written(Path(folder), files)
-
-
-def _written(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
     check_folder(folder, files, overwrite=True)  # other files in the folder stay
-    for name, content in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(folder / name) as file:
+    written = {Path(folder, name): content for name, content in files.items()}
+    for path, content in written.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(path) as file:
             file.write(content)
-    return [folder / name for name in files]
+    return list(written)
 
 
 def versions() -> dict[str, str]:
@@ -144,15 +149,11 @@ def _about_intervals(grid: Grid) -> list[Block]:
     """What the numbers in brackets after the name of a score are."""
     text = []
     if any(entry.get("intervals") for entry in grid.entries):
-        text.append(
-            "± after the name of a score is the largest half-width of its 95 % bootstrap intervals."
-        )
-    fits = max((len(entry.get("seeds") or ()) for entry in grid.entries), default=0)
-    if fits:
-        text.append(
-            f'Scores are means over {fits} fits, each with another seed; "fits" is the largest '
-            "standard deviation over the fits."
-        )
+        text += ["± after the name of a score is the largest half-width of its 95 % bootstrap "
+                 "intervals."]  # fmt: skip
+    if fits := max((len(entry.get("seeds") or ()) for entry in grid.entries), default=0):
+        text += [f'Scores are means over {fits} fits, each with another seed; "fits" is the '
+                 "largest standard deviation over the fits."]  # fmt: skip
     return [" ".join(text)] if text else []
 
 
@@ -187,7 +188,9 @@ def _tests(grid: Grid, tests: Sequence[dict[str, Any]]) -> list[Block]:
             sign = 1 if test["a"] == reference else -1
             other = test["b"] if sign == 1 else test["a"]
             row = cells.setdefault(test["measure"], {}).setdefault(other, {})
-            row[test["bits"]] = f"{100 * sign * test['difference']:+.1f} (p {_p(test)})"
+            p = f"{test['p']:.3f}".lstrip("0") if test["p"] < 1 else "1"
+            p = f"≤ {p}" if test.get("is_bound") else p
+            row[test["bits"]] = f"{100 * sign * test['difference']:+.1f} (p {p})"
     rows: list[list[str]] = []
     for measure, others in cells.items():
         rows.append([labels[measure], *[""] * len(widths)])
@@ -200,11 +203,6 @@ def _tests(grid: Grid, tests: Sequence[dict[str, Any]]) -> list[Block]:
     )
     table = Table(["", *map(str, widths)], rows, caption)
     return ["## Differences between methods", table] if rows else []
-
-
-def _p(test: Mapping[str, Any]) -> str:
-    text = f"{test['p']:.3f}".lstrip("0") if test["p"] < 1 else "1"
-    return f"≤ {text}" if test.get("is_bound") else text
 
 
 def _settings_tables(grid: Grid, settings: Mapping[str, Any]) -> list[Table]:
@@ -224,10 +222,7 @@ def _settings_tables(grid: Grid, settings: Mapping[str, Any]) -> list[Table]:
 
 
 def rendered(blocks: Sequence[Block]) -> tuple[str, dict[str, str]]:
-    """The report as Markdown, and its numbered tables as LaTeX by file name.
-
-    Tables and figures are numbered from 1 in order of appearance.
-    """
+    """The report as Markdown, and its tables as LaTeX by file name; both are numbered from 1."""
     parts: list[str] = []
     tables: dict[str, str] = {}
     n_figures = 0
@@ -251,18 +246,18 @@ def rendered(blocks: Sequence[Block]) -> tuple[str, dict[str, str]]:
 
 def _markdown_table(table: Table) -> str:
     rule = ["---", *["---" if table.of_text else "---:"] * (len(table.header) - 1)]
-    lines = [_row(table.header), rule, *map(_row, table.rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    header, *rows = (
+        _cells(row, "&nbsp;&nbsp;", _marked, "**@**") for row in (table.header, *table.rows)
+    )
+    return "\n".join(f"| {' | '.join(line)} |" for line in (header, rule, *rows))
 
 
-def _row(row: Sequence[str]) -> list[str]:
-    indent = "&nbsp;&nbsp;" if row[0].startswith(" ") else ""
-    return [indent + _marked(row[0]), *(_bold(cell, "**@**") or _marked(cell) for cell in row[1:])]
-
-
-def _bold(cell: str, form: str) -> str:
-    """The content of a cell *x* in this form; "" for any other cell."""
-    return form.replace("@", cell[1:-1]) if re.fullmatch(r"\*[-\d.]+\*", cell) else ""
+def _cells(row: Sequence[str], indent: str, escape: Callable[[str], str], bold: str) -> list[str]:
+    """The cells of a row: the first may be indented, and those written as *x* are bold."""
+    first = (indent if row[0].startswith(" ") else "") + escape(row[0].strip())
+    is_bold = re.compile(r"\*[-\d.]+\*").fullmatch
+    others = (bold.replace("@", x[1:-1]) if is_bold(x) else escape(x) for x in row[1:])
+    return [first, *others]
 
 
 def _marked(text: str) -> str:
@@ -281,12 +276,14 @@ _SPECIAL = {
 def to_latex(table: Table, name: str) -> str:
     """A table environment with the label `name`; it needs booktabs."""
     columns = "l" + ("l" if table.of_text else "r") * (len(table.header) - 1)
+    header, *rows = (
+        " & ".join(_cells(row, r"\quad ", escaped, r"\textbf{@}")) + r" \\"
+        for row in (table.header, *table.rows)
+    )
     lines = [
         r"\begin{table}", r"\centering", rf"\caption{{{escaped(table.caption)}}}",
-        rf"\label{{{name}}}", rf"\begin{{tabular}}{{{columns}}}", r"\toprule",
-        f"{' & '.join(map(escaped, table.header))} \\\\", r"\midrule",
-        *(f"{' & '.join(_latex_cells(row))} \\\\" for row in table.rows),
-        r"\bottomrule", r"\end{tabular}", r"\end{table}", "",
+        rf"\label{{{name}}}", rf"\begin{{tabular}}{{{columns}}}", r"\toprule", header,
+        r"\midrule", *rows, r"\bottomrule", r"\end{tabular}", r"\end{table}", "",
     ]  # fmt: skip
     return "\n".join(lines)
 
@@ -296,7 +293,186 @@ def escaped(text: str) -> str:
     return "".join(_SPECIAL.get(character, character) for character in text)
 
 
-def _latex_cells(row: Sequence[str]) -> list[str]:
-    indent = r"\quad " if row[0].startswith(" ") else ""
-    first = indent + escaped(row[0].strip())
-    return [first, *(_bold(cell, r"\textbf{@}") or escaped(cell) for cell in row[1:])]
+# -- figures ---------------------------------------------------------------------------------------
+
+# Methods differ in color (Okabe & Ito's palette for color-blind readers), marker and line style, so
+# the figures can be read in grayscale. Pictures of bits as PNG need no plotting library.
+STYLES = {
+    "near-lossless": ("#0072B2", "o", "-"),
+    "paper": ("#D55E00", "s", "-"),
+    "itq": ("#009E73", "^", "--"),
+    "lsh": ("#555555", "v", ":"),
+    "sign": ("#CC79A7", "D", "-"),
+    "sparse": ("#E69F00", "P", "-."),
+}
+_OTHER = ("#000000", "x", "-")
+
+N_WORDS = 50
+PALETTE = np.array([(255, 255, 255), (205, 28, 28), (70, 70, 70)], np.uint8)  # 0, 1, separator
+PICTURE_FORMATS = (".png", ".svg", ".pdf")
+_GAP = 3
+
+
+def drawn(figure: Figure, grid: Grid, formats: Sequence[str] = ("png",)) -> dict[str, bytes]:
+    """The files of a figure by format, "png", "pdf" or "svg"; none if no code has its scores.
+
+    There is a line for each method and a bar for each 95 % interval.
+    """
+    panels = [
+        (title, path)
+        for title, path in figure.panels
+        if any(at(entry, *path) is not None for entry in grid.coded)
+    ]
+    if not panels:
+        return {}
+    pyplot = _pyplot()
+    canvas, axes = pyplot.subplots(
+        1, len(panels), figsize=(4.6 * len(panels) + 0.6, 4.2), sharey=True, squeeze=False,
+        layout="constrained", dpi=150,
+    )  # fmt: skip
+    raw = at(grid.raw, *figure.raw) if figure.raw else None
+    for axis, (title, path) in zip(axes[0], panels, strict=True):
+        axis.set_title(title, fontsize=10.5, loc="left")
+        _draw(axis, grid, path)
+        if raw is not None:
+            axis.axhline(
+                100 * raw, color="black", linewidth=1, dashes=(6, 3), zorder=1,
+                label=f"raw floats {100 * raw:.1f}",
+            )  # fmt: skip
+    if not figure.raw:
+        axes[0][0].set_ylim(0, 100)
+    axes[0][0].set_ylabel(figure.label)
+    names: dict[str, Any] = {}
+    for axis in axes[0]:
+        lines, labels = axis.get_legend_handles_labels()
+        names |= zip(labels, lines, strict=True)
+    columns = min(len(names), 4 * len(panels))
+    canvas.legend(
+        names.values(), names, loc="outside lower center", ncols=columns, frameon=False, fontsize=9
+    )
+    files = {kind: _file(canvas.savefig, kind) for kind in formats}
+    pyplot.close(canvas)
+    return files
+
+
+def _draw(axis: Any, grid: Grid, path: Sequence[str]) -> None:
+    """The lines of the methods, and the x axis."""
+    for place, method in enumerate(grid.methods):
+        found = sorted(
+            (entry["bits"], 100 * score, interval(entry, ".".join(path)))
+            for entry in grid.coded
+            if entry["method"] == method and (score := at(entry, *path)) is not None
+        )
+        if not found:
+            continue
+        color, marker, dashes = STYLES.get(method, _OTHER)
+        widths, scores, ends = zip(*found, strict=True)
+        # Side by side where there are intervals, so that their bars can be told apart.
+        aside = 1.012 ** (place - (len(grid.methods) - 1) / 2) if any(ends) else 1
+        places = [width * aside for width in widths]
+        axis.plot(
+            places, scores, color=color, marker=marker, linestyle=dashes, linewidth=1.6,
+            markersize=5.5, markeredgecolor="white", markeredgewidth=0.6,
+            label=method if len(found) > 1 else f"{method} {widths[0]}",
+        )  # fmt: skip
+        for x, bar in zip(places, ends, strict=True):
+            if bar is not None:
+                axis.vlines(x, 100 * bar[0], 100 * bar[1], color=color, linewidth=1)
+    # A tick at each width that two methods have; others would crowd the axis.
+    known = [width for width, _ in {(entry["bits"], entry["method"]) for entry in grid.coded}]
+    ticks = [width for width in grid.widths if known.count(width) > 1] or grid.widths
+    axis.set_xscale("log", base=2)
+    axis.set_xlim(grid.widths[0] / 1.15, grid.widths[-1] * 1.15)
+    axis.set_xticks(ticks, [str(width) for width in ticks])
+    axis.minorticks_off()
+    axis.set_xlabel("bits per code")
+    axis.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axis.set_axisbelow(True)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def _file(save: Callable[..., Any], kind: str) -> bytes:
+    """What `save` writes. Without dates and versions, the same numbers give the same bytes."""
+    import matplotlib
+
+    metadata = {"png": {"Software": None}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
+    file = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "embits"}):
+        save(file, format=kind, metadata=metadata[kind])
+    return file.getvalue()
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib
+    except ImportError:
+        raise MissingExtraError("drawing figures", "plots") from None
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as pyplot
+
+    return pyplot
+
+
+def bit_rows(bits: BinaryVectors, word: str, n: int = N_WORDS) -> NDArray[np.uint8]:
+    """0 and 1 of the n closest words, closest first, then of the n furthest, furthest last.
+
+    Without the word itself; fewer rows if there are fewer words.
+    """
+    n = whole("n", n, 1)
+    code, own = bits[word], bits.words.find(word)
+    codes = np.ascontiguousarray(bits.codes)
+    closest, furthest = (
+        (rows := top_k(codes, query, n + 1)[1])[rows != own][:n]
+        for query in (code, invert(code, bits.n_bits))
+    )
+    shown = np.concatenate([closest, furthest[::-1]])
+    return np.unpackbits(codes[shown], axis=1, count=bits.n_bits)
+
+
+def bit_picture(
+    bits: BinaryVectors, words: Sequence[str], n: int = N_WORDS, suffix: str = ".png"
+) -> bytes:
+    """A PNG, SVG or PDF file of `bit_rows` of each word, one below the other: red is 1, white is 0.
+
+    A dark line separates the closest from the furthest words, a thicker one the panels.
+    """
+    if not words:
+        raise InputError("a picture needs at least one word")
+    if suffix.lower() not in PICTURE_FORMATS:
+        raise InputError(
+            f"cannot draw a picture as {suffix or 'a file without suffix'!r}: use one of "
+            f"{', '.join(PICTURE_FORMATS)}"
+        )
+    scale = max(1, min(8, 1024 // bits.n_bits))
+    panels = []
+    for word in words:
+        rows = bit_rows(bits, word, n)
+        middle = (len(rows) + 1) // 2
+        for half in (rows[:middle], rows[middle:]):
+            panels.append(np.kron(half, np.ones((scale, scale), dtype=np.uint8)))
+            panels.append(np.full((_GAP, bits.n_bits * scale), 2, dtype=np.uint8))
+        panels.append(np.full((3 * _GAP, bits.n_bits * scale), 2, dtype=np.uint8))
+    pixels = np.concatenate(panels[:-2])
+    if suffix.lower() == ".png":
+        return _png(pixels)
+    _pyplot()
+    from matplotlib.image import imsave
+
+    return _file(partial(imsave, arr=PALETTE[pixels], dpi=72), suffix.lower()[1:])
+
+
+def _png(pixels: NDArray[np.uint8]) -> bytes:
+    """A PNG file of indexes of PALETTE, shape (height, width)."""
+    height, width = pixels.shape
+    header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)  # 8 bits, indexed color
+    lines = np.zeros((height, width + 1), dtype=np.uint8)  # first byte: filter type 0
+    lines[:, 1:] = pixels
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in (
+            (b"IHDR", header),
+            (b"PLTE", bytes(PALETTE)),
+            (b"IDAT", zlib.compress(lines.tobytes(), 9)),
+            (b"IEND", b""),
+        )
+    )

@@ -34,22 +34,14 @@ def number(value: float | None, decimals: int = 3) -> str:
 
 @dataclass(frozen=True)
 class Score:
-    """A score as tables show it.
-
-    Attributes:
-        label, path: Its name, and where it is in an entry: ("similarity", "MEN", "spearman").
-        raw: Where it is in the entry of the raw vectors; () if they do not have it.
-        shown: Turns its value into text.
-        column: Its heading in the summary of a comparison; "" leaves it out.
-        is_tested: Whether methods are compared on it by paired tests.
-    """
+    """A score as tables show it."""
 
     label: str
-    path: Path
-    raw: Path = ()
-    shown: Callable[[float | None], str] = percent
-    column: str = ""
-    is_tested: bool = False
+    path: Path  # where it is in an entry: ("similarity", "MEN", "spearman")
+    raw: Path = ()  # where it is in the entry of the raw vectors; () if they do not have it
+    shown: Callable[[float | None], str] = percent  # turns its value into text
+    column: str = ""  # its heading in the summary of a comparison; "" leaves it out
+    is_tested: bool = False  # whether methods are compared on it by paired tests
 
     @property
     def key(self) -> str:
@@ -74,45 +66,35 @@ class Table:
     """A table: the first column is aligned left, the others right, or left if `of_text`.
 
     A row whose first cell starts with a space belongs to the last row above whose first cell does
-    not. A cell written as *x* is bold. Only tables with `has_number` are numbered and written as
-    LaTeX.
+    not. A cell written as *x* is bold.
     """
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str = ""
     of_text: bool = False
-    has_number: bool = True
+    has_number: bool = True  # only then it is numbered and written as LaTeX
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A plot of scores by width: title and path of each panel, label of the y axis, caption.
-
-    The score of the raw vectors at `raw` is a horizontal line; without it, the y axis shows 0 to
-    100.
-    """
+    """A plot of scores by width."""
 
     name: str
-    panels: Sequence[tuple[str, Path]]
-    label: str
+    panels: Sequence[tuple[str, Path]]  # titles, and paths of the scores
+    label: str  # of the y axis
     caption: str
-    raw: Path = ()
+    raw: Path = ()  # a horizontal line; without it, the y axis shows 0 to 100
 
 
 class Grid:
-    """Entries by method and width.
-
-    Attributes:
-        raw: The entry of the raw vectors, or None.
-        coded: The others.
-        methods, widths: Theirs; methods in order of appearance, widths ascending.
-    """
+    """Entries by method and width; `raw` is that of the raw vectors, `coded` are the others."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self.entries = entries
         self.raw = next((entry for entry in entries if entry["method"] == "raw"), None)
         self.coded = [entry for entry in entries if entry["method"] != "raw"]
+        # In order of appearance.
         self.methods: list[str] = list(dict.fromkeys(entry["method"] for entry in self.coded))
         self.widths: list[int] = sorted({entry["bits"] for entry in self.coded})
 
@@ -127,26 +109,19 @@ class Grid:
         return [by_width.get(width) for width in self.widths]
 
     def table(self, scores: Sequence[Score], caption: str, *, rebuilt: bool = False) -> Table:
-        """For each score a row with that of the raw floats, then a row for each method.
-
-        `rebuilt` adds rows of the floats rebuilt from the codes ("rec").
-        """
+        """For each score a row of the raw floats, then rows of each method, also if `rebuilt`."""
         rows: list[list[str]] = []
         for score in scores:
             raw = score.shown(score.of(self.raw or {"method": "raw"})) if score.raw else ""
             rows.append([score.label + self._spread(score), raw, *[""] * len(self.widths)])
             lines = {method: self.line(method, score.path) for method in self.methods}
-            again = {
-                method: self.line(method, score.rebuilt().path)
-                for method in self.methods
-                if rebuilt and method in REBUILT
-            }
-            best, best_again = _best(score, lines), _best(score, again)
-            for method, line in lines.items():
-                label = f" {method} bin" if rebuilt else f" {method}"
-                rows.append([label, "", *_cells(score, line, best)])
-                if any(each is not None for each in again.get(method, ())):
-                    rows.append([f" {method} rec", "", *_cells(score, again[method], best_again)])
+            path = score.rebuilt().path
+            coders = [method for method in self.methods if rebuilt and method in REBUILT]
+            again = _cells(score, {method: self.line(method, path) for method in coders})
+            for method, cells in _cells(score, lines).items():
+                rows.append([f" {method} bin" if rebuilt else f" {method}", "", *cells])
+                if any(again.get(method, ())):
+                    rows.append([f" {method} rec", "", *again[method]])
         header = ["", "raw", *map(str, self.widths)]
         if not any(score.raw for score in scores):
             header, *rows = ([row[0], *row[2:]] for row in (header, *rows))
@@ -167,19 +142,19 @@ class Grid:
         return f" ({'; '.join(shown)})" if shown else ""
 
 
-def _best(score: Score, lines: dict[str, list[float | None]]) -> list[str]:
-    """The best score of each width as text; "" for a width that only one method has."""
-    best = []
-    for column in zip(*lines.values(), strict=True):
+def _cells(score: Score, lines: dict[str, list[float | None]]) -> dict[str, list[str]]:
+    """The scores of each line as text; the best of each width that several have is bold."""
+    cells = {
+        name: ["" if value is None else score.shown(value) for value in line]
+        for name, line in lines.items()
+    }
+    for place, column in enumerate(zip(*lines.values(), strict=True)):
         known = [value for value in column if value is not None and not math.isnan(value)]
-        is_best_known = len(known) > 1 and score.shown is percent  # of an error, less is better
-        best.append(percent(max(known)) if is_best_known else "")
-    return best
-
-
-def _cells(score: Score, line: Sequence[float | None], best: Sequence[str]) -> list[str]:
-    cells = ["" if value is None else score.shown(value) for value in line]
-    return [f"*{c}*" if c and c == top else c for c, top in zip(cells, best, strict=False)]
+        if len(known) > 1 and score.shown is percent:  # of an error, less is better
+            best = percent(max(known))
+            for line in cells.values():
+                line[place] = f"*{best}*" if line[place] == best else line[place]
+    return cells
 
 
 def at(entry: Any, *path: str) -> Any:

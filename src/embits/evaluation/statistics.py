@@ -34,9 +34,7 @@ def ranks(values: Any) -> NDArray[np.float64]:
         >>> ranks([10, 30, 10, 20]).tolist()
         [1.5, 4.0, 1.5, 3.0]
     """
-    values = np.asarray(values)
-    ranked: NDArray[np.float64] = _ranks(values, np.ones((1, len(values))))[0]
-    return ranked
+    return _ranks(np.asarray(values), np.ones((1, len(values))))[0]  # type: ignore[no-any-return]
 
 
 def pearson(a: Any, b: Any) -> float:
@@ -87,8 +85,7 @@ def fisher_mean(correlations: Iterable[float], weights: Iterable[float] | None =
 class PairedTest(NamedTuple):
     """The first score minus the second, its 95 % interval, and its two-sided p-value.
 
-    P-values are not corrected for the number of tests; `is_bound` if so many replicates can show
-    no smaller one.
+    `is_bound` if so many replicates can show no smaller p-value.
     """
 
     difference: float
@@ -180,10 +177,7 @@ def pooled(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def spearman_of_counts(
     a: NDArray[np.float64], b: NDArray[np.float64], counts: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Spearman's correlation of pairs that occur `counts` times, for each row of counts.
-
-    NaN where a variable is constant.
-    """
+    """Spearman's correlation of pairs that occur `counts` times; NaN for a constant variable."""
     x, y = (_ranks(values, counts) - (counts.sum(axis=1)[0] + 1) / 2 for values in (a, b))
     weighted = counts * x
     product, squares = (weighted * y).sum(axis=1), (weighted * x).sum(axis=1)

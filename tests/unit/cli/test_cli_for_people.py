@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import embits
-from embits.cli import demo, progress
+from embits.cli import demo, output
 from tests.support.program import messages, run
 from tests.support.vectors import clustered
 
@@ -169,8 +169,8 @@ def test_vectors_that_do_not_fit_are_refused(words, matrix, says):
 
 _LOGGED_FROM_THE_START = """
 import sys
-import embits.cli, embits.cli.progress
-embits.cli.progress.LOG_AFTER = 0
+import embits.cli
+embits.cli.output.LOG_AFTER = 0
 sys.argv = ["embits", *sys.argv[1:]]
 embits.cli.main()
 """
@@ -197,11 +197,11 @@ def test_a_log_has_a_line_at_the_start_and_one_for_each_step(folder, as_json):
 
 
 def test_log_lines_of_the_first_seconds_are_held_back(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "LOG_AFTER", 3600)
-    with progress.steps_progress("binarize \x1b[31m") as report:
+    monkeypatch.setattr(output, "LOG_AFTER", 3600)
+    with output.steps_progress("binarize \x1b[31m") as report:
         report("reading", 1, 2)
         assert capsys.readouterr().err == ""
-        monkeypatch.setattr(progress, "LOG_AFTER", 0)
+        monkeypatch.setattr(output, "LOG_AFTER", 0)
         report("reading", 2, 2)
         report("fitting", 1, 2)
         report("fitting", 2, 2)

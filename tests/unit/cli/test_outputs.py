@@ -7,7 +7,7 @@ import pytest
 
 import embits
 from embits.cli.output import one_line
-from embits.evaluation.figures import PICTURE_FORMATS
+from embits.evaluation.report import PICTURE_FORMATS
 from tests.support.program import messages, run
 
 FAST = ["--method", "lsh", "--bits", "32"]

@@ -17,8 +17,7 @@ from embits.cli import embits as embits_cli
 from embits.coders import METHODS
 from embits.evaluation import DataFolder
 from embits.evaluation.compare import Comparison
-from embits.evaluation.figures import bit_picture, bit_rows
-from embits.evaluation.report import Picture, rendered, write_report
+from embits.evaluation.report import Picture, bit_picture, bit_rows, rendered, write_report
 from embits.evaluation.results import Table
 from tests.support.program import run
 

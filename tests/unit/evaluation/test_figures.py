@@ -2,7 +2,7 @@
 
 import pytest
 
-from embits.evaluation.figures import drawn
+from embits.evaluation.report import drawn
 from embits.evaluation.results import Grid
 from embits.evaluation.tasks import TASKS
 

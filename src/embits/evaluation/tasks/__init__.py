@@ -1,4 +1,4 @@
-"""The tasks that score codes: one module each, listed in `TASKS`."""
+"""The tasks that score codes, listed in `TASKS`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from embits.evaluation.results import Entry, Score, at
 from embits.evaluation.tasks.analogy import Analogy
 from embits.evaluation.tasks.base import Task
 from embits.evaluation.tasks.classification import Classification
-from embits.evaluation.tasks.neighbors import Neighbors
-from embits.evaluation.tasks.reconstruction import Reconstruction
+from embits.evaluation.tasks.neighbors import Neighbors, Reconstruction
 from embits.evaluation.tasks.retrieval import Retrieval
 from embits.evaluation.tasks.similarity import Similarity
 from embits.evaluation.tasks.speed import Speed

@@ -31,38 +31,23 @@ class RowSplit(NamedTuple):
 
 @dataclass(frozen=True)
 class Subject:
-    """Vectors or codes to score, and what the entries of an evaluation share.
-
-    Attributes:
-        space, file: The vectors or codes, and their file.
-        samples: Receives the values of single items, for bootstraps.
-        tasks: The tasks to run.
-        data: The folder of data sets.
-        has_raw: Whether the raw vectors are scored, too.
-        by_pairs: Weigh the sets of the Fisher mean by their numbers of pairs.
-        say, note: Called with the name of each step, and with a line for each thing skipped.
-        kept: What `once` keeps.
-        bits, raw: Codes beside the raw vectors of the same rows, if there are any.
-        split: The rows of the fit of `bits`, and the others, which are measured; None measures all.
-        fit: Fits a coder on the corpus of a retrieval set; None takes that of the codes.
-        dims: Retrieval sets of other dimensions are left out; None takes all.
-    """
+    """Vectors or codes to score, and what the entries of an evaluation share."""
 
     space: Space
-    samples: Samples
-    tasks: Sequence[Task]
+    samples: Samples  # receives the values of single items, for bootstraps
+    tasks: Sequence[Task]  # to run
     data: DataFolder | None
-    has_raw: bool
-    by_pairs: bool
-    say: Callable[[str], None]
-    note: Callable[[str], None]
-    kept: dict[Hashable, tuple[object, Any]]
-    file: Path | None = None
-    bits: BinaryVectors | None = None
+    has_raw: bool  # whether the raw vectors are scored, too
+    by_pairs: bool  # weigh the sets of the Fisher mean by their numbers of pairs
+    say: Callable[[str], None]  # called with the name of each step
+    note: Callable[[str], None]  # called with a line for each thing skipped
+    kept: dict[Hashable, tuple[object, Any]]  # by `once`
+    file: Path | None = None  # of `space`
+    bits: BinaryVectors | None = None  # codes beside the raw vectors of the same rows
     raw: FloatSpace | None = None
-    split: RowSplit | None = None
-    fit: FitCoder | None = None
-    dims: int | None = None
+    split: RowSplit | None = None  # the rows of the fit of `bits`, and those measured; None: all
+    fit: FitCoder | None = None  # on the corpus of a retrieval set; None takes the codes' coder
+    dims: int | None = None  # retrieval sets of other dimensions are left out; None takes all
 
     def once(self, name: Hashable, make: Callable[[], Made], of: object = None) -> Made:
         """The result of `make`, which is kept until it is asked for another object `of`."""
@@ -80,25 +65,15 @@ class Subject:
 
 
 class Task:
-    """A task. To add one, write a subclass in a module of its own and list it in `TASKS`.
+    """A task. To add one, write a subclass in a module of its own and list it in `TASKS`."""
 
-    Attributes:
-        name: Its name on the command line and in JSON.
-        title: The heading of its section in a report.
-        caption: The caption of its table; {rows} says whether the rows are outside the fit.
-        reads_data: Whether it reads data sets: the method of `DataFolder` with its name.
-        needs_raw: Whether it measures codes against the raw vectors.
-        of_rebuilt: Whether floats rebuilt from codes are scored as well.
-        counted: What its scores count beside "oov", such as "pairs"; "" if nothing.
-    """
-
-    name: str
-    title: str
-    caption: str
-    reads_data = False
-    needs_raw = False
-    of_rebuilt = False
-    counted = ""
+    name: str  # on the command line and in JSON
+    title: str  # of its section in a report
+    caption: str  # of its table; {rows} says whether the rows are outside the fit
+    reads_data = False  # whether it reads data sets: the method of `DataFolder` with its name
+    needs_raw = False  # whether it measures codes against the raw vectors
+    of_rebuilt = False  # whether floats rebuilt from codes are scored as well
+    counted = ""  # what its scores count beside "oov", such as "pairs"
 
     def run(self, subject: Subject) -> Entry | None:
         """The scores of vectors or codes in the shape of `evaluate --json`, None if not scored."""

@@ -57,11 +57,7 @@ def prepare(split: Split, lookup: Lookup) -> Prepared:
 
 
 def tokens(text: str, lookup: Lookup) -> list[int]:
-    """Rows of the known words of a text.
-
-    A token between spaces that is not in the vocabulary is split into runs of letters and single
-    punctuation marks.
-    """
+    """Rows of the known words of a text; unknown ones are split into letters and punctuation."""
     rows = []
     for chunk in text.split():
         row = lookup.find(chunk)
@@ -140,10 +136,7 @@ def evaluate_classification(
 def train_softmax(
     X: NDArray[np.float32], classes: NDArray[np.int64], n_classes: int, seed: int
 ) -> NDArray[np.float32]:
-    """Train one softmax layer with AdamW. Returns weights (width + 1, n_classes), biases last.
-
-    The learning rate decreases linearly to zero.
-    """
+    """Train one softmax layer with AdamW. Returns weights (width + 1, n_classes), biases last."""
     rng = np.random.default_rng(seed)
     X = np.hstack([X, np.ones((len(X), 1), dtype=np.float32)])
     targets = np.eye(n_classes, dtype=np.float32)[classes]
@@ -165,7 +158,7 @@ def train_softmax(
         gradient /= np.float32(len(x))
         mean += np.float32(0.1) * (gradient - mean)
         square += np.float32(0.001) * (gradient * gradient - square)
-        rate = STEP * (1 - step / total)
+        rate = STEP * (1 - step / total)  # decreases linearly to zero
         bias = math.sqrt(1 - 0.999**step) / (1 - 0.9**step)
         W *= np.float32(1 - rate * DECAY)
         W -= np.float32(rate * bias) * mean / (np.sqrt(square) + np.float32(1e-8))

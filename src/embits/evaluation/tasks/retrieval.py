@@ -42,30 +42,25 @@ Scores: TypeAlias = dict[str, NDArray[np.float64]]
 
 
 class Judged(NamedTuple):
-    """The judged queries of a data set.
-
-    `gains` has the relevance of the judged documents of each query by row, at least 0; `n_relevant`
-    counts those that are not in the corpus, too; `ideal` is the largest possible DCG@10.
-    """
+    """The judged queries of a data set."""
 
     queries: NDArray[np.float32]
-    gains: list[dict[int, float]]
-    n_relevant: NDArray[np.int64]
-    ideal: NDArray[np.float64]
+    gains: list[dict[int, float]]  # relevance of the judged documents by row, at least 0
+    n_relevant: NDArray[np.int64]  # counts those that are not in the corpus, too
+    ideal: NDArray[np.float64]  # the largest possible DCG@10
 
 
 def judged_queries(data: RetrievalSet) -> Judged:
     """The queries of a data set that have judgements, in the order of their file."""
     rows = {document: row for row, document in enumerate(data.corpus.words or ())}
-    asked = [row for row, query in enumerate(data.queries.words or ()) if query in data.qrels]
-    words = data.queries.words or ()
+    asked = {row: each for row, each in enumerate(data.queries.words or ()) if each in data.qrels}
     graded = [
-        {document: float(max(score, 0)) for document, score in data.qrels[words[row]].items()}
-        for row in asked
+        {document: float(max(score, 0)) for document, score in data.qrels[query].items()}
+        for query in asked.values()
     ]
     best = [sorted(grades.values(), reverse=True)[:10] for grades in graded]
     return Judged(
-        data.queries.matrix[asked],
+        data.queries.matrix[list(asked)],
         [{rows[doc]: gain for doc, gain in grades.items() if doc in rows} for grades in graded],
         np.array([sum(gain > 0 for gain in grades.values()) for grades in graded]),
         np.array([float(dcg(np.array([gains]))[0]) for gains in best]),
@@ -94,11 +89,7 @@ def score_rankings(judged: Judged, found: NDArray[np.int64]) -> Scores:
 
 
 def score_codes(data: RetrievalSet, coder: Coder) -> dict[str, Scores]:
-    """The measures of each query by way of searching the codes of the documents.
-
-    There is a way for each metric. "rescored" finds four times as many documents by Hamming
-    distance and orders them by cosine.
-    """
+    """The measures of each query by way of searching: each metric, and "rescored"."""
     if coder.n_features_in_ != data.dims:
         raise InputError(f"embeddings of {data.dims} dimensions, expected {coder.n_features_in_}")
     judged = judged_queries(data)
@@ -118,10 +109,7 @@ def score_codes(data: RetrievalSet, coder: Coder) -> dict[str, Scores]:
 
 
 def evaluate_retrieval(
-    data: RetrievalSet,
-    coder: Coder | None = None,
-    samples: Samples = NO_SAMPLES,
-    name: str = "",
+    data: RetrievalSet, coder: Coder | None = None, samples: Samples = NO_SAMPLES, name: str = ""
 ) -> dict[str, Any]:
     """Scores of a data set, in the shape of `evaluate --json`.
 

@@ -6,6 +6,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,16 +43,17 @@ class Contender:
     load_ms: float | None = None
 
 
-def bit_contenders(path: Path, bits: BinaryVectors, threads: int) -> Iterator[Contender]:
+def bit_contenders(path: Path | None, bits: BinaryVectors, threads: int) -> Iterator[Contender]:
     """embits, NumPy and, if installed, FAISS, on the codes of a file."""
     codes = np.ascontiguousarray(bits.codes)
 
-    def first_answer() -> object:
+    def first_answer(path: Path) -> object:
         opened = load(path)
         return opened.search(opened.codes[0], 10, threads=threads)
 
+    loading = partial(first_answer, path) if path else None
     yield Contender(
-        "embits", bits.n_bits, lambda row, k: top_k(codes, codes[row], k, threads), first_answer
+        "embits", bits.n_bits, lambda row, k: top_k(codes, codes[row], k, threads), loading
     )
     if codes.shape[1] * 8 == bits.n_bits:
         yield from _faiss("IndexBinaryFlat", bits.n_bits, codes, bits.n_bits, threads)
@@ -68,33 +70,24 @@ def float_contenders(
 ) -> Iterator[Contender]:
     """NumPy's product (BLAS) and, if installed, FAISS, on float vectors of length 1."""
 
-    def first_answer() -> object:
-        matrix = read_vectors(path).matrix if path is not None else unit
+    def first_answer(path: Path) -> object:
+        matrix = read_vectors(path).matrix
         lengths = np.linalg.norm(matrix, axis=1)
         return _best(matrix @ matrix[0] / np.maximum(lengths, 1e-30), 10)
 
-    yield Contender(
-        "NumPy (BLAS)",
-        None,
-        lambda row, k: _best(unit @ unit[row], k),
-        first_answer if path is not None else None,
-    )
+    loading = partial(first_answer, path) if path else None
+    yield Contender("NumPy (BLAS)", None, lambda row, k: _best(unit @ unit[row], k), loading)
     yield from _faiss("IndexFlatIP", unit.shape[1], unit, None, threads)
 
 
 def measure(contenders: list[Contender], n: int) -> None:
-    """Measure the times of all contenders.
-
-    Contenders alternate, so that other load on the machine affects all of them. In each turn a
-    contender runs several queries; the first is not counted, because the cache still holds the
-    vectors of the previous contender.
-    """
+    """Measure the times of all contenders, which alternate: other load affects all of them."""
     rows = np.linspace(0, n - 1, ROUNDS * RUN).astype(int).reshape(ROUNDS, RUN).tolist()
     for k in TOP:
         times: list[list[float]] = [[] for _ in contenders]
         for run in rows:
             for contender, mine in zip(contenders, times, strict=True):
-                contender.query(run[0], k)
+                contender.query(run[0], k)  # not counted: the cache holds the previous vectors
                 mine += [_ms(contender.query, row, k) for row in run]
         for contender, mine in zip(contenders, times, strict=True):
             contender.top_ms[k] = statistics.median(mine)
@@ -144,11 +137,9 @@ def evaluate_speed(space: Space, file: Path | None = None) -> dict[str, Any]:
         `{"top_1_ms", "top_10_ms", "top_50_ms", "load_top_10_ms", "bytes_per_word"}`.
     """
     if isinstance(space, BitSpace):
-        contender = next(bit_contenders(file or Path(), space.bits, THREADS))
+        contender = next(bit_contenders(file, space.bits, THREADS))
     else:
         contender = next(float_contenders(file, space.unit, THREADS))
-    if file is None:
-        contender.load = None
     measure([contender], len(space))
     result: dict[str, Any] = {f"top_{k}_ms": contender.top_ms[k] for k in TOP}
     if contender.load_ms is not None:
