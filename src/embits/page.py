@@ -13,7 +13,6 @@ import json
 import mimetypes
 import re
 import tempfile
-from collections.abc import Iterator
 from functools import partial
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -70,7 +69,12 @@ def write_page(
             or the file is too large for a browser.
         OSError: A file could not be written.
     """
-    with _single_file(file) as source:
+    bits = load(file, verify=True)
+    with tempfile.TemporaryDirectory(prefix="embits-page-") as temporary:
+        source = file
+        if file.is_dir():  # the codes are saved as one file
+            source = Path(temporary, "vectors.safetensors")
+            bits.save(source)
         size = source.stat().st_size
         if size > MAX_BYTES:
             raise InputError(f"{file}: {size:,} bytes; a browser can hold {MAX_BYTES:,}")
@@ -89,19 +93,6 @@ def write_page(
     if earlier not in (None, vectors) and not folder.is_symlink():
         (folder / str(earlier)).unlink(missing_ok=True)  # the vectors of the page replaced
     return [folder / name for name in (vectors, *shell)]
-
-
-@contextlib.contextmanager
-def _single_file(file: Path) -> Iterator[Path]:
-    """Yield a checked embits file; a folder of codes is saved as a temporary one."""
-    bits = load(file, verify=True)
-    if not file.is_dir():
-        yield file
-        return
-    with tempfile.TemporaryDirectory(prefix="embits-page-") as temporary:
-        path = Path(temporary, "vectors.safetensors")
-        bits.save(path)
-        yield path
 
 
 def _shell(title: str, facts: dict[str, str | int]) -> dict[str, bytes]:

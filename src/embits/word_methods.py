@@ -138,7 +138,7 @@ class WordMethods:
 
         As in gensim; `embits.evaluation.evaluate_word_pairs` lists the `options`.
         """
-        from embits.evaluation.tasks.similarity import evaluate_word_pairs
+        from embits.evaluation.tasks.words import evaluate_word_pairs
 
         return evaluate_word_pairs(self, pairs, **options)
 
@@ -149,7 +149,7 @@ class WordMethods:
 
         As in gensim; `embits.evaluation.evaluate_word_analogies` lists the `options`.
         """
-        from embits.evaluation.tasks.analogy import evaluate_word_analogies
+        from embits.evaluation.tasks.words import evaluate_word_analogies
 
         return evaluate_word_analogies(self, analogies, **options)
 

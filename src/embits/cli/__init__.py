@@ -55,10 +55,8 @@ GROUPS = {
 }
 # Modules of several verbs, whose functions have their names; the others have a `command`.
 _MODULES = {
-    "binarize": ("binarize", "encode"),
-    "collection": ("add", "remove", "compact"),
-    "words": ("neighbors", "similarity", "analogy"),
-    "search": ("search", "duplicates"),
+    "binarize": ("binarize", "encode", "add", "remove", "compact"),
+    "search": ("search", "duplicates", "neighbors", "similarity", "analogy"),
     "info": ("info", "verify"),
     "export": ("export", "decode", "slim", "page", "completion"),
     "demo": ("demo", "bench"),

@@ -144,9 +144,17 @@ def bench(
     first = next(iter(opened.values()))
     if floats is None:
         floats = first.decode()
+    if any(len(binary) != len(floats) for binary in opened.values()):
+        raise InputError("the files have different numbers of rows; time them one at a time")
     contenders: list[Contender] = []
     with tempfile.TemporaryDirectory() as folder, progress_bar("timing", quiet=as_json):
-        for path, binary in _columns(opened, bits, floats, Path(folder)):
+        columns = {binary.n_bits: (path, binary) for path, binary in opened.items()}
+        for width in bits:
+            if width not in columns:
+                path = Path(folder, f"{width}.safetensors")
+                binarize(floats, width, "lsh").save(path)
+                columns[width] = path, load(path)
+        for _, (path, binary) in sorted(columns.items()):
             contenders += bit_contenders(path, binary, threads)
         unit = unit_rows(floats)
         contenders += float_contenders(raw, unit, threads)
@@ -168,21 +176,6 @@ def bench(
     )
     click.echo(printable(f"Median milliseconds of one query; floats {what}"))
     _show(contenders, unit.nbytes)
-
-
-def _columns(
-    opened: dict[Path, BinaryVectors], widths: list[int], floats: Any, folder: Path
-) -> list[tuple[Path, BinaryVectors]]:
-    columns = {bits.n_bits: (path, bits) for path, bits in opened.items()}
-    n = len(floats)
-    if any(len(bits) != n for bits in opened.values()):
-        raise InputError("the files have different numbers of rows; time them one at a time")
-    for width in widths:
-        if width not in columns:
-            path = folder / f"{width}.safetensors"
-            binarize(floats, width, "lsh").save(path)
-            columns[width] = path, load(path)
-    return [columns[width] for width in sorted(columns)]
 
 
 def _show(contenders: list[Contender], float_bytes: int) -> None:

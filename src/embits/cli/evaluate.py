@@ -245,11 +245,7 @@ def _show(entries: list[Entry]) -> None:
         for entry in entries:
             value = score.of(entry)
             cells.append("" if value is None else score.shown(value))
-            if (
-                value is not None
-                and score.shown is percent
-                and (ends := interval(entry, score.key))
-            ):
+            if score.shown is percent and (ends := interval(entry, score.key)):
                 cells[-1] += f" [{percent(ends[0])}, {percent(ends[1])}]"
         rows.append((score.label, *cells))
     measured = [

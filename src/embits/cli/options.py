@@ -239,15 +239,12 @@ def _named_values(_: click.Context, param: click.Parameter, texts: list[str]) ->
         name, _sign, value = text.partition("=")
         if not name or not value:
             raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint=param.opts[0])
-        values[name.replace("-", "_")] = _value(value)
+        name = name.replace("-", "_")
+        values[name] = {"true": True, "false": False}.get(value.lower(), value)
+        for kind in (float, int):
+            with contextlib.suppress(ValueError):
+                values[name] = kind(value)
     return values
-
-
-def _value(text: str) -> Any:
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            return kind(text)
-    return {"true": True, "false": False}.get(text.lower(), text)
 
 
 def numbers_option(

@@ -20,12 +20,17 @@ from embits.evaluation.report import write_report
 from embits.evaluation.spaces import BitSpace, FloatSpace, Lookup, as_space
 from embits.evaluation.statistics import fisher_mean, pearson, ranks, spearman
 from embits.evaluation.tasks import TASKS
-from embits.evaluation.tasks.analogy import evaluate_analogies, evaluate_word_analogies
 from embits.evaluation.tasks.classification import evaluate_classification, prepare
 from embits.evaluation.tasks.neighbors import evaluate_neighbors, evaluate_reconstruction
 from embits.evaluation.tasks.retrieval import evaluate_retrieval
-from embits.evaluation.tasks.similarity import evaluate_similarity, evaluate_word_pairs, score_pairs
 from embits.evaluation.tasks.speed import evaluate_speed
+from embits.evaluation.tasks.words import (
+    evaluate_analogies,
+    evaluate_similarity,
+    evaluate_word_analogies,
+    evaluate_word_pairs,
+    score_pairs,
+)
 
 __all__ = [
     "TASKS",

@@ -13,7 +13,7 @@ import os
 import time
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -97,7 +97,6 @@ class Comparison:
         self.entries: list[Entry] = []
         self.replicates: list[Replicates] = []
         self._problems: list[str] = []
-        self._checksums: dict[tuple[Any, ...], str] = {}
         self._say = say or (lambda text: None)
         self._current = ""
         self._codes = self.folder / "codes"
@@ -126,7 +125,13 @@ class Comparison:
         for name in self.settings["params"]:
             if not any(name in coder_class(method).param_names() for method, _ in asked):
                 raise InputError(f"none of the methods takes the parameter {name!r}")
-        found = dict.fromkeys([*asked, *self._saved_codes()])
+        for path in sorted(self._codes.glob("*.scores.json")):
+            kept = _read_json(path)
+            entry, settings = kept.get("entry") or {}, kept.get("settings") or {}
+            same = (settings.get(name) == self.settings[name] for name in _SAME)
+            if all(same) and entry.get("method") in METHODS:
+                asked.append((entry["method"], entry["bits"]))
+        found = dict.fromkeys(asked)
         order = list(dict.fromkeys(method for method, _ in found))
         self.plan = sorted(found, key=lambda code: (order.index(code[0]), code[1]))
         self._codes.mkdir(parents=True, exist_ok=True)
@@ -141,15 +146,6 @@ class Comparison:
                     f"{self.settings[name]}: choose another folder for the report, or replace its "
                     "files with --force"
                 )
-
-    def _saved_codes(self) -> Iterator[tuple[str, int]]:
-        """Codes in the folder that were scored on the same vectors with the same seed."""
-        for path in sorted(self._codes.glob("*.scores.json")):
-            kept = _read_json(path)
-            entry, settings = kept.get("entry") or {}, kept.get("settings") or {}
-            same = (settings.get(name) == self.settings[name] for name in _SAME)
-            if all(same) and entry.get("method") in METHODS:
-                yield entry["method"], entry["bits"]
 
     def run(self) -> list[dict[str, Any]]:
         """Train and score what is missing, and return the `entries`."""
@@ -256,15 +252,23 @@ class Comparison:
         params = {"random_state": seed} | self.settings["params"] | {"n_bits": n_bits}
         return {name: value for name, value in params.items() if name in takes}
 
-    def _produced(self, *fit: Any) -> str:
-        """A checksum of what a coder of the user makes of a few rows, and of its code."""
-        coder = coder_class(fit[0])
-        if coder.__module__.startswith("embits."):  # others may have been edited since
+    def _produced(self, method: str, n_bits: int, seed: int) -> str:
+        """A checksum of what a coder of the user makes of a few rows, and of its source."""
+        coder = coder_class(method)(**self._params(method, n_bits, seed))
+        if type(coder).__module__.startswith("embits."):  # others may have been edited since
             return ""
-        if fit not in self._checksums:
-            rows = self.vectors.matrix[:: max(1, len(self.vectors) // _PROBED)][:_PROBED]
-            self._checksums[fit] = _checksum(coder(**self._params(*fit)), rows)
-        return self._checksums[fit]
+        rows = self.vectors.matrix[:: max(1, len(self.vectors) // _PROBED)][:_PROBED]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                codes = coder.fit(rows).encode(rows)
+                arrays = codes, coder.project(rows), coder.inverse_transform(codes)
+            made = b"".join(np.asarray(array).tobytes() for array in arrays)
+        except (EmbitsError, ValueError, ArithmeticError) as error:  # too few rows for it
+            made = str(error).encode()
+        with contextlib.suppress(OSError, TypeError):  # a class without a source file
+            made += inspect.getsource(type(coder)).encode()
+        return f"{zlib.crc32(made):08x}"
 
     def _fits(self, method: str, n_bits: int) -> Kept:
         """The mean entry of a method over the seeds."""
@@ -367,21 +371,6 @@ def data_fingerprint(data: DataFolder | None) -> str:
         if path.is_file() and not path.name.startswith(".")
     )
     return f"{zlib.crc32(listing.encode()):08x}"
-
-
-def _checksum(coder: Coder, rows: NDArray[np.float32]) -> str:
-    """A checksum of what a coder makes of a few rows, and of its source."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            codes = coder.fit(rows).encode(rows)
-            arrays = codes, coder.project(rows), coder.inverse_transform(codes)
-        made = b"".join(np.asarray(array).tobytes() for array in arrays)
-    except (EmbitsError, ValueError, ArithmeticError) as error:  # too few rows for it
-        made = str(error).encode()
-    with contextlib.suppress(OSError, TypeError):  # a class without a source file
-        made += inspect.getsource(type(coder)).encode()
-    return f"{zlib.crc32(made):08x}"
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -94,7 +94,16 @@ def write_report(
     """
     check_report_folder(folder, overwrite)
     grid, notes = Grid(entries), list(notes)
-    settings = dict(settings) | versions()
+    settings = dict(settings) | {
+        "embits": __version__,
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+        "machine": f"{sys.platform} {platform.machine()}, search kernels: {_core.simd()}",
+    }
+    with suppress(ImportError):
+        import matplotlib
+
+        settings["Matplotlib"] = matplotlib.__version__
     files: dict[str, bytes] = {}
     blocks: list[Block] = [f"# {_marked(title)}", *_about_intervals(grid)]
     blocks += _sections(grid, notes, files, ("png", "pdf", "svg") if latex else ("png",))
@@ -103,7 +112,19 @@ def write_report(
         blocks += ["## Bits of neighbors", _PICTURES, *pictures]
     if notes:
         blocks += ["## Skipped", *map(_marked, notes)]
-    blocks += ["## Settings", *_settings_tables(grid, settings)]
+    facts = [[name, str(value)] for name, value in settings.items()]
+    blocks += ["## Settings", Table(["", "value"], facts, of_text=True, has_number=False)]
+    trained = [
+        [
+            f"{entry['method']} {entry['bits']}", number(entry.get("seconds"), 1),
+            ", ".join(f"{name}={value}" for name, value in (entry.get("params") or {}).items()),
+        ]
+        for entry in grid.coded
+    ]  # fmt: skip
+    if trained:
+        caption = "Training of each code: time in seconds, and parameters."
+        header = ["", "s", "parameters"]
+        blocks.append(Table(header, trained, caption, of_text=True, has_number=False))
     markdown, tables = rendered(blocks)
     results = {"settings": settings, "results": list(entries)}
     results |= {"tests": list(tests)} if tests else {}
@@ -119,21 +140,6 @@ def write_report(
         with atomic_write(path) as file:
             file.write(content)
     return list(written)
-
-
-def versions() -> dict[str, str]:
-    """Versions of the software, and the machine."""
-    found: dict[str, str] = {
-        "embits": __version__,
-        "Python": platform.python_version(),
-        "NumPy": np.__version__,
-        "machine": f"{sys.platform} {platform.machine()}, search kernels: {_core.simd()}",
-    }
-    with suppress(ImportError):
-        import matplotlib
-
-        found["Matplotlib"] = matplotlib.__version__
-    return found
 
 
 # -- sections --------------------------------------------------------------------------------------
@@ -203,19 +209,6 @@ def _tests(grid: Grid, tests: Sequence[dict[str, Any]]) -> list[Block]:
     )
     table = Table(["", *map(str, widths)], rows, caption)
     return ["## Differences between methods", table] if rows else []
-
-
-def _settings_tables(grid: Grid, settings: Mapping[str, Any]) -> list[Table]:
-    facts = [[name, str(value)] for name, value in settings.items()]
-    rows = []
-    for entry in grid.coded:
-        params = ", ".join(f"{k}={v}" for k, v in (entry.get("params") or {}).items())
-        rows.append([f"{entry['method']} {entry['bits']}", number(entry.get("seconds"), 1), params])
-    tables = [Table(["", "value"], facts, of_text=True, has_number=False)]
-    caption = "Training of each code: time in seconds, and parameters."
-    if rows:
-        tables.append(Table(["", "s", "parameters"], rows, caption, of_text=True, has_number=False))
-    return tables
 
 
 # -- Markdown and LaTeX ----------------------------------------------------------------------------

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from embits.evaluation.results import Entry, Score, at
-from embits.evaluation.tasks.analogy import Analogy
 from embits.evaluation.tasks.base import Task
 from embits.evaluation.tasks.classification import Classification
 from embits.evaluation.tasks.neighbors import Neighbors, Reconstruction
 from embits.evaluation.tasks.retrieval import Retrieval
-from embits.evaluation.tasks.similarity import Similarity
 from embits.evaluation.tasks.speed import Speed
+from embits.evaluation.tasks.words import Analogy, Similarity
 
 TASKS: dict[str, Task] = {
     task.name: task
