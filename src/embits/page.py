@@ -1,8 +1,4 @@
-"""The browser page: a static site that searches a file on the visitor's device.
-
-`write_page` writes the site and the vectors to a folder that any static web server can serve, and
-`serve` serves such a folder on this machine.
-"""
+"""The browser page: a static site that searches a file on the visitor's device."""
 
 from __future__ import annotations
 

@@ -141,7 +141,14 @@ def main() -> None:
     try:
         sys.exit(embits.main(standalone_mode=False))
     except click.ClickException as error:  # wrong usage: exit code 2
-        _show_usage_error(error)
+        if not isinstance(error, click.BadParameter) or isinstance(error, click.MissingParameter):
+            error.show()
+        else:  # a value that is not accepted, in one line
+            hint = error.param_hint or (
+                error.param.get_error_hint(error.ctx) if error.param else ""
+            )
+            name = hint.replace("'", "") if isinstance(hint, str) else " / ".join(hint)
+            _say(": ".join(filter(None, ["error", name, error.message])))
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt) as error:
         # click raises Abort from the interrupt, whose text may name what was kept.
@@ -151,16 +158,6 @@ def main() -> None:
     except (EmbitsError, OSError, MemoryError) as error:
         _say(f"error: {one_line(error)}")
         sys.exit(1)
-
-
-def _show_usage_error(error: click.ClickException) -> None:
-    """One line for a value that is not accepted; click's message for other wrong usage."""
-    if not isinstance(error, click.BadParameter) or isinstance(error, click.MissingParameter):
-        error.show()
-        return
-    hint = error.param_hint or (error.param.get_error_hint(error.ctx) if error.param else "")
-    name = hint.replace("'", "") if isinstance(hint, str) else " / ".join(hint)
-    _say(": ".join(filter(None, ["error", name, error.message])))
 
 
 class _Notes(logging.Handler):

@@ -21,9 +21,8 @@ from embits.cli.output import print_json, show, status_line, table
 from embits.coders import METHODS, register_coder
 from embits.collection import load
 from embits.errors import InputError
-from embits.evaluation.compare import BITS, Comparison
+from embits.evaluation.compare import ALL_ROWS, BITS, Comparison, Evaluator
 from embits.evaluation.data import DataFolder
-from embits.evaluation.evaluator import ALL_ROWS, Evaluator
 from embits.evaluation.report import N_WORDS, bit_picture, check_report_folder, write_report
 from embits.evaluation.results import Entry, at, csv_text, interval, jsonable, percent
 from embits.evaluation.statistics import N_RESAMPLES
@@ -105,17 +104,12 @@ def _check_outputs(report: Path | None, csv_file: Path | None, source: Path, for
 def _possible_tasks(
     tasks: tuple[str, ...], data: Path | None, *, leave_out: bool = True
 ) -> tuple[tuple[str, ...], DataFolder | None]:
-    """The tasks, and the folder of data sets if one of them reads it.
-
-    Without a folder, the tasks of the default that read data sets are left out.
-    """
+    """The tasks that can run, and the folder of data sets if one of them reads it."""
     is_given = data is not None or "EMBITS_DATA" in os.environ
     if leave_out and not is_given and not _are_tasks_named():
         missing = [task for task in tasks if TASKS[task].reads_data]
-        _note(
-            f"without a folder of data sets (--data DIR, or EMBITS_DATA), {', '.join(missing)} are "
-            "left out"
-        )
+        without = "without a folder of data sets (--data DIR, or EMBITS_DATA)"
+        _note(f"{without}, {', '.join(missing)} are left out")
         tasks = tuple(task for task in tasks if task not in missing)
     return tasks, DataFolder.at(data) if any(TASKS[task].reads_data for task in tasks) else None
 
@@ -197,11 +191,9 @@ def evaluate(
     embits evaluate glove.*.safetensors --raw glove.txt --tasks similarity,analogy --json
     embits evaluate docs.safetensors --tasks retrieval --data ~/data
     """
-    missing = [task for task in tasks if TASKS[task].needs_raw]
+    missing = " and ".join(task for task in tasks if TASKS[task].needs_raw)
     if raw_file is None and missing and _are_tasks_named():
-        raise click.UsageError(
-            f"the float vectors are needed for {' and '.join(missing)}: give --raw FILE"
-        )
+        raise click.UsageError(f"the float vectors are needed for {missing}: give --raw FILE")
     if latex and report is None:
         raise click.UsageError("--latex writes into the folder of --report: give both")
     _check_outputs(report, csv_file, files[0], force)
@@ -209,10 +201,8 @@ def evaluate(
     tasks, folder = _possible_tasks(tasks, data, leave_out=raw_file is not None)
     floats = options.read(raw_file, **reading, quiet=as_json) if raw_file else None
     if floats is not None and floats.dims not in {bits.dims for bits in opened.values()}:
-        raise InputError(
-            f"{raw_file}: vectors of {floats.dims} dimensions, but {files[0]} was made from "
-            f"{opened[files[0]].dims} dimensions"
-        )
+        made_from = f"{files[0]} was made from {opened[files[0]].dims} dimensions"
+        raise InputError(f"{raw_file}: vectors of {floats.dims} dimensions, but {made_from}")
     with status_line(quiet=as_json) as status:
         current = "raw"
         evaluator = Evaluator(
@@ -233,12 +223,8 @@ def evaluate(
     _finish(entries, csv_file, evaluator.notes, report)
     if as_json:
         print_json(jsonable(entries))
-    else:
-        _show(entries)
-
-
-def _show(entries: list[Entry]) -> None:
-    """Print the scores, with their intervals, as one table with a column for each file."""
+        return
+    # The scores, with their intervals, as one table with a column for each file.
     rows = [("", *map(_column_name, entries))]
     for score in all_scores(entries):
         cells = []
@@ -372,13 +358,18 @@ def compare(
     if as_json:
         print_json(entries)
         return
-    _print_summary(entries)
+    columns = [score for score in all_scores(entries) if score.column]
+    shown = [score for score in columns if any(score.of(entry) for entry in entries[1:])]
+    lines = [
+        (_column_name(each), *(percent(score.of(each)) for score in shown)) for each in entries
+    ]
+    table([("", *(score.column for score in shown)), *lines], indent="")
     facts = [f"{time.perf_counter() - start:.0f} s"]
     if len(seeds) > 1:
         facts.append(f"means over {len(seeds)} fits")
     if "neighbors" in tasks:
-        rows = "outside the fit (unseen)" if comparison.split else "of the fit"
-        facts.append(f"recall of rows {rows}")
+        measured = "outside the fit (unseen)" if comparison.split else "of the fit"
+        facts.append(f"recall of rows {measured}")
     click.echo(f"\n{report / 'report.md'} ({'; '.join(facts)})")
 
 
@@ -411,17 +402,6 @@ def _recorded_command(comparison: Comparison) -> str:
             text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
             parts.append(f"{option.opts[0]} {text}")
     return " ".join(parts)
-
-
-def _print_summary(entries: list[dict[str, Any]]) -> None:
-    """Print the main scores, one line per code."""
-    columns = [score for score in all_scores(entries) if score.column]
-    shown = [score for score in columns if any(score.of(entry) for entry in entries[1:])]
-    rows = [("", *(score.column for score in shown))]
-    for entry in entries:
-        scores = (percent(score.of(entry)) for score in shown)
-        rows.append((_column_name(entry), *scores))
-    table(rows, indent="")
 
 
 @click.command()

@@ -91,9 +91,8 @@ def search(
     embits search s3://bucket/codes s3://bucket/questions -o s3://bucket/nearest.parquet --ray
     """
     if (cluster is None) != (output is None) or (force and cluster is None):
-        raise click.UsageError(
-            "--ray needs -o, the Parquet file to write; -o and --force need --ray"
-        )
+        needs = "--ray needs -o, the Parquet file to write; -o and --force need --ray"
+        raise click.UsageError(needs)
     if cluster is not None:
         asked = {"k": k, "metric": metric, "second_look": second_look, "target": output}
         asked |= options.read_filters(filters)

@@ -6,7 +6,7 @@ Example:
     0.5
 """
 
-from embits.evaluation.compare import Comparison, paired_tests
+from embits.evaluation.compare import Comparison, Evaluator, paired_tests
 from embits.evaluation.data import (
     DataFolder,
     RetrievalSet,
@@ -15,7 +15,6 @@ from embits.evaluation.data import (
     read_questions,
     read_retrieval,
 )
-from embits.evaluation.evaluator import Evaluator
 from embits.evaluation.report import write_report
 from embits.evaluation.spaces import BitSpace, FloatSpace, Lookup, as_space
 from embits.evaluation.statistics import fisher_mean, pearson, ranks, spearman

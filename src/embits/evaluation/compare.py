@@ -1,7 +1,8 @@
-"""Train and score several methods and widths on one set of vectors.
+"""Score files of codes, and train and score several methods and widths on one set of vectors.
 
-Each finished step is saved in the folder. An interrupted run can be resumed, and a run with more
-methods or widths computes only the new ones and returns all codes in the folder.
+`Evaluator` runs tasks on several files; what the tasks share is read and computed once.
+`Comparison` saves each finished step in a folder. An interrupted run can be resumed, and a run with
+more methods or widths computes only the new ones and returns all codes in the folder.
 """
 
 from __future__ import annotations
@@ -25,23 +26,211 @@ from numpy.typing import NDArray
 from embits._version import __version__
 from embits.arrays import blocks
 from embits.binary_vectors import BinaryVectors
+from embits.checks import whole
 from embits.coders import METHODS, Coder, coder_class
 from embits.collection import load
 from embits.errors import EmbitsError, FormatError, InputError
 from embits.evaluation.data import DataFolder
-from embits.evaluation.evaluator import ALL_ROWS, Evaluator, split_rows
 from embits.evaluation.report import Picture, bit_picture, write_report
 from embits.evaluation.results import Entry, Grid, jsonable
-from embits.evaluation.statistics import N_RESAMPLES, Replicates, intervals, mean_fits, paired_test
-from embits.evaluation.tasks import TASKS, all_scores
+from embits.evaluation.spaces import MISSING, BitSpace, FloatSpace, Lookup, same_words
+from embits.evaluation.statistics import (
+    N_RESAMPLES,
+    Replicates,
+    Samples,
+    intervals,
+    mean_fits,
+    paired_test,
+)
+from embits.evaluation.tasks import DEFAULT_TASKS, TASKS, all_scores
+from embits.evaluation.tasks.base import FitCoder, RowSplit, Subject
 from embits.file.atomic import atomic_write
+from embits.ids.keys import RowNumbers
 from embits.vectors import WordVectors
 
+ALL_ROWS = np.iinfo(np.int64).max
+"""As a number of rows to fit on: all of them."""
+_MIN_ROWS = 8  # fewer are not divided
 Kept: TypeAlias = tuple[Entry, Replicates]
 BITS = (64, 128, 256, 512)
 _SAME = ("vectors", "seed", "fit_rows", "params")  # settings that all codes of a folder share
 _PROBED = 256  # rows by which an edited coder is recognized
 PICTURED = ("queen", "automobile", "jupiter", "man")  # the paper's words
+
+
+class Evaluator:
+    """Scores binary vectors, and the float vectors they were made from, on a set of tasks.
+
+    Args:
+        data: The folder of data sets, or its path. None takes the environment variable
+            EMBITS_DATA if a task needs data sets.
+        raw: The float vectors. They are scored as well, and neighbors and reconstruction are
+            measured against them; None skips those two.
+        tasks: Which of `TASKS`.
+        raw_file: The file of `raw`, to measure its loading time.
+        say: Called with the name of each step when it starts.
+        fit_rows: Rows to fit a new coder on, to measure neighbors and reconstruction on the
+            others. None is half of the rows of files without words, and measures the codes of
+            other files as they are.
+        n_resamples: Bootstrap replicates of each score; with any, entries have the 95 % intervals
+            of their scores under "intervals".
+        by_pairs: Weigh the sets of the Fisher mean by their numbers of pairs, not equally.
+
+    Attributes:
+        samples: The replicates of the last entry.
+
+    Raises:
+        InputError: A task is unknown, there is no folder of data sets, or all tasks need `raw` and
+            it is None.
+    """
+
+    def __init__(
+        self,
+        data: DataFolder | str | os.PathLike[str] | None,
+        raw: WordVectors | None = None,
+        tasks: Iterable[str] = DEFAULT_TASKS,
+        raw_file: Path | None = None,
+        say: Callable[[str], None] | None = None,
+        fit_rows: int | None = None,
+        *,
+        n_resamples: int = 0,
+        by_pairs: bool = False,
+    ) -> None:
+        self.tasks = (tasks,) if isinstance(tasks, str) else tuple(tasks)
+        if set(self.tasks) - set(TASKS) or not self.tasks:
+            raise InputError(f"tasks are {list(self.tasks)}, expected some of {', '.join(TASKS)}")
+        self._tasks = [task for name, task in TASKS.items() if name in self.tasks]
+        if raw is None and all(task.needs_raw for task in self._tasks):
+            raise InputError(f"{' and '.join(self.tasks)}: the raw vectors are needed (--raw)")
+        if not isinstance(raw, WordVectors | None):
+            raise InputError(f"raw is a {type(raw).__name__}, expected WordVectors")
+        reads_data = any(task.reads_data for task in self._tasks)
+        if isinstance(data, str | os.PathLike) or (data is None and reads_data):
+            data = DataFolder.at(data)
+        elif not isinstance(data, DataFolder | None):
+            raise InputError(f"data is a {type(data).__name__}, expected a DataFolder or a path")
+        self.data = data
+        self.raw = None if raw is None else FloatSpace.of(raw)
+        self.raw_file = raw_file
+        self.samples = Samples(n_resamples)
+        self._say = say or (lambda step: None)
+        self._fit_rows = fit_rows
+        self._aligned = self.raw
+        self._notes: dict[str, None] = {}
+        self._note = self._notes.setdefault
+        self._subject = partial(
+            Subject, tasks=self._tasks, data=self.data, has_raw=raw is not None, by_pairs=by_pairs,
+            say=self._say, note=self._note, kept={},
+        )  # fmt: skip
+
+    @property
+    def notes(self) -> list[str]:
+        """One line for each score that could not be measured, with the reason."""
+        return [*(self.data.problems if self.data else ()), *self._notes]
+
+    def evaluate_raw(self, *, all_sets: bool = False) -> dict[str, Any]:
+        """The entry of the float vectors; `all_sets` scores retrieval sets of any dimensions."""
+        if self.raw is None:
+            raise InputError("no raw vectors were given, so they cannot be scored")
+        self.samples = Samples(self.samples.n_resamples)
+        dims = None if all_sets else self.raw.dims
+        subject = self._subject(self.raw, self.samples, file=self.raw_file, dims=dims)
+        return self._entry("raw", subject)
+
+    def evaluate_bits(
+        self,
+        bits: BinaryVectors,
+        file: Path | None = None,
+        fit: FitCoder | None = None,
+        split: RowSplit | None = None,
+    ) -> dict[str, Any]:
+        """The entry of one file of codes.
+
+        Args:
+            bits: The codes.
+            file: Their file, to measure its loading time.
+            fit: Fits a coder on the corpus of a retrieval set; None takes the coder of `bits`, and
+                leaves out sets of other dimensions.
+            split: The rows that the coder of `bits` was fitted on, and the others, which are
+                measured. None fits a new coder if `fit_rows` says so.
+        """
+        bits = bits.merged()
+        has_words_of_raw = self.raw is not None and same_words(self.raw.words, bits.words)
+        space = BitSpace(bits, self.raw.lookup if self.raw and has_words_of_raw else None)
+        self.samples = Samples(self.samples.n_resamples)
+        raw, measured = self._raw_of(space, file), bits
+        if raw is not None and split is None and any(task.needs_raw for task in self._tasks):
+            measured, split = self._refitted(bits, raw)
+        subject = self._subject(
+            space, self.samples, file=file, bits=measured, raw=raw, split=split, fit=fit,
+            dims=bits.dims if fit is None else None,
+        )  # fmt: skip
+        return self._entry(bits.coder.method, subject)
+
+    def _entry(self, method: str, subject: Subject) -> Entry:
+        entry: Entry = {
+            "file": None if subject.file is None else str(subject.file),
+            "method": method,
+            "bits": subject.space.n_bits,
+            "words": len(subject.space),
+        }
+        for task in self._tasks:
+            self._say(task.name)
+            found = task.run(subject)
+            entry |= {} if found is None else {task.name: found}
+        drawn = intervals(self.samples.replicates)
+        return entry | ({"intervals": drawn} if drawn else {})
+
+    def _raw_of(self, space: BitSpace, file: Path | None) -> FloatSpace | None:
+        """The raw vectors with the rows of a file; None, and a note, if there are none."""
+        names = " and ".join(task.name for task in self._tasks if task.needs_raw)
+        if self.raw is None:
+            return self._note(f"{names} need the raw vectors: give --raw") if names else None
+        reason = ""
+        if self.raw.dims != space.bits.dims:
+            reason = f"raw vectors of {self.raw.dims} dimensions, expected {space.bits.dims}"
+        elif self._aligned is None or not same_words(self._aligned.words, space.words):
+            rows = Lookup(self.raw.words, case_insensitive=False).rows(space.words)
+            if n_missing := int((rows == MISSING).sum()):
+                word = space.words[int(rows.argmin())]
+                reason = f"{n_missing:,} of its words have no raw vector, such as {word!r}"
+            else:
+                self._aligned = FloatSpace(space.words, self.raw.matrix[rows], space.lookup)
+        if reason:
+            skipped = f"{names} are skipped" if names else "the column raw is of other vectors"
+            return self._note(f"{file or 'a file'}: {skipped}: {reason}")
+        return self._aligned
+
+    def _refitted(
+        self, bits: BinaryVectors, raw: FloatSpace
+    ) -> tuple[BinaryVectors, RowSplit | None]:
+        """Codes of a new coder with the same parameters that is fitted on a part of the rows."""
+        has_words = not isinstance(bits.words, RowNumbers)
+        split = split_rows(len(raw), self._fit_rows, has_words=has_words)
+        if split is None:
+            return bits, None
+        self._say(f"fitting on {len(split.fitted):,} rows")
+        try:
+            coder = type(bits.coder)(**bits.coder.get_params()).fit(raw.matrix[split.fitted])
+        except EmbitsError as error:
+            self._note(f"no rows outside the fit are measured: {error}")
+            return bits, None
+        return BinaryVectors(None, coder.encode(raw.matrix), coder), split
+
+
+def split_rows(n: int, fit_rows: int | None, *, has_words: bool) -> RowSplit | None:
+    """Divide n rows at random into rows to fit on and others; None if all rows are fitted on.
+
+    `fit_rows` of None is half of the rows, or all of word vectors: a vocabulary is known in
+    advance, and it is coded as a whole.
+    """
+    if fit_rows is None:
+        fit_rows = ALL_ROWS if has_words or n < _MIN_ROWS else n // 2
+    if whole("fit_rows", fit_rows, 1) >= n:
+        return None
+    # One seed: the same rows for all methods and seeds of a comparison.
+    order = np.random.default_rng(0).permutation(n)
+    return RowSplit(np.sort(order[:fit_rows]), np.sort(order[fit_rows:]))
 
 
 class Comparison:
@@ -60,7 +249,8 @@ class Comparison:
         say: Called with a line of text at each step.
         fit_rows: Number of rows to fit on; neighbors and reconstruction are measured on the
             others. None is all rows of word vectors, and half of the rows of others.
-        n_resamples, by_pairs: As for `Evaluator`.
+        n_resamples: Bootstrap replicates of each score, for intervals and tests.
+        by_pairs: Weigh the sets of the Fisher mean by their numbers of pairs, not equally.
         params: Parameters of coders. Each is given to every method that takes it.
 
     Raises:
@@ -141,11 +331,9 @@ class Comparison:
         saved = _read_json(self._codes / "raw.scores.json").get("settings") or {}
         for name in (*_SAME, "tasks"):
             if saved and saved.get(name) != self.settings[name]:
-                raise InputError(
-                    f"{self.folder} has results of {name} {saved.get(name)}, expected "
-                    f"{self.settings[name]}: choose another folder for the report, or replace its "
-                    "files with --force"
-                )
+                found = f"results of {name} {saved.get(name)}, expected {self.settings[name]}"
+                instead = "choose another folder for the report, or replace its files with --force"
+                raise InputError(f"{self.folder} has {found}: {instead}")
 
     def run(self) -> list[dict[str, Any]]:
         """Train and score what is missing, and return the `entries`."""
@@ -182,7 +370,8 @@ class Comparison:
         Args:
             title: Title of the report.
             settings: More facts for the table of settings.
-            overwrite, latex: As in `write_report`.
+            overwrite: Replace the files of an earlier report. Other files in the folder stay.
+            latex: Write the tables as LaTeX into tables/, and the figures as PDF and SVG, too.
 
         Raises:
             InputError: The folder has a report, and `overwrite` is false.

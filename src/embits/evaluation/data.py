@@ -109,10 +109,8 @@ def read_pairs(path: FilePath, delimiter: str | None = None) -> Pairs:
         if not is_complete or not found or not math.isfinite(found[0]):
             raise error
         if header is not None and len(found) > 1:
-            raise ReadError(
-                f"{path}: line {number}: found several numbers, expected a column named score in "
-                "the header"
-            )
+            expected = "a column named score in the header"
+            raise ReadError(f"{path}: line {number}: found several numbers, expected {expected}")
         rows.append((fields[first], fields[second], found[0]))
     if not rows:
         raise header or ReadError(f"{path}: found no pairs, expected lines of word word score")
@@ -181,8 +179,7 @@ def read_questions(path: FilePath) -> dict[str, Questions]:
 
 def read_split(folder: Path, most_rows: int = MAX_ROWS) -> Split:
     """Read `train.csv` and `test.csv` of a folder as `read_labelled` does."""
-    read = [_read_texts(folder / f"{part}.csv", most_rows) for part in ("train", "test")]
-    return Split(*_numbered(read))
+    return Split(*_read_files([folder / "train.csv", folder / "test.csv"], most_rows))
 
 
 def read_labelled(path: FilePath, most_rows: int = MAX_ROWS) -> Labelled:
@@ -199,7 +196,7 @@ def read_labelled(path: FilePath, most_rows: int = MAX_ROWS) -> Labelled:
         ReadError: A row is malformed; the message quotes it.
         OSError: The file cannot be opened.
     """
-    return _numbered([_read_texts(path, most_rows)])[0]
+    return _read_files([path], most_rows)[0]
 
 
 def _read_texts(path: FilePath, most_rows: int) -> tuple[list[str], list[str]]:
@@ -223,10 +220,9 @@ def _read_texts(path: FilePath, most_rows: int) -> tuple[list[str], list[str]]:
     if not texts:
         raise ReadError(f"{path}: found no rows, expected {_LABELLED}")
     if len(set(labels)) > max(_MOST_NAMES, len(labels) // 2) and not all(map(_is_whole, labels)):
-        raise ReadError(
-            f"{path}: found {len(set(labels)):,} classes in {len(labels):,} rows: name the column "
-            "of the classes label in the first line"
-        )
+        found = f"{len(set(labels)):,} classes in {len(labels):,} rows"
+        named = "name the column of the classes label in the first line"
+        raise ReadError(f"{path}: found {found}: {named}")
     return texts, labels
 
 
@@ -234,8 +230,9 @@ def _is_whole(text: str) -> bool:
     return text.isascii() and text.isdigit()
 
 
-def _numbered(read: Sequence[tuple[list[str], list[str]]]) -> list[Labelled]:
+def _read_files(paths: Sequence[FilePath], most_rows: int) -> list[Labelled]:
     """Texts with a number for each class: those from 0 or 1 keep their order, names are sorted."""
+    read = [_read_texts(path, most_rows) for path in paths]
     names = sorted({label for _, labels in read for label in labels})
     numbers = {name: place for place, name in enumerate(names)}
     if all(map(_is_whole, names)):

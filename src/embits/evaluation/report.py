@@ -53,12 +53,10 @@ Block: TypeAlias = str | Table | Picture
 
 def check_report_folder(folder: str | os.PathLike[str], overwrite: bool = False) -> None:
     """Refuse a folder that has a report, or files of the same names, unless `overwrite`."""
-    found = [name for name in FILES if (Path(folder) / name).exists()]
+    found = [path for name in FILES if (path := Path(folder, name)).exists()]
     if found and not overwrite:
-        raise InputError(
-            f"{Path(folder) / found[0]} exists: choose another folder for the report, or replace "
-            "its files with --force (in Python: overwrite=True)"
-        )
+        replace = "replace its files with --force (in Python: overwrite=True)"
+        raise InputError(f"{found[0]} exists: choose another folder for the report, or {replace}")
 
 
 def write_report(
@@ -307,10 +305,7 @@ _GAP = 3
 
 
 def drawn(figure: Figure, grid: Grid, formats: Sequence[str] = ("png",)) -> dict[str, bytes]:
-    """The files of a figure by format, "png", "pdf" or "svg"; none if no code has its scores.
-
-    There is a line for each method and a bar for each 95 % interval.
-    """
+    """The files of a figure by format, "png", "pdf" or "svg"; none if no code has its scores."""
     panels = [
         (title, path)
         for title, path in figure.panels
@@ -349,7 +344,7 @@ def drawn(figure: Figure, grid: Grid, formats: Sequence[str] = ("png",)) -> dict
 
 
 def _draw(axis: Any, grid: Grid, path: Sequence[str]) -> None:
-    """The lines of the methods, and the x axis."""
+    """A line for each method, with a bar for each 95 % interval, and the x axis."""
     for place, method in enumerate(grid.methods):
         found = sorted(
             (entry["bits"], 100 * score, interval(entry, ".".join(path)))
@@ -407,10 +402,7 @@ def _pyplot() -> Any:
 
 
 def bit_rows(bits: BinaryVectors, word: str, n: int = N_WORDS) -> NDArray[np.uint8]:
-    """0 and 1 of the n closest words, closest first, then of the n furthest, furthest last.
-
-    Without the word itself; fewer rows if there are fewer words.
-    """
+    """0 and 1 of the n closest other words, closest first, then of the n furthest ones."""
     n = whole("n", n, 1)
     code, own = bits[word], bits.words.find(word)
     codes = np.ascontiguousarray(bits.codes)
@@ -432,10 +424,9 @@ def bit_picture(
     if not words:
         raise InputError("a picture needs at least one word")
     if suffix.lower() not in PICTURE_FORMATS:
-        raise InputError(
-            f"cannot draw a picture as {suffix or 'a file without suffix'!r}: use one of "
-            f"{', '.join(PICTURE_FORMATS)}"
-        )
+        found = repr(suffix or "a file without suffix")
+        known = ", ".join(PICTURE_FORMATS)
+        raise InputError(f"cannot draw a picture as {found}: use one of {known}")
     scale = max(1, min(8, 1024 // bits.n_bits))
     panels = []
     for word in words:

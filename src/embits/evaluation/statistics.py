@@ -83,16 +83,13 @@ def fisher_mean(correlations: Iterable[float], weights: Iterable[float] | None =
 
 
 class PairedTest(NamedTuple):
-    """The first score minus the second, its 95 % interval, and its two-sided p-value.
-
-    `is_bound` if so many replicates can show no smaller p-value.
-    """
+    """The first score minus the second, its 95 % interval, and its two-sided p-value."""
 
     difference: float
     low: float
     high: float
     p: float
-    is_bound: bool
+    is_bound: bool  # so many replicates can show no smaller p-value
 
 
 class Samples:

@@ -20,8 +20,7 @@ from embits.evaluation import (
     fisher_mean,
     paired_tests,
 )
-from embits.evaluation.compare import Comparison
-from embits.evaluation.evaluator import ALL_ROWS, split_rows
+from embits.evaluation.compare import ALL_ROWS, Comparison, split_rows
 from embits.evaluation.report import escaped, to_latex
 from embits.evaluation.results import Table
 from embits.evaluation.statistics import MAX_ITEMS, Samples, paired_test, pooled, spearman_of_counts

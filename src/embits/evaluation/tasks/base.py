@@ -123,7 +123,5 @@ def _measured_rows(grid: Grid, task: str) -> str:
     rows = " or ".join(f"{number:,}" for number in sorted(fitted))
     if all(about.get("rows") == "unseen" for about in found if about):
         return f"The rows are outside the fit (unseen); the fit used {rows} rows."
-    return (
-        "The rows of files without words are outside the fit (unseen), the others are rows of the "
-        "fit (seen)."
-    )
+    unseen = "The rows of files without words are outside the fit (unseen)"
+    return f"{unseen}, the others are rows of the fit (seen)."

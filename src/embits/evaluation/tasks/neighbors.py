@@ -262,8 +262,8 @@ class Reconstruction(Task):
         return found or None
 
     def scores(self, entries: Iterable[Entry]) -> list[Score]:
-        cosine = Score("Cosine to raw, rebuilt", (self.name, "cosine"), column="rebuilt",
-                       is_tested=True)  # fmt: skip
+        path = (self.name, "cosine")
+        cosine = Score("Cosine to raw, rebuilt", path, column="rebuilt", is_tested=True)
         error = Score("Mean squared error", (self.name, "mse"), shown=lambda x: number(x, 4))
         return [cosine, error] if "cosine" in names_at(entries, self.name) else []
 

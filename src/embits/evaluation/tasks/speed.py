@@ -29,17 +29,13 @@ THREADS = 1  # as in the paper; NumPy's matrix product uses the threads of its B
 
 @dataclass
 class Contender:
-    """An implementation of top-k search that is timed, on codes of `bits` or on floats (None).
-
-    `query(row, k)` finds the k nearest rows of a row; `load` opens the file and runs one top-10
-    query. Then there are the median milliseconds for each k, and those of `load`.
-    """
+    """An implementation of top-k search that is timed."""
 
     name: str
-    bits: int | None
-    query: Callable[[int, int], object]
-    load: Callable[[], object] | None = None
-    top_ms: dict[int, float] = field(default_factory=dict)
+    bits: int | None  # of its codes; None for floats
+    query: Callable[[int, int], object]  # (row, k) finds the k nearest rows of a row
+    load: Callable[[], object] | None = None  # opens the file and runs one top-10 query
+    top_ms: dict[int, float] = field(default_factory=dict)  # median milliseconds by k
     load_ms: float | None = None
 
 

@@ -1,13 +1,10 @@
 """Tasks of words: semantic similarity, and analogies (a is to b as c is to what?).
 
-The score of similarity is Spearman's correlation of similarities with human scores of word pairs:
-cosines of floats, and Sokal-Michener for codes (the paper, "Semantic word similarity"). Pairs and
-questions with an unknown word are skipped and counted; letter case is folded (`Lookup`).
-
-For floats the answer to a question is the word closest to b - a + c by cosine (3CosAdd, unit
-vectors). For codes it is the code closest to (b AND NOT a) OR c by Hamming distance, as in the
-paper. The words of the question are excluded in any spelling. This is gensim's protocol, except
-that gensim considers only the first five candidates.
+Similarities are cosines of floats, and Sokal-Michener for codes (the paper, "Semantic word
+similarity"); letter case is folded (`Lookup`). The answer to a question is the word closest to
+b - a + c by cosine (3CosAdd, unit vectors) or, for codes, the code closest to (b AND NOT a) OR c by
+Hamming distance, as in the paper. The words of the question are excluded in any spelling. This is
+gensim's protocol, except that gensim considers only the first five candidates.
 """
 
 from __future__ import annotations
@@ -256,7 +253,8 @@ def evaluate_word_analogies(
     Args:
         vectors: BinaryVectors or WordVectors.
         analogies: File of questions, such as `questions-words.txt`.
-        restrict_vocab, case_insensitive: As in `evaluate_word_pairs`.
+        restrict_vocab: Use only this many first rows, for questions and answers; None uses all.
+        case_insensitive: Fold letter case.
         dummy4unknown: Count questions with unknown words as wrong instead of skipping them.
 
     Returns:
