@@ -37,7 +37,6 @@ _SETTINGS: dict[str, tuple[str, ...]] = {
 _MARK = b"\nembits coder "  # before the coder's checksum, at the end of a file
 _CHECKSUM_BYTES = 32
 _MAX_INT = 2**31 - 1
-_PACKAGE = "faiss", "FAISS indexes", "faiss"
 
 
 def to_faiss(
@@ -73,7 +72,7 @@ def to_faiss(
         >>> index.ntotal, index.d, bool((from_faiss(index, bits.coder).codes == bits.codes).all())
         (20, 104, True)
     """
-    faiss = package(*_PACKAGE)
+    faiss = package("faiss", "FAISS indexes", "faiss")
     codes = np.asarray(bits.codes) if isinstance(bits, BinaryVectors) else packed_codes(bits)
     known = _SETTINGS[choice("kind", kind, _SETTINGS)]
     if unknown := sorted(set(settings) - set(known)):
@@ -115,7 +114,7 @@ def from_faiss(index: Any, coder: Coder, ids: Any = None) -> BinaryVectors:
         ReadError: FAISS cannot read the file.
         MissingExtraError: FAISS is not installed.
     """
-    faiss = package(*_PACKAGE)
+    faiss = package("faiss", "FAISS indexes", "faiss")
     if isinstance(index, str | os.PathLike):
         path = Path(index)
         if not path.is_file():
@@ -156,7 +155,7 @@ def export(
 
     The words go to a `.words` file of the same name, one per line.
     """
-    bits, faiss, path = to_export(bits), package(*_PACKAGE), Path(target)
+    bits, faiss, path = to_export(bits), package("faiss", "FAISS indexes", "faiss"), Path(target)
     with atomic_with_words(path, bits, overwrite) as file:
         index = to_faiss(bits, kind, progress=progress, seed=seed, **settings)
         faiss.write_index_binary(index, faiss.PyCallbackIOWriter(file.write, 1 << 20))

@@ -210,7 +210,7 @@ def test_what_a_job_encoded_is_opened_and_searched(ids, folder, matrix, coder, t
 
 def test_results_have_ids_after_the_cluster_was_stopped(collection, matrix, monkeypatch):
     found = on_ray.search(collection.path, matrix[:20], 5)
-    monkeypatch.setattr(searching, "gathered", None)
+    monkeypatch.setattr(searching.tasks, "gathered", None)
     assert found.ids.tolist() == collection.search(matrix[:20], 5).ids.tolist()
 
 

@@ -68,7 +68,7 @@ def encode(
 ) -> Facts:
     """Encode vectors with the workers of a cluster, and write a collection.
 
-    It returns target, bits, dims, method, writer, ids, rows, skipped, parts and bytes of them.
+    It returns target, bits, dims, method, writer, ids, rows, skipped, parts and bytes.
 
     Args:
         vectors: A Parquet file, a folder of them, its address in an object store (s3://, gs://,
