@@ -154,10 +154,7 @@ def locked(folder: Path, before: Snapshot | None, timeout: float = 0) -> Iterato
 
 
 def delete_unlisted(folder: Path, manifest: Manifest, *, is_on_disk: bool = False) -> None:
-    """Delete files of the names that embits gives, if the manifest does not list them.
-
-    Working folders too, if no process holds their lock.
-    """
+    """Delete files of our names that no manifest lists, and working folders that nobody locks."""
     listed, stale = manifest.files(), []
     for path in folder.iterdir():
         if re.fullmatch(rf"{re.escape(_WORKING)}\w+", path.name, re.ASCII):

@@ -109,10 +109,7 @@ class Collection(BinaryVectors):
         return self._snapshot.bits
 
     def refresh(self) -> bool:
-        """Show the latest state of the collection.
-
-        Returns:
-            Whether it has changed.
+        """Show the latest state of the collection, and return whether it has changed.
 
         Raises:
             FormatError: It is damaged.
@@ -120,9 +117,8 @@ class Collection(BinaryVectors):
         """
         with self._changing:
             before = self._snapshot
-            latest = open_snapshot(self.path, before=before)
-            self._snapshot = latest
-            return latest.manifest != before.manifest
+            self._snapshot = open_snapshot(self.path, before=before)
+            return self._snapshot.manifest != before.manifest
 
     def add(
         self, vectors: Any, ids: Iterable[str | int] | None = None, *, lengths: bool = False

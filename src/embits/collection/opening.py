@@ -25,15 +25,12 @@ if TYPE_CHECKING:
 
 
 def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
-    """Open a file that `BinaryVectors.save` wrote, or a collection: mapped, not read.
+    """Open a file that `BinaryVectors.save` wrote, or a `Collection`: mapped, not read.
 
     Args:
         path: The file; the folder of a collection, such as a job on Ray writes; or the address of
             such a folder (s3://bucket/codes), which is read into memory.
         verify: Read every byte and check it against the checksums first.
-
-    Returns:
-        For a collection, a `Collection`.
 
     Raises:
         FormatError: It is not such a file or folder, or it is damaged.

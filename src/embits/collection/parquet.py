@@ -107,10 +107,7 @@ def read_codes(
 
 
 def read_column(folder: str | os.PathLike[str], name: str) -> Any:
-    """Read one column of a folder of Parquet files; row i belongs to code i.
-
-    Returns:
-        A pyarrow ChunkedArray.
+    """Read one column of a folder, a pyarrow ChunkedArray; row i belongs to code i.
 
     Raises:
         FormatError: The folder is unfinished, or a piece is missing or damaged.

@@ -201,11 +201,7 @@ Tensor: TypeAlias = NDArray[Any] | CodesOnDisk
 
 
 def write(
-    path: Path,
-    contents: Contents,
-    codes: CodesOnDisk | None = None,
-    *,
-    through_links: bool = True,
+    path: Path, contents: Contents, codes: CodesOnDisk | None = None, *, through_links: bool = True
 ) -> None:
     """Write a file atomically; the same contents give the same bytes.
 

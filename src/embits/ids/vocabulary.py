@@ -132,8 +132,7 @@ class Vocabulary(WordRun, Keys):
     def find_all(self, word: str) -> list[int]:
         """All rows of a word that may repeat, ascending."""
         wanted = word.encode(errors="surrogatepass")  # never found
-        rows: list[int] = self._rows_between(wanted, wanted + b"\0").tolist()
-        return rows
+        return [int(row) for row in self._rows_between(wanted, wanted + b"\0")]
 
     def find_run(self, run: Run) -> NDArray[np.int64]:
         """As `find_many`, of words that are encoded already."""

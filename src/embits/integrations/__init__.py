@@ -3,7 +3,6 @@
 An exporter is a function `export(bits, target, *, progress=None, option=default, …,
 overwrite=False)`, which writes codes as the `export` here does. An entry in `EXPORTERS` makes it
 available as `embits export --to NAME`; the function's options become `--param NAME=VALUE`.
-
 Whatever reads codes back returns BinaryVectors.
 """
 

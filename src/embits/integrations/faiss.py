@@ -49,6 +49,8 @@ def to_faiss(
 ) -> Any:
     """Build a FAISS index of the codes in memory.
 
+    It is an `IndexBinary` of width 8 ceil(n_bits / 8), whose ids are the row numbers.
+
     Args:
         bits: BinaryVectors, or packed codes of shape (n, width).
         kind: "flat" (`IndexBinaryFlat`, exact), "ivf" (`IndexBinaryIVF`, inverted lists) or "hnsw"
@@ -57,9 +59,6 @@ def to_faiss(
         seed: Draws the rows that the centers of "ivf" are trained on.
         settings: FAISS's own names: for "ivf" `nlist` (√n) and `nprobe` (an eighth of the
             lists); for "hnsw" `M` (32), `efConstruction` (40) and `efSearch` (128).
-
-    Returns:
-        An `IndexBinary` of width 8 ceil(n_bits / 8), whose ids are the row numbers.
 
     Raises:
         InputError: There is no such kind, or a setting is unknown or out of range.
@@ -73,7 +72,7 @@ def to_faiss(
         >>> index.ntotal, index.d, bool((from_faiss(index, bits.coder).codes == bits.codes).all())
         (20, 104, True)
     """
-    faiss = _faiss()
+    faiss = package("faiss", "FAISS indexes", "faiss")
     codes = np.asarray(bits.codes) if isinstance(bits, BinaryVectors) else packed_codes(bits)
     known = _SETTINGS[choice("kind", kind, _SETTINGS)]
     if unknown := sorted(set(settings) - set(known)):
@@ -115,7 +114,7 @@ def from_faiss(index: Any, coder: Coder, ids: Any = None) -> BinaryVectors:
         ReadError: FAISS cannot read the file.
         MissingExtraError: FAISS is not installed.
     """
-    faiss = _faiss()
+    faiss = package("faiss", "FAISS indexes", "faiss")
     if isinstance(index, str | os.PathLike):
         path = Path(index)
         if not path.is_file():
@@ -156,7 +155,7 @@ def export(
 
     The words go to a `.words` file of the same name, one per line.
     """
-    bits, faiss, path = to_export(bits), _faiss(), Path(target)
+    bits, faiss, path = to_export(bits), package("faiss", "FAISS indexes", "faiss"), Path(target)
     with atomic_with_words(path, bits, overwrite) as file:
         index = to_faiss(bits, kind, progress=progress, seed=seed, **settings)
         faiss.write_index_binary(index, faiss.PyCallbackIOWriter(file.write, 1 << 20))
@@ -208,7 +207,3 @@ def _stored_checksum(path: Path) -> str | None:
         mark, _, checksum = file.read().rpartition(_MARK)
     is_ours = not mark and len(checksum) == _CHECKSUM_BYTES and checksum.isalnum()
     return checksum.decode() if is_ours else None
-
-
-def _faiss() -> Any:
-    return package("faiss", "FAISS indexes", "faiss")

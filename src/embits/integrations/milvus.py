@@ -190,8 +190,7 @@ class _Codes(tables.Table):
 def _collection(source: Any, name: str) -> Iterator[_Codes]:
     _check_name(name)
     if isinstance(source, str | os.PathLike) and not _is_server(source):
-        with Path(source).open("rb"):  # Milvus Lite would make a new file
-            pass
+        Path(source).open("rb").close()  # Milvus Lite would make a new file
     with _opened(source) as client:
         if not client.has_collection(name):
             raise InputError(f"there is no collection {name}; export to milvus writes one")

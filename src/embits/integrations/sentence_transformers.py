@@ -28,14 +28,13 @@ def quantize_embeddings(
 ) -> NDArray[np.uint8] | NDArray[np.int8]:
     """Pack embeddings as bits: those of sentence-transformers, or learned ones.
 
+    The codes are of shape (width,) or (n, width), with width = ceil(bits / 8).
+
     Args:
         embeddings: Floats of shape (dims,) or (n, dims): an array, possibly memory-mapped, a
             tensor, a list of tensors, or a column of a data frame.
         precision: "ubinary" for uint8, "binary" for the same bytes minus 128 as int8.
         coder: A fitted coder; None takes the signs, exactly as sentence-transformers does.
-
-    Returns:
-        Codes of shape (width,) or (n, width), width = ceil(bits / 8).
 
     Raises:
         InputError: The precision is unknown, or the embeddings are not finite floats.

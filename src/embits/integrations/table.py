@@ -139,9 +139,8 @@ class Table(abc.ABC):
             coder: The coder that made the codes: `embits.load(file).coder` of the exported file.
 
         Raises:
-            InputError: embits did not write such a table, or another coder made its codes.
+            InputError, DatabaseError: As for `nearest`.
             FormatError: The rows do not match their description.
-            DatabaseError: The engine reports an error.
         """
         check_coder(coder, self.description.bits, self.description.coder, self.place)
         found, codes, words = self.rows()

@@ -247,7 +247,8 @@ def encode_to_collection(
 ) -> int:
     """Add a file of vectors of any size to a collection, in one change.
 
-    `progress` and `reading` are those of `encode_to_file`.
+    Returns how many rows were added or replaced. `progress` and `reading` are those of
+    `encode_to_file`.
 
     Args:
         collection: The collection.
@@ -257,13 +258,9 @@ def encode_to_collection(
             the first.
         update: Replace the rows whose ids already exist, as `Collection.upsert` does.
 
-    Returns:
-        How many rows were added or replaced.
-
     Raises:
         ReadError: The vectors cannot be read. The collection is unchanged.
-        InputError: As for `Collection.add`.
-        OSError: A file could not be written. The collection is unchanged.
+        InputError, OSError: As for `Collection.add`.
     """
     change = collection.upsert if update else collection.add
     if is_embits_file(vectors) or Path(vectors).is_dir():

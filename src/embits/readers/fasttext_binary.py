@@ -44,7 +44,7 @@ class FastTextBlocks(ArrayBlocks):
 class _Model:
     """A model, read from front to back; every size in it is checked against the file."""
 
-    maxn: int
+    n_buckets = minn = maxn = 0
 
     def __init__(self, source: Source) -> None:
         self._source, self._at = source, 0
@@ -53,10 +53,25 @@ class _Model:
             self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._take_arguments()
         has_ngrams = self._take_words()
-        self._take_matrix()
+        n_rows = self.n_words + self.n_buckets
+        quantised, *shape = self._take(_MATRIX, "the matrix of vectors")
+        if quantised:
+            raise self._error("a quantised model (.ftz)", "a full .bin model")
+        if shape != [n_rows, self.dims]:
+            raise self._error(f"a matrix of {shape[0]} x {shape[1]}", f"{n_rows} x {self.dims}")
+        size, left = 4 * n_rows * self.dims, len(self._data) - self._at
+        if size > left:
+            raise self._error(f"{left} bytes", f"{size} of vectors")
+        self.table = np.frombuffer(self._data, np.uint8, size, self._at)
         if not has_ngrams or self.maxn == 0:
             self.n_buckets = 0
-        self._check_work()
+        # Words and n-grams may be so long that adding them up would take minutes. Real files take
+        # about ten additions for every number.
+        n_lengths = self.maxn - max(self.minn, 1) + 1 if self.n_buckets else 0
+        additions = sum(map(len, self.words)) * n_lengths * self.dims
+        if additions > _MAX_ADDITIONS_A_NUMBER * len(self.table) // 4 + _ALWAYS_ALLOWED:
+            found = f"{additions} numbers to add up for n-grams"
+            raise self._error(found, f"words that fit {len(self.table)} bytes")
 
     def vectors(self) -> NDArray[np.float32]:
         """The vectors of the words, float32 (n, dims): the means of theirs and their n-grams'."""
@@ -108,27 +123,6 @@ class _Model:
             at = end + 1 + _ENTRY_TAIL
         self._at = at
         return n_pruned < 0  # fastText: -1 is "not pruned"; 0 is "every bucket pruned away"
-
-    def _take_matrix(self) -> None:
-        n_rows = self.n_words + self.n_buckets
-        quantised, *found = self._take(_MATRIX, "the matrix of vectors")
-        if quantised:
-            raise self._error("a quantised model (.ftz)", "a full .bin model")
-        if found != [n_rows, self.dims]:
-            raise self._error(f"a matrix of {found[0]} x {found[1]}", f"{n_rows} x {self.dims}")
-        size, left = 4 * n_rows * self.dims, len(self._data) - self._at
-        if size > left:
-            raise self._error(f"{left} bytes", f"{size} of vectors")
-        self.table = np.frombuffer(self._data, np.uint8, size, self._at)
-
-    def _check_work(self) -> None:
-        """Refuse words and n-grams so long that adding them up would take minutes."""
-        # Real files take about ten additions for every number.
-        n_lengths = self.maxn - max(self.minn, 1) + 1 if self.n_buckets else 0
-        additions = sum(map(len, self.words)) * n_lengths * self.dims
-        if additions > _MAX_ADDITIONS_A_NUMBER * len(self.table) // 4 + _ALWAYS_ALLOWED:
-            found = f"{additions} numbers to add up for n-grams"
-            raise self._error(found, f"words that fit {len(self.table)} bytes")
 
     def _take(self, layout: struct.Struct, what: str) -> tuple[int, ...]:
         if self._at + layout.size > len(self._data):

@@ -84,10 +84,8 @@ def may_be_vectors(head: bytes) -> bool:
 
 def known_other(head: bytes) -> str | None:
     """The name of a kind of file that holds no vectors, or None for any other file."""
-    for magic, name in _NOT_VECTORS.items():
-        if head.startswith(magic):
-            return name
-    return "an HTML page (the download went wrong)" if _HTML.match(head) else None
+    html = "an HTML page (the download went wrong)" if _HTML.match(head) else None
+    return next((name for magic, name in _NOT_VECTORS.items() if head.startswith(magic)), html)
 
 
 class Reading(TypedDict, total=False):

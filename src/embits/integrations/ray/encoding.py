@@ -68,6 +68,8 @@ def encode(
 ) -> Facts:
     """Encode vectors with the workers of a cluster, and write a collection.
 
+    It returns target, bits, dims, method, writer, ids, rows, skipped, parts and bytes.
+
     Args:
         vectors: A Parquet file, a folder of them, its address in an object store (s3://, gs://,
             or another that pyarrow supports), or a Ray Dataset.
@@ -86,9 +88,6 @@ def encode(
         overwrite: Replace the contents of the folder.
         progress: Called with (done, total) as pieces of files are written; for a dataset, Ray Data
             shows its own progress bars.
-
-    Returns:
-        What was written: target, bits, dims, method, writer, ids, rows, skipped, parts, bytes.
 
     Raises:
         ReadError: There are no vectors, or one is bad: names the file, the column and the row.

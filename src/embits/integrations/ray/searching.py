@@ -140,14 +140,10 @@ def within(
 
     `distance`, `similarity`, `metric`, `where`, `exclude`, `rows`, `max_results` and the result are
     those of `Collection.within`; with `target`, `max_results` is for 8,192 queries. The other
-    arguments are those of `search`.
-
-    Returns:
-        The named tuple; with `target`, what was written: target, queries, rows, bytes.
+    arguments and errors are those of `search`, and what it returns with `target`.
 
     Raises:
         TooManyResultsError: There are more rows than `max_results`.
-        InputError: As for `search`, as are ReadError, FormatError and ClusterError.
     """
     job = _Job(collection, target, overwrite, workers, progress)
     with job.errors():
@@ -177,19 +173,16 @@ def pairs_within(
     """All pairs of rows within a Hamming distance, found by the workers of a cluster.
 
     `distance`, `max_results` and the result are those of `Collection.pairs_within`. The other
-    arguments are those of `search`.
+    arguments and errors are those of `search`.
 
     Args:
         target: A Parquet file to write in place of arrays: first, second, first_id, second_id and
-            distance of each pair. It appears when it is complete.
+            distance of each pair. It appears when it is complete, and target, rows and bytes are
+            returned.
         progress: Called with (done, total) tasks.
-
-    Returns:
-        The named tuple; with `target`, what was written: target, rows, bytes.
 
     Raises:
         TooManyResultsError: There are more pairs than `max_results`.
-        InputError: As for `search`, as are FormatError and ClusterError.
     """
     job = _Job(collection, target, overwrite, workers, progress)
     distance = wanted_distance(distance, job.coder.n_bits_)
@@ -576,7 +569,11 @@ def _merged(parts: list[_Found], k: int | None) -> _Found:
 
 def _pairs(job: _Job, distance: int, most: int) -> Iterator[PairsResult]:
     """All pairs, in the order in which workers find them."""
-    tables = _tables(job, distance)
+    blocks = np.full((min(len(job), 1), job.coder.n_bytes_), 255, np.uint8)  # whole codes
+    if distance and len(job):
+        samples = job.each(OpenSpan.sample, max(len(job) // SAMPLE_ROWS, 1))
+        blocks = best_blocks(DistinctCodes(np.concatenate(samples)).codes, distance, len(job))
+    tables = list(tables_of(blocks, distance)) if len(blocks) else []  # none: a scan is faster
     # In parts that are small enough for memory, and enough for all workers.
     n_tasks = TASKS_PER_CPU * tasks.n_processors(job.workers)
     n_parts = max(-(-len(job) // MAX_PART_ROWS), -(-n_tasks // max(len(tables), 1)))
@@ -593,15 +590,6 @@ def _pairs(job: _Job, distance: int, most: int) -> Iterator[PairsResult]:
     for done, (_, pairs) in enumerate(tasks.run_tasks(function, calls, job.workers), start=1):
         job.report(done, len(calls))
         yield pairs
-
-
-def _tables(job: _Job, distance: int) -> list[Table]:
-    """The tables to search; none if a scan is faster."""
-    blocks = np.full((min(len(job), 1), job.coder.n_bytes_), 255, np.uint8)  # whole codes
-    if distance and len(job):
-        samples = job.each(OpenSpan.sample, max(len(job) // SAMPLE_ROWS, 1))
-        blocks = best_blocks(DistinctCodes(np.concatenate(samples)).codes, distance, len(job))
-    return list(tables_of(blocks, distance)) if len(blocks) else []
 
 
 def _pairs_of_part(
