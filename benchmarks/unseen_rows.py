@@ -149,7 +149,8 @@ def analogies(bits, X, table):
         scores = X @ (X[b] - X[a] + X[c])
         scores[[a, b, c]] = -np.inf
         right["floats"] += int(scores.argmax()) == d
-        answer = bits.most_similar([b, c], [a], topn=1, metric="decoded")[0][0]
+        words = [bits.words[row] for row in (a, b, c)]
+        answer = bits.most_similar(words[1:], words[:1], topn=1, metric="decoded")[0][0]
         right["decoded"] += answer == bits.words[d]
         code = bits.codes[b] & ~bits.codes[a] | bits.codes[c]
         rows = bits.search(code, k=4).rows.tolist()
