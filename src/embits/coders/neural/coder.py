@@ -78,7 +78,7 @@ ENOUGH_ROWS, LEAST_EPOCHS = 16_384, 10  # with more rows, epochs are fewer
 ROWS_PER_UNIT = 8  # at least, of a layer of the net
 LOOKS = (50, 100, 200, 300, 500)  # rows that the net may look at a second time
 LOOK_LOSS = 0.002  # of held-out recall, for looking at fewer
-MOST_LOOKS = 1 << 16  # a number of a file that is larger is damage
+MOST_LOOKS = (1 << 16, 1024, 64)  # larger numbers in a file are damage
 MEASURED = 4096  # rows that the activations of a net are measured on
 
 
@@ -174,7 +174,12 @@ class Neural(NearLossless):
     @property
     def second_look(self) -> int:
         """Rows of a search that the net looks at, unless the search says otherwise."""
-        return int(self.look_[0])
+        return self._looks()[0]
+
+    def _looks(self) -> list[int]:
+        if not ((self.look_ >= 0) & (self.look_ <= MOST_LOOKS)).all():
+            raise FormatError("damaged: the coder's look_ holds numbers that no fit gives")
+        return [int(each) for each in self.look_]
 
     def directions(self, X: Floats) -> Floats:
         """The rows of norm 1 that codes are made of, the same on every processor."""
@@ -189,11 +194,9 @@ class Neural(NearLossless):
         codes = super().encode_rows(X)
         if self.is_threshold:
             return codes
-        if not ((self.look_ >= 0) & (self.look_ <= MOST_LOOKS)).all():
-            raise FormatError("damaged: the coder's look_ holds numbers that no fit gives")
         unit, D = self.directions(X), np.float32(0.5) * self.decoder_[:, :-1]
         drawn = pulls(unit, self.W_, self.t_, D, self.offset_[:-1] + D.sum(axis=0))
-        return self.net.search(unit, drawn, codes, *self.look_[1:].astype(int).tolist())
+        return self.net.search(unit, drawn, codes, *self._looks()[1:])
 
     def _check_params(self) -> None:
         super()._check_params()
