@@ -62,10 +62,15 @@ EFFORTS = {
 
 
 class Preference(NamedTuple):
-    """What codes are searched for."""
+    """What codes are searched for: κ and ρ of bit_search.py."""
 
-    narrow: Setting  # for fewer bits than half the dimensions
-    wide: Setting
+    narrow: Setting  # for up to a sixth as many bits as dimensions
+    wide: Setting  # for half as many, and more
+
+    def at(self, n_bits: int, dims: int) -> Setting:
+        """The setting of a width, in between."""
+        share = min(max(3 * n_bits / dims - 0.5, 0), 1)
+        return Setting(*(a + share * (b - a) for a, b in zip(*self, strict=True)))
 
 
 PREFERENCES = {
@@ -228,8 +233,7 @@ class Neural(NearLossless):
             return None
         held_out = bit_search.HeldOut(unit[split.check[: split.queries]], train[: bit_search.AMONG])
         training = _Training(effort, backend(self._place), rng, train, held_out, progress)
-        narrow, wide = PREFERENCES[self.prefer]
-        setting = narrow if 2 * m < unit.shape[1] else wide
+        setting = PREFERENCES[self.prefer].at(m, unit.shape[1])
         searched = training.run(setting, thresholds, decoder)
         shares = bit_search.query_shares(searched, held_out)
         look = _second_look(searched, shares[:2], held_out)
