@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import Progress, as_float32, blocks, packed_width
+from embits.arrays import Progress, as_float32, blocks, packed_width, unit_rows
 from embits.checks import (
     MAX_WEIGHT,
     check_finite,
@@ -266,6 +266,10 @@ class Coder(Estimator, Pretrained, ABC):
         scores = scores / _or_one(np.abs(scores).max(axis=1))[:, None]
         norms = np.sqrt(np.einsum("ij,ij->i", scores, scores) * np.float32(self.n_bits_))
         return scores / _or_one(norms)[:, None], np.zeros(len(X), dtype=np.float32)
+
+    def directions(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Rows of norm 1, of vectors X of shape (n, dims), whose cosines the codes keep."""
+        return unit_rows(X)
 
     @property
     def is_threshold(self) -> bool:

@@ -29,7 +29,7 @@ from embits.file.atomic import atomic_write
 
 FORMAT = "embits"
 VERSION = 2  # of new files
-VERSION_WITH_COLUMNS = 3  # of files that earlier versions would read without the columns
+VERSION_WITH_MORE = 3  # of files that earlier versions would read without a part
 VERSIONS = ("1", "2", "3")  # that can be read
 WRITER = f"embits {__version__}"
 ALIGNMENT = 64  # the codes start on a cache line of the file, so of the mapping
@@ -41,6 +41,7 @@ DTYPES = {
     "U8": "<u1", "F16": "<f2", "U32": "<u4", "F32": "<f4", "U64": "<u8", "F64": "<f8",
 }  # fmt: skip
 COLUMN = "column."  # the start of the name of a column's tensor
+WHITENING = "coder.whitening"  # which an encoder must not ignore
 _NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 _CHECKSUM = re.compile("[0-9a-f]{64}", re.ASCII)
 
@@ -323,8 +324,8 @@ def _header(
     version = contents.version
     if contents.lengths_base is not None:
         metadata["lengths_base"] = str(contents.lengths_base)
-    if any(name == "lengths" or name.startswith(COLUMN) for name in tensors):
-        version = VERSION_WITH_COLUMNS
+    if any(name in ("lengths", WHITENING) or name.startswith(COLUMN) for name in tensors):
+        version = VERSION_WITH_MORE
     return build_header(metadata, tensors, version)
 
 

@@ -110,14 +110,6 @@ def test_any_width_and_both_targets(target):
         assert coder.inverse_transform(codes).shape == X.shape
 
 
-def test_similarity_leaves_the_common_direction_out():
-    X = topics()
-    coder = NearLossless(n_bits=64, target="similarity", steps=5).fit(X)
-    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
-    first = np.linalg.svd(unit - unit.mean(axis=0), full_matrices=False)[2][0]
-    assert np.abs(coder.W_ @ first).max() < 1e-3 * np.abs(coder.W_).max()
-
-
 # -- a fit is a function of its input ------------------------------------------------------------
 
 
