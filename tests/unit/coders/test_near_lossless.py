@@ -198,6 +198,7 @@ DEGENERATE = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:fitted on")
 @pytest.mark.parametrize("target", ["neighbors", "similarity"])
 def test_degenerate_vectors_are_coded_and_decoded(target):
     for kind, X in DEGENERATE.items():
@@ -272,6 +273,7 @@ def test_it_is_a_method_of_the_command_line():
     assert METHODS["near-lossless"] is NearLossless
 
 
+@pytest.mark.filterwarnings("ignore:fitted on")
 @settings(max_examples=20, deadline=None)
 @given(
     n=st.integers(1, 130),

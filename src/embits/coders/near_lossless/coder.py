@@ -28,9 +28,10 @@ from embits.coders.linear import LinearlyEncoded
 from embits.coders.near_lossless import bit_search, sampling, training, whitening
 from embits.coders.near_lossless.encoder import Encoder, norms_of, scaled_rows, unit_of
 from embits.coders.near_lossless.whitening import TARGETS, Shaping
-from embits.errors import FormatError
+from embits.errors import FormatError, TrainingWarning, warn_caller
 
 CHECK_BLOCKS, CHECK_ROWS = 16, 1024  # rows that the length of decoded vectors is fitted on
+ROWS_A_DIMENSION = 4  # a fit on fewer rows says so
 LATER_RATE, LATER_STEPS = 0.3, 0.1  # of the learning rates and steps, when more rows come
 
 
@@ -124,6 +125,9 @@ class NearLossless(LinearlyEncoded):
         rows = as_float32(X[sampling.sample_rows(len(X), X.shape[1], rng)])
         self._learn(rows, X, rng, progress, anew=True)
         warn_if_collapsed(self, X)
+        if len(X) < (wanted := min(sampling.ENOUGH_ROWS, ROWS_A_DIMENSION * X.shape[1])):
+            more = f"codes keep more neighbors with {wanted:,} or more"
+            warn_caller(f"fitted on {len(X):,} row{'s'[: len(X) - 1]}; {more}", TrainingWarning)
         return self
 
     def rows_for_fit(self, n: int, dims: int) -> NDArray[np.int64] | None:

@@ -23,9 +23,11 @@ from numpy.typing import NDArray
 from embits.arrays import blocks
 from embits.coders.backend import product
 from embits.coders.near_lossless.encoder import rounded_integers
+from embits.coders.near_lossless.sampling import ENOUGH_ROWS
 from embits.errors import FormatError
 
 SMALLEST = 1e-3  # of the mean variance: directions under it are noise, not to be blown up further
+NO_VARIANCE = 1e-7  # of the largest variance: rounding
 SPREADLESS = 1e-10  # mean variance of unit rows under which they are one point up to rounding
 
 
@@ -141,7 +143,23 @@ def _principal_directions(unit: NDArray[np.float32]) -> tuple[Wide, Wide, Wide]:
         gram += product(centered[part].T, centered[part])
     variances, axes = np.linalg.eigh(gram / len(unit))
     variances, axes = variances[::-1], axes[:, ::-1]
-    return mean, variances, axes
+    rank = int((variances > NO_VARIANCE * variances[0]).sum())
+    if rank < len(mean) and len(unit) < ENOUGH_ROWS:
+        # LAPACK's directions of no variance depend on its threads: these are drawn at random.
+        drawn = np.random.default_rng(0).normal(size=(len(mean), len(mean) - rank))
+        axes = _rounded(np.linalg.qr(np.hstack([_rounded(axes[:, :rank]), drawn]))[0])
+    return *_shrunk(mean, variances, len(unit)), axes
+
+
+def _shrunk(mean: Wide, variances: Wide, n: int) -> tuple[Wide, Wide]:
+    """The mean and variances of all rows as guessed from n: fewer than ENOUGH_ROWS say less.
+
+    Chance leaves the mean (James & Stein 1961), and variances are drawn to their average.
+    """
+    doubt, dims = 1 - min(n, ENOUGH_ROWS) / ENOUGH_ROWS, len(mean)
+    chance = variances.sum() / max(n - 1, 1) / max(float(mean @ mean), 1e-12)
+    share = doubt * dims / (dims + n)
+    return mean * (1 - doubt * min(chance, 1)), variances + share * (variances.mean() - variances)
 
 
 def _gains(variances: Wide, flatten: float) -> Wide:
