@@ -38,7 +38,7 @@ class Target(NamedTuple):
     whiten: float  # γ of the rows themselves
 
 
-TARGETS = {"neighbors": Target(0.25, 0), "similarity": Target(0.25, 0.5)}
+TARGETS = {"neighbors": Target(0.25, 0), "similarity": Target(0.5, 0.5)}
 PLACES = 20  # binary places of rows and of A in whole numbers
 Wide = NDArray[np.float64]
 
