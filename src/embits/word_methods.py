@@ -30,7 +30,8 @@ class WordMethods:
         Args:
             a: An id or code.
             b: Another one.
-            metric: "decoded" gives the cosine of the vectors rebuilt from the codes.
+            metric: "decoded" gives the cosine of the vectors rebuilt from the codes, whitened if
+                the coder whitens.
 
         Example:
             >>> import numpy as np, embits
@@ -39,7 +40,7 @@ class WordMethods:
             0.667
         """
         if not metric_of(metric, needs="codes").is_distance:
-            return float(np.prod(unit_rows(self.decode([a, b])), axis=0).sum())
+            return float(np.prod(self.coder.directions(self.decode([a, b])), axis=0).sum())
         differing = int(np.bitwise_count(self._code(a) ^ self._code(b)).sum())
         return 1 - differing / int(self.n_bits)
 

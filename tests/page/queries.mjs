@@ -16,19 +16,26 @@ const flat = (found) => ({ rows: found.map(({ row }) => row), values: found.map(
 
 function answers({ vectors, weights, k }, bits, kernel) {
   const distances = new Uint32Array(bits.length);
+  let whitened = false;
+  try {
+    bits.decode(3);
+  } catch (error) {
+    whitened = error.message.includes("whitening");
+  }
   return {
     each: vectors.map((numbers) => {
       const x = Float32Array.from(numbers);
       const code = bits.encode(x);
       return {
         code: [...code],
-        decoded: [...bits.decode(code)],
+        decoded: whitened ? null : [...bits.decode(code)],
         hamming: flat(bits.search(x, { k })),
         asymmetric: flat(bits.search(x, { k, metric: "asymmetric" })),
         decodedVector: flat(bits.search(x, { k, metric: "decoded" })),
         decodedCode: flat(bits.search(code, { k, metric: "decoded" })),
         dot: bits.lengths && flat(bits.search(x, { k, metric: "dot" })),
-        decodedRow: [...bits.decode(3)],
+        decodedRow: whitened ? null : [...bits.decode(3)],
+        similarity: bits.similarity(3, 8, { metric: "decoded" }),
       };
     }),
     // The same weights as in Python: scores and rows are equal to the last bit.

@@ -14,7 +14,9 @@ ROWS, QUERIES, K = 1500, 150, 12
 CODERS = {
     "searched.safetensors": embits.NearLossless(96, steps=30),
     "searched-wide.safetensors": embits.NearLossless(200, steps=20),
-    "thresholds.safetensors": embits.NearLossless(50, target="similarity", steps=20),
+    "whitened.safetensors": embits.NearLossless(50, target="similarity", steps=20),
+    "thresholds.safetensors": embits.NearLossless(50, steps=20),
+    "thresholds-whitened.safetensors": embits.NearLossless(50, target="similarity", steps=20),
     "paper.safetensors": embits.PaperAutoencoder(64, epochs=2),
     "paper-scaled.safetensors": embits.PaperAutoencoder(40, epochs=1, clip=False),
     "lsh.safetensors": embits.RandomHyperplanes(100),
@@ -40,9 +42,12 @@ def files(tmp_path_factory):
     questions, opened = {}, {}
     for name, coder in CODERS.items():
         scale = np.float32(0.01 if "scaled" in name else 1)
+        coder.fit(scale * clustered(ROWS, 1))
+        if name.startswith("thresholds"):
+            coder.search_ = np.empty(0)
         bits = embits.BinaryVectors.encoded(
             embits.WordVectors(None, scale * clustered(ROWS, 1)),
-            coder.fit(scale * clustered(ROWS, 1)),
+            coder,
             lengths=name in WITH_LENGTHS,
         )
         bits.save(folder / name)
@@ -56,10 +61,12 @@ def files(tmp_path_factory):
 
 @needs_node
 def test_the_files_have_searched_codes_and_thresholds(files):
-    opened, _, _ = files
-    searched = {name for name, bits in opened.items() if not bits.coder.is_threshold}
-    assert searched == {"searched.safetensors", "searched-wide.safetensors"}
-    assert opened["paper-scaled.safetensors"].coder.scale_[0] > 1
+    coders = {name.removesuffix(".safetensors"): bits.coder for name, bits in files[0].items()}
+    searched = {name for name, coder in coders.items() if "search" in coder.state()}
+    assert searched == {"searched", "searched-wide", "whitened"}
+    whitened = {name for name, coder in coders.items() if "whitening" in coder.state()}
+    assert whitened == {"whitened", "thresholds-whitened"}
+    assert coders["paper-scaled"].scale_[0] > 1
 
 
 @needs_node
@@ -80,10 +87,15 @@ def test_javascript_gives_pythons_answers(files, name, kernel):
         expected["dot"] = bits.search(x, K, metric="dot")
     for i, found in enumerate(answered[name][kernel]["each"]):
         assert found["code"] == codes[i].tolist()
-        assert np.allclose(found["decoded"], decoded[i], rtol=1e-5, atol=1e-6)
+        assert (found["decoded"] is None) == ("whitened" in name)
+        if found["decoded"]:
+            assert np.allclose(found["decoded"], decoded[i], rtol=1e-5, atol=1e-6)
+            assert np.allclose(found["decodedRow"], bits.decode(3), rtol=1e-5, atol=1e-6)
+        assert found["similarity"] == pytest.approx(
+            bits.similarity(3, 8, metric="decoded"), abs=1e-5
+        )
         assert found["hamming"]["rows"] == expected["hamming"].rows[i].tolist()
         assert found["hamming"]["values"] == expected["hamming"].distances[i].tolist()
-        assert np.allclose(found["decodedRow"], bits.decode(3), rtol=1e-5, atol=1e-6)
         for metric in expected.keys() - {"hamming"}:
             assert_same(found[metric], [part[i] for part in expected[metric]])
 

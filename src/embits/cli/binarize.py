@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,11 @@ from embits.collection import Collection, load, load_coder
 from embits.collection.opening import opened_or_undone
 from embits.errors import InputError
 from embits.jobs import binarize_to_file, encode_to_collection, encode_to_file
+
+ABOUT_TARGETS = {  # of the codes of words
+    "neighbors": "the nearest by cosine; --param target=similarity is closer to human judgments",
+    "similarity": "close to human judgments; --param target=neighbors keeps the nearest by cosine",
+}
 
 
 @click.command()
@@ -100,7 +106,11 @@ def binarize(
     if sample is not None:
         facts["fitted_on"] = min(sample, len(binary))
         line += f", trained on {counted(facts['fitted_on'])}"
-    show(facts, f"{line} ({time.perf_counter() - start:.1f} s)", as_json)
+    line += f" ({time.perf_counter() - start:.1f} s)"
+    target = facts["params"].get("target")
+    if target in ABOUT_TARGETS and any(word.isalpha() for word in islice(binary.words, 20)):
+        line += f"\ntarget={target}: {ABOUT_TARGETS[target]}"
+    show(facts, line, as_json)
 
 
 @click.command()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import Progress, as_float32, blocks, packed_width
+from embits.arrays import Progress, as_float32, blocks, packed_width, unit_rows
 from embits.checks import (
     MAX_WEIGHT,
     check_finite,
@@ -270,6 +270,10 @@ class Coder(Estimator, Pretrained, ABC):
         norms = np.sqrt(np.einsum("ij,ij->i", scores, scores) * np.float32(self.n_bits_))
         return scores / _or_one(norms)[:, None], np.zeros(len(X), dtype=np.float32)
 
+    def directions(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Rows of norm 1, of vectors X of shape (n, dims), whose cosines the codes keep."""
+        return unit_rows(X)
+
     @property
     def is_threshold(self) -> bool:
         """Whether a bit is 1 exactly where its score of `project` is 0 or more."""
@@ -286,10 +290,6 @@ class Coder(Estimator, Pretrained, ABC):
         Their scores are then the cosines of `directions` and `rebuilt`.
         """
         return 0
-
-    def directions(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Vectors (n, dims) as they are compared with rebuilt ones."""
-        return X
 
     def rebuilt(self, codes: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Vectors of packed codes as they are compared with queries, of any length."""

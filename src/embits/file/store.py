@@ -31,7 +31,7 @@ from embits.file.atomic import atomic_write
 
 FORMAT = "embits"
 VERSION = 2  # of new files
-VERSION_WITH_COLUMNS = 3  # of files that earlier versions would read without the columns
+VERSION_WITH_MORE = 3  # of files that earlier versions would read without a part
 VERSIONS = ("1", "2", "3")  # that can be read
 WRITER = f"embits {__version__}"
 ALIGNMENT = 64  # the codes start on a cache line of the file, so of the mapping
@@ -43,6 +43,7 @@ DTYPES = {
     "I8": "<i1", "U8": "<u1", "F16": "<f2", "U32": "<u4", "F32": "<f4", "U64": "<u8", "F64": "<f8",
 }  # fmt: skip
 COLUMN = "column."  # the start of the name of a column's tensor
+WHITENING = "coder.whitening"  # which an encoder must not ignore
 _NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 _CHECKSUM = re.compile("[0-9a-f]{64}", re.ASCII)
 
@@ -235,10 +236,10 @@ def _header(
     contents: Contents, tensors: Mapping[str, Tensor], checksums: Mapping[str, str]
 ) -> bytes:
     """The header's bytes, padded so that the tensors start on a 64-byte boundary."""
-    has_columns = any(name == "lengths" or name.startswith(COLUMN) for name in tensors)
+    has_more = any(name in ("lengths", WHITENING) or name.startswith(COLUMN) for name in tensors)
     metadata = {
         "format": FORMAT,
-        "format_version": str(VERSION_WITH_COLUMNS if has_columns else contents.version),
+        "format_version": str(VERSION_WITH_MORE if has_more else contents.version),
         "writer": contents.writer,
         "bits": str(contents.n_bits),
         "dims": str(contents.dims),

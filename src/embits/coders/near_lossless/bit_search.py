@@ -29,7 +29,7 @@ from embits.arrays import blocks, unit_rows, unpack
 from embits.coders.backend import product
 from embits.coders.linear import pack_signs
 from embits.coders.near_lossless.encoder import Encoder
-from embits.coders.near_lossless.sampling import Split
+from embits.coders.near_lossless.sampling import ENOUGH_ROWS, Split
 from embits.search import asymmetric_top_k, top_k
 
 Floats = NDArray[np.float64]
@@ -59,9 +59,11 @@ PLANS = (
     Plan(STEADY, STEADY),
 )
 NARROW_PLANS = (Plan(STEADY, STEADY),)  # for fewer bits than half the dimensions
+FEW_PLANS = (Plan(MIDDLE, MIDDLE),)  # for fewer rows than four for each bit: too few to choose by
 PULL = 2.0  # μ
-TOLERANCE = 0.008  # of a recall: about its standard error on the held-out queries
-MIN_ROWS = 200  # fewer leave no held-out rows to choose a search by
+TOLERANCE = 0.008  # of a recall: about its standard error on this number of held-out queries
+TOLERANCE_QUERIES = 500
+MIN_ROWS, MIN_ROWS_A_BIT = 200, 1.5  # fewer leave no rows to solve for a decoder and to check it
 TRY_ROUNDS, TRY_ROWS = 3, 8192  # of search and least squares for a plan
 LAST_ROUNDS, MAX_ROWS = 3, 32_768  # ... and for the best one
 SPREAD_ROWS = 2048  # rows that σ is taken from
@@ -245,7 +247,8 @@ def search_bits(
         The search, and the shares of D and W in the weights of float queries and of decoded ones.
         None if every plan loses to the thresholds, or if there are too few rows that are not zero.
     """
-    if len(unit) < MIN_ROWS:
+    few = len(unit) < min(4 * len(W), ENOUGH_ROWS)
+    if len(unit) < MIN_ROWS or (few and len(unit) < MIN_ROWS_A_BIT * len(W)):
         return None
     train = unit[rng.permutation(split.train)[:MAX_ROWS]]
     held_out = HeldOut(unit[split.check[: split.queries]], train[:AMONG])
@@ -260,7 +263,8 @@ def search_bits(
 
     first = least_squares(thresholds.encode(train[:TRY_ROWS]), train[:TRY_ROWS], len(t))
     # Few bits rebuild vectors poorly, whatever the search: there the trained thresholds count.
-    plans = NARROW_PLANS if 2 * len(W) < unit.shape[1] else PLANS
+    plans = NARROW_PLANS if 2 * len(W) < unit.shape[1] else FEW_PLANS if few else PLANS
+    tolerance = TOLERANCE * max(1, TOLERANCE_QUERIES / split.queries) ** 0.5
     tried = {
         setting: rounds(TRY_ROUNDS, setting, train[:TRY_ROWS], first)
         for setting in dict.fromkeys(plan.solve for plan in plans)
@@ -270,7 +274,7 @@ def search_bits(
     for plan in plans:
         searched = Searched.at(plan.encode, tried[plan.solve], thresholds)
         recalls = held_out.ask(searched, searched.decoder, searched.weights()[::MIXES_STEP])
-        if all(now >= low - TOLERANCE for now, low in zip(recalls, least, strict=True)):
+        if all(now >= low - tolerance for now, low in zip(recalls, least, strict=True)):
             kept[plan] = recalls.score
     if not kept:
         return None

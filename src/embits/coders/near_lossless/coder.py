@@ -8,7 +8,7 @@ one matrix product and a threshold:
 
     b = h(W x - t ‖x‖)
 
-A code depends on the direction of x alone.
+A code depends on the direction of x alone. With target="similarity", x is the whitened vector.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from embits.checks import check_n_bits, choice, random_generator, warn_if_collap
 from embits.coders.backend import backend
 from embits.coders.base import Shapes
 from embits.coders.linear import LinearlyEncoded
-from embits.coders.near_lossless import bit_search, sampling, training
+from embits.coders.near_lossless import bit_search, sampling, training, whitening
 from embits.coders.near_lossless.encoder import Encoder, norms_of, scaled_rows, unit_of
 from embits.coders.near_lossless.whitening import TARGETS, Shaping
-from embits.errors import FormatError
+from embits.errors import FormatError, TrainingWarning, warn_caller
 
 CHECK_BLOCKS, CHECK_ROWS = 16, 1024  # rows that the length of decoded vectors is fitted on
+ROWS_A_DIMENSION = 4  # a fit on fewer rows says so
 LATER_RATE, LATER_STEPS = 0.3, 0.1  # of the learning rates and steps, when more rows come
 
 
@@ -39,9 +40,9 @@ class NearLossless(LinearlyEncoded):
 
     Args:
         n_bits: Bits of a code: any number, including more than the dimensions of the input.
-        target: "neighbors" keeps the nearest by cosine. "similarity" first removes the direction
-            that all vectors share: similarities of words agree better with human judgments, and
-            neighbors less with those by raw cosine.
+        target: "neighbors" keeps the nearest by cosine. "similarity" keeps the nearest of whitened
+            vectors: similarities of words agree better with human judgments, and neighbors less
+            with those by raw cosine.
         steps: Steps of training. None: 100 to 1,000, about five seconds on two CPU cores, or 3,000
             on a GPU.
         batch_size: Rows compared with each other in a step. None: 1,024, or 2,048 on a GPU.
@@ -54,6 +55,8 @@ class NearLossless(LinearlyEncoded):
         search_: Empty if bits are not searched. Otherwise the squared length that rebuilt
             directions are drawn to, how strongly, and the shares of the decoder and of W in the
             weights of a float query and of a decoded one.
+        whitening_: Empty for the target "neighbors". Otherwise the mean of the unit vectors, then
+            the matrix that whitens what is left: shape (dims + 1, dims), float32.
         decoder_: Shape (n_bits, dims + 1), float32: the direction, and the norm.
         offset_: Shape (dims + 1,), float32.
         loss_curve_: Shape (checks, 3): steps done, the mean loss since the check before, and the
@@ -75,15 +78,17 @@ class NearLossless(LinearlyEncoded):
         "decoder": ("bits", "dims+1"),
         "offset": ("dims+1",),
         "search": ("any",),
+        "whitening": ("any", "dims"),
         "loss_curve": ("any", 3),
     }
-    state_defaults: ClassVar[Mapping[str, float]] = {"search": 0}  # where bits are not searched
+    state_defaults: ClassVar[Mapping[str, float]] = {"search": 0, "whitening": 0}  # where unused
     tells_training: ClassVar[bool] = True  # whether progress is that of the thresholds
     W_: NDArray[np.float32]
     t_: NDArray[np.float32]
     decoder_: NDArray[np.float32]
     offset_: NDArray[np.float32]
     search_: NDArray[np.float64]
+    whitening_: NDArray[np.float32]
     loss_curve_: NDArray[np.float64]
     device: str | None
 
@@ -122,6 +127,9 @@ class NearLossless(LinearlyEncoded):
         rows = as_float32(X[sampling.sample_rows(len(X), X.shape[1], rng)])
         self._learn(rows, X, rng, progress, anew=True)
         warn_if_collapsed(self, X)
+        if len(X) < (wanted := min(sampling.ENOUGH_ROWS, ROWS_A_DIMENSION * X.shape[1])):
+            more = f"codes keep more neighbors with {wanted:,} or more"
+            warn_caller(f"fitted on {len(X):,} row{'s'[: len(X) - 1]}; {more}", TrainingWarning)
         return self
 
     def rows_for_fit(self, n: int, dims: int) -> NDArray[np.int64] | None:
@@ -158,24 +166,27 @@ class NearLossless(LinearlyEncoded):
         # The norm rides along as one more dimension: a pass over the scores costs as much as
         # an eighth of the product at 300 dimensions.
         xp = namespace(X)
-        X, norms = scaled_rows(X)
+        X, norms = self._scaled(X)
         rows = xp.concat([X, norms[:, None]], axis=1)
         return rows, xp.concat([self.W_, -self.t_[:, None]], axis=1)
 
     def directions(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The rows of norm 1 that codes are made of."""
-        return unit_of(X)
+        """The rows of norm 1 that codes are made of, shape (n, dims): of X, or of X whitened."""
+        return whitening.apply(X, self.whitening_) if len(self.whitening_) else unit_of(X)
+
+    def _scaled(self, X: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        return scaled_rows(self.directions(X) if self.whitening_.shape[0] else X)
 
     @property
     def is_threshold(self) -> bool:
-        """Whether a bit is 1 exactly where its score is 0 or more: bits are not searched."""
-        return self.search_.size == 0
+        """Whether bits are the signs of W x - t ‖x‖: neither searched, nor of whitened vectors."""
+        return len(self.search_) == len(self.whitening_) == 0
 
     def encode_rows(self, X: NDArray[np.float32]) -> NDArray[np.uint8]:
         """Packed codes: thresholds, then the flips that lower the error of the rebuilt vector."""
-        if self.is_threshold:
+        if len(self.search_) == 0:
             return super().encode_rows(X)
-        return self._encoder().encode(scaled_rows(X)[0])
+        return self._encoder().encode(self._scaled(X)[0])
 
     def _encoder(self) -> Encoder:
         if "_rounded" not in vars(self):
@@ -192,9 +203,9 @@ class NearLossless(LinearlyEncoded):
 
         Rebuilt vectors have a share of their own.
         """
-        if self.is_threshold:
+        if len(self.search_) == 0:
             return super().query_weights(X)
-        unit = unit_of(X)
+        unit = self.directions(X)
         D = self.decoder_[:, :-1] / 2
         shares = self.search_[4:] if rebuilt else self.search_[2:4]
         of_decoder, of_scores = (np.float32(share) for share in shares)
@@ -202,12 +213,14 @@ class NearLossless(LinearlyEncoded):
         return weights, of_decoder * (unit @ (self.offset_[:-1] + D.sum(axis=0)))
 
     def inverse_transform(self, codes: Any) -> NDArray[np.float32]:
-        """The direction D b + o at the length that errs least, shape (n, dims)."""
+        """The direction D b + o at the length that errs least, shape (n, dims), not whitened."""
         codes = self.check_codes(codes)
         vectors = np.empty((len(codes), self.n_features_in_), dtype=np.float32)
         for rows in blocks(len(codes)):
             directions = self.rebuilt(codes[rows])
             lengths = unpack(codes[rows], self.n_bits_) @ self.decoder_[:, -1:] + self.offset_[-1]
+            if len(self.whitening_):
+                directions = whitening.undo(directions, self.whitening_)
             # In float64: weights of a file may be large enough for their squares to leave float32.
             norms = np.linalg.norm(directions.astype(np.float64), axis=1, keepdims=True)
             lengths = np.maximum(lengths, 0) / np.maximum(norms, 1e-30)
@@ -260,8 +273,12 @@ class NearLossless(LinearlyEncoded):
         anew: bool,
     ) -> None:
         """Learn from a sample of the rows of X; unless `anew`, go on from W and t."""
-        unit = unit_of(rows)
-        shaping = Shaping.fit(unit, TARGETS[self.target])
+        target = TARGETS[self.target]
+        if anew:
+            unit = unit_of(rows)
+            self.whitening_ = whitening.fit(unit, target.whiten) if target.whiten else unit[:0]
+        unit = self.directions(rows)
+        shaping = Shaping.fit(unit, target)
         split = sampling.hold_out(len(unit), rng)
         x = shaping.apply(unit, split.train)
         steps, batch_size = self._budget(len(unit))
@@ -294,12 +311,10 @@ class NearLossless(LinearlyEncoded):
         """Choose how far to search, and solve for the decoder; the thresholds must be there."""
         self.search_ = np.zeros(0)
         vars(self).pop("_rounded", None)
-        found = None
-        if TARGETS[self.target].searched:
-            found = self._found_search(unit, split, rng, progress)
+        found = self._found_search(unit, split, rng, progress)
         spread = slice(None, None, -(-len(unit) // bit_search.MAX_ROWS))
         if found is None:
-            codes = self.encode_rows(unit[spread])
+            codes = self.encode_rows(rows[spread])
             decoder = bit_search.least_squares(codes, unit[spread], self.n_bits_)
         else:
             searched, shares = found

@@ -65,8 +65,8 @@ class Encoder:
         has (dims,). `length` is c, and `pull` is μ.
         """
         # Integers in float64: their products are exact, in whatever order they are summed.
-        w, weight_places = _integers(W)
-        d, places = _integers(decoder)
+        w, weight_places = rounded_integers(W)
+        d, places = rounded_integers(decoder)
         o = 2 * np.rint(np.ldexp(offset.astype(np.float64), places)) + d.sum(axis=0)
         gram, centre, places = d @ d.T, d @ o, 2 * places + 2  # 2 D and 2 o: four times as much
         largest = float(np.ldexp(gram.diagonal().max(initial=0), -places))
@@ -108,7 +108,7 @@ class Encoder:
         return codes
 
 
-def _integers(weights: NDArray[np.floating]) -> tuple[NDArray[np.float64], int]:
+def rounded_integers(weights: NDArray[np.floating]) -> tuple[NDArray[np.float64], int]:
     """Weights as whole numbers of at most 20 bits, and their binary places."""
     places = _places(1 << 20, float(np.abs(weights).max(initial=0)))
     return np.rint(np.ldexp(weights.astype(np.float64), places)), places

@@ -12,6 +12,7 @@ from embits.coders.backend import product
 
 SAMPLE_ROWS = 50_000  # rows a fit is based on, whatever the vocabulary ...
 SAMPLE_BYTES = 128 << 20  # ... and bytes of their floats: a fit holds three times as much
+ENOUGH_ROWS = 5000  # fewer are trained on less, and their mean and variances are shrunk
 ANCHORS = 4096  # rows whose neighborhoods are looked up ...
 ANCHORS_AMONG = 8192  # ... and the rows they are looked up among
 NEIGHBORS = 16  # rows of a neighborhood, the anchor among them

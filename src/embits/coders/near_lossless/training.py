@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from embits.arrays import Progress
 from embits.coders.backend import Backend, product
-from embits.coders.near_lossless.sampling import ASKING, Batches, HeldOut
+from embits.coders.near_lossless.sampling import ASKING, ENOUGH_ROWS, Batches, HeldOut
 from embits.errors import TrainingError
 
 Matrix = NDArray[np.float32]
@@ -71,7 +71,7 @@ GPU_BUDGET = Budget(3000, 2048)  # ten seconds
 CPU_BATCH = 1024
 CPU_WORK = 260 * 10**9  # multiplications: four seconds on two cores
 MIN_STEPS, MAX_STEPS = 100, 1000
-ENOUGH_ROWS = 10_000  # fewer rows need fewer steps
+FULL_ROWS = 10_000  # fewer rows need fewer steps
 
 
 def budget(n_bits: int, dims: int, n: int, device: str) -> Budget:
@@ -81,12 +81,13 @@ def budget(n_bits: int, dims: int, n: int, device: str) -> Budget:
         >>> budget(256, 384, 50_000, "cpu"), budget(64, 384, 50_000, "cpu").steps
         (Budget(steps=368, batch_size=1024), 1000)
     """
+    few = min(n, ENOUGH_ROWS)  # a training on few rows learns them by heart
     if device != "cpu":
-        return GPU_BUDGET
+        return GPU_BUDGET._replace(steps=GPU_BUDGET.steps * few // ENOUGH_ROWS)
     asking = CPU_BATCH // ASKING
     a_step = 2 * CPU_BATCH * dims * n_bits + asking * CPU_BATCH * (dims + 6 * n_bits)
-    steps = CPU_WORK * min(n, ENOUGH_ROWS) // ENOUGH_ROWS // a_step
-    return Budget(max(MIN_STEPS, min(MAX_STEPS, steps)), CPU_BATCH)
+    steps = CPU_WORK * min(n, FULL_ROWS) // FULL_ROWS // a_step
+    return Budget(max(MIN_STEPS * few // ENOUGH_ROWS, min(MAX_STEPS, steps)), CPU_BATCH)
 
 
 # -- first weights ---------------------------------------------------------------------------------
@@ -105,21 +106,22 @@ def first_weights(
     weights: list[Matrix] = []
     while (left := n_bits - sum(map(len, weights))) > 0:
         kept = (axes if weights else axes[:, :left]).astype(np.float32)
-        rotation = closest_tosigns(product(x, kept), rng)
+        rotation = closest_to_signs(product(x, kept), rng)
         weights.append(product(kept, rotation).T[:left])
     return np.concatenate(weights).astype(np.float64)
 
 
-def closest_tosigns(z: Matrix, rng: np.random.Generator) -> Matrix:
+def closest_to_signs(z: Matrix, rng: np.random.Generator) -> Matrix:
     """A rotation R of shape (width, width) that makes |sign(z R) - z R|² small."""
-    width = z.shape[1]
+    rows, width = z.shape
+    stride = STRIDE * min(rows, width)  # fewer rows than columns say nothing of most directions
     rotation = np.linalg.qr(rng.normal(size=(width, width)))[0].astype(np.float32)
     for _ in range(ROTATION_STEPS):
         towards = product(z.T, signs(np, product(z, rotation)))
         along = float((towards * rotation).sum())
         if along <= 0:  # rows of zeros
             break
-        rotation = orthogonal(rotation + towards * np.float32(STRIDE * width / along))
+        rotation = orthogonal(rotation + towards * np.float32(stride / along))
     return rotation
 
 

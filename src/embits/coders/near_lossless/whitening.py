@@ -8,6 +8,8 @@ others', to λ^(1-γ):
     x̃ = s A (x/‖x‖ - μ),    A = V diag(λ^(-γ/2)) Vᵀ,    s: so that rows have norm √dims
 
 γ = 0 keeps raw cosines and γ = 1 whitens. All of it is linear: it folds into the code's weights.
+The target "similarity" whitens rows for good, before all that: codes are those of A (x/‖x‖ - μ)
+at norm 1. This is not linear. It is done in whole numbers: a vector has one code everywhere.
 """
 
 from __future__ import annotations
@@ -20,20 +22,24 @@ from numpy.typing import NDArray
 
 from embits.arrays import blocks
 from embits.coders.backend import product
+from embits.coders.near_lossless.encoder import rounded_integers
+from embits.coders.near_lossless.sampling import ENOUGH_ROWS
+from embits.errors import FormatError
 
 SMALLEST = 1e-3  # of the mean variance: directions under it are noise, not to be blown up further
+NO_VARIANCE = 1e-7  # of the largest variance: rounding
 SPREADLESS = 1e-10  # mean variance of unit rows under which they are one point up to rounding
 
 
 class Target(NamedTuple):
     """What codes are trained to keep."""
 
-    flatten: float  # γ
-    drop: int  # how many of the first directions are removed
-    searched: bool  # a search for the best rebuilt vector would bring a removed direction back
+    flatten: float  # γ of the first weights
+    whiten: float  # γ of the rows themselves
 
 
-TARGETS = {"neighbors": Target(0.25, 0, True), "similarity": Target(0.5, 1, False)}
+TARGETS = {"neighbors": Target(0.25, 0), "similarity": Target(0.5, 0.5)}
+PLACES = 20  # binary places of rows and of A in whole numbers
 Wide = NDArray[np.float64]
 
 
@@ -49,19 +55,11 @@ class Shaping:
     def fit(cls, unit: NDArray[np.float32], target: Target) -> Shaping:
         """Learn from rows of norm 1 (or 0), shape (n, dims)."""
         dims = unit.shape[1]
-        mean = unit.mean(axis=0, dtype=np.float64)
-        centered = unit - mean.astype(np.float32)
-        gram = np.zeros((dims, dims))
-        for part in blocks(len(unit)):
-            gram += product(centered[part].T, centered[part])
-        variances, axes = np.linalg.eigh(gram / len(unit))
-        variances, axes = variances[::-1], axes[:, ::-1]
-        average = float(variances.mean())
-        if average * dims < SPREADLESS:
+        mean, variances, axes = _principal_directions(unit)
+        if variances.sum() < SPREADLESS:
             # One point: centered it would be rounding noise, and so would its bits.
             return cls(np.zeros(dims), np.eye(dims) * dims**0.5, np.eye(dims))
-        gains = np.maximum(variances, SMALLEST * average) ** (-target.flatten / 2)
-        gains[: min(target.drop, dims - 1)] = 0
+        gains = _gains(variances, target.flatten)
         matrix = (axes * gains) @ axes.T
         matrix *= (dims / max(float((variances * gains**2).sum()), 1e-12)) ** 0.5
         order = np.argsort(-variances * gains**2, kind="stable")
@@ -85,7 +83,91 @@ class Shaping:
         return wide @ np.linalg.pinv(self.matrix, rcond=1e-4, hermitian=True), wide @ self.mean - t
 
 
-def _rounded(matrix: Wide, bits: int = 20) -> Wide:
+# -- rows whitened for good ------------------------------------------------------------------------
+
+
+def fit(unit: NDArray[np.float32], flatten: float) -> NDArray[np.float32]:
+    """μ, then A, of rows of norm 1: shape (dims + 1, dims); no rows if they are one point."""
+    mean, variances, axes = _principal_directions(unit)
+    if variances.sum() < SPREADLESS:
+        return unit[:0]
+    gains = _gains(variances, flatten)
+    matrix = (axes * (gains / gains.mean())) @ axes.T
+    return np.vstack([_rounded(mean), _rounded(matrix)]).astype(np.float32)
+
+
+def apply(x: NDArray[np.float32], whitening: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Rows x, (n, dims), whitened and of norm 1; a row of zeros stays one."""
+    mean, matrix = _parts(whitening)
+    mean, matrix = np.rint(np.ldexp(mean, PLACES)), rounded_integers(matrix)[0]
+    unit = np.empty(x.shape, np.float32)
+    for rows in blocks(len(x)):
+        wide = np.rint(np.ldexp(_exact_unit(x[rows]), PLACES))
+        wide[wide.any(axis=1)] -= mean
+        unit[rows] = _exact_unit(wide @ matrix.T)
+    return unit
+
+
+def undo(unit: NDArray[np.float32], whitening: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The rows of norm 1 that `apply` brings to the given directions."""
+    mean, matrix = _parts(whitening)
+    try:
+        rays = np.linalg.solve(matrix, unit.T.astype(np.float64)).T
+    except np.linalg.LinAlgError:
+        raise FormatError("damaged: the coder's whitening_ has no inverse") from None
+    # The ray from the mean meets the sphere of unit vectors once: |μ + r ray| = 1.
+    along, squares = rays @ mean, np.maximum((rays * rays).sum(axis=1), 1e-30)
+    root = np.sqrt(np.maximum(along * along + squares * (1 - mean @ mean), 0))
+    return np.asarray(mean + rays * ((root - along) / squares)[:, None], np.float32)
+
+
+def _parts(whitening: NDArray[np.float32]) -> tuple[Wide, Wide]:
+    if len(whitening) != whitening.shape[1] + 1:
+        raise FormatError("damaged: the coder's whitening_ is not a mean and a square matrix")
+    return whitening[0].astype(np.float64), whitening[1:].astype(np.float64)
+
+
+def _exact_unit(x: NDArray[np.floating]) -> Wide:
+    """Rows of norm 1, rounded to PLACES bits of their largest element before."""
+    largest = np.abs(x).max(axis=1, keepdims=True, initial=0)
+    whole = np.rint(np.ldexp(x.astype(np.float64), PLACES - np.frexp(largest)[1]))
+    return np.asarray(whole / np.maximum(np.sqrt((whole * whole).sum(axis=1, keepdims=True)), 1))
+
+
+def _principal_directions(unit: NDArray[np.float32]) -> tuple[Wide, Wide, Wide]:
+    """The mean of rows, their variances, largest first, and the directions: columns."""
+    mean = unit.mean(axis=0, dtype=np.float64)
+    centered = unit - mean.astype(np.float32)
+    gram = np.zeros((unit.shape[1], unit.shape[1]))
+    for part in blocks(len(unit)):
+        gram += product(centered[part].T, centered[part])
+    variances, axes = np.linalg.eigh(gram / len(unit))
+    variances, axes = variances[::-1], axes[:, ::-1]
+    rank = int((variances > NO_VARIANCE * variances[0]).sum())
+    if rank < len(mean) and len(unit) < ENOUGH_ROWS:
+        # LAPACK's directions of no variance depend on its threads: these are drawn at random.
+        drawn = np.random.default_rng(0).normal(size=(len(mean), len(mean) - rank))
+        axes = _rounded(np.linalg.qr(np.hstack([_rounded(axes[:, :rank]), drawn]))[0])
+    return *_shrunk(mean, variances, len(unit)), axes
+
+
+def _shrunk(mean: Wide, variances: Wide, n: int) -> tuple[Wide, Wide]:
+    """The mean and variances of all rows as guessed from n: fewer than ENOUGH_ROWS say less.
+
+    Chance leaves the mean (James & Stein 1961), and variances are drawn to their average.
+    """
+    doubt, dims = 1 - min(n, ENOUGH_ROWS) / ENOUGH_ROWS, len(mean)
+    chance = variances.sum() / max(n - 1, 1) / max(float(mean @ mean), 1e-12)
+    share = doubt * dims / (dims + n)
+    return mean * (1 - doubt * min(chance, 1)), variances + share * (variances.mean() - variances)
+
+
+def _gains(variances: Wide, flatten: float) -> Wide:
+    """Factors that bring variances λ to λ^(1-γ)."""
+    return np.asarray(np.maximum(variances, SMALLEST * variances.mean()) ** (-flatten / 2))
+
+
+def _rounded(matrix: Wide, bits: int = PLACES) -> Wide:
     """Round to `bits` bits of the largest element: LAPACK's last digits depend on threads."""
     places = bits - int(np.frexp(np.abs(matrix).max(initial=0))[1])
     rounded: Wide = np.ldexp(np.rint(np.ldexp(matrix, places)), -places)

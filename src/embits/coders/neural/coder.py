@@ -188,7 +188,7 @@ class Neural(NearLossless):
 
     def directions(self, X: Floats) -> Floats:
         """The rows of norm 1 that codes are made of, the same on every processor."""
-        return exact_unit(X)
+        return super().directions(X) if len(self.whitening_) else exact_unit(X)
 
     def rebuilt(self, codes: Codes) -> Floats:
         """The directions of packed codes by the net, of any length."""
@@ -197,7 +197,7 @@ class Neural(NearLossless):
     def encode_rows(self, X: Floats) -> Codes:
         """Packed codes: searched under the linear decoder, then under the net."""
         codes = super().encode_rows(X)
-        if self.is_threshold:
+        if len(self.search_) == 0:
             return codes
         unit, D = self.directions(X), np.float32(0.5) * self.decoder_[:, :-1]
         drawn = pulls(unit, self.W_, self.t_, D, self.offset_[:-1] + D.sum(axis=0))

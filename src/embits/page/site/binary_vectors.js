@@ -96,6 +96,7 @@ export class BinaryVectors {
    * true length if the file has lengths.
    */
   decode(key) {
+    if (this.#coder.has("whitening")) throw new Error("JavaScript does not undo the whitening of this coder");
     const vector = this.#coder.decode(this.code(key));
     const row = this.lengths && !(key instanceof Uint8Array) ? this.#find(key) : null;
     if (row === null) return vector;
@@ -234,7 +235,7 @@ export class BinaryVectors {
     checkOptions(options, ["metric"], "similarity");
     const { metric = "hamming" } = options;
     if (checkChoice(metric, WORD_METRICS, "metric") === "decoded")
-      return cosine(this.decode(a), this.decode(b));
+      return cosine(...[a, b].map((key) => this.#coder.decode(this.code(key))));
     const distance = new Uint32Array(1);
     countDifferences(this.code(a).slice(), this.width, this.code(b), distance);
     return 1 - distance[0] / this.nBits;

@@ -4,7 +4,7 @@
  */
 import { FormatError } from "./format.js";
 import { norm, numbers, packed, signsOfProduct, sumOfRows, times } from "./matrix.js";
-import { searchedEncoder } from "./searched.js";
+import { searchedEncoder, whitened } from "./searched.js";
 
 const SHORT = 1e-12; // squares of shorter vectors may underflow in float32
 const TINY = 1e-30; // the norm of a vector of zeros
@@ -73,8 +73,8 @@ class Linear {
   }
 
   /** The cosine of the query's scores and the row's bits. */
-  weigh(vector) {
-    const scores = this.project(vector);
+  weigh(vector, rebuilt) {
+    const scores = this.project(vector, rebuilt);
     const length = norm(scores) * Math.sqrt(this.nBits) || 1;
     return { weights: Float32Array.from(scores, (score) => score / length), offset: 0 };
   }
@@ -123,12 +123,21 @@ class Paper extends Linear {
   }
 }
 
-/** Thresholds W x - t ‖x‖; with the array `search`, bits are then searched. */
+/**
+ * Thresholds W x - t ‖x‖; with the array `search`, bits are then searched. With the array
+ * `whitening`, x is the whitened vector; rebuilt vectors stay whitened.
+ */
 class NearLossless extends Linear {
   #encode = null;
 
   get isThreshold() {
-    return !this.has("search");
+    return !this.has("search") && !this.has("whitening");
+  }
+
+  /** The vector that is coded, and its norm. */
+  #scaled(vector) {
+    if (!this.has("whitening")) return scaled(vector);
+    return scaled(whitened(vector, this.array("whitening", ["more", "dims"])));
   }
 
   get t() {
@@ -151,14 +160,14 @@ class NearLossless extends Linear {
     return this.array("offset", ["more"]);
   }
 
-  project(vector) {
-    const [x, length] = scaled(vector);
+  project(vector, rebuilt) {
+    const [x, length] = rebuilt ? scaled(vector) : this.#scaled(vector);
     return times(this.matrix, x).map((score, i) => score - this.t[i] * length);
   }
 
   encode(vector) {
-    const [x, length] = scaled(vector);
-    if (!this.isThreshold) return (this.#encode ??= this.#searched())(x);
+    const [x, length] = this.#scaled(vector);
+    if (this.has("search")) return (this.#encode ??= this.#searched())(x);
     const withNorm = Float64Array.of(...x, length);
     const dims = x.length;
     const rows = new Float64Array(this.nBits * (dims + 1));
@@ -186,9 +195,9 @@ class NearLossless extends Linear {
 
   /** x · (D b + o), with a share of W x · b; rebuilt vectors have a share of their own. */
   weigh(vector, rebuilt) {
-    if (this.isThreshold) return super.weigh(vector);
+    if (!this.has("search")) return super.weigh(vector, rebuilt);
     const [ofDecoder, ofScores] = this.search.subarray(rebuilt ? 4 : 2);
-    const [x, length] = scaled(vector);
+    const [x, length] = rebuilt ? scaled(vector) : this.#scaled(vector);
     const unit = x.map((value) => value / length);
     const along = times(this.decoder, unit, unit.length + 1).map((sum) => sum / 2);
     const scores = times(this.matrix, unit);

@@ -3,7 +3,7 @@
  * vector falls. Everything is in whole numbers (and three float32 operations), so a vector has the
  * same code as in Python. docs/near-lossless.md has the error that falls.
  */
-import { packed } from "./matrix.js";
+import { norm, packed, times } from "./matrix.js";
 
 const UNIT_BITS = 14; // a vector of norm 1 is 2¹⁴ whole numbers long
 const MAX_INTEGER = 20; // places of the weights before they are combined
@@ -46,6 +46,20 @@ export function searchedEncoder({ W, t, decoder, offset, length, pull }) {
     pull: fround(ldexp(pull / 4, -gramBits)),
   };
   return (vector) => packed(search(coder, scoresOf(coder, unitIntegers(vector))).map((sign) => sign > 0));
+}
+
+/** A vector whitened by a mean, then a matrix, at norm 1: sums of whole numbers are exact. */
+export function whitened(vector, whitening) {
+  const unit = exactUnit(vector).map((x) => rint(ldexp(x, MAX_INTEGER)));
+  if (!unit.some((x) => x)) return unit;
+  const centered = unit.map((x, i) => x - rint(ldexp(whitening[i], MAX_INTEGER)));
+  return exactUnit(times(integers(whitening.subarray(unit.length)).data, centered)).map(fround);
+}
+
+function exactUnit(vector) {
+  const { data } = integers(vector);
+  const length = norm(data) || 1;
+  return data.map((x) => x / length);
 }
 
 /** Numbers as whole numbers of at most 20 bits, and their binary places. */
