@@ -1,10 +1,12 @@
-"""Both targets of NearLossless on pairs of words that people judged, set by set.
+"""Both targets of a coder on pairs of words that people judged, set by set.
 
     python benchmarks/word_similarity.py VECTORS DATA [--bits 64,128,256,512] [--seeds 3]
+        [--method near-lossless] [--param effort=long]
 
 `VECTORS` is any file of word vectors, `DATA` a folder of evaluation data, with files of
 `word word score` in `similarity`. Scores are Spearman's correlation x 100 with the Hamming
-distance, means of the seeds; F is the Fisher mean of the sets. Recall is that of the ten nearest
+distance, means of the seeds; F is the Fisher mean of the sets, and "decoded" the one of the cosines of
+vectors as the coder compares them after decoding. Recall is that of the ten nearest
 words by plain cosine, by Hamming distance, for 1,000 words. The first line is the floats.
 """
 
@@ -31,6 +33,8 @@ def main() -> None:
     parser.add_argument("--bits", default="64,128,256,512")
     parser.add_argument("--targets", default="neighbors,similarity")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--method", default="near-lossless")
+    parser.add_argument("--param", action="append", default=[], help="NAME=VALUE, a text")
     args = parser.parse_args()
     vectors = embits.read_vectors(args.vectors)
     X, pairs = np.asarray(vectors.matrix, np.float32), DataFolder.at(args.data).similarity()
@@ -38,19 +42,29 @@ def main() -> None:
     cosines = unit_rows(X[asked]) @ unit_rows(X).T
     cosines[np.arange(len(asked)), asked] = -1
     nearest = np.argpartition(-cosines, K, axis=1)[:, :K]
-    print(f"{'':16}" + "".join(f"{name:>9}" for name in [*pairs, "F", "recall", "fit, s"]))
+    print(
+        f"{'':16}" + "".join(f"{name:>9}" for name in [*pairs, "F", "recall", "decoded", "fit, s"])
+    )
     print(line("floats", [scores(vectors, pairs)]))
     for n_bits in map(int, args.bits.split(",")):
         for target in args.targets.split(","):
             rows = []
             for seed in range(args.seeds):
                 start = time.perf_counter()
-                coder = embits.NearLossless(n_bits, target=target, random_state=seed).fit(X)
+                params = {
+                    "target": target,
+                    "random_state": seed,
+                    **dict(p.split("=") for p in args.param),
+                }
+                coder = embits.coders.new_coder(args.method, n_bits, params).fit(X)
                 seconds = time.perf_counter() - start
                 bits = embits.BinaryVectors(vectors.words, coder.encode(X), coder)
                 found = bits.search(bits.codes[asked], K + 1).rows
                 share = (nearest[:, :, None] == found[:, None, :]).any(axis=2).mean()
-                rows.append([*scores(bits, pairs), float(share), seconds])
+                decoded = embits.WordVectors(vectors.words, coder.rebuilt(bits.codes))
+                rows.append(
+                    [*scores(bits, pairs), float(share), scores(decoded, pairs)[-1], seconds]
+                )
             print(line(f"{n_bits} {target}", rows), flush=True)
 
 
