@@ -5,9 +5,9 @@
 
 `VECTORS` is any file of word vectors, `DATA` a folder of evaluation data, with files of
 `word word score` in `similarity`. Scores are Spearman's correlation x 100 with the Hamming
-distance, means of the seeds; F is the Fisher mean of the sets, and "decoded" the one of the cosines of
-vectors as the coder compares them after decoding. Recall is that of the ten nearest
-words by plain cosine, by Hamming distance, for 1,000 words. The first line is the floats.
+distance, means of the seeds; F is the Fisher mean of the sets, and `decoded` that of the cosines of
+decoded vectors, whitened ones with the target "similarity". Recall is that of the ten nearest words
+by plain cosine, by Hamming distance, for 1,000 words. The first line is the floats.
 """
 
 from __future__ import annotations
