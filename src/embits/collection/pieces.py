@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from embits.arrays import packed_width
 from embits.binary_vectors import BinaryVectors, check_same_coder
+from embits.checks import open_regular, read_small
 from embits.coders import Coder, coder_checksum
-from embits.collection.manifest import CODER, Manifest, Piece, Removed, read_manifest, read_small
+from embits.collection.manifest import CODER, Manifest, Piece, Removed, read_manifest
 from embits.errors import FormatError, InputError, ReadError
 from embits.file.atomic import atomic_write
 from embits.file.contents import open_piece, read_coder, write_piece
@@ -146,6 +147,7 @@ def open_one(
         if entry.header is None:
             from embits.collection.parquet import parquet_rows  # other pieces need no pyarrow
 
+            open_regular(folder / entry.file).close()  # pyarrow would wait for a pipe
             rows = parquet_rows(folder, entry, coder)
         else:
             path = folder / entry.file
@@ -161,7 +163,7 @@ def open_one(
 
 def header_digest(path: Path) -> str:
     """The SHA-256 of a file's header."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         length = int.from_bytes(file.read(8), "little")
         return hashlib.sha256(file.read(min(length, MAX_HEADER))).hexdigest()
 

@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 
 from embits._version import __version__
 from embits.arrays import has_padding_bits, packed_width
-from embits.errors import FormatError, InputError, named_if_missing
+from embits.checks import open_regular
+from embits.errors import FormatError, InputError
 from embits.file.atomic import atomic_write
 
 FORMAT = "embits"
@@ -277,7 +278,7 @@ def open_file(path: Path, *, verify: bool = False, mapped: bool = True) -> Conte
     def fail(problem: str) -> NoReturn:
         raise FormatError(f"{path}: {problem}")
 
-    with named_if_missing(path), path.open("rb") as file:
+    with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size < 8:
             fail(f"not a safetensors file: it has {size} bytes")

@@ -294,6 +294,14 @@ def test_a_lock_that_is_a_link_or_a_pipe_is_refused(collection, tmp_path):
     collection.remove(["w1"])
 
 
+@pytest.mark.parametrize("name", ["_coder.safetensors", "piece-00000001.safetensors"])
+def test_a_file_of_a_collection_that_is_a_pipe_is_refused_at_once(collection, name):
+    (collection.path / name).unlink()
+    os.mkfifo(collection.path / name)
+    with pytest.raises(embits.FormatError, match=f"{name}: found a pipe, expected a file: restore"):
+        embits.load(collection.path)
+
+
 def test_a_collection_is_not_made_over_links(tmp_path):
     other = tmp_path / "precious"
     other.write_text("precious")
