@@ -95,7 +95,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Replace the manifest: the change that it describes is then made."""
     content = manifest_json(manifest)
     parse_manifest(folder, content)
-    with atomic_write(folder / MANIFEST, through_links=False) as file:
+    with atomic_write(folder / MANIFEST, like=folder / MANIFEST) as file:
         file.write(content)
 
 

@@ -17,7 +17,7 @@ from embits.arrays import packed_width
 from embits.binary_vectors import BinaryVectors, check_same_coder
 from embits.checks import open_regular, read_small
 from embits.coders import Coder, coder_checksum
-from embits.collection.manifest import CODER, Manifest, Piece, Removed, read_manifest
+from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, Removed, read_manifest
 from embits.errors import FormatError, InputError, ReadError
 from embits.file.atomic import atomic_write
 from embits.file.contents import open_piece, read_coder, write_piece
@@ -227,7 +227,7 @@ def save_piece(folder: Path, number: int, rows: Rows, coder: Coder) -> Piece:
     """Write rows to a new file."""
     name = f"piece-{number:08d}.safetensors"
     first = rows.ids.first if isinstance(rows.ids, RowNumbers) else 0
-    write_piece(folder / name, rows, coder)
+    write_piece(folder / name, rows, coder, folder / MANIFEST)
     return Piece(name, len(rows.codes), first=first, header=header_digest(folder / name))
 
 
@@ -240,7 +240,7 @@ def with_bitmap(folder: Path, number: int, piece: OpenPiece) -> Piece:
     np.bitwise_or.at(bitmap, rows >> 3, (128 >> (rows & 7)).astype(np.uint8))
     content = bitmap.tobytes()
     name = f"{Path(entry.file).stem}.removed-{number:08d}"
-    with atomic_write(folder / name, through_links=False) as file:
+    with atomic_write(folder / name, like=folder / MANIFEST) as file:
         file.write(content)
     return replace(entry, removed=Removed(name, len(rows), hashlib.sha256(content).hexdigest()))
 

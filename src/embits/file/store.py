@@ -206,11 +206,11 @@ def write(
     contents: Contents,
     codes: CodesOnDisk | None = None,
     *,
-    through_links: bool = True,
+    like: Path | None = None,
 ) -> None:
     """Write a file atomically; the same contents give the same bytes.
 
-    `codes` are copied in place of `contents.codes`; `through_links` is that of `atomic_write`.
+    `codes` are copied in place of `contents.codes`; `like` is that of `atomic_write`.
     """
     first: Tensor = codes or np.ascontiguousarray(contents.codes, dtype=np.uint8)
     tensors: dict[str, Tensor] = {"codes": first}
@@ -222,7 +222,7 @@ def write(
         tensors[name] = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     checksums = dict.fromkeys(tensors, NO_CHECKSUM)
     header = _header(contents, tensors, checksums)
-    with atomic_write(path, through_links=through_links) as file:
+    with atomic_write(path, like=like) as file:
         # All checksums have one length: the header is written again when they are known.
         file.write(len(header).to_bytes(8, "little") + header)
         for name, tensor in tensors.items():
