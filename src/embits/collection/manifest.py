@@ -161,6 +161,8 @@ def parse_manifest(folder: Any, content: bytes) -> Manifest:
         body = body if form == FORMAT else _of_0_1(body)
         pieces = tuple(_piece(entry) for entry in body["pieces"])
         manifest = Manifest(**_checked(Manifest, body), pieces=pieces)
+        if type(body.get("rows", 0)) is not int:
+            raise ValueError("rows")
     except (AttributeError, KeyError, TypeError, ValueError):
         fail("is damaged: it does not list the pieces")
     if problem := _problem(manifest):
