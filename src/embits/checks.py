@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Iterable
 from reprlib import repr as shortened
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +79,7 @@ def open_regular(
     path: str | os.PathLike[str],
     most: int | None = None,
     error: type[FormatError | ReadError] = FormatError,
-) -> IO[bytes]:
+) -> BinaryIO:
     """A file to read, of at most so many bytes; a pipe or device would block, or never end."""
 
     def opened(name: str, flags: int) -> int:
