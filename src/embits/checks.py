@@ -6,21 +6,15 @@ import math
 import os
 import stat
 from collections.abc import Iterable
+from io import BufferedReader
 from reprlib import repr as shortened
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import LazyRows, as_float32, blocks, to_numpy
-from embits.errors import (
-    FormatError,
-    InputError,
-    ReadError,
-    TrainingWarning,
-    named_if_missing,
-    warn_caller,
-)
+from embits.errors import FormatError, InputError, TrainingWarning, named_if_missing, warn_caller
 
 if TYPE_CHECKING:
     from embits.coders.base import Coder
@@ -78,8 +72,8 @@ def choice(name: str, value: Any, options: Iterable[str]) -> str:
 def open_regular(
     path: str | os.PathLike[str],
     most: int | None = None,
-    error: type[FormatError | ReadError] = FormatError,
-) -> BinaryIO:
+    error: type[Exception] = FormatError,
+) -> BufferedReader:
     """A file to read, of at most so many bytes; a pipe or device would block, or never end."""
 
     def opened(name: str, flags: int) -> int:

@@ -156,10 +156,8 @@ def _numbers(fields: Iterable[str]) -> list[float]:
     """The fields that are numbers."""
     found = []
     for text in fields:
-        if "_" in text:  # as Python writes 1_000
-            continue
         try:
-            found.append(float(text))
+            found.append(float(text.replace("_", "?")))  # Python takes 1_000 for a number
         except ValueError:
             continue
     return found

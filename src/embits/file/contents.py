@@ -125,10 +125,7 @@ def verify_unless_replaced(path: Path, opened: os.stat_result) -> None:
 
 
 def write_piece(path: Path, rows: Rows, coder: Coder, like: Path) -> None:
-    """Write a piece of a collection: rows, without the coder that the pieces share.
-
-    It gets the permissions of the file `like`.
-    """
+    """Write a piece of a collection, with the permissions of `like`: rows, without their coder."""
     contents = to_contents(rows, coder)
     tensors = {k: v for k, v in contents.tensors.items() if not k.startswith("coder.")}
     write(path, replace(contents, tensors=tensors), like=like)
