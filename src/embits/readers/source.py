@@ -135,7 +135,8 @@ class Source:
         """Refuse a folder, and what never ends or blocks: pipes and devices."""
         if self.path.is_dir():
             raise self.read_error("a directory", "a file")
-        checks.open_regular(self.path, error=ReadError).close()
+        with suppress(PermissionError):  # the reader raises the error
+            checks.open_regular(self.path, error=ReadError).close()
 
     def read_error(self, found: str, expected: str, where: str = "") -> ReadError:
         """The error to raise: one line, `FILE, WHERE: found X, expected Y`."""
