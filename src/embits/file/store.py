@@ -60,7 +60,8 @@ def params_json(params: Mapping[str, Any]) -> str:
     except ValueError as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"the coder's parameters cannot be stored: {error}") from None
+        found = f"the coder's parameters {shortened(dict(params))} cannot be stored"
+        raise InputError(f"{found}: {error}") from None
 
 
 def _plain(value: Any) -> Any:
