@@ -47,7 +47,7 @@ def main() -> None:
         say=lambda text: print(f"  {text}") if ": done in" in text else None,
         **({"bits": BITS, "tasks": TASKS} if options.full else QUICK),
     )
-    entries = comparison.run()
+    entries = comparison.run(overwrite=True)
     comparison.write_report(f"Bits of {name}", {"vectors": name}, overwrite=True)
 
     gaps = gap_table(Grid(entries))

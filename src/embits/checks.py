@@ -1,9 +1,12 @@
-"""Checks of arguments: numbers, choices, packed codes and queries, each with one message."""
+"""Checks of arguments: numbers, choices, files, packed codes and queries, each with one message."""
 
 from __future__ import annotations
 
 import math
+import os
+import stat
 from collections.abc import Iterable
+from io import BufferedReader
 from reprlib import repr as shortened
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import LazyRows, as_float32, blocks, to_numpy
-from embits.errors import InputError, TrainingWarning, warn_caller
+from embits.errors import FormatError, InputError, TrainingWarning, named_if_missing, warn_caller
 
 if TYPE_CHECKING:
     from embits.coders.base import Coder
@@ -64,6 +67,34 @@ def choice(name: str, value: Any, options: Iterable[str]) -> str:
         expected = f"{', '.join(first)} or {last}" if first else last
         raise InputError(f"{name} is {shortened(value)}, expected {expected}")
     return value
+
+
+def open_regular(
+    path: str | os.PathLike[str],
+    most: int | None = None,
+    error: type[Exception] = FormatError,
+) -> BufferedReader:
+    """A file to read, of at most so many bytes; a pipe or device would block, or never end."""
+
+    def opened(name: str, flags: int) -> int:
+        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+
+    with named_if_missing(path):
+        file = open(path, "rb", opener=opened)  # noqa: SIM115 - the caller closes it
+    found = os.fstat(file.fileno())
+    if stat.S_ISREG(found.st_mode) and (most is None or found.st_size <= most):
+        return file
+    file.close()
+    if stat.S_ISREG(found.st_mode):
+        raise error(f"{path}: found {found.st_size:,} bytes, expected at most {most:,}")
+    kind = "a pipe" if stat.S_ISFIFO(found.st_mode) else "a device"
+    raise error(f"{path}: found {kind}, expected a file")
+
+
+def read_small(path: str | os.PathLike[str], most: int) -> bytes:
+    """The content of a file of at most so many bytes; FormatError if it has more."""
+    with open_regular(path, most) as file:
+        return file.read(most + 1)
 
 
 # -- of searches -----------------------------------------------------------------------------------

@@ -79,6 +79,9 @@ def write_page(
         vectors = f"vectors-{checksum[:12]}.safetensors"
         shell = _shell(title, {"file": vectors, "name": file.name, "bytes": size})
         check_folder(folder, [vectors, *shell], overwrite)
+        taken = [folder / name for name in shell if (folder / name).exists()]
+        if taken and not any(_VECTORS.fullmatch(path.name) for path in folder.iterdir()):
+            raise InputError(f"{taken[0]} is not of a page that embits wrote: move it away")
         earlier = _vectors_of(folder)
         folder.mkdir(parents=True, exist_ok=True)
         _copy(source, folder / vectors, checksum)

@@ -115,6 +115,16 @@ def test_a_folder_that_is_not_empty_is_refused_and_left_alone(name, saved, tmp_p
     assert contents(tmp_path / "project") == {mine: b"{}"}
 
 
+@pytest.mark.parametrize("name", ["package.json", "index.html", "views/size.js"])
+def test_files_that_are_not_of_a_page_are_not_replaced_even_with_force(name, saved, tmp_path):
+    mine = tmp_path / "project" / name
+    mine.parent.mkdir(parents=True)
+    mine.write_text("{}")
+    with pytest.raises(embits.InputError, match=f"{name} is not of a page that embits wrote"):
+        write_page(saved, tmp_path / "project", overwrite=True)
+    assert contents(tmp_path / "project") == {mine: b"{}"}
+
+
 def test_a_page_is_replaced_with_force_and_other_files_stay(saved, other, tmp_path):
     site = tmp_path / "site"
     (site / ".git").mkdir(parents=True)

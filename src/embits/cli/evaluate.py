@@ -339,10 +339,8 @@ def compare(
             say, fit_rows=fit_rows, n_resamples=bootstrap, by_pairs=fisher == "pairs",
             params=params,
         )  # fmt: skip
-        if not force:
-            comparison.check_folder()
         try:
-            entries = comparison.run()
+            entries = comparison.run(overwrite=force)
         except KeyboardInterrupt:
             click.echo("embits: interrupted; run the same command again to resume", err=True)
             sys.exit(130)

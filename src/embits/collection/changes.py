@@ -103,10 +103,11 @@ def open_own(path: Path) -> int:
         if error.errno != errno.ELOOP:
             raise
         raise InputError(f"{path} is a link, which is not written through: delete it") from None
-    if stat.S_ISREG(os.fstat(handle).st_mode):
+    found = os.fstat(handle)
+    if stat.S_ISREG(found.st_mode) and found.st_nlink <= 1:
         return handle
     os.close(handle)
-    raise InputError(f"{path} is not a regular file: delete it")
+    raise InputError(f"{path} is not a regular file of its own: delete it")
 
 
 def _taken(handle: int) -> bool:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import stat
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -18,6 +16,7 @@ from reprlib import repr as shortened
 from typing import Any, Literal, NoReturn
 
 from embits._version import __version__
+from embits.checks import read_small
 from embits.errors import FormatError
 from embits.file.atomic import atomic_write
 
@@ -96,7 +95,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Replace the manifest: the change that it describes is then made."""
     content = manifest_json(manifest)
     parse_manifest(folder, content)
-    with atomic_write(folder / MANIFEST, through_links=False) as file:
+    with atomic_write(folder / MANIFEST, like=folder / MANIFEST) as file:
         file.write(content)
 
 
@@ -127,15 +126,6 @@ def read_manifest(folder: Path) -> Manifest:
         return parse_manifest(folder, read_small(folder / MANIFEST, MAX_BYTES))
     except (FileNotFoundError, NotADirectoryError):
         raise no_manifest(folder) from None
-
-
-def read_small(path: Path, most: int) -> bytes:
-    """A regular file of at most so many bytes; a pipe or device would never end."""
-    with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode) or found.st_size > most:
-            raise FormatError(f"{path}: damaged: not a regular file of at most {most:,} bytes")
-        return file.read(most + 1)
 
 
 def no_manifest(folder: Any) -> FormatError:
@@ -171,6 +161,8 @@ def parse_manifest(folder: Any, content: bytes) -> Manifest:
         body = body if form == FORMAT else _of_0_1(body)
         pieces = tuple(_piece(entry) for entry in body["pieces"])
         manifest = Manifest(**_checked(Manifest, body), pieces=pieces)
+        if type(body.get("rows", 0)) is not int:
+            raise ValueError("rows")
     except (AttributeError, KeyError, TypeError, ValueError):
         fail("is damaged: it does not list the pieces")
     if problem := _problem(manifest):

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from embits.arrays import packed_width
 from embits.binary_vectors import BinaryVectors, check_same_coder
+from embits.checks import open_regular, read_small
 from embits.coders import Coder, coder_checksum
-from embits.collection.manifest import CODER, Manifest, Piece, Removed, read_manifest, read_small
+from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, Removed, read_manifest
 from embits.errors import FormatError, InputError, ReadError
 from embits.file.atomic import atomic_write
 from embits.file.contents import open_piece, read_coder, write_piece
@@ -146,6 +147,7 @@ def open_one(
         if entry.header is None:
             from embits.collection.parquet import parquet_rows  # other pieces need no pyarrow
 
+            open_regular(folder / entry.file).close()  # pyarrow would wait for a pipe
             rows = parquet_rows(folder, entry, coder)
         else:
             path = folder / entry.file
@@ -161,7 +163,7 @@ def open_one(
 
 def header_digest(path: Path) -> str:
     """The SHA-256 of a file's header."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         length = int.from_bytes(file.read(8), "little")
         return hashlib.sha256(file.read(min(length, MAX_HEADER))).hexdigest()
 
@@ -225,7 +227,7 @@ def save_piece(folder: Path, number: int, rows: Rows, coder: Coder) -> Piece:
     """Write rows to a new file."""
     name = f"piece-{number:08d}.safetensors"
     first = rows.ids.first if isinstance(rows.ids, RowNumbers) else 0
-    write_piece(folder / name, rows, coder)
+    write_piece(folder / name, rows, coder, folder / MANIFEST)
     return Piece(name, len(rows.codes), first=first, header=header_digest(folder / name))
 
 
@@ -238,7 +240,7 @@ def with_bitmap(folder: Path, number: int, piece: OpenPiece) -> Piece:
     np.bitwise_or.at(bitmap, rows >> 3, (128 >> (rows & 7)).astype(np.uint8))
     content = bitmap.tobytes()
     name = f"{Path(entry.file).stem}.removed-{number:08d}"
-    with atomic_write(folder / name, through_links=False) as file:
+    with atomic_write(folder / name, like=folder / MANIFEST) as file:
         file.write(content)
     return replace(entry, removed=Removed(name, len(rows), hashlib.sha256(content).hexdigest()))
 

@@ -8,6 +8,7 @@ more methods or widths computes only the new ones and returns all codes in the f
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import inspect
 import json
 import os
@@ -26,11 +27,12 @@ from numpy.typing import NDArray
 from embits._version import __version__
 from embits.arrays import blocks
 from embits.binary_vectors import BinaryVectors
-from embits.checks import whole
+from embits.checks import open_regular, read_small, whole
 from embits.coders import METHODS, Coder, coder_class
 from embits.collection import load
+from embits.collection.pieces import header_digest
 from embits.errors import EmbitsError, FormatError, InputError
-from embits.evaluation.data import DataFolder
+from embits.evaluation.data import MAX_BYTES, DataFolder
 from embits.evaluation.report import Picture, bit_picture, write_report
 from embits.evaluation.results import Entry, Grid, jsonable
 from embits.evaluation.spaces import MISSING, BitSpace, FloatSpace, Lookup, same_words
@@ -44,7 +46,9 @@ from embits.evaluation.statistics import (
 )
 from embits.evaluation.tasks import DEFAULT_TASKS, TASKS, all_scores
 from embits.evaluation.tasks.base import FitCoder, RowSplit, Subject
+from embits.file import overwrite as outputs
 from embits.file.atomic import atomic_write
+from embits.file.store import params_json
 from embits.ids.keys import RowNumbers
 from embits.vectors import WordVectors
 
@@ -54,6 +58,7 @@ _MIN_ROWS = 8  # fewer are not divided
 Kept: TypeAlias = tuple[Entry, Replicates]
 BITS = (64, 128, 256, 512)
 _SAME = ("vectors", "seed", "fit_rows", "params")  # settings that all codes of a folder share
+_MAX_SCORES = 1 << 28  # bytes of a file of scores with their replicates
 _PROBED = 256  # rows by which an edited coder is recognized
 PICTURED = ("queen", "automobile", "jupiter", "man")  # the paper's words
 
@@ -283,7 +288,6 @@ class Comparison:
         self.vectors = vectors
         self.folder = Path(folder)
         self.seeds = [seeds] if isinstance(seeds, int) else list(dict.fromkeys(seeds))
-        self.split = split_rows(len(vectors), fit_rows, has_words=vectors.words is not None)
         self.entries: list[Entry] = []
         self.replicates: list[Replicates] = []
         self._problems: list[str] = []
@@ -294,10 +298,11 @@ class Comparison:
             data, vectors, tasks, vectors_file, lambda step: self._say(f"{self._current}: {step}"),
             ALL_ROWS, n_resamples=n_resamples, by_pairs=by_pairs,
         )  # fmt: skip
+        self.split = split_rows(len(vectors), fit_rows, has_words=vectors.words is not None)
         self.settings: dict[str, Any] = {
             "embits": __version__,
             "vectors": fingerprint(vectors),
-            "data": data_fingerprint(self.evaluator.data),
+            "data": data_fingerprint(self.evaluator.data, self.evaluator.tasks),
             "tasks": list(self.evaluator.tasks),
             "seed": self.seeds[0],
             "fit_rows": None if self.split is None else len(self.split.fitted),
@@ -305,22 +310,26 @@ class Comparison:
             "fisher": "pairs" if by_pairs else "equal",
             "params": dict(params or {}),
         }
-        if any(width < 1 for width in bits):
-            raise InputError(f"bits are {list(bits)}, expected numbers from 1")
+        if not isinstance(bits, Iterable) or any(whole("bits", n) < 1 for n in bits):
+            raise InputError(f"bits are {bits}, expected a list of numbers from 1")
         asked = [
             (method, width)
             for method in (METHODS if methods is None else methods)
             for width in ([vectors.dims] if coder_class(method).method == "sign" else bits)
         ]
+        params_json(self.settings["params"])  # refuses NaN, and what is no plain value
         for name in self.settings["params"]:
+            if option := {"n_bits": "bits", "random_state": "seeds"}.get(name):
+                raise InputError(f"params has {name}: give {option} (--{option}) instead")
             if not any(name in coder_class(method).param_names() for method, _ in asked):
                 raise InputError(f"none of the methods takes the parameter {name!r}")
+        kept = [f"codes/{path.name}" for path in self._codes.glob("*.[js]*")]
+        outputs.check_folder(self.folder, [*kept, "codes/raw.scores.json"], overwrite=True)
         for path in sorted(self._codes.glob("*.scores.json")):
-            kept = _read_json(path)
-            entry, settings = kept.get("entry") or {}, kept.get("settings") or {}
-            same = (settings.get(name) == self.settings[name] for name in _SAME)
-            if all(same) and entry.get("method") in METHODS:
-                asked.append((entry["method"], entry["bits"]))
+            match _read_json(path):
+                case {"settings": found, "entry": {"method": str(method), "bits": int(width)}}:
+                    same = (found.get(name) == self.settings[name] for name in _SAME)
+                    asked += [(method, width)] if all(same) and method in METHODS else []
         found = dict.fromkeys(asked)
         order = list(dict.fromkeys(method for method, _ in found))
         self.plan = sorted(found, key=lambda code: (order.index(code[0]), code[1]))
@@ -328,15 +337,24 @@ class Comparison:
 
     def check_folder(self) -> None:
         """Refuse, by an InputError, a folder with the scores of other vectors, rows or tasks."""
-        saved = _read_json(self._codes / "raw.scores.json").get("settings") or {}
+        saved = _read_json(self._codes / "raw.scores.json").get("settings")
         for name in (*_SAME, "tasks"):
             if saved and saved.get(name) != self.settings[name]:
-                found = f"results of {name} {saved.get(name)}, expected {self.settings[name]}"
-                instead = "choose another folder for the report, or replace its files with --force"
-                raise InputError(f"{self.folder} has {found}: {instead}")
+                raise InputError(
+                    f"{self.folder} has results of {name} {saved.get(name)}, expected "
+                    f"{self.settings[name]}: choose another folder for the report, or replace its "
+                    "files (overwrite=True, --force)"
+                )
 
-    def run(self) -> list[dict[str, Any]]:
-        """Train and score what is missing, and return the `entries`."""
+    def run(self, *, overwrite: bool = False) -> list[dict[str, Any]]:
+        """Train and score what is missing, and return the `entries`.
+
+        A folder with scores of other vectors, rows or tasks is refused, as by `check_folder`;
+        `overwrite` replaces them.
+        """
+        self.settings["vectors"] = fingerprint(self.vectors)  # they may have been changed meanwhile
+        if not overwrite:
+            self.check_folder()
         evaluate_raw = partial(self.evaluator.evaluate_raw, all_sets=True)
         kept = [self._kept("raw", self.seeds[0], evaluate_raw)]
         for method, n_bits in self.plan:
@@ -374,8 +392,10 @@ class Comparison:
             latex: Write the tables as LaTeX into tables/, and the figures as PDF and SVG, too.
 
         Raises:
-            InputError: The folder has a report, and `overwrite` is false.
+            InputError: The folder has a report, and `overwrite` is false; or `run` was not called.
         """
+        if not self.entries:
+            raise InputError("there are no results to report: call run() first")
         weights = "equally" if self.settings["fisher"] == "equal" else "by their pairs"
         facts = {
             "words": f"{len(self.vectors):,}",
@@ -416,8 +436,9 @@ class Comparison:
         wanted = {"params": params, "coder": self._produced(method, n_bits, seed)} | {
             name: self.settings[name] for name in ("vectors", "embits", "fit_rows")
         }
-        if _read_json(note).get("settings") == wanted:
-            with contextlib.suppress(FormatError, OSError):  # trained again below
+        saved = _read_json(note)
+        with contextlib.suppress(FormatError, OSError):  # trained again below
+            if saved.get("settings") == wanted and saved.get("header") == header_digest(path):
                 return load(path)
         self._say(f"{name}: training")
         start = time.perf_counter()
@@ -428,7 +449,8 @@ class Comparison:
         )
         BinaryVectors.encoded(self.vectors, coder).save(path, overwrite=True)
         seconds = round(time.perf_counter() - start, 2)
-        _write_json(note, {"settings": wanted, "seconds": seconds})
+        facts = {"settings": wanted, "seconds": seconds, "header": header_digest(path)}
+        _write_json(note, facts)
         return load(path)
 
     def _name(self, method: str, n_bits: int, seed: int) -> str:
@@ -492,7 +514,8 @@ class Comparison:
         path = self._codes / f"{name}.scores.json"
         settings = self.settings | {"seed": seed, "coder": coder}
         kept = _read_json(path)
-        if kept.get("settings") != settings or "replicates" not in kept:
+        kinds = [type(kept.get(name)) for name in ("entry", "notes", "replicates")]
+        if kept.get("settings") != settings or kinds != [dict, list, dict]:
             start = time.perf_counter()
             entry = jsonable(make())
             if entry["file"] is not None:
@@ -549,26 +572,28 @@ def fingerprint(vectors: WordVectors) -> str:
     return f"{len(vectors)}x{vectors.dims}-{crc:08x}"
 
 
-def data_fingerprint(data: DataFolder | None) -> str:
-    """A checksum of the names and sizes of the files of all data sets."""
+def data_fingerprint(data: DataFolder | None, tasks: Iterable[str] = tuple(TASKS)) -> str:
+    """A checksum of the files of the data sets of these tasks: their names and their bytes."""
     if data is None:
         return "none"
-    listing = "\n".join(
-        f"{path.relative_to(data.path)} {path.stat().st_size}"
-        for task in sorted(task.name for task in TASKS.values() if task.reads_data)
-        for path in sorted((data.path / task).rglob("*"))
-        if path.is_file() and not path.name.startswith(".")
-    )
-    return f"{zlib.crc32(listing.encode()):08x}"
+    found = hashlib.sha256()
+    for path in sorted(path for task in tasks for path in (data.path / task).rglob("*")):
+        if path.is_file() and not path.name.startswith("."):
+            size, changed = path.stat().st_size, path.stat().st_mtime_ns
+            facts = f"{path.relative_to(data.path)} {size} {size > MAX_BYTES and changed}\n"
+            found.update(facts.encode())
+            with contextlib.suppress(OSError, FormatError), open_regular(path, MAX_BYTES) as file:
+                found.update(hashlib.file_digest(file, "sha256").digest())
+    return found.hexdigest()[:16]
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """The object in a file; empty if there is none."""
+    """What was saved in a file with its settings; empty if there is nothing of the kind."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        value = json.loads(read_small(path, _MAX_SCORES))
+    except (OSError, ValueError, RecursionError):
         return {}
-    return value if isinstance(value, dict) else {}
+    return value if isinstance(value, dict) and isinstance(value.get("settings"), dict) else {}
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -22,6 +22,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -29,7 +30,8 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.errors import InputError, MissingExtraError, ReadError, named_if_missing
+from embits.checks import open_regular
+from embits.errors import InputError, MissingExtraError, ReadError
 from embits.readers import read_vectors
 from embits.readers.parquet import open_table
 from embits.vectors import WordVectors
@@ -37,6 +39,9 @@ from embits.vectors import WordVectors
 FilePath: TypeAlias = str | os.PathLike[str]
 Questions: TypeAlias = list[tuple[str, str, str, str]]
 
+MAX_BYTES = 8 << 30  # of a classification or JSONL file, which are read line by line
+_MAX_TEXT = 256 << 20  # bytes of any other
+_MAX_LINE = 1 << 24  # characters
 MAX_ROWS = 100_000  # per classification file: the full Amazon training set has 3.6 million
 
 # Names of columns in a header, in lower case without other characters than letters and digits.
@@ -46,7 +51,7 @@ _SCORE = ("score", "similarity", "sim", "rating", "relatedness", "humanmean", "h
           "averagescore", "average", "gold", "simlex999", "simlex")  # fmt: skip
 _LABEL = ("label", "class", "classindex", "category", "target", "y")
 _TEXT = ("text", "title", "description", "sentence", "review", "content", "question")
-_MOST_NAMES = 100  # more names of classes than this, on half of the rows, are texts
+_MOST_CLASSES = 20  # more than this, on half of the rows, are texts or numbers of rows
 _LABELLED = 'rows of a class and texts, such as "1","A title","The text"'
 
 
@@ -63,7 +68,7 @@ class Pairs:
 
 
 class Labelled(NamedTuple):
-    """The texts of one file and their classes, int64 from 0."""
+    """The texts of one file and their classes, int64 from 0 in the order of their appearance."""
 
     texts: list[str]
     classes: NDArray[np.int64]
@@ -96,11 +101,12 @@ def read_pairs(path: FilePath, delimiter: str | None = None) -> Pairs:
     first, second = 0, 1  # the columns of the words
     at: int | None = None  # that of the score
     header: ReadError | None = None
+    width = 0  # fields of a line
     for number, line in lines_of(path):
         fields, is_delimited = _pair_fields(line, delimiter)
         error = malformed(path, number, line, "word word score")
         if is_delimited and not rows and header is None and not _numbers(fields[2:]):
-            header, at = error, _column(fields, _SCORE)
+            header, at, width = error, _column(fields, _SCORE), len(fields)
             named = _column(fields, _FIRST), _column(fields, _SECOND)
             first, second = (0, 1) if None in named else named  # type: ignore[assignment]
             continue
@@ -108,6 +114,8 @@ def read_pairs(path: FilePath, delimiter: str | None = None) -> Pairs:
         is_complete = len(fields) > max(first, second) and (is_delimited or len(fields) == 3)
         if not is_complete or not found or not math.isfinite(found[0]):
             raise error
+        if len(fields) != (width := width or len(fields)):
+            raise malformed(path, number, line, f"{width} fields, as in the first line")
         if header is not None and len(found) > 1:
             expected = "a column named score in the header"
             raise ReadError(f"{path}: line {number}: found several numbers, expected {expected}")
@@ -147,7 +155,7 @@ def _numbers(fields: Iterable[str]) -> list[float]:
     found = []
     for text in fields:
         try:
-            found.append(float(text))
+            found.append(float(text.replace("_", "?")))  # Python takes 1_000 for a number
         except ValueError:
             continue
     return found
@@ -179,14 +187,14 @@ def read_questions(path: FilePath) -> dict[str, Questions]:
 
 def read_split(folder: Path, most_rows: int = MAX_ROWS) -> Split:
     """Read `train.csv` and `test.csv` of a folder as `read_labelled` does."""
-    return Split(*_read_files([folder / "train.csv", folder / "test.csv"], most_rows))
+    read = [_read_texts(folder / f"{part}.csv", most_rows) for part in ("train", "test")]
+    return Split(*_numbered(read))
 
 
 def read_labelled(path: FilePath, most_rows: int = MAX_ROWS) -> Labelled:
     """Read rows such as "1","A title","The text": a class, then any number of texts.
 
-    Classes are whole numbers from 0 or 1, or names, which are numbered in alphabetical order. There
-    may be a header; it may name another column `label`.
+    Classes are names or numbers. There may be a header; it may name another column `label`.
 
     Args:
         path: A CSV file of quoted fields, as published by Zhang et al. 2015.
@@ -196,17 +204,18 @@ def read_labelled(path: FilePath, most_rows: int = MAX_ROWS) -> Labelled:
         ReadError: A row is malformed; the message quotes it.
         OSError: The file cannot be opened.
     """
-    return _read_files([path], most_rows)[0]
+    return _numbered([_read_texts(path, most_rows)])[0]
 
 
 def _read_texts(path: FilePath, most_rows: int) -> tuple[list[str], list[str]]:
     """The texts of a file, and their classes as they are written."""
     first, second = [*(fields for _, fields in islice(_csv_rows(path), 2)), [""], [""]][:2]
     column = _column(first, _LABEL)
-    is_name = not _is_whole(first[0]) and _is_whole(second[0])
-    has_header = column is not None or _column(first, _TEXT) is not None or is_name
-    column = column or 0
-    step = max(1, -(-sum(1 for _ in _csv_rows(path)) // most_rows))
+    as_first = [fields[0] == first[0] for _, fields in _csv_rows(path)]
+    is_other = bool(_column(first, _TEXT) is not None or _numbers(second[:1]))
+    has_header = not _numbers(first) and (column is not None or (is_other and sum(as_first) == 1))
+    column = column if has_header and column else 0
+    step = max(1, -(-len(as_first) // most_rows))
     texts, labels = [], []
     for row, (number, fields) in enumerate(_csv_rows(path), -has_header):
         if row < 0 or row % step:
@@ -219,25 +228,17 @@ def _read_texts(path: FilePath, most_rows: int) -> tuple[list[str], list[str]]:
         texts.append(text.replace("\\n", " ").replace("\\", " "))
     if not texts:
         raise ReadError(f"{path}: found no rows, expected {_LABELLED}")
-    if len(set(labels)) > max(_MOST_NAMES, len(labels) // 2) and not all(map(_is_whole, labels)):
+    if len(set(labels)) > max(_MOST_CLASSES, len(labels) // 2):
         found = f"{len(set(labels)):,} classes in {len(labels):,} rows"
         named = "name the column of the classes label in the first line"
         raise ReadError(f"{path}: found {found}: {named}")
     return texts, labels
 
 
-def _is_whole(text: str) -> bool:
-    return text.isascii() and text.isdigit()
-
-
-def _read_files(paths: Sequence[FilePath], most_rows: int) -> list[Labelled]:
-    """Texts with a number for each class: those from 0 or 1 keep their order, names are sorted."""
-    read = [_read_texts(path, most_rows) for path in paths]
-    names = sorted({label for _, labels in read for label in labels})
+def _numbered(read: Sequence[tuple[list[str], list[str]]]) -> list[Labelled]:
+    """Texts with a number for each class, by first appearance: no name can change a score."""
+    names = dict.fromkeys(label for _, labels in read for label in labels)
     numbers = {name: place for place, name in enumerate(names)}
-    if all(map(_is_whole, names)):
-        first = min(1, *map(int, names))
-        numbers = {name: int(name) - first for name in names}
     return [
         Labelled(texts, np.array([numbers[label] for label in labels], dtype=np.int64))
         for texts, labels in read
@@ -245,29 +246,36 @@ def _read_files(paths: Sequence[FilePath], most_rows: int) -> list[Labelled]:
 
 
 def _csv_rows(path: FilePath) -> Iterator[tuple[int, list[str]]]:
-    with (
-        named_if_missing(path),
-        Path(path).open(encoding="utf-8-sig", errors="replace", newline="") as file,
-    ):
-        rows = csv.reader(line.replace("\0", "") for line in file)
-        try:
-            for fields in rows:
-                if fields:
-                    yield rows.line_num, fields
-        except csv.Error as error:
-            raise ReadError(f"{path}: line {rows.line_num}: {error}") from None
+    lines = _lines(path, MAX_BYTES, errors="replace", newline="")
+    rows = csv.reader(line.replace("\0", "") for line in lines)
+    try:
+        for fields in rows:
+            if fields:
+                yield rows.line_num, fields
+    except csv.Error as error:
+        raise ReadError(f"{path}: line {rows.line_num}: {error}") from None
 
 
-def lines_of(path: FilePath, *, has_comments: bool = True) -> Iterator[tuple[int, str]]:
+def lines_of(
+    path: FilePath, *, has_comments: bool = True, most: int = _MAX_TEXT
+) -> Iterator[tuple[int, str]]:
     """Number and text of each line that is not empty; lines that start with # are comments."""
-    with named_if_missing(path), Path(path).open(encoding="utf-8-sig") as file:
-        try:
-            for number, line in enumerate(file, 1):
-                line = line.strip()
-                if line and not (has_comments and line.startswith("#")):
-                    yield number, line
-        except UnicodeDecodeError:
-            raise ReadError(f"{path}: found bytes that are not UTF-8, expected text") from None
+    try:
+        for number, line in enumerate(_lines(path, most), 1):
+            line = line.strip(" \r\n")  # the last fields between tabs may be empty
+            if line.strip() and not (has_comments and line.startswith("#")):
+                yield number, line
+    except UnicodeDecodeError:
+        raise ReadError(f"{path}: found bytes that are not UTF-8, expected text") from None
+
+
+def _lines(path: FilePath, most: int, **reading: Any) -> Iterator[str]:
+    """The lines of a file of at most so many bytes; zeros without an end are no line."""
+    with TextIOWrapper(open_regular(path, most, ReadError), "utf-8-sig", **reading) as file:
+        while line := file.readline(_MAX_LINE):
+            if len(line) == _MAX_LINE:
+                raise ReadError(f"{path}: found a line of over {_MAX_LINE:,} characters")
+            yield line
 
 
 def malformed(path: FilePath, number: int, line: str, expected: str) -> ReadError:
@@ -326,7 +334,7 @@ def read_qrels(path: Path) -> Qrels:
     """Read relevance judgements: BEIR's three columns, or TREC's four, whose second is not used."""
     qrels: Qrels = {}
     for place, (number, line) in enumerate(lines_of(path, has_comments=False)):
-        fields = line.split("\t") if "\t" in line else line.split()
+        fields = line.strip().split("\t" if "\t" in line.strip() else None)
         is_score = re.fullmatch(r"\s*[-+]?[0-9]+\s*", fields[-1]) is not None
         if len(fields) not in (3, 4) or (not is_score and place > 0):
             raise malformed(path, number, line, _QREL)
@@ -368,7 +376,7 @@ def read_embeddings(folder: Path, name: str) -> WordVectors:
 def _read_jsonl(path: Path, *, with_embeddings: bool) -> tuple[list[Any], list[list[float]]]:
     ids: list[Any] = []
     rows: list[list[float]] = []
-    for number, line in lines_of(path):
+    for number, line in lines_of(path, most=MAX_BYTES):
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
@@ -461,7 +469,11 @@ class DataFolder:
         folders = self._folders("classification", "train.csv and test.csv")
         # The original folders have names such as `yelp_review_full_csv`.
         found = {path.name.removesuffix("_csv").replace("_review_", "_"): path for path in folders}
-        return self._read_all("classification", CLASSIFICATION, found, read_split)
+        for name, split in self._read_all("classification", CLASSIFICATION, found, read_split):
+            if unseen := len(set(split.test.classes) - set(split.train.classes)):
+                note = f"{name}: {unseen} classes of test.csv are not in train.csv: never guessed"
+                self._malformed.setdefault(note)
+            yield name, split
 
     def retrieval(self) -> dict[str, RetrievalSet]:
         """Retrieval data sets by folder name."""

@@ -16,12 +16,13 @@ except ImportError:  # Windows: stale files stay, as nothing tells whether their
 
 
 @contextlib.contextmanager
-def atomic_write(path: Path, *, through_links: bool = True) -> Iterator[BinaryIO]:
+def atomic_write(path: Path, *, like: Path | None = None) -> Iterator[BinaryIO]:
     """A file to write, which replaces `path` once it is complete and on the disk.
 
-    Of a symbolic link, what it points to is replaced, or the link itself if not `through_links`.
+    Of a symbolic link, what it points to is replaced. With `like`, the link itself is replaced,
+    and the file gets the permissions of that one, not of the old file.
     """
-    path = path.resolve() if through_links else path.absolute()
+    path = path.absolute() if like else path.resolve()
     _remove_stale(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
     try:
@@ -29,10 +30,8 @@ def atomic_write(path: Path, *, through_links: bool = True) -> Iterator[BinaryIO
             if fcntl is not None:
                 with contextlib.suppress(OSError):  # some file systems have no locks
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with contextlib.suppress(
-                OSError, AttributeError
-            ):  # a new file; or no permissions there
-                os.fchmod(file.fileno(), path.stat().st_mode & 0o777)  # those of the old file
+            with contextlib.suppress(OSError, AttributeError):  # a new file; or no permissions here
+                os.fchmod(file.fileno(), (like or path).stat().st_mode & 0o777)
             yield file
             file.flush()
             os.fsync(file.fileno())

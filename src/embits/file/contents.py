@@ -124,11 +124,11 @@ def verify_unless_replaced(path: Path, opened: os.stat_result) -> None:
             open_parts(path, verify=True)
 
 
-def write_piece(path: Path, rows: Rows, coder: Coder) -> None:
-    """Write a piece of a collection: rows, without the coder that the pieces share."""
+def write_piece(path: Path, rows: Rows, coder: Coder, like: Path) -> None:
+    """Write a piece of a collection, with the permissions of `like`: rows, without their coder."""
     contents = to_contents(rows, coder)
     tensors = {k: v for k, v in contents.tensors.items() if not k.startswith("coder.")}
-    write(path, replace(contents, tensors=tensors), through_links=False)
+    write(path, replace(contents, tensors=tensors), like=like)
 
 
 def open_piece(path: Path, coder: Coder, *, verify: bool = False, mapped: bool = True) -> Rows:
@@ -148,7 +148,7 @@ def open_piece(path: Path, coder: Coder, *, verify: bool = False, mapped: bool =
 def write_coder(path: Path, coder: Coder) -> None:
     """Write a file that holds a coder and no codes."""
     codes = np.empty((0, coder.n_bytes_), np.uint8)
-    write(path, to_contents(Rows(RowNumbers(0), codes), coder), through_links=False)
+    write(path, to_contents(Rows(RowNumbers(0), codes), coder), like=path)
 
 
 def read_coder(path: Path, *, verify: bool = False, mapped: bool = True) -> Coder:

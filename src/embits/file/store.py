@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 
 from embits._version import __version__
 from embits.arrays import has_padding_bits, packed_width
-from embits.errors import FormatError, InputError, named_if_missing
+from embits.checks import open_regular
+from embits.errors import FormatError, InputError
 from embits.file.atomic import atomic_write
 
 FORMAT = "embits"
@@ -60,7 +61,8 @@ def params_json(params: Mapping[str, Any]) -> str:
     except ValueError as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"the coder's parameters cannot be stored: {error}") from None
+        found = f"the coder's parameters {shortened(dict(params))} cannot be stored"
+        raise InputError(f"{found}: {error}") from None
 
 
 def _plain(value: Any) -> Any:
@@ -202,11 +204,11 @@ Tensor: TypeAlias = NDArray[Any] | CodesOnDisk
 
 
 def write(
-    path: Path, contents: Contents, codes: CodesOnDisk | None = None, *, through_links: bool = True
+    path: Path, contents: Contents, codes: CodesOnDisk | None = None, *, like: Path | None = None
 ) -> None:
     """Write a file atomically; the same contents give the same bytes.
 
-    `codes` are copied in place of `contents.codes`; `through_links` is that of `atomic_write`.
+    `codes` are copied in place of `contents.codes`; `like` is that of `atomic_write`.
     """
     first: Tensor = codes or np.ascontiguousarray(contents.codes, dtype=np.uint8)
     tensors: dict[str, Tensor] = {"codes": first}
@@ -218,7 +220,7 @@ def write(
         tensors[name] = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     checksums = dict.fromkeys(tensors, NO_CHECKSUM)
     header = _header(contents, tensors, checksums)
-    with atomic_write(path, through_links=through_links) as file:
+    with atomic_write(path, like=like) as file:
         # All checksums have one length: the header is written again when they are known.
         file.write(len(header).to_bytes(8, "little") + header)
         for name, tensor in tensors.items():
@@ -274,7 +276,7 @@ def open_file(path: Path, *, verify: bool = False, mapped: bool = True) -> Conte
     def fail(problem: str) -> NoReturn:
         raise FormatError(f"{path}: {problem}")
 
-    with named_if_missing(path), path.open("rb") as file:
+    with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size < 8:
             fail(f"not a safetensors file: it has {size} bytes")

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import BLOCK_ROWS, LazyRows
+from embits.checks import read_small
 from embits.coders import Coder, draw_rows
 from embits.collection.changes import LOCK, open_own, writer_lock
 from embits.errors import (
@@ -54,6 +55,7 @@ SHUFFLED = 8  # times larger, if the fit shuffles rows: it needs them in memory 
 _EDGE_BYTES = 1 << 16
 SECONDS_APART = 2.0  # at least, between two records of the state
 _BYTES_AT_ONCE = 1 << 20
+_MAX_STATE = 1 << 26
 _STATE = "state.json"
 _OURS = (_STATE, "coder", "codes", "lengths", "floats", "words", "ends", "places")
 
@@ -375,9 +377,7 @@ class Checkpoint:
     def _read_state(self) -> dict[str, Any] | None:
         """The stages of the same job, if all their files are there and intact."""
         try:
-            if not (self.folder / _STATE).is_file():
-                return None
-            text, checksum = (self.folder / _STATE).read_text().rsplit("\n", 1)
+            text, checksum = read_small(self.folder / _STATE, _MAX_STATE).decode().rsplit("\n", 1)
             state = json.loads(text)
             if zlib.crc32(text.encode()) != int(checksum) or state["job"] != self._job:
                 return None
@@ -454,7 +454,7 @@ def open_file(path: Path) -> BinaryIO:
 def _locked(folder: Path) -> ExitStack:
     """The folder, made and locked; its owner may remove it in the meantime."""
     while True:
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)  # it may hold a copy of the floats
         if folder.is_symlink():
             raise InputError(f"{folder}: is a link, expected a folder of this job: remove it")
         lock = ExitStack()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import struct
 import zipfile
 from tokenize import TokenError
@@ -80,10 +81,16 @@ def open_npz(source: Source) -> ArrayBlocks:
 
 
 def _check_header(file: IO[bytes], size: int) -> None:
-    """Refuse an array larger than its file: NumPy would allocate it, or miscount."""
+    """Refuse a header or array larger than its file: NumPy would allocate it, or miscount."""
     is_first = npy_format.read_magic(file) == (1, 0)
+    length = file.read(2 if is_first else 4)
+    if (n_bytes := int.from_bytes(length, "little")) > _MAX_HEADER:
+        raise ValueError(f"a header of {n_bytes:,} bytes")
+    file.seek(-len(length), os.SEEK_CUR)
     read = npy_format.read_array_header_1_0 if is_first else npy_format.read_array_header_2_0
     shape, _, dtype = read(file, _MAX_HEADER)
+    if dtype.hasobject:
+        raise ValueError("Python objects, which are never loaded")
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize > size:
         raise ValueError(f"an array of shape {shape} in {size} bytes")
 

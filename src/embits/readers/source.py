@@ -6,7 +6,6 @@ import gzip
 import lzma
 import os
 import re
-import stat
 import string
 import struct
 import zipfile
@@ -20,7 +19,7 @@ from typing import IO, Any, Literal, Self, TypedDict
 
 from embits import checks
 from embits.arrays import Progress
-from embits.errors import InputError, MissingFileError, ReadError, ReadWarning, warn_caller
+from embits.errors import InputError, ReadError, ReadWarning, warn_caller
 
 OnBad = Literal["raise", "skip"]
 Repeats = Literal["first", "refuse"]
@@ -132,13 +131,10 @@ class Source:
 
     def check_regular(self) -> None:
         """Refuse a folder, and what never ends or blocks: pipes and devices."""
-        try:
-            mode = self.path.stat().st_mode
-        except FileNotFoundError:
-            raise MissingFileError(self.path) from None
-        if not stat.S_ISREG(mode):
-            found = "a directory" if stat.S_ISDIR(mode) else "a pipe or a device"
-            raise self.read_error(found, "a file")
+        if self.path.is_dir():
+            raise self.read_error("a directory", "a file")
+        with suppress(PermissionError):  # the reader raises the error
+            checks.open_regular(self.path, error=ReadError).close()
 
     def read_error(self, found: str, expected: str, where: str = "") -> ReadError:
         """The error to raise: one line, `FILE, WHERE: found X, expected Y`."""

@@ -74,12 +74,19 @@ def read_words(
         raise source.read_error(f"{source.size} bytes for {n_rows} rows", "one word per row")
     try:
         with path.open("rb") as file:
-            content = file.read(len(PARQUET))
-            if content == PARQUET:
+            content = file.read(_BYTES_AT_ONCE)
+            if content.startswith(PARQUET):
                 from embits.readers.parquet import read_id_column
 
                 return read_id_column(source)
-            content += file.read()
+            is_json = path.suffix != ".words" and _JSON.match(content.removeprefix(BYTE_ORDER_MARK))
+            parts = [content]
+            while not is_json and len(parts[-1]) == _BYTES_AT_ONCE:
+                if b"\n" not in parts[-1]:
+                    found = f"a line of over {_BYTES_AT_ONCE:,} bytes"
+                    raise source.read_error(found, "one word per line")
+                parts.append(file.read(_BYTES_AT_ONCE))
+            content = b"".join([*parts, file.read()])
             if encoding != "utf-8":
                 content = content.decode(encoding).encode()
             _check_utf8(content)
@@ -92,7 +99,7 @@ def read_words(
         expected = f"{encoding.upper()} (encoding=, --encoding names another)"
         raise source.read_error(found, expected, where) from error
     content = content.removeprefix(BYTE_ORDER_MARK)
-    if path.suffix != ".words" and _JSON.match(content):
+    if is_json:
         return _words_in_json(source, content.decode())
     return WordRun.from_lines(content) if content.removesuffix(b"\n") else [""] if content else []
 

@@ -196,6 +196,7 @@ def rewrite(folder, **changes):
         ({"pieces": [{"file": "/etc/passwd.parquet", "rows": 1}]}, "damaged"),
         ({"bits": -1}, "damaged"),
         ({"bits": True}, "damaged"),
+        ({"rows": True}, "damaged"),
         ({"method": 5}, "damaged: it does not list"),
         ({"generation": 2**48 + 1}, "damaged"),
         ({"ids": "others"}, "damaged"),

@@ -280,11 +280,22 @@ def test_nothing_is_written_through_links_in_a_collection(collection, tmp_path):
     assert len(embits.load(collection.path, verify=True)) == 29
 
 
+def test_new_files_of_a_collection_are_as_private_as_its_manifest(collection):
+    (collection.path / "_embits.json").chmod(0o600)
+    before = set(collection.path.iterdir())
+    collection.add(ROWS[30:40], names(10, 30))
+    collection.remove(["w1"])
+    new = set(collection.path.iterdir()) - before
+    assert {path.stat().st_mode & 0o777 for path in new} == {0o600}
+    assert {path.suffix[:8] for path in new} == {".safeten", ".removed"}
+
+
 def test_a_lock_that_is_a_link_or_a_pipe_is_refused(collection, tmp_path):
     other = tmp_path / "precious"
     other.write_text("precious")
     lock = collection.path / "_lock"
-    for make in (lambda: lock.symlink_to(other), lambda: os.mkfifo(lock)):
+    links = lambda: lock.symlink_to(other), lambda: lock.hardlink_to(other)
+    for make in (*links, lambda: os.mkfifo(lock)):
         lock.unlink()
         make()
         with pytest.raises(embits.InputError, match="_lock is "):
@@ -292,6 +303,14 @@ def test_a_lock_that_is_a_link_or_a_pipe_is_refused(collection, tmp_path):
         assert other.read_text() == "precious"
     lock.unlink()
     collection.remove(["w1"])
+
+
+@pytest.mark.parametrize("name", ["_coder.safetensors", "piece-00000001.safetensors"])
+def test_a_file_of_a_collection_that_is_a_pipe_is_refused_at_once(collection, name):
+    (collection.path / name).unlink()
+    os.mkfifo(collection.path / name)
+    with pytest.raises(embits.FormatError, match=f"{name}: found a pipe, expected a file: restore"):
+        embits.load(collection.path)
 
 
 def test_a_collection_is_not_made_over_links(tmp_path):

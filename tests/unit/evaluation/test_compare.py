@@ -5,6 +5,7 @@ import hashlib
 import inspect
 import json
 import os
+import shutil
 import struct
 import zlib
 
@@ -76,11 +77,81 @@ def test_a_comparison_goes_on_where_it_was_stopped(tmp_path, vectors, small_data
 def test_other_vectors_are_trained_anew(tmp_path, vectors, small_data):
     def compare(vectors):
         data = DataFolder.at(small_data)
-        return Comparison(vectors, tmp_path, data, [32], ["lsh"], ("similarity",)).run()
+        return Comparison(vectors, tmp_path, data, [32], ["lsh"], ("similarity",))
 
-    first = compare(vectors)
-    turned = embits.WordVectors(vectors.words, vectors.matrix[::-1])
-    assert compare(turned)[1]["similarity"] != first[1]["similarity"]
+    changed = embits.WordVectors(vectors.words, vectors.matrix.copy())
+    comparison = compare(changed)
+    first = comparison.run()
+    changed.matrix[:] = vectors.matrix[::-1]
+    for other in (comparison, compare(changed)):
+        with pytest.raises(embits.InputError, match=r"results of vectors .*overwrite=True"):
+            other.run()
+    assert comparison.run(overwrite=True)[1]["similarity"] != first[1]["similarity"]
+
+
+def test_edited_data_sets_of_the_same_size_are_scored_anew(tmp_path, vectors, small_data):
+    shutil.copytree(small_data, tmp_path / "data")
+
+    def compare():
+        tasks = "similarity", "neighbors"
+        return Comparison(vectors, tmp_path / "r", tmp_path / "data", [8], ["lsh"], tasks).run()
+
+    path = tmp_path / "data/similarity/MEN.txt"
+    before, text = compare(), path.read_text()
+    path.write_text(text.replace(" 6\n", " 0\n"))
+    assert compare()[1]["similarity"] != before[1]["similarity"]
+    path.write_text(text)
+    assert compare()[1]["similarity"] == before[1]["similarity"]
+
+
+@pytest.mark.parametrize("name", ["lsh-8.scores.json", "lsh-8.json", "lsh-8.safetensors", ""])
+def test_nothing_is_written_through_links_in_the_codes(tmp_path, vectors, name):
+    other = tmp_path / "precious"
+    other.write_text("precious")
+    kept = tmp_path / "r/codes" / name
+    kept.parent.mkdir(parents=True)
+    for make in (lambda: kept.symlink_to(other if name else tmp_path), lambda: os.mkfifo(kept)):
+        make()
+        with pytest.raises(embits.InputError, match="is a link or not a regular file: move it"):
+            Comparison(vectors, tmp_path / "r", None, [8], ["lsh"], ("neighbors",))
+        kept.unlink()
+    assert other.read_text() == "precious"
+
+
+def test_codes_and_scores_that_were_exchanged_or_damaged_are_made_anew(tmp_path, vectors):
+    def compare():
+        return Comparison(vectors, tmp_path, None, [32], ["lsh", "itq"], ("neighbors",)).run()
+
+    before, codes = compare(), tmp_path / "codes"
+    (codes / "lsh-32.safetensors").replace(codes / "x")
+    (codes / "itq-32.safetensors").replace(codes / "lsh-32.safetensors")
+    (codes / "x").replace(codes / "itq-32.safetensors")
+    for text in ('{"settings": 1}', '{"settings": {}, "entry": 1}', "[" * 100_000, "1"):
+        for path in codes.glob("*.scores.json"):
+            path.write_text(text)
+        assert [entry["neighbors"] for entry in compare()[1:]] == [
+            entry["neighbors"] for entry in before[1:]
+        ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"bits": 32}, "bits are 32, expected a list"),
+        ({"bits": [0]}, r"bits are \[0\], expected"),
+        ({"vectors": np.eye(8)}, "expected WordVectors"),
+        ({"vectors": "v.npy"}, "expected WordVectors"),
+        ({"params": {"random_state": 5}}, r"params has random_state: give seeds \(--seeds\)"),
+        ({"params": {"n_bits": 64}}, r"params has n_bits: give bits \(--bits\)"),
+        ({"params": {"iterations": float("nan")}}, "cannot be stored"),
+    ],
+)
+def test_a_wrong_argument_of_a_comparison_is_named(tmp_path, vectors, wrong, says):
+    given = {"vectors": vectors, "methods": ["itq"], "tasks": ["neighbors"]} | wrong
+    with pytest.raises(embits.InputError, match=says):
+        Comparison(folder=tmp_path, data=None, **given)
+    with pytest.raises(embits.InputError, match=r"call run\(\) first"):
+        Comparison(vectors, tmp_path, None, tasks=["neighbors"]).write_report()
 
 
 def test_a_damaged_code_file_is_trained_anew(tmp_path, vectors):

@@ -1,5 +1,7 @@
 """Data files of every layout are read, and a malformed or unknown file is named."""
 
+import os
+
 import pytest
 
 import embits
@@ -28,7 +30,8 @@ def test_malformed_questions_name_the_line(tmp_path):
 def test_malformed_texts_are_refused(tmp_path):
     path = tmp_path / "train.csv"
     texts = "".join(f"a text {i},{i % 2}\n" for i in range(500))
-    for text in ('"1"\n', '"","a"\n', "label,text\n", texts, ""):
+    rows = "".join(f"{i},a text\n" for i in range(50))
+    for text in ('"1"\n', '"","a"\n', "label,text\n", texts, rows, ""):
         path.write_text(text)
         with pytest.raises(embits.ReadError, match=r"train\.csv"):
             read_labelled(path)
@@ -37,12 +40,14 @@ def test_malformed_texts_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("text", "classes"),
     [
-        ("1,a\n3,b\n2,c\n", [0, 2, 1]),
-        ("0,a\n2,b\n1,c\n", [0, 2, 1]),
-        ("label,text\n1,a\n0,b\n1,c\n", [1, 0, 1]),
+        ("1,a\n3,b\n2,c\n", [0, 1, 2]),
+        ("0,a\n1000000,b\n0,c\n", [0, 1, 0]),
+        ("label,text\n1,a\n0,b\n1,c\n", [0, 1, 0]),
         ("text,label\na,1\nb,2\nc,1\n", [0, 1, 0]),
-        ("text,category\na,sports\nb,business\nc,sports\n", [1, 0, 1]),
-        ("sports,a\nbusiness,b\nsports,c\n", [1, 0, 1]),
+        ("text,category\na,sports\nb,business\nc,sports\n", [0, 1, 0]),
+        ("sports,a\nbusiness,b\nsports,c\n", [0, 1, 0]),
+        ("-1,a\n1,b\n1,c\n", [0, 1, 1]),
+        (f"{10**30},a\n1,b\n{10**30},c\n", [0, 1, 0]),
         ("Class Index,Title,Description\n1,a,\n2,b,\n1,c,\n", [0, 1, 0]),
         ("kind,words\n1,a\n2,b\n1,c\n", [0, 1, 0]),
     ],
@@ -58,7 +63,7 @@ def test_both_files_of_a_set_number_the_classes_alike(tmp_path):
     (tmp_path / "train.csv").write_text("label,text\nsports,a\nart,b\nscience,c\n")
     (tmp_path / "test.csv").write_text("label,text\nscience,d\nsports,e\n")
     split = read_split(tmp_path)
-    assert (split.train.classes.tolist(), split.test.classes.tolist()) == ([2, 0, 1], [1, 2])
+    assert (split.train.classes.tolist(), split.test.classes.tolist()) == ([0, 1, 2], [2, 0])
     (tmp_path / "train.csv").write_text("0,a\n1,b\n")
     (tmp_path / "test.csv").write_text("1,a\n")
     assert read_split(tmp_path).test.classes.tolist() == [1]
@@ -69,7 +74,36 @@ def test_texts_of_any_number_of_columns_are_read_and_thinned(tmp_path):
     path.write_text('"2","a ""q""","b\\nc","d"\n' * 10)
     read = read_labelled(path, most_rows=4)
     assert read.texts == ['a "q" b c d'] * 4
-    assert read.classes.tolist() == [1] * 4
+    assert read.classes.tolist() == [0] * 4
+
+
+def test_classes_that_are_only_in_the_test_file_are_noted(tmp_path):
+    folder = tmp_path / "classification/mine"
+    folder.mkdir(parents=True)
+    (folder / "train.csv").write_text("1,a\n2,b\n")
+    (folder / "test.csv").write_text("1,a\n3,b\n4,c\n")
+    data = DataFolder.at(tmp_path)
+    assert len(dict(data.classification())) == 1
+    assert "mine: 2 classes of test.csv are not in train.csv: never guessed" in data.problems
+
+
+def test_files_that_never_end_are_left_out_with_a_note(tmp_path):
+    for name in ("similarity", "analogy", "classification/c", "retrieval/r"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "similarity/MEN.txt").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "similarity/RW.txt")
+    (tmp_path / "similarity/WS353.txt").touch()
+    os.truncate(tmp_path / "similarity/WS353.txt", 1 << 40)
+    os.mkfifo(tmp_path / "analogy/questions-words.txt")
+    for name in ("classification/c/train.csv", "retrieval/r/corpus.jsonl"):
+        (tmp_path / name).touch()
+        os.truncate(tmp_path / name, 1 << 32)
+    data = DataFolder.at(tmp_path)
+    read = data.similarity(), data.analogy(), dict(data.classification()), data.retrieval()
+    assert read == ({}, {}, {}, {})
+    found = "a device", "a pipe", "1,099,511,627,776 bytes", "a pipe", "a line of over", "a line of"
+    for text, note in zip(found, data.problems, strict=False):
+        assert f": found {text}" in note
 
 
 def test_missing_and_malformed_sets_leave_the_others_scored(tmp_path, vectors, bits):
@@ -102,6 +136,8 @@ PAIRS = [("car", "auto", 8.5), ("New York", "city", 7.0), ("cup", "mug", 6.25)]
         ("mine.tsv", "car\tauto\t8.5\nNew York\tcity\t7\ncup\tmug\t6.25\n"),
         ("mine.tsv", "w1\tw2\tPOS\tSimLex\tconc\ncar\tauto\tN\t8.5\t1\nNew York\tcity\tN\t7\t2\n"
                      "cup\tmug\tN\t6.25\t3\n"),
+        ("mine.tsv", "\tw1\tw2\tscore\tnote\n0\tcar\tauto\t8.5\t\n1\tNew York\tcity\t7\tx\n"
+                     "2\tcup\tmug\t6.25\t\n"),
         ("mine.txt", "# a comment\ncar\tauto\t8.5\n\nNew York\tcity\t7\ncup mug 6.25\n"),
     ],
 )  # fmt: skip
@@ -112,9 +148,17 @@ def test_pairs_are_read_from_text_csv_and_tsv_with_or_without_a_header(tmp_path,
 
 
 @pytest.mark.parametrize(
-    ("text", "line"), [("a,b,c\nd,e,f\n", 2), ("a,b,c\n", 1), ("a,b,1\nc,d,x\n", 2)]
+    ("text", "line"),
+    [
+        ("a,b,c\nd,e,f\n", 2),
+        ("a,b,c\n", 1),
+        ("a,b,1\nc,d,x\n", 2),
+        ("a,b,1\nc,d,2,3\n", 2),
+        ("word1,word2,n,score\na,b,1,2\nc,d,1\n", 3),
+        ("a,b,1_000\nc,d,1_000\n", 2),
+    ],
 )
-def test_only_the_first_line_may_be_a_header(tmp_path, text, line):
+def test_lines_that_are_unlike_the_first_are_refused(tmp_path, text, line):
     (tmp_path / "bad.csv").write_text(text)
     with pytest.raises(embits.ReadError, match=rf"bad.csv: line {line}: found"):
         read_pairs(tmp_path / "bad.csv")

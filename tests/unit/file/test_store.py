@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -44,6 +45,14 @@ def test_what_is_written_is_read_back(path):
     assert same(GOOD, contents)
     assert (contents.n_bits, contents.dims, contents.method) == (3, 2, "lsh")
     assert contents.params == GOOD.params
+
+
+def test_pipes_and_devices_are_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path, found in ((tmp_path / "pipe", "a pipe"), ("/dev/zero", "a device")):
+        for use in (embits.load, lambda path: embits.load(path, verify=True)):
+            with pytest.raises(FormatError, match=f"{path}: found {found}, expected a file$"):
+                use(path)
 
 
 def test_the_official_library_opens_it(path):

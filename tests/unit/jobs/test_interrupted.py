@@ -128,18 +128,21 @@ def interrupted(monkeypatch, *args, **kwargs):
             embits.binarize_to_file(*args, **kwargs)
 
 
-@pytest.mark.parametrize("change", ["input", "bits", "damage", "state", "coder", "codes"])
+@pytest.mark.parametrize("change", ["input", "bits", "damage", "huge", "state", "coder", "codes"])
 def test_what_another_job_left_is_thrown_away_with_a_word(tmp_path, monkeypatch, change):
     in_blocks(monkeypatch)
     path, target = tmp_path / "m.npy", tmp_path / "out"
     np.save(path, clustered(3000, dims=6))
     interrupted(monkeypatch, path, target, 16, "lsh")
     folder = tmp_path / ".out.partial"
+    assert folder.stat().st_mode & 0o777 == 0o700
     n_bits = 24 if change == "bits" else 16
     if change == "input":
         np.save(path, clustered(3000, dims=6, seed=1))
     elif change == "damage":
         (folder / "state.json").write_bytes(b'{"stages": [')
+    elif change == "huge":
+        os.truncate(folder / "state.json", 1 << 40)
     elif change in ("state", "coder", "codes"):  # one bit of a file, in its middle
         damaged = folder / ("state.json" if change == "state" else change)
         content = bytearray(damaged.read_bytes())

@@ -54,7 +54,12 @@ class TestNpy:
 
     def test_pickled_objects_are_refused(self, npy: Path) -> None:
         np.save(npy, np.array([[{}]], dtype=object), allow_pickle=True)
-        with pytest.raises(ReadError, match="no usable array"):
+        with pytest.raises(ReadError, match=r"no usable array \(Python objects, which are never"):
+            read_vectors(npy)
+
+    def test_a_false_length_of_the_header_is_refused_before_it_is_read(self, npy: Path) -> None:
+        npy.write_bytes(b"\x93NUMPY\x02\x00\xf0\xff\xff\xff" + npy.read_bytes()[10:])
+        with pytest.raises(ReadError, match=r"no usable array \(a header of 4,294,967,280 bytes\)"):
             read_vectors(npy)
 
     def test_a_cut_off_file_is_refused(self, npy: Path) -> None:

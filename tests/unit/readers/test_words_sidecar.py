@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,15 @@ class TestWordsBeside:
         names.write_bytes(content)
         with pytest.raises(ReadError, match="names"):
             read_vectors(npy, words=names)
+
+    def test_a_line_that_does_not_end_is_not_read_whole(self, npy: Path) -> None:
+        words = npy.with_suffix(".words")
+        words.write_bytes(b"a\n")
+        os.truncate(words, 10 << 20)
+        with pytest.raises(
+            ReadError, match=r"words: found a line of over 1,048,576 bytes, expected"
+        ):
+            read_vectors(npy)
 
     def test_a_missing_file_of_words_is_refused(self, npy: Path) -> None:
         with pytest.raises(ReadError, match="no such file"):
