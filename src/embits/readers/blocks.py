@@ -52,7 +52,7 @@ class Findings:
     bad: Sequence[str] = ()  # where the first is, and what it holds
     n_escaped: int = 0  # words that are not UTF-8
     escaped: Sequence[str] = ()  # where the first is, and the word
-    is_numbered: bool = False  # whether rows have no words: the good ones keep their numbers
+    is_numbered: bool = False  # whether rows without words keep their numbers as ids
     notes: list[str] = field(default_factory=list)
 
     def add_bad(self, n: int, where: str, found: str) -> None:
@@ -113,7 +113,7 @@ class Blocks(ABC):
         words, matrix, places = self.collected()
         if self.named:
             return self.unique(words, matrix, lambda row: f"{self.unit} {places[row]}")
-        return WordVectors(list(map(str, places)) if self.findings.n_bad else None, matrix)
+        return WordVectors(list(map(str, places)) if self.findings.is_numbered else None, matrix)
 
     def unique(
         self, words: Sequence[str], matrix: NDArray[np.float32], where: Callable[[int], str]
@@ -280,7 +280,7 @@ class CountedBlocks(Blocks):
                 expected = f"{self.dims} finite numbers that fit float32"
                 raise self.source.read_error(found, expected, first)
             self.findings.add_bad(len(bad), first, found)
-            self.findings.is_numbered = not self.named
+            self.findings.is_numbered = not self.named and self.source.keeps_numbers
             if words is not None:
                 words = np.delete(np.array(words, object), bad).tolist()
             places = np.delete(places, bad)
