@@ -145,12 +145,12 @@ def answer(bits: embits.BinaryVectors, asked: dict[str, Any]) -> dict[str, Any]:
     return {"results": results[0] if "vector" in asked else results}
 
 
-def ids_of(asked: dict[str, Any], name: str) -> list[str]:
+def ids_of(asked: dict[str, Any], name: str) -> list[str | int]:
     """The ids of a filter. Row numbers are not accepted: they change when rows are removed."""
     ids = asked[name]
     if not isinstance(ids, list) or not all(type(each) in (str, int) for each in ids):
         raise BadRequestError(f"{name} is not a list of ids")
-    return [str(each) for each in ids]
+    return ids
 
 
 def vectors_of(asked: dict[str, Any], dims: int) -> np.ndarray:

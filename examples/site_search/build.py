@@ -37,13 +37,18 @@ def check_modules(modules: Path) -> None:
 
 def read_pages(path: Path) -> list[dict[str, str]]:
     """The pages, with the fields that are shown; stop with one line if one is missing."""
-    pages = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        pages = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SystemExit(f"{path} cannot be read: {error}") from None
     if not isinstance(pages, list) or not pages:
         raise SystemExit(f'{path}: expected a list of {{"title", "url", "text"}}')
     for place, page in enumerate(pages):
         for field in FIELDS:
             if not isinstance(page, dict) or not isinstance(page.get(field), str):
                 raise SystemExit(f'{path}: page {place} has no "{field}"')
+        if re.match(r"(?!https?:)[^/?#]*:", page["url"].strip(), re.IGNORECASE):
+            raise SystemExit(f"{path}: page {place} has the url {page['url']!r}: use http or https")
     return [{field: page[field] for field in FIELDS} for page in pages]
 
 
@@ -105,7 +110,11 @@ def main() -> None:
         raise SystemExit("usage: python build.py PAGES EMBEDDINGS SITE")
     source, embeddings, site = map(Path, sys.argv[1:])
     check_modules(HERE / "node_modules")
-    pages, matrix = read_pages(source), np.load(embeddings).astype(np.float32)
+    pages = read_pages(source)
+    try:
+        matrix = embits.read_vectors(embeddings, ids=False).matrix
+    except embits.ReadError as error:
+        raise SystemExit(str(error)) from None
     if len(pages) != len(matrix):
         raise SystemExit(f"{source} has {len(pages)} pages, {embeddings} {len(matrix)} rows")
     data = write_data(pages, matrix, site)

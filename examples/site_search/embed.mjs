@@ -1,7 +1,8 @@
 // node embed.mjs pages.json pages.npy: the MiniLM embedding of each page, as float32 of shape (pages, 384).
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 
 const DIMS = 384;
 const BATCH = 64; // texts that are padded to the same length
@@ -23,7 +24,7 @@ function npy(matrix, columns) {
   return Buffer.concat([start, Buffer.from(matrix.buffer)]);
 }
 
-if (process.argv[1] === new URL(import.meta.url).pathname) {
+if (realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
   const [input, output] = process.argv.slice(2);
   const pages = JSON.parse(readFileSync(input, "utf8"));
   const texts = pages.map(({ title, text }) => `${title}. ${text}`); // the model reads the first 512 tokens

@@ -5,6 +5,10 @@ import { open } from "embits";
 import { embed } from "./embed.mjs";
 
 const [site, query] = process.argv.slice(2);
+if (!query) {
+  console.error("usage: node search.mjs SITE QUERY");
+  process.exit(1);
+}
 const { data } = JSON.parse(readFileSync(join(site, "site.json"), "utf8"));
 const bits = open(readFileSync(join(site, data, "codes.safetensors")));
 const pages = JSON.parse(readFileSync(join(site, data, "pages.json"), "utf8"));

@@ -505,12 +505,11 @@ class BinaryVectors(WordMethods, Pretrained):
         return parse_filters(len(self), shape, where, exclude, self._rows_of_ids)
 
     def _rows_of_ids(self, name: str, ids: NDArray[Any]) -> NDArray[np.int64]:
-        are_numbers, words = ids.dtype.kind in "iu", self.words
-        if are_numbers and isinstance(words, RowNumbers):  # the ids are the rows
+        words = self.words
+        if ids.dtype.kind in "iu" and isinstance(words, RowNumbers):  # the ids are the rows
             return ids
-        names = as_words(ids)
         are_own = not (isinstance(words, PieceWords) and words.numbered)
-        return found_rows(name, names, words.find_many(names), numbers=are_numbers and are_own)
+        return found_rows(name, ids, words.find_many(as_words(ids)), numbers=are_own)
 
     def _queries(self, queries: Any) -> NDArray[Any]:
         """Queries as an array: of floats or packed codes as they are, of ids their codes."""

@@ -140,6 +140,8 @@ def test_bad_requests_get_one_line(collection, matrix):
         ({"vector": good, "k": "ten"}, "k is 'ten'"),
         ({"vector": good, "metric": "cosine"}, "metric is 'cosine'"),
         ({"vector": good, "where": ["nobody"]}, "'nobody'"),
+        ({"vector": good, "exclude": [3]}, "no word or id '3'"),
+        ({"vector": good, "where": ["doc-1", True]}, "where is not a list of ids"),
         ({"vector": good, "where": "doc-1"}, "where is not a list of ids"),
         ({"vector": good, "limit": 3}, "unknown field 'limit'"),
         ({"k": 3}, 'no "vector"'),

@@ -71,6 +71,7 @@ test("all forms of a filter give the same rows", () => {
     assert.deepEqual(words.search("queen", { where }), wanted);
   assert.deepEqual(words.search("queen", { where: [] }), []);
   assert.equal(words.search("queen", { exclude: [], k: 1e6 }).length, words.length);
+  assert.equal(words.select({ exclude: ["nowhere", "queen"] }).length, words.length - 1);
   assert.equal(words.select().length, words.length);
 });
 

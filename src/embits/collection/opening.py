@@ -150,9 +150,13 @@ def _make(folder: Path, coder: Coder | None) -> None:
     others = [
         each.name
         for each in (folder.iterdir() if folder.is_dir() else ())
-        if each.is_symlink() or not (each.name in (LOCK, CODER) or is_leftover(each.name))
+        if each.is_symlink()
+        or not (each.name in (LOCK, CODER) or (each.name[0] == "." and is_leftover(each.name)))
     ]
-    if others:
+    if others and not (folder / MANIFEST).is_file():  # another process may have made it
+        if any(map(is_leftover, others)):
+            hint = "restore it from a copy, or choose another folder"
+            raise InputError(f"{folder} holds pieces of a collection but no {MANIFEST}: {hint}")
         found = f"it has {len(others):,} other files, such as {others[0]!r}"
         expected = "a new collection needs an empty folder"
         raise InputError(f"{folder} is not a collection: {found}; {expected}")

@@ -210,7 +210,17 @@ def encode_to_file(
     Raises:
         InputError: The vectors have other dimensions than the coder takes.
     """
-    source = new_source(vectors, **reading)
+    return _encode_file(coder, new_source(vectors, **reading), target, lengths, overwrite, progress)
+
+
+def _encode_file(
+    coder: Coder | BinaryVectors | str | os.PathLike[str],
+    source: Source,
+    target: str | os.PathLike[str],
+    lengths: bool,
+    overwrite: bool,
+    progress: StepProgress | None,
+) -> BinaryVectors:
     path, steps = Path(target), Steps(progress)
     if isinstance(coder, Coder | BinaryVectors):
         fitted = coder if isinstance(coder, Coder) else coder.coder
@@ -271,15 +281,15 @@ def encode_to_collection(
         return len(bits)
     if len(collection):
         lengths = LENGTHS in collection.snapshot().columns
+    # Rows without ids get those that are next, whether bad ones are left out or not.
+    source = replace(new_source(vectors, **reading), keeps_numbers=False)
     # Codes are written to a temporary file first: they may be larger than memory.
     with working_folder(collection.path) as folder:
         with warnings.catch_warnings():  # that its progress is kept: a working folder is not
             warnings.filterwarnings("ignore", "progress is kept", ReadWarning)
             try:
-                bits = encode_to_file(
-                    collection.coder, vectors, folder / "codes",
-                    lengths=lengths, progress=progress, **reading,
-                )  # fmt: skip
+                target = folder / "codes"
+                bits = _encode_file(collection.coder, source, target, lengths, False, progress)
             except KeyboardInterrupt:
                 raise KeyboardInterrupt("interrupted; nothing was added") from None
         change(bits)

@@ -238,7 +238,7 @@ class Passes:
 
     def _index(self, n_read: int) -> Vocabulary | RowNumbers:
         """The words that were read, without repeats."""
-        if not (self._blocks.named or self._blocks.findings.n_bad):
+        if not (self._blocks.named or self._blocks.findings.is_numbered):
             return RowNumbers(n_read)
         text = np.fromfile(self._folder / "words", np.uint8)
         ends = np.fromfile(self._folder / "ends", np.uint64)

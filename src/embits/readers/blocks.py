@@ -17,7 +17,7 @@ from embits import _core
 from embits.errors import InputError
 from embits.ids.subwords import Subwords
 from embits.readers.source import Source
-from embits.readers.words import FoundWords
+from embits.readers.words import NO_IDS, FoundWords
 from embits.vectors import WordVectors
 
 BLOCK_BYTES = 4 << 20  # of the floats of a block of a matrix or table
@@ -52,7 +52,7 @@ class Findings:
     bad: Sequence[str] = ()  # where the first is, and what it holds
     n_escaped: int = 0  # words that are not UTF-8
     escaped: Sequence[str] = ()  # where the first is, and the word
-    is_numbered: bool = False  # whether rows have no words: the good ones keep their numbers
+    is_numbered: bool = False  # whether rows without words keep their numbers as ids
     notes: list[str] = field(default_factory=list)
 
     def add_bad(self, n: int, where: str, found: str) -> None:
@@ -113,7 +113,7 @@ class Blocks(ABC):
         words, matrix, places = self.collected()
         if self.named:
             return self.unique(words, matrix, lambda row: f"{self.unit} {places[row]}")
-        return WordVectors(list(map(str, places)) if self.findings.n_bad else None, matrix)
+        return WordVectors(list(map(str, places)) if self.findings.is_numbered else None, matrix)
 
     def unique(
         self, words: Sequence[str], matrix: NDArray[np.float32], where: Callable[[int], str]
@@ -135,6 +135,8 @@ class Blocks(ABC):
         # Without them, rows would no longer have the numbers that they have in a matrix.
         if self.source.repeats == "refuse" or (self.source.repeats is None and self.words_apart):
             hint = 'repeats="first", or --repeats first, keeps the first row of each'
+            if self.words_file is not None and self.source.words is None:  # found beside it
+                hint = f"{hint}; {NO_IDS}"
             beside = "" if self.words_file is None else f" in {self.words_file}"
             found = f"the word {word!r} again{beside}"
             raise self.source.read_error(found, f"each word once ({hint})", where)
@@ -259,12 +261,13 @@ class CountedBlocks(Blocks):
         if n_rows == 0 or dims == 0:
             raise source.read_error(f"a matrix of shape {(n_rows, dims)}", "at least one row")
         n_words = n_rows if words is None else len(words)
+        there = Source(self.words_file) if self.words_file else source
         if n_words < n_rows or (n_words > n_rows and source.limit is None):
-            raise (Source(self.words_file) if self.words_file else source).read_error(
-                f"{n_words} words for {n_rows} rows of {source.path}",
-                "one word per row; --words FILE (words=) names another file, --no-ids (ids=False) "
-                "none",
-            )
+            found_words = f"{n_words} words for {n_rows} rows of {source.path}"
+            raise there.read_error(found_words, f"one word per row; {NO_IDS}")
+        if words is not None and "" in words:
+            row = f"row {list(words).index('')}"
+            raise there.read_error("an empty word", f"one word per row; {NO_IDS}", row)
         if source.on_bad == "raise":
             self.n_rows = n_rows
         self.rows_at_once = max(1, BLOCK_BYTES // (4 * dims))  # of a block
@@ -280,7 +283,7 @@ class CountedBlocks(Blocks):
                 expected = f"{self.dims} finite numbers that fit float32"
                 raise self.source.read_error(found, expected, first)
             self.findings.add_bad(len(bad), first, found)
-            self.findings.is_numbered = not self.named
+            self.findings.is_numbered = not self.named and self.source.keeps_numbers
             if words is not None:
                 words = np.delete(np.array(words, object), bad).tolist()
             places = np.delete(places, bad)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from embits.errors import ReadError
 from embits.readers.blocks import Block, ParsedBlocks, Position
 from embits.readers.source import BYTE_ORDER_MARK, Source, Stream, cores
 
@@ -20,12 +21,15 @@ _STRING = rb'"((?:[^"\\]++|\\.)*+)"'
 _OBJECT_OF_LISTS = re.compile(rb"\s*\{\s*" + _STRING + rb"\s*:\s*\[\s*[-\d\]]", re.DOTALL)
 _VECTORS = re.compile(rb'"vectors"\s*:\s*\{')
 _DIMENSIONS = re.compile(rb'"dimensions"\s*:\s*(\d{1,9})\b')
-_ENTRY = re.compile(rb"\s*,?\s*" + _STRING + rb"\s*:\s*\[([^\]]*)\]", re.DOTALL)
+_PAIR = _STRING + rb"\s*:\s*\[([^\]]*)\]"
+_FIRST = re.compile(rb"\s*" + _PAIR, re.DOTALL)
+_NEXT = re.compile(rb"\s*,\s*" + _PAIR, re.DOTALL)
 _IS_JSON = re.compile(rb"\s*\{\s*(?:" + _STRING + rb"\s*:|\})", re.DOTALL)
 _LIST = re.compile(rb'\s*\[\s*(?:\{\s*"|\[\s*[-\d.eE]+\s*,)')  # of vectors or of objects
 _SPACES = bytes.maketrans(b",\n\r\t", b"    ")
 _HEAD_BYTES = 1 << 16
 _MAX_ENTRY = 8 << 20  # bytes: half a million numbers
+_EXPECTED = 'an object {"word": [numbers]}, no list or JSON Lines; or a matrix as .npy (numpy.save)'
 
 
 def is_json(head: bytes) -> bool:
@@ -47,9 +51,10 @@ class JsonBlocks(ParsedBlocks):
             reader = _Entries(source, stream)
             dims = reader.find_object()
             start = reader.passed
-            first = next(reader.batches(), None)
+            self._is_nested = reader.is_nested
+            first = next(reader.batches(_FIRST), None)
         if first is None:
-            raise source.read_error("no vectors", 'an object {"word": [numbers]}')
+            raise source.read_error("no vectors", _EXPECTED)
         n_listed = first[0][0][1].count(b",") + 1
         super().__init__(source, min(dims or n_listed, n_listed), Position(start))
         # wink-embeddings adds two numbers after the vector: its norm and the index of the word.
@@ -60,14 +65,17 @@ class JsonBlocks(ParsedBlocks):
         limit = self.source.limit
         with Stream(self.source) as stream:
             stream.skip_to(start.offset)
-            for batch in _Entries(self.source, stream, start.offset).batches():
+            reader = _Entries(self.source, stream, start.offset)
+            for batch in reader.batches(_FIRST if start == self.first else _NEXT):
                 block = self._block(start, batch, words=words)
                 start = block.end
                 if len(block.matrix):
                     yield block
                 if limit is not None and start.rows >= limit:
                     return
-        self.end(start, 'an object {"word": [numbers]}')
+            if not self._is_nested:
+                reader.check_end()
+        self.end(start, _EXPECTED)
 
     def _block(self, start: Position, batch: _Batch, *, words: bool) -> Block:
         entries, end = batch
@@ -101,14 +109,15 @@ class _Entries:
         self._chunks = stream.chunks()
         self._text = b""
         self.passed = passed
+        self.is_nested = False  # whether the vectors are a part of the object
 
-    def batches(self) -> Iterator[_Batch]:
+    def batches(self, entry: re.Pattern[bytes]) -> Iterator[_Batch]:
         at_end = False
         while True:
             entries, stop = [], 0
-            while match := _ENTRY.match(self._text, stop):
+            while match := entry.match(self._text, stop):
                 entries.append((match[1], match[2]))
-                stop = match.end()
+                stop, entry = match.end(), _NEXT
             self._drop(stop)
             if entries:
                 yield entries, self.passed
@@ -116,10 +125,23 @@ class _Entries:
                 return
             # An entry without an end would be scanned again for each chunk.
             if at_end or len(self._text) > _MAX_ENTRY:
-                start = repr(self._text[:30].decode(errors="backslashreplace"))
-                found = start if self._text else "the end"
-                raise self._source.read_error(found, '"word": [numbers]', f"byte {self.passed}")
+                raise self._error('"word": [numbers], with commas between them')
             at_end = not self._more()
+
+    def check_end(self) -> None:
+        """Refuse what follows the object."""
+        self._drop(self._text.index(b"}") + 1)
+        while not (rest := self._text.lstrip()):
+            self._drop(len(self._text))
+            if not self._more():
+                return
+        self._drop(len(self._text) - len(rest))
+        raise self._error(f"the end of the file: it is {_EXPECTED}")
+
+    def _error(self, expected: str) -> ReadError:
+        start = repr(self._text[:30].decode(errors="backslashreplace"))
+        found = start if self._text else "the end"
+        return self._source.read_error(found, expected, f"byte {self.passed}")
 
     def find_object(self) -> int | None:
         """Move to the first entry of the vectors; their dimensions, if the file has them."""
@@ -130,13 +152,13 @@ class _Entries:
             self._drop(self._text.index(b"{") + 1)
             return None
         if _LIST.match(self._text):
-            expected = 'an object {"word": [numbers]}, or a matrix as .npy (numpy.save)'
-            raise self._source.read_error("a JSON list", expected)
+            raise self._source.read_error("a JSON list", _EXPECTED)
+        self.is_nested = True
         dimensions = _DIMENSIONS.search(self._text)
         while not (found := _VECTORS.search(self._text)):
             self._drop(max(0, len(self._text) - 64))  # the key may be split between two chunks
             if not self._more():
-                raise self._source.read_error("no vectors", 'an object {"word": [numbers]}')
+                raise self._source.read_error("no vectors", _EXPECTED)
         self._drop(found.end())
         return int(dimensions[1]) if dimensions else None
 

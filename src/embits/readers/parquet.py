@@ -25,7 +25,7 @@ ID_NAMES = ("id", "ids", "_id", "word", "key")
 
 _ROWS_AT_ONCE = 1 << 14
 _BUFFER_BYTES = 32 << 20  # for all columns together
-_NUMBERED = re.compile(r"(.*?)\d+")
+_NUMBERED = re.compile(r"(.*?)\d{1,9}")
 _NOT_FINITE = "nan, inf or null among the numbers"
 _LOG = logging.getLogger("embits")  # the command line prints it as notes
 
@@ -101,11 +101,11 @@ def find_columns(
     for name in (column, ids):
         if name and name not in schema.names:
             raise ReadError(f"{where}: found {there}, expected one named {name!r}")
-    if ids and not _holds_ids(kind := schema.field(ids).type):
-        raise ReadError(f"{where}, column {ids!r}: found {kind}, expected strings or whole numbers")
     if ids is None:
-        named = (name for name in ID_NAMES if name in schema.names)
-        ids = next((name for name in named if _holds_ids(schema.field(name).type)), None)
+        named = [n for n in ID_NAMES if n in schema.names and not _is_vector(schema.field(n).type)]
+        usable = [name for name in named if _holds_ids(schema.field(name).type)]
+        ids = next(iter(usable or named), None)
+    _check_holds_ids(schema, where, ids)
     lists = [field.name for field in schema if _is_vector(field.type)]
     if column is not None and column not in lists:
         kind = schema.field(column).type
@@ -113,7 +113,7 @@ def find_columns(
     if column is None and len(lists) > 1:
         found = f"several columns of vectors ({', '.join(lists[:12])})"
         raise ReadError(f"{where}: found {found}, expected one: name it with --column, or column=")
-    if vectors := [column] if column else lists or _float_columns(schema):
+    if vectors := [column] if column else lists or _float_columns(schema, where):
         return Columns(vectors, ids or None)
     raise ReadError(f"{where}: found {there}, expected one of float lists, or columns of floats")
 
@@ -220,6 +220,7 @@ def read_id_column(source: Source) -> list[str]:
     if len(names) != 1 or names[0] not in schema.names:
         there = ", ".join(schema.names[:12])
         raise source.read_error(f"columns {there}", "one with the words: name it with --ids")
+    _check_holds_ids(schema, str(source.path), names[0])
     ids: list[str] = []
     for first, batch in read_batches(source.path, names):
         ids += _ids_of(source, batch.column(0), first)
@@ -278,15 +279,26 @@ def _holds_ids(kind: Any, *, numbers: bool = True) -> bool:
     return bool(is_string or (numbers and types.is_integer(kind)))
 
 
-def _float_columns(schema: Any) -> list[str]:
-    """The columns of floats; if some are numbered alike (`x0`, `x1`, ...), those and no others."""
+def _check_holds_ids(schema: Any, where: str, name: IdColumn) -> None:
+    if name and not _holds_ids(kind := schema.field(name).type):
+        expected = "strings or whole numbers (--ids names another column, --no-ids none)"
+        raise ReadError(f"{where}, column {name!r}: found {kind}, expected {expected}")
+
+
+def _float_columns(schema: Any, where: str) -> list[str]:
+    """The columns of floats; if some are numbered alike (`x0`, `x1`, ...), those by number."""
     floats = [field.name for field in schema if _arrow().types.is_floating(field.type)]
     stems = {name: match[1] for name in floats if (match := _NUMBERED.fullmatch(name))}
     counts = list(stems.values())
-    stem = max(counts, key=counts.count, default=None)
-    if counts.count(stem or "") < 2:
+    stem = max(counts, key=counts.count, default="")
+    if counts.count(stem) < 2:
         return floats
-    return [name for name in floats if stems.get(name) == stem]
+    numbers = {int(name[len(stem) :]): name for name in floats if stems.get(name) == stem}
+    first, last = min(numbers), max(numbers)
+    if not counts.count(stem) == len(numbers) == last - first + 1:
+        found = f"{counts.count(stem)} columns of floats among {stem}{first} to {stem}{last}"
+        raise ReadError(f"{where}: found {found}, expected each number once; or a column of lists")
+    return [numbers[number] for number in sorted(numbers)]
 
 
 def _ids_of(source: Source, column: Any, first: int) -> list[str]:
@@ -294,7 +306,10 @@ def _ids_of(source: Source, column: Any, first: int) -> list[str]:
         row = first + column.is_null().index(True).as_py()
         raise source.read_error("a null", "an id", f"row {row}")
     try:
-        return list(map(str, column.to_pylist()))
+        ids = list(map(str, column.to_pylist()))
     except UnicodeDecodeError as error:
         where = f"row {first} or after"
         raise source.read_error("an id that is not UTF-8", "UTF-8", where) from error
+    if "" in ids:
+        raise source.read_error("an empty id", "an id", f"row {first + ids.index('')}")
+    return ids

@@ -112,6 +112,7 @@ class Source:
     ids: IdColumn = None
     column: str | None = None
     encoding: str = "utf-8"
+    keeps_numbers: bool = True  # rows without words, as ids, if bad ones are left out
 
     def __post_init__(self) -> None:
         if self.limit is not None:

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from embits.errors import EmbitsError, ReadError
 from embits.ids.vocabulary import WordRun
 from embits.readers.source import BYTE_ORDER_MARK, PARQUET, Source
+from embits.vectors import check_named, check_unique
 
 _SUFFIXES = (".words", ".txt", ".vocab", ".tsv", ".json", ".parquet")
 _USUAL_STEMS = ("words", "vocab", "vocabulary", "tokenizer")
@@ -20,6 +22,7 @@ _JSON = re.compile(rb'\s*[\[{]\s*"')
 _BYTES_AT_ONCE = 1 << 20
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _LINES_TO_TRY = 100
+NO_IDS = "--words FILE (words=) names another file, --no-ids (ids=False) none"
 _LOG = logging.getLogger("embits")  # the command line prints it as notes
 
 
@@ -34,21 +37,26 @@ def words_for(source: Source, n_rows: int, dims: int) -> FoundWords:
     """The words of a matrix of shape (n_rows, dims)."""
     if isinstance(source.words, str | os.PathLike):
         given = Path(source.words)
-        words = read_words(given, source.ids or None, n_rows, source.encoding)
-        if "" in words:
-            line = f"line {list(words).index('') + 1}"
-            raise Source(given).read_error("an empty word", "one word per line", line)
-        return FoundWords(words, given)
+        return FoundWords(read_words(given, source.ids or None, n_rows, source.encoding), given)
     if source.words is not None or source.ids is False:
         return FoundWords(source.words)
+    from embits.readers.parquet import may_hold_ids
+
     for beside, is_namesake in _files_beside(source.path):
-        if not is_namesake and beside.stat().st_size > _most_bytes(n_rows):
-            source.warn(f"{beside.name} beside it is too large for {n_rows} rows: not used")
-            continue
-        words = _read_beside(beside, n_rows, dims)
-        if not is_namesake and len(words) != n_rows:  # it may belong to something else
-            found = f"{len(words)} words for {n_rows} rows"
-            source.warn(f"{beside.name} beside it has {found}: not used")
+        try:
+            if beside.suffix == ".parquet" and not may_hold_ids(beside):
+                continue
+            words = _read_beside(beside, n_rows, dims)
+            if not is_namesake:  # it may belong to something else
+                if len(words) != n_rows:
+                    found = f"{len(words)} words for {n_rows} rows"
+                    raise Source(beside).read_error(found, "one word per row")
+                check_named(words)
+                check_unique(words)
+        except EmbitsError as error:
+            if is_namesake:
+                raise ReadError(f"{error}; {NO_IDS}") from error
+            source.warn(f"{beside.name} beside it is not used: {error}")
             continue
         if is_namesake or beside.stem in _USUAL_STEMS:
             _LOG.info("ids from %s", beside.name)
@@ -111,18 +119,14 @@ def _most_bytes(n_rows: int) -> int:
 
 def _files_beside(path: Path) -> Iterator[tuple[Path, bool]]:
     """Files that may hold the words of a matrix, and whether they have its name."""
-    from embits.readers.parquet import may_hold_ids
-
     tables = [table for table in path.parent.glob("*.parquet") if table != path]
     for stem in (path.stem, *_USUAL_STEMS):
         for suffix in _SUFFIXES:
             beside = path.with_name(stem + suffix)
-            if beside == path or not beside.is_file():
-                continue
-            if suffix != ".parquet" or may_hold_ids(beside):
+            if beside != path and beside.is_file():
                 yield beside, stem == path.stem
     is_other = len(tables) == 1 and tables[0].stem not in (path.stem, *_USUAL_STEMS)
-    if is_other and tables[0].is_file() and may_hold_ids(tables[0]):
+    if is_other and tables[0].is_file():
         yield tables[0], False
 
 

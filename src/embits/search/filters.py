@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set, Sized
+from collections.abc import Callable, Iterator, Set, Sized
 from copy import copy
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
@@ -19,6 +19,7 @@ RowsOfIds: TypeAlias = Callable[[str, Any], NDArray[np.int64]]
 
 # Beyond one row in so many, marking rows in a mask is faster than sorting them.
 _ROWS_PER_SORTED = 16
+_BOOLS = {bool, np.bool_}
 
 
 class Selection:
@@ -175,12 +176,15 @@ def parsed(name: str, given: Any, n: int, rows_of_ids: RowsOfIds | None = None) 
             f"{name} is the single string {given!r}, expected a list of ids: {name}=[{given!r}]"
         )
     listed = list(given) if isinstance(given, Set | range | Iterator) else given
-    if isinstance(listed, list | tuple) and listed and isinstance(listed[0], str):
-        array = np.empty(len(listed), object)  # made in a tenth of the time of NumPy's strings
+    kinds = set(map(type, listed if isinstance(listed, list | tuple) else ()))
+    # NumPy makes strings of numbers among strings, in ten times the time, and numbers of bools.
+    if any(issubclass(kind, str) for kind in kinds) or (kinds & _BOOLS and kinds - _BOOLS):
+        array = np.empty(len(listed), object)
         array[:] = listed
     else:
         array = to_numpy(listed)
-    expected = f"expected a boolean mask of {n:,} rows, or a list of row numbers or ids"
+    listable = "row numbers" if rows_of_ids is None else "ids"
+    expected = f"expected a boolean mask of {n:,} rows, or a list of {listable}"
     if array.ndim != 1:
         kind = (
             f"has {array.ndim} dimensions" if array.ndim else f"is of type {type(given).__name__}"
@@ -199,7 +203,8 @@ def parsed(name: str, given: Any, n: int, rows_of_ids: RowsOfIds | None = None) 
     if rows_of_ids is not None and array.dtype.kind in "UTOiu":
         array = rows_of_ids(name, array)
     elif array.dtype.kind in "UTO":
-        raise InputError(f"{name} holds strings: codes alone have no ids; give row numbers")
+        hint = "ids go in where=" if name == "rows" else "codes alone have no ids"
+        raise InputError(f"{name} has {array[0]!r:.40}, expected row numbers: {hint}")
     if array.dtype.kind not in "iu":
         raise InputError(f"{name} is {array.dtype}, {expected}")
     if not array.size:
@@ -226,24 +231,26 @@ def one_of(where: Any, rows: Any, n: int) -> Any:
 
 
 def found_rows(
-    name: str, ids: Sequence[str], rows: NDArray[np.int64], *, numbers: bool = False
+    name: str, ids: NDArray[Any], rows: NDArray[np.int64], *, numbers: bool = False
 ) -> NDArray[np.int64]:
     """The rows of the ids of the filter `name`, without those of `exclude` that are not there (-1).
 
-    `numbers` says that the ids were given as whole numbers, which may be meant as rows.
+    `numbers` says that whole numbers among the ids may be meant as rows.
 
     Raises:
-        UnknownWordError: An id of another filter is not there, or a whole number.
+        UnknownWordError: An id of another filter is not there, or such a number.
     """
-    if name == "exclude" and not numbers:  # to leave out what is not there changes nothing
-        return rows[rows >= 0]
-    unknown = [ids[place] for place in np.flatnonzero(rows < 0).tolist()]
+    unknown = ids[rows < 0].tolist()
+    as_rows = [each for each in unknown if numbers and isinstance(each, int | np.integer)]
+    if name == "exclude":  # to leave out what is not there changes nothing
+        unknown = as_rows
     if unknown:
-        listed = ", ".join(map(repr, unknown[:3])) + (", …" if len(unknown) > 3 else "")
-        are = f"are unknown: {listed}" if len(unknown) > 1 else "is unknown"
+        listed = ", ".join(repr(str(each)) for each in unknown[:3])
+        more = ", …" if len(unknown) > 3 else ""
+        are = f"are unknown: {listed}{more}" if len(unknown) > 1 else "is unknown"
         hint = f"{len(unknown):,} of the {len(ids):,} ids of {name} {are}"
-        raise UnknownWordError(unknown[0], [], f"{hint}; {ROWS_BY_NAME}" if numbers else hint)
-    return rows
+        raise UnknownWordError(str(unknown[0]), [], f"{hint}; {ROWS_BY_NAME}" if as_rows else hint)
+    return rows[rows >= 0]
 
 
 def _packed(mask: NDArray[np.bool_]) -> NDArray[np.uint64]:

@@ -112,7 +112,7 @@ class TestAdd:
         (tmp_path / "ids").write_text("\n".join(ids))
         error = failed("add", tmp_path / "news", matrix, "--words", tmp_path / "ids",
                        "--coder", codes)  # fmt: skip
-        assert "ids, line 7: found an empty word" in error
+        assert "ids, row 6: found an empty word" in error
 
 
 def test_evaluate_refuses_raw_vectors_of_other_dimensions(codes, tmp_path):

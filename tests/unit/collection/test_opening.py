@@ -84,3 +84,19 @@ def test_rows_that_another_writer_added_stay(tmp_path, coder):
 def test_files_of_others_stay(tmp_path, coder):
     fail(tmp_path / "c", coder, lambda: (tmp_path / "c" / "notes.txt").write_text("mine"))
     assert (tmp_path / "c" / "notes.txt").read_text() == "mine"
+
+
+def test_pieces_without_their_manifest_are_refused_and_stay(tmp_path):
+    embits.open_collection(tmp_path / "c", CODER).add(ROWS)
+    (tmp_path / "c" / "_embits.json").unlink()
+    before = sorted((tmp_path / "c").iterdir())
+    with pytest.raises(embits.InputError, match=r"pieces .* no _embits.json: restore it"):
+        embits.open_collection(tmp_path / "c", CODER)
+    assert sorted((tmp_path / "c").iterdir()) == before
+
+
+def test_what_a_killed_creation_left_is_used_again(tmp_path):
+    embits.open_collection(tmp_path / "c", CODER)
+    (tmp_path / "c" / "_embits.json").rename(tmp_path / "c" / "._embits.json.7-0123abcd.tmp")
+    embits.open_collection(tmp_path / "c", CODER).add(ROWS)
+    assert len(embits.load(tmp_path / "c")) == len(ROWS)

@@ -222,11 +222,13 @@ def test_a_file_is_added_without_writing_next_to_the_collection(collection, tmp_
     np.save(tmp_path / "rows.npy", ROWS[30:40])
     made = []
 
-    def watched(coder, vectors, output, **options):
-        made.append(output)
-        return embits.encode_to_file(coder, vectors, output, **options)
+    write = encode._encode_file
 
-    monkeypatch.setattr(encode, "encode_to_file", watched)
+    def watched(coder, source, output, *options):
+        made.append(output)
+        return write(coder, source, output, *options)
+
+    monkeypatch.setattr(encode, "_encode_file", watched)
     path = tmp_path / "rows.npy"
     assert embits.encode_to_collection(collection, path, words=names(10, 30)) == 10
     assert made[0].parent.parent == collection.path

@@ -146,6 +146,25 @@ def test_rows_keep_their_numbers_as_ids_if_others_are_left_out(tmp_path, monkeyp
     assert "the other rows have their numbers in the file as ids" in notes[0]
 
 
+@pytest.mark.parametrize("large", [False, True])
+def test_rows_without_ids_get_the_next_numbers_if_others_are_left_out(tmp_path, monkeypatch, large):
+    if large:
+        in_blocks(monkeypatch)
+    matrix = clustered(300, dims=4)
+    collection = embits.open_collection(tmp_path / "c", embits.RandomHyperplanes(8).fit(matrix))
+    collection.add(matrix[:10])
+    matrix[250, 1] = np.nan
+    np.save(tmp_path / "m.npy", matrix)
+    arguments = (embits.encode_to_collection, collection, tmp_path / "m.npy")
+    n, notes = noted(*arguments, on_bad="skip")
+    assert n == 299
+    assert list(collection.words) == [str(row) for row in range(309)]
+    assert "1 row left out" in notes[0]
+    assert "as ids" not in notes[0]
+    with pytest.raises(InputError, match="are numbered: add rows without ids"):
+        collection.add(matrix[:1], ids=[7])
+
+
 # -- ids and columns by name ----------------------------------------------------
 
 

@@ -82,6 +82,11 @@ def test_entries_across_blocks_are_read_whole(path: Path) -> None:
         ("[[1, 2], [3, 4]]", r"found a JSON list, expected an object .* matrix as \.npy"),
         ("[\n  [-1.5,\n 2e3],\n [3, 4]]", "found a JSON list"),
         ('[{"id": "a", "vector": [1, 2]}]', "found a JSON list"),
+        ('{"a": [1, 2]}\n{"b": [3, 4]}\n', r"byte 14: found .* no list or JSON Lines"),
+        ('{"id": "a", "vector": [1, 2]}\n', "found no vectors, expected .* JSON Lines"),
+        ('{"a": [1, 2]}' + " " * (1 << 20) + "x", "byte 1048589: found 'x', expected the end"),
+        ('{"a": [1, 2] "b": [3, 4]}', "byte 12: found .* with commas"),
+        ('{, "a": [1, 2]}', "found"),
     ],
 )
 def test_broken_objects_are_refused(path: Path, text: str, message: str) -> None:

@@ -95,6 +95,27 @@ def test_a_number_beside_numbered_columns_is_no_dimension(path: Path) -> None:
     np.testing.assert_array_equal(read_vectors(path).matrix, MATRIX)
 
 
+def test_numbered_columns_are_taken_by_number_without_a_gap(path: Path) -> None:
+    names = ["x10", *(f"x{i}" for i in range(10))]
+    pq.write_table(pa.table({name: [float(name[1:])] for name in names}), path)
+    assert read_vectors(path).matrix.tolist() == [list(range(11))]
+    pq.write_table(pa.table({"x0": [0.5], "x1": [1], "x2": [2.5]}), path)
+    with pytest.raises(ReadError, match="2 columns of floats among x0 to x2, expected each number"):
+        read_vectors(path)
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.binary(16), pa.float64(), pa.date32(), pa.bool_()], ids=lambda kind: str(kind)
+)
+def test_a_column_named_as_ids_that_holds_none_is_refused(path: Path, kind: Any) -> None:
+    ids = pa.array([None] * len(WORDS), kind)
+    pq.write_table(pa.table({"id": ids, "v": lists(pa.list_(pa.float32()))}), path)
+    for reading in ({}, {"ids": "id"}):
+        with pytest.raises(ReadError, match=r"column 'id': found .* expected strings or whole"):
+            read_vectors(path, **reading)  # type: ignore[arg-type]
+    assert read_vectors(path, ids=False).words is None
+
+
 def test_files_of_a_folder_or_file_system_are_found(path: Path) -> None:
     (path.parent / "deep").mkdir()
     for name in ("x.parquet", "deep/y.pq", "_hidden.parquet", "notes.txt"):
@@ -155,6 +176,7 @@ def test_many_batches_fill_one_matrix(path: Path) -> None:
             {"id": ["a", None, "c"], "v": [[1.0], [2.0], [3.0]]},
             "row 1: found a null, expected an id",
         ),
+        ({"id": ["a", "b", ""], "v": [[1.0], [2.0], [3.0]]}, "row 2: found an empty id"),
         ({"w": WORDS, "v": [[1.0], [float("nan")], [3.0]]}, "row 1: found nan"),
         ({"w": WORDS, "n": [1, 2, 3]}, "found columns w, n"),
         ({"w": WORDS, "v": [[1.0]] * 3, "u": [[1.0]] * 3}, "found several columns of vectors"),

@@ -117,8 +117,29 @@ class TestWordsBeside:
 
     def test_a_file_by_a_usual_name_that_does_not_fit_is_not_used(self, npy: Path) -> None:
         npy.with_name("vocab.txt").write_text("a\nb\n")
-        with pytest.warns(ReadWarning, match=r"vocab\.txt beside it has 2 words for 3 rows"):
+        with pytest.warns(ReadWarning, match=r"vocab\.txt beside it is not used: .* found 2 words"):
             assert read_vectors(npy).words is None
+
+    @pytest.mark.parametrize("content", ["a\n\nc\n", "a\nb\na\n", '["a", 1, 2]', '["a"'])
+    def test_a_file_without_an_id_for_each_row_is_used_only_if_it_has_the_same_name(
+        self, npy: Path, content: str
+    ) -> None:
+        npy.with_name("vocab.txt").write_text(content)
+        with pytest.warns(ReadWarning, match=r"vocab\.txt beside it is not used: "):
+            assert read_vectors(npy).words is None
+        npy.with_name("vocab.txt").rename(npy.with_suffix(".txt"))
+        with pytest.raises(ReadError, match=r"glove\.txt.*--no-ids"):
+            read_vectors(npy)
+        assert read_vectors(npy, ids=False).words is None
+
+    def test_another_parquet_beside_it_that_has_no_ids_is_not_used(self, npy: Path) -> None:
+        npy.with_name("broken.parquet").write_text("not a table")
+        with pytest.warns(ReadWarning, match=r"broken\.parquet beside it is not used: "):
+            assert read_vectors(npy).words is None
+
+    def test_empty_words_are_refused(self, npy: Path) -> None:
+        with pytest.raises(ReadError, match="row 1: found an empty word"):
+            read_vectors(npy, words=["a", "", "c"])
 
     @pytest.mark.parametrize(
         "content", [b"\xff\xfe\n", b'["a", 1]', b'["a"', b'{"a": 0, "b": 0, "c": 1}']

@@ -212,11 +212,11 @@ def test_selections_are_sets_of_rows(seed, n, shares):
         ([-1, 2], "where has row -1, but there are 50 rows"),
         (
             np.ones(50),
-            "where is float64, expected a boolean mask of 50 rows, or a list of row numbers or ids",
+            "where is float64, expected a boolean mask of 50 rows, or a list of row numbers",
         ),
         (np.ones(50, np.uint8), r"where is a mask of uint8, expected a boolean one"),
         ("queen", "where is the single string 'queen', expected a list of ids"),
-        (["queen"], "where holds strings: codes alone have no ids"),
+        (["queen"], "where has 'queen', expected row numbers: codes alone have no ids"),
         (7, r"where is of type int, expected a boolean mask"),
         ([[1], [2]], "where has 2 filters for 3 queries"),
         (np.ones((2, 50), bool), "where has 2 filters for 3 queries"),

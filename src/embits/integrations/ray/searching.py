@@ -420,8 +420,7 @@ class _Queries:
             ids = as_words(given)
             found = self.job.each(OpenSpan.find, ray.put(ids))
             rows = np.max([np.full(len(ids), -1), *found], axis=0)
-            are_numbers = given.dtype.kind in "iu" and self.job.manifest.ids == "given"
-            return found_rows(name, ids, rows, numbers=are_numbers)
+            return found_rows(name, given, rows, numbers=self.job.manifest.ids == "given")
 
         return parse_filters(len(self.job), (self.n,), where, exclude, rows_of_ids)
 

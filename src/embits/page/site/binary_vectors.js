@@ -113,9 +113,10 @@ export class BinaryVectors {
   }
 
   #allowed(options) {
-    return allowedRows(this.length, options, (id) => {
+    return allowedRows(this.length, options, (id, name) => {
       const row = this.words.find(id);
-      if (row === null) throw this.#unknown(id);
+      // To leave out what is not there changes nothing.
+      if (row === null && name !== "exclude") throw this.#unknown(id);
       return row;
     });
   }

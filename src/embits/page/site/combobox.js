@@ -48,7 +48,7 @@ export function combobox({ label, placeholder, ask, onWord, large = false }) {
       "aria-label": `Clear: ${label}`,
       pointerdown: (event) => event.preventDefault(),
       click: () => {
-        input.value = "";
+        put("");
         close();
         input.focus();
       },
@@ -66,6 +66,14 @@ export function combobox({ label, placeholder, ask, onWord, large = false }) {
   let active = -1;
   let asked = 0;
 
+  // A field drops the line breaks of a text: what it shows stands for the text itself.
+  let kept = { word: "", text: "" };
+  const put = (word) => {
+    input.value = word;
+    kept = { word, text: input.value };
+  };
+  const current = () => (input.value === kept.text ? kept.word : input.value);
+
   const options = () => [...list.children];
   const close = () => {
     list.hidden = true;
@@ -75,7 +83,7 @@ export function combobox({ label, placeholder, ask, onWord, large = false }) {
     input.removeAttribute("aria-activedescendant");
   };
   const choose = (word) => {
-    input.value = word;
+    put(word);
     close();
     onWord(word, true);
   };
@@ -108,12 +116,12 @@ export function combobox({ label, placeholder, ask, onWord, large = false }) {
   };
   const refresh = async () => {
     const mine = ++asked;
-    const words = input.value === "" ? [] : await ask("suggest", { prefix: input.value, most: MOST });
+    const words = input.value === "" ? [] : await ask("suggest", { prefix: current(), most: MOST });
     if (mine === asked && document.activeElement === input) show(words);
   };
 
   input.addEventListener("input", () => {
-    if (input.value !== "") onWord(input.value, false);
+    if (input.value !== "") onWord(current(), false);
     refresh();
   });
   input.addEventListener("focus", () => input.select());
@@ -130,7 +138,7 @@ export function combobox({ label, placeholder, ask, onWord, large = false }) {
         mark(((active + 1 + step + places) % places) - 1);
       }
     } else if (event.key === "Enter" && input.value !== "") {
-      choose(offered[active] ?? input.value);
+      choose(offered[active] ?? current());
     } else if (event.key === "Escape" && open) {
       event.preventDefault();
       close();
@@ -140,11 +148,11 @@ export function combobox({ label, placeholder, ask, onWord, large = false }) {
   return {
     element,
     get word() {
-      return input.value;
+      return current();
     },
     set word(word) {
-      if (input.value === word) return;
-      input.value = word;
+      if (current() === word) return;
+      put(word);
       close();
     },
     focus: () => input.focus(),

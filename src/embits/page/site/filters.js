@@ -29,7 +29,10 @@ function maskOf(given, name, rows, rowOf) {
   }
   if (typeof list[0] === "boolean") return ofRows(flags(list, name, rows), name, rows);
   const mask = new Uint8Array(rows);
-  for (const each of list) mask[rowNumber(each, typeof list[0], name, rows, rowOf)] = 1;
+  for (const each of list) {
+    const row = rowNumber(each, typeof list[0], name, rows, rowOf);
+    if (row !== null) mask[row] = 1;
+  }
   if (list.length === rows && rows > 2 && !mask.includes(1, 2) && typeof list[0] === "number") {
     throw new TypeError(`${name} is a mask of numbers, expected true and false`);
   }
@@ -57,7 +60,7 @@ function rowNumber(each, kind, name, rows, rowOf) {
   if (typeof each !== kind || !["string", "number"].includes(kind)) {
     throw new TypeError(`${name} has ${shown(each)}, ${expected(rows)}`);
   }
-  if (kind === "string") return rowOf(each);
+  if (kind === "string") return rowOf(each, name);
   if (Number.isInteger(each) && each >= 0 && each < rows) return each;
   throw new RangeError(`${name} has row ${each}, but there are ${rows} rows`);
 }
