@@ -14,6 +14,7 @@ ROWS, QUERIES, K = 1500, 150, 12
 CODERS = {
     "searched.safetensors": embits.NearLossless(96, steps=30),
     "searched-wide.safetensors": embits.NearLossless(200, steps=20),
+    "neural.safetensors": embits.Neural(48),
     "thresholds.safetensors": embits.NearLossless(50, target="similarity", steps=20),
     "paper.safetensors": embits.PaperAutoencoder(64, epochs=2),
     "paper-scaled.safetensors": embits.PaperAutoencoder(40, epochs=1, clip=False),
@@ -58,7 +59,7 @@ def files(tmp_path_factory):
 def test_the_files_have_searched_codes_and_thresholds(files):
     opened, _, _ = files
     searched = {name for name, bits in opened.items() if not bits.coder.is_threshold}
-    assert searched == {"searched.safetensors", "searched-wide.safetensors"}
+    assert searched == {"searched.safetensors", "searched-wide.safetensors", "neural.safetensors"}
     assert opened["paper-scaled.safetensors"].coder.scale_[0] > 1
 
 
