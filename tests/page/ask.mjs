@@ -6,6 +6,7 @@ import { join } from "node:path";
 
 const site = new URL("../../src/embits/page/site/", import.meta.url);
 const { open } = await import(new URL("embits.js", site));
+const { coderOf } = await import(new URL("coder.js", site));
 const { simdRoom } = await import(new URL("simd.js", site));
 const wasm = readFileSync(new URL("kernel.wasm", site));
 
@@ -36,6 +37,9 @@ const flat = (found) => ({
 
 const answers = {
   code: (bits, word) => [...bits.code(word)],
+  encode: (bits, vector) => [...bits.encode(vector)],
+  decode: (bits, code) => [...bits.decode(code)],
+  rebuilt: (bits, code) => [...coderOf(bits).rebuilt(code)],
   suggest: (bits, word) => bits.suggest(word),
   find: (bits, word) => bits.words.find(word),
   at: (bits, row) => bits.words.at(row),
@@ -47,7 +51,7 @@ function answer(bits, { method, query: asked, options }) {
   try {
     return method in answers ? answers[method](bits, given) : flat(bits[method](given, options));
   } catch (error) {
-    return { error: error.message };
+    return { error: error.message, name: error.name };
   }
 }
 

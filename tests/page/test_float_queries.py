@@ -15,6 +15,7 @@ CODERS = {
     "searched.safetensors": embits.NearLossless(96, steps=30),
     "searched-wide.safetensors": embits.NearLossless(200, steps=20),
     "whitened.safetensors": embits.NearLossless(50, target="similarity", steps=20),
+    "neural.safetensors": embits.Neural(48),
     "thresholds.safetensors": embits.NearLossless(50, steps=20),
     "thresholds-whitened.safetensors": embits.NearLossless(50, target="similarity", steps=20),
     "paper.safetensors": embits.PaperAutoencoder(64, epochs=2),
@@ -63,7 +64,7 @@ def files(tmp_path_factory):
 def test_the_files_have_searched_codes_and_thresholds(files):
     coders = {name.removesuffix(".safetensors"): bits.coder for name, bits in files[0].items()}
     searched = {name for name, coder in coders.items() if "search" in coder.state()}
-    assert searched == {"searched", "searched-wide", "whitened"}
+    assert searched == {"searched", "searched-wide", "whitened", "neural"}
     whitened = {name for name, coder in coders.items() if "whitening" in coder.state()}
     assert whitened == {"whitened", "thresholds-whitened"}
     assert coders["paper-scaled"].scale_[0] > 1

@@ -127,7 +127,7 @@ def rescore_floats(
         if not np.isfinite(vectors).all():
             wrong = rows[~np.isfinite(vectors).all(axis=1)][0]
             raise InputError(f"row {wrong} of floats contains NaN or infinity")
-        values = vectors @ query
+        values = np.einsum("ij,j->i", vectors, query)  # equal rows have equal values
         if not dot:
             norms = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
             values = np.divide(values, norms, out=np.zeros(len(rows)), where=norms > 0)

@@ -199,7 +199,7 @@ class Neural(NearLossless):
         codes = super().encode_rows(X)
         if len(self.search_) == 0:
             return codes
-        unit, D = self.directions(X), np.float32(0.5) * self.decoder_[:, :-1]
+        unit, D = self.directions(X), 0.5 * self.decoder_[:, :-1].astype(np.float64)
         drawn = pulls(unit, self.W_, self.t_, D, self.offset_[:-1] + D.sum(axis=0))
         return self.net.search(unit, drawn, codes, *self._looks()[1:])
 

@@ -11,16 +11,17 @@ import {
   keyList,
   wantedBound,
 } from "./arguments.js";
-import { coderOf, combinedQuery, cosine, decodedQuery, floatQuery } from "./coder.js";
+import { coderOf, combinedQuery, decodedQuery, floatQuery } from "./coder.js";
 import { allowedRows, Selection } from "./filters.js";
-import { norm } from "./matrix.js";
-import { bestRows, rowsScoring } from "./scores.js";
+import { cosine, norm } from "./matrix.js";
+import { bestRows, lookAgain, rowsScoring } from "./scores.js";
 import { countDifferences, select, selectWithin } from "./search.js";
 import { existingWord, nearSpellings, UnknownWordError } from "./spelling.js";
 import { subwordsOf } from "./subwords.js";
 
 const METRICS = ["hamming", "asymmetric", "decoded", "dot"];
 const WORD_METRICS = ["hamming", "decoded"];
+const COSINES = ["asymmetric", "decoded"]; // metrics whose scores estimate the cosine
 const { fround } = Math;
 
 /** Packed codes with words; without words, the row numbers are the words. */
@@ -138,18 +139,33 @@ export class BinaryVectors {
    * The k best rows of a query, ties in row order. "hamming" and "decoded" take a float vector, which
    * is encoded first, or a code, a word or a row: [{ word, row, distance }], and for "decoded"
    * [{ word, row, score }]. "asymmetric" takes a float vector: [{ word, row, score }]. Scores
-   * estimate the cosine; those of "dot" the inner product, if the file has lengths. `where` has the rows that may be found, `exclude` those that may not:
-   * booleans, row numbers, ids or a Selection.
+   * estimate the cosine; those of "dot" the inner product, if the file has lengths. `where` has the rows
+   * that may be found, `exclude` those that may not: booleans, row numbers, ids or a Selection.
+   * `secondLook` is how many of the best rows are scored again, by the cosine of the query and the
+   * decoded row: by default as the coder was fitted, with 0 none.
    */
   search(query, options = {}) {
-    checkOptions(options, ["k", "metric", "where", "exclude"], "search");
+    checkOptions(options, ["k", "metric", "where", "exclude", "secondLook"], "search");
     const { k = 10, metric = "hamming" } = options;
     checkCount(k, "k");
     const asked = this.#query(query, metric);
+    const look = this.#look(metric, options.secondLook);
     const allowed = this.#allowed(options);
-    return this.#named(
-      asked.code ? this.#nearest(asked.code, k, false, allowed) : this.#best(asked, k, allowed),
-    );
+    if (asked.code) return this.#named(this.#nearest(asked.code, k, false, allowed));
+    const found = this.#best(asked, Math.max(k, look), allowed);
+    if (!look) return this.#named(found);
+    const rebuilt = (row) => this.#coder.rebuilt(this.code(row));
+    const rows = found.map(({ row }) => row);
+    return this.#named(lookAgain(rows, asked.vector(), k, rebuilt));
+  }
+
+  /** How many rows of a search are looked at a second time. */
+  #look(metric, given) {
+    if (given === undefined) return COSINES.includes(metric) ? this.#coder.secondLook : 0;
+    if (checkCount(given, "secondLook") && !COSINES.includes(metric)) {
+      throw new TypeError(`secondLook needs the metric 'asymmetric' or 'decoded', found '${metric}'`);
+    }
+    return given;
   }
 
   /**
@@ -168,17 +184,21 @@ export class BinaryVectors {
     return this.#named(selectWithin(this.#distances, bound, allowed));
   }
 
-  /** What is searched for: { code }, or { weights, offset }. */
+  /** What is searched for: { code }, or { weights, offset } and the `vector` of a second look. */
   #query(given, metric) {
     checkChoice(metric, METRICS, "metric");
     const query = checkQuery(given);
     const isCode = !ArrayBuffer.isView(query) || query instanceof Uint8Array;
     if (metric === "dot") return this.#dotQuery(checkVector(query, this.dims));
-    if (metric === "asymmetric") return floatQuery(this.#coder, checkVector(query, this.dims));
+    if (metric === "asymmetric") return this.#floatQuery(checkVector(query, this.dims));
     const code = isCode ? this.code(query) : this.encode(query);
     if (metric === "hamming") return { code };
-    const isZero = !isCode && query.every((x) => x === 0);
-    return isZero ? floatQuery(this.#coder, query) : decodedQuery(this.#coder, code);
+    if (!isCode && query.every((x) => x === 0)) return this.#floatQuery(query);
+    return { ...decodedQuery(this.#coder, code), vector: () => this.#coder.rebuilt(code) };
+  }
+
+  #floatQuery(vector) {
+    return { ...floatQuery(this.#coder, vector), vector: () => this.#coder.direction(vector) };
   }
 
   /** A query for inner products: { weights, offset, scaled }, whose offset is part of the sums. */

@@ -63,7 +63,25 @@ const CODERS = {
   paper: { W: ["bits", "dims"], c: ["dims"], loss_curve: ["any", 2] },
   lsh: { planes: ["bits", "dims"], decoder: ["bits", "dims"], offset: ["dims"] },
   sign: { decoder: ["bits", "dims"], offset: ["dims"] },
+  neural: {
+    W: ["bits", "dims"],
+    t: ["bits"],
+    decoder: ["bits", "more"],
+    offset: ["more"],
+    loss_curve: ["any", 3],
+    look: [3],
+    net_A: ["any", "bits"],
+    net_G: ["any", "any"],
+    net_M: ["dims", "any"],
+    net_alpha: ["any"],
+    net_a: ["any"],
+    net_beta: ["any"],
+    net_g: ["any"],
+    net_c: ["dims"],
+    net_o: ["dims"],
+  },
 };
+const BYTES = ["net_A", "net_G", "net_M"]; // int8; all others are floats
 
 /** Check the types and shapes of the coder's arrays. */
 export function checkCoder({ facts: { method, nBits, dims }, tensors, metadata }) {
@@ -71,12 +89,13 @@ export function checkCoder({ facts: { method, nBits, dims }, tensors, metadata }
   const known = Object.hasOwn(CODERS, method) ? CODERS[method] : {};
   for (const [name, wanted] of Object.entries(known)) {
     const { dtype = "", shape = [] } = tensors.get(`coder.${name}`) ?? {};
-    const sizes = wanted.map((size) => ({ bits: nBits, dims })[size] ?? size);
+    const sizes = wanted.map((size) => ({ bits: nBits, dims, more: dims + 1 })[size] ?? size);
     const fits =
       shape.length === sizes.length && sizes.every((size, i) => size === "any" || size === shape[i]);
-    if (!dtype.startsWith("F") || !fits) {
+    const [kind, first] = BYTES.includes(name) ? ["int8", "I8"] : ["floats", "F"];
+    if (!dtype.startsWith(first) || !fits) {
       throw new FormatError(
-        `damaged: the coder's ${name} is ${dtype} [${shape}], expected floats [${sizes}]`,
+        `damaged: the coder's ${name} is ${dtype} [${shape}], expected ${kind} [${sizes}]`,
       );
     }
   }

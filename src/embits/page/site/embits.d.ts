@@ -44,10 +44,10 @@ export interface Words {
 
 export interface Tensor {
   name: string;
-  dtype: "U8" | "F16" | "U32" | "F32" | "U64" | "F64";
+  dtype: "I8" | "U8" | "F16" | "U32" | "F32" | "U64" | "F64";
   shape: number[];
   /** The numbers, as a view of the file; F16 numbers as 16 bits each. */
-  data: Uint8Array | Uint16Array | Uint32Array | Float32Array | BigUint64Array | Float64Array;
+  data: Int8Array | Uint8Array | Uint16Array | Uint32Array | Float32Array | BigUint64Array | Float64Array;
   bytes: Uint8Array;
 }
 
@@ -107,6 +107,14 @@ export interface Filter {
   where?: Rows;
   /** The rows that may not be found. */
   exclude?: Rows;
+}
+
+export interface SecondLook {
+  /**
+   * How many of the best rows are scored again, by the cosine of the query and the decoded row. By default
+   * as the coder was fitted: files of the method "neural" say how many, others none. 0: none.
+   */
+  secondLook?: number;
 }
 
 /** The bound of `within`: the largest Hamming distance, or the lowest share of equal bits, 0 to 1. */
@@ -169,8 +177,9 @@ export class BinaryVectors {
    * file has lengths.
    */
   search(query: Vector | Key, options?: Filter & { k?: number; metric?: "hamming" }): Distance[];
+  search(query: Vector, options: Filter & SecondLook & { k?: number; metric: "asymmetric" }): Score[];
+  search(query: Vector | Key, options: Filter & SecondLook & { k?: number; metric: "decoded" }): Score[];
   search(query: Vector, options: Filter & { k?: number; metric: "asymmetric" | "dot" }): Score[];
-  search(query: Vector | Key, options: Filter & { k?: number; metric: "decoded" }): Score[];
   /**
    * All rows within a distance of a query, or of at least a similarity, best first. With
    * "asymmetric" and "decoded", `similarity` is the lowest score, from -1 to 1.

@@ -8,6 +8,7 @@
  *     bits.mostSimilar(["paris", "japan"], { negative: ["france"] });   // (b AND NOT a) OR c
  *     bits.similarity("car", "automobile");     // the share of equal bits
  *     bits.search(vector, { metric: "asymmetric" });   // a Float32Array: [{ word, row, score }, …]
+ *     bits.search(vector, { metric: "asymmetric", secondLook: 100 });   // the best 100 again, decoded
  *     bits.within("queen", { similarity: 0.7 });       // all rows of at least this similarity
  *     await bits.verify();                      // checks every byte
  *     const news = await open((name) => fetch(`news/${name}`));   // the folder of a collection

@@ -12,6 +12,7 @@ export class FormatError extends Error {
 const MAX_HEADER = 65_536;
 const ALIGNMENT = 64;
 const DTYPES = {
+  I8: Int8Array,
   U8: Uint8Array,
   F16: Uint16Array,
   U32: Uint32Array,

@@ -60,6 +60,19 @@ export function packed(signs) {
   return code;
 }
 
+/** a · b, summed in the order of the native code: in eight parts. */
+export function inner(a, b) {
+  const sums = new Float64Array(8);
+  for (let i = 0; i < a.length; i++) sums[i & 7] += a[i] * b[i];
+  const [s, t, u, v, w, x, y, z] = sums;
+  return s + t + (u + v) + (w + x + (y + z));
+}
+
+/** The cosine of two vectors; 0 for a vector of zeros. */
+export function cosine(a, b) {
+  return a.reduce((sum, x, i) => sum + x * b[i], 0) / (norm(a) * norm(b) || 1);
+}
+
 function dot(matrix, at, vector) {
   let sum = 0;
   for (let i = 0; i < vector.length; i++) sum += matrix[at + i] * vector[i];

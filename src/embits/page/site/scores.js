@@ -8,6 +8,8 @@
  * the k-th best score are scored exactly.
  */
 
+import { cosine } from "./matrix.js";
+
 const MAX_WEIGHT = 15;
 const SHARES = [1, 0.85, 0.7, 0.55]; // of the largest weight, for 15 to stand for
 const SLACK = 1e-9; // far above what rounding adds to sums in float64
@@ -27,6 +29,18 @@ export function rowsScoring(codes, width, weights, lowest, kernel, distances, al
   const best = new AtLeast(lowest);
   offerRows(codes, width, weights, kernel, distances, allowed, best, scaled);
   return best.sorted();
+}
+
+/**
+ * The k of some rows whose vectors have the highest cosine to a query's, best first, ties in row order:
+ * [{ row, score }]. `rebuilt` gives the vector of a row.
+ */
+export function lookAgain(rows, vector, k, rebuilt) {
+  return rows
+    .map((row) => ({ row, score: cosine(rebuilt(row), vector) }))
+    .sort(better)
+    .slice(0, k)
+    .map(({ row, score }) => ({ row, score: Math.fround(score) }));
 }
 
 function offerRows(codes, width, weights, kernel, distances, allowed, best, scaled) {

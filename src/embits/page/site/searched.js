@@ -3,7 +3,7 @@
  * vector falls. Everything is in whole numbers (and three float32 operations), so a vector has the
  * same code as in Python. docs/near-lossless.md has the error that falls.
  */
-import { norm, packed, times } from "./matrix.js";
+import { inner, norm, packed, times } from "./matrix.js";
 
 const UNIT_BITS = 14; // a vector of norm 1 is 2¹⁴ whole numbers long
 const MAX_INTEGER = 20; // places of the weights before they are combined
@@ -104,10 +104,7 @@ function products(a, length, b) {
 
 /** A vector as whole numbers of norm 2¹⁴; its squares are summed in the order of the native code. */
 function unitIntegers(vector) {
-  const sums = new Float64Array(8);
-  vector.forEach((x, i) => (sums[i % 8] += x * x));
-  const [a, b, c, d, e, f, g, h] = sums;
-  const length = Math.sqrt(a + b + (c + d) + (e + f + (g + h)));
+  const length = Math.sqrt(inner(vector, vector));
   const scale = length > 1e-30 ? 2 ** UNIT_BITS / length : 0;
   return Float64Array.from(vector, (x) => rint(x * scale));
 }

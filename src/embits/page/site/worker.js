@@ -135,7 +135,7 @@ function existing(word) {
 /** Whether the metric "decoded" works: the file has its coder, and JavaScript has its method. */
 function canDecode(bits) {
   try {
-    bits.search(new Uint8Array(bits.width), { k: 1, metric: "decoded" });
+    bits.search(new Uint8Array(bits.width), { k: 1, metric: "decoded", secondLook: 0 });
     return true;
   } catch {
     return false;
