@@ -244,7 +244,9 @@ def damaged_tensor(path, name, change):
 def test_weights_that_are_not_finite_are_refused_where_they_are_used(method, bad, tmp_path):
     path = tmp_path / "f"
     whole = damage.small(method, subwords=False)
-    for name in whole.coder.state():  # arrays that hold only their default are not stored
+    for name, weights in whole.coder.state().items():  # those of their default are not stored
+        if not weights.size or weights.dtype.kind != "f":
+            continue
         whole.save(path)
         damaged_tensor(path, f"coder.{name}", lambda array: array.flat.__setitem__(0, bad))
         bits = embits.load(path)
