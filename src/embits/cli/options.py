@@ -199,7 +199,7 @@ reading_options = together(
     click.option(
         "--no-ids", is_flag=True, is_eager=True, expose_value=False,
         callback=lambda context, _, given: context.meta.update({"embits.no_ids": given}),
-        help="Number the rows; take no ids from a column, or a file beside a matrix.",
+        help="Number the rows; take no ids from the file, or from one beside a matrix.",
     ),
     click.option(
         "--column", metavar="COLUMN", help="Column of vectors in Parquet, if it has several."

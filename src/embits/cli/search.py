@@ -21,7 +21,7 @@ from embits.binary_vectors import BinaryVectors, MetricName
 from embits.cli import options
 from embits.cli.output import counted, print_json, printable, progress_bar, show, table
 from embits.collection import load
-from embits.errors import InputError
+from embits.errors import InputError, ReadError
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_target
 from embits.ids.keys import RowNumbers
@@ -129,7 +129,11 @@ def _read_queries(
     if first in bits:
         ids = options.read_ids(path, len(bits))
         return ids, bits[ids]
-    names, matrix = read_rows(path, words_file)
+    try:
+        names, matrix = read_rows(path, words_file)
+    except ReadError as error:
+        hint = f"; or one id per line, but there is no {first!r:.60}" if first.isprintable() else ""
+        raise ReadError(f"{error}{hint}") from error
     if matrix.shape[1] != bits.dims:
         raise InputError(f"{path}: vectors of {matrix.shape[1]} dimensions, expected {bits.dims}")
     return names or [str(row) for row in range(len(matrix))], matrix

@@ -127,6 +127,7 @@ def _taken(handle: int) -> bool:
 @contextmanager
 def working_folder(collection: Path) -> Iterator[Path]:
     """A new folder for one process. It is locked, so that other writers leave it alone."""
+    read_manifest(collection)  # it may have been deleted
     folder = Path(tempfile.mkdtemp(dir=collection, prefix=_WORKING))
     try:
         with writer_lock(folder):
@@ -141,6 +142,7 @@ def working_folder(collection: Path) -> Iterator[Path]:
 @contextmanager
 def locked(folder: Path, before: Snapshot | None, timeout: float = 0) -> Iterator[Snapshot]:
     """Hold the lock for one change; gives the latest snapshot."""
+    read_manifest(folder)  # the folder may have been deleted
     with writer_lock(folder, timeout):
         manifest = read_manifest(folder)
         delete_unlisted(folder, manifest)

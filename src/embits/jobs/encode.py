@@ -214,12 +214,7 @@ def encode_to_file(
 
 
 def _encode_file(
-    coder: Coder | BinaryVectors | str | os.PathLike[str],
-    source: Source,
-    target: str | os.PathLike[str],
-    lengths: bool,
-    overwrite: bool,
-    progress: StepProgress | None,
+    coder: Any, source: Source, target: Any, lengths: bool, overwrite: bool, progress: Any
 ) -> BinaryVectors:
     path, steps = Path(target), Steps(progress)
     if isinstance(coder, Coder | BinaryVectors):

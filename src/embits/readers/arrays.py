@@ -73,7 +73,7 @@ def open_npz(source: Source) -> ArrayBlocks:
     if len(matrices) != 1 or len(names) > 1:
         found = ", ".join(f"{name} {a.dtype}{list(a.shape)}" for name, a in arrays.items())
         raise source.read_error(found or "nothing", "one matrix, and at most one list of words")
-    if names and source.words is None:
+    if names and source.words is None and source.ids is not False:
         blocks = ArrayBlocks(source, matrices[0], FoundWords(names[0].astype(np.str_).tolist()))
         blocks.words_apart = False
         return blocks

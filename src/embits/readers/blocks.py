@@ -82,7 +82,7 @@ class Blocks(ABC):
     """A file that is read in blocks, any number of times and from any block on; or whole."""
 
     n_rows: int | None = None  # good rows, if their number is known before they are read
-    named: bool = True  # whether rows have words
+    named: bool  # whether rows have words, and they are wanted
     words_apart: bool = False  # whether words are ids of rows, which may not repeat
     words_file: Path | None = None  # the file of such words, if they came from one
     unit: str = "row"  # what `Position.place` counts: "line", "byte", "entry" or "row"
@@ -90,7 +90,7 @@ class Blocks(ABC):
 
     def __init__(self, source: Source, dims: int, first: Position) -> None:
         self.source, self.dims, self.first = source, dims, first  # where the first block begins
-        self.findings = Findings()
+        self.findings, self.named = Findings(), source.ids is not False
 
     @abstractmethod
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
@@ -262,12 +262,11 @@ class CountedBlocks(Blocks):
             raise source.read_error(f"a matrix of shape {(n_rows, dims)}", "at least one row")
         n_words = n_rows if words is None else len(words)
         there = Source(self.words_file) if self.words_file else source
+        expected = f"one word per row; {NO_IDS}"
         if n_words < n_rows or (n_words > n_rows and source.limit is None):
-            found_words = f"{n_words} words for {n_rows} rows of {source.path}"
-            raise there.read_error(found_words, f"one word per row; {NO_IDS}")
-        if words is not None and "" in words:
-            row = f"row {list(words).index('')}"
-            raise there.read_error("an empty word", f"one word per row; {NO_IDS}", row)
+            raise there.read_error(f"{n_words} words for {n_rows} rows of {source.path}", expected)
+        if words is not None and "" in words and (self.words_file or source.words is not None):
+            raise there.read_error("an empty word", expected, f"row {list(words).index('')}")
         if source.on_bad == "raise":
             self.n_rows = n_rows
         self.rows_at_once = max(1, BLOCK_BYTES // (4 * dims))  # of a block

@@ -34,7 +34,8 @@ class FastTextBlocks(ArrayBlocks):
         decoded = decoded_words(
             source, findings, b"\n".join(words), len(words), lambda row: f"word {row + 1}"
         )
-        super().__init__(source, model.vectors(), FoundWords(decoded))
+        found = FoundWords(None if source.ids is False else decoded)
+        super().__init__(source, model.vectors(), found)
         self.words_apart, self.findings = False, findings
         if model.n_buckets:
             buckets = model.table.view("<f4").reshape(-1, model.dims)[model.n_words :]

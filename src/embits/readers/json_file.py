@@ -49,9 +49,8 @@ class JsonBlocks(ParsedBlocks):
         with Stream(source) as stream:
             stream.peek(_HEAD_BYTES)  # the start of the object is in the first chunk
             reader = _Entries(source, stream)
-            dims = reader.find_object()
+            dims, self._is_nested = reader.find_object()
             start = reader.passed
-            self._is_nested = reader.is_nested
             first = next(reader.batches(_FIRST), None)
         if first is None:
             raise source.read_error("no vectors", _EXPECTED)
@@ -109,7 +108,6 @@ class _Entries:
         self._chunks = stream.chunks()
         self._text = b""
         self.passed = passed
-        self.is_nested = False  # whether the vectors are a part of the object
 
     def batches(self, entry: re.Pattern[bytes]) -> Iterator[_Batch]:
         at_end = False
@@ -143,24 +141,23 @@ class _Entries:
         found = start if self._text else "the end"
         return self._source.read_error(found, expected, f"byte {self.passed}")
 
-    def find_object(self) -> int | None:
-        """Move to the first entry of the vectors; their dimensions, if the file has them."""
+    def find_object(self) -> tuple[int | None, bool]:
+        """Move to the first vector: its dimensions, if given; whether they are in an object."""
         self._more()
         if self._text.startswith(BYTE_ORDER_MARK):
             self._drop(len(BYTE_ORDER_MARK))
         if _OBJECT_OF_LISTS.match(self._text):
             self._drop(self._text.index(b"{") + 1)
-            return None
+            return None, False
         if _LIST.match(self._text):
             raise self._source.read_error("a JSON list", _EXPECTED)
-        self.is_nested = True
         dimensions = _DIMENSIONS.search(self._text)
         while not (found := _VECTORS.search(self._text)):
             self._drop(max(0, len(self._text) - 64))  # the key may be split between two chunks
             if not self._more():
                 raise self._source.read_error("no vectors", _EXPECTED)
         self._drop(found.end())
-        return int(dimensions[1]) if dimensions else None
+        return int(dimensions[1]) if dimensions else None, True
 
     def _more(self) -> bool:
         chunk = next(self._chunks, b"")

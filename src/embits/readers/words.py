@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from embits.errors import EmbitsError, ReadError
+from embits.errors import EmbitsError, InputError, ReadError
 from embits.ids.vocabulary import WordRun
 from embits.readers.source import BYTE_ORDER_MARK, PARQUET, Source
 from embits.vectors import check_named, check_unique
@@ -49,8 +49,7 @@ def words_for(source: Source, n_rows: int, dims: int) -> FoundWords:
             words = _read_beside(beside, n_rows, dims)
             if not is_namesake:  # it may belong to something else
                 if len(words) != n_rows:
-                    found = f"{len(words)} words for {n_rows} rows"
-                    raise Source(beside).read_error(found, "one word per row")
+                    raise InputError(f"{len(words)} words for {n_rows} rows")
                 check_named(words)
                 check_unique(words)
         except EmbitsError as error:
@@ -119,14 +118,13 @@ def _most_bytes(n_rows: int) -> int:
 
 def _files_beside(path: Path) -> Iterator[tuple[Path, bool]]:
     """Files that may hold the words of a matrix, and whether they have its name."""
-    tables = [table for table in path.parent.glob("*.parquet") if table != path]
+    tables = [each for each in path.parent.glob("*.parquet") if each != path and each.is_file()]
     for stem in (path.stem, *_USUAL_STEMS):
         for suffix in _SUFFIXES:
             beside = path.with_name(stem + suffix)
             if beside != path and beside.is_file():
                 yield beside, stem == path.stem
-    is_other = len(tables) == 1 and tables[0].stem not in (path.stem, *_USUAL_STEMS)
-    if is_other and tables[0].is_file():
+    if len(tables) == 1 and tables[0].stem not in (path.stem, *_USUAL_STEMS):
         yield tables[0], False
 
 

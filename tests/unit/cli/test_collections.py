@@ -176,6 +176,9 @@ def test_what_cannot_be_done_is_said_in_one_line(folder, collection):
     assert "give at least one ID" in refused("remove", collection, code=2)
     np.save(folder / "narrow.npy", ROWS[:3, :5])
     assert "5 dimensions, expected 24" in refused("search", collection, folder / "narrow.npy")
+    (folder / "ids.txt").write_text("nobody\nw1\n")
+    said = refused("search", collection, folder / "ids.txt")
+    assert "or one id per line, but there is no 'nobody'" in said
     (folder / "ids.txt").write_text("w5\nnobody\n")
     assert "no word or id 'nobody'" in refused("search", collection, folder / "ids.txt")
     (folder / "q.txt").write_text("w5\n")

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -310,6 +311,18 @@ def test_a_reader_tries_again_when_a_writer_replaces_pieces(collection, monkeypa
     monkeypatch.setattr(pieces, "read_manifest", read_and_compact)
     assert len(embits.load(collection.path)) == 29
     assert len(calls) >= 2
+
+
+def test_a_collection_whose_folder_was_deleted_says_so(tmp_path):
+    collection = embits.open_collection(tmp_path / "c", embits.RandomHyperplanes(8).fit(np.eye(4)))
+    np.save(tmp_path / "rows.npy", np.eye(4))
+    shutil.rmtree(tmp_path / "c")
+    for change in (
+        lambda: collection.add(np.eye(4)),
+        lambda: embits.encode_to_collection(collection, tmp_path / "rows.npy"),
+    ):
+        with pytest.raises(embits.FormatError, match=r"c has no _embits\.json"):
+            change()
 
 
 def test_new_ids_are_not_empty(tmp_path):

@@ -95,6 +95,12 @@ def test_broken_objects_are_refused(path: Path, text: str, message: str) -> None
         read_vectors(path)
 
 
+@pytest.mark.parametrize("text", ['{"a": [1, 2], "b": [3, 4]}', "a 1 2\nb 3 4\n"])
+def test_rows_are_numbered_if_no_ids_are_wanted(path: Path, text: str) -> None:
+    path.write_text(text)
+    assert read_vectors(path, ids=False).words is None
+
+
 def test_bad_entries_may_be_skipped(path: Path) -> None:
     path.write_text('{"a": [1, 2], "b": [3], "c": [5, 6]}')
     with pytest.warns(ReadWarning, match="1 row left out, the first at entry 2: found 1 number"):

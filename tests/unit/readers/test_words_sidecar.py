@@ -9,7 +9,9 @@ import pytest
 
 from embits.errors import ReadError, ReadWarning
 from embits.readers import read_vectors
-from tests.support.reading import WORDS
+from embits.vectors import WordVectors
+from embits.writers import write_vectors
+from tests.support.reading import MATRIX, WORDS
 
 
 class TestWordsBeside:
@@ -117,7 +119,7 @@ class TestWordsBeside:
 
     def test_a_file_by_a_usual_name_that_does_not_fit_is_not_used(self, npy: Path) -> None:
         npy.with_name("vocab.txt").write_text("a\nb\n")
-        with pytest.warns(ReadWarning, match=r"vocab\.txt beside it is not used: .* found 2 words"):
+        with pytest.warns(ReadWarning, match=r"vocab\.txt beside it is not used: 2 words for 3"):
             assert read_vectors(npy).words is None
 
     @pytest.mark.parametrize("content", ["a\n\nc\n", "a\nb\na\n", '["a", 1, 2]', '["a"'])
@@ -140,6 +142,8 @@ class TestWordsBeside:
     def test_empty_words_are_refused(self, npy: Path) -> None:
         with pytest.raises(ReadError, match="row 1: found an empty word"):
             read_vectors(npy, words=["a", "", "c"])
+        write_vectors(npy.with_suffix(".npz"), WordVectors(["a", "", "c"], MATRIX))  # of words
+        assert read_vectors(npy.with_suffix(".npz")).words == ["a", "", "c"]
 
     @pytest.mark.parametrize(
         "content", [b"\xff\xfe\n", b'["a", 1]', b'["a"', b'{"a": 0, "b": 0, "c": 1}']
