@@ -22,8 +22,8 @@ from embits.errors import InputError
 from embits.jobs import binarize_to_file, encode_to_collection, encode_to_file
 
 ABOUT_TARGETS = {  # of the codes of words
-    "neighbors": "the nearest by cosine; --param target=similarity is closer to human judgments",
-    "similarity": "close to human judgments; --param target=neighbors keeps the nearest by cosine",
+    "neighbors": "target neighbors: nearest by cosine; as people judge: --param target=similarity",
+    "similarity": "target similarity: as people judge; nearest by cosine: --param target=neighbors",
 }
 
 
@@ -106,11 +106,10 @@ def binarize(
     if sample is not None:
         facts["fitted_on"] = min(sample, len(binary))
         line += f", trained on {counted(facts['fitted_on'])}"
-    line += f" ({time.perf_counter() - start:.1f} s)"
-    target = facts["params"].get("target")
-    if target in ABOUT_TARGETS and any(word.isalpha() for word in islice(binary.words, 20)):
-        line += f"\ntarget={target}: {ABOUT_TARGETS[target]}"
-    show(facts, line, as_json)
+    show(facts, f"{line} ({time.perf_counter() - start:.1f} s)", as_json)
+    about = ABOUT_TARGETS.get(facts["params"].get("target"))
+    if about and not as_json and any(word.isalpha() for word in islice(binary.words, 20)):
+        click.echo(about)
 
 
 @click.command()

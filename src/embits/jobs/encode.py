@@ -112,6 +112,7 @@ def binarize(
 def binarize_to_file(
     vectors: str | os.PathLike[str],
     target: str | os.PathLike[str],
+    /,  # NearLossless has a parameter `target`
     n_bits: int | None = None,
     method: str = DEFAULT_METHOD,
     *,

@@ -55,6 +55,23 @@ def test_answers_are_short_tables(folder, bits):
     assert drawn == "p.png: the bits of word1, word2\n"
 
 
+def test_binarize_names_the_target_of_words_and_the_other_one(tmp_path):
+    X = np.random.default_rng(0).normal(size=(300, 12)).astype("f4")
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    words = [letters[i // 26] + letters[i % 26] for i in range(300)]
+    embits.write_vectors(tmp_path / "words.vec", embits.WordVectors(words, X))
+    np.save(tmp_path / "rows.npy", X)
+    usual = ("-o", "b.safetensors", "--bits", "16", "--force", "--param", "steps=2")
+    for target, other in (("neighbors", "similarity"), ("similarity", "neighbors")):
+        asked = ("--param", f"target={target}")
+        _, line = shown(tmp_path, "binarize", "words.vec", *usual, *asked).splitlines()
+        assert line.startswith(f"target {target}: ")
+        assert line.endswith(f"--param target={other}")
+    assert len(shown(tmp_path, "binarize", "rows.npy", *usual).splitlines()) == 1
+    facts = json.loads(shown(tmp_path, "binarize", "words.vec", *usual, "--json"))
+    assert facts["params"]["target"] == "neighbors"
+
+
 def test_scores_stand_in_one_table_with_a_column_for_each_file(folder):
     _, head, *rows = shown(
         folder, "evaluate", "b.safetensors", "--raw", "v.vec", "--data", "data",

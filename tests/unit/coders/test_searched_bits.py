@@ -116,6 +116,12 @@ def test_a_search_lowers_the_error_of_rebuilt_vectors():
     assert cosine(searched) > cosine(thresholds) + 0.005
 
 
+def test_few_bits_of_many_dimensions_are_left_as_the_thresholds_give_them():
+    X = unit(600, 70)
+    assert NearLossless(n_bits=16, steps=2).fit(X).is_threshold
+    assert not NearLossless(n_bits=64, steps=2).fit(X).is_threshold
+
+
 def test_the_score_of_a_vector_against_its_own_code_is_about_its_rebuilt_cosine():
     x = unit(2000, 32)
     coder = NearLossless(n_bits=96, steps=30).fit(x)

@@ -61,8 +61,8 @@ PLANS = (
 NARROW_PLANS = (Plan(STEADY, STEADY),)  # for fewer bits than half the dimensions
 FEW_PLANS = (Plan(MIDDLE, MIDDLE),)  # for fewer rows than four for each bit: too few to choose by
 PULL = 2.0  # μ
-TOLERANCE = 0.008  # of a recall: about its standard error on this number of held-out queries
-TOLERANCE_QUERIES = 500
+FEWEST_BITS = 96  # of a search: fewer, and fewer than a quarter of the dimensions, gain nothing
+TOLERANCE, TOLERANCE_QUERIES = 0.008, 500  # about the standard error of a recall of so many queries
 MIN_ROWS, MIN_ROWS_A_BIT = 200, 1.5  # fewer leave no rows to solve for a decoder and to check it
 TRY_ROUNDS, TRY_ROWS = 3, 8192  # of search and least squares for a plan
 LAST_ROUNDS, MAX_ROWS = 3, 32_768  # ... and for the best one
@@ -245,10 +245,11 @@ def search_bits(
 
     Returns:
         The search, and the shares of D and W in the weights of float queries and of decoded ones.
-        None if every plan loses to the thresholds, or if there are too few rows that are not zero.
+        None if every plan loses to the thresholds, or if there are too few bits, or rows not zero.
     """
     few = len(unit) < min(4 * len(W), ENOUGH_ROWS)
-    if len(unit) < MIN_ROWS or (few and len(unit) < MIN_ROWS_A_BIT * len(W)):
+    coarse = len(W) < FEWEST_BITS and 4 * len(W) < unit.shape[1]
+    if coarse or len(unit) < MIN_ROWS or (few and len(unit) < MIN_ROWS_A_BIT * len(W)):
         return None
     train = unit[rng.permutation(split.train)[:MAX_ROWS]]
     held_out = HeldOut(unit[split.check[: split.queries]], train[:AMONG])
