@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import to_numpy
+from embits.checks import check_finite
 from embits.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,7 +51,13 @@ class WordVectors:
                 raise InputError(f"{len(words)} words for {len(matrix)} rows of vectors")
             check_unique(words)
             object.__setattr__(self, "words", words)
-        object.__setattr__(self, "matrix", _as_float32(matrix))
+        try:
+            with np.errstate(over="raise"):
+                matrix = matrix.astype(np.float32, copy=False)
+        except FloatingPointError:
+            check_finite(matrix)  # names the row
+            raise
+        object.__setattr__(self, "matrix", matrix)
 
     def __len__(self) -> int:
         return len(self.matrix)
@@ -63,19 +70,6 @@ class WordVectors:
     def dims(self) -> int:
         """Dimensions of a vector."""
         return int(self.matrix.shape[1])
-
-
-def _as_float32(matrix: NDArray[Any]) -> NDArray[np.float32]:
-    """The matrix as float32."""
-    try:
-        with np.errstate(over="raise"):
-            return matrix.astype(np.float32, copy=False)
-    except FloatingPointError:
-        largest = np.where(np.isfinite(matrix), np.abs(matrix), 0).max(axis=1)
-        row = int((largest > np.finfo(np.float32).max).argmax())
-        raise InputError(
-            f"row {row} of the vectors contains {largest[row]:g}, too large for float32"
-        ) from None
 
 
 def _checked_matrix(matrix: Any) -> NDArray[Any]:
