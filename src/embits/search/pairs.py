@@ -175,11 +175,8 @@ def _table_pairs(
 def _bucket_pairs(
     codes: NDArray[np.uint8], table: Table, distance: int, threads: int | None
 ) -> Iterator[tuple[int, *_Pairs]]:
-    """Pairs of places in a large bucket, after the number of codes that are done.
-
-    Batches of codes are queries, and the codes after them are searched.
-    """
-    begin, size = 0, _QUERIES
+    """Pairs of places in a large bucket, after the number of codes that are done."""
+    begin, size = 0, _QUERIES  # batches of codes are queries of the codes after them
     while begin < len(codes):
         queries = codes[begin : begin + size]
         most = _MAX_FOUND if size > 1 else None
