@@ -12,6 +12,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from reprlib import repr as shortened
 from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast, get_args, get_type_hints
@@ -106,23 +107,17 @@ class Estimator:
             raise InputError(f"output config must be in {sorted(CONTAINERS)}, got {wanted}")
         if wanted == "default":
             return codes
-        names = self.get_feature_names_out().tolist()
-        frame: Any
         try:
-            if wanted == "pandas":
-                import pandas
-
-                index = X.index if isinstance(X, pandas.DataFrame) else None
-                frame = pandas.DataFrame(codes, index=index, columns=names)
-            else:
-                import polars
-
-                frame = polars.DataFrame(codes, schema=names, orient="row")
+            frame: Any = import_module(wanted).DataFrame
         except ImportError:
             raise InputError(
                 f"output as {wanted} needs that package: pip install {wanted}"
             ) from None
-        return cast("NDArray[np.uint8]", frame)
+        names: Any = self.get_feature_names_out().tolist()
+        if wanted == "polars":
+            return cast("NDArray[np.uint8]", frame(codes, schema=names, orient="row"))
+        index = X.index if isinstance(X, frame) else None
+        return cast("NDArray[np.uint8]", frame(codes, index=index, columns=names))
 
     def _set_features(self, X: Any, dims: int) -> None:
         """Record the width and the column names that the estimator is fitted on."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from embits.arrays import Progress, as_float32, blocks
 from embits.checks import check_n_bits, check_size, random_generator, warn_if_collapsed, whole
 from embits.coders.base import Shapes
-from embits.coders.linear import LinearlyDecoded, LinearlyEncoded
+from embits.coders.linear import DECODER, LinearlyDecoded, LinearlyEncoded
 
 SAMPLE_ROWS = 20_000  # rows the rotations are learned on: 300² numbers need no more
 
@@ -48,12 +48,7 @@ class ITQ(LinearlyEncoded, LinearlyDecoded):
     """
 
     method: ClassVar[str] = "itq"
-    state_shapes: ClassVar[Shapes] = {
-        "W": ("bits", "dims"),
-        "mean": ("dims",),
-        "decoder": ("bits", "dims"),
-        "offset": ("dims",),
-    }
+    state_shapes: ClassVar[Shapes] = {"W": ("bits", "dims"), "mean": ("dims",), **DECODER}
     W_: NDArray[np.float32]
     mean_: NDArray[np.float32]
 

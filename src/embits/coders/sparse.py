@@ -27,7 +27,7 @@ from embits.checks import (
     whole,
 )
 from embits.coders.base import Shapes
-from embits.coders.linear import LinearlyDecoded
+from embits.coders.linear import DECODER, LinearlyDecoded
 from embits.errors import InputError
 
 SAMPLE_ROWS = 8_192  # rows the dictionary is learned on
@@ -70,8 +70,7 @@ class SparseBits(LinearlyDecoded):
         "atoms": ("bits", "dims"),
         "mean": ("dims",),
         "threshold": (1,),
-        "decoder": ("bits", "dims"),
-        "offset": ("dims",),
+        **DECODER,
     }
     atoms_: NDArray[np.float32]
     mean_: NDArray[np.float32]
