@@ -44,7 +44,18 @@ class WordVectors:
     subwords: Subwords | None = None
 
     def __post_init__(self) -> None:
-        matrix = _checked_matrix(self.matrix)
+        if isinstance(self.matrix, Mapping):
+            raise InputError(
+                "the vectors are a dict, expected a matrix; of {id: vector} make "
+                "WordVectors(list(vectors), list(vectors.values()))"
+            )
+        matrix = to_numpy(self.matrix)
+        if matrix.ndim != 2:
+            raise InputError(
+                f"the matrix has {matrix.ndim} dimension(s), expected 2: (words, dims)"
+            )
+        if matrix.dtype.kind not in "fiu":
+            raise InputError(f"the matrix is {matrix.dtype}, expected numbers")
         if self.words is not None:
             words = as_words(self.words)
             if len(words) != len(matrix):
@@ -70,21 +81,6 @@ class WordVectors:
     def dims(self) -> int:
         """Dimensions of a vector."""
         return int(self.matrix.shape[1])
-
-
-def _checked_matrix(matrix: Any) -> NDArray[Any]:
-    """A matrix of numbers, of any library, as a NumPy array."""
-    if isinstance(matrix, Mapping):
-        raise InputError(
-            "the vectors are a dict, expected a matrix; of {id: vector} make "
-            "WordVectors(list(vectors), list(vectors.values()))"
-        )
-    found = to_numpy(matrix)
-    if found.ndim != 2:
-        raise InputError(f"the matrix has {found.ndim} dimension(s), expected 2: (words, dims)")
-    if found.dtype.kind not in "fiu":
-        raise InputError(f"the matrix is {found.dtype}, expected numbers")
-    return found
 
 
 def is_id(key: object) -> bool:
