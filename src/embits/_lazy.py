@@ -12,12 +12,9 @@ from typing import Any
 def lazy_names(
     package: str, homes: Mapping[str, str], deprecated: Mapping[str, str] = MappingProxyType({})
 ) -> Callable[[str], Any]:
-    """The `__getattr__` of a package.
+    """The `__getattr__` of a package whose names are at `homes`: a module's own name is the module.
 
-    Args:
-        package: The package.
-        homes: The module that has each name. A module whose own name it is stands for itself.
-        deprecated: Names that have left the package, and the modules that have them now.
+    `deprecated` names have left the package, for the modules that have them now.
     """
 
     def attribute(name: str) -> Any:

@@ -38,13 +38,7 @@ def single(rows: NDArray[Scalar]) -> NDArray[Scalar]:
 
 
 def unit_rows(matrix: Any) -> NDArray[Any]:
-    """Rows divided by their length; rows of zeros stay zeros.
-
-    Args:
-        matrix: Floats of shape (n, dims): of NumPy, or of another array API library.
-
-    Returns:
-        A new array of the same shape, type and library.
+    """Rows, (n, dims), of any array API library, divided by their length; zeros stay zeros.
 
     Example:
         >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]))
@@ -212,13 +206,9 @@ Take: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.float32]]
 class LazyRows:
     """Finite float32 rows of shape (n, dims) that are stored elsewhere.
 
-    A slice is a LazyRows again and reads nothing. An index of row numbers, a single row or
-    `np.asarray` reads. These are the only parts of NumPy's indexing that the coders' `fit` uses.
-
-    Args:
-        take: Returns the rows of the given numbers, float32 of shape (len(numbers), dims).
-        n_rows: How many rows there are.
-        dims: Dimensions of a row.
+    `take` returns the rows of the given numbers, (len(numbers), dims). A slice is a LazyRows again
+    and reads nothing. An index of row numbers, a single row or `np.asarray` reads. These are the
+    only parts of NumPy's indexing that the coders' `fit` uses.
 
     Example:
         >>> squares = LazyRows(lambda rows: (rows[:, None] ** 2).astype(np.float32), 100, 1)

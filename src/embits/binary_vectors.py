@@ -57,7 +57,7 @@ from embits.search.results import (
 )
 from embits.search.scan import prepared_top_k
 from embits.vectors import WordVectors, as_words, is_id
-from embits.word_methods import Key, WordMethods
+from embits.word_methods import Key, WordMethods, is_single
 
 if TYPE_CHECKING:
     from embits.search.gpu import DeviceIndex
@@ -199,12 +199,8 @@ class BinaryVectors(WordMethods, Pretrained):
             array([['c', 'a'],
                    ['b', 'b']], dtype=object)
         """
-        rows = np.arange(len(self)) if rows is None else np.asarray(rows)
-        if rows.dtype.kind not in "iu" and rows.size:
-            raise InputError(f"rows are {rows.dtype}, expected row numbers")
-        if rows.size and not NO_ROW <= rows.min() <= rows.max() < len(self):
-            raise _no_row(rows.min() if rows.min() < NO_ROW else rows.max(), len(self))
-        names = ids_of(rows.astype(np.int64), self.words)
+        rows = np.arange(len(self)) if rows is None else self._numbered(rows, least=NO_ROW)
+        names = ids_of(rows, self.words)
         if dtype is None:
             return names
         if np.dtype(dtype).kind == "i":
@@ -242,7 +238,7 @@ class BinaryVectors(WordMethods, Pretrained):
                 return self.codes[key]
             except (TypeError, ValueError):
                 raise InputError(f"the key is {key}, expected a slice of row numbers") from None
-        if _is_single(key):
+        if is_single(key):
             return self._code(key)
         if not isinstance(key, Sequence | np.ndarray) or getattr(key, "ndim", 1) == 0:
             raise _wrong_key(key)
@@ -303,7 +299,7 @@ class BinaryVectors(WordMethods, Pretrained):
         if isinstance(keys, np.ndarray) and keys.ndim == 2:
             return self.coder.inverse_transform(keys)
         vectors = self.coder.inverse_transform(np.atleast_2d(self[keys]))
-        listed: Any = [keys] if _is_single(keys) else keys
+        listed: Any = [keys] if is_single(keys) else keys
         for place, key in enumerate(listed if LENGTHS in self.columns else ()):
             row = self._row(key)  # codes and unknown words have none
             if row is not None:
@@ -472,13 +468,8 @@ class BinaryVectors(WordMethods, Pretrained):
     def select(self, where: Any = None, exclude: Any = None, *, rows: Any = None) -> Selection:
         """Parse a filter once, for many searches: it is then passed as `where` or `exclude`.
 
-        A selection of a collection is refused once the collection has changed.
-
-        Args:
-            where: The rows that may be found: a boolean mask or ids. None is all rows.
-            exclude: The rows that may not be found, in the same forms. Strings that are no ids are
-                ignored.
-            rows: The numbers of the rows that may be found, instead of `where`.
+        A selection of a collection is refused once the collection has changed. `where`, `exclude`
+        and `rows` are as in `search`, for all queries.
 
         Raises:
             InputError: A mask of another length, a row that does not exist, or another type.
@@ -493,7 +484,10 @@ class BinaryVectors(WordMethods, Pretrained):
         where = one_of(where, rows, len(self))
         check_state(self._state, where=where, exclude=exclude)
         selection = select(len(self), where, exclude, self._rows_of_ids)
-        return selection if self._state is None else selection.of_state(self._state)
+        if self._state is not None:
+            selection = copy(selection)
+            selection.state = self._state
+        return selection
 
     def _filters(
         self, shape: tuple[int, ...], where: Any, exclude: Any, rows: Any = None
@@ -521,7 +515,10 @@ class BinaryVectors(WordMethods, Pretrained):
                 f"the query is {shortened(queries)}, expected a float vector, a packed code or an "
                 "id"
             )
-        if array.dtype.kind in "UT" or (array.dtype.kind == "O" and _are_strings(array)):
+        are_strings = array.dtype.kind in "UT"
+        if array.dtype.kind == "O" and array.size:
+            are_strings = all(isinstance(each, str) for each in array.flat)
+        if are_strings:
             return self[array.ravel().tolist()]
         if array.dtype.kind in "iu" and array.dtype != np.uint8 and array.shape[-1] != self.dims:
             raise InputError(
@@ -551,21 +548,17 @@ class BinaryVectors(WordMethods, Pretrained):
     ) -> WithinResult | WithinScoreResult:
         """All rows within a distance of each query, or of at least a similarity.
 
+        Other arguments are as in `search`; all metrics but "hamming" need `similarity`.
+
         Args:
-            queries: As in `search`: floats, packed codes, or ids.
             distance: The largest Hamming distance, from 0 to `n_bits`.
             similarity: The lowest similarity, instead of `distance`. With "hamming" it is the
                 share of bits that are equal, from 0 to 1, as `similarity` and `most_similar` return
                 it. With "asymmetric" and "decoded" it is the lowest score, an estimate of the
                 cosine from -1 to 1; with "dot", the lowest inner product.
-            metric: As in `search`. All but "hamming" need `similarity`.
-            where: The rows that may be found, as in `search`.
-            exclude: The rows that may not be found, as in `search`.
-            rows: The numbers of the rows that may be found, instead of `where`.
             max_results: Rows of all queries together at which the search stops with an error; None
                 means 100 million. Memory is needed only for the rows that are found, about 50
                 bytes each. Search large batches in blocks of queries.
-            threads: None uses every core.
 
         Returns:
             A named tuple `offsets` (q + 1,), `rows`, and `distances` (int32) or `scores` (float32).
@@ -718,13 +711,17 @@ class BinaryVectors(WordMethods, Pretrained):
         if (which is None) == (rows is None):
             raise InputError("expected ids or rows=, one of them")
 
-    def _numbered(self, rows: Any) -> NDArray[np.int64]:
-        """Row numbers, checked."""
-        array = to_numpy(rows)
-        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+    def _numbered(self, rows: Any, least: int = 0) -> NDArray[np.int64]:
+        """Row numbers from `least` on, checked: of one dimension, or of any if -1 is allowed."""
+        array, n = to_numpy(rows), len(self)
+        if (array.ndim != 1 and not least) or (array.size and array.dtype.kind not in "iu"):
             raise InputError(f"rows are {array.dtype} of shape {array.shape}, expected row numbers")
-        if array.size and not 0 <= array.min() <= array.max() < len(self):
-            raise _no_row(array.min() if array.min() < 0 else array.max(), len(self))
+        if array.size and not least <= array.min() <= array.max() < n:
+            row = array.min() if array.min() < least else array.max()
+            last = (
+                f"; -1 is no row in results, and the last row is {n - 1:,}" if -n <= row < 0 else ""
+            )
+            raise InputError(f"there is no row {row}: there are {n:,} rows{last}")
         return array.astype(np.int64)
 
     def _chosen(self, which: Any) -> NDArray[np.int64]:
@@ -848,11 +845,7 @@ def concat(files: Iterable[BinaryVectors]) -> BinaryVectors:
 
 
 def check_same_coder(ours: Coder, theirs: Coder) -> None:
-    """Refuse a coder that gives other codes.
-
-    Raises:
-        InputError: It has another method, size or other learned values.
-    """
+    """Refuse a coder that gives other codes, by InputError."""
     if ours is theirs:
         return
     a, b = (
@@ -875,23 +868,7 @@ def _as_ids(ids: Any, n: int) -> Vocabulary | RowNumbers:
     return cast("Vocabulary | RowNumbers", index)  # PieceWords stand in for them
 
 
-def _is_single(key: Any) -> bool:
-    """Whether a key is one id, row or code."""
-    is_code = isinstance(key, np.ndarray) and key.ndim == 1 and key.dtype == np.uint8
-    return is_code or is_id(key)
-
-
 def _wrong_key(key: Any) -> InputError:
     return InputError(
         f"the key is {shortened(key)}, expected an id, a packed code (uint8), or several of them"
     )
-
-
-def _no_row(row: Any, n: int) -> InputError:
-    last = f"; -1 is no row in results, and the last row is {n - 1:,}" if -n <= row < 0 else ""
-    return InputError(f"there is no row {row}: there are {n:,} rows{last}")
-
-
-def _are_strings(array: NDArray[Any]) -> bool:
-    """Whether an array of objects holds strings, and at least one."""
-    return array.size > 0 and all(isinstance(each, str) for each in array.flat)

@@ -39,10 +39,7 @@ def rescored(
     padded: bool,
     dot: bool,
 ) -> CosineResult | ScoreResult:
-    """The k rows of each shortlist whose original vectors have the highest cosine to the query.
-
-    With `dot`, the highest inner product.
-    """
+    """The k rows of each shortlist whose originals have the highest cosine, or `dot` product."""
     rows = np.unique(shortlist[shortlist != NO_ROW])
     if isinstance(floats, WordVectors) and floats.words is not None:
         vectors = floats.matrix[_places(bits, floats, rows)]
@@ -93,10 +90,7 @@ def _places(bits: BinaryVectors, floats: WordVectors, rows: NDArray[np.int64]) -
 def _check(
     bits: BinaryVectors, matrix: NDArray[Any], rows: NDArray[np.int64], places: NDArray[np.int64]
 ) -> None:
-    """Refuse vectors (`matrix[places]`) of other `rows`: their codes differ in half of the bits.
-
-    Rounded or normalized originals pass, whose codes differ in a few bits.
-    """
+    """Refuse vectors (`matrix[places]`) of other `rows`; rounded or normalized originals pass."""
     step = max(1, -(-len(rows) // _MAX_CHECKED))
     rows, vectors = rows[::step], np.asarray(matrix[places[::step]])
     if not np.isfinite(vectors).all():

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import to_numpy
+from embits.checks import check_finite
 from embits.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,14 +44,31 @@ class WordVectors:
     subwords: Subwords | None = None
 
     def __post_init__(self) -> None:
-        matrix = _checked_matrix(self.matrix)
+        if isinstance(self.matrix, Mapping):
+            raise InputError(
+                "the vectors are a dict, expected a matrix; of {id: vector} make "
+                "WordVectors(list(vectors), list(vectors.values()))"
+            )
+        matrix = to_numpy(self.matrix)
+        if matrix.ndim != 2:
+            raise InputError(
+                f"the matrix has {matrix.ndim} dimension(s), expected 2: (words, dims)"
+            )
+        if matrix.dtype.kind not in "fiu":
+            raise InputError(f"the matrix is {matrix.dtype}, expected numbers")
         if self.words is not None:
             words = as_words(self.words)
             if len(words) != len(matrix):
                 raise InputError(f"{len(words)} words for {len(matrix)} rows of vectors")
             check_unique(words)
             object.__setattr__(self, "words", words)
-        object.__setattr__(self, "matrix", _as_float32(matrix))
+        try:
+            with np.errstate(over="raise"):
+                matrix = matrix.astype(np.float32, copy=False)
+        except FloatingPointError:
+            check_finite(matrix)  # names the row
+            raise
+        object.__setattr__(self, "matrix", matrix)
 
     def __len__(self) -> int:
         return len(self.matrix)
@@ -63,34 +81,6 @@ class WordVectors:
     def dims(self) -> int:
         """Dimensions of a vector."""
         return int(self.matrix.shape[1])
-
-
-def _as_float32(matrix: NDArray[Any]) -> NDArray[np.float32]:
-    """The matrix as float32."""
-    try:
-        with np.errstate(over="raise"):
-            return matrix.astype(np.float32, copy=False)
-    except FloatingPointError:
-        largest = np.where(np.isfinite(matrix), np.abs(matrix), 0).max(axis=1)
-        row = int((largest > np.finfo(np.float32).max).argmax())
-        raise InputError(
-            f"row {row} of the vectors contains {largest[row]:g}, too large for float32"
-        ) from None
-
-
-def _checked_matrix(matrix: Any) -> NDArray[Any]:
-    """A matrix of numbers, of any library, as a NumPy array."""
-    if isinstance(matrix, Mapping):
-        raise InputError(
-            "the vectors are a dict, expected a matrix; of {id: vector} make "
-            "WordVectors(list(vectors), list(vectors.values()))"
-        )
-    found = to_numpy(matrix)
-    if found.ndim != 2:
-        raise InputError(f"the matrix has {found.ndim} dimension(s), expected 2: (words, dims)")
-    if found.dtype.kind not in "fiu":
-        raise InputError(f"the matrix is {found.dtype}, expected numbers")
-    return found
 
 
 def is_id(key: object) -> bool:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from embits.arrays import invert, unit_rows
 from embits.checks import whole
 from embits.errors import InputError
-from embits.search.filters import Filters
 from embits.search.metrics import Prepared, bit_weights, metric_of
 from embits.search.scan import prepared_top_k
 from embits.vectors import is_id
@@ -58,20 +57,17 @@ class WordMethods:
     ) -> list[tuple[str, float]]:
         """The closest words and their Sokal-Michener similarity, without those asked about.
 
+        `threads`, `where`, `exclude` and `rows` are as in `search`.
+
         Args:
             positive: Ids or codes to be close to.
             negative: Those to be far from.
             topn: How many words.
-            threads: None uses every core.
             metric: "hamming" combines several words as the paper does for analogies, b - a + c as
                 (b AND NOT a) OR c: the first positive, without the bits of the negatives, joined
                 by the other positives. "decoded" adds and subtracts the vectors rebuilt from the
                 codes, and gives estimates of the cosine. It answers two to three times as many
                 analogies.
-            where: The words that may be found: words, a boolean mask or a selection, as in
-                `search`.
-            exclude: Those that may not, in the same forms.
-            rows: The numbers of the rows that may be found, instead of `where`.
 
         Raises:
             InputError: An argument is wrong.
@@ -80,29 +76,9 @@ class WordMethods:
         wanted, unwanted = _as_list(positive), _as_list(negative)
         if not wanted:
             raise InputError("most_similar needs at least one positive word or id")
-        topn = whole("topn", topn)
+        topn, chosen = whole("topn", topn), metric_of(metric, needs="codes")
         asked = {row for key in (*wanted, *unwanted) if (row := self._row(key)) is not None}
         allowed = self._filters((), where, exclude, rows)
-        most = topn + len(asked)
-        values, found = self._closest(wanted, unwanted, most, threads, metric, allowed)
-        neighbors = [
-            (self.words[row], value)
-            for row, value in zip(found.tolist(), values.tolist(), strict=True)
-            if row not in asked
-        ]
-        return neighbors[:topn]
-
-    def _closest(
-        self: Any,
-        wanted: list[Any],
-        unwanted: list[Any],
-        k: int,
-        threads: int | None,
-        metric: WordMetric,
-        where: Filters,
-    ) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
-        """Similarities and rows of the k codes closest to a combination of others."""
-        chosen = metric_of(metric, needs="codes")
         if chosen.is_distance:
             code = self._code(wanted[0]).copy()
             for key in unwanted:
@@ -115,9 +91,15 @@ class WordMethods:
         else:
             query = self._sum(wanted) - self._sum(unwanted)
             prepared = Prepared(*bit_weights(self.coder, query, rebuilt=True))
-        values, rows = prepared_top_k(self.codes, prepared, k, threads, where=where)
+        most = topn + len(asked)
+        values, found = prepared_top_k(self.codes, prepared, most, threads, where=allowed)
         similarities: Any = 1 - values / self.n_bits if chosen.is_distance else values
-        return similarities, rows
+        neighbors = [
+            (self.words[row], value)
+            for row, value in zip(found.tolist(), similarities.tolist(), strict=True)
+            if row not in asked
+        ]
+        return neighbors[:topn]
 
     def _sum(self: Any, keys: list[Any]) -> NDArray[np.float32]:
         """The sum of the rebuilt directions."""
@@ -155,9 +137,14 @@ class WordMethods:
         return evaluate_word_analogies(self, analogies, **options)
 
 
+def is_single(key: Any) -> bool:
+    """Whether a key is one id, row or code."""
+    is_code = isinstance(key, np.ndarray) and key.ndim == 1 and key.dtype == np.uint8
+    return is_code or is_id(key)
+
+
 def _as_list(keys: Key | Iterable[Key]) -> list[Any]:
-    is_code = isinstance(keys, np.ndarray) and keys.ndim == 1 and keys.dtype == np.uint8
-    if is_code or is_id(keys) or not isinstance(keys, Iterable):
+    if is_single(keys) or not isinstance(keys, Iterable):
         return [keys]
     listed = list(keys)
     for key in (keys, *listed):

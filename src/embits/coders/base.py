@@ -12,6 +12,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from reprlib import repr as shortened
 from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast, get_args, get_type_hints
@@ -100,38 +101,26 @@ class Estimator:
 
     def _in_container(self, codes: NDArray[np.uint8], X: Any) -> NDArray[np.uint8]:
         """Codes in the container of `set_output`, or else of scikit-learn's configuration."""
+        # If `sklearn.set_config(transform_output=...)` was called, scikit-learn is imported.
+        ask = getattr(sys.modules.get("sklearn"), "get_config", None)
+        configured = "default" if ask is None else str(ask()["transform_output"])
         chosen: dict[str, str] = getattr(self, "_sklearn_output_config", {})
-        wanted = chosen.get("transform", _configured())
+        wanted = chosen.get("transform", configured)
         if wanted not in CONTAINERS:
             raise InputError(f"output config must be in {sorted(CONTAINERS)}, got {wanted}")
         if wanted == "default":
             return codes
-        names = self.get_feature_names_out().tolist()
-        frame: Any
         try:
-            if wanted == "pandas":
-                import pandas
-
-                index = X.index if isinstance(X, pandas.DataFrame) else None
-                frame = pandas.DataFrame(codes, index=index, columns=names)
-            else:
-                import polars
-
-                frame = polars.DataFrame(codes, schema=names, orient="row")
+            frame: Any = import_module(wanted).DataFrame
         except ImportError:
             raise InputError(
                 f"output as {wanted} needs that package: pip install {wanted}"
             ) from None
-        return cast("NDArray[np.uint8]", frame)
-
-    def _set_features(self, X: Any, dims: int) -> None:
-        """Record the width and the column names that the estimator is fitted on."""
-        self.n_features_in_ = dims
-        names = _column_names(X)
-        if names is not None:
-            self.feature_names_in_ = names
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        names: Any = self.get_feature_names_out().tolist()
+        if wanted == "polars":
+            return cast("NDArray[np.uint8]", frame(codes, schema=names, orient="row"))
+        index = X.index if isinstance(X, frame) else None
+        return cast("NDArray[np.uint8]", frame(codes, index=index, columns=names))
 
     def _check_features(self, X: Any, dims: int) -> None:
         """Refuse another width, or other column names, than it was fitted on."""
@@ -187,12 +176,6 @@ def _name_mismatch(names: set[str], fitted: set[str]) -> str:
     if names == fitted:
         message += "Feature names must be in the same order as they were in fit.\n"
     return message
-
-
-def _configured() -> str:
-    """`sklearn.set_config(transform_output=...)`; if it was set, scikit-learn is imported."""
-    ask = getattr(sys.modules.get("sklearn"), "get_config", None)
-    return "default" if ask is None else str(ask()["transform_output"])
 
 
 Shapes: TypeAlias = Mapping[str, tuple[str | int, ...]]
@@ -427,7 +410,11 @@ class Coder(Estimator, Pretrained, ABC):
         array = matrix_of_numbers(X)
         if fitting:
             check_not_empty(array)
-            self._set_features(X, int(array.shape[1]))
+            self.n_features_in_, names = int(array.shape[1]), _column_names(X)
+            if names is not None:
+                self.feature_names_in_ = names
+            elif hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
         else:
             self._check_features(X, array.shape[1])
         check_finite(array)

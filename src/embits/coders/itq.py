@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from embits.arrays import Progress, as_float32, blocks
 from embits.checks import check_n_bits, check_size, random_generator, warn_if_collapsed, whole
 from embits.coders.base import Shapes
-from embits.coders.linear import LinearlyDecoded, LinearlyEncoded
+from embits.coders.linear import DECODER, LinearlyDecoded, LinearlyEncoded
 
 SAMPLE_ROWS = 20_000  # rows the rotations are learned on: 300² numbers need no more
 
@@ -48,12 +48,7 @@ class ITQ(LinearlyEncoded, LinearlyDecoded):
     """
 
     method: ClassVar[str] = "itq"
-    state_shapes: ClassVar[Shapes] = {
-        "W": ("bits", "dims"),
-        "mean": ("dims",),
-        "decoder": ("bits", "dims"),
-        "offset": ("dims",),
-    }
+    state_shapes: ClassVar[Shapes] = {"W": ("bits", "dims"), "mean": ("dims",), **DECODER}
     W_: NDArray[np.float32]
     mean_: NDArray[np.float32]
 
@@ -80,8 +75,11 @@ class ITQ(LinearlyEncoded, LinearlyDecoded):
         for part in parts:
             width = part.stop - part.start
             R = np.linalg.qr(rng.normal(size=(width, width)))[0].astype(np.float32)
-            for step in range(self.iterations):
-                R = _closer_rotation(Z[:, :width], R)
+            some = Z[:, :width]
+            for step in range(self.iterations):  # to the rotation nearest to the signs (Procrustes)
+                signs = np.where(some @ R >= 0, np.float32(1), np.float32(-1))
+                U, _, Vt = np.linalg.svd(some.T @ signs)
+                R = np.asarray(U @ Vt, dtype=np.float32)
                 if progress is not None:
                     progress(len(W) * self.iterations + step + 1, total)
             W.append((directions[:, :width] @ R).T)
@@ -112,10 +110,3 @@ def _principal_directions(X: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray
     mean = total / len(X)
     _, directions = np.linalg.eigh(products / len(X) - np.outer(mean, mean))
     return mean + shift, directions[:, ::-1]
-
-
-def _closer_rotation(Z: NDArray[np.float32], R: NDArray[np.float32]) -> NDArray[np.float32]:
-    """One step: the rotation nearest to the signs of Z R (orthogonal Procrustes)."""
-    signs = np.where(Z @ R >= 0, np.float32(1), np.float32(-1))
-    U, _, Vt = np.linalg.svd(Z.T @ signs)
-    return np.asarray(U @ Vt, dtype=np.float32)

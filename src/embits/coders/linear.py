@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from embits import _core
 from embits.arrays import as_float32, blocks, packed_width, unpack
 from embits.checks import check_size
-from embits.coders.base import Coder
+from embits.coders.base import Coder, Shapes
 
 SAMPLE_ROWS = 100_000  # rows a decoder is fitted on: far above any usual number of bits
+DECODER: Shapes = {"decoder": ("bits", "dims"), "offset": ("dims",)}  # learned by all of these
 _TINY = np.finfo(np.float32).tiny
 
 
@@ -92,12 +93,7 @@ class LinearlyDecoded(Coder):
 def pack_signs(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.uint8]:
     """The signs of `rows @ weights.T` as if it were computed without rounding, packed.
 
-    Args:
-        rows: Shape (n, k).
-        weights: Shape (n_bits, k).
-
-    Returns:
-        Shape (n, ceil(n_bits / 8)): a bit is 1 where the exact product is 0 or more.
+    A bit is 1 where the exact product of (n, k) and (n_bits, k) is 0 or more.
 
     Example:
         >>> rows, weights = np.float32([[1, 1e-8, -1]]), np.float32([[1, 1, 1], [1, -1, 1]])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from embits.arrays import Progress
 from embits.checks import check_n_bits, random_generator, warn_if_collapsed
 from embits.coders.base import Shapes
-from embits.coders.linear import LinearlyDecoded, LinearlyEncoded
+from embits.coders.linear import DECODER, LinearlyDecoded, LinearlyEncoded
 
 
 class RandomHyperplanes(LinearlyEncoded, LinearlyDecoded):
@@ -33,11 +33,7 @@ class RandomHyperplanes(LinearlyEncoded, LinearlyDecoded):
     """
 
     method: ClassVar[str] = "lsh"
-    state_shapes: ClassVar[Shapes] = {
-        "planes": ("bits", "dims"),
-        "decoder": ("bits", "dims"),
-        "offset": ("dims",),
-    }
+    state_shapes: ClassVar[Shapes] = {"planes": ("bits", "dims"), **DECODER}
     planes_: NDArray[np.float32]
 
     def __init__(self, n_bits: int = 256, *, random_state: int | None = 0) -> None:

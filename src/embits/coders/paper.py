@@ -195,21 +195,12 @@ class PaperAutoencoder(LinearlyEncoded):
             rows = order[part]
             at = rows if in_place else np.arange(len(rows))
             total += _core.train_paper(
-                X if in_place else as_float32(X[rows]),
-                at,
-                self.W_,
-                self.c_,
-                self._velocity_W,
-                self._velocity_c,
-                batch_size=int(self.batch_size),
-                learning_rate=float(self.learning_rate),
-                momentum=float(self.momentum),
-                lambda_reg=float(self.lambda_reg),
-                mean=self.mean_,
-                scale=self._scale(),
-                clip=bool(self.clip),
-                threads=0,
-            )
+                X if in_place else as_float32(X[rows]), at,
+                self.W_, self.c_, self._velocity_W, self._velocity_c,
+                batch_size=int(self.batch_size), learning_rate=float(self.learning_rate),
+                momentum=float(self.momentum), lambda_reg=float(self.lambda_reg),
+                mean=self.mean_, scale=self._scale(), clip=bool(self.clip), threads=0,
+            )  # fmt: skip
         with np.errstate(over="ignore", invalid="ignore"):  # divergence is reported below
             gram = self.W_.T @ self.W_
             gram.flat[:: len(gram) + 1] -= 1
@@ -266,11 +257,7 @@ def search_lambda(
 
 
 def _mean_and_scale(X: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """What to subtract from rows, shape (dims,), and to multiply them by, shape (1,).
-
-    Zero and one, unless the values are less than about two thirds of the size of GloVe's. The
-    scale is a power of two: it multiplies floats without rounding.
-    """
+    """What to subtract from rows, (dims,), and to multiply them by, (1,): 0 and 1, or as above."""
     sample = np.asarray(X[np.arange(0, len(X), -(-len(X) // SCALE_ROWS))], dtype=np.float64)
     mean = np.zeros(sample.shape[1], dtype=np.float32)
     scale = _scale_to_usual(sample)
@@ -281,7 +268,7 @@ def _mean_and_scale(X: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.fl
 
 
 def _scale_to_usual(values: NDArray[np.float64]) -> float:
-    """The power of two, 1 or more, that brings the values closest to the usual size."""
+    """The power of two, 1 or more, for the usual size: it multiplies floats without rounding."""
     size = math.sqrt(np.mean(values * values))
     if not size > 0:
         return 1.0

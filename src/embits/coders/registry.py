@@ -105,10 +105,7 @@ def is_registered(coder: Coder) -> bool:
 
 
 def coder_class(method: str) -> type[Coder]:
-    """The coder that `--method` names.
-
-    Raises:
-        InputError: There is no such method.
+    """The coder that `--method` names, or InputError.
 
     Example:
         >>> coder_class("lsh")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from embits.arrays import Progress, namespace
 from embits.checks import check_n_bits, warn_if_collapsed
 from embits.coders.base import Shapes
-from embits.coders.linear import LinearlyDecoded
+from embits.coders.linear import DECODER, LinearlyDecoded
 from embits.errors import InputError
 
 _BELOW_ZERO = -float(np.finfo(np.float32).tiny)  # a normal number: no processor flushes it to zero
@@ -37,10 +37,7 @@ class SignBits(LinearlyDecoded):
     """
 
     method: ClassVar[str] = "sign"
-    state_shapes: ClassVar[Shapes] = {
-        "decoder": ("bits", "dims"),
-        "offset": ("dims",),
-    }
+    state_shapes: ClassVar[Shapes] = DECODER
 
     def __init__(self, n_bits: int | None = None, strict: bool = False) -> None:
         self.n_bits = n_bits

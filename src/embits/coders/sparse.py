@@ -27,7 +27,7 @@ from embits.checks import (
     whole,
 )
 from embits.coders.base import Shapes
-from embits.coders.linear import LinearlyDecoded
+from embits.coders.linear import DECODER, LinearlyDecoded
 from embits.errors import InputError
 
 SAMPLE_ROWS = 8_192  # rows the dictionary is learned on
@@ -70,8 +70,7 @@ class SparseBits(LinearlyDecoded):
         "atoms": ("bits", "dims"),
         "mean": ("dims",),
         "threshold": (1,),
-        "decoder": ("bits", "dims"),
-        "offset": ("dims",),
+        **DECODER,
     }
     atoms_: NDArray[np.float32]
     mean_: NDArray[np.float32]
@@ -145,7 +144,9 @@ class SparseBits(LinearlyDecoded):
         """FISTA from zero, for rows of unit length, as exact as they are."""
         xp = namespace(X)
         D, threshold = xp.astype(self.atoms_, X.dtype, copy=False), float(self.threshold_[0])
-        rate = 1 / max(_largest_eigenvalue(D), 1e-12)
+        wide = xp.astype(D, xp.float64)  # squares of large weights of a file need the room
+        gram = wide.T @ wide if D.shape[1] < D.shape[0] else wide @ wide.T
+        rate = 1 / max(float(xp.linalg.eigvalsh(gram)[-1]), 1e-12)
         codes = xp.zeros_like(X @ D.T)
         ahead, momentum = codes, 1.0
         for _ in range(CODING_STEPS):
@@ -173,10 +174,3 @@ class SparseBits(LinearlyDecoded):
             error = np.linalg.norm(X - codes @ self.atoms_, axis=1)
             atoms[idle] = X[np.argsort(-error, kind="stable")[: len(idle)]]
         self.atoms_ = unit_rows(atoms)
-
-
-def _largest_eigenvalue(D: NDArray[np.float32]) -> float:
-    xp = namespace(D)
-    wide = xp.astype(D, xp.float64)  # weights of a file may be large: their squares need the room
-    gram = wide.T @ wide if D.shape[1] < D.shape[0] else wide @ wide.T
-    return float(xp.linalg.eigvalsh(gram)[-1])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from embits.arrays import Progress
@@ -62,17 +63,14 @@ def export(
     if to not in EXPORTERS:
         raise InputError(f"there is no export to {to!r}; the exports are {', '.join(EXPORTERS)}")
     module, _, name = EXPORTERS[to].partition(".")
-    exporter = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    exporter: Callable[..., Facts] = getattr(importlib.import_module(f"{__name__}.{module}"), name)
     takes = list(inspect.signature(exporter).parameters.values())[3:]  # after progress
     known = [each.name for each in takes if each.name != "overwrite"]
     is_open = any(each.kind is each.VAR_KEYWORD for each in takes)  # the exporter checks them
     if (unknown := sorted(set(options) - set(known))) and not is_open:
         has = f"takes {', '.join(known)}" if known else "takes no options"
         raise InputError(f"export to {to!r} {has}, not {', '.join(unknown)}")
-    facts: Facts = exporter(
-        bits.merged(), target, progress=progress, overwrite=overwrite, **options
-    )
-    return facts
+    return exporter(bits.merged(), target, progress=progress, overwrite=overwrite, **options)
 
 
 def package(name: str, purpose: str, extra: str) -> Any:

@@ -199,10 +199,7 @@ def _collection(source: Any, name: str) -> Iterator[_Codes]:
 
 @contextlib.contextmanager
 def _opened(source: Any) -> Iterator[Any]:
-    """Yield a client; one that was opened here is closed at the end.
-
-    Milvus Lite is a process that locks its file. One that was started here is stopped again.
-    """
+    """Yield a client; one that was opened here is closed at the end."""
     if not isinstance(source, str | os.PathLike):
         with _one_line_errors("Milvus"):
             yield source
@@ -210,7 +207,7 @@ def _opened(source: Any) -> Iterator[Any]:
     with _one_line_errors(source), contextlib.ExitStack() as stack:
         if not _is_server(source):
             servers, file = _lite_servers(), str(Path(source).absolute().resolve())
-            if file not in servers._servers:
+            if file not in servers._servers:  # a process that locks the file: it is stopped again
                 stack.callback(lambda: file in servers._servers and servers.release_server(file))
         known = {alias for alias, _ in _pymilvus().connections.list_connections()}
         client = connect(source)

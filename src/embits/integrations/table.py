@@ -180,17 +180,16 @@ class Table(abc.ABC):
         return None, code
 
     def _row_of(self, word: str) -> int:
-        if self.description.words:
-            row, cases = (
-                self.find(word),
-                {word.lower(), word.upper(), word.capitalize(), word.title()},
-            )
-        else:
-            is_number = len(word) <= 18 and word.isdecimal() and str(int(word)) == word
-            row, cases = int(word) if is_number else None, set()
+        if not self.description.words:  # ids are row numbers
+            if len(word) <= 18 and word.isdecimal() and str(int(word)) == word:
+                return int(word)
+            raise UnknownWordError(word, [])
+        row = self.find(word)
         if row is None:
-            near = [each for each in sorted(cases - {word}) if self.find(each) is not None]
-            raise UnknownWordError(word, near)
+            cases = {word.lower(), word.upper(), word.capitalize(), word.title()} - {word}
+            raise UnknownWordError(
+                word, [each for each in sorted(cases) if self.find(each) is not None]
+            )
         return row
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Set, Sized
-from copy import copy
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
@@ -95,12 +94,6 @@ class Selection:
 
     def __repr__(self) -> str:
         return f"<Selection: {len(self):,} of {self.n:,} rows>"
-
-    def of_state(self, state: object) -> Selection:
-        """The same rows, for searches of one state of a collection only."""
-        selection = copy(self)
-        selection.state = state
-        return selection
 
     def without(self, other: Selection) -> Selection:
         """The rows that are not in `other`."""
@@ -194,21 +187,19 @@ def parsed(name: str, given: Any, n: int, rows_of_ids: RowsOfIds | None = None) 
         if len(array) != n:
             raise InputError(f"{name} is a mask of {len(array):,} rows, but there are {n:,}")
         return Selection(n, mask=_packed(array))
-    if not array.size:
-        return Selection(n, rows=np.empty(0, np.int64))
     if array.dtype.kind in "iu" and len(array) == n > 2 and array.min() >= 0 and array.max() <= 1:
         raise InputError(
             f"{name} is a mask of {array.dtype}, expected a boolean one: {name}.astype(bool)"
         )
-    if rows_of_ids is not None and array.dtype.kind in "UTOiu":
+    if array.size and array.dtype.kind in "UTOiu" and rows_of_ids is not None:
         array = rows_of_ids(name, array)
-    elif array.dtype.kind in "UTO":
+    if not array.size:
+        return Selection(n, rows=np.empty(0, np.int64))
+    if array.dtype.kind in "UTO":
         hint = "ids go in where=" if name == "rows" else "codes alone have no ids"
         raise InputError(f"{name} has {array[0]!r:.40}, expected row numbers: {hint}")
     if array.dtype.kind not in "iu":
         raise InputError(f"{name} is {array.dtype}, {expected}")
-    if not array.size:
-        return Selection(n, rows=np.empty(0, np.int64))
     least, most = int(array.min()), int(array.max())
     if least < 0 or most >= n:
         wrong = least if least < 0 else most
@@ -235,10 +226,14 @@ def found_rows(
 ) -> NDArray[np.int64]:
     """The rows of the ids of the filter `name`, without those of `exclude` that are not there (-1).
 
+<<<<<<< HEAD
     `numbers` says that whole numbers among the ids may be meant as rows.
 
     Raises:
         UnknownWordError: An id of another filter is not there, or such a number.
+=======
+    Ids that were given as whole `numbers` may be meant as rows: UnknownWordError says how.
+>>>>>>> trim3
     """
     unknown = ids[rows < 0].tolist()
     as_rows = [each for each in unknown if numbers and isinstance(each, int | np.integer)]
@@ -275,7 +270,7 @@ Value = TypeVar("Value", bound=np.generic)
 # Copying the code of a row takes as long as comparing so many of them with a query (measured): the
 # first term is for the bytes, the second for the access to memory.
 _COPY_COST, _ACCESS_BYTES = 4, 96
-NO_STARTS = np.empty(0, np.int64)
+_NO_STARTS = np.empty(0, np.int64)
 
 
 def parse_filters(
@@ -325,28 +320,23 @@ def check_state(state: object, **filters: Any) -> None:
                 )
 
 
-def of_rows(rows: NDArray[np.int64], starts: NDArray[np.int64]) -> _core.Filter:
-    numbers = rows.view(np.uint64)[np.newaxis]
-    return _core.Filter(numbers, starts, len(rows), is_mask=False)
+def row_filter(given: Selection | list[Selection]) -> _core.Filter:
+    """The numbers of the rows that pass, for all queries or for each."""
+    if isinstance(given, Selection):
+        rows, starts = given.rows, _NO_STARTS
+    else:
+        lists = [each.rows for each in given]
+        rows, starts = np.concatenate(lists), np.cumsum([0, *map(len, lists)], dtype=np.int64)
+    return _core.Filter(rows.view(np.uint64)[np.newaxis], starts, len(rows), is_mask=False)
 
 
-def row_filters(selections: list[Selection]) -> _core.Filter:
-    lists = [each.rows for each in selections]
-    return of_rows(np.concatenate(lists), np.cumsum([0, *map(len, lists)], dtype=np.int64))
-
-
-def masks(selections: list[Selection]) -> _core.Filter:
-    """A mask for each query, read where it is: the selections must outlive the filter."""
-    if len(selections) == 1:
-        return mask_filter(selections[0])
-    addresses = np.array([[each.mask.ctypes.data] for each in selections], np.uint64)
-    return _core.Filter(addresses, NO_STARTS, min(map(len, selections)), is_mask=True)
-
-
-def mask_filter(selection: Selection) -> _core.Filter:
-    """A selection as one mask for all queries."""
-    mask = selection.mask[np.newaxis]
-    return _core.Filter(mask, NO_STARTS, len(selection), is_mask=True)
+def mask_filter(given: Selection | list[Selection]) -> _core.Filter:
+    """Masks, for all queries or for each, read where they are: they must outlive the filter."""
+    several = [given] if isinstance(given, Selection) else given
+    masks = several[0].mask[np.newaxis]
+    if len(several) > 1:
+        masks = np.array([[each.mask.ctypes.data] for each in several], np.uint64)
+    return _core.Filter(masks, _NO_STARTS, min(map(len, several)), is_mask=True)
 
 
 def are_few(selection: Selection, n_queries: float, width: int) -> bool:
@@ -356,14 +346,11 @@ def are_few(selection: Selection, n_queries: float, width: int) -> bool:
 
 
 def _is_for_each(given: Any) -> bool:
-    """Whether it is a filter for each query: a matrix, or a list of other than strings or numbers.
-
-    Lists of ids and rows may be long, so only the first entry is looked at.
-    """
+    """Whether it is a filter for each query: a matrix, or a list of more than ids and numbers."""
     if not isinstance(given, list | tuple):
         return getattr(given, "ndim", 1) == 2
     if not given:
         return False
-    first = given[0]
+    first = given[0]  # alone: lists of ids and rows may be long
     is_plain = isinstance(first, str | bytes) or not isinstance(first, Sized)
     return first is None or not (is_plain or getattr(first, "ndim", 1) == 0)

@@ -164,11 +164,9 @@ class DeviceIndex:
         return nearest
 
     def _smallest(self, entries: Any, k: int) -> Any:
-        """The k smallest entries of each column, int64 (k, columns), in any order; none is twice.
-
-        By groups first, as rows are by tiles: to read all once is cheap, to order them is not.
-        """
+        """The k smallest entries of each column, int64 (k, columns), in any order, each once."""
         torch = self._torch
+        # By groups first, as rows are by tiles: to read all once is cheap, to order them is not.
         n_groups, rest = divmod(len(entries), GROUP)
         if n_groups > 2 * k:
             grouped = entries[: len(entries) - rest].view(n_groups, GROUP, -1)

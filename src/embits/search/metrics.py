@@ -72,10 +72,7 @@ class Metric:
 
 
 def metric_of(name: Any, needs: str | None = None) -> Metric:
-    """The metric of a name; `needs` limits the choice to metrics that take such queries.
-
-    Raises:
-        InputError: There is no such metric.
+    """The metric of a name, or InputError; `needs` limits the choice to those of such queries.
 
     Example:
         >>> metric_of("hamming").values, metric_of("dot").needs_lengths
@@ -109,10 +106,7 @@ def float_vectors(queries: NDArray[Any]) -> NDArray[Any]:
 def bit_weights(
     coder: Coder, queries: NDArray[Any], *, rebuilt: bool = False
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Weights of the bits and offsets for vectors, so that scores estimate cosines.
-
-    `rebuilt` says that the vectors, (dims,) or (q, dims), are rebuilt from codes.
-    """
+    """`Coder.query_weights` of vectors, (dims,) or (q, dims), where zeros score 0."""
     vectors = as_float32(coder.check_vectors(np.atleast_2d(queries)))
     weights, offsets = coder.query_weights(vectors, rebuilt=rebuilt)
     is_zero = ~vectors.any(axis=1)  # the cosine with a vector of zeros is 0

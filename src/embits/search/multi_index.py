@@ -52,11 +52,14 @@ class MultiIndex:
     def __init__(self, codes: NDArray[np.uint8], n_chunks: int | None = None) -> None:
         self._codes = packed_codes(codes)
         n, width = self._codes.shape
-        if n_chunks is None:
-            self.n_chunks = _best_chunks(n, width)
-        else:
+        if n_chunks is not None:
             least = math.ceil(8 * width / _MAX_CHUNK_BITS)
             self.n_chunks = whole("n_chunks", n_chunks, least, 8 * width)
+        elif n * width < _MIN_BYTES or width > _MAX_WIDTH or n >= 2**32:
+            self.n_chunks = 0
+        else:  # chunks of about log2(n) - 7 bits, so that a bucket holds about a hundred codes
+            chunk_bits = min(max(math.log2(n) - 7, 8), 21)
+            self.n_chunks = math.ceil(8 * width / chunk_bits - 0.5)
         if self.n_chunks and n >= 2**32:
             raise InputError(f"{n} codes, but the tables of an index hold less than 2^32")
         self._tables = _core.MultiIndex(self._codes, self.n_chunks) if self.n_chunks else None
@@ -94,11 +97,3 @@ class MultiIndex:
         with simd_errors:
             self._tables.top_k(queries, n_rows, wanted_threads(threads), *found, mask)
         return found
-
-
-def _best_chunks(n: int, width: int) -> int:
-    """Chunks of about log2(n) - 7 bits, so that a bucket holds about a hundred codes."""
-    if n * width < _MIN_BYTES or width > _MAX_WIDTH or n >= 2**32:
-        return 0
-    chunk_bits = min(max(math.log2(n) - 7, 8), 21)
-    return math.ceil(8 * width / chunk_bits - 0.5)

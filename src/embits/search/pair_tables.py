@@ -106,10 +106,8 @@ def as_words(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
 
 
 def hashes(words: NDArray[np.uint64], mask: NDArray[np.uint8] | None = None) -> NDArray[np.uint64]:
-    """A hash of the bits of each code, or of those of a packed mask; one word gives no collisions.
-
-    Sums of products by odd numbers: the upper bits depend on all bits.
-    """
+    """A hash of the bits of each code, or of those of a mask; one word gives no collisions."""
+    # Sums of products by odd numbers: the upper bits depend on all bits.
     masks = None if mask is None else as_words(mask[np.newaxis])[0]
     total, factors = np.zeros(len(words), np.uint64), _factors()
     for column in range(words.shape[1]):

@@ -82,9 +82,7 @@ def iter_pairs_within(
     """The pairs of `pairs_within` in blocks of about a million, for results of any size.
 
     Each pair is in one block. Pairs are sorted within a block, but blocks come in no order.
-
-    Raises:
-        InputError: As in `pairs_within`.
+    Arguments and errors are as in `pairs_within`.
     """
     codes, distance = _checked(codes, distance, threads)
     return _blocks(codes, distance, threads)
@@ -175,11 +173,8 @@ def _table_pairs(
 def _bucket_pairs(
     codes: NDArray[np.uint8], table: Table, distance: int, threads: int | None
 ) -> Iterator[tuple[int, *_Pairs]]:
-    """Pairs of places in a large bucket, after the number of codes that are done.
-
-    Batches of codes are queries, and the codes after them are searched.
-    """
-    begin, size = 0, _QUERIES
+    """Pairs of places in a large bucket, after the number of codes that are done."""
+    begin, size = 0, _QUERIES  # batches of codes are queries of the codes after them
     while begin < len(codes):
         queries = codes[begin : begin + size]
         most = _MAX_FOUND if size > 1 else None
@@ -324,14 +319,8 @@ def duplicates(
     """Groups of rows that are within a Hamming distance of each other, directly or through others.
 
     The groups are the connected components of the graph whose edges are the pairs of
-    `pairs_within`. No list of pairs is made, so rows with the same code may be many. `GroupsResult`
-    says what the fields are.
-
-    Args:
-        codes: Packed codes, uint8 of shape (n, width).
-        distance: The largest number of bits in which two neighbors differ.
-        threads: As in `top_k`.
-        progress: Called with what is done and the total.
+    `pairs_within`, whose arguments are the same. No list of pairs is made, so rows with the same
+    code may be many. `progress` is called with what is done and the total.
 
     Raises:
         InputError: An argument is wrong.

@@ -37,15 +37,10 @@ def within(
     exclude: Any = None,
     max_results: int | None = None,
 ) -> WithinResult:
-    """All rows of `codes` within a Hamming distance of each query.
+    """All rows of `codes` within a Hamming distance of each query: see `top_k` for other arguments.
 
     Args:
-        codes: Packed codes, uint8 of shape (n, width), or `CodePieces`.
-        queries: One packed code of shape (width,), or several, (q, width).
         distance: The largest number of bits that may differ.
-        threads: As in `top_k`.
-        where: The rows that may be found, as in `top_k`.
-        exclude: The rows that may not be found, as in `top_k`.
         max_results: Rows of all queries together at which the search stops with an error; None
             means 100 million. The search needs about 50 bytes of memory for each row that it finds.
 
@@ -143,10 +138,7 @@ def prepared_within(
     max_results: int | None = None,
     lengths: NDArray[np.float32] | None = None,
 ) -> WithinResult | WithinScoreResult:
-    """All rows up to what `wanted_bound` gave, for a batch that a metric prepared.
-
-    `lengths` are those of stored rows, for a metric that needs them; see `within` for the others.
-    """
+    """All rows up to what `wanted_bound` gave, for a batch that a metric prepared; see `within`."""
     if prepared.offsets is None:
         return within(
             codes, prepared.queries, int(bound), threads, where=where, max_results=max_results

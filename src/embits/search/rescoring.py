@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from embits.arrays import as_float32, unpack
+from embits.arrays import LazyRows, as_float32, unpack
 from embits.checks import float_queries, number, wanted_rows, whole
 from embits.errors import InputError
 from embits.search.filters import Selection
@@ -47,19 +47,13 @@ def rescore_bits(
 ) -> ScoreResult:
     """The k rows of each shortlist that score highest as in `asymmetric_top_k`.
 
-    Args:
-        codes: Packed codes, uint8 of shape (n, width).
-        projections: Floats of shape (n_bits,) or (q, n_bits).
-        shortlist: Rows of shape (m,) or (q, m), each at most once a query.
-        k: How many to return; more than m returns m.
-        padded: Whether shortlists may end with row -1, as those of searches with a filter for each
-            query do. Results then end in the same way.
+    A shortlist, (m,) or (q, m), has a row at most once. If it is `padded`, it may end with row -1,
+    as those of searches with a filter for each query do, and results end in the same way.
 
     Raises:
         InputError: Shapes do not fit, or a row is not one of the codes.
 
     Example:
-        >>> import numpy as np
         >>> codes = np.packbits([[1, 1, 0], [1, 0, 1], [0, 0, 1]], axis=1)
         >>> rescore_bits(codes, [2.0, -1.0, 0.5], np.array([2, 0]), k=1)
         ScoreResult(scores=array([0.5], dtype=float32), rows=array([0]))
@@ -71,25 +65,8 @@ def rescore_bits(
     return asymmetric_top_k(codes, queries, k, threads=1, where=where)
 
 
-class Rebuilt:
-    """Vectors rebuilt from codes when they are read, for `rescore_floats`."""
-
-    ndim = 2
-
-    def __init__(self, coder: Coder, codes: NDArray[np.uint8] | CodePieces) -> None:
-        self._coder = coder
-        self._codes = codes
-        self.shape = len(codes), coder.n_features_in_
-
-    def __len__(self) -> int:
-        return len(self._codes)
-
-    def __getitem__(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        return self._coder.rebuilt(self._codes[rows])
-
-
 def rescore_floats(
-    floats: NDArray[Any] | Rebuilt,
+    floats: NDArray[Any] | LazyRows,
     queries: ArrayLike,
     shortlist: NDArray[np.int64],
     k: int,
@@ -108,7 +85,6 @@ def rescore_floats(
             contains NaN or infinity.
 
     Example:
-        >>> import numpy as np
         >>> floats = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 2.0]])
         >>> rescore_floats(floats, [0.0, 1.0], np.array([0, 1, 2]), k=2)
         CosineResult(cosines=array([1. , 0.8], dtype=float32), rows=array([2, 1]))
@@ -170,7 +146,8 @@ def looked(
     else:
         vectors = coder.directions(as_float32(coder.check_vectors(several)))
     vectors = vectors[0] if queries.ndim == 1 else vectors
-    return ScoreResult(*rescore_floats(Rebuilt(coder, codes), vectors, shortlist, k, padded=padded))
+    rebuilt = LazyRows(lambda rows: coder.rebuilt(codes[rows]), len(codes), coder.n_features_in_)
+    return ScoreResult(*rescore_floats(rebuilt, vectors, shortlist, k, padded=padded))
 
 
 def _row_lists(shortlist: Any, shape: tuple[int, ...], n: int, padded: bool) -> NDArray[np.int64]:

@@ -12,16 +12,7 @@ from embits import _core
 from embits.arrays import packed_width
 from embits.checks import float_queries, packed_queries, wanted_rows, wanted_threads
 from embits.errors import InputError
-from embits.search.filters import (
-    NO_STARTS,
-    Filters,
-    Value,
-    are_few,
-    mask_filter,
-    masks,
-    of_rows,
-    row_filters,
-)
+from embits.search.filters import Filters, Value, are_few, mask_filter, row_filter
 from embits.search.metrics import Prepared
 from embits.search.pieces import CodePieces
 from embits.search.results import NO_DISTANCE, NO_ROW, NO_SCORE, DistanceResult, ScoreResult
@@ -96,15 +87,10 @@ def asymmetric_top_k(
     The score of bits b is <z, 2b - 1>, where z = Wx is the query before it is cut to bits. A float
     query carries more information than its code, and finds more true neighbors.
     Projections are float32 and scores are added up in float64, always in the same order, so the
-    rows are exactly the k best by that sum, on every processor.
+    rows are exactly the k best by that sum, on every processor. Other arguments are as in `top_k`.
 
     Args:
-        codes: Packed codes, uint8 of shape (n, width), or `CodePieces`.
         projections: Floats of shape (n_bits,) or (q, n_bits), with ceil(n_bits / 8) == width.
-        k: How many rows to return; more than n returns n.
-        threads: As in `top_k`.
-        where: As in `top_k`.
-        exclude: As in `top_k`.
         lengths: A number of 0 or more for each stored row, float32 of shape (n,). Scores are then
             length * (<z, 2b - 1> + offset).
         offsets: What is added for each query, float32 of shape (q,), if there are lengths.
@@ -189,14 +175,14 @@ def run_filtered(
         native = None
         if filters is not None:
             few = are_few(filters, len(queries) if queries.ndim == 2 else 1, width)
-            native = of_rows(filters.rows, NO_STARTS) if few else mask_filter(filters)
+            native = row_filter(filters) if few else mask_filter(filters)
         search(..., values, rows, native)
         return values, rows
     values[:], rows[:] = no_value, NO_ROW
     # In a batch, comparing a code with one more query takes down to a fifth of the time.
     batch_gain = 1 + min(len(filters), 16) / 4
     is_few = np.array([are_few(each, 1 / batch_gain, width) for each in filters], dtype=bool)
-    for part, of in ((np.flatnonzero(is_few), row_filters), (np.flatnonzero(~is_few), masks)):
+    for part, of in ((np.flatnonzero(is_few), row_filter), (np.flatnonzero(~is_few), mask_filter)):
         if len(part):
             some_values, some_rows = values[part], rows[part]  # copies
             search(part, some_values, some_rows, of([filters[q] for q in part]))
