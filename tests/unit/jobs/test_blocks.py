@@ -18,6 +18,7 @@ from tests.support.vectors import clustered
 
 QUICK = {
     "near-lossless": {"steps": 10},
+    "neural": {},
     "paper": {"epochs": 1},
     "lsh": {},
     "sign": {},
