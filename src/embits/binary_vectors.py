@@ -290,8 +290,7 @@ class BinaryVectors(WordMethods, Pretrained):
             rows: Row numbers, instead of `keys`.
         """
         if rows is not None:
-            self._check_one(keys, rows)
-            found = self._numbered(rows)
+            found = self._chosen(keys, rows)
             return self._of_length(self.coder.inverse_transform(self.codes[found]), found)
         if keys is None or isinstance(keys, slice):
             codes = self.codes if keys is None else self[keys]
@@ -701,15 +700,10 @@ class BinaryVectors(WordMethods, Pretrained):
             (['c', 'a'], ['b'])
         """
         self.check_undamaged()
-        self._check_one(which, rows)
-        chosen = self._chosen(which) if rows is None else self._numbered(rows)
+        chosen = self._chosen(which, rows)
         ids = _as_ids(as_words(self.words.names(chosen)), len(chosen))
         some = Rows(ids, self.codes[chosen], taken(self.columns, chosen))
         return BinaryVectors.of_rows(some, self.coder, self.subwords)
-
-    def _check_one(self, which: Any, rows: Any) -> None:
-        if (which is None) == (rows is None):
-            raise InputError("expected ids or rows=, one of them")
 
     def _numbered(self, rows: Any, least: int = 0) -> NDArray[np.int64]:
         """Row numbers from `least` on, checked: of one dimension, or of any if -1 is allowed."""
@@ -724,8 +718,12 @@ class BinaryVectors(WordMethods, Pretrained):
             raise InputError(f"there is no row {row}: there are {n:,} rows{last}")
         return array.astype(np.int64)
 
-    def _chosen(self, which: Any) -> NDArray[np.int64]:
-        """Row numbers of rows that are given as ids or a mask, in their order."""
+    def _chosen(self, which: Any, rows: Any) -> NDArray[np.int64]:
+        """Row numbers of rows that are given as ids or a mask, or by number, in their order."""
+        if (which is None) == (rows is None):
+            raise InputError("expected ids or rows=, one of them")
+        if rows is not None:
+            return self._numbered(rows)
         array = to_numpy(which)
         if array.ndim != 1:
             raise InputError(f"shape {array.shape}, expected a list of ids, or a mask")

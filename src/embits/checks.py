@@ -236,14 +236,6 @@ def check_dims(vectors: Any, dims: int) -> None:
         raise InputError(f"{what} of {vectors.shape[-1]} dimensions, expected {dims}")
 
 
-def check_not_empty(array: NDArray[Any]) -> None:
-    """Refuse a matrix without rows or columns, in scikit-learn's words."""
-    if 0 in array.shape:
-        what = "feature" if len(array) else "sample"
-        found = f"Found array with 0 {what}(s) (shape={array.shape})"
-        raise InputError(f"{found} while a minimum of 1 is required.")
-
-
 def check_finite(array: NDArray[Any]) -> None:
     """Refuse NaN, infinity and numbers beyond float32, and name their row; reads in blocks."""
     if isinstance(array, LazyRows) or array.dtype.kind != "f":

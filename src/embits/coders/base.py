@@ -24,7 +24,6 @@ from embits.arrays import Progress, as_float32, blocks, packed_width, unit_rows
 from embits.checks import (
     MAX_WEIGHT,
     check_finite,
-    check_not_empty,
     is_usual,
     matrix_of_numbers,
     too_large,
@@ -110,17 +109,19 @@ class Estimator:
             raise InputError(f"output config must be in {sorted(CONTAINERS)}, got {wanted}")
         if wanted == "default":
             return codes
+        names = self.get_feature_names_out().tolist()
         try:
-            frame: Any = import_module(wanted).DataFrame
+            if wanted == "pandas":
+                pandas = import_module("pandas")
+                index = X.index if isinstance(X, pandas.DataFrame) else None
+                frame = pandas.DataFrame(codes, index=index, columns=names)
+            else:
+                frame = import_module("polars").DataFrame(codes, schema=names, orient="row")
         except ImportError:
             raise InputError(
                 f"output as {wanted} needs that package: pip install {wanted}"
             ) from None
-        names: Any = self.get_feature_names_out().tolist()
-        if wanted == "polars":
-            return cast("NDArray[np.uint8]", frame(codes, schema=names, orient="row"))
-        index = X.index if isinstance(X, frame) else None
-        return cast("NDArray[np.uint8]", frame(codes, index=index, columns=names))
+        return cast("NDArray[np.uint8]", frame)
 
     def _check_features(self, X: Any, dims: int) -> None:
         """Refuse another width, or other column names, than it was fitted on."""
@@ -409,7 +410,9 @@ class Coder(Estimator, Pretrained, ABC):
         """`X` as a 2-d array of finite numbers; not copied, and read in blocks (maybe mapped)."""
         array = matrix_of_numbers(X)
         if fitting:
-            check_not_empty(array)
+            if 0 in array.shape:  # in scikit-learn's words
+                found = f"Found array with 0 {'feature' if len(array) else 'sample'}(s)"
+                raise InputError(f"{found} (shape={array.shape}) while a minimum of 1 is required.")
             self.n_features_in_, names = int(array.shape[1]), _column_names(X)
             if names is not None:
                 self.feature_names_in_ = names

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress, as_float32, blocks
-from embits.checks import check_n_bits, check_size, random_generator, warn_if_collapsed, whole
+from embits.checks import check_n_bits, check_size, random_generator, whole
 from embits.coders.base import Shapes
 from embits.coders.linear import DECODER, LinearlyDecoded, LinearlyEncoded
 
@@ -84,9 +84,7 @@ class ITQ(LinearlyEncoded, LinearlyDecoded):
                     progress(len(W) * self.iterations + step + 1, total)
             W.append((directions[:, :width] @ R).T)
         self.W_ = np.ascontiguousarray(np.concatenate(W), dtype=np.float32)
-        self._fit_decoder(X)
-        warn_if_collapsed(self, X)
-        return self
+        return self._with_decoder(X)
 
     def rows_for_fit(self, n: int, dims: int) -> None:
         """All: the principal directions are those of every row."""

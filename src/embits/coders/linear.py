@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
 from embits.arrays import as_float32, blocks, packed_width, unpack
-from embits.checks import check_size
+from embits.checks import check_size, warn_if_collapsed
 from embits.coders.base import Coder, Shapes
 
 SAMPLE_ROWS = 100_000  # rows a decoder is fitted on: far above any usual number of bits
@@ -62,8 +62,8 @@ class LinearlyDecoded(Coder):
         """Those that the decoder is fitted on, where the encoder learns from no others."""
         return np.arange(0, n, max(1, -(-n // SAMPLE_ROWS)), dtype=np.int64)
 
-    def _fit_decoder(self, X: NDArray[Any]) -> None:
-        """Solve for D and o on rows of `X` spread evenly; the encoder must be ready."""
+    def _with_decoder(self, X: NDArray[Any]) -> Self:
+        """The end of a fit: solve for D and o on rows of `X` spread evenly, and check the codes."""
         sample = X[:: max(1, -(-len(X) // SAMPLE_ROWS))]
         size = self.n_bits_ + 1
         gram = np.zeros((size, size))
@@ -79,6 +79,8 @@ class LinearlyDecoded(Coder):
         gram.flat[:: size + 1] += 1e-6 * len(sample) + 1e-6
         solution = np.linalg.solve(gram, target).astype(np.float32)
         self.decoder_, self.offset_ = solution[:-1].copy(), solution[-1].copy()
+        warn_if_collapsed(self, X)
+        return self
 
     def inverse_transform(self, codes: Any) -> NDArray[np.float32]:
         """D b + o for each packed code, shape (n, dims)."""

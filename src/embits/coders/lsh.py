@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress
-from embits.checks import check_n_bits, random_generator, warn_if_collapsed
+from embits.checks import check_n_bits, random_generator
 from embits.coders.base import Shapes
 from embits.coders.linear import DECODER, LinearlyDecoded, LinearlyEncoded
 
@@ -46,9 +46,7 @@ class RandomHyperplanes(LinearlyEncoded, LinearlyDecoded):
         self.n_bits_ = check_n_bits(self.n_bits)
         rng = random_generator(self.random_state)
         self.planes_ = rng.normal(size=(self.n_bits_, self.n_features_in_)).astype(np.float32)
-        self._fit_decoder(X)
-        warn_if_collapsed(self, X)
-        return self
+        return self._with_decoder(X)
 
     def factors(self, X: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The vectors, and the normals: scores are signed distances up to scale."""

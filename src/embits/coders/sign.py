@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress, namespace
-from embits.checks import check_n_bits, warn_if_collapsed
+from embits.checks import check_n_bits
 from embits.coders.base import Shapes
 from embits.coders.linear import DECODER, LinearlyDecoded
 from embits.errors import InputError
@@ -53,9 +53,7 @@ class SignBits(LinearlyDecoded):
                 "leave the number of bits out, or take another method"
             )
         self.n_bits_ = dims
-        self._fit_decoder(X)
-        warn_if_collapsed(self, X)
-        return self
+        return self._with_decoder(X)
 
     def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """The vectors themselves, shape (n, dims); zeros are just below zero where `strict`."""

@@ -18,14 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress, as_float32, namespace, unit_rows
-from embits.checks import (
-    check_n_bits,
-    check_size,
-    number,
-    random_generator,
-    warn_if_collapsed,
-    whole,
-)
+from embits.checks import check_n_bits, check_size, number, random_generator, whole
 from embits.coders.base import Shapes
 from embits.coders.linear import DECODER, LinearlyDecoded
 from embits.errors import InputError
@@ -111,9 +104,7 @@ class SparseBits(LinearlyDecoded):
             self._update_atoms(centered, np.maximum(scores, 0))
             if progress is not None:
                 progress(step + 1, self.iterations)
-        self._fit_decoder(sample)
-        warn_if_collapsed(self, X)
-        return self
+        return self._with_decoder(sample)
 
     def rows_for_fit(self, n: int, dims: int) -> NDArray[np.int64]:
         """Rows spread evenly, for the dictionary and the decoder alike."""

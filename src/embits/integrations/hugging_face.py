@@ -223,15 +223,10 @@ def _card(
     shown = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in figures.items()}
     rows = "".join(f"| {key} | {value} |\n" for key, value in shown.items())
     return _CARD.format(
-        matter="".join(matter),
-        mark=MARK,
-        title=title,
-        coder=bits.coder,
-        dims=dims,
-        n_bits=n_bits,
+        matter="".join(matter), mark=MARK, title=title, coder=bits.coder, dims=dims, n_bits=n_bits,
         usage=usage.format(name=name, word=word, dims=dims, width=bits.coder.n_bytes_),
         measured=f"## Figures\n\n| measured | |\n|---|---|\n{rows}\n" if rows else "",
-    )
+    )  # fmt: skip
 
 
 @contextlib.contextmanager

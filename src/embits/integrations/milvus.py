@@ -123,13 +123,9 @@ def nearest(
 
         def search(code: NDArray[np.uint8], size: int) -> list[Neighbor]:
             found = codes.client.search(
-                codes.name,
-                data=[code.tobytes()],
-                limit=size,
-                filter=where or "",
-                output_fields=codes.columns,
-                retry_times=RETRIES,
-            )[0]
+                codes.name, data=[code.tobytes()], limit=size, filter=where or "",
+                output_fields=codes.columns, retry_times=RETRIES,
+            )[0]  # fmt: skip
             return [
                 Neighbor(
                     each["entity"].get("word", str(each["id"])), int(each["distance"]), each["id"]

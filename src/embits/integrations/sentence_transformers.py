@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from embits.arrays import blocks, to_numpy
 from embits.binary_vectors import BinaryVectors
-from embits.checks import choice, whole
+from embits.checks import choice, packed_codes, whole
 from embits.coders import Coder, SignBits
 from embits.errors import InputError
 from embits.integrations.table import from_codes
@@ -91,9 +91,7 @@ def from_quantized(
         >>> bits.search(X[:2], k=1)[1].tolist()
         [[0], [1]]
     """
-    array = packed(codes)
-    if array.ndim != 2:
-        raise InputError(f"codes have {array.ndim} dimension(s), expected 2: (rows, bytes)")
+    array = packed_codes(packed(codes))
     if coder is None:
         coder = sign_coder(8 * array.shape[1] if dims is None else dims)
     elif dims not in (None, coder.n_features_in_):

@@ -28,12 +28,9 @@ def unpack_bits(n_bits: int | None = None) -> Any:
         (3, 12)
     """
     return package("sklearn.preprocessing", "unpack_bits", "sklearn").FunctionTransformer(
-        _unpack,
-        inverse_func=_pack,
-        kw_args={"n_bits": n_bits},
-        feature_names_out=_names,
+        _unpack, inverse_func=_pack, kw_args={"n_bits": n_bits}, feature_names_out=_names,
         check_inverse=False,
-    )
+    )  # fmt: skip
 
 
 def _unpack(codes: Any, n_bits: int | None) -> NDArray[np.uint8]:

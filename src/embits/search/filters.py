@@ -332,11 +332,12 @@ def row_filter(given: Selection | list[Selection]) -> _core.Filter:
 
 def mask_filter(given: Selection | list[Selection]) -> _core.Filter:
     """Masks, for all queries or for each, read where they are: they must outlive the filter."""
-    several = [given] if isinstance(given, Selection) else given
-    masks = several[0].mask[np.newaxis]
-    if len(several) > 1:
-        masks = np.array([[each.mask.ctypes.data] for each in several], np.uint64)
-    return _core.Filter(masks, _NO_STARTS, min(map(len, several)), is_mask=True)
+    if isinstance(given, Selection):
+        return _core.Filter(given.mask[np.newaxis], _NO_STARTS, len(given), is_mask=True)
+    if len(given) == 1:
+        return mask_filter(given[0])
+    masks = np.array([[each.mask.ctypes.data] for each in given], np.uint64)
+    return _core.Filter(masks, _NO_STARTS, min(map(len, given)), is_mask=True)
 
 
 def are_few(selection: Selection, n_queries: float, width: int) -> bool:
