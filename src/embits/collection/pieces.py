@@ -147,7 +147,8 @@ def open_one(
         if entry.header is None:
             from embits.collection.parquet import parquet_rows  # other pieces need no pyarrow
 
-            open_regular(folder / entry.file).close()  # pyarrow would wait for a pipe
+            if isinstance(folder, Path):  # or an address of an object store
+                open_regular(folder / entry.file).close()  # pyarrow would wait for a pipe
             rows = parquet_rows(folder, entry, coder)
         else:
             path = folder / entry.file

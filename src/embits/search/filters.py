@@ -226,14 +226,7 @@ def found_rows(
 ) -> NDArray[np.int64]:
     """The rows of the ids of the filter `name`, without those of `exclude` that are not there (-1).
 
-    <<<<<<< HEAD
-        `numbers` says that whole numbers among the ids may be meant as rows.
-
-        Raises:
-            UnknownWordError: An id of another filter is not there, or such a number.
-    =======
-        Ids that were given as whole `numbers` may be meant as rows: UnknownWordError says how.
-    >>>>>>> trim3
+    `numbers` says that whole numbers among the ids may be meant as rows: UnknownWordError says how.
     """
     unknown = ids[rows < 0].tolist()
     as_rows = [each for each in unknown if numbers and isinstance(each, int | np.integer)]
