@@ -74,7 +74,7 @@ class Preference(NamedTuple):
 
 
 PREFERENCES = {
-    "balanced": Preference(Setting(1.2, 1.0), Setting(1.3, 0.4)),
+    "balanced": Preference(Setting(1.2, 1.5), Setting(1.3, 0.4)),
     "float": Preference(Setting(1.0, 0.3), Setting(1.0, 0.3)),
     "hamming": Preference(Setting(1.0, 3.0), Setting(1.6, 1.0)),
 }
