@@ -99,6 +99,8 @@ def test_a_search_never_raises_the_energy_and_depends_on_no_other_row():
     assert (found != codes).any()
     alone = [net.search(unit[[i]], pulls[[i]], codes[[i]], 6, 3)[0] for i in range(len(codes))]
     assert np.array_equal(alone, found)
+    spread = net.search(np.repeat(unit, 2, axis=0)[::2], pulls, codes, 6, 3)  # not contiguous
+    assert np.array_equal(spread, found)
 
 
 def test_the_gradient_of_the_net_is_that_of_differences():

@@ -96,7 +96,7 @@ class Net:
             tries: Flips that a round tries: those whose slopes promise most.
         """
         codes = codes.copy()
-        self._native.search(unit, pulls, rounds, tries, 0, codes)
+        self._native.search(np.ascontiguousarray(unit), pulls, rounds, tries, 0, codes)
         return codes
 
 
