@@ -360,7 +360,8 @@ class BinaryVectors(WordMethods, Pretrained):
             rows: The numbers of the rows that may be found, instead of `where`.
             second_look: Score this many of the best rows again, by the cosine of the query and the
                 decoded row, and return the best of these. It needs a metric of scores. None: as the
-                coder was fitted (`Neural` takes a second look, others do not). 0: none.
+                coder was fitted (`Neural` takes a second look, others do not), and more rows if k
+                is more than 10. 0: none.
 
         Returns:
             A named pair of arrays of shape (q, k), or (k,) for a single query, best first, ties in
@@ -389,7 +390,7 @@ class BinaryVectors(WordMethods, Pretrained):
         queries = self._queries(queries)
         filters = self._filters(queries.shape[:-1], where, exclude, rows)
         padded = isinstance(filters, list)
-        look = wanted_look(self.coder, chosen, second_look)
+        look = wanted_look(self.coder, chosen, second_look, wanted_rows(k, len(self)))
         if floats is not None:
             size = shortlist_size(k, 4 if oversample is None else oversample, len(self))
             queries = float_vectors(queries)
@@ -400,7 +401,7 @@ class BinaryVectors(WordMethods, Pretrained):
             dot = chosen.needs_lengths
             finer = rescored(self, floats, queries, found.rows, k, padded=padded, dot=dot)
             return self._named(finer)
-        wanted = max(wanted_rows(k, len(self)), look) if look else k
+        wanted = look or k
         if oversample is None:
             if device != "cpu" and not chosen.is_distance:
                 raise InputError(f"metric={metric!r} on a GPU needs a shortlist: give oversample")

@@ -79,8 +79,10 @@ def binarize(
     """
     if "random_state" in coder_class(method).param_names():
         params.setdefault("random_state", seed)
+    if "n_bits" in params:
+        raise click.UsageError("--param n_bits: give --bits instead")
+    coder = new_coder(method, bits, params)  # refuses what is no parameter of the method
     if cluster is not None:
-        coder = new_coder(method, bits, params)
 
         def job(ray: Any, **on: Any) -> Any:
             fit = {"sample": sample or 100_000, "seed": seed}

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from embits.coders import Coder
 
 _ROWS_AT_ONCE = 1 << 14
+FITTED_K = 10  # neighbors that a coder chooses the rows of its second look by
 
 
 def shortlist_size(k: int, oversample: float, n: int) -> int:
@@ -114,14 +115,19 @@ def rescore_floats(
     return kind(best.reshape(shape), found.reshape(shape))
 
 
-def wanted_look(coder: Coder, metric: Metric, second_look: int | None) -> int:
-    """How many rows of each query are looked at a second time."""
+def wanted_look(coder: Coder, metric: Metric, second_look: int | None, k: int) -> int:
+    """How many rows of each query are looked at a second time, to return k of them; 0: none.
+
+    A coder names a number for FITTED_K rows, which grows with k.
+    """
     if second_look is None:
-        return coder.second_look if metric.is_cosine else 0
-    look = whole("second_look", second_look)
+        times = max(k, FITTED_K) / FITTED_K
+        look = math.ceil(coder.second_look * times) if metric.is_cosine else 0
+    else:
+        look = whole("second_look", second_look)
     if look and not metric.is_cosine:
         raise InputError(f"second_look needs metric='asymmetric' or 'decoded', not {metric.name!r}")
-    return look
+    return max(look, k) if look else 0
 
 
 def looked(

@@ -199,6 +199,16 @@ def test_decode_of_some_words(folder):
         (["binarize", "{f}/v.vec", "-o", "{f}"], 1, "is a folder"),
         (["binarize", "{f}/v.vec", "-o", "{f}/x", "--method", "sign", "--bits", "7"], 1, "24"),
         (
+            ["binarize", "{f}/v.vec", "-o", "{f}/x", "--param", "overwrite=1"],
+            1,
+            "no parameter 'overwrite' (it has",
+        ),
+        (
+            ["binarize", "{f}/v.vec", "-o", "{f}/x", "--param", "n_bits=5"],
+            2,
+            "give --bits instead",
+        ),
+        (
             ["binarize", "{f}/v.vec", "-o", "{f}/x", "--param", "foo=1"],
             1,
             "no parameter 'foo' (it has",

@@ -212,6 +212,19 @@ def test_a_second_look_keeps_filters_and_ids(documents):
     assert rescored.rows[:, 0].tolist() == [0, 1, 2]
 
 
+def test_the_usual_second_look_grows_with_k(documents):
+    X, bits = documents
+    look = bits.coder.second_look
+    for k, rows in ((3, look), (10, look), (40, 4 * look)):
+        found = bits.search(X[:5], k, metric="asymmetric")
+        given = bits.search(X[:5], k, metric="asymmetric", second_look=rows)
+        assert np.array_equal(found.rows, given.rows)
+
+
+def test_a_net_is_not_trained_on_from_few_rows(documents):
+    assert not hasattr(documents[1].coder, "partial_fit")
+
+
 def test_a_second_look_needs_a_metric_of_cosines(documents):
     X, bits = documents
     with pytest.raises(InputError, match="second_look needs metric='asymmetric'"):

@@ -109,8 +109,9 @@ def search(
             filters if isinstance(filters, list) else [job if filters is None else filters]
         )
         most = max(map(len, limits), default=0)
-        k, look = wanted_rows(k, most), wanted_look(job.coder, asked.metric, second_look)
-        found = asked.run(filters, _Wanted(k, shortlist=min(max(k, look), most) if look else 0))
+        k = wanted_rows(k, most)
+        look = wanted_look(job.coder, asked.metric, second_look, k)
+        found = asked.run(filters, _Wanted(k, shortlist=min(look, most)))
     if not isinstance(found, _Found):
         return found
     result = (DistanceResult if asked.metric.is_distance else ScoreResult)(found.values, found.rows)

@@ -22,6 +22,7 @@ import { subwordsOf } from "./subwords.js";
 const METRICS = ["hamming", "asymmetric", "decoded", "dot"];
 const WORD_METRICS = ["hamming", "decoded"];
 const COSINES = ["asymmetric", "decoded"]; // metrics whose scores estimate the cosine
+const FITTED_K = 10;
 const { fround } = Math;
 
 /** Packed codes with words; without words, the row numbers are the words. */
@@ -149,7 +150,7 @@ export class BinaryVectors {
     const { k = 10, metric = "hamming" } = options;
     checkCount(k, "k");
     const asked = this.#query(query, metric);
-    const look = this.#look(metric, options.secondLook);
+    const look = this.#look(metric, options.secondLook, k);
     const allowed = this.#allowed(options);
     if (asked.code) return this.#named(this.#nearest(asked.code, k, false, allowed));
     const found = this.#best(asked, Math.max(k, look), allowed);
@@ -159,9 +160,11 @@ export class BinaryVectors {
     return this.#named(lookAgain(rows, asked.vector(), k, rebuilt));
   }
 
-  /** How many rows of a search are looked at a second time. */
-  #look(metric, given) {
-    if (given === undefined) return COSINES.includes(metric) ? this.#coder.secondLook : 0;
+  /** How many rows of a search are looked at a second time: the coder's number is that for ten. */
+  #look(metric, given, k) {
+    if (given === undefined) {
+      return COSINES.includes(metric) ? Math.ceil((this.#coder.secondLook * Math.max(k, FITTED_K)) / FITTED_K) : 0;
+    }
     if (checkCount(given, "secondLook") && !COSINES.includes(metric)) {
       throw new TypeError(`secondLook needs the metric 'asymmetric' or 'decoded', found '${metric}'`);
     }
