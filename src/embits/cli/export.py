@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import tempfile
 import webbrowser
@@ -46,6 +47,7 @@ def export(
     embits export glove.safetensors --to word2vec -o floats.bin
     embits export glove.safetensors --to sqlite -o glove.db
     embits export glove.safetensors --to duckdb -o glove.duckdb
+    embits export glove.safetensors --to elasticsearch -o glove.jsonl
     embits export glove.safetensors --to pgvector -o postgresql:///db --param table=words
     """
     if is_same_file(output, file):
@@ -57,9 +59,12 @@ def export(
     rest = [
         megabytes(made[name]) if name == "bytes" else f"{name.replace('_', ' ')} {value}"
         for name, value in list(facts.items())[4:]
+        if name != "mapping"
     ]
     line = f"{counted(len(bits))} × {bits.n_bits} bits in {facts['target']}"
     show(facts, line + (f" ({', '.join(rest)})" if rest else ""), as_json)
+    if (mapping := made.get("mapping")) and not as_json:  # of an engine that is fed the file
+        click.echo(mapping if isinstance(mapping, str) else json.dumps(mapping, indent=2))
 
 
 @click.command()

@@ -23,13 +23,16 @@ Facts: TypeAlias = dict[str, Any]
 
 EXPORTERS = {
     "duckdb": "duckdb.export",
+    "elasticsearch": "engines.export_elasticsearch",
     "faiss": "faiss.export",
     "lancedb": "lancedb.export",
     "milvus": "milvus.export",
     "npy": "files.export_npy",
+    "opensearch": "engines.export_opensearch",
     "paper": "files.export_paper",
     "pgvector": "pgvector.export",
     "sqlite": "sqlite.export",
+    "vespa": "engines.export_vespa",
     "word2vec": "files.export_word2vec",
 }
 
