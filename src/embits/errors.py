@@ -132,8 +132,9 @@ class HubError(EmbitsError, OSError):
 class MissingExtraError(EmbitsError, ImportError):
     """An optional package is not installed: the message names the line that installs it."""
 
-    def __init__(self, purpose: str, extra: str) -> None:
-        super().__init__(f"for {purpose}, install an extra package: pip install 'embits[{extra}]'")
+    def __init__(self, purpose: str, extra: str, hint: str = "") -> None:
+        install = hint or f"pip install 'embits[{extra}]'"
+        super().__init__(f"for {purpose}, install an extra package: {install}")
         self.extra = extra
 
 

@@ -29,7 +29,7 @@ ABOUT_TARGETS = {  # of the codes of words
 
 @click.command()
 @click.argument("vectors", type=options.ADDRESS)
-@options.output_option(options.ADDRESS, help=options.OUTPUT_HELP)
+@options.output_option(options.OUTPUT_ADDRESS, help=options.OUTPUT_HELP)
 @click.option("--bits", type=options.WholeNumber(1, MAX_BITS), help="Bits per code [default: 256].")
 @options.method_option
 @click.option("--seed", type=options.WholeNumber(), default=0, help="Random seed of the training.")
@@ -63,7 +63,8 @@ def binarize(
     """Turn the float VECTORS of a file into a file of binary codes.
 
     VECTORS is word2vec, GloVe or fastText text (also .gz, .zip, .xz), word2vec or fastText
-    .bin, .npy, .npz, safetensors, Parquet or JSON; or gensim:NAME, a model that gensim downloads.
+    .bin, .npy, .npz, safetensors, Parquet or JSON; the address of one (https://, s3://, gs://,
+    hf://); or gensim:NAME, a model that gensim downloads.
     It may be larger than memory. If a job on more than 64 MB is stopped, run the same command
     again to resume it.
 
@@ -117,7 +118,7 @@ def binarize(
 @click.command()
 @options.file_argument
 @click.argument("vectors", type=options.ADDRESS)
-@options.output_option(options.ADDRESS, help=options.OUTPUT_HELP)
+@options.output_option(options.OUTPUT_ADDRESS, help=options.OUTPUT_HELP)
 @options.reading_options
 @options.lengths_option
 @options.ray_options
@@ -167,7 +168,7 @@ timeout_option = click.option(
 
 @click.command()
 @collection_argument
-@click.argument("vectors", type=options.FILE)
+@click.argument("vectors", type=options.ADDRESS)
 @options.file_option("--coder", help="Make a new collection with the coder of this file.")
 @click.option("--update", is_flag=True, help="Replace rows whose ids exist, and add the others.")
 @options.reading_options

@@ -22,6 +22,7 @@ from embits.cli.output import counted, megabytes, progress_bar, show, size_on_di
 from embits.collection import load
 from embits.errors import InputError
 from embits.file.overwrite import check_target, is_same_file
+from embits.remote import is_address, shown
 from embits.slimming import PARTS
 from embits.vectors import WordVectors
 from embits.writers import write_vectors
@@ -170,6 +171,8 @@ def page(
     """
     if output is None and not is_opened:
         raise click.UsageError("give a folder with -o DIR, or open the page with --open")
+    if is_address(file):
+        raise InputError(f"{shown(file)} is an address: a page is made of a local file")
     from embits.page import serve, write_page
 
     with tempfile.TemporaryDirectory(prefix="embits-page-") as temporary:

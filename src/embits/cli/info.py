@@ -16,13 +16,14 @@ from embits.coders import METHODS
 from embits.collection import load
 from embits.errors import EmbitsError
 from embits.file.store import open_file
+from embits.remote import is_address
 
 # People read of rows: a file does not tell words from ids of texts.
 _NAMES = {"words": "rows", "bytes_per_word": "bytes per row"}
 
 
 @click.command()
-@click.argument("file", type=options.FILE, required=False)
+@click.argument("file", type=options.ADDRESS, required=False)
 @click.option("--cpu", is_flag=True, help="Print the instruction set that searches use.")
 @options.json_option
 def info(file: Path | None, cpu: bool, as_json: bool) -> None:
@@ -35,7 +36,9 @@ def info(file: Path | None, cpu: bool, as_json: bool) -> None:
     if file is None and not cpu:
         raise click.UsageError("a FILE is missing (or give --cpu for the instruction set)")
     facts = {}
-    if file is not None and (file.is_dir() or (method := open_file(file).method) in METHODS):
+    if file is not None and (
+        is_address(file) or file.is_dir() or (method := open_file(file).method) in METHODS
+    ):
         facts = describe(file, load(file))
     elif file is not None:
         facts = describe(file, open_file(file))  # without the parts

@@ -21,6 +21,7 @@ from embits.cli.output import megabytes, progress_bar, show
 from embits.coders import DEFAULT_METHOD, METHODS, coder_class
 from embits.collection import load
 from embits.errors import ClusterError, EmbitsError, MissingExtraError
+from embits.remote import is_address
 from embits.search.metrics import METRICS
 from embits.vectors import WordVectors
 
@@ -28,6 +29,24 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 FILE = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+class Address(click.Path):
+    """A path, or an address, which stays a string; of an output, only with --ray."""
+
+    def __init__(self, *, is_output: bool = False) -> None:
+        super().__init__()
+        self._is_output = is_output
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not is_address(value):
+            return Path(value)
+        if self._is_output and ctx is not None and not ctx.params.get("ray"):
+            raise click.UsageError(f"{value} is not a local path: add --ray", ctx)
+        return value
+
+
+ADDRESS = Address()
 MAX_WORDS = 50  # offered as completions
 # Words with other characters are not offered: a shell would expand them or split them.
 _SAFE = re.compile(r"[\w.+@%/][\w.+@%/-]*")
@@ -89,7 +108,7 @@ def params_of_method(
 # -- arguments and options -------------------------------------------------------------------------
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-file_argument = click.argument("file", type=FILE)
+file_argument = click.argument("file", type=ADDRESS)
 files_argument = click.argument("files", type=FILE, nargs=-1, required=True, metavar="FILE...")
 word_argument = functools.partial(click.argument, shell_complete=words_of_file)
 words_argument = word_argument("words", nargs=-1, required=True, metavar="WORD...")
@@ -271,18 +290,7 @@ widths_option = functools.partial(
 # -- --ray: encode, binarize and search on a Ray cluster, from Parquet to Parquet -----------------
 
 
-class Address(click.Path):
-    """A path or, with --ray, the address of an object store, which stays a string."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if "://" not in str(value):
-            return Path(value)
-        if ctx is not None and not ctx.params.get("ray"):
-            raise click.UsageError(f"{value} is not a local path: add --ray", ctx)
-        return value
-
-
-ADDRESS = Address()
+OUTPUT_ADDRESS = Address(is_output=True)
 OUTPUT_HELP = "File to write; with --ray, the folder."
 ENCODED = "{rows:,} rows × {bits} bits in {target}: {size} in {parts} parts"
 FOUND = "{rows:,} results of {queries:,} queries in {target}: {size}"

@@ -77,7 +77,7 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split("\n"))
 
 
-def describe(path: Path, bits: BinaryVectors | Contents) -> dict[str, Any]:
+def describe(path: Path | str, bits: BinaryVectors | Contents) -> dict[str, Any]:
     """The facts of `info --json`; sizes in bytes. `Contents` are those of an unknown coder."""
     from embits.binary_vectors import BinaryVectors
     from embits.collection import Collection
@@ -102,8 +102,13 @@ def describe(path: Path, bits: BinaryVectors | Contents) -> dict[str, Any]:
     return facts | rest
 
 
-def size_on_disk(path: Path) -> int:
-    """Bytes of a file, or of the files in a folder."""
+def size_on_disk(path: Path | str) -> int:
+    """Bytes of a file, or of the files in a folder; also at an address."""
+    from embits.remote import is_address, size_at
+
+    if is_address(path):
+        return size_at(path)
+    path = Path(path)
     files = path.iterdir() if path.is_dir() else [path]
     return sum(file.stat().st_size for file in files)
 

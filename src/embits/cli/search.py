@@ -25,7 +25,7 @@ from embits.errors import InputError, ReadError
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_target
 from embits.ids.keys import RowNumbers
-from embits.readers import read_rows, read_vectors
+from embits.readers import new_source, read_rows, read_vectors
 from embits.readers.arrays import map_npy
 from embits.readers.source import Source
 from embits.readers.words import words_beside
@@ -57,7 +57,9 @@ _BATCH = 1024  # queries that are searched for at once: results are printed as t
 )
 @options.file_option("--words", "words_file", help="Names of the queries of a matrix, by line.")
 @click.option("--tsv", is_flag=True, help="Print lines of query, id and value.")
-@options.output_option(options.ADDRESS, help="With --ray: Parquet file to write.", required=False)
+@options.output_option(
+    options.OUTPUT_ADDRESS, help="With --ray: Parquet file to write.", required=False
+)
 @options.search_ray_options
 @options.json_option
 def search(
@@ -123,14 +125,15 @@ def _read_queries(
     bits: BinaryVectors, path: Path, words_file: Path | None
 ) -> tuple[Sequence[str], NDArray[Any]]:
     """The names of the queries, and their vectors; of ids, the codes."""
-    Source(path).check_regular()
-    with path.open("rb") as file:
+    source = new_source(path, words=words_file)
+    source.check_regular()
+    with source.path.open("rb") as file:
         first = file.readline(1 << 16).decode(errors="replace").rstrip("\r\n")
     if first in bits:
-        ids = options.read_ids(path, len(bits))
+        ids = options.read_ids(source.path, len(bits))
         return ids, bits[ids]
     try:
-        names, matrix = read_rows(path, words_file)
+        names, matrix = read_rows(source)
     except ReadError as error:
         hint = f"; or one id per line, but there is no {first!r:.60}" if first.isprintable() else ""
         raise ReadError(f"{error}{hint}") from error

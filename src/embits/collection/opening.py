@@ -16,6 +16,7 @@ from embits.coders import Coder, coder_checksum
 from embits.errors import EmbitsError, InputError
 from embits.file.atomic import sync_folder
 from embits.file.contents import open_parts, read_coder, verify_unless_replaced, write_coder
+from embits.remote import Fetched, is_address, names_file
 
 if TYPE_CHECKING:
     from embits.collection.collection import Collection
@@ -28,17 +29,27 @@ def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
     """Open a file that `BinaryVectors.save` wrote, or a `Collection`: mapped, not read.
 
     Args:
-        path: The file; the folder of a collection, such as a job on Ray writes; or the address of
-            such a folder (s3://bucket/codes), which is read into memory.
+        path: The file; the folder of a collection, such as a job on Ray writes; or an address. A
+            file (https://host/x.safetensors) is fetched and verified; the collection of a job on
+            Ray (s3://bucket/codes) is read into memory.
         verify: Read every byte and check it against the checksums first.
 
     Raises:
         FormatError: It is not such a file or folder, or it is damaged.
-        MissingExtraError: The folder has Parquet files, and pyarrow is not installed.
+        MissingExtraError: The folder has Parquet files, and pyarrow is not installed; or fsspec
+            is not, for an address.
+        ReadError: A file cannot be fetched from its address.
         FileNotFoundError: It is not there.
         OSError: It cannot be opened.
     """
-    if isinstance(path, str) and "://" in path:
+    if is_address(path):
+        if names_file(path):
+            fetched = Fetched(path)
+            with fetched.named():  # fetched just now: damage on the way is found here
+                # Windows removes no file that is mapped.
+                mapped = os.name != "nt"
+                parts = open_parts(fetched.path, verify=True, mapped=mapped)
+                return BinaryVectors.of_rows(*parts)
         from embits.collection.parquet import open_address
 
         return open_address(path)
@@ -56,7 +67,7 @@ def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
 
 def load_coder(path: str | os.PathLike[str]) -> Coder:
     """The coder of a file or collection, checked: what it encodes would hide damage of it."""
-    if isinstance(path, str) and "://" in path:
+    if is_address(path):
         return load(path).coder
     if not Path(path).is_dir():
         return read_coder(Path(path), verify=True)

@@ -25,6 +25,7 @@ from embits.errors import FormatError, InputError, MissingExtraError, ReadError
 from embits.file import contents
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
+from embits.remote import is_address
 from embits.rows import LENGTHS, Lengths, Rows, joined
 from embits.vectors import as_words
 
@@ -195,11 +196,6 @@ def read_lengths(files: Any, path: str) -> Lengths | None:
         return Lengths.of(read_one(files, path, LENGTH).to_numpy())
     except (ValueError, TypeError) as error:  # also a ReadError or InputError
         raise FormatError(f"{path}: damaged: the lengths: {_first_line(error)}") from None
-
-
-def is_address(path: str | os.PathLike[str]) -> bool:
-    """Whether this is the address of an object store, such as s3://bucket/codes."""
-    return isinstance(path, str) and "://" in path
 
 
 def locate(address: str | os.PathLike[str]) -> tuple[Any, str]:

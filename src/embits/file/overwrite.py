@@ -13,6 +13,7 @@ from pathlib import Path
 
 from embits.errors import InputError
 from embits.file.store import FORMAT, MAX_HEADER
+from embits.remote import refuse_output
 
 OVERWRITE = "overwrite it (overwrite=True, --force)"
 
@@ -29,6 +30,7 @@ def check_target(
     A new file of `codes` may replace one: any other output may not without `overwrite`, because
     training the codes again can take hours. Of `inputs`, names that are not files are ignored.
     """
+    refuse_output(target)
     target = Path(target)
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "no such folder", str(target.parent))

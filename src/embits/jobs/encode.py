@@ -6,7 +6,7 @@ import os
 import tempfile
 import warnings
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -27,6 +27,7 @@ from embits.jobs.stream import Passes, StepProgress, Steps, open_large
 from embits.readers import holds_words, new_source, read_source
 from embits.readers.gensim_models import KeyedVectors, from_keyed_vectors
 from embits.readers.source import IdColumn, OnBad, Reading, Repeats, Source, Words
+from embits.remote import is_address, refuse_output
 from embits.rows import LENGTHS
 from embits.vectors import WordVectors, as_words, check_named, check_unique
 
@@ -52,7 +53,8 @@ def binarize(
     Args:
         vectors: WordVectors; a mapping of words to vectors; gensim's `KeyedVectors`, or a model
             that has them as `wv`; a matrix of shape (n, dims), of NumPy, PyTorch or a column of a
-            data frame; or the path of a file, or "gensim:NAME", that `read_vectors` reads.
+            data frame; or the path or address of a file, or "gensim:NAME", that
+            `read_vectors` reads.
         n_bits: Bits of a code; None is 256, or for "sign" the dimensions of the input.
         method: The coder: "near-lossless" (None), "paper", "lsh", "sign", "itq", "sparse", or the
             name of a coder that `register_coder` has registered.
@@ -94,9 +96,9 @@ def binarize(
         check_named(ids)
         check_unique(ids)
     if isinstance(vectors, str | os.PathLike):
-        apart = None if ids is not None and holds_words(vectors) else ids
-        source = new_source(vectors, words=apart, ids=in_file, column=column, encoding=encoding)
-        if apart is ids:
+        source = new_source(vectors, ids=in_file, column=column, encoding=encoding)
+        if ids is None or not holds_words(source):
+            source = source if ids is None else replace(source, words=ids)
             return _binarize_file(source, coder, sample, progress, lengths)
         vectors = read_source(source)
     elif column is not None or encoding != "utf-8":
@@ -167,6 +169,7 @@ def binarize_to_file(
         >>> folder.cleanup()
     """
     coder = new_coder(method, n_bits, params)
+    _check_before(vectors, target, overwrite)
     source = new_source(
         vectors, limit=limit, words=words, on_bad=on_bad, repeats=repeats, ids=ids, column=column,
         encoding=encoding,
@@ -211,7 +214,15 @@ def encode_to_file(
     Raises:
         InputError: The vectors have other dimensions than the coder takes.
     """
+    _check_before(vectors, target, overwrite)
     return _encode_file(coder, new_source(vectors, **reading), target, lengths, overwrite, progress)
+
+
+def _check_before(vectors: Any, target: Any, overwrite: bool) -> None:
+    """Refuse a target before a file is fetched; inputs on the disk are compared with it later."""
+    refuse_output(target)
+    if is_address(vectors):
+        check_target(target, (), overwrite, codes=True)
 
 
 def _encode_file(
@@ -224,12 +235,12 @@ def _encode_file(
         name, inputs = "the coder", source.paths()
     else:
         fitted = load_coder(coder)
-        name, inputs = f"the coder in {coder}", [*source.paths(), Path(coder)]
+        name, inputs = f"the coder in {coder}", [*source.paths(), coder]
     check_target(path, inputs, overwrite, codes=True)
     opened = open_large(source, steps) or read_source(source, steps.start("reading"))
     dims, taken = opened.dims, fitted.n_features_in_
     if dims != taken:
-        raise InputError(f"{source.path}: vectors of {dims} dimensions, but {name} takes {taken}")
+        raise InputError(f"{source.name}: vectors of {dims} dimensions, but {name} takes {taken}")
     if isinstance(opened, WordVectors):
         binary = BinaryVectors.encoded(opened, fitted, lengths=lengths)
         binary.save(path, overwrite=overwrite)
@@ -269,16 +280,17 @@ def encode_to_collection(
         InputError, OSError: As for `Collection.add`.
     """
     change = collection.upsert if update else collection.add
-    if is_embits_file(vectors) or Path(vectors).is_dir():
-        bits = load(vectors)
+    # Rows without ids get those that are next, whether bad ones are left out or not.
+    source = replace(new_source(vectors, **reading), keeps_numbers=False)
+    if is_embits_file(source.path) or source.path.is_dir():
+        with source.fetched.named() if source.fetched else nullcontext():
+            bits = load(source.path, verify=source.fetched is not None)
         if (limit := reading.get("limit")) is not None and limit < len(bits):
             bits = bits.subset(rows=np.arange(limit))
         change(bits)
         return len(bits)
     if len(collection):
         lengths = LENGTHS in collection.snapshot().columns
-    # Rows without ids get those that are next, whether bad ones are left out or not.
-    source = replace(new_source(vectors, **reading), keeps_numbers=False)
     # Codes are written to a temporary file first: they may be larger than memory.
     with working_folder(collection.path) as folder:
         with warnings.catch_warnings():  # that its progress is kept: a working folder is not

@@ -110,7 +110,9 @@ def input_identity(source: Source) -> dict[str, Any]:
         words = hashlib.sha256(run).hexdigest()
     names = ("limit", "on_bad", "repeats", "ids", "column", "encoding")
     options = {name: getattr(source, name) for name in names}
-    return file_identity(source.path) | options | {"words": words}
+    if source.fetched is None:
+        return file_identity(source.path) | options | {"words": words}
+    return {"address": source.name, "sha256": source.fetched.checksum, **options, "words": words}
 
 
 @contextmanager
@@ -123,7 +125,7 @@ def checkpoint_beside(target: Path, source: Source, job: dict[str, Any]) -> Iter
     try:
         yield checkpoint
         if input_identity(source) != job["input"]:
-            raise InputError(f"{source.path}: it has changed while it was read")
+            raise InputError(f"{source.name}: it has changed while it was read")
         checkpoint.remove()
     except EmbitsError:
         checkpoint.remove()
@@ -200,7 +202,7 @@ class Passes:
                         append(stage.files["lengths"], vector_lengths(rows))
                     stage.save_now_and_then(mark)
                 if codes.tell() != self.n_rows * coder.n_bytes_:
-                    raise ReadError(f"{self._blocks.source.path}: it has changed while it was read")
+                    raise ReadError(f"{self._blocks.source.name}: it has changed while it was read")
                 stage.save(None, done=True)
         columns = {}
         if lengths:

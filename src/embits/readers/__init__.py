@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Unpack
+from typing import IO, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress
 from embits.errors import InputError, MissingFileError, ReadError
+from embits.readers.arrays import needed_rows
 from embits.readers.blocks import Blocks
 from embits.readers.formats import recognize
 from embits.readers.gensim_models import downloaded, model_name
-from embits.readers.source import IdColumn, OnBad, Reading, Repeats, Source, Words
+from embits.readers.parquet import needed_ranges
+from embits.readers.source import (
+    NPY,
+    PARQUET,
+    IdColumn,
+    OnBad,
+    Reading,
+    Repeats,
+    Source,
+    Words,
+)
+from embits.readers.words import read_words
+from embits.remote import Fetched, Ranges, is_address
 from embits.vectors import WordVectors, as_words
 
 __all__ = ["read_rows", "read_vectors", "sample_vectors"]
@@ -43,8 +57,9 @@ def read_vectors(
     file beside it, if there is one.
 
     Args:
-        path: The file; or "gensim:NAME", a model of `gensim.downloader`, which is downloaded if
-            necessary.
+        path: The file; its address (https://, s3://, gs://, hf://, or another of fsspec), from
+            which it is fetched; or "gensim:NAME", a model of `gensim.downloader`, which is
+            downloaded if necessary.
         limit: Read only this many rows, from the start of the file.
         words: The words of a file that holds only a matrix: a sequence, or the path of a file.
         on_bad: "raise" refuses a file with a bad row; "skip" leaves bad rows out and warns.
@@ -90,20 +105,44 @@ def read_vectors(
 
 
 def new_source(path: str | os.PathLike[str], **reading: Unpack[Reading]) -> Source:
-    """A file, or a model of gensim by name, and the options of `read_vectors`, checked."""
+    """A file, one that is fetched or a model of gensim, and the options of `read_vectors`."""
     if not isinstance(path, str | os.PathLike):
         raise InputError(f"{type(path).__name__} is not a path, expected the path of a file")
     words = reading.get("words")
     if words is not None and not isinstance(words, str | os.PathLike):
         reading["words"] = as_words(words)
+    elif is_address(words):
+        reading["words"] = _fetched_words(words, reading)
     model = model_name(path)
-    return Source(Path(path) if model is None else downloaded(model), **reading)
+    source = Source(Path(path) if model is None else downloaded(model), **reading)
+    if not is_address(path):
+        return source
+    fetched = Fetched(path, partial(_needed, source))
+    return replace(source, path=fetched.path, fetched=fetched)
+
+
+def _needed(source: Source, file: IO[bytes], size: int) -> Ranges | None:
+    """The bytes of a file at an address that a reader will look at; None for all."""
+    head = file.read(len(NPY))
+    file.seek(0)
+    if head.startswith(PARQUET):
+        return needed_ranges(file, size, source)
+    if head == NPY and source.limit is not None:
+        return needed_rows(file, size, source.limit)
+    return None
+
+
+def _fetched_words(address: str, reading: Reading) -> Sequence[str]:
+    fetched = Fetched(address)
+    with fetched.named():
+        encoding = reading.get("encoding", "utf-8")
+        return as_words(list(read_words(fetched.path, reading.get("ids") or None, None, encoding)))
 
 
 def read_source(source: Source, progress: Progress | None = None) -> WordVectors:
     """The vectors of a file, read whole; errors are those of `read_vectors`."""
     source = replace(source, progress=progress)
-    with _os_errors(source.path):
+    with _os_errors(source):
         vectors = recognize(source).open(source).whole()
         source.report(source.size, source.size)
     return vectors
@@ -111,24 +150,21 @@ def read_source(source: Source, progress: Progress | None = None) -> WordVectors
 
 def open_blocks(source: Source) -> Blocks | None:
     """Open a file to read it in blocks, with repeated words; None: it can be read whole only."""
-    with _os_errors(source.path):
+    with _os_errors(source):
         form = recognize(source)
         return form.open(source) if form.is_streamed else None
 
 
-def read_rows(
-    path: str | os.PathLike[str], words: Words | None = None
-) -> tuple[list[str], NDArray[np.float32]]:
+def read_rows(source: Source) -> tuple[list[str], NDArray[np.float32]]:
     """The words of all rows, if the file has any, and the matrix; here, words may repeat."""
-    source = new_source(path, words=words)
-    with _os_errors(path):
+    with _os_errors(source):
         return recognize(source).open(source).collected()[:2]
 
 
-def holds_words(path: str | os.PathLike[str]) -> bool:
+def holds_words(source: Source) -> bool:
     """Whether the format of a file always has words in it, so that `words` is refused."""
-    with _os_errors(path):
-        return recognize(new_source(path)).has_words
+    with _os_errors(source):
+        return recognize(source).has_words
 
 
 def sample_vectors() -> WordVectors:
@@ -153,11 +189,12 @@ def sample_vectors() -> WordVectors:
 
 
 @contextmanager
-def _os_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+def _os_errors(source: Source) -> Iterator[None]:
     """Turn errors of the operating system into ReadError."""
     try:
-        yield
+        with source.fetched.named() if source.fetched else nullcontext():
+            yield
     except MissingFileError:
         raise
     except OSError as error:
-        raise ReadError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise ReadError(f"{source.name}: cannot be read: {error.strerror or error}") from error

@@ -53,6 +53,20 @@ def map_npy(source: Source, expected: str = "a .npy of numbers") -> NDArray[Any]
     return array
 
 
+def needed_rows(file: IO[bytes], size: int, limit: int) -> list[tuple[int, int]] | None:
+    """The bytes of a .npy that hold its header and its first rows; None for all."""
+    _check_header(file, size)
+    start = file.tell()
+    file.seek(0)
+    version = npy_format.read_magic(file)
+    read = npy_format.read_array_header_1_0
+    read = read if version == (1, 0) else npy_format.read_array_header_2_0
+    shape, by_columns, dtype = read(file, _MAX_HEADER)
+    if len(shape) != 2 or by_columns or limit >= shape[0]:
+        return None
+    return [(0, start + limit * shape[1] * dtype.itemsize)]
+
+
 def open_npz(source: Source) -> ArrayBlocks:
     """The one matrix of a .npz; its words are its one array of strings, or beside the file."""
     try:

@@ -60,9 +60,9 @@ def recognize(source: Source) -> Format:
     for form in FORMATS:
         if form.recognizes(head):
             if form.has_words and source.words is not None:
-                raise InputError(f"{source.path} holds its own words, expected no `words`")
+                raise InputError(f"{source.name} holds its own words, expected no `words`")
             if form.name != "Parquet" and (source.column or (source.ids and not source.words)):
-                raise InputError(f"{source.path} is no Parquet table: it has no columns to name")
+                raise InputError(f"{source.name} is no Parquet table: it has no columns to name")
             return form
     where = f"byte {head.text.index(0)}"
     raise source.read_error("binary data of an unknown kind", "vectors", where)

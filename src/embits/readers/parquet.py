@@ -18,7 +18,7 @@ import numpy as np
 
 from embits.errors import MissingExtraError, ReadError
 from embits.readers.blocks import Block, CountedBlocks, GoodRows, Position, good_rows
-from embits.readers.source import IdColumn, Source, largest_inside
+from embits.readers.source import PARQUET, IdColumn, Source, largest_inside
 from embits.readers.words import FoundWords, words_for
 
 ID_NAMES = ("id", "ids", "_id", "word", "key")
@@ -149,7 +149,7 @@ class ParquetBlocks(CountedBlocks):
     def __init__(self, source: Source) -> None:
         table = open_table(source.path)
         ids = False if source.words is not None else source.ids
-        self._columns = find_columns(table.schema_arrow, str(source.path), source.column, ids)
+        self._columns = find_columns(table.schema_arrow, source.name, source.column, ids)
         groups, total = _group_rows(table), int(table.metadata.num_rows)
         if total != sum(groups) or min(groups, default=0) < 0:  # damaged, it may claim any number
             found = f"a damaged file ({total} rows, and {sum(groups)} in its row groups)"
@@ -174,7 +174,9 @@ class ParquetBlocks(CountedBlocks):
         vectors, ids = self._columns
         names = [*vectors, ids] if ids and words else vectors
         ends = np.cumsum(_group_rows(open_table(self.source.path)))
-        groups = range(int(np.searchsorted(ends, start.offset, side="right")), len(ends))
+        # A batch may span groups: those after the last row must not be read.
+        last = int(np.searchsorted(ends, self._n_rows))
+        groups = range(int(np.searchsorted(ends, start.offset, side="right")), last + 1)
         size = min(self.rows_at_once, _ROWS_AT_ONCE)
         done = start.offset
         for first, batch in read_batches(self.source.path, names, groups=groups, size=size):
@@ -211,6 +213,27 @@ class ParquetBlocks(CountedBlocks):
             if dims := vectors_of(batch.column(0)).matrix.shape[1]:
                 return int(dims)
         raise source.read_error("no vector", "at least one")
+
+
+def needed_ranges(file: Any, size: int, source: Source) -> list[tuple[int, int]]:
+    """The bytes of a Parquet file that its vectors and ids take, up to the limit."""
+    table = _arrow().parquet.ParquetFile(file)
+    metadata = table.metadata
+    ids = False if source.words is not None else source.ids
+    vectors, named = find_columns(table.schema_arrow, source.name, source.column, ids)
+    wanted, lists = {*vectors, named}, tuple(f"{name}." for name in vectors)
+    ranges = [(0, len(PARQUET)), (size - 8 - metadata.serialized_size, size)]
+    n_rows = 0
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        if source.limit is not None and n_rows >= source.limit:
+            break
+        n_rows += group.num_rows
+        for chunk in map(group.column, range(group.num_columns)):
+            path = chunk.path_in_schema  # of a list, with a suffix
+            if path in wanted or path.startswith(lists):
+                start = min(chunk.dictionary_page_offset or size, chunk.data_page_offset)
+                ranges.append((start, start + chunk.total_compressed_size))
+    return ranges
 
 
 def read_id_column(source: Source) -> list[str]:

@@ -20,6 +20,7 @@ from typing import IO, Any, Literal, Self, TypedDict
 from embits import checks
 from embits.arrays import Progress
 from embits.errors import InputError, ReadError, ReadWarning, warn_caller
+from embits.remote import Fetched
 
 OnBad = Literal["raise", "skip"]
 Repeats = Literal["first", "refuse"]
@@ -113,6 +114,7 @@ class Source:
     column: str | None = None
     encoding: str = "utf-8"
     keeps_numbers: bool = True  # rows without words, as ids, if bad ones are left out
+    fetched: Fetched | None = None  # what keeps `path`, a copy of a file at an address
 
     def __post_init__(self) -> None:
         if self.limit is not None:
@@ -139,18 +141,23 @@ class Source:
 
     def read_error(self, found: str, expected: str, where: str = "") -> ReadError:
         """The error to raise: one line, `FILE, WHERE: found X, expected Y`."""
-        place = f"{self.path}, {where}" if where else f"{self.path}"
+        place = f"{self.name}, {where}" if where else self.name
         facts = " ".join(f"found {found}, expected {expected}".split())
         return ReadError(f"{place}: {facts}")
 
     def warn(self, message: str) -> None:
         """Warn the caller of `read_vectors`."""
-        warn_caller(f"{self.path}: {message}", ReadWarning)
+        warn_caller(f"{self.name}: {message}", ReadWarning)
 
     def report(self, done: int, total: int) -> None:
         """Call the progress callback, if there is one."""
         if self.progress is not None:
             self.progress(done, total)
+
+    @property
+    def name(self) -> str:
+        """What messages call the file: its path or its address."""
+        return str(self.path) if self.fetched is None else self.fetched.name
 
     @property
     def size(self) -> int:

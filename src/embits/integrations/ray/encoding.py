@@ -33,12 +33,13 @@ from embits.arrays import Progress
 from embits.coders import Coder, coder_checksum
 from embits.collection import load_coder
 from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, manifest_json
-from embits.collection.parquet import CODE, LENGTH, is_address, locate
+from embits.collection.parquet import CODE, LENGTH, locate
 from embits.errors import ClusterError, InputError, ReadError
 from embits.file.contents import write_coder
 from embits.integrations import Facts
 from embits.integrations.ray import tasks
 from embits.readers.parquet import find_columns, open_table, parquet_files, read_batches, vectors_of
+from embits.remote import is_address
 from embits.rows import Lengths
 
 SAMPLE_ROWS = 100_000

@@ -26,13 +26,14 @@ from embits.arrays import Progress, to_numpy
 from embits.checks import wanted_distance, wanted_results, wanted_rows
 from embits.coders import Coder
 from embits.collection.manifest import Manifest
-from embits.collection.parquet import coder_at, is_address, locate, manifest_at
+from embits.collection.parquet import coder_at, locate, manifest_at
 from embits.collection.pieces import joined_rows, open_one
 from embits.errors import FormatError, InputError
 from embits.file.overwrite import OVERWRITE, check_target
 from embits.integrations import Facts
 from embits.integrations.ray import tasks
 from embits.integrations.ray.encoding import Vectors
+from embits.remote import is_address
 from embits.rows import LENGTHS, Lengths
 from embits.search import DistanceResult, PairsResult, ScoreResult, WithinResult, WithinScoreResult
 from embits.search.filters import Filters, check_state, found_rows, one_of, parse_filters

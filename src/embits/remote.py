@@ -1,0 +1,185 @@
+"""Files at addresses (https://, s3://, gs://, hf://, memory://), which fsspec fetches.
+
+A file is copied to a private temporary folder, and read and mapped there as any other. The folder
+is removed when nothing uses the copy any more; what is mapped stays readable.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any, TypeAlias, TypeGuard
+from urllib.parse import urlsplit
+
+from embits.errors import EmbitsError, InputError, MissingExtraError, MissingFileError, ReadError
+
+Ranges: TypeAlias = list[tuple[int, int]]
+# Of an opened file and its size, the bytes that are needed; None for all of them.
+Wanted: TypeAlias = Callable[[IO[bytes], int], Ranges | None]
+
+RANGES_FROM = 8 << 20  # bytes of a file; a smaller one is fetched whole, in one request
+_PIECE = 1 << 20
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+# Stores that may hold collections; at other addresses there are only files.
+_STORES = ("s3", "gs", "gcs", "hdfs", "file", "abfs", "abfss", "viewfs")
+_EXTRAS = {"http": "remote", "https": "remote", "hf": "hub"}
+
+
+def is_address(path: Any) -> TypeGuard[str]:
+    """Whether this is an address, such as s3://bucket/codes, and not a path.
+
+    Example:
+        >>> is_address("https://example.org/x.npy"), is_address("x.npy"), is_address("gensim:x")
+        (True, False, False)
+    """
+    return isinstance(path, str) and _ADDRESS.match(path) is not None
+
+
+def names_file(address: str) -> bool:
+    """Whether there is a file of codes at this address; if not, it is that of a collection."""
+    parts = urlsplit(address)
+    return parts.scheme.lower() not in _STORES or parts.path.endswith(".safetensors")
+
+
+def refuse_output(path: Any) -> None:
+    """Refuse an address as the file to write."""
+    if is_address(path):
+        raise InputError(f"{shown(path)} is an address: write a local file, and upload it")
+
+
+def shown(address: str) -> str:
+    """An address as messages show it: without passwords, signatures and tokens.
+
+    Example:
+        >>> shown("https://user:secret@example.org/x.npy?signature=1")
+        'https://example.org/x.npy'
+    """
+    return re.sub(r"//[^/@]*@", "//", re.split(r"[?#]", address, maxsplit=1)[0])
+
+
+class Fetched:
+    """A private copy of a file; with `wanted`, of the bytes that are needed, others being zero.
+
+    Raises:
+        ReadError: It cannot be fetched, or is cut short; MissingFileError if it is not there.
+        MissingExtraError: fsspec, or its package for this kind of address, is not installed.
+    """
+
+    def __init__(self, address: str, wanted: Wanted | None = None) -> None:
+        self.name = shown(address)
+        files, inner = _file_system(address)
+        folder = Path(tempfile.mkdtemp(prefix="embits-"))  # which only this user may read
+        self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        name = re.sub(r"[^\w.-]", "_", urlsplit(self.name).path.rpartition("/")[2]).lstrip(".")
+        self.path = folder / (name[-100:] or "file")
+        try:
+            with _one_line(self.name):
+                self._fetch(files, inner, wanted)
+        except BaseException:  # Ctrl-C too
+            self._remove()
+            raise
+
+    @cached_property
+    def checksum(self) -> str:
+        """Of the copy: it tells whether it is the same file as one before."""
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Errors that are raised meanwhile name the address, not the copy."""
+        try:
+            yield
+        except EmbitsError as error:
+            error.args = tuple(str(each).replace(str(self.path), self.name) for each in error.args)
+            raise
+
+    def _fetch(self, files: Any, inner: str, wanted: Wanted | None) -> None:
+        info: dict[str, Any] = {}
+        with suppress(Exception):  # a server may refuse to tell: `get_file` has the better error
+            info = files.info(inner)
+        if info.get("type") == "directory":
+            raise ReadError(f"{self.name}: found a folder, expected a file")
+        size = info.get("size")
+        if wanted and size and size >= RANGES_FROM and info.get("partial", True):
+            with suppress(Exception):  # no ranges here, or another kind of file: fetch all of it
+                if self._fetch_ranges(files, inner, size, wanted) and files.info(inner) == info:
+                    return
+            self.path.unlink(missing_ok=True)
+        files.get_file(inner, str(self.path))
+        found = self.path.stat().st_size
+        if size is not None and found != size:
+            raise ReadError(f"{self.name}: cut short: {found:,} bytes, expected {size:,}")
+
+    def _fetch_ranges(self, files: Any, inner: str, size: int, wanted: Wanted) -> bool:
+        with files.open(inner, "rb", block_size=_PIECE) as file, self.path.open("xb") as copy:
+            if (ranges := wanted(file, size)) is None:
+                return False
+            copy.truncate(size)  # sparse: what is not needed takes no room
+            for start, stop in ranges:
+                file.seek(start)
+                copy.seek(start)
+                while start < stop and (piece := file.read(min(_PIECE, stop - start))):
+                    start += copy.write(piece)
+                if start < stop:
+                    return False
+        return True
+
+
+def size_at(address: str) -> int:
+    """Bytes of a file, or of the files in a folder."""
+    files, inner = _file_system(address)
+    with _one_line(shown(address)):
+        info = files.info(inner)
+        return int(files.du(inner) if info.get("type") == "directory" else info.get("size") or 0)
+
+
+def _file_system(address: str) -> tuple[Any, str]:
+    """The file system of fsspec for an address, and the path in it."""
+    scheme, name = urlsplit(address).scheme.lower(), shown(address)
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise MissingExtraError(name, "remote") from None
+    options: dict[str, Any] = {}
+    try:
+        if scheme in ("http", "https"):
+            from aiohttp import ClientTimeout
+
+            # aiohttp's own limit is five minutes for a whole download, however fast it goes.
+            timeout = ClientTimeout(total=None, sock_connect=30, sock_read=60)
+            options["client_kwargs"] = {"timeout": timeout}
+        with _one_line(name):
+            files, inner = url_to_fs(address, **options)
+    except ImportError as error:
+        if scheme in _EXTRAS:
+            raise MissingExtraError(name, _EXTRAS[scheme]) from None
+        raise MissingExtraError(name, "remote", _first_line(error)) from None
+    return files, inner
+
+
+@contextmanager
+def _one_line(name: str) -> Iterator[None]:
+    """Turn the errors of any file system into ours."""
+    try:
+        yield
+    except (EmbitsError, ImportError):
+        raise
+    except FileNotFoundError:
+        raise MissingFileError(name) from None
+    except Exception as error:  # noqa: BLE001 - each package raises errors of its own
+        status = getattr(error, "status", None)  # of aiohttp, whose text has the whole address
+        told = f"HTTP {status} {getattr(error, 'message', '')}".rstrip()
+        found = told if isinstance(status, int) else _first_line(error)
+        raise ReadError(f"{name}: cannot be read: {found}") from None
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)[:300]
