@@ -16,21 +16,13 @@ from numpy.typing import NDArray
 
 from embits.arrays import Progress
 from embits.errors import InputError, MissingFileError, ReadError
+from embits.readers import source as magic
 from embits.readers.arrays import needed_rows
 from embits.readers.blocks import Blocks
 from embits.readers.formats import recognize
 from embits.readers.gensim_models import downloaded, model_name
 from embits.readers.parquet import needed_ranges
-from embits.readers.source import (
-    NPY,
-    PARQUET,
-    IdColumn,
-    OnBad,
-    Reading,
-    Repeats,
-    Source,
-    Words,
-)
+from embits.readers.source import IdColumn, OnBad, Reading, Repeats, Source, Words
 from embits.readers.words import read_words
 from embits.remote import Fetched, Ranges, is_address
 from embits.vectors import WordVectors, as_words
@@ -123,11 +115,11 @@ def new_source(path: str | os.PathLike[str], **reading: Unpack[Reading]) -> Sour
 
 def _needed(source: Source, file: IO[bytes], size: int) -> Ranges | None:
     """The bytes of a file at an address that a reader will look at; None for all."""
-    head = file.read(len(NPY))
+    head = file.read(len(magic.NPY))
     file.seek(0)
-    if head.startswith(PARQUET):
+    if head.startswith(magic.PARQUET):
         return needed_ranges(file, size, source)
-    if head == NPY and source.limit is not None:
+    if head == magic.NPY and source.limit is not None:
         return needed_rows(file, size, source.limit)
     return None
 
