@@ -122,10 +122,10 @@ def test_a_lock_conflict_has_an_error_of_its_own(collection):
             collection.compact,
             lambda: embits.open_collection(collection.path, timeout=0.05).compact(),
         ):
-            with pytest.raises(embits.LockedError, match=f"process {os.getpid()}"):
+            with pytest.raises(embits.errors.LockedError, match=f"process {os.getpid()}"):
                 change()
     collection.remove(["w1"])
-    assert issubclass(embits.LockedError, embits.InputError)
+    assert issubclass(embits.errors.LockedError, embits.InputError)
 
 
 def test_a_coder_that_is_not_fitted_is_refused(collection, tmp_path):
@@ -362,7 +362,7 @@ def test_a_child_that_is_forked_during_a_change_holds_no_lock(collection):
         os.read(ours, 1)  # lives on while the parent goes on
         os._exit(0)
     assert in_a_child(lambda: collection.refresh())
-    with pytest.raises(embits.LockedError):
+    with pytest.raises(embits.errors.LockedError):
         embits.open_collection(collection.path).remove(["w2"])
     go_on.set()
     thread.join()
