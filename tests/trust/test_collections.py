@@ -76,7 +76,7 @@ def test_every_failing_write_leaves_the_collection_whole(path, change, number, m
                 CHANGES[change](collection)
             except OSError as error:
                 failed = error
-        if isinstance(failed, embits.errors.UnconfirmedError):  # the folder's flush, after the change
+        if isinstance(failed, embits.errors.UnconfirmedError):  # of the flush
             assert "do not repeat it" in str(failed)
             assert failed.errno == number
             assert list(collection.words) == state(path)[0]
