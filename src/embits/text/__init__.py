@@ -1,0 +1,1 @@
+"""Text encoders: a tokenizer, a table of token codes, and what pools them into vectors."""
