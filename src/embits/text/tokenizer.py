@@ -1,17 +1,32 @@
 """The tokenizer of a text encoder as the bytes of its file.
 
-A tokenizer is given as the text of a `tokenizer.json`, as the package `tokenizers` writes it.
+A tokenizer is given as the text of a `tokenizer.json`, as the package `tokenizers` writes it. Most
+of it can be derived: ids count up, and the parts of a merge are parts of a token. What is left is
+compressed (docs/file-format.md).
 """
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
+from contextlib import suppress
+from itertools import groupby
 from reprlib import repr as shortened
+from typing import Any
+
+import numpy as np
 
 from embits.errors import FormatError, InputError
 
-MAX_TOKENIZER = 1 << 28
-"""Bytes of a tokenizer as JSON: more is damage or an attack."""
+MAX_TOKENIZER = 1 << 26
+"""Bytes of a tokenizer before it is compressed: more is damage or an attack."""
+
+_MAX_SPLIT = 256  # characters of a token that may be split at every place
+_MAX_WORK = 1 << 26  # steps that take merges apart
+_MERGE_WORK = 32  # steps that every merge takes
+_SEPARATORS = " \x01\x02\x03\x04\x05\x06\x07"
+_DAMAGE = (zlib.error, ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 def pack_tokenizer(json_text: str) -> bytes:
@@ -21,18 +36,29 @@ def pack_tokenizer(json_text: str) -> bytes:
         json_text: The text of a `tokenizer.json`.
 
     Raises:
-        InputError: It is not JSON, or not that of a tokenizer.
+        InputError: It is not JSON, not that of a tokenizer, or too large.
     """
     try:
         settings = json.loads(json_text)
-        kind = settings["model"]["type"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise InputError(
-            f"the tokenizer is {shortened(json_text)}, expected the text of a tokenizer.json"
-        ) from None
-    if not isinstance(kind, str):
-        raise InputError(f"the tokenizer's model is of the type {shortened(kind)}")
-    return json.dumps(settings, ensure_ascii=False, separators=(",", ":")).encode()
+        model = settings["model"]
+        if not isinstance(model["type"], str) or not isinstance(model["vocab"], dict | list):
+            raise TypeError
+        if model.get("merges"):  # older texts have "left right" in place of pairs
+            pairs = [each.split(" ") if isinstance(each, str) else each for each in model["merges"]]
+            model["merges"] = pairs
+        as_it_is = _compressed({"tokenizer": settings})
+    except _DAMAGE:
+        given = shortened(json_text)
+        raise InputError(f"the tokenizer is {given}, expected a tokenizer.json") from None
+    with suppress(*_DAMAGE, FormatError):
+        packed = _compressed(_compact(settings))
+        if json.loads(unpack_tokenizer(packed)) == settings:
+            return packed
+    with suppress(FormatError):  # an unusual tokenizer
+        if json.loads(unpack_tokenizer(as_it_is)) == settings:
+            return as_it_is
+    limit = f"{MAX_TOKENIZER:,} bytes"
+    raise InputError(f"the tokenizer is longer than the {limit} that a file may have")
 
 
 def unpack_tokenizer(packed: bytes) -> str:
@@ -42,8 +68,102 @@ def unpack_tokenizer(packed: bytes) -> str:
         FormatError: The bytes are damaged.
     """
     try:
-        if len(packed) > MAX_TOKENIZER:
-            raise ValueError("too long")
-        return packed.decode()
-    except ValueError:
+        inflate = zlib.decompressobj()
+        about = json.loads(inflate.decompress(packed, MAX_TOKENIZER))
+        if not inflate.eof or inflate.unused_data:
+            raise ValueError
+        settings = about["tokenizer"]
+        if "tokens" in about:
+            model, tokens = settings["model"], about["tokens"].split(about["separator"])
+            model["vocab"] = {token: number for number, token in enumerate(tokens)}
+            if "merges" in about:
+                model["merges"] = _to_merges(model, tokens, about["merges"])
+            if "scores" in about:
+                scores = _to_scores(about["scores"])
+                model["vocab"] = list(zip(tokens, scores, strict=True))
+        return json.dumps(settings, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except _DAMAGE:
         raise FormatError("damaged: the tokenizer is not one that embits wrote") from None
+
+
+def _compressed(about: dict[str, Any]) -> bytes:
+    text = json.dumps(about, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return zlib.compress(text.encode(), 9)
+
+
+def _compact(settings: dict[str, Any]) -> dict[str, Any]:
+    """What is written: tokens in the order of their ids, scores as bytes, merges as places."""
+    model = dict(settings["model"])
+    vocab = model.pop("vocab")
+    about: dict[str, Any] = {"tokenizer": {**settings, "model": model}}
+    if isinstance(vocab, dict):
+        tokens = sorted(vocab, key=vocab.__getitem__)
+    else:
+        tokens = [token for token, _ in vocab]
+        about["scores"] = _to_text(np.array([score for _, score in vocab], "<f8"))
+    used = set().union(*tokens)
+    about["separator"] = next((each for each in _SEPARATORS if each not in used), " ")
+    about["tokens"] = about["separator"].join(tokens)
+    if model.get("merges"):
+        about["merges"] = _to_places(model, tokens, model.pop("merges"))
+    return about
+
+
+def _to_text(scores: np.ndarray) -> str:
+    """Scores in base64: all first bytes, then all second ones, as this compresses best."""
+    with np.errstate(over="ignore"):
+        single = scores.astype("<f4")
+    scores = single if np.array_equal(single, scores) else scores
+    planes = scores.view("u1").reshape(len(scores), -1).T
+    return f"{scores.itemsize}{base64.b64encode(planes.tobytes()).decode()}"
+
+
+def _to_scores(text: str) -> list[float]:
+    size = {"4": 4, "8": 8}[text[0]]
+    planes = np.frombuffer(base64.b64decode(text[1:], validate=True), "u1").reshape(size, -1)
+    scores: list[float] = planes.T.copy().view(f"<f{size}")[:, 0].tolist()
+    return scores
+
+
+def _splits(token: str, prefix: str, ids: dict[str, int]) -> list[int]:
+    """The places where a token is made of two others, by the ids of the two."""
+    places = range(1, len(token)) if len(token) <= _MAX_SPLIT else ()
+    halves = ((token[:place], prefix + token[place:], place) for place in places)
+    return [
+        at
+        for _, _, at in sorted((ids[a], ids[b], at) for a, b, at in halves if a in ids and b in ids)
+    ]
+
+
+def _to_places(model: dict[str, Any], tokens: list[str], merges: list[list[str]]) -> list[int]:
+    """Merges as numbers, for those in a row that make the same token: the step from the id made
+    before, less one; 0 for all splits of the token, or how many places follow; the places."""
+    prefix = model.get("continuing_subword_prefix") or ""
+    ids = {token: number for number, token in enumerate(tokens)}
+    made = ((ids[left + right[len(prefix) :]], len(left)) for left, right in merges)
+    numbers, before = [], -1
+    for number, group in groupby(made, key=lambda each: each[0]):
+        places = [place for _, place in group]
+        listed = [] if places == _splits(tokens[number], prefix, ids) else places
+        numbers += [number - before - 1, len(listed), *listed]
+        before = number
+    return numbers
+
+
+def _to_merges(model: dict[str, Any], tokens: list[str], numbers: list[int]) -> list[list[str]]:
+    prefix = model.get("continuing_subword_prefix") or ""
+    ids = {token: number for number, token in enumerate(tokens)}
+    merges: list[list[str]] = []
+    at, number, room = 0, -1, _MAX_WORK
+    while at < len(numbers):
+        number, count = number + numbers[at] + 1, numbers[at + 1]
+        if number < 0 or count < 0:
+            raise ValueError
+        token, listed = tokens[number], numbers[at + 2 : at + 2 + count]
+        room -= _MERGE_WORK + len(token) * max(len(token), count)
+        if len(listed) < count or room < 0:
+            raise ValueError
+        places = listed or _splits(token, prefix, ids)
+        merges += [[token[:place], prefix + token[place:]] for place in places]
+        at += 2 + count
+    return merges
