@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from reprlib import repr as shortened
@@ -19,6 +19,7 @@ from embits import search, slimming
 from embits.arrays import Progress, check_padding, single, to_numpy, unit_rows
 from embits.checks import check_dims, wanted_distance, wanted_rows
 from embits.coders import Coder, coder_checksum
+from embits.columns import RESERVED, StoredColumns, column_values, is_filter
 from embits.errors import InputError, SizeWarning, warn_caller
 from embits.file import store
 from embits.file.contents import ByteCounts, byte_counts, to_contents
@@ -125,11 +126,12 @@ class BinaryVectors(WordMethods, Pretrained):
         self.words = _as_ids(words, len(codes))
         self.coder = coder
         self.subwords = subwords
-        self.columns: Mapping[str, Any] = dict(columns or {})
+        are_stored = isinstance(columns, StoredColumns)
+        self.columns: Mapping[str, Any] = columns if are_stored else dict(columns or {})  # type: ignore[assignment]
         if lengths is not None:
             lengths = lengths if isinstance(lengths, Lengths) else Lengths.of(lengths)
             self.columns = {**self.columns, LENGTHS: lengths}
-        for name, column in self.columns.items():
+        for name, column in () if are_stored else self.columns.items():
             if len(column) != len(codes):
                 raise InputError(f"{len(column)} {name} for {len(codes)} codes")
 
@@ -424,6 +426,7 @@ class BinaryVectors(WordMethods, Pretrained):
     def _named(self, found: AnyResult) -> AnyResult:
         """A result that knows the ids of these rows, whatever changes later."""
         found.names = self.words
+        found.columns = partial(_values, self.columns, len(self))
         return found
 
     def _top_k(
@@ -481,7 +484,7 @@ class BinaryVectors(WordMethods, Pretrained):
             >>> bits.select(exclude=["queen", "king"])
             <Selection: 1,998 of 2,000 rows>
         """
-        where = one_of(where, rows, len(self))
+        where, exclude = self._of_columns(one_of(where, rows, len(self))), self._of_columns(exclude)
         check_state(self._state, where=where, exclude=exclude)
         selection = select(len(self), where, exclude, self._rows_of_ids)
         if self._state is not None:
@@ -495,8 +498,17 @@ class BinaryVectors(WordMethods, Pretrained):
         where = one_of(where, rows, len(self))
         if where is None and exclude is None:
             return None
+        where, exclude = self._of_columns(where), self._of_columns(exclude)
         check_state(self._state, where=where, exclude=exclude)
         return parse_filters(len(self), shape, where, exclude, self._rows_of_ids)
+
+    def _of_columns(self, where: Any) -> Any:
+        """A filter with its conditions on columns as selections."""
+        if is_filter(where):
+            return StoredColumns.of(self.columns, len(self)).selection(where)
+        if isinstance(where, list | tuple) and any(map(is_filter, where)):
+            return [self._of_columns(each) for each in where]
+        return where
 
     def _rows_of_ids(self, name: str, ids: NDArray[Any]) -> NDArray[np.int64]:
         words = self.words
@@ -634,6 +646,50 @@ class BinaryVectors(WordMethods, Pretrained):
 
     # -- rows and files --------------------------------------------------------------------------
 
+    def get(
+        self, ids: Any = None, columns: Iterable[str] | None = None, *, rows: Any = None
+    ) -> dict[str, list[Any]]:
+        """The values of columns for some rows, as a list for each column.
+
+        Args:
+            ids: Ids in any order, or a mask of n flags; `rows` are row numbers instead.
+            columns: The names of columns; None is all of them.
+
+        Returns:
+            The lists by name, in the order of the ids; missing values are None. `to_arrow` gives
+            all rows as a table.
+
+        Raises:
+            UnknownWordError: There is no such id.
+            InputError: There is no such column.
+
+        Example:
+            >>> import numpy as np, embits
+            >>> bits = embits.binarize(np.eye(3), n_bits=64, method="lsh", ids=["a", "b", "c"])
+            >>> bits.columns = {"year": np.array([2020, 2021, 2022])}
+            >>> bits.get(["c", "a"], columns=["year"])
+            {'year': [2022, 2020]}
+        """
+        listed = [ids] if isinstance(ids, str | int) else ids
+        chosen, stored = self._chosen(listed, rows), StoredColumns.of(self.columns, len(self))
+        if isinstance(columns, str):
+            raise InputError(f"columns is the single string {columns!r}, expected a list of names")
+        names = stored.kinds if columns is None else columns
+        return {name: column_values(stored, name, chosen).tolist() for name in names}
+
+    def to_arrow(self) -> Any:
+        """The ids and columns of all rows as an Arrow table; needs pyarrow.
+
+        Example:
+            >>> import numpy as np, embits
+            >>> bits = embits.binarize(np.eye(2), n_bits=64, method="lsh", ids=["a", "b"])
+            >>> bits.columns = {"year": np.array([2020, 2021])}
+            >>> bits.to_arrow().to_pylist()
+            [{'id': 'a', 'year': 2020}, {'id': 'b', 'year': 2021}]
+        """
+        stored = StoredColumns.of(self.columns, len(self))
+        return stored.table(self.ids())
+
     def check_undamaged(self) -> None:
         """Check a mapped file before its rows are copied: a copy's own checksums hide damage.
 
@@ -744,9 +800,9 @@ class BinaryVectors(WordMethods, Pretrained):
 
         Args:
             without: "coder": no encoding, decoding, float queries and metric="decoded".
-                "subwords": no codes of unknown words. "lengths": no inner products. "order": the
-                rows are sorted by their words, so that their order need not be stored; row numbers
-                change.
+                "subwords": no codes of unknown words. "lengths": no inner products. "columns": no
+                other values beside the codes. "order": the rows are sorted by their words, so that
+                their order need not be stored; row numbers change.
             half_decoder: Keep the decoder in 16 bits.
 
         Raises:
@@ -766,9 +822,9 @@ class BinaryVectors(WordMethods, Pretrained):
             coder = slimming.with_half_decoder(coder)
         if "coder" in parts:
             coder = coder.left_out(coder.get_params(), coder.n_features_in_, coder.n_bits_)
-        if LENGTHS in parts:
-            columns = {name: each for name, each in rows.columns.items() if name != LENGTHS}
-            rows = replace(rows, columns=columns)
+        left = [name for name in rows.columns if name in RESERVED or "columns" not in parts]
+        columns = {name: rows.columns[name] for name in left if name not in parts}
+        rows = replace(rows, columns=columns)
         if "order" in parts:
             rows = slimming.sorted_rows(rows)
         if subwords is not None and "subwords" in parts:
@@ -841,6 +897,11 @@ def concat(files: Iterable[BinaryVectors]) -> BinaryVectors:
     words = None if numbered == {True} else list(chain.from_iterable(p.words for p in parts))
     rows = Rows(_as_ids(words, len(codes)), codes, joined([part.columns for part in parts]))
     return BinaryVectors.of_rows(rows, first.coder, first.subwords)
+
+
+def _values(columns: Mapping[str, Any], n: int, name: str, rows: NDArray[np.int64]) -> Any:
+    """The values of a column of n rows."""
+    return column_values(StoredColumns.of(columns, n), name, rows)
 
 
 def check_same_coder(ours: Coder, theirs: Coder) -> None:

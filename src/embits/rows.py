@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import blocks
+from embits.columns import StoredColumns
 from embits.errors import InputError
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
@@ -117,6 +118,9 @@ def vector_lengths(X: Any) -> NDArray[np.float64]:
 
 def taken(columns: Mapping[str, Any], rows: Any) -> dict[str, Any]:
     """The columns of some rows."""
+    if isinstance(columns, StoredColumns):
+        arrow = {name: columns.take(name, np.asarray(rows)) for name in columns.kinds}
+        return {**taken(columns.others, rows), **arrow}
     return {
         name: column[rows] if isinstance(column, Lengths | np.ndarray) else column.take(rows)
         for name, column in columns.items()
@@ -140,4 +144,8 @@ def _joined(parts: list[Any]) -> Any:
         return np.concatenate(parts)
     import pyarrow as pa  # its arrays are given: it is installed
 
-    return pa.chunked_array([chunk for part in parts for chunk in getattr(part, "chunks", [part])])
+    chunks = [chunk for part in parts for chunk in getattr(part, "chunks", [part])]
+    try:
+        return pa.chunked_array(chunks)
+    except (pa.ArrowException, TypeError) as error:
+        raise InputError(f"some of the rows have columns of other types: {error}") from None

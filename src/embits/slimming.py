@@ -18,6 +18,7 @@ PARTS = {
     "of `embits analogy`",
     "subwords": "codes of unknown words",
     "lengths": "inner products, and decoded vectors of their true length",
+    "columns": "their values, and filters on them",
     "order": "row numbers as before, and completion with frequent words first, because rows are "
     "sorted by their ids",
 }

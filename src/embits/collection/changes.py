@@ -33,6 +33,7 @@ from embits.collection.pieces import (
     verified,
     with_bitmap,
 )
+from embits.columns import PieceColumns
 from embits.errors import InputError, LockedError, UnconfirmedError
 from embits.file.atomic import sync_folder
 from embits.rows import Rows
@@ -50,7 +51,7 @@ MAX_PIECES = 100
 
 _WAIT_SECONDS = 0.02
 _WORKING = ".embits-add-"
-_OURS = r"piece-\d{8,}\.safetensors|[A-Za-z0-9_][A-Za-z0-9_.-]*\.removed-\d{8,}"
+_OURS = r"piece-\d{8,}\.(?:safetensors|arrow)|[A-Za-z0-9_][A-Za-z0-9_.-]*\.removed-\d{8,}"
 _TEMPORARY = rf"\.({_OURS}|_embits\.json|_coder\.safetensors)\.\d+-[0-9a-f]{{8}}\.tmp"
 
 
@@ -181,11 +182,16 @@ def is_leftover(name: str) -> bool:
     return re.fullmatch(f"{_OURS}|{_TEMPORARY}", name, re.ASCII) is not None
 
 
-def append(snapshot: Snapshot, rows: Rows, replaced: NDArray[np.int64]) -> None:
+def append(
+    snapshot: Snapshot,
+    rows: Rows,
+    replaced: NDArray[np.int64],
+    columns: PieceColumns | None = None,
+) -> None:
     """Add rows at the end. Small pieces at the end are merged with them."""
     pieces = _without(snapshot, replaced) if len(replaced) else snapshot.pieces
     start = _first_merged(pieces, len(rows))
-    new = OpenPiece(Piece("", len(rows)), rows, np.empty(0, np.int64))
+    new = OpenPiece(Piece("", len(rows)), rows, np.empty(0, np.int64), columns)
     _commit(snapshot, pieces[:start], pieces[start:], [new])
 
 
@@ -240,10 +246,12 @@ def _commit(
     folder, before, number = snapshot.folder, snapshot.manifest, snapshot.manifest.generation + 1
     added = []
     if merged or new:
-        left = joined_rows([*verified(folder, snapshot.coder, merged), *new])
+        parts = [*verified(folder, snapshot.coder, before.columns, merged), *new]
+        left = joined_rows(parts)
         ids: Any = left.ids
         rows = Rows(ids.merged(), np.asarray(left.codes), left.columns)
-        added = [save_piece(folder, before.next_piece, rows, snapshot.coder)]
+        number_of = before.next_piece
+        added = [save_piece(folder, number_of, rows, snapshot.coder, before.columns, parts)]
     entries = (*(with_bitmap(folder, number, piece) for piece in kept), *added)
     after = replace(before, pieces=entries, generation=number, next_piece=before.next_piece + 1)
     try:

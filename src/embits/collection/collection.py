@@ -23,6 +23,7 @@ from embits.coders import Coder
 from embits.collection import changes
 from embits.collection.manifest import Manifest
 from embits.collection.pieces import Snapshot, open_coder, open_snapshot
+from embits.columns import PieceColumns, StoredColumns, fitted, given_columns
 from embits.errors import InputError, UnconfirmedError, UnknownWordError
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import PieceIds, Vocabulary
@@ -121,7 +122,12 @@ class Collection(BinaryVectors):
             return self._snapshot.manifest != before.manifest
 
     def add(
-        self, vectors: Any, ids: Iterable[str | int] | None = None, *, lengths: bool = False
+        self,
+        vectors: Any,
+        ids: Iterable[str | int] | None = None,
+        *,
+        columns: Any = None,
+        lengths: bool = False,
     ) -> None:
         """Add rows at the end.
 
@@ -132,12 +138,18 @@ class Collection(BinaryVectors):
             ids: Their ids, strings or whole numbers, which no row has yet. None takes the ids of
                 WordVectors and BinaryVectors. If they have none, rows are numbered as they are
                 added, and a number is never used twice. A collection has either ids or numbers.
+            columns: What else the rows have, such as texts and years: a mapping of names to
+                lists or arrays, or a table of pandas, polars or Arrow. Values are strings, whole
+                numbers, floats, booleans, dates, times or lists of one of these; None and NaN are
+                missing values. A column may be new: older rows have missing values. The names `id`,
+                `lengths`, `floats` and `cells` are reserved. None takes the columns of
+                BinaryVectors. Needs pyarrow.
             lengths: Store the lengths of the vectors, if these are the first rows. All later rows
                 are stored as the first ones are.
 
         Raises:
-            InputError: An id exists already or is given twice, or the shape or the coder differs.
-                The collection is unchanged.
+            InputError: An id exists already or is given twice, the shape or the coder differs, or
+                a value does not fit its column. The collection is unchanged.
             LockedError: Another process is writing.
             FormatError: A piece to merge is damaged. The collection is unchanged.
             OSError: A file could not be written. The collection is unchanged.
@@ -154,27 +166,39 @@ class Collection(BinaryVectors):
             (['a', 'c'], array(['c'], dtype=object))
             >>> folder.cleanup()
         """
-        self._put("add", vectors, ids, lengths)
+        self._put("add", vectors, ids, columns, lengths)
 
-    def update(self, vectors: Any, ids: Iterable[str | int] | None = None) -> None:
+    def update(
+        self, vectors: Any, ids: Iterable[str | int] | None = None, *, columns: Any = None
+    ) -> None:
         """Replace the codes of rows that are there, which move to the end: as `add` otherwise.
+
+        With `columns`, all columns of these rows are replaced: one that is not given has missing
+        values. Without, they keep their columns.
 
         Raises:
             UnknownWordError: There are no rows with some of the ids. The collection is unchanged.
         """
-        self._put("update", vectors, ids)
+        self._put("update", vectors, ids, columns)
 
     def upsert(
-        self, vectors: Any, ids: Iterable[str | int] | None = None, *, lengths: bool = False
+        self,
+        vectors: Any,
+        ids: Iterable[str | int] | None = None,
+        *,
+        columns: Any = None,
+        lengths: bool = False,
     ) -> None:
         """Add rows, and replace those whose ids already exist, in one change: as `add` otherwise.
 
-        The rows that are replaced move to the end.
+        The rows that are replaced move to the end. Their columns are replaced as in `update`.
         """
-        self._put("upsert", vectors, ids, lengths)
+        self._put("upsert", vectors, ids, columns, lengths)
 
-    def _put(self, change: str, vectors: Any, ids: Any, lengths: bool = False) -> None:
-        given = _given(self._snapshot.coder, vectors, ids)
+    def _put(
+        self, change: str, vectors: Any, ids: Any, columns: Any, lengths: bool = False
+    ) -> None:
+        given = _given(self._snapshot.coder, vectors, ids, columns)
         if change != "add" and given.ids is None:
             raise InputError(f"{change} needs the ids of the rows")
         if change != "update" and ids is not None and given.ids is not None:
@@ -182,23 +206,41 @@ class Collection(BinaryVectors):
         if not len(given.codes):
             return
         with self._change() as latest:
-            manifest, words, replaced = _placed(change, latest, given)
-            rows = Rows(words, given.codes, _columns(latest, given, lengths))
-            changes.append(replace(latest, manifest=manifest), rows, replaced)
+            manifest, words, found = _placed(change, latest, given)
+            rows = Rows(words, given.codes, _lengths(latest, given, lengths))
+            kinds, arrays = fitted(manifest.columns, _arrow_columns(latest, given, found))
+            after = replace(latest, manifest=replace(manifest, columns=kinds))
+            changes.append(after, rows, found[found >= 0], PieceColumns.of(arrays, len(rows)))
 
-    def remove(self, ids: str | int | Iterable[str | int]) -> None:
-        """Remove one or several rows by their ids. Their codes stay in the files until `compact`.
+    def remove(
+        self, ids: str | int | Iterable[str | int] | None = None, *, where: Any = None
+    ) -> int:
+        """Remove rows by their ids or a filter. Their codes stay in the files until `compact`.
+
+        Args:
+            ids: One or several ids.
+            where: A filter as in `search`, instead of ids, such as `{"label": "spam"}`.
+
+        Returns:
+            How many rows were removed.
 
         Raises:
             UnknownWordError: There are no rows with some of the ids. The collection is unchanged.
+            InputError: Ids and a filter are given, or neither; or there is no such column.
             LockedError, OSError: As for `add`.
         """
+        if (ids is None) == (where is None):
+            raise InputError("remove needs ids or where=, one of them")
         wanted = [ids] if isinstance(ids, str | int | np.integer) else ids
         with self._change() as latest:
-            words = as_words(wanted)
-            rows = np.unique(_known(words, latest.rows.ids.find_many(words)))
+            if wanted is None:
+                rows = latest.bits.select(where).rows
+            else:
+                words = as_words(wanted)
+                rows = np.unique(_known(words, latest.rows.ids.find_many(words)))
             if len(rows):
                 changes.remove(latest, rows)
+            return len(rows)
 
     def compact(self) -> None:
         """Merge all pieces into one file, without the removed rows. Answers stay the same.
@@ -242,25 +284,30 @@ def _opened(path: Path, timeout: float) -> Collection:
 
 
 class _Given(NamedTuple):
-    """Rows as they were given: ids if there are any, codes, their columns, and floats."""
+    """Rows as they were given: ids if there are any, codes, lengths, floats and columns."""
 
     ids: Sequence[str] | None
     codes: NDArray[np.uint8]
-    columns: Mapping[str, Lengths]
+    lengths: Mapping[str, Lengths]
     floats: NDArray[Any] | None
+    columns: Mapping[str, Any] | None  # Arrow arrays
 
 
-def _given(coder: Coder, vectors: Any, ids: Iterable[str | int] | None) -> _Given:
+def _given(coder: Coder, vectors: Any, ids: Iterable[str | int] | None, columns: Any) -> _Given:
     if isinstance(vectors, str | os.PathLike):
         hint = "add the file with embits.encode_to_collection"
         raise InputError(f"vectors is a path: {hint}: {vectors}")
     own: Any = None
-    columns: Mapping[str, Lengths] = {}
+    lengths: Mapping[str, Lengths] = {}
     floats = None
     if isinstance(vectors, BinaryVectors):
         rows = vectors.rows  # of a collection, those of one state
         check_same_coder(coder, vectors.coder)
-        own, codes, columns = rows.ids, np.asarray(rows.codes), rows.columns
+        own, codes = rows.ids, np.asarray(rows.codes)
+        lengths = {name: rows.columns[name] for name in (LENGTHS,) if name in rows.columns}
+        if columns is None and len(rows.columns) > len(lengths):
+            stored = StoredColumns.of(rows.columns, len(rows))
+            columns = {name: stored[name] for name in stored.kinds}
     else:
         if isinstance(vectors, WordVectors):
             own, vectors = vectors.words, vectors.matrix
@@ -277,13 +324,15 @@ def _given(coder: Coder, vectors: Any, ids: Iterable[str | int] | None) -> _Give
     words = own if ids is None else as_words(ids)
     if words is not None and len(words) != len(codes):
         raise InputError(f"{len(words)} ids for {len(codes)} rows")
-    return _Given(words, codes, columns, floats)
+    arrow = None if columns is None else given_columns(columns, len(codes))
+    return _Given(words, codes, lengths, floats, arrow)
 
 
 def _placed(
     change: str, latest: Snapshot, given: _Given
 ) -> tuple[Manifest, PieceIds, NDArray[np.int64]]:
-    """The manifest with the kind of ids, the ids of the new rows, and the rows they replace."""
+    """The manifest with the kind of ids, the ids of the new rows, and the rows they replace: -1
+    for those that replace none."""
     manifest, ids, n = latest.manifest, given.ids, len(given.codes)
     if ids is None:
         if manifest.ids == "given":
@@ -291,7 +340,7 @@ def _placed(
             raise InputError(f"the rows of this collection have ids: {hint}")
         first = manifest.next_number
         numbered = replace(manifest, ids="numbers", next_number=first + n)
-        return numbered, RowNumbers(n, first), np.empty(0, np.int64)
+        return numbered, RowNumbers(n, first), np.full(n, -1)
     words = ids if isinstance(ids, Vocabulary) else Vocabulary.from_words(ids)
     rows = latest.rows.ids.find_many(ids)
     there = np.flatnonzero(rows >= 0)
@@ -305,23 +354,29 @@ def _placed(
         _known(ids, rows)
     if len(there) < n:
         manifest = replace(manifest, ids="given")
-    return manifest, words, rows[there]
+    return manifest, words, rows
 
 
-def _columns(latest: Snapshot, given: _Given, lengths: bool) -> Mapping[str, Lengths]:
-    """The columns of new rows: those that the rows of the collection have."""
-    for name in sorted(given.columns.keys() - {LENGTHS}):
-        raise InputError(f"a collection keeps no column {name!r}: add the rows without it")
-    are_wanted = lengths or bool(given.columns)
+def _arrow_columns(latest: Snapshot, given: _Given, found: NDArray[np.int64]) -> Mapping[str, Any]:
+    """The columns of new rows; without any, those of the rows that they replace."""
+    stored = latest.rows.columns
+    if given.columns is not None or not isinstance(stored, StoredColumns) or (found < 0).all():
+        return given.columns or {}
+    return {name: stored.take(name, found) for name in stored.kinds}
+
+
+def _lengths(latest: Snapshot, given: _Given, lengths: bool) -> Mapping[str, Lengths]:
+    """The lengths of new rows, if the rows of the collection have them."""
+    are_wanted = lengths or bool(given.lengths)
     if latest.pieces:
         are_wanted = LENGTHS in latest.pieces[0].rows.columns
-    if not are_wanted and (lengths or given.columns):
+    if not are_wanted and (lengths or given.lengths):
         hint = "only a new collection can store them"
         if not lengths:
             hint = 'leave them out of the new ones (bits.slim(without=["lengths"]))'
         raise InputError(f"the rows of this collection have no lengths: {hint}")
-    if given.columns or not are_wanted:
-        return given.columns
+    if given.lengths or not are_wanted:
+        return given.lengths
     if given.floats is None:
         raise InputError("the rows of this collection have lengths: add floats, not codes")
     return {LENGTHS: Lengths.of_vectors(given.floats)}

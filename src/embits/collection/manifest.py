@@ -10,13 +10,14 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, Literal, NoReturn
 
 from embits._version import __version__
 from embits.checks import read_small
+from embits.columns import KIND
 from embits.errors import FormatError
 from embits.file.atomic import atomic_write
 
@@ -25,6 +26,7 @@ CODER = "_coder.safetensors"  # readers of Parquet folders skip names that start
 FORMAT = "embits collection"
 FORMAT_0_1 = "embits codes"
 VERSION = 1
+VERSION_WITH_MORE = 2  # of collections that earlier versions would read without a part
 MAX_BYTES = 1 << 26
 MAX_ROWS = 1 << 48
 
@@ -50,15 +52,30 @@ class Removed:
 
 
 @dataclass(frozen=True)
+class Beside:
+    """A file beside the codes of a piece, of the same rows: Arrow."""
+
+    file: str
+    sha256: str  # of the file
+
+
+@dataclass(frozen=True)
 class Piece:
-    """A file of codes: an embits file without coder, or Parquet."""
+    """A file of codes: an embits file without coder, or Parquet; and the files beside it."""
 
     file: str
     rows: int  # with those that are removed
     first: int = 0  # the number of its first row, if the ids are numbers and the file has none
     header: str | None = None  # SHA-256 of the header, which has the checksums; not of Parquet
     column: str | None = None  # of the ids, in Parquet
+    columns: Beside | None = None
     removed: Removed | None = None
+
+    @property
+    def files(self) -> list[str]:
+        """The names of all its files."""
+        beside = [each.file for each in (self.columns, self.removed) if each]
+        return [self.file, *beside]
 
     @property
     def live(self) -> int:
@@ -78,6 +95,7 @@ class Manifest:
     next_piece: int = 0  # the number of the next piece; no name is used twice
     next_number: int = 0  # the id of the next row, if the ids are numbers
     ids: Literal["given", "numbers"] | None = None  # None as long as no row was added
+    columns: Mapping[str, str] = field(default_factory=dict)  # the kind of values of each
     pieces: tuple[Piece, ...] = ()  # in row order
 
     @property
@@ -87,8 +105,7 @@ class Manifest:
 
     def files(self) -> set[str]:
         """The names of all files that it lists, and of its own."""
-        bitmaps = {piece.removed.file for piece in self.pieces if piece.removed}
-        return {MANIFEST, CODER, *(piece.file for piece in self.pieces), *bitmaps}
+        return {MANIFEST, CODER, *(name for piece in self.pieces for name in piece.files)}
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -103,10 +120,11 @@ def manifest_json(manifest: Manifest) -> bytes:
     """The bytes of `_embits.json`: a piece on a line."""
     body = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION_WITH_MORE if manifest.columns else VERSION,
         "writer": f"embits {__version__}",
         "rows": manifest.rows,
         **{name: getattr(manifest, name) for name in _FACTS},
+        "columns": dict(manifest.columns) or None,
         "pieces": [_without_none(asdict(piece)) for piece in manifest.pieces],
     }
     body = _without_none(body)
@@ -151,17 +169,19 @@ def parse_manifest(folder: Any, content: bytes) -> Manifest:
         fail("is damaged: restore it from a copy")
     if form not in (FORMAT, FORMAT_0_1):
         fail(f"is of the format {shortened(form)}, expected {FORMAT!r}")
-    if version != VERSION:
-        other = f"version {shortened(version)}"
-        fail(f"is of {other}; this embits reads {VERSION}: install a newer one")
+    if version not in (VERSION, VERSION_WITH_MORE):
+        other, known = f"version {shortened(version)}", f"{VERSION} and {VERSION_WITH_MORE}"
+        fail(f"is of {other}; this embits reads {known}: install a newer one")
     checksum = body.pop("sha256", None)
     if form == FORMAT and checksum != _digest(body):
         fail("does not match its checksum: restore it from a copy")
     try:
         body = body if form == FORMAT else _of_0_1(body)
         pieces = tuple(_piece(entry) for entry in body["pieces"])
-        manifest = Manifest(**_checked(Manifest, body), pieces=pieces)
-        if type(body.get("rows", 0)) is not int:
+        columns = body.get("columns", {})
+        manifest = Manifest(**_checked(Manifest, body), columns=columns, pieces=pieces)
+        are_kinds = all(name and KIND.fullmatch(kind) for name, kind in columns.items())
+        if type(body.get("rows", 0)) is not int or not are_kinds:
             raise ValueError("rows")
     except (AttributeError, KeyError, TypeError, ValueError):
         fail("is damaged: it does not list the pieces")
@@ -185,10 +205,10 @@ def _of_0_1(body: Mapping[str, Any]) -> dict[str, Any]:
 def _problem(manifest: Manifest) -> str | None:
     """What is wrong with the files: one twice, or a name that the next change would use again."""
     bitmaps = [piece.removed.file for piece in manifest.pieces if piece.removed]
-    names = [*(piece.file for piece in manifest.pieces), *bitmaps]
+    names = [name for piece in manifest.pieces for name in piece.files]
     if len({MANIFEST, CODER, *names}) < len(names) + 2:
         return "a file is listed twice"
-    pieces = (re.fullmatch(r"piece-(\d+)\.safetensors", name) for name in names)
+    pieces = (re.fullmatch(r"piece-(\d+)\.(safetensors|arrow)", name) for name in names)
     if any(match and int(match[1]) >= manifest.next_piece for match in pieces):
         return "the number of the next piece is that of a listed one"
     changes = (re.fullmatch(r".*\.removed-(\d+)", name) for name in bitmaps)
@@ -203,7 +223,9 @@ def _problem(manifest: Manifest) -> str | None:
 def _piece(entry: Mapping[str, Any]) -> Piece:
     bitmap = entry.get("removed")
     removed = None if bitmap is None else Removed(**_checked(Removed, bitmap))
-    piece = Piece(**_checked(Piece, entry), removed=removed)
+    beside = entry.get("columns")
+    columns = None if beside is None else Beside(**_checked(Beside, beside))
+    piece = Piece(**_checked(Piece, entry), columns=columns, removed=removed)
     if piece.live < 0 or (piece.header is None and not piece.file.endswith(".parquet")):
         raise ValueError(entry)
     return piece

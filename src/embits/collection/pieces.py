@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -17,7 +17,16 @@ from embits.arrays import packed_width
 from embits.binary_vectors import BinaryVectors, check_same_coder
 from embits.checks import open_regular, read_small
 from embits.coders import Coder, coder_checksum
-from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, Removed, read_manifest
+from embits.collection.manifest import (
+    CODER,
+    MANIFEST,
+    Beside,
+    Manifest,
+    Piece,
+    Removed,
+    read_manifest,
+)
+from embits.columns import PieceColumns, StoredColumns, open_columns, write_columns
 from embits.errors import FormatError, InputError, ReadError
 from embits.file.atomic import atomic_write
 from embits.file.contents import open_piece, read_coder, write_piece
@@ -38,6 +47,12 @@ class OpenPiece(NamedTuple):
     entry: Piece  # what the manifest says of it
     rows: Rows  # with those that are removed
     removed: NDArray[np.int64]  # rows, ascending
+    columns: PieceColumns | None = None  # of a file of Arrow, if it has some
+
+    @property
+    def stored_columns(self) -> PieceColumns:
+        """Its columns, which may be none."""
+        return self.columns or PieceColumns(None, len(self.rows))
 
 
 class MissingPieceError(FormatError):
@@ -56,6 +71,17 @@ class Snapshot:
     @cached_property
     def rows(self) -> Rows:
         """The rows that are left."""
+        rows, kinds = self._rows, self.manifest.columns
+        if not kinds:
+            return rows
+        starts = np.cumsum([0, *(len(piece.rows) for piece in self.pieces)])
+        removed = [piece.removed + at for piece, at in zip(self.pieces, starts, strict=False)]
+        live = LiveRows(int(starts[-1]), np.concatenate([starts[:0], *removed]))
+        columns = [piece.stored_columns for piece in self.pieces]
+        return replace(rows, columns=StoredColumns(kinds, columns, live, rows.columns))
+
+    @cached_property
+    def _rows(self) -> Rows:
         if not self.pieces:
             return Rows(RowNumbers(0), np.empty((0, self.coder.n_bytes_), np.uint8))
         rows, is_numbered = self.pieces[0].rows, self.manifest.ids == "numbers"
@@ -103,7 +129,8 @@ def open_snapshot(
 def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | None) -> Snapshot:
     known: dict[Piece, OpenPiece] = {}
     if before is not None and before.manifest.coder == manifest.coder:
-        coder, known = before.coder, {piece.entry: piece for piece in before.pieces}
+        coder = before.coder
+        known = {replace(piece.entry, removed=None): piece for piece in before.pieces}
     else:
         coder = open_coder(folder, manifest, verify=verify)
         try:
@@ -113,7 +140,10 @@ def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | N
             what = f"{folder} was replaced by another collection"
             raise InputError(f"{what}: {error}; open it again") from None
     pieces = tuple(
-        known.get(entry) or open_one(folder, entry, coder, verify=verify, mapped=place < MAX_MAPPED)
+        _reused(folder, entry, known.get(replace(entry, removed=None)))
+        or open_one(
+            folder, entry, coder, manifest.columns, verify=verify, mapped=place < MAX_MAPPED
+        )
         for place, entry in enumerate(manifest.pieces)
     )
     if manifest.ids != "numbers" and any(isinstance(p.rows.ids, RowNumbers) for p in pieces):
@@ -128,6 +158,13 @@ def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | N
     return Snapshot(folder, manifest, coder, pieces)
 
 
+def _reused(folder: Path, entry: Piece, known: OpenPiece | None) -> OpenPiece | None:
+    """A piece that is open, with the rows that are removed now."""
+    if known is None or known.entry == entry:
+        return known
+    return known._replace(entry=entry, removed=read_removed(folder, entry))
+
+
 def open_coder(folder: Path, manifest: Manifest, *, verify: bool) -> Coder:
     """The coder that all pieces share."""
     with _named(folder, CODER):
@@ -140,9 +177,15 @@ def open_coder(folder: Path, manifest: Manifest, *, verify: bool) -> Coder:
 
 
 def open_one(
-    folder: Path, entry: Piece, coder: Coder, *, verify: bool = False, mapped: bool = True
+    folder: Path,
+    entry: Piece,
+    coder: Coder,
+    kinds: Mapping[str, str] | None = None,
+    *,
+    verify: bool = False,
+    mapped: bool = True,
 ) -> OpenPiece:
-    """Map a piece, or read it if it is Parquet; and read its removed rows."""
+    """Map a piece with its columns, or read it if it is Parquet; and read its removed rows."""
     with _named(folder, entry.file):
         if entry.header is None:
             from embits.collection.parquet import parquet_rows  # other pieces need no pyarrow
@@ -159,7 +202,12 @@ def open_one(
                 raise FormatError(f"{path}: {len(rows)} rows, expected {entry.rows}")
     if isinstance(rows.ids, RowNumbers):
         rows = replace(rows, ids=RowNumbers(len(rows), entry.first))
-    return OpenPiece(entry, rows, read_removed(folder, entry))
+    columns = None
+    if entry.columns and kinds is not None:
+        with _named(folder, entry.columns.file):
+            digest = entry.columns.sha256 if verify else None
+            columns = open_columns(folder / entry.columns.file, len(rows), kinds, digest)
+    return OpenPiece(entry, rows, read_removed(folder, entry), columns)
 
 
 def header_digest(path: Path) -> str:
@@ -186,15 +234,17 @@ def read_removed(folder: Path, piece: Piece) -> NDArray[np.int64]:
     return rows
 
 
-def verified(folder: Path, coder: Coder, pieces: Sequence[OpenPiece]) -> list[OpenPiece]:
+def verified(
+    folder: Path, coder: Coder, kinds: Mapping[str, str], pieces: Sequence[OpenPiece]
+) -> list[OpenPiece]:
     """The pieces with every byte checked: a copy gets checksums of its own, which hide damage."""
     checked = []
     for place, piece in enumerate(pieces):
         if piece.entry.header:
             again = open_one(
-                folder, piece.entry, coder, verify=True, mapped=place < MAX_MAPPED // 4
+                folder, piece.entry, coder, kinds, verify=True, mapped=place < MAX_MAPPED // 4
             )
-            piece = piece._replace(rows=again.rows)
+            piece = again._replace(removed=piece.removed)
         checked.append(piece)
     return checked
 
@@ -204,7 +254,7 @@ def _check(folder: Path, manifest: Manifest, coder: Coder, pieces: Sequence[Open
     for piece in pieces:
         with suppress(FileNotFoundError, MissingPieceError):
             if piece.entry.header == header_digest(folder / piece.entry.file):
-                verified(folder, coder, [piece])
+                verified(folder, coder, manifest.columns, [piece])
     open_coder(folder, manifest, verify=True)
 
 
@@ -224,12 +274,27 @@ def _named(folder: Path, name: str) -> Iterator[None]:
 # -- save ------------------------------------------------------------------------------------------
 
 
-def save_piece(folder: Path, number: int, rows: Rows, coder: Coder) -> Piece:
-    """Write rows to a new file."""
-    name = f"piece-{number:08d}.safetensors"
+def save_piece(
+    folder: Path,
+    number: int,
+    rows: Rows,
+    coder: Coder,
+    kinds: Mapping[str, str],
+    parts: Sequence[OpenPiece],
+) -> Piece:
+    """Write rows to a new file, and those of the columns that the `parts` have to another."""
+    name, manifest = f"piece-{number:08d}.safetensors", folder / MANIFEST
     first = rows.ids.first if isinstance(rows.ids, RowNumbers) else 0
-    write_piece(folder / name, rows, coder, folder / MANIFEST)
-    return Piece(name, len(rows.codes), first=first, header=header_digest(folder / name))
+    write_piece(folder / name, rows, coder, manifest)
+    entry = Piece(name, len(rows.codes), first=first, header=header_digest(folder / name))
+    columns = [(part.stored_columns, part.removed) for part in parts]
+    there = {k: v for k, v in kinds.items() if v != "null" and any(c.has(k) for c, _ in columns)}
+    if not there:
+        return entry
+    name = f"piece-{number:08d}.arrow"
+    with atomic_write(folder / name, like=manifest) as file:
+        digest = write_columns(file, there, columns)
+    return replace(entry, columns=Beside(name, digest))
 
 
 def with_bitmap(folder: Path, number: int, piece: OpenPiece) -> Piece:

@@ -77,7 +77,8 @@ def to_contents(rows: Rows, coder: Coder, subwords: Subwords | None = None) -> C
             continue
         if not isinstance(column, np.ndarray) or column.ndim != 1 or not is_stored(column.dtype):
             kind = f"the column {name!r} is of {getattr(column, 'dtype', type(column).__name__)}"
-            raise InputError(f"{kind}; files hold columns of unsigned integers and floats")
+            hint = 'leave columns out by bits.slim(without=["columns"])'
+            raise InputError(f"{kind}; files hold unsigned integers and floats: {hint}")
         tensors[f"{COLUMN}{name}"] = column
     lacks = {"coder": coder.is_left_out, "subwords": rows.ids.lacks_subwords and subwords is None}
     return Contents(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
+from embits.errors import InputError
 
 # Where a query with its own filter has fewer rows than others of the batch.
 NO_ROW = -1
@@ -37,6 +38,7 @@ class Found:
 
     rows: NDArray[np.int64]
     names: Any = None  # what knows the ids of the rows that were searched, by its `names(rows)`
+    columns: Any = None  # what knows the values of their columns, called with a name and rows
 
     @cached_property
     def ids(self) -> NDArray[Any]:
@@ -45,6 +47,19 @@ class Found:
         Rows without ids have their row numbers as ids, as text.
         """
         return ids_of(self.rows, self.names)
+
+    def column(self, name: str) -> NDArray[Any]:
+        """The values of a column of `rows` as Python objects, in the same shape.
+
+        Missing values, and those of row -1, are None. Only the values of these rows are read.
+
+        Raises:
+            InputError: There is no such column.
+        """
+        if self.columns is None:
+            raise InputError("the result knows no columns: it was copied to another process")
+        values: NDArray[Any] = self.columns(name, self.rows)
+        return values
 
     def __getstate__(self) -> dict[str, Any]:
         return {"ids": self.ids} if self.names is not None else {}

@@ -190,7 +190,7 @@ def rewrite(folder, **changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"version": 2}, "of version 2; this embits reads 1: install a newer one"),
+        ({"version": 3}, "of version 3; this embits reads 1 and 2: install a newer one"),
         ({"format": "other"}, "of the format 'other'"),
         ({"pieces": 5}, "damaged: it does not list the pieces"),
         ({"pieces": [{"file": "../x.safetensors", "rows": 1}]}, "damaged"),

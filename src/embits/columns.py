@@ -1,0 +1,660 @@
+"""Columns of rows: texts, numbers, times and lists, held as Arrow arrays, and filters on them.
+
+Reading, storing and filtering columns needs pyarrow, which is imported when it is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from functools import cached_property
+from io import RawIOBase
+from pathlib import Path
+from reprlib import repr as shortened
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.checks import open_regular
+from embits.errors import FormatError, InputError, MissingExtraError
+from embits.search.filters import Selection, select
+from embits.search.pieces import LiveRows
+from embits.search.results import NO_ROW
+
+RESERVED = "id", "lengths", "floats", "cells"
+"""Names that no column may have."""
+
+_KINDS = "string", "int", "float", "bool", "date", "timestamp", "timestamp UTC", "null"
+KIND = re.compile(rf"(list of )?({'|'.join(_KINDS)})")
+_NUMBERS = {"int", "float"}
+_BATCH_ROWS, _BATCH_BYTES = 1 << 16, 1 << 26  # of a file's record batches
+_MAX_KNOWN = 32  # filters whose rows are remembered
+
+
+def _arrow() -> Any:
+    try:
+        import pyarrow as pa
+        import pyarrow.compute
+    except ImportError as error:
+        raise MissingExtraError("columns beside the codes", "arrow") from error
+    return pa
+
+
+# -- types -----------------------------------------------------------------------------------------
+
+
+def arrow_type(kind: str) -> Any:
+    """The Arrow type that values of a kind are stored as."""
+    pa = _arrow()
+    if kind.startswith("list of "):
+        return pa.large_list(arrow_type(kind.removeprefix("list of ")))
+    types = (
+        pa.large_string(), pa.int64(), pa.float64(), pa.bool_(), pa.date32(),
+        pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.null(),
+    )  # fmt: skip
+    return dict(zip(_KINDS, types, strict=True))[kind]
+
+
+def _kind(type: Any) -> str | None:
+    """The kind of values of an Arrow type; None if they cannot be stored."""
+    is_ = _arrow().types
+    if is_.is_dictionary(type):
+        return _kind(type.value_type)
+    if is_.is_nested(type):
+        inner = _kind(type.value_type) if "list" in str(type).split("<")[0] else "list"
+        if inner == "null":  # all lists are empty
+            return "list of string"
+        return None if inner is None or inner.startswith("list") else f"list of {inner}"
+    if is_.is_timestamp(type):
+        return "timestamp" if type.tz is None else "timestamp UTC"
+    tests = {
+        "string": lambda t: is_.is_string(t) or is_.is_large_string(t) or "string_view" in str(t),
+        "int": is_.is_integer, "float": is_.is_floating, "bool": is_.is_boolean,
+        "date": is_.is_date, "null": is_.is_null,
+    }  # fmt: skip
+    return next((kind for kind, test in tests.items() if test(type)), None)
+
+
+def _fits(kind: str, column: str) -> bool:
+    """Whether values of a kind go into a column: of the same kind, missing, or other numbers."""
+    inner = {each.removeprefix("list of ") for each in (kind, column)}
+    is_list = kind.startswith("list") == column.startswith("list")
+    return kind in ("null", column) or (is_list and inner <= _NUMBERS)
+
+
+def given_columns(columns: Any, n: int) -> dict[str, Any]:
+    """Columns as they are given, as Arrow arrays of n values in the types that are stored.
+
+    Args:
+        columns: A mapping of names to lists or arrays; or a table of pandas, polars or Arrow.
+        n: Rows that they are for.
+
+    Raises:
+        InputError: A name is not a string, a column has another number of values, or values that
+            cannot be stored together.
+    """
+    pa, pairs = _arrow(), []
+    if isinstance(columns, Mapping):
+        pairs = list(columns.items())
+    elif hasattr(columns, "iloc"):  # pandas: its index is no column
+        pairs = [(name, columns.iloc[:, i]) for i, name in enumerate(columns.columns)]
+    elif hasattr(columns, "__arrow_c_stream__"):
+        table = pa.table(columns)
+        pairs = list(zip(table.column_names, table.columns, strict=True))
+    else:
+        expected = "a mapping of names to values, or a table of pandas, polars or Arrow"
+        raise InputError(f"columns is of type {type(columns).__name__}, expected {expected}")
+    found: dict[str, Any] = {}
+    for name, values in pairs:
+        if not isinstance(name, str) or not name:
+            raise InputError(f"the name of a column is {shortened(name)}, expected a string")
+        if name in found:
+            raise InputError(f"columns has the name {name!r} twice")
+        array = _array(name, values)
+        if len(array) != n:
+            raise InputError(f"column {name!r} has {len(array):,} values for {n:,} rows")
+        found[name] = _stored(name, array)
+    return found
+
+
+def _array(name: str, values: Any) -> Any:
+    """Values as an Arrow array; NaN and None are missing values."""
+    pa = _arrow()
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InputError(f"column {name!r} is {shortened(values)}, expected one value for each row")
+    if not hasattr(values, "__len__") or isinstance(values, Set):
+        values = list(values)
+    try:
+        if hasattr(values, "__arrow_c_stream__"):
+            return pa.chunked_array(values)
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        first: tuple[int, str] | None = None
+        for row, value in enumerate(values):
+            try:
+                kind = _kind(pa.array([value], from_pandas=True).type)
+            except (pa.ArrowException, TypeError, ValueError, OverflowError):
+                kind = None
+            if kind is None:
+                raise _not_stored(name, row, value, type(value).__name__) from None
+            if first and not _fits(kind, first[1]):
+                others = f"where row {first[0]} has {first[1]}"
+                raise InputError(f"column {name!r} has {kind} in row {row}, {others}") from None
+            first = first if first or kind == "null" else (row, kind)
+        raise InputError(f"column {name!r}: {str(error).splitlines()[0]:.200}") from None
+
+
+def _not_stored(name: str, row: int, value: Any, kind: str) -> InputError:
+    expected = "strings, numbers, booleans, dates, times, or lists of one of these"
+    return InputError(
+        f"column {name!r} has {shortened(value)} in row {row}, of type {kind}, expected {expected}"
+    )
+
+
+def _stored(name: str, array: Any) -> Any:
+    """An Arrow array in the type that is stored."""
+    pa = _arrow()
+    kind = _kind(array.type)
+    if kind is None:
+        row = next((row for row, value in enumerate(array) if value.is_valid), 0)
+        raise _not_stored(name, row, array[row].as_py() if len(array) else None, str(array.type))
+    try:
+        return array if array.type == arrow_type(kind) else array.cast(arrow_type(kind))
+    except pa.ArrowException as error:
+        raise InputError(f"column {name!r}: {str(error).splitlines()[0]:.200}") from None
+
+
+def fitted(
+    kinds: Mapping[str, str], given: Mapping[str, Any]
+) -> tuple[dict[str, str], dict[str, Any]]:
+    """The kinds of all columns once new ones are added, and the new ones in these kinds.
+
+    Raises:
+        InputError: A value is of another kind than its column: names both, and the row.
+    """
+    if not given:  # collections without columns need no pyarrow
+        return dict(kinds), {}
+    pa, after, arrays = _arrow(), dict(kinds), dict(given)
+    for name, array in given.items():
+        kind, there = str(_kind(array.type)), after.get(name, "null")
+        if name in RESERVED:
+            raise InputError(f"a column is named {name!r}: {', '.join(RESERVED)} are reserved")
+        if there == "null" or kind == there:
+            after[name] = kind
+            continue
+        try:
+            arrays[name] = _cast(array, kind, there)
+        except pa.ArrowException:
+            for row, value in enumerate(array):
+                try:
+                    if value.is_valid:
+                        _cast(value, kind, there)
+                except pa.ArrowException:
+                    found = f"{shortened(value.as_py())} in row {row}, of type {kind}"
+                    raise InputError(f"column {name!r} has {found}, expected {there}") from None
+            raise
+    return after, arrays
+
+
+def _cast(values: Any, kind: str, there: str) -> Any:
+    if not _fits(kind, there):
+        raise _arrow().ArrowInvalid(kind)
+    return values.cast(arrow_type(there))
+
+
+# -- filters ---------------------------------------------------------------------------------------
+
+
+class Condition(NamedTuple):
+    """A condition on a column: `op` is =, !=, <, <=, >, >= or in."""
+
+    column: str
+    op: str
+    value: Any
+
+
+def is_filter(where: Any) -> bool:
+    """Whether it is a filter on columns: a mapping, an Arrow expression, or conditions."""
+    of_arrow = type(where).__name__ == "Expression" and type(where).__module__.startswith("pyarrow")
+    is_listed = isinstance(where, list) and bool(where) and isinstance(where[0], Condition)
+    return of_arrow or is_listed or isinstance(where, Mapping)
+
+
+def _conditions(where: Mapping[str, Any]) -> list[Condition]:
+    """The conditions that a mapping of column to value, values or range stands for."""
+    found = []
+    for name, value in where.items():
+        if isinstance(value, tuple):
+            if len(value) != 2:
+                hint = "expected (low, high), where None is open, or a list of values"
+                raise InputError(
+                    f"where: the range of column {name!r} is {shortened(value)}, {hint}"
+                )
+            bounds = zip((">=", "<="), value, strict=True)
+            found += [Condition(name, op, bound) for op, bound in bounds if bound is not None]
+            found += [Condition(name, "!=", None)] if value == (None, None) else []
+        elif isinstance(value, list | Set | range | np.ndarray) or hasattr(value, "to_pylist"):
+            listed = value.to_pylist() if hasattr(value, "to_pylist") else list(value)
+            found.append(Condition(name, "in", listed))
+        else:
+            found.append(Condition(name, "=", value))
+    return found
+
+
+def _value(condition: Condition, value: Any, kind: str) -> Any:
+    """A value of a condition as an Arrow scalar that is compared with values of a kind."""
+    pa = _arrow()
+    value = value.item() if isinstance(value, np.generic) else value
+    try:
+        scalar = pa.scalar(value)
+        found = _kind(scalar.type)
+        if found in _NUMBERS and kind in _NUMBERS:
+            return scalar
+        is_date = found in ("string", "date") and kind.startswith(("date", "timestamp"))
+        if found == kind or is_date:
+            return scalar.cast(arrow_type(kind))
+    except (pa.ArrowException, TypeError, OverflowError):
+        pass
+    what = f"column {condition.column!r} holds {kind}"
+    raise InputError(f"where: {what}, found {shortened(value)}, of type {type(value).__name__}")
+
+
+def _flags(column: Any, kind: str, condition: Condition) -> NDArray[np.bool_]:
+    """Whether each value of an Arrow array fulfils a condition; missing values only `= None`."""
+    pc = _arrow().compute
+    op, value = condition.op, condition.value
+    if op in ("=", "!=") and value is None:
+        valid = _bools(column.is_valid())
+        return valid if op == "!=" else ~valid
+    if op == "in" and None in value:
+        rest = condition._replace(value=[each for each in value if each is not None])
+        return _flags(column, kind, rest) | ~_bools(column.is_valid())
+    if kind == "null":
+        return np.zeros(len(column), bool)
+    if kind.startswith("list of "):  # a row fulfils it if one of its values does
+        if op not in ("=", "in"):
+            raise InputError(
+                f"where: column {condition.column!r} holds {kind}, which = and in take"
+            )
+        flags = np.zeros(len(column), bool)
+        parents = pc.list_parent_indices(column).to_numpy(zero_copy_only=False)
+        inner = _flags(column.flatten(), kind.removeprefix("list of "), condition)
+        flags[parents[inner]] = True
+        return flags
+    if op == "in":
+        values = [_value(condition, each, kind) for each in value]
+        listed = _arrow().array([each.as_py() for each in values], None if values else column.type)
+        is_mixed = kind in _NUMBERS and listed.type != column.type
+        column = column.cast(listed.type, safe=False) if is_mixed else column
+        return _bools(pc.is_in(column, value_set=listed.cast(column.type)))
+    names = {"=": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater"}
+    compare = getattr(pc, names.get(op, "greater_equal"))
+    return _bools(pc.fill_null(compare(column, _value(condition, value, kind)), False))
+
+
+def _bools(array: Any) -> NDArray[np.bool_]:
+    flags: NDArray[np.bool_] = array.to_numpy(zero_copy_only=False)
+    return flags
+
+
+# -- columns of pieces -----------------------------------------------------------------------------
+
+
+class PieceColumns:
+    """The columns of the rows of a piece, which may lack some: those are missing values.
+
+    Args:
+        table: An Arrow table of n rows, or None. It is of `given_columns`, or a mapped file.
+        n: Rows of the piece.
+        name: The file that errors name.
+    """
+
+    def __init__(self, table: Any, n: int, name: str = "") -> None:
+        self.table, self.name, self.n = table, name, n
+        self._checked: set[str] = set()
+        self._known: dict[Any, NDArray[np.uint8]] = {}
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, Any], n: int) -> PieceColumns:
+        """Arrow arrays of n values by name, in memory."""
+        return cls(_arrow().table(arrays) if arrays else None, n)
+
+    def __len__(self) -> int:
+        return self.n
+
+    def has(self, name: str) -> bool:
+        """Whether some of the rows may have values."""
+        return self.table is not None and name in self.table.column_names
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """The first row of each chunk."""
+        chunks = self.table.column(0).chunks if self.table is not None else []
+        return np.cumsum([0, *map(len, chunks)])[: max(1, len(chunks))]
+
+    def chunks(self, name: str) -> list[Any]:
+        """The Arrow arrays of a column; its offsets, which may be damaged, are checked once."""
+        chunks: list[Any] = self.table.column(name).chunks
+        if self.name and name not in self._checked:
+            if not all(map(_is_sound, chunks)):
+                raise FormatError(f"{self.name}: damaged: the offsets of column {name!r}")
+            self._checked.add(name)
+        return chunks
+
+    def take(self, name: str, kind: str, rows: NDArray[np.int64]) -> Any:
+        """The values of some rows as an Arrow array; no others are read."""
+        pa = _arrow()
+        if not self.has(name):
+            return pa.nulls(len(rows), arrow_type(kind))
+        chunks = self.chunks(name)
+        return gathered(rows, self.starts, lambda i, rows: chunks[i].take(pa.array(rows)))
+
+    def flags(self, kinds: Mapping[str, str], key: Any, where: Any) -> NDArray[np.bool_]:
+        """Whether each row passes a filter on columns; it is remembered by its key."""
+        packed = self._known.get(key)
+        if packed is None:
+            packed = np.packbits(self._found(kinds, where))
+            remember(self._known, key, packed)
+        return np.unpackbits(packed, count=self.n).view(bool)
+
+    def _found(self, kinds: Mapping[str, str], where: Any) -> NDArray[np.bool_]:
+        if isinstance(where, list):
+            flags = np.ones(self.n, bool)
+            for each in where:
+                kind = kinds[each.column]
+                if self.has(each.column):
+                    found = [_flags(c, kind, each) for c in self.chunks(each.column)]
+                else:
+                    nothing = _arrow().nulls(1, arrow_type(kind))
+                    found = [np.repeat(_flags(nothing, kind, each), self.n)]
+                flags &= np.concatenate([flags[:0], *found])
+            return flags
+        pa = _arrow()
+        from pyarrow import acero
+
+        columns = [
+            pa.chunked_array(self.chunks(name), arrow_type(kind))
+            if self.has(name)
+            else pa.nulls(self.n, arrow_type(kind))
+            for name, kind in kinds.items()
+        ]
+        table = pa.table(columns, names=list(kinds))
+        source = acero.Declaration("table_source", acero.TableSourceNodeOptions(table))
+        chosen = acero.Declaration(
+            "project", acero.ProjectNodeOptions([where], ["found"]), [source]
+        )
+        found = chosen.to_table(use_threads=False).column(0)
+        if found.type != pa.bool_():
+            raise InputError(f"where: the expression gives {found.type}, expected booleans")
+        return _bools(_arrow().compute.fill_null(found, False))
+
+
+def _is_sound(array: Any) -> bool:
+    """Whether the offsets of strings and lists lie in their values: a damaged file may lie."""
+    pa = _arrow()
+    if not (pa.types.is_large_string(array.type) or pa.types.is_large_list(array.type)):
+        return True
+    buffers = array.buffers()
+    if not len(array):
+        return True
+    offsets = np.frombuffer(buffers[1], np.int64)[array.offset :][: len(array) + 1]
+    inner = array.values if pa.types.is_large_list(array.type) else None
+    most = len(inner) if inner is not None else (buffers[2].size if buffers[2] else 0)
+    good = len(offsets) == len(array) + 1 and offsets[0] >= 0 and offsets[-1] <= most
+    return bool(
+        good and (offsets[1:] >= offsets[:-1]).all() and (inner is None or _is_sound(inner))
+    )
+
+
+def gathered(
+    rows: NDArray[np.int64], starts: NDArray[np.int64], take: Callable[[int, Any], Any]
+) -> Any:
+    """The values of rows, of which `take` gives those of one part, as an Arrow array."""
+    pa = _arrow()
+    owners = np.searchsorted(starts, rows, side="right") - 1
+    order = np.argsort(owners, kind="stable")
+    parts = []
+    for owner in np.unique(owners).tolist():
+        mine = rows[order[owners[order] == owner]]
+        parts.append(take(owner, mine - starts[owner]))
+    if len(parts) == 1:
+        return parts[0]
+    places = np.empty(len(rows), np.int64)
+    places[order] = np.arange(len(rows))
+    return pa.concat_arrays(parts).take(pa.array(places)) if parts else take(0, rows)
+
+
+def remember(known: dict[Any, Any], key: Any, value: Any) -> None:
+    """Keep a value for later, and few others; threads may do so at the same time."""
+    while len(known) >= _MAX_KNOWN:
+        known.pop(next(iter(list(known))), None)
+    known[key] = value
+
+
+class StoredColumns(Mapping[str, Any]):
+    """The columns of rows in several pieces, without removed rows: Arrow arrays by name.
+
+    An array is made when it is asked for; `take` reads only some rows.
+
+    Args:
+        kinds: The kind of values of each column.
+        pieces: The columns of the pieces.
+        rows: The rows that are left.
+        others: What the rows have beside Arrow columns, such as lengths.
+    """
+
+    def __init__(
+        self,
+        kinds: Mapping[str, str],
+        pieces: Sequence[PieceColumns],
+        rows: LiveRows,
+        others: Mapping[str, Any],
+    ) -> None:
+        self.kinds, self.rows, self.others = kinds, rows, others
+        self.pieces = list(pieces) or [PieceColumns(None, 0)]  # which checks filters
+        self._known: dict[Any, Selection] = {}
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Any], n: int) -> StoredColumns:
+        """The columns that n rows have in memory, as Arrow arrays."""
+        if isinstance(columns, StoredColumns):
+            return columns
+        others = {name: each for name, each in columns.items() if name in RESERVED}
+        own = {name: each for name, each in columns.items() if name not in others}
+        arrays = given_columns(own, n) if own else {}
+        kinds = {name: str(_kind(array.type)) for name, array in arrays.items()}
+        return cls(kinds, [PieceColumns.of(arrays, n)], LiveRows(n), others)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self.others, *self.kinds])
+
+    def __len__(self) -> int:
+        return len(self.others) + len(self.kinds)
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self.others:
+            return self.others[name]
+        kind, pa, chunks = self.kinds[name], _arrow(), []
+        for piece, start in zip(self.pieces, self.starts.tolist(), strict=False):
+            removed = self.rows.removed_in(start, start + len(piece))
+            if len(removed):
+                chunks.append(piece.take(name, kind, LiveRows(len(piece), removed).kept()))
+            elif piece.has(name):
+                chunks += piece.chunks(name)
+            else:
+                chunks.append(pa.nulls(len(piece), arrow_type(kind)))
+        return pa.chunked_array(chunks, arrow_type(kind))
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """The first stored row of each piece."""
+        return np.cumsum([0, *map(len, self.pieces)])[:-1]
+
+    def take(self, name: str, rows: NDArray[np.int64]) -> Any:
+        """The values of some rows as an Arrow array; that of row -1 is missing."""
+        kind, there = self.kinds[name], np.flatnonzero(rows != NO_ROW)
+        stored = self.rows.stored(rows[there])
+        if not len(stored):
+            return _arrow().nulls(len(rows), arrow_type(kind))
+        found = gathered(stored, self.starts, lambda i, rows: self.pieces[i].take(name, kind, rows))
+        if len(there) == len(rows):
+            return found
+        places = np.full(len(rows), -1)
+        places[there] = np.arange(len(there))
+        return found.take(_arrow().array(places, mask=places < 0))
+
+    def table(self, ids: NDArray[Any]) -> Any:
+        """The ids and all columns as an Arrow table."""
+        pa = _arrow()
+        columns = [pa.array(ids, pa.large_string()), *(self[name] for name in self.kinds)]
+        return pa.table(columns, names=["id", *self.kinds])
+
+    def selection(self, where: Any) -> Selection:
+        """The rows that pass a filter on columns. It is remembered.
+
+        Raises:
+            InputError: There is no such column, or a value is not of its kind.
+        """
+        if isinstance(where, Mapping | list):
+            where = _conditions(where) if isinstance(where, Mapping) else where
+            for each in where:
+                self.check(each.column)
+        key = repr(where) if isinstance(where, list) else pickle.dumps(where)
+        found = self._known.get(key)
+        if found is not None:
+            return found
+        parts = [np.empty(0, bool)]
+        try:
+            for piece, start in zip(self.pieces, self.starts.tolist(), strict=False):
+                removed = self.rows.removed_in(start, start + len(piece))
+                flags = piece.flags(self.kinds, key, where)
+                parts.append(np.delete(flags, removed) if len(removed) else flags)
+        except (_arrow().ArrowException, UnicodeDecodeError) as error:
+            text = str(error).splitlines()[0]
+            if missing := re.search(r"No match for FieldRef\.Name\((.*?)\)", text):
+                self.check(missing[1])
+            raise InputError(f"where: {text:.200}") from None
+        found = select(len(self.rows), np.concatenate(parts))
+        remember(self._known, key, found)
+        return found
+
+    def check(self, name: Any) -> None:
+        """Refuse the name of a column that is not there."""
+        if name not in self.kinds:
+            known = f"the columns are {', '.join(map(repr, self.kinds))}"
+            none = "the rows have no columns"
+            raise InputError(f"there is no column {name!r}: {known if self.kinds else none}")
+
+
+def column_values(columns: StoredColumns, name: str, rows: NDArray[np.int64]) -> NDArray[Any]:
+    """The values of a column as Python objects in the shape of `rows`; None for row -1."""
+    if name in columns.others:
+        values = np.full(rows.shape, None, object)
+        values[rows != NO_ROW] = columns.others[name].floats[rows[rows != NO_ROW]].tolist()
+        return values
+    columns.check(name)
+    return objects(columns.take(name, rows.ravel())).reshape(rows.shape)
+
+
+def objects(values: Any) -> NDArray[Any]:
+    """The values of an Arrow array as Python objects."""
+    try:
+        listed = values.to_pylist()
+    except UnicodeDecodeError:
+        raise FormatError("damaged: a column holds text that is not valid UTF-8") from None
+    return np.fromiter(listed, object, len(listed))
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+class _Hashed(RawIOBase):
+    """A file to write, with the SHA-256 of what was written."""
+
+    def __init__(self, file: Any) -> None:
+        self.file, self.digest = file, hashlib.sha256()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        self.digest.update(content)
+        self.file.write(content)
+        return len(content)
+
+
+def write_columns(
+    file: Any, kinds: Mapping[str, str], parts: Iterable[tuple[PieceColumns, NDArray[np.int64]]]
+) -> str:
+    """Write the columns of pieces without their removed rows as one Arrow file; its SHA-256."""
+    pa = _arrow()
+    schema, sink = (
+        pa.schema([(name, arrow_type(kind)) for name, kind in kinds.items()]),
+        _Hashed(file),
+    )
+    with pa.ipc.new_file(sink, schema) as writer:
+        for table in _joined(_batches(kinds, parts, schema)):
+            writer.write_table(table, _BATCH_ROWS)
+    return sink.digest.hexdigest()
+
+
+def _batches(kinds: Mapping[str, str], parts: Iterable[Any], schema: Any) -> Iterator[Any]:
+    pa = _arrow()
+    for piece, removed in parts:
+        left = LiveRows(len(piece), removed).kept() if len(removed) else np.arange(len(piece))
+        for start in range(0, len(left), _BATCH_ROWS):
+            rows = left[start : start + _BATCH_ROWS]
+            columns = [piece.take(name, kind, rows) for name, kind in kinds.items()]
+            yield pa.table(columns, schema=schema)
+
+
+def _joined(tables: Iterable[Any]) -> Iterator[Any]:
+    """Tables joined to ones that are read at once: few rows each are slow to read."""
+    held: list[Any] = []
+    for table in tables:
+        held.append(table)
+        if sum(map(len, held)) >= _BATCH_ROWS or sum(t.nbytes for t in held) >= _BATCH_BYTES:
+            yield _arrow().concat_tables(held).combine_chunks()
+            held = []
+    if held:
+        yield _arrow().concat_tables(held).combine_chunks()
+
+
+def open_columns(
+    path: Path, n: int, kinds: Mapping[str, str], sha256: str | None = None
+) -> PieceColumns:
+    """Map an Arrow file of n rows; with its SHA-256, check every byte of it.
+
+    Raises:
+        FormatError: It is damaged, or its columns are not of these kinds.
+        MissingExtraError: pyarrow is not installed.
+    """
+    pa = _arrow()
+    with open_regular(path) as file:  # pyarrow would wait for a pipe
+        if sha256 and hashlib.file_digest(file, "sha256").hexdigest() != sha256:
+            raise FormatError(f"{path}: does not match its checksum")
+    try:
+        with pa.memory_map(os.fspath(path)) as source:  # what is mapped stays so
+            table = pa.ipc.open_file(source).read_all()
+        table.validate(full=sha256 is not None)
+        names = table.column_names
+        good = all(
+            kinds.get(field.name, "null") in ("null", _kind(field.type))
+            and field.type == arrow_type(str(_kind(field.type)))
+            for field in table.schema
+        )
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, KeyError, UnicodeError) as error:
+        text = (str(error).splitlines() or [""])[0]
+        raise FormatError(f"{path}: damaged: {text:.200}") from None
+    if len(table) != n or not good or len(set(names)) < len(names) or not set(names) <= set(kinds):
+        found = ", ".join(f"{field.name} {field.type}" for field in table.schema)
+        raise FormatError(f"{path}: damaged: {len(table)} rows of {found:.200}, expected {n}")
+    return PieceColumns(table, n, str(path))
