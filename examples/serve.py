@@ -36,6 +36,7 @@ import embits
 MAX_K = 1000
 MAX_QUERIES = 1000
 MAX_BYTES = 16 << 20
+FILTERS = {"where", "exclude"}
 FIELDS = {"vector", "vectors", "k", "metric", "where", "exclude"}
 
 
@@ -127,15 +128,16 @@ def parsed(content: bytes) -> dict[str, Any]:
     k = asked.setdefault("k", 10)
     if type(k) is not int or not 1 <= k <= MAX_K:
         raise BadRequestError(f"k is {k!r:.20}, expected 1 to {MAX_K}")
+    for name in FILTERS & asked.keys():  # row numbers are not accepted: they change
+        if not isinstance(asked[name], list) or {*map(type, asked[name])} - {str, int}:
+            raise BadRequestError(f"{name} is not a list of ids")
     return asked
 
 
 def answer(bits: embits.BinaryVectors, asked: dict[str, Any]) -> dict[str, Any]:
     """The results of a request. Runs in a thread: the native search does not hold the GIL."""
     queries = vectors_of(asked, bits.dims)
-    options = {name: ids_of(asked, name) for name in ("where", "exclude") if name in asked}
-    if "metric" in asked:
-        options["metric"] = asked["metric"]
+    options = {name: asked[name] for name in (FILTERS | {"metric"}) & asked.keys()}
     found = bits.search(queries, asked["k"], threads=1, **options)
     value_name = found._fields[0].removesuffix("s")  # distance or score
     results = [
@@ -143,14 +145,6 @@ def answer(bits: embits.BinaryVectors, asked: dict[str, Any]) -> dict[str, Any]:
         for ids, values in zip(found.ids.tolist(), found[0].tolist(), strict=True)
     ]
     return {"results": results[0] if "vector" in asked else results}
-
-
-def ids_of(asked: dict[str, Any], name: str) -> list[str | int]:
-    """The ids of a filter. Row numbers are not accepted: they change when rows are removed."""
-    ids = asked[name]
-    if not isinstance(ids, list) or not all(type(each) in (str, int) for each in ids):
-        raise BadRequestError(f"{name} is not a list of ids")
-    return ids
 
 
 def vectors_of(asked: dict[str, Any], dims: int) -> np.ndarray:

@@ -44,12 +44,16 @@ class Server:
         return int(line.split()[1]) << 10
 
 
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
 @contextlib.contextmanager
 def serving(collection, *options):
     """Start the example on a free port, wait until it answers, and stop it at the end."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, EXAMPLE, collection, "--port", port, *options]
     process = subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, text=True)
     try:

@@ -1,0 +1,150 @@
+"""A search service on a Ray cluster, each of whose nodes holds some pieces of a collection.
+
+    pip install 'embits[ray]' 'ray[serve]'
+    ray start --head        # and `ray start --address=HEAD:6379` on the other nodes
+    python examples/ray_serve.py /shared/news --shards 3 --copies 2
+    curl localhost:8000 -d '{"vector": [0.1, …], "k": 5}'
+
+All nodes read the folder, at the same path. It is divided by pieces, so it needs as many as there
+are shards (`compact` leaves one). Shards answer as `serve.py` does; merged, their answers are those
+of one machine. Changes are shown after `--refresh` seconds. If a node dies, other copies of its
+shards answer, and Ray starts new ones on the nodes that are left; an answer without some rows says
+`"complete": false` and how many. Requests go to the head node. Takes about 20 seconds to start.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import time
+from collections import deque
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import ray
+from ray import serve
+from ray.exceptions import RayError
+from ray.serve.exceptions import RayServeException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+import embits
+import serve as one_machine
+from embits.collection.manifest import Manifest, read_manifest
+from embits.collection.pieces import Snapshot, open_snapshot
+
+TRIES = 3  # of a request whose state is gone, and of a shard whose copies die
+SECONDS = 2  # that a shard has to answer, each time
+ON_HEAD = {"num_cpus": 0, "resources": {"node:__internal_head__": 0.001}}
+
+
+def shares(manifest: Manifest, n: int) -> list[Manifest]:
+    """A state of the collection in n runs of pieces with about equal numbers of rows."""
+    rows = np.array([piece.live for piece in manifest.pieces])
+    shards = (np.cumsum(rows) - rows / 2) * n // max(rows.sum(), 1)
+    each = [zip(manifest.pieces, shards == number, strict=True) for number in range(n)]
+    return [replace(manifest, pieces=tuple(p for p, mine in part if mine)) for part in each]
+
+
+@serve.deployment(max_replicas_per_node=1, max_ongoing_requests=100, health_check_period_s=1)
+class Shard:
+    """Some pieces of the collection, mapped."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.opened = path, deque[Snapshot](maxlen=2)  # requests under way may need both
+
+    def bits(self, mine: Manifest) -> embits.BinaryVectors | None:
+        """The pieces of this shard in a state of the collection; None if that is gone."""
+        opened = [each for each in self.opened if each.manifest.coder == mine.coder]
+        for each in opened:
+            if each.manifest == mine:
+                return each.bits
+        snapshot = open_snapshot(self.path, before=(opened or [None])[-1], manifest=mine)
+        if snapshot.manifest != mine:  # a writer has deleted some of the pieces
+            return None
+        self.opened.append(snapshot)
+        return snapshot.bits
+
+    def search(self, mine: Manifest, asked: dict[str, Any]) -> dict[str, Any]:
+        """What `serve.py` answers, or an error; nothing if the state is gone."""
+        if (bits := self.bits(mine)) is None:
+            return {}
+        where, here = asked.get("where"), []
+        if isinstance(where, list):  # ids, some of which other shards have
+            asked = asked | {"where": (here := [each for each in where if each in bits])}
+        try:
+            return one_machine.answer(bits, asked) | {"ids": len(here)}
+        except (one_machine.BadRequestError, embits.InputError, embits.UnknownWordError) as error:
+            return {"error": str(error)}
+
+
+@serve.deployment(ray_actor_options=ON_HEAD, max_ongoing_requests=1000)
+class Router:
+    """Asks all shards, and merges what they find."""
+
+    def __init__(self, path: Path, refresh: float, *shards: Any) -> None:
+        self.path, self.refresh, self.shards = path, refresh, shards
+        self.read, self.manifest = time.monotonic(), read_manifest(path)
+
+    async def part(self, shard: Any, *request: Any) -> dict[str, Any]:
+        """What a shard finds; nothing if no copy of it answers."""
+        for _ in range(TRIES):
+            with contextlib.suppress(RayError, RayServeException, TimeoutError):  # it may have died
+                return await asyncio.wait_for(shard.search.remote(*request), SECONDS)
+        return {}
+
+    async def __call__(self, request: Request) -> JSONResponse:
+        try:
+            asked = one_machine.parsed(await one_machine.body(request))
+        except one_machine.BadRequestError as error:
+            return JSONResponse({"error": str(error)}, 400)
+        if is_one := "vector" in asked:
+            asked["vectors"] = [asked.pop("vector")]
+        manifest: Manifest | None = None
+        for attempt in range(TRIES):
+            if attempt or time.monotonic() - self.read > self.refresh:
+                self.read, self.manifest = time.monotonic(), read_manifest(self.path)
+            if manifest == self.manifest:  # a shard does not answer
+                break
+            manifest, mine = self.manifest, shares(self.manifest, len(self.shards))
+            asking = zip(self.shards, mine, strict=True)
+            parts = await asyncio.gather(*(self.part(*each, asked) for each in asking))
+            if all(parts):
+                break
+        missing = sum(m.rows for m, each in zip(mine, parts, strict=True) if not each)
+        there, where = [each for each in parts if each], asked.get("where")
+        errors = [each["error"] for each in there if "error" in each]
+        if isinstance(where, list) and not errors and not missing:
+            n_unknown = len(where) - sum(each["ids"] for each in there)
+            errors = [f"{n_unknown} of the {len(where)} ids of where are unknown"] * (n_unknown > 0)
+        if errors:
+            return JSONResponse({"error": errors[0]}, 400)
+        lists = zip([[]] * len(asked["vectors"]), *(each["results"] for each in there), strict=True)
+        best = [
+            sorted(chain(*each), key=lambda r: r.get("distance", -r.get("score", 0)))[: asked["k"]]
+            for each in lists
+        ]
+        state = {"complete": not missing, "missing_rows": missing}
+        return JSONResponse({"results": best[0] if is_one else best} | state)
+
+
+def app(path: Path, shards: int, copies: int, refresh: float) -> serve.Application:
+    kinds = [Shard.options(name=f"shard-{i}", num_replicas=copies) for i in range(shards)]
+    return Router.bind(path, refresh, *(kind.bind(path) for kind in kinds))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Serve a collection on a Ray cluster.")
+    parser.add_argument("collection", type=lambda name: Path(name).resolve())
+    for name, default in (("shards", 2), ("copies", 1), ("port", 8000), ("refresh", 1.0)):
+        parser.add_argument(f"--{name}", type=type(default), default=default)
+    given = parser.parse_args()
+    ray.init(runtime_env={"working_dir": str(Path(__file__).parent)})  # serve.py for all nodes
+    serve.start(http_options={"port": given.port})
+    serve.run(app(given.collection, given.shards, given.copies, given.refresh), blocking=True)
+
+
+if __name__ == "__main__":
+    main()
