@@ -8,7 +8,8 @@ import pytest
 import embits
 from embits import NearLossless, Neural
 from embits.coders.neural import training
-from embits.coders.neural.coder import NET
+from embits.coders.neural.coder import LAYER, NET
+from embits.coders.neural.net import Layer
 from embits.errors import FormatError
 from tests.support.damage import resigned
 from tests.support.javascript import assert_same, clustered, needs_node, node, refuses
@@ -25,10 +26,12 @@ SHAPES = [
     (300, 50, 130),
     (1, 12, 9),
     (24, 1, 8),
+    (48, 24, 64, 30),
+    (61, 40, 7, 513),
 ]
 
 
-def drawn(bits, dims, hidden):
+def drawn(bits, dims, hidden, units=0):
     """A coder with a net of random weights, and vectors: no fit, and far more flips."""
     rng = np.random.default_rng(bits)
     centers = rng.normal(size=(30, dims))
@@ -48,6 +51,10 @@ def drawn(bits, dims, hidden):
     weights = weights._replace(**{name: each.astype("f4") for name, each in some.items()})
     net = training.in_bytes(weights, 2 * (rng.random((200, bits)) < 0.5).astype("f4") - 1)
     state |= {f"net_{name}": getattr(net, name) for name in NET}
+    if units:
+        sizes = (units, dims), units, (bits, units)
+        layer = Layer.of(*(rng.normal(size=size) / units**0.5 for size in sizes))
+        state |= {f"layer_{name}": getattr(layer, name) for name in LAYER}
     return Neural.from_state({"n_bits": bits}, state, dims, bits), X
 
 

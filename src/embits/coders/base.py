@@ -183,7 +183,7 @@ Shapes: TypeAlias = Mapping[str, tuple[str | int, ...]]
 
 SYMBOLS = ("bits", "dims", "dims+1", "any")  # sizes of `state_shapes` that are not numbers
 BYTES = np.dtype("i1")
-FLOATS = tuple(map(np.dtype, ("<f2", "<f4", "<f8")))  # of learned arrays in a file
+FLOATS = tuple(map(np.dtype, ("<f2", "<f8", "<f4")))  # of learned arrays in a file
 
 
 class Coder(Estimator, Pretrained, ABC):
@@ -507,11 +507,11 @@ def _checked_arrays(
     for name, shape in coder.state_shapes.items():
         wanted: tuple[Any, ...] = tuple(sizes.get(str(size), size) for size in shape)
         value = arrays.get(name)
+        kinds = (BYTES,) if name in coder.state_bytes else FLOATS
         if value is None and name in coder.state_defaults:
             least = [0 if size == "any" else size for size in wanted]
-            value = np.full(least, coder.state_defaults[name], dtype=np.float32)
+            value = np.full(least, coder.state_defaults[name], dtype=kinds[-1])
         array = np.asarray(value)
-        kinds = (BYTES,) if name in coder.state_bytes else FLOATS
         if (
             array.dtype not in kinds
             or array.ndim != len(wanted)

@@ -8,11 +8,13 @@ import pytest
 import embits
 from embits import Neural, _core
 from embits.coders.backend import Backend
-from embits.coders.neural import training
-from embits.coders.neural.net import TOP, Net
+from embits.coders.near_lossless.encoder import exact_unit
+from embits.coders.neural import coder, training
+from embits.coders.neural.net import TOP, Layer, Net
 from embits.errors import FormatError, InputError
 from tests.unit.coders.test_near_lossless import topics
 
+SHORT = coder.Effort(50, 64, 0.2, 2, 1.0, (10,), (10,), 2, 2)
 SHAPES = [(256, 40, 70), (37, 50, 64), (8, 3, 1), (1, 1, 5), (100, 20, 0)]
 
 
@@ -158,8 +160,8 @@ def test_another_array_library_trains_alike():
 @pytest.fixture(scope="module")
 def documents():
     X = topics(1500, 24)
-    coder = Neural(n_bits=48).fit(X[:1000])
-    return X, embits.BinaryVectors([f"d{i}" for i in range(len(X))], coder.encode(X), coder)
+    fitted = Neural(n_bits=48).fit(X[:1000])
+    return X, embits.BinaryVectors([f"d{i}" for i in range(len(X))], fitted.encode(X), fitted)
 
 
 def recall(bits, X, queries, **settings):
@@ -256,9 +258,9 @@ def test_a_file_keeps_the_net(documents, tmp_path):
 def test_nets_that_do_not_fit_together_are_damage(documents, name, value):
     X, bits = documents
     state = {**bits.coder.state(), name: value}
-    coder = Neural.from_state(bits.coder.get_params(), state, 24, 48)
+    damaged = Neural.from_state(bits.coder.get_params(), state, 24, 48)
     with pytest.raises(FormatError, match="damaged"):
-        coder.encode(X[:3])
+        damaged.encode(X[:3])
 
 
 def test_weights_of_another_type_are_refused(documents):
@@ -270,11 +272,11 @@ def test_weights_of_another_type_are_refused(documents):
 
 def test_few_rows_have_a_linear_net():
     X = topics(60, 24)
-    coder = Neural(n_bits=16).fit(X)
-    assert coder.second_look == 0
-    assert coder.net.A.shape == (0, 16)
+    fitted = Neural(n_bits=16).fit(X)
+    assert fitted.second_look == 0
+    assert fitted.net.A.shape == (0, 16)
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
-    rebuilt = coder.inverse_transform(coder.encode(X))
+    rebuilt = fitted.inverse_transform(fitted.encode(X))
     cosines = (rebuilt * unit).sum(axis=1) / np.linalg.norm(rebuilt, axis=1)
     assert cosines.mean() > 0.5
 
@@ -285,34 +287,43 @@ def test_wrong_parameters_are_refused():
             Neural(**params).fit(topics(50))
 
 
+def encoder_of(bits, dims, hidden, rng):
+    """An encoder of random weights, in float64."""
+    sizes = (bits, dims), bits, (hidden, dims), hidden, (bits, hidden)
+    return training.Encoder(*(rng.normal(size=size) / 3 for size in sizes))
+
+
 def test_the_gradient_of_training_together_is_that_of_differences(monkeypatch):
     """With tanh in place of signs, which has a slope."""
     rng = np.random.default_rng(0)
     net, _, _, _ = drawn(12, 6, 10)
     x = rng.normal(size=(7, 6))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
-    parts = (*net, rng.normal(size=(12, 6)), rng.normal(size=12) / 9, np.full(1, 1.5))
+    parts = (*net, *encoder_of(12, 6, 10, rng), np.full(1, 1.5))
     now = [np.float64(part) for part in parts]
     drop = training.Dropped(
         *(np.float64(each) for each in training.Dropped.draw(7, 12, 10, 0.3, rng))
     )
+    factors = np.float64(rng.random((7, 10)) < 0.7) / 0.7
     not_self = -1e4 * np.eye(7)
     width = 0.7
     monkeypatch.setattr(training.ranking, "signs", lambda xp, z: np.tanh(z / width))
     monkeypatch.setattr(np, "std", lambda z, axis: np.full(12, (width - 1e-6) / 0.6))
 
     def loss(now):
-        *net, W, t, log_alpha = now
-        b = np.tanh((x * 6**0.5 @ W.T - t) / width)
+        *net, W, t, S, u, U, log_alpha = now
+        scaled = x * 6**0.5
+        h = np.maximum(scaled @ S.T + u, 0) * factors
+        b = np.tanh((scaled @ W.T - t + h @ U.T) / width)
         rebuilt = training.loss_and_gradient(np, training.Weights(*net), b, x, drop)[0]
         P, of_codes = (
             training.ranking.softmax(np, s - 1e4 * np.eye(7))[0]
             for s in (x @ x.T / training.ranking.TEMPERATURE, b @ b.T * np.exp(log_alpha) / 12)
         )
         ranked = -(P * np.log(of_codes + np.eye(7))).sum() / 7
-        return rebuilt + training.RANKING_SHARE * ranked
+        return rebuilt + 0.4 * ranked
 
-    gradient = training._together(np, now, x, 6**0.5, not_self, drop)
+    gradient = training._together(np, now, x, not_self, (drop, factors), 0.4)
     for part, slope in enumerate(gradient):
         for _ in range(3):
             at = tuple(rng.integers(size) for size in slope.shape)
@@ -322,3 +333,73 @@ def test_the_gradient_of_training_together_is_that_of_differences(monkeypatch):
                 moved[part][at] += sign * 1e-5
                 ends.append(loss(moved))
             assert slope[at] == pytest.approx((ends[0] - ends[1]) / 2e-5, abs=2e-5), part
+
+
+def test_a_hidden_layer_in_bytes_is_close_to_its_floats_and_alike_on_every_instruction_set():
+    rng = np.random.default_rng(3)
+    encoder = encoder_of(37, 50, 70, rng)
+    unit = exact_unit(rng.normal(size=(90, 50)).astype("f4"))
+    layer = Layer.of(encoder.S, encoder.u, encoder.U)
+    exact = training.scores(np, encoder, unit)[1] - (unit @ encoder.W.T - encoder.t)
+    assert np.abs(layer.scores(unit) - exact).max() < 0.02 * np.abs(exact).max()
+    found, usual = set(), _core.available_simd()[-1]
+    for simd in _core.available_simd():
+        _core.use_simd(simd)
+        found |= {layer.scores(unit).tobytes()}
+        found |= {np.concatenate([layer.scores(unit[:7]), layer.scores(unit[7:])]).tobytes()}
+    _core.use_simd(usual)
+    assert len(found) == 1
+
+
+@pytest.fixture(scope="module")
+def with_layer():
+    """A coder whose encoder has a hidden layer, with rows that it was not fitted on."""
+    X, found = topics(900, 24), [np.ones(2), np.ones(2)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coder, "LEAST_TOGETHER", 300)
+        patch.setattr(coder._Training, "_recalls", lambda self, searched: found.pop())
+        patch.setitem(coder.EFFORTS, "default", SHORT)
+        fitted = Neural(n_bits=12).fit(X[:600])
+    return fitted, X[600:]
+
+
+def test_a_hidden_layer_is_kept_in_a_file_and_codes_do_not_depend_on_blocks(with_layer, tmp_path):
+    fitted, X = with_layer
+    assert fitted.layer is not None
+    codes = fitted.encode(X)
+    assert np.array_equal(codes, np.concatenate([fitted.encode(X[:1]), fitted.encode(X[1:])]))
+    embits.BinaryVectors(None, codes, fitted).save(tmp_path / "x.safetensors")
+    loaded = embits.load(tmp_path / "x.safetensors", verify=True)
+    assert np.array_equal(loaded.coder.encode(X), codes)
+    assert np.array_equal(deepcopy(fitted).encode(X), codes)
+    fitted_again = deepcopy(fitted).fit(topics(300, 24))  # too few rows for a hidden layer
+    assert fitted_again.layer is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("layer_U", np.zeros((12, 3), np.int8)),
+        ("layer_u", np.zeros(5, np.float32)),
+        ("layer_sigma", np.full(64, 1e7, np.float32)),
+        ("layer_upsilon", np.full(12, np.nan, np.float32)),
+    ],
+)
+def test_hidden_layers_that_do_not_fit_are_damage(with_layer, name, value):
+    fitted, X = with_layer
+    state = {**fitted.state(), name: value}
+    damaged = Neural.from_state(fitted.get_params(), state, 24, 12)
+    with pytest.raises(FormatError, match="damaged"):
+        damaged.encode(X[:3])
+
+
+def test_a_hidden_layer_that_finds_fewer_neighbors_of_held_out_rows_is_not_used(monkeypatch):
+    monkeypatch.setattr(coder, "LEAST_TOGETHER", 300)
+    for falling, is_used in (
+        ([np.array([0.3, 0.5]), np.array([0.4, 0.6])], True),
+        ([np.array([0.3, 0.5]), np.array([0.29, 0.6])], False),
+        ([np.array([0.3, 0.5]), np.array([0.4, 0.49])], False),
+    ):
+        monkeypatch.setattr(coder._Training, "_recalls", lambda self, _, of=falling: of.pop())
+        monkeypatch.setitem(coder.EFFORTS, "default", SHORT)
+        assert (Neural(n_bits=12).fit(topics(400, 24)).layer is not None) is is_used

@@ -228,6 +228,10 @@ class HeldOut:
         projections = product(queries, weights.T.astype(np.float32))
         return self.share(asymmetric_top_k(rows, projections, self._k).rows)
 
+    def nearest(self, similarities: Unit) -> float:
+        """Recall of the rows with the largest similarities, (queries, rows)."""
+        return self.share(np.argpartition(-similarities, self._k, axis=1))
+
     def share(self, found: NDArray[np.int64]) -> float:
         """Of the first rows found, those that are near."""
         found = found[:, : self._k]

@@ -82,6 +82,7 @@ class NearLossless(LinearlyEncoded):
         "loss_curve": ("any", 3),
     }
     state_defaults: ClassVar[Mapping[str, float]] = {"search": 0, "whitening": 0}  # where unused
+    targets: ClassVar[Mapping[str, whitening.Target]] = TARGETS
     tells_training: ClassVar[bool] = True  # whether progress is that of the thresholds
     W_: NDArray[np.float32]
     t_: NDArray[np.float32]
@@ -235,7 +236,7 @@ class NearLossless(LinearlyEncoded):
 
     def _check_params(self) -> None:
         self.n_bits_ = check_n_bits(self.n_bits)
-        choice("target", self.target, TARGETS)
+        choice("target", self.target, self.targets)
         for name, least in (("steps", 0), ("batch_size", 2)):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), least)
@@ -273,7 +274,7 @@ class NearLossless(LinearlyEncoded):
         anew: bool,
     ) -> None:
         """Learn from a sample of the rows of X; unless `anew`, go on from W and t."""
-        target = TARGETS[self.target]
+        target = self.targets[self.target]
         if anew:
             unit = unit_of(rows)
             self.whitening_ = whitening.fit(unit, target.whiten) if target.whiten else unit[:0]

@@ -8,21 +8,24 @@ docs/neural.md says what it gains and costs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import Progress, unit_rows
+from embits.arrays import Progress, blocks, unit_rows
 from embits.checks import choice
 from embits.coders.backend import Backend, backend, product
 from embits.coders.base import Shapes
 from embits.coders.near_lossless import NearLossless, bit_search, sampling, training
-from embits.coders.near_lossless.bit_search import Searched, Setting, Thresholds, signs
+from embits.coders.near_lossless.bit_search import Decoder, Searched, Setting, Thresholds, signs
 from embits.coders.near_lossless.encoder import exact_unit
+from embits.coders.near_lossless.whitening import TARGETS, Target
 from embits.coders.neural import training as net_training
-from embits.coders.neural.net import Net, linear_net
+from embits.coders.neural.net import Layer, Net, linear_net
+from embits.coders.neural.training import Weights
 from embits.errors import FormatError
 from embits.search import asymmetric_top_k
 
@@ -41,6 +44,14 @@ NET = {
     "o": ("dims",),
 }
 """The arrays of a net in a file, each named `net_` and this."""
+LAYER = {
+    "S": ("any", "dims"),
+    "U": ("bits", "any"),
+    "sigma": ("any",),
+    "u": ("any",),
+    "upsilon": ("bits",),
+}
+"""The arrays of the hidden layer of an encoder, `layer_` and this; empty where it has none."""
 
 
 class Effort(NamedTuple):
@@ -49,15 +60,17 @@ class Effort(NamedTuple):
     steps: int  # of the training of thresholds
     hidden: int  # units of a layer of the net
     dropout: float
-    together: int  # epochs in which thresholds and net are trained together
+    together: int  # epochs in which an encoder with a hidden layer is trained with the net
+    widest: float  # of codes for which that is tried, over the dimensions
     epochs: tuple[int, ...]  # of the net alone, in each turn of search and training
+    after: tuple[int, ...]  # ... where it was trained with the encoder
     rounds: int  # flips of a code under the net, at most
     tries: int  # flips that are tried for each
 
 
 EFFORTS = {
-    "default": Effort(1000, 512, 0.2, 0, (60, 30, 30), 8, 4),
-    "long": Effort(1000, 1024, 0.3, 100, (60, 30, 30, 30), 24, 8),
+    "default": Effort(1000, 512, 0.2, 80, 0.5, (60, 30, 30), (30,), 8, 4),
+    "long": Effort(1000, 1024, 0.3, 150, 9.0, (60, 30, 30, 30), (30, 30, 30, 30), 24, 8),
 }
 
 
@@ -66,20 +79,22 @@ class Preference(NamedTuple):
 
     narrow: Setting  # for up to a sixth as many bits as dimensions
     wide: Setting  # for half as many, and more
+    ranking: float  # share of the ranking loss of an encoder that is trained with the net
 
     def at(self, n_bits: int, dims: int) -> Setting:
         """The setting of a width, in between."""
         share = min(max(3 * n_bits / dims - 0.5, 0), 1)
-        return Setting(*(a + share * (b - a) for a, b in zip(*self, strict=True)))
+        return Setting(*(a + share * (b - a) for a, b in zip(*self[:2], strict=True)))
 
 
 PREFERENCES = {
-    "balanced": Preference(Setting(1.2, 1.5), Setting(1.3, 0.4)),
-    "float": Preference(Setting(1.0, 0.3), Setting(1.0, 0.3)),
-    "hamming": Preference(Setting(1.0, 3.0), Setting(1.6, 1.0)),
+    "balanced": Preference(Setting(1.2, 1.5), Setting(1.3, 0.4), 1.0),
+    "float": Preference(Setting(1.0, 0.3), Setting(1.0, 0.3), 0.3),
+    "hamming": Preference(Setting(1.0, 3.0), Setting(1.6, 1.0), 1.0),
 }
 LATER_RATE = 0.5  # of the learning rate, after the first turn
 ENOUGH_ROWS, LEAST_EPOCHS = 16_384, 10  # with more rows, epochs are fewer
+LEAST_TOGETHER = 4000  # rows: fewer are learned by heart by an encoder with a hidden layer
 ROWS_PER_UNIT = 8  # at least, of a layer of the net
 LOOKS = (50, 100, 200, 300, 500)  # rows that the net may look at a second time
 LOOK_LOSS = 0.002  # of held-out recall, for looking at fewer
@@ -89,26 +104,37 @@ MEASURED = 4096  # rows that the activations of a net are measured on
 
 @dataclass(frozen=True)
 class NetSearched(Searched):
-    """A search under the linear decoder, and then under a net."""
+    """A search under a net: from the codes under the linear decoder, or those of a hidden layer."""
 
     net: Net
     effort: Effort
+    layer: Layer | None
 
     def encode(self, unit: Floats) -> Codes:
         """Packed codes of unit rows."""
-        drawn = pulls(unit, self.W, self.t, self.decoder.D, self.decoder.o)
-        codes = super().encode(unit)
+        drawn = pulls(unit, self.W, self.t, self.decoder.D, self.decoder.o, self.layer)
+        codes = signs_of(drawn) if self.layer else super().encode(unit)
         return self.net.search(unit, drawn, codes, self.effort.rounds, self.effort.tries)
 
 
-def pulls(unit: Floats, W: Floats, t: Floats, D: NDArray[Any], o: NDArray[Any]) -> Floats:
+def pulls(
+    unit: Floats, W: Floats, t: Floats, D: NDArray[Any], o: NDArray[Any], layer: Layer | None
+) -> Floats:
     """What draws each bit beside its part in the rebuilt vector: 2 (W x - t - D (x - o)).
 
-    W x - t is the linear term of a search (bit_search.py), and D x its part that rebuilds x.
+    W x - t is the linear term of a search (bit_search.py), and D x its part that rebuilds x. A
+    hidden layer adds to it.
     """
     drawn: Floats = product(unit, (2 * (W - D)).T.astype(np.float32))
     drawn += (2 * ((D * o).sum(axis=1) - t)).astype(np.float32)
+    if layer:
+        drawn += layer.scores(unit)
     return drawn
+
+
+def signs_of(scores: Floats) -> Codes:
+    """Packed codes: a bit is 1 where its score is 0 or more."""
+    return np.packbits(scores >= 0, axis=1)
 
 
 class Neural(NearLossless):
@@ -147,9 +173,18 @@ class Neural(NearLossless):
         **NearLossless.state_shapes,
         "look": (3,),
         **{f"net_{name}": shape for name, shape in NET.items()},
+        **{f"layer_{name}": shape for name, shape in LAYER.items()},
     }
-    state_bytes: ClassVar[frozenset[str]] = frozenset({"net_A", "net_G", "net_M"})
+    state_bytes: ClassVar[frozenset[str]] = frozenset(
+        {"net_A", "net_G", "net_M", "layer_S", "layer_U"}
+    )
+    state_defaults: ClassVar[Mapping[str, float]] = {
+        **NearLossless.state_defaults,
+        **{f"layer_{name}": 0 for name in LAYER},
+    }
+    targets: ClassVar[Mapping[str, Target]] = {**TARGETS, "similarity": Target(0.5, 0.75)}
     look_: NDArray[np.float64]
+    layer_sigma_: NDArray[np.float32]
     tells_training: ClassVar[bool] = False  # the net takes longer
     steps = batch_size = None
 
@@ -185,6 +220,15 @@ class Neural(NearLossless):
         return self._net
 
     @property
+    def layer(self) -> Layer | None:
+        """The hidden layer of the encoder, if it has one."""
+        if len(self.layer_sigma_) == 0:
+            return None
+        if "_layer" not in vars(self):
+            self._layer = Layer(*(getattr(self, f"layer_{name}_") for name in LAYER))
+        return self._layer
+
+    @property
     def second_look(self) -> int:
         """Rows of a search that the net looks at, unless the search says otherwise."""
         return self._looks()[0]
@@ -203,12 +247,12 @@ class Neural(NearLossless):
         return self.net.decode(codes)
 
     def encode_rows(self, X: Floats) -> Codes:
-        """Packed codes: searched under the linear decoder, then under the net."""
-        codes = super().encode_rows(X)
+        """Packed codes: of the hidden layer or the linear decoder, searched under the net."""
         if len(self.search_) == 0:
-            return codes
+            return super().encode_rows(X)
         unit, D = self.directions(X), 0.5 * self.decoder_[:, :-1].astype(np.float64)
-        drawn = pulls(unit, self.W_, self.t_, D, self.offset_[:-1] + D.sum(axis=0))
+        drawn = pulls(unit, self.W_, self.t_, D, self.offset_[:-1] + D.sum(axis=0), self.layer)
+        codes = signs_of(drawn) if self.layer else super().encode_rows(X)
         return self.net.search(unit, drawn, codes, *self._looks()[1:])
 
     def _check_params(self) -> None:
@@ -237,21 +281,24 @@ class Neural(NearLossless):
         thresholds = Thresholds.scaled(self.W_, self.t_, train)
         decoder = bit_search.least_squares(thresholds.encode(train), train, m)
         if len(unit) < bit_search.MIN_ROWS or decoder.length == 0:
-            self._keep(linear_net(decoder), [0, 0, 0])
+            self._keep(linear_net(decoder), None, [0, 0, 0])
             return None
         held_out = bit_search.HeldOut(unit[split.check[: split.queries]], train[: bit_search.AMONG])
         training = _Training(effort, backend(self._place), rng, train, held_out, progress)
-        setting = PREFERENCES[self.prefer].at(m, unit.shape[1])
-        searched = training.run(setting, thresholds, decoder)
+        searched = training.run(PREFERENCES[self.prefer], thresholds, decoder)
         shares = bit_search.query_shares(searched, held_out)
         look = _second_look(searched, shares[:2], held_out)
-        self._keep(searched.net, [look, effort.rounds, effort.tries])
+        self._keep(searched.net, searched.layer, [look, effort.rounds, effort.tries])
         return searched, shares
 
-    def _keep(self, net: Net, look: list[int]) -> None:
-        vars(self).pop("_net", None)
-        for name in NET:
-            setattr(self, f"net_{name}_", getattr(net, name))
+    def _keep(self, net: Net, layer: Layer | None, look: list[int]) -> None:
+        for cached in ("_net", "_layer"):
+            vars(self).pop(cached, None)
+        dims, bits = self.n_features_in_, self.n_bits_
+        layer = layer or Layer.of(np.zeros((0, dims)), np.zeros(0), np.zeros((bits, 0)))
+        for part, kept, names in (("net", net, NET), ("layer", layer, LAYER)):
+            for name in names:
+                setattr(self, f"{part}_{name}_", getattr(kept, name))
         self.look_ = np.array(look, dtype=np.float64)
 
 
@@ -268,64 +315,109 @@ class _Training:
         progress: Progress | None,
     ) -> None:
         self._effort, self._rows, self._held_out = effort, rows, held_out
-        self._progress, self._done = progress, 0
-        share = min(1, ENOUGH_ROWS / len(rows))
-        self._epochs = [max(LEAST_EPOCHS, round(n * share)) for n in effort.epochs]
-        self._together = round(effort.together * share)
+        self._unseen = bit_search.HeldOut(held_out.queries, held_out.queries)
+        self._progress, self._done, self._planned = progress, 0, 0
+        self._share = min(1, ENOUGH_ROWS / len(rows))
         self._settings: Any = {"on": on, "rng": rng, "told": self._tell}
+
+    def _plan(self, epochs: tuple[int, ...]) -> list[int]:
+        planned = [max(LEAST_EPOCHS, round(n * self._share)) for n in epochs]
+        self._planned = self._done + sum(planned)
+        return planned
 
     def _tell(self) -> None:
         self._done += 1
         if self._progress is not None:
-            self._progress(self._done, self._together + sum(self._epochs))
+            self._progress(self._done, max(self._planned, self._done))
 
-    def run(
-        self, setting: Setting, thresholds: Thresholds, decoder: bit_search.Decoder
-    ) -> NetSearched:
+    def run(self, preference: Preference, thresholds: Thresholds, decoder: Decoder) -> NetSearched:
         """Train the net on codes, and search codes under the net, in turns."""
-        rows, queries, m = self._rows, self._held_out.queries, len(decoder.D)
-        thresholds, weights = self._first(thresholds, decoder)
+        rows, effort = self._rows, self._effort
+        m, dims = decoder.D.shape
+        self._setting = preference.at(m, dims)
         for _ in range(bit_search.TRY_ROUNDS):
-            codes = Searched.at(setting, decoder, thresholds).encode(rows)
+            codes = Searched.at(self._setting, decoder, thresholds).encode(rows)
             decoder = bit_search.least_squares(codes, rows, m)
-        of = searched = Searched.at(setting, decoder, thresholds)
-        for turn, epochs in enumerate(self._epochs):
-            codes = searched.encode(rows)
-            if turn:
+        plain = Searched.at(self._setting, decoder, thresholds)
+        # Few rows would be learned by heart.
+        hidden = min(effort.hidden, 64 * -(-len(rows) // (64 * ROWS_PER_UNIT)))
+        start = decoder.D.astype(np.float32), decoder.o.astype(np.float32)
+        weights = net_training.first_weights(*start, hidden, self._settings["rng"])
+        if m <= effort.widest * dims and len(rows) >= LEAST_TOGETHER:
+            scaled, found, trained = self._together(preference.ranking, thresholds, weights)
+            if (self._recalls(found) >= self._recalls(plain)).all():
+                return self._turns(scaled, found, trained, found.layer)
+        return self._turns(thresholds, plain, weights, None)
+
+    def _together(
+        self, ranking: float, thresholds: Thresholds, weights: Weights
+    ) -> tuple[Thresholds, NetSearched, Weights]:
+        """Thresholds, a search and a net whose hidden layer was trained with the net."""
+        rows, queries, m = self._rows, self._held_out.queries, len(thresholds.t)
+        epochs = self._plan((self._effort.together,))[0]
+        settings = rows, queries, epochs, self._effort.dropout, ranking
+        weights, encoder = net_training.train_together(
+            weights, thresholds, *settings, **self._settings
+        )
+        z = np.concatenate(
+            [net_training.scores(np, encoder, rows[b])[1] for b in blocks(len(rows))]
+        )
+        spread = z[: bit_search.SPREAD_ROWS].astype(np.float64).std(axis=0) + 1e-12
+        W, t, S, u, U = (each.astype(np.float64) for each in encoder)
+        scaled = Thresholds(W / spread[:, None], t / spread)
+        layer = Layer.of(S, u, U * (self._setting.hold / m / spread)[:, None])
+        decoder = bit_search.least_squares(signs_of(z), rows, m)
+        b = np.where(z[:MEASURED] >= 0, np.float32(1), np.float32(-1))
+        return scaled, self._under(weights, b, decoder, scaled, layer), weights
+
+    def _recalls(self, searched: Searched) -> NDArray[np.float64]:
+        """Recall of the held-out queries by Hamming distance and by float query.
+
+        Each is the mean of that among rows of the fit, which may be known by heart, and that among
+        the queries themselves.
+        """
+        found, queries = [], self._held_out.queries
+        of_queries = searched.encode(queries)
+        for among in (self._held_out, self._unseen):
+            codes = searched.encode(among.rows)
+            by_float = (
+                among.nearest(product(queries, unit_rows(searched.net.decode(codes)).T))
+                if isinstance(searched, NetSearched)
+                else max(among.recall(codes, queries, each) for each in searched.weights())
+            )
+            found.append([among.by_hamming(codes, of_queries), by_float])
+        mean: NDArray[np.float64] = np.mean(found, axis=0)
+        return mean
+
+    def _turns(
+        self, thresholds: Thresholds, searched: Searched, weights: Weights, layer: Layer | None
+    ) -> NetSearched:
+        rows, queries, m = self._rows, self._held_out.queries, len(thresholds.t)
+        for turn, epochs in enumerate(
+            self._plan(self._effort.after if layer else self._effort.epochs)
+        ):
+            codes, decoder = searched.encode(rows), searched.decoder
+            if turn or layer:
                 decoder = bit_search.least_squares(codes, rows, m)
-                of = Searched.at(setting, decoder, thresholds)
             b, c = signs(codes, m), signs(searched.encode(queries), m)
-            rate = LATER_RATE if turn or self._together else 1.0
-            settings = epochs, rate, self._effort.dropout
+            settings = epochs, LATER_RATE if turn or layer else 1.0, self._effort.dropout
             weights = net_training.train(
                 weights, b, rows, (c, queries), *settings, **self._settings
             )
-            net = net_training.in_bytes(weights, b[:MEASURED])
-            searched = found = NetSearched(of.W, of.t, of.decoder, of.shares, net, self._effort)
+            searched = found = self._under(weights, b[:MEASURED], decoder, thresholds, layer)
         return found
 
-    def _first(
-        self, thresholds: Thresholds, decoder: bit_search.Decoder
-    ) -> tuple[Thresholds, net_training.Weights]:
-        """Thresholds and a net to start from, trained together where that keeps neighbors."""
-        # Few rows would be learned by heart.
-        hidden = min(self._effort.hidden, 64 * -(-len(self._rows) // (64 * ROWS_PER_UNIT)))
-        start = decoder.D.astype(np.float32), decoder.o.astype(np.float32)
-        weights = net_training.first_weights(*start, hidden, self._settings["rng"])
-        if not self._together:
-            return thresholds, weights
-        settings = self._rows, self._held_out.queries, self._together, self._effort.dropout
-        net, trained = net_training.train_together(weights, thresholds, *settings, **self._settings)
-        trained = Thresholds.scaled(trained.W, trained.t, self._rows)
-        rows, queries = self._held_out.rows, self._held_out.queries
-        recalls = [
-            self._held_out.by_hamming(each.encode(rows), each.encode(queries))
-            for each in (trained, thresholds)
-        ]
-        if recalls[0] >= recalls[1] - bit_search.TOLERANCE:
-            return trained, net
-        self._together = 0
-        return thresholds, weights
+    def _under(
+        self,
+        weights: Weights,
+        b: Floats,
+        decoder: Decoder,
+        thresholds: Thresholds,
+        layer: Layer | None,
+    ) -> NetSearched:
+        """The search under a net in bytes; `b` are signs that its activations are measured on."""
+        of, net = Searched.at(self._setting, decoder, thresholds), net_training.in_bytes(weights, b)
+        return NetSearched(of.W, of.t, decoder, of.shares, net, self._effort, layer)
 
 
 def _second_look(searched: NetSearched, shares: list[float], held_out: bit_search.HeldOut) -> int:

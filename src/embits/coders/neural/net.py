@@ -18,11 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
+from embits.coders.backend import product
 from embits.coders.near_lossless.bit_search import Decoder
 from embits.errors import FormatError
 
 TOP = 63  # the largest activation
 LANE = 64  # rows of weights are padded with zeros to a multiple of it
+LARGEST = 1e6  # scale of a layer in a file; with larger ones, sums could leave float32
 
 Bytes = NDArray[np.int8]
 Floats = NDArray[np.float32]
@@ -98,6 +100,38 @@ class Net:
         codes = codes.copy()
         self._native.search(np.ascontiguousarray(unit), pulls, rounds, tries, 0, codes)
         return codes
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The hidden layer of an encoder: υ (U relu(σ (S x) + u)), summed in one order."""
+
+    S: Bytes  # (hidden, dims)
+    U: Bytes  # (bits, hidden)
+    sigma: Floats  # (hidden,)
+    u: Floats
+    upsilon: Floats  # (bits,)
+
+    def __post_init__(self) -> None:
+        hidden, shapes = len(self.S), [getattr(self, field.name).shape for field in fields(self)]
+        if shapes[1:4] != [(len(self.upsilon), hidden), (hidden,), (hidden,)]:
+            raise FormatError(f"damaged: the coder's hidden layer has the shapes {shapes}")
+        if any(
+            np.abs(each).max(initial=0) > LARGEST for each in (self.sigma, self.u, self.upsilon)
+        ):
+            raise FormatError("damaged: the coder's hidden layer holds numbers that no fit gives")
+
+    @classmethod
+    def of(cls, S: NDArray[Any], u: NDArray[Any], U: NDArray[Any]) -> Layer:
+        """The layer U relu(S x + u) in bytes."""
+        (S, sigma), (U, upsilon) = _bytes(S), _bytes(U)
+        return cls(S, U, *(each.astype(np.float32) for each in (sigma, u, upsilon)))
+
+    def scores(self, unit: Floats) -> Floats:
+        """What it adds to the scores of unit rows, (n, bits)."""
+        h = product(unit, self.S.T.astype(np.float32)) * self.sigma + self.u
+        scores: Floats = product(np.maximum(h, 0), self.U.T.astype(np.float32)) * self.upsilon
+        return scores
 
 
 def _padded(matrix: Bytes, rows: int | None = None, columns: int | None = None) -> Bytes:

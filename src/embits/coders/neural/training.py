@@ -37,7 +37,6 @@ WARM_UP = 50  # steps in which the learning rate rises
 LOOK_EVERY = 3  # epochs
 PATIENCE = 6  # looks without a gain, after which training stops
 TOGETHER_BATCH = 1024
-RANKING_SHARE = 0.3  # of the ranking loss, beside |x - y|²
 FIRST_SCALE = 15.0  # of the agreement of codes in the ranking loss
 NEAREST = 10  # rows that a row may be moved towards ...
 MOVED, FARTHEST = 0.7, 0.6  # ... with this probability, by at most this share of the way
@@ -58,7 +57,7 @@ class Weights(NamedTuple):
 
 
 RATES = Weights(1e-4, 1e-4, *[1e-3] * 6)
-TOGETHER_RATES = (3e-4, 3e-4, *[1e-3] * 8, 0.01)  # ... and of W, t and the scale of agreement
+TOGETHER_RATES = (3e-4, 3e-4, *[1e-3] * 11, 0.01)  # ... of an encoder, and the scale of agreement
 
 
 def first_weights(D: Floats, o: Floats, hidden: int, rng: np.random.Generator) -> Weights:
@@ -69,6 +68,16 @@ def first_weights(D: Floats, o: Floats, hidden: int, rng: np.random.Generator) -
     zeros, out = np.zeros(hidden), np.zeros((hidden, dims))
     parts = (D, o, A, zeros, G, zeros, out, out)
     return Weights(*(np.array(part, dtype=np.float32) for part in parts))
+
+
+class Encoder(NamedTuple):
+    """Scores of bits, W x - t + U relu(S x + u), in floats."""
+
+    W: Any  # (bits, dims)
+    t: Any  # (bits,)
+    S: Any  # (hidden, dims)
+    u: Any  # (hidden,)
+    U: Any  # (bits, hidden)
 
 
 class Dropped(NamedTuple):
@@ -84,9 +93,13 @@ class Dropped(NamedTuple):
     ) -> Dropped:
         """At random."""
         flips = rng.random((n, bits), dtype=np.float32) < FLIPPED
-        kept = rng.random((2, n, hidden), dtype=np.float32) >= share
-        factors = kept * np.float32(1 / (1 - share))
-        return cls(1 - 2 * flips.astype(np.float32), factors[0], factors[1])
+        factors = (_factors((n, hidden), share, rng) for _ in range(2))
+        return cls(1 - 2 * flips.astype(np.float32), *factors)
+
+
+def _factors(shape: tuple[int, int], share: float, rng: np.random.Generator) -> Floats:
+    """0 for a share of units; the others make up for them."""
+    return (rng.random(shape, dtype=np.float32) >= share) * np.float32(1 / (1 - share))
 
 
 def forward(xp: Any, weights: Weights, s: Any) -> tuple[Any, Any, Any]:
@@ -195,64 +208,87 @@ def train_together(
     check: Floats,
     epochs: int,
     share: float,
+    ranking_share: float,
     *,
     on: Backend,
     rng: np.random.Generator,
     told: Callable[[], None] = lambda: None,
-) -> tuple[Weights, Thresholds]:
-    """Train thresholds together with the net that decodes their signs.
+) -> tuple[Weights, Encoder]:
+    """Train an encoder with a hidden layer together with the net that decodes its signs.
 
-    The loss is |x - y|² and a share of the ranking loss by Hamming distance, both of
-    near_lossless/training.py's making: signs pass the slope of tanh back. Rows are moved a part of
-    the way to one of their neighbors, which stands for rows that nobody has seen. The weights that
-    rebuild the held-out rows `check` best are returned.
+    It starts as the thresholds. The loss is |x - y|² and a share of the ranking loss by Hamming
+    distance, both of near_lossless/training.py's making: signs pass the slope of tanh back. Rows
+    are moved a part of the way to one of their neighbors, which stands for rows that nobody has
+    seen. The weights that rebuild the held-out rows `check` best are returned.
     """
-    xp, (n, dims) = on.xp, unit.shape
+    xp, (n, dims), hidden = on.xp, unit.shape, len(weights.a)
     size, scale = min(TOGETHER_BATCH, n), dims**0.5  # with it, one learning rate serves W too
     near, held = _neighbors(unit), on.put(check * np.float32(scale))
-    first = (*weights, thresholds.W / scale, thresholds.t, np.full(1, math.log(FIRST_SCALE)))
+    bits, S = len(thresholds.t), rng.normal(size=(hidden, dims)) / scale
+    layer = S, np.zeros(hidden), np.zeros((bits, hidden))
+    first = (*weights, thresholds.W / scale, thresholds.t, *layer, [math.log(FIRST_SCALE)])
     now = [on.put(np.array(part, dtype=np.float32)) for part in first]
     adam = Adam(xp, now, TOGETHER_RATES, DECAY)
     not_self = on.put(-ranking.FAR_BELOW * np.eye(size, dtype=np.float32))
-    per_epoch, best, best_cosine = n // size, (weights, thresholds), -2.0
+    per_epoch, best, best_cosine = n // size, now, -2.0
     for epoch in range(epochs):
         order = rng.permutation(n)
         for step in range(per_epoch):
             x = on.put(_moved(unit, order[step * size : (step + 1) * size], near, rng))
-            drawn = Dropped.draw(size, len(thresholds.t), len(weights.a), share, rng)
-            gradient = _together(xp, now, x, scale, not_self, Dropped(*map(on.put, drawn)))
+            dropped = Dropped(*map(on.put, Dropped.draw(size, bits, hidden, share, rng)))
+            factors = on.put(_factors((size, hidden), share, rng))
+            gradient = _together(xp, now, x, not_self, (dropped, factors), ranking_share)
             adam.step(now, gradient, share_of_rate(epoch * per_epoch + step, epochs * per_epoch))
         told()
         if (epoch + 1) % LOOK_EVERY and epoch + 1 < epochs:
             continue
-        signs = ranking.signs(xp, product(held, now[-3].T) - now[-2])
-        cosine = _cosine(xp, forward(xp, Weights(*now[:-3]), signs)[2], held / scale)
+        signs = ranking.signs(xp, scores(xp, Encoder(*now[8:13]), held)[1])
+        cosine = _cosine(xp, forward(xp, Weights(*now[:8]), signs)[2], held / scale)
         if not math.isfinite(cosine):
             raise TrainingError(f"training diverged in epoch {epoch + 1}")
         if cosine > best_cosine:
-            *net, W, t, _ = (on.get(part).copy() for part in now)
-            found = Thresholds(W.astype(np.float64) * scale, t.astype(np.float64))
-            best, best_cosine = (Weights(*net), found), cosine
-    return best
+            best, best_cosine = [on.get(part).copy() for part in now], cosine
+    encoder = Encoder(*best[8:13])
+    factor = np.float32(scale)
+    return Weights(*best[:8]), encoder._replace(W=encoder.W * factor, S=encoder.S * factor)
+
+
+def scores(xp: Any, encoder: Encoder, x: Any, factors: Any = 1) -> tuple[Any, Any]:
+    """The hidden layer, some of it left out, and the scores of rows x."""
+    h = _relu(xp, product(x, encoder.S.T) + encoder.u) * factors
+    return h, product(x, encoder.W.T) - encoder.t + product(h, encoder.U.T)
 
 
 def _together(
-    xp: Any, now: list[Any], x: Any, scale: float, not_self: Any, dropped: Dropped
+    xp: Any,
+    now: list[Any],
+    x: Any,
+    not_self: Any,
+    dropped: tuple[Dropped, Any],
+    ranking_share: float,
 ) -> list[Any]:
     """The gradient of the loss of `train_together` by its weights."""
-    *net, W, t, log_alpha = now
-    bits, scaled = W.shape[0], x * scale
-    z = product(scaled, W.T) - t
+    net, encoder, log_alpha = Weights(*now[:8]), Encoder(*now[8:13]), now[13]
+    bits, scaled = encoder.W.shape[0], x * x.shape[1] ** 0.5
+    h, z = scores(xp, encoder, scaled, dropped[1])
     width = xp.std(z, axis=0) * ranking.SURROGATE_WIDTH + 1e-6
     soft, b = xp.tanh(z / width), ranking.signs(xp, z)
-    _, gradient, by_b = loss_and_gradient(xp, Weights(*net), b, x, dropped)
+    _, gradient, by_b = loss_and_gradient(xp, net, b, x, dropped[0])
     P = ranking.softmax(xp, ranking.logits(product(x, x.T), 1 / ranking.TEMPERATURE, not_self))[0]
     by_code = xp.exp(log_alpha) / bits
     of_codes = ranking.logits(product(b, b.T), by_code, not_self)
     _, G, by_log_alpha = ranking.cross_entropy(xp, of_codes, P)
-    by_b = by_b + product(G + G.T, b) * (RANKING_SHARE * by_code)
+    by_b = by_b + product(G + G.T, b) * (ranking_share * by_code)
     by_z = by_b * (1 - soft * soft) / width
-    return [*gradient, product(by_z.T, scaled), -xp.sum(by_z, axis=0), RANKING_SHARE * by_log_alpha]
+    by_h = product(by_z, encoder.U) * dropped[1] * xp.astype(h > 0, h.dtype)
+    of_encoder = Encoder(
+        product(by_z.T, scaled),
+        -xp.sum(by_z, axis=0),
+        product(by_h.T, scaled),
+        xp.sum(by_h, axis=0),
+        product(by_z.T, h),
+    )
+    return [*gradient, *of_encoder, ranking_share * by_log_alpha]
 
 
 def _neighbors(unit: Floats) -> NDArray[np.int64]:

@@ -12,7 +12,8 @@ const { fround } = Math;
 /** The coder of an opened file; its arrays are read and checked when they are first used. */
 export function coderOf({ method, params, tensors, nBits, dims }) {
   const hidden = tensors.get("coder.net_A")?.shape[0] ?? 0; // units of a layer of a net
-  const sizes = { bits: nBits, dims, more: dims + 1, hidden, inputs: nBits + 2 * hidden };
+  const units = tensors.get("coder.layer_S")?.shape[0] ?? 0; // of the hidden layer of an encoder
+  const sizes = { bits: nBits, dims, more: dims + 1, hidden, inputs: nBits + 2 * hidden, units };
   const read = new Map();
   const array = (name, shape, kind = "floats") => {
     if (!read.has(name)) read.set(name, checked(tensors.get(`coder.${name}`), name, shape, sizes, kind));

@@ -79,16 +79,23 @@ const CODERS = {
     net_g: ["any"],
     net_c: ["dims"],
     net_o: ["dims"],
+    layer_S: ["any", "dims"],
+    layer_U: ["bits", "any"],
+    layer_sigma: ["any"],
+    layer_u: ["any"],
+    layer_upsilon: ["bits"],
   },
 };
-const BYTES = ["net_A", "net_G", "net_M"]; // int8; all others are floats
+const BYTES = ["net_A", "net_G", "net_M", "layer_S", "layer_U"]; // int8; all others are floats
 
 /** Check the types and shapes of the coder's arrays. */
 export function checkCoder({ facts: { method, nBits, dims }, tensors, metadata }) {
   if (metadata.left_out?.split(",").includes("coder")) return;
   const known = Object.hasOwn(CODERS, method) ? CODERS[method] : {};
   for (const [name, wanted] of Object.entries(known)) {
-    const { dtype = "", shape = [] } = tensors.get(`coder.${name}`) ?? {};
+    const tensor = tensors.get(`coder.${name}`);
+    if (!tensor && name.startsWith("layer_")) continue; // encoders without a hidden layer
+    const { dtype = "", shape = [] } = tensor ?? {};
     const sizes = wanted.map((size) => ({ bits: nBits, dims, more: dims + 1 })[size] ?? size);
     const fits =
       shape.length === sizes.length && sizes.every((size, i) => size === "any" || size === shape[i]);

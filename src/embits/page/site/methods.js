@@ -227,19 +227,34 @@ const NET = {
   c: ["dims"],
   o: ["dims"],
 };
+const LAYER = { S: ["units", "dims"], U: ["bits", "units"], sigma: ["units"], u: ["units"], upsilon: ["bits"] };
+const LARGEST = 1e6; // of the floats of a layer; more is damage
 
-/** Codes of NearLossless, searched further under a net that decodes them (net.js). */
+/** Codes of NearLossless, or of a hidden layer, searched further under a net that decodes them (net.js). */
 class Neural extends NearLossless {
   #lazyNet = null;
   #flip = null;
 
   get #net() {
     if (this.#lazyNet) return this.#lazyNet;
-    const arrays = Object.entries(NET).map(([name, shape]) => {
+    return (this.#lazyNet = new Net(this.#arrays("net", NET)));
+  }
+
+  #arrays(part, shapes) {
+    const arrays = Object.entries(shapes).map(([name, shape]) => {
       const kind = shape.length === 2 ? "int8" : "floats";
-      return [name, this.array(`net_${name}`, shape, kind)];
+      return [name, this.array(`${part}_${name}`, shape, kind)];
     });
-    return (this.#lazyNet = new Net(Object.fromEntries(arrays)));
+    return Object.fromEntries(arrays);
+  }
+
+  /** The hidden layer of the encoder, if it has one. */
+  get #layer() {
+    if (!this.has("layer_S")) return undefined;
+    const layer = this.#arrays("layer", LAYER);
+    const floats = [layer.sigma, layer.u, layer.upsilon];
+    if (floats.every((array) => array.every((x) => Math.abs(x) <= LARGEST))) return layer;
+    throw new FormatError("damaged: the coder's hidden layer holds numbers that no fit gives");
   }
 
   /** Rows of the second look, the most flips of a code, and the flips that are tried for each. */
@@ -262,13 +277,13 @@ class Neural extends NearLossless {
   }
 
   encode(vector) {
-    const code = super.encode(vector);
+    const code = this.has("search") && this.has("layer_S") ? null : super.encode(vector);
     return this.has("search") ? (this.#flip ??= this.#netSearch())(this.direction(vector), code) : code;
   }
 
   #netSearch() {
     const [, rounds, tries] = this.look;
-    return netSearch({ net: this.#net, ...this.searched, rounds, tries });
+    return netSearch({ net: this.#net, ...this.searched, layer: this.#layer, rounds, tries });
   }
 }
 

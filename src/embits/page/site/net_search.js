@@ -4,7 +4,7 @@
  * most of. Floats and doubles are rounded where the native code rounds them, so a vector has the same
  * code as in Python.
  */
-import { inner } from "./matrix.js";
+import { inner, packed } from "./matrix.js";
 
 const LEAST_GAIN = 1e-6;
 const { fround } = Math;
@@ -12,13 +12,13 @@ const { fround } = Math;
 /**
  * The function that flips bits of the code of a vector of norm 1. W (bits × dims), t (bits), `decoder` (bits × dims) and
  * `offset` (dims) are those of the search before, `rounds` the most flips, and `tries` those that each
- * round tries.
+ * round tries. With the hidden `layer` of an encoder, bits start as what they are drawn to.
  */
-export function netSearch({ net, W, t, decoder, offset, rounds, tries }) {
-  const pullsOf = puller({ W, t, decoder, offset });
+export function netSearch({ net, W, t, decoder, offset, layer, rounds, tries }) {
+  const pullsOf = puller({ W, t, decoder, offset, layer });
   return (unit, code) => {
     const search = { net, unit, pulls: pullsOf(unit), tries: Math.min(tries, net.bits) };
-    const found = code.slice();
+    const found = layer ? packed(Array.from(search.pulls, (pull) => pull >= 0)) : code.slice();
     let current = measured(net.state(found), unit);
     for (let round = 0; round < rounds; round++) {
       const best = bestFlip(search, current);
@@ -36,8 +36,8 @@ export function unitVector(vector) {
   return Float32Array.from(vector, (x) => (norm > 0 ? x / norm : 0));
 }
 
-/** What draws each bit beside its part in the rebuilt vector: 2 (W x - t - D (x - o)). */
-function puller({ W, t, decoder, offset }) {
+/** What draws each bit beside its part in the rebuilt vector: 2 (W x - t - D (x - o)), and a layer's part. */
+function puller({ W, t, decoder, offset, layer }) {
   const [bits, dims] = [t.length, offset.length];
   const o = Float64Array.from(offset);
   for (let at = 0; at < decoder.length; at++) o[at % dims] += decoder[at] / 2;
@@ -49,14 +49,24 @@ function puller({ W, t, decoder, offset }) {
     bias[bit] = 2 * (along - t[bit]);
   }
   return (unit) => {
-    const pulls = new Float32Array(bits);
-    for (let bit = 0, at = 0; bit < bits; bit++) {
-      let sum = 0;
-      for (let i = 0; i < dims; i++) sum = fround(sum + fround(unit[i] * weights[at++]));
-      pulls[bit] = sum + bias[bit];
-    }
-    return pulls;
+    const pulls = times(weights, unit).map((sum, bit) => sum + bias[bit]);
+    if (!layer) return pulls;
+    const { S, U, sigma, u, upsilon } = layer;
+    const h = times(S, unit).map((sum, i) => Math.max(fround(fround(sum * sigma[i]) + u[i]), 0));
+    const more = times(U, h);
+    return pulls.map((pull, bit) => pull + fround(more[bit] * upsilon[bit]));
   };
+}
+
+/** matrix · vector in float32, each sum from the first product to the last. */
+function times(matrix, vector) {
+  const sums = new Float32Array(matrix.length / vector.length);
+  for (let row = 0, at = 0; row < sums.length; row++) {
+    let sum = 0;
+    for (let i = 0; i < vector.length; i++) sum = fround(sum + fround(vector[i] * matrix[at++]));
+    sums[row] = sum;
+  }
+  return sums;
 }
 
 /** A state with |y|² and x · y. */
