@@ -374,6 +374,7 @@ def test_a_hidden_layer_is_kept_in_a_file_and_codes_do_not_depend_on_blocks(with
     assert np.array_equal(deepcopy(fitted).encode(X), codes)
     fitted_again = deepcopy(fitted).fit(topics(300, 24))  # too few rows for a hidden layer
     assert fitted_again.layer is None
+    assert not [name for name in fitted_again.state() if name.startswith("layer_")]
 
 
 @pytest.mark.parametrize(

@@ -294,11 +294,13 @@ class Neural(NearLossless):
     def _keep(self, net: Net, layer: Layer | None, look: list[int]) -> None:
         for cached in ("_net", "_layer"):
             vars(self).pop(cached, None)
-        dims, bits = self.n_features_in_, self.n_bits_
-        layer = layer or Layer.of(np.zeros((0, dims)), np.zeros(0), np.zeros((bits, 0)))
-        for part, kept, names in (("net", net, NET), ("layer", layer, LAYER)):
-            for name in names:
-                setattr(self, f"{part}_{name}_", getattr(kept, name))
+        for name in NET:
+            setattr(self, f"net_{name}_", getattr(net, name))
+        sizes = {"any": 0, "bits": self.n_bits_, "dims": self.n_features_in_}
+        for name, shape in LAYER.items():
+            kind = np.int8 if len(shape) == 2 else np.float32
+            none = np.zeros([sizes[size] for size in shape], kind)
+            setattr(self, f"layer_{name}_", getattr(layer, name) if layer else none)
         self.look_ = np.array(look, dtype=np.float64)
 
 
