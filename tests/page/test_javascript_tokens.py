@@ -56,7 +56,7 @@ def real_texts(folder, most):
             found += [" ".join(row[1:]) for row in csv.reader(opened)][: most // (len(files) + 1)]
     with gzip.open(folder / "retrieval/scifact/corpus.jsonl.gz", "rt", encoding="utf-8") as opened:
         found += [each["title"] + " " + each["text"] for each in map(json.loads, opened)]
-    return found[:most]
+    return [text[:500] for text in found[:most]]
 
 
 def test_javascript_finds_the_tokens_of_python(tmp_path):
@@ -65,14 +65,17 @@ def test_javascript_finds_the_tokens_of_python(tmp_path):
 
 @pytest.mark.slow
 def test_ten_thousand_real_texts_and_garbage_have_the_tokens_of_python(tmp_path, data):
-    assert_same(tmp_path, trained() | wordllama(), [*real_texts(data, 10_000), *texts(3000, 1)])
+    kinds = trained()
+    some = {name: kinds[name] for name in ("wordpiece", "bpe-bytes", "bpe-byte-level", "unigram")}
+    assert_same(tmp_path, some | wordllama(), [*real_texts(data, 10_000), *texts(1000, 1)])
 
 
 @pytest.mark.slow
 def test_every_code_point_has_the_tokens_of_python(tmp_path):
     kinds = trained()
     some = {name: kinds[name] for name in ("wordpiece", "bpe-affixes", "bpe-byte-level", "unigram")}
-    points = [c for c in range(0x33500) if not 0xD800 <= c <= 0xDFFF]
+    blocks = [(0, 0x3400), (0x9F00, 0xAC80), (0xF800, 0x17000), (0x18C00, 0x20080)]
+    points = [c for start, stop in blocks for c in range(start, stop)]  # few of CJK and Hangul
     lines = [points[i : i + 16] for i in range(0, len(points), 16)]
     asked = ["".join(f"a{chr(c)}1{chr(c)} " for c in line) for line in lines]
     assert_same(tmp_path, some, asked)

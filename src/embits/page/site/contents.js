@@ -19,7 +19,18 @@ export function readContents(bytes) {
   const length = codes.shape[0];
   const words = vocabularyOf(tensors, length, metadata.format_version);
   const lengths = lengthsOf(tensors, metadata, length);
-  return { facts, tensors, header, codes: codes.data, width, length, words, lengths, metadata };
+  const settings = textSettings(metadata);
+  return { facts, tensors, header, codes: codes.data, width, length, words, lengths, metadata, settings };
+}
+
+/** The settings of a text encoder; null if the file is none. */
+function textSettings({ text }) {
+  if (text === undefined) return null;
+  const found = parsed(text);
+  if (!(found instanceof Map)) throw new FormatError("damaged: the settings of the text encoder are no JSON object");
+  const plain = (value) =>
+    value instanceof Map ? Object.fromEntries([...value].map(([name, each]) => [name, plain(each)])) : value;
+  return plain(found);
 }
 
 function factsOf({ bits, dims, method, writer, params }) {

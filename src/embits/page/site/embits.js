@@ -12,6 +12,8 @@
  *     bits.within("queen", { similarity: 0.7 });       // all rows of at least this similarity
  *     await bits.verify();                      // checks every byte
  *     const news = await open((name) => fetch(`news/${name}`));   // the folder of a collection
+ *     const textEncoder = await openTextEncoder(await fetch("encoder.safetensors"));
+ *     bits.search(textEncoder.encode("a question"), { metric: "asymmetric" });   // see text_encoder.js
  *
  * In Node, use `open(readFileSync("glove.safetensors"))`. Types are in embits.d.ts. simd.js makes the
  * search two to four times faster. A damaged file throws FormatError, an unknown word
@@ -25,8 +27,9 @@ import { Selection } from "./filters.js";
 import { FormatError, isBytes, plainBytes } from "./format.js";
 import { countDifferences } from "./search.js";
 import { UnknownWordError } from "./spelling.js";
+import { openTextEncoder, StaticTextEncoder } from "./text_encoder.js";
 
-export { BinaryVectors, FormatError, Selection, UnknownWordError };
+export { BinaryVectors, FormatError, openTextEncoder, Selection, StaticTextEncoder, UnknownWordError };
 
 /**
  * Open a file from its bytes, or a collection: then `source` is a function that takes the name of a file in
@@ -46,6 +49,7 @@ export function open(source, second) {
   if (typeof kernel !== "function") throw new TypeError("the kernel is not a function");
   const bytes = plainBytes(source);
   const contents = readContents(bytes);
+  if (contents.settings) throw new FormatError("a text encoder: open it with openTextEncoder");
   checkCoder(contents);
   return new BinaryVectors(contents, kernel, bytes.length, () => verifyContents(contents));
 }

@@ -14,6 +14,10 @@ export function lengthsOf(tensors, metadata, rows) {
   if (tensor.dtype !== "U8" || tensor.shape.join() !== String(rows) || !isWhole) {
     throw new FormatError("damaged: lengths are not a byte for each row, with their base");
   }
-  const scale = Float32Array.from({ length: 256 }, (_, b) => (b ? 2 ** (base + (b - 1) / STEPS) : 0));
+  const scale = lengthScale(base);
   return Float32Array.from(tensor.data, (step) => scale[step]);
 }
+
+/** The numbers that bytes stand for. */
+export const lengthScale = (base) =>
+  Float32Array.from({ length: 256 }, (_, b) => (b ? 2 ** (base + (b - 1) / STEPS) : 0));

@@ -146,30 +146,34 @@ function groupsOf(numbers, tokens, ids, model) {
     const token = tokens[made];
     const listed = numbers.slice(at + 2, at + 2 + count);
     if (token === undefined || !(count >= 0) || listed.length !== count) damaged();
-    const characters = Array.from(token);
-    room -= MERGE_WORK + characters.length * Math.max(characters.length, count);
+    const ends = characterEnds(token);
+    room -= MERGE_WORK + ends.length * Math.max(ends.length, count);
     if (room < 0) damaged("the tokenizer has too many merges");
-    triples.push(...(count ? listed.map((place) => split(characters, place, made)) : splits(characters, made)));
+    if (count) for (const place of listed) triples.push(split(token, ends[place - 1]) ?? damaged());
+    else if (ends.length <= MAX_SPLIT) {
+      const found = ends.slice(0, -1).map((end) => split(token, end));
+      triples.push(...found.filter(Boolean).sort(([a, b], [c, d]) => a - c || b - d));
+    }
     at += 2 + count;
   }
   return triples;
 
-  function split(characters, place, made) {
-    const left = ids.get(characters.slice(0, place).join(""));
-    const right = ids.get(prefix + characters.slice(place).join(""));
-    return left === undefined || right === undefined ? damaged() : [left, right, made];
+  /** The merge of the two parts of a token; undefined if one of them is no token. */
+  function split(token, end) {
+    if (end === undefined) return damaged();
+    const left = ids.get(token.slice(0, end));
+    const right = left === undefined ? left : ids.get(prefix + token.slice(end));
+    return right === undefined ? right : [left, right, made];
   }
+}
 
-  function splits(characters, made) {
-    if (characters.length > MAX_SPLIT) return [];
-    const found = [];
-    for (let place = 1; place < characters.length; place++) {
-      const left = ids.get(characters.slice(0, place).join(""));
-      const right = left === undefined ? left : ids.get(prefix + characters.slice(place).join(""));
-      if (right !== undefined) found.push([left, right, made]);
-    }
-    return found.sort(([a, b], [c, d]) => a - c || b - d);
+/** Where each character of a token ends. */
+function characterEnds(token) {
+  const ends = [];
+  for (let end = 1; end <= token.length; end++) {
+    if (!(token.codePointAt(end - 1) > 0xffff)) ends.push(end);
   }
+  return ends;
 }
 
 // -- added tokens ---------------------------------------------------------------------------------

@@ -1,0 +1,186 @@
+/**
+ * Text encoders: vectors of texts from a table of token codes of about a megabyte (docs/text.md). The vectors are
+ * those of Python's TextEncoder, up to the last digits of float32.
+ *
+ *     const textEncoder = await openTextEncoder(await (await fetch("encoder.safetensors")).arrayBuffer());
+ *     const vector = textEncoder.encode("how do I reset my password");   // a Float32Array
+ *     bits.search(vector, { metric: "asymmetric" });
+ */
+import { checkString, shown } from "./arguments.js";
+import { coderOf } from "./coder.js";
+import { readContents, verifyContents } from "./contents.js";
+import { FormatError, isBytes, plainBytes } from "./format.js";
+import { lengthScale } from "./lengths.js";
+import { norm, numbers } from "./matrix.js";
+import { tokensOf } from "./text_tokens.js";
+
+const MAX_BASE = 64;
+const SIF = 1e-3; // a of a / (a + p)
+const LEAST_IDF = 1e-3;
+const WEIGHTS = ["uniform", "sif", "idf"];
+const { fround } = Math;
+
+const damaged = (problem) => {
+  throw new FormatError(`damaged: ${problem}`);
+};
+
+/** Open the file of a text encoder: its bytes, or a Response. It checks the header and copies little. */
+export async function openTextEncoder(source) {
+  const given = await source;
+  const read = typeof Response !== "undefined" && given instanceof Response ? await bytesOf(given) : given;
+  if (!isBytes(read)) {
+    throw new TypeError("openTextEncoder takes the bytes of a file (an ArrayBuffer or a Uint8Array), or a Response");
+  }
+  const contents = readContents(plainBytes(read));
+  if (!contents.settings) {
+    throw new FormatError("a file of codes, not a text encoder: open it with open");
+  }
+  const tokens = await tokensOf(contents);
+  return new StaticTextEncoder(contents, tokens);
+}
+
+async function bytesOf(response) {
+  if (!response.ok) throw new Error(`the server returned status ${response.status} for the text encoder`);
+  return response.arrayBuffer();
+}
+
+/** Turns texts into vectors. */
+export class StaticTextEncoder {
+  #contents;
+  #tokens;
+  #weights;
+  #own;
+  #coder = null;
+
+  constructor(contents, tokens) {
+    const { facts, tensors, length, settings } = contents;
+    const { nBits, dims } = facts;
+    Object.assign(this, { nBits, dims, method: facts.method, length: tokens.count });
+    this.#contents = contents;
+    this.#tokens = tokens;
+    const part = (name, dtype, shape) => partOf(tensors, name, dtype, shape);
+    this.scales = scaled(tensors, "scales", length, settings) ?? damaged("text.scales is missing");
+    this.decoder = part("decoder", "I8", [nBits, dims]);
+    this.units = part("units", "F32", [dims]);
+    this.offset = part("offset", "F32", [dims]);
+    this.rows = tensors.has("text.rows") ? part("rows", "U32", [tokens.count]) : null;
+    if (this.rows?.some((row) => row >= length)) damaged(`a token has no row among ${length}`);
+    const whitens = tensors.has("text.whitening");
+    this.mean = whitens ? part("mean", "F32", [dims]) : null;
+    this.whitening = whitens ? part("whitening", "F32", [dims, dims]) : null;
+    this.#own = scaled(tensors, "weights", tokens.count, settings);
+    this.#weights = weightsOf(settings, scaled(tensors, "frequencies", tokens.count, settings), tokens);
+  }
+
+  /**
+   * The vector of a text, a Float32Array; of several texts, an array of them. A text with no known token has the vector
+   * of zeros. Lone surrogates are left out.
+   */
+  encode(text) {
+    if (Array.isArray(text)) return text.map((each) => this.encode(each));
+    checkString(text, "the text");
+    return this.#whitened(this.#pooled(text));
+  }
+
+  /** The packed code of a text, as Python's `encode_codes`; the encoder must have been fitted on texts. */
+  encodeCode(text) {
+    const vector = this.encode(text);
+    if (!vector.some((x) => x !== 0)) throw new RangeError(`the text ${shown(text)} has no known token, so no code`);
+    return (this.#coder ??= textCoder(this.#contents)).encode(vector);
+  }
+
+  /** The weighted mean of the tokens of a text. */
+  #pooled(text) {
+    const { nBits, dims, decoder, units, offset, scales, rows } = this;
+    const { codes, width } = this.#contents;
+    const { tokens, vectors } = this.#tokens.of(text);
+    const counts = new Float64Array(nBits);
+    let [total, share] = [0, vectors.length];
+    for (const token of tokens) {
+      const row = rows ? rows[token] : token;
+      const weight = this.#weights ? this.#weights[token] : 1;
+      const scale = fround(fround(this.#own ? weight * this.#own[token] : weight) * scales[row]);
+      for (let bit = 0; bit < nBits; bit++) {
+        if (codes[row * width + (bit >> 3)] & (128 >> (bit & 7))) counts[bit] += scale;
+      }
+      total += scale;
+      share += weight;
+    }
+    const sums = new Float64Array(dims);
+    for (let bit = 0; bit < nBits; bit++) {
+      const count = counts[bit];
+      if (count) for (let i = 0; i < dims; i++) sums[i] += count * decoder[bit * dims + i];
+    }
+    for (let i = 0; i < dims; i++) {
+      sums[i] = sums[i] * units[i] + total * offset[i];
+      for (const vector of vectors) sums[i] += vector[i];
+      sums[i] /= share > 0 ? share : 1;
+    }
+    return this.#contents.settings.normalize ? unit(sums) : sums;
+  }
+
+  #whitened(vector) {
+    if (!this.whitening || !vector.some((x) => x !== 0)) return Float32Array.from(vector);
+    const { dims, mean, whitening } = this;
+    const centered = unit(vector).map((x, i) => x - mean[i]);
+    const sums = new Float64Array(dims);
+    centered.forEach((x, row) => {
+      for (let i = 0; i < dims; i++) sums[i] += x * whitening[row * dims + i];
+    });
+    return Float32Array.from(unit(sums));
+  }
+
+  /** Check every byte, or reject with FormatError. */
+  async verify() {
+    await verifyContents(this.#contents);
+  }
+}
+
+function unit(vector) {
+  const length = norm(vector);
+  return length ? vector.map((x) => x / length) : vector;
+}
+
+/** A tensor of a text encoder, checked. */
+function partOf(tensors, name, dtype, shape) {
+  const tensor = tensors.get(`text.${name}`);
+  if (tensor?.dtype !== dtype || tensor.shape.join() !== shape.join()) {
+    damaged(`text.${name} is ${tensor ? `${tensor.dtype} [${tensor.shape}]` : "missing"}, expected ${dtype} [${shape}]`);
+  }
+  const data = numbers(tensor);
+  if (dtype.startsWith("F") && !data.every((x) => Math.abs(x) <= 1e18)) damaged(`text.${name} holds NaN or numbers beyond 1e18`);
+  return data;
+}
+
+/** Numbers on the scale of lengths, or null if the file has none. */
+function scaled(tensors, name, count, settings) {
+  if (!tensors.has(`text.${name}`)) return null;
+  const base = settings[`${name}_base`];
+  if (!Number.isInteger(base) || Math.abs(base) > MAX_BASE) damaged(`${name}_base is not -${MAX_BASE} to ${MAX_BASE}`);
+  const scale = lengthScale(base);
+  return Float32Array.from(partOf(tensors, name, "U8", [count]), (step) => scale[step]);
+}
+
+/** What tokens weigh by their frequencies; null if all weigh 1. */
+function weightsOf({ weights, texts = 0 }, seen, { areWords }) {
+  const kind = weights ?? (areWords ? "sif" : "uniform");
+  if (!WEIGHTS.includes(kind)) damaged(`weights are ${shown(kind)}`);
+  const isNeeded = kind === "idf" || (kind === "sif" && weights);
+  if ((!seen && isNeeded) || (kind === "idf" && !(texts > 0))) damaged(`weights '${kind}' need frequencies`);
+  if (!seen || kind === "uniform") return null;
+  const all = seen.reduce((sum, count) => sum + count, 0);
+  const weigh =
+    kind === "sif"
+      ? (count) => SIF / (SIF + count / all)
+      : (count) => Math.log((texts + 1) / (Math.min(count, texts) + 1)) + LEAST_IDF;
+  return Float32Array.from(seen, weigh);
+}
+
+/** The coder of text vectors, which is beside the table. */
+function textCoder({ facts: { nBits, dims }, tensors, settings }) {
+  const about = settings.coder;
+  if (!about) throw new Error("the text encoder was not fitted on texts: it has no coder of their codes");
+  const own = [...tensors].filter(([name]) => name.startsWith("text.coder."));
+  const arrays = new Map(own.map(([name, tensor]) => [name.slice("text.".length), tensor]));
+  return coderOf({ method: about.method, params: about.params ?? {}, tensors: arrays, nBits, dims });
+}
