@@ -222,3 +222,34 @@ export function open(
   read: (name: string) => FileContents | Promise<FileContents>,
   options?: { room?: (size: number) => Promise<Room | null>; verify?: boolean },
 ): Promise<BinaryVectors>;
+
+/** Turns texts into vectors, with a table of token codes of about a megabyte. */
+export class StaticTextEncoder {
+  private constructor();
+  /** Dimensions of the vectors. */
+  readonly dims: number;
+  /** Bits of a token. */
+  readonly nBits: number;
+  /** How many tokens there are. */
+  readonly length: number;
+  /** The coder of the tokens. */
+  readonly method: string;
+  /**
+   * The vector of a text, of length 1 unless the model's settings say otherwise. A text with no known token has the vector
+   * of zeros. Lone surrogates are left out.
+   */
+  encode(text: string): Float32Array;
+  encode(texts: readonly string[]): Float32Array[];
+  /**
+   * The packed code of a text, as Python's `encode_codes`, if the encoder was fitted on texts. Throws RangeError for a text
+   * with no known token.
+   */
+  encodeCode(text: string): Uint8Array;
+  /** Check every byte, or reject with FormatError. */
+  verify(): Promise<void>;
+}
+
+/** Open the file of a text encoder from its bytes or a Response; rejects with FormatError. */
+export function openTextEncoder(
+  source: ArrayBuffer | Uint8Array | Response | Promise<ArrayBuffer | Uint8Array | Response>,
+): Promise<StaticTextEncoder>;
