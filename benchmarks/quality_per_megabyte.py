@@ -1,12 +1,14 @@
 """Agreement with human similarity scores against the size of a file of word vectors.
 
     python benchmarks/quality_per_megabyte.py NAME=VECTORS --data DATA
-        [--cuts 20000,50000,100000] [--bits 64,128,256,512] [--folder FOLDER] [--out FILE.json]
+        [--cuts 20000,50000,100000] [--bits 64,128,256,512] [--target similarity]
+        [--folder FOLDER] [--out FILE.json] [--embits-only]
 
 VECTORS is a file that `embits binarize` reads, most frequent words first. embits is fitted once a
 width, on all words; smaller vocabularies are the first rows (`bits.subset`). Every file is written,
 its size is read from the disk, and it is opened again before it is scored. Files of embits
-stay in --folder, and a second run does not fit them again.
+stay in --folder, and a second run does not fit them again. With --embits-only, the other files are
+those that FILE.json has.
 
 The score is the Fisher mean of Spearman's correlations over the similarity sets of DATA.
 pair_scores.py says how pairs with unknown words count. WordLlama (`pip install wordllama`) and
@@ -61,6 +63,7 @@ Files = Iterator[tuple[Row, Space]]
 class Options(NamedTuple):
     cuts: list[int]
     bits: list[int]
+    target: str
 
 
 # -- files of word vectors -------------------------------------------------------------------------
@@ -84,12 +87,13 @@ def float_files(vectors: embits.WordVectors, cuts: list[int], folder: Path) -> F
             yield row, FloatSpace(read, matrix, lookup("\n".join(read)))
 
 
-def embits_files(source: Path, cuts: list[int], widths: list[int], folder: Path) -> Files:
+def embits_files(source: Path, cuts: list[int], options: Options, folder: Path) -> Files:
     """A file of each width, variant and vocabulary, opened again."""
-    for n_bits in widths:
-        whole = folder / f"embits-{n_bits}.safetensors"
+    target = options.target
+    for n_bits in options.bits:
+        whole = folder / f"embits-{target}-{n_bits}.safetensors"
         if not whole.exists():
-            embits.binarize_to_file(source, whole, n_bits=n_bits, random_state=0)
+            embits.binarize_to_file(source, whole, n_bits=n_bits, random_state=0, target=target)
         for n in cuts:
             first = embits.load(whole).subset(rows=range(n))
             for name, parts in VARIANTS.items():
@@ -149,20 +153,22 @@ def wordllama_files(datasets: Mapping[str, Pairs], folder: Path) -> Files:
 # -- the run ---------------------------------------------------------------------------------------
 
 
-def measure(source: Path, datasets: Mapping[str, Pairs], options: Options, folder: Path) -> Row:
-    """All files of one source of vectors."""
+def measure(
+    source: Path, datasets: Mapping[str, Pairs], options: Options, folder: Path, others: list[Row]
+) -> Row:
+    """All files of one source of vectors, or those of embits beside the others given."""
     start = time.process_time()
     vectors = embits.read_vectors(source)
     n, dims = vectors.matrix.shape
     cuts = [cut for cut in options.cuts if cut < n] + [n]
     scorer = Scorer(datasets, Lookup(list(vectors.words or [])[: cuts[0]]))
-    rows = []
-    for row, space in chain(
+    rows = list(others)
+    rivals = chain(
         wordllama_files(datasets, folder),
         float_files(vectors, cuts, folder),
         compress_fasttext_files(vectors, cuts, folder),
-        embits_files(source, cuts, options.bits, folder),
-    ):
+    )
+    for row, space in chain(() if others else rivals, embits_files(source, cuts, options, folder)):
         rows.append({**row, **scorer.row(space)})
         print(json.dumps(rows[-1]), flush=True)
     floats = scorer.row(FloatSpace(list(vectors.words or []), vectors.matrix))
@@ -190,13 +196,15 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--cuts", type=numbers, default=[20_000, 50_000, 100_000])
     parser.add_argument("--bits", type=numbers, default=[64, 128, 256, 512])
+    parser.add_argument("--target", default="similarity")
+    parser.add_argument("--embits-only", action="store_true")
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     if importlib.util.find_spec("faiss") is None:
         raise SystemExit("product quantization needs FAISS: pip install faiss-cpu")
     datasets = DataFolder.at(arguments.data).similarity()
-    options = Options(arguments.cuts, arguments.bits)
+    options = Options(arguments.cuts, arguments.bits, arguments.target)
     result: Row = {"about": about(datasets), "published": PUBLISHED, "sources": {}}
     if arguments.out and arguments.out.exists():
         result["sources"] = json.loads(arguments.out.read_text())["sources"]
@@ -204,7 +212,9 @@ def main() -> None:
         name, _, path = arguments.source.partition("=")
         folder = (arguments.folder or Path(temporary)) / name
         folder.mkdir(parents=True, exist_ok=True)
-        result["sources"][name] = measure(Path(path), datasets, options, folder)
+        stored = result["sources"].get(name, {}).get("rows", []) if arguments.embits_only else []
+        others = [row for row in stored if not row["method"].startswith("embits")]
+        result["sources"][name] = measure(Path(path), datasets, options, folder, others)
     if arguments.out:
         arguments.out.write_text(compact(result))
 

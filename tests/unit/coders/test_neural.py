@@ -14,7 +14,7 @@ from embits.coders.neural.net import TOP, Layer, Net
 from embits.errors import FormatError, InputError
 from tests.unit.coders.test_near_lossless import topics
 
-SHORT = coder.Effort(50, 64, 0.2, 2, 1.0, (10,), (10,), 2, 2)
+SHORT = coder.Effort(50, 64, 0.2, 2, (1, 1), (10,), (10,), 2, 2)
 SHAPES = [(256, 40, 70), (37, 50, 64), (8, 3, 1), (1, 1, 5), (100, 20, 0)]
 
 

@@ -61,7 +61,7 @@ class Effort(NamedTuple):
     hidden: int  # units of a layer of the net
     dropout: float
     together: int  # epochs in which an encoder with a hidden layer is trained with the net
-    widest: float  # of codes for which that is tried, over the dimensions
+    widest: tuple[float, float]  # bits over dimensions up to which that is tried, by target
     epochs: tuple[int, ...]  # of the net alone, in each turn of search and training
     after: tuple[int, ...]  # ... where it was trained with the encoder
     rounds: int  # flips of a code under the net, at most
@@ -69,8 +69,8 @@ class Effort(NamedTuple):
 
 
 EFFORTS = {
-    "default": Effort(1000, 512, 0.2, 80, 0.5, (60, 30, 30), (30,), 8, 4),
-    "long": Effort(1000, 1024, 0.3, 150, 9.0, (60, 30, 30, 30), (30, 30, 30, 30), 24, 8),
+    "default": Effort(1000, 512, 0.2, 80, (0, 0.5), (60, 30, 30), (30,), 8, 4),
+    "long": Effort(1000, 1024, 0.3, 150, (9, 9), (60, 30, 30, 30), (30, 30, 30, 30), 24, 8),
 }
 
 
@@ -88,10 +88,11 @@ class Preference(NamedTuple):
 
 
 PREFERENCES = {
-    "balanced": Preference(Setting(1.2, 1.5), Setting(1.3, 0.4), 1.0),
+    "balanced": Preference(Setting(1.2, 1.5), Setting(1.3, 0.4), 0.3),
     "float": Preference(Setting(1.0, 0.3), Setting(1.0, 0.3), 0.3),
     "hamming": Preference(Setting(1.0, 3.0), Setting(1.6, 1.0), 1.0),
 }
+SIMILARITY_RANKING = 1.0  # ... for the target "similarity"
 LATER_RATE = 0.5  # of the learning rate, after the first turn
 ENOUGH_ROWS, LEAST_EPOCHS = 16_384, 10  # with more rows, epochs are fewer
 LEAST_TOGETHER = 4000  # rows: fewer are learned by heart by an encoder with a hidden layer
@@ -285,7 +286,11 @@ class Neural(NearLossless):
             return None
         held_out = bit_search.HeldOut(unit[split.check[: split.queries]], train[: bit_search.AMONG])
         training = _Training(effort, backend(self._place), rng, train, held_out, progress)
-        searched = training.run(PREFERENCES[self.prefer], thresholds, decoder)
+        preference, is_whitened = PREFERENCES[self.prefer], len(self.whitening_) > 0
+        if is_whitened:
+            preference = preference._replace(ranking=SIMILARITY_RANKING)
+        widest = effort.widest[is_whitened] * unit.shape[1]
+        searched = training.run(preference, widest, thresholds, decoder)
         shares = bit_search.query_shares(searched, held_out)
         look = _second_look(searched, shares[:2], held_out)
         self._keep(searched.net, searched.layer, [look, effort.rounds, effort.tries])
@@ -332,8 +337,13 @@ class _Training:
         if self._progress is not None:
             self._progress(self._done, max(self._planned, self._done))
 
-    def run(self, preference: Preference, thresholds: Thresholds, decoder: Decoder) -> NetSearched:
-        """Train the net on codes, and search codes under the net, in turns."""
+    def run(
+        self, preference: Preference, widest: float, thresholds: Thresholds, decoder: Decoder
+    ) -> NetSearched:
+        """Train the net on codes, and search codes under the net, in turns.
+
+        Up to `widest` bits, an encoder with a hidden layer is tried first.
+        """
         rows, effort = self._rows, self._effort
         m, dims = decoder.D.shape
         self._setting = preference.at(m, dims)
@@ -345,7 +355,7 @@ class _Training:
         hidden = min(effort.hidden, 64 * -(-len(rows) // (64 * ROWS_PER_UNIT)))
         start = decoder.D.astype(np.float32), decoder.o.astype(np.float32)
         weights = net_training.first_weights(*start, hidden, self._settings["rng"])
-        if m <= effort.widest * dims and len(rows) >= LEAST_TOGETHER:
+        if m <= widest and len(rows) >= LEAST_TOGETHER:
             scaled, found, trained = self._together(preference.ranking, thresholds, weights)
             if (self._recalls(found) >= self._recalls(plain)).all():
                 return self._turns(scaled, found, trained, found.layer)
@@ -356,7 +366,7 @@ class _Training:
     ) -> tuple[Thresholds, NetSearched, Weights]:
         """Thresholds, a search and a net whose hidden layer was trained with the net."""
         rows, queries, m = self._rows, self._held_out.queries, len(thresholds.t)
-        epochs = self._plan((self._effort.together,))[0]
+        epochs = self._plan((self._effort.together, *self._effort.after))[0]
         settings = rows, queries, epochs, self._effort.dropout, ranking
         weights, encoder = net_training.train_together(
             weights, thresholds, *settings, **self._settings
