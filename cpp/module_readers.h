@@ -9,6 +9,7 @@
 #include "readers/rows.h"
 #include "readers/text_parser.h"
 #include "readers/word2vec_parser.h"
+#include "text/pooling.h"
 #include "words/packed_words.h"
 #include "words/subwords.h"
 #include "words/words.h"
@@ -96,6 +97,17 @@ static void bind_readers(nb::module_& m) {
         },
         "words"_a.noconvert(), "offsets"_a.noconvert(), "input"_a.noconvert(), "n_input_words"_a,
         "minn"_a, "maxn"_a, "n_buckets"_a, "threads"_a, "out"_a.noconvert());
+    m.def(
+        "pool_bits",
+        [](Codes codes, Array<const uint32_t> rows, Array<const float> weights,
+           Array<const int64_t> ends, Out2D<float> counts) {
+            nb::gil_scoped_release release;
+            return embits::pool_bits({codes.data(), codes.shape(0), codes.shape(1)}, rows.data(),
+                                     weights.data(), rows.shape(0), ends.data(), ends.shape(0),
+                                     counts.data());
+        },
+        "codes"_a.noconvert(), "rows"_a.noconvert(), "weights"_a.noconvert(), "ends"_a.noconvert(),
+        "counts"_a.noconvert());
 }
 
 // The arrays of a file's words, which are kept while they are used.

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from embits.collection import Collection, open_collection
     from embits.jobs.encode import binarize, binarize_to_file, encode_to_collection, encode_to_file
     from embits.readers import read_vectors, sample_vectors
+    from embits.text.encoder import TextEncoder
     from embits.writers import write_vectors
 
 __all__ = [
@@ -56,6 +57,7 @@ __all__ = [
     "ReadError",
     "SignBits",
     "SparseBits",
+    "TextEncoder",
     "UnknownWordError",
     "WordVectors",
     "__version__",
@@ -79,6 +81,7 @@ __getattr__ = lazy_names(
     "embits",
     {
         "Collection": "embits.collection",
+        "TextEncoder": "embits.text.encoder",
         "binarize": "embits.jobs",
         "binarize_to_file": "embits.jobs",
         "encode_to_collection": "embits.jobs",

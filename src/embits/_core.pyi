@@ -171,6 +171,13 @@ def word_vectors(
     threads: int,
     out: NDArray[np.float32],
 ) -> None: ...
+def pool_bits(
+    codes: NDArray[np.uint8],
+    rows: NDArray[np.uint32],
+    weights: NDArray[np.float32],
+    ends: NDArray[np.int64],
+    counts: NDArray[np.float32],
+) -> bool: ...
 def asymmetric_top_k(
     codes: NDArray[np.uint8] | CodePieces,
     queries: NDArray[np.float32],

@@ -96,6 +96,8 @@ def to_contents(rows: Rows, coder: Coder, subwords: Subwords | None = None) -> C
 def open_parts(path: Path, *, verify: bool = False, mapped: bool = True) -> Parts:
     """Open a file: its rows, coder and subwords. The options are those of `open_file`."""
     with _opened(path, verify, mapped) as contents:
+        if contents.text is not None:
+            raise FormatError("it is a text encoder: open it with embits.TextEncoder.load")
         method, subwords = contents.method, _group("subwords.", contents.tensors)
         if method not in METHODS:
             raise FormatError(

@@ -44,6 +44,7 @@ DTYPES = {
     "I8": "<i1", "U8": "<u1", "F16": "<f2", "U32": "<u4", "F32": "<f4", "U64": "<u8", "F64": "<f8",
 }  # fmt: skip
 COLUMN = "column."  # the start of the name of a column's tensor
+TEXT = "text."  # and of a tensor of a text encoder
 WHITENING = "coder.whitening"  # which an encoder must not ignore
 _NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 _CHECKSUM = re.compile("[0-9a-f]{64}", re.ASCII)
@@ -195,6 +196,7 @@ class Contents:
     version: int = VERSION  # of the format
     left_out: tuple[str, ...] = ()  # parts that were left out to make the file smaller
     lengths_base: int | None = None  # where the scale of the tensor `lengths` starts
+    text: Mapping[str, Any] | None = None  # the settings of a text encoder
 
 
 Tensor: TypeAlias = NDArray[Any] | CodesOnDisk
@@ -238,7 +240,8 @@ def _header(
     contents: Contents, tensors: Mapping[str, Tensor], checksums: Mapping[str, str]
 ) -> bytes:
     """The header's bytes, padded so that the tensors start on a 64-byte boundary."""
-    has_more = any(name in ("lengths", WHITENING) or name.startswith(COLUMN) for name in tensors)
+    more = "lengths", WHITENING
+    has_more = any(name in more or name.startswith((COLUMN, TEXT)) for name in tensors)
     metadata = {
         "format": FORMAT,
         "format_version": str(VERSION_WITH_MORE if has_more else contents.version),
@@ -253,6 +256,8 @@ def _header(
         metadata["left_out"] = ",".join(contents.left_out)
     if contents.lengths_base is not None:
         metadata["lengths_base"] = str(contents.lengths_base)
+    if contents.text is not None:
+        metadata["text"] = params_json(contents.text)
     entries: dict[str, Any] = {"__metadata__": metadata | {"header_sha256": NO_CHECKSUM}}
     offset = 0
     for name, tensor in tensors.items():
@@ -326,8 +331,11 @@ def _contents(
         params = parse_json(metadata["params"])
         codes = tensors["codes"]
         base = whole_number(metadata["lengths_base"]) if "lengths" in tensors else None
+        text = parse_json(metadata["text"]) if "text" in metadata else None
     except (KeyError, ValueError, RecursionError):
         fail("damaged: bits, dims, method, params, writer, codes or lengths_base are missing")
+    if text is not None and not isinstance(text, dict):
+        fail(f"damaged: the settings of its text encoder are {shortened(text)}")
     if n_bits < 1 or dims < 1 or not isinstance(params, dict):
         found = f"{shortened(n_bits)} bits from {shortened(dims)} dimensions"
         fail(f"damaged: {found}, parameters {shortened(params)}")
@@ -342,7 +350,9 @@ def _contents(
     rest = {name: array for name, array in tensors.items() if name not in ("codes", "padding")}
     left_out = tuple(filter(None, metadata.get("left_out", "").split(",")))
     version = int(metadata["format_version"])
-    return Contents(codes, n_bits, dims, method, params, rest, writer, version, left_out, base)
+    return Contents(
+        codes, n_bits, dims, method, params, rest, writer, version, left_out, base, text
+    )
 
 
 # -- verify --------------------------------------------------------------------------------------

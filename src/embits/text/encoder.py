@@ -1,0 +1,635 @@
+"""TextEncoder: texts to vectors, by a table of token codes of about a megabyte."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.arrays import Progress, as_float32, blocks, unit_rows
+from embits.binary_vectors import BinaryVectors
+from embits.checks import check_n_bits, choice, number
+from embits.coders import ITQ, METHODS, Coder, coder_class, new_coder
+from embits.coders.base import Estimator
+from embits.errors import EmbitsError, FormatError, InputError, NotFittedError
+from embits.file import store
+from embits.file.contents import open_parts
+from embits.file.overwrite import check_target
+from embits.ids.packed import open_words, pack
+from embits.ids.subwords import Subwords
+from embits.ids.vocabulary import Vocabulary
+from embits.rows import LENGTHS, Lengths
+from embits.text.sources import StaticModel, cached_file, make_folder, read_static
+from embits.text.table import Table, array_of, byte_scale
+from embits.text.tokenizer import pack_tokenizer
+from embits.text.tokens import Batch, TokenizerTokens, WordTokens
+from embits.vectors import WordVectors
+
+Floats = NDArray[np.float32]
+WEIGHTS = ("uniform", "sif", "idf")
+_SIF = 1e-3  # a of a / (a + p): Arora, Liang and Ma 2017
+_ZIPF = 2.7  # Mandelbrot's shift: the frequency of the word of rank r is about 1 / (r + 2.7)
+_BATCH = 2048  # texts at a time
+_TOKENS_ABREAST = 16  # of the random texts that a coder is fitted on before there are texts
+_SAMPLE = 20_000
+_SHRINK = 0.1  # of the mean variance, added to each: few texts do not show the small ones
+
+
+class TextEncoder(Estimator):
+    """Vectors of texts: a tokenizer, a table of token codes, and a weighted mean.
+
+    A text with no known token has the vector of zeros. Made by `from_static`, `from_words` or
+    `load`, or by its constructor and `fit`, as scikit-learn does. Any number of threads may use
+    one object.
+
+    Args:
+        source: "wordllama" for the table in that package; the folder of a static model of
+            model2vec; a file of words that embits wrote; or the file of a text encoder.
+        n_bits: Bits of a token, and of the codes of texts.
+        method: The coder of the tokens of a static model.
+        weights: What tokens weigh in the mean: "uniform", "sif" (a / (a + p) for a token of
+            frequency p) or "idf" (the logarithm of how rare it is). None is "uniform" for static
+            models and "sif" for words.
+        whiten: How far `fit` whitens the vectors of texts: 0 leaves them, 0.5 gives all directions
+            the same variance.
+        random_state: Seed of the coders.
+
+    Attributes:
+        table_: The codes of tokens and their decoder.
+        n_features_out_: Dimensions of the vectors.
+        coder_: The coder of `encode_codes`, once it is fitted.
+
+    Example:
+        >>> import embits
+        >>> words = embits.binarize(embits.sample_vectors(), n_bits=128, method="itq")
+        >>> encoder = embits.TextEncoder.from_words(words)
+        >>> music, songs, rivers = encoder.encode(["A music album", "her songs", "the river"])
+        >>> bool(music @ songs > music @ rivers)
+        True
+    """
+
+    table_: Table
+    coder_: Coder | None
+    _tokens: TokenizerTokens | WordTokens
+    _rows: NDArray[np.uint32] | None  # of tokens, if they share rows
+    _model_weights: Lengths | None  # of tokens
+    _frequencies: Lengths | None  # texts that have a token, or estimated
+    _texts: int  # that were counted
+    _mean: Floats | None
+    _whitening: Floats | None
+    _normalize: bool
+
+    def __init__(
+        self,
+        source: Any = "wordllama",
+        n_bits: int = 256,
+        *,
+        method: str = "near-lossless",
+        weights: str | None = None,
+        whiten: float = 0.25,
+        random_state: int | None = 0,
+    ) -> None:
+        self.source = source
+        self.n_bits = n_bits
+        self.method = method
+        self.weights = weights
+        self.whiten = whiten
+        self.random_state = random_state
+
+    # -- where it comes from ---------------------------------------------------------------------
+
+    @classmethod
+    def from_static(
+        cls,
+        source: str | os.PathLike[str] = "wordllama",
+        n_bits: int = 256,
+        *,
+        method: str = "near-lossless",
+        weights: str | None = None,
+        random_state: int | None = 0,
+        cache: bool = True,
+        progress: Progress | None = None,
+    ) -> Self:
+        """The encoder of a static model: its table of tokens in bits.
+
+        Fitting the codes takes about a minute. The result is kept in a cache folder
+        (`$XDG_CACHE_HOME/embits`, or `~/.cache/embits`), and the next call opens it.
+
+        Args:
+            source: "wordllama", for the table in that package, or the folder of a model of
+                model2vec: `model.safetensors`, `tokenizer.json` and `config.json`.
+            n_bits: Bits of a token.
+            method: The coder of the tokens.
+            weights: As in the constructor.
+            random_state: Seed of the coder.
+            cache: Whether to keep the result, or use one that was kept.
+            progress: Called with (done, total) during the fit.
+
+        Raises:
+            InputError: There is no such folder, or its tokenizer does not fit its table.
+            ReadError: A file of the model is damaged.
+            MissingExtraError: A package is not installed.
+        """
+        encoder = cls(source, n_bits, method=method, weights=weights, random_state=random_state)
+        return encoder._open_static(read_static(source), cache, progress)
+
+    @classmethod
+    def from_words(
+        cls,
+        source: str | os.PathLike[str] | BinaryVectors | WordVectors,
+        *,
+        weights: str | None = None,
+        n_bits: int = 256,
+    ) -> Self:
+        """The encoder of a file of words: the mean of the words of a text.
+
+        A word is looked up as it is written, then in lower case, then in parts; phrases that the
+        vocabulary has (new_york) count as one word. Words that are not in the file have the vector
+        of their subwords if the file has them.
+
+        Args:
+            source: A file of codes with words, BinaryVectors, or WordVectors, which are binarized.
+            weights: As in the constructor. The frequencies of words are estimated from their rank,
+                because files of word vectors have frequent words first; `fit` counts them.
+            n_bits: Bits of a word, for WordVectors.
+
+        Raises:
+            InputError: The rows have no words, or no coder.
+            FormatError: The file is damaged.
+        """
+        return cls(source, n_bits, weights=weights)._open_words(source)
+
+    def _open(self, progress: Progress | None = None) -> Self:
+        """Open the source, whatever it is."""
+        source = self.source
+        if isinstance(source, str | os.PathLike) and Path(source).is_file():
+            if store.open_file(Path(source)).text is not None:
+                return self._take(Path(source))
+            return self._open_words(source)
+        if isinstance(source, BinaryVectors | WordVectors):
+            return self._open_words(source)
+        if not isinstance(source, str | os.PathLike):
+            raise InputError(f"source is {source!r:.80}, expected a folder, a file or a name")
+        return self._open_static(read_static(source), True, progress)
+
+    def _open_static(self, model: StaticModel, cache: bool, progress: Progress | None) -> Self:
+        check_n_bits(self.n_bits)
+        coder_class(self.method)
+        self._chosen_weights("uniform")
+        settings = {name: getattr(self, name) for name in ("n_bits", "method", "random_state")}
+        packed = pack_tokenizer(model.tokenizer)
+        TokenizerTokens(packed, model.n_tokens, model.unknown).check()
+        file = cached_file(model, settings) if cache else None
+        if file is not None and file.is_file():
+            with suppress(EmbitsError, OSError):  # it is damaged or gone: made again
+                return self._take(file, verify=True)
+        params: dict[str, Any] = {}
+        if "random_state" in coder_class(self.method).param_names():
+            params = {"random_state": self.random_state}
+        coder = new_coder(self.method, self.n_bits, params)
+        coder.fit(model.vectors, progress=progress)
+        codes = coder.encode(model.vectors)
+        lengths = np.linalg.norm(model.vectors, axis=1)
+        self.table_ = Table.of(codes, coder.n_bits_, model.vectors, lengths)
+        self._tokens = TokenizerTokens(packed, model.n_tokens, model.unknown)
+        self._rows = model.rows
+        self._model_weights = None if model.weights is None else Lengths.of(model.weights)
+        self._begin(model.normalize)
+        if file is not None and make_folder(file):
+            with suppress(OSError):
+                self._write(file)
+        return self
+
+    def _open_words(self, source: Any) -> Self:
+        self._chosen_weights("sif")
+        bits = source
+        if isinstance(source, str | os.PathLike):
+            bits = BinaryVectors.of_rows(*open_parts(Path(source), verify=True))
+        elif isinstance(source, WordVectors):
+            coder = new_coder(self.method, self.n_bits, {}).fit(source.matrix)
+            bits = BinaryVectors.encoded(source, coder, lengths=True)
+        if not isinstance(bits, BinaryVectors):
+            raise InputError(f"source is {source!r:.80}, expected a file of words")
+        bits = bits.merged()
+        if not isinstance(bits.words, Vocabulary):
+            raise InputError("the rows have no words: expected a file of word vectors in bits")
+        stored = bits.columns.get(LENGTHS)
+        # Decoded in blocks: floats of all words would take a gigabyte.
+        directions = _Decoded(bits)
+        lengths = None if stored is None else stored.floats
+        self.table_ = Table.of(np.asarray(bits.codes), bits.n_bits, directions, lengths)
+        self._tokens = WordTokens(bits.words, bits.subwords)
+        self._rows = self._model_weights = None
+        self._begin(normalize=True)
+        if not _is_sorted(bits.words):
+            ranks = 1 / (np.arange(len(bits), dtype=np.float64) + _ZIPF)
+            self._frequencies = Lengths.of(ranks)
+        return self
+
+    def _begin(self, normalize: bool) -> None:
+        self._normalize = normalize
+        self._frequencies = None
+        self._texts = 0
+        self._mean = self._whitening = self.coder_ = None
+        self._finish()
+
+    def _finish(self) -> None:
+        self.n_bits_ = self.table_.n_bits
+        self.n_features_out_ = self.table_.dims
+        self.n_features_in_ = 1  # texts
+
+    def _chosen_weights(self, usual: str) -> str:
+        if self.weights is None:
+            return usual
+        return choice("weights", self.weights, WEIGHTS)
+
+    @property
+    def _n_tokens(self) -> int:
+        return len(self.table_ if self._rows is None else self._rows)
+
+    # -- texts -----------------------------------------------------------------------------------
+
+    def fit(self, X: Iterable[str], y: Any = None, *, progress: Progress | None = None) -> Self:
+        """Learn from texts how frequent tokens are, how to whiten, and the coder of texts.
+
+        Nothing is changed in the table. An encoder that is not opened yet opens its source first.
+
+        Args:
+            X: Texts.
+            y: Ignored.
+            progress: Called with (done, total) if the table of a static model is fitted.
+        """
+        number("whiten", self.whiten, 0, 0.5)
+        if not hasattr(self, "table_"):
+            self._open(progress)
+        texts = _checked(X)
+        seen = np.zeros(self._n_tokens, np.int64)
+        for rows in blocks(len(texts), _BATCH):
+            batch = self._tokens.of(texts[rows])
+            of_text = np.repeat(np.arange(len(batch.ends)), np.diff(batch.ends, prepend=0))
+            pairs = np.unique(of_text * self._n_tokens + batch.tokens)
+            seen += np.bincount(pairs % self._n_tokens, minlength=self._n_tokens)
+        if seen.any():
+            self._frequencies, self._texts = Lengths.of(seen), len(texts)
+        self._mean = self._whitening = None
+        vectors = self.encode(texts[:: max(1, -(-len(texts) // _SAMPLE))])
+        vectors = as_float32(unit_rows(vectors[vectors.any(axis=1)]))
+        if len(vectors) > 1 and self.whiten:
+            self._mean, self._whitening = _whitening(vectors, self.whiten)
+            vectors = self._whitened(vectors)
+        if len(vectors) > 2 * self.n_bits_:
+            self.coder_ = ITQ(self.n_bits_, random_state=self.random_state).fit(vectors)
+        else:
+            self.coder_ = None
+        return self
+
+    def encode(self, texts: Any) -> Floats:
+        """Vectors of texts, of length 1 unless the model's settings say otherwise.
+
+        Args:
+            texts: One text, or several.
+
+        Returns:
+            float32 of shape (dims,) for one text, (n, dims) for several. A text with no known
+            token has the vector of zeros.
+
+        Raises:
+            InputError: Something is not a text, or holds half of a surrogate pair, as undecodable
+                bytes may.
+        """
+        self.check_fitted()
+        if isinstance(texts, str):
+            vector: Floats = self.encode([texts])[0]
+            return vector
+        texts = _checked(texts)
+        vectors = np.empty((len(texts), self.n_features_out_), np.float32)
+        for rows in blocks(len(texts), _BATCH):
+            vectors[rows] = self._whitened(self._pooled(self._tokens.of(texts[rows])))
+        return vectors
+
+    def _pooled(self, batch: Batch) -> Floats:
+        """The weighted means of the tokens of texts."""
+        tokens, ends = batch.tokens, batch.ends
+        weights = self._weights[tokens]
+        own = weights if self._model_weights is None else weights * self._own_weights[tokens]
+        rows = tokens if self._rows is None else self._rows[tokens]
+        sums = self.table_.pool(rows, own, ends)
+        totals = np.concatenate([[0.0], np.cumsum(weights, dtype=np.float64)])
+        shares = totals[ends] - totals[np.concatenate([[0], ends[:-1]])] if len(ends) else ends
+        subwords = self._tokens.subwords if isinstance(self._tokens, WordTokens) else None
+        for text, word in batch.unseen if subwords is not None else ():
+            vector = subwords.vector(word)[None]  # type: ignore[union-attr]
+            sums[text] += unit_rows(vector)[0]
+            shares[text] += 1
+        sums /= np.where(shares > 0, shares, 1).astype(np.float32)[:, None]
+        return as_float32(unit_rows(sums)) if self._normalize else sums
+
+    def _whitened(self, vectors: Floats) -> Floats:
+        if self._whitening is None:
+            return vectors
+        are_zero = ~vectors.any(axis=1)
+        white: Floats = unit_rows((unit_rows(vectors) - self._mean) @ self._whitening)
+        white[are_zero] = 0
+        return white
+
+    @property
+    def _own_weights(self) -> Floats:
+        return self._model_weights.floats  # type: ignore[union-attr]
+
+    @property
+    def _weights(self) -> Floats:
+        """What tokens weigh by their frequencies, (tokens,)."""
+        usual = "sif" if isinstance(self._tokens, WordTokens) else "uniform"
+        kind = self._chosen_weights(usual)
+        key = kind, id(self._frequencies)
+        known, weights = vars(self).get("_weights_of", (None, None))
+        if known != key:
+            weights = self._new_weights(kind)
+            self._weights_of = key, weights
+        return weights  # type: ignore[no-any-return]
+
+    def _new_weights(self, kind: str) -> Floats:
+        n = self._n_tokens
+        if self._frequencies is None or kind == "uniform":
+            if kind == "idf" or (kind == "sif" and self.weights is not None):
+                raise NotFittedError(f"weights={kind!r} need frequencies: call fit(texts) first")
+            return np.ones(n, np.float32)
+        seen = self._frequencies.floats.astype(np.float64)
+        if kind == "sif":
+            sif: Floats = (_SIF / (_SIF + seen / seen.sum())).astype(np.float32)
+            return sif
+        if not self._texts:
+            raise NotFittedError("weights='idf' need frequencies: call fit(texts) first")
+        # Counts are rounded on their scale: no weight may be 0 or less.
+        rare = np.log((self._texts + 1) / (np.minimum(seen, self._texts) + 1))
+        return (rare + 1e-3).astype(np.float32)
+
+    def encode_codes(self, texts: Any) -> NDArray[np.uint8]:
+        """Packed codes of texts, of `n_bits` bits: (width,) for one text, (n, width) for several.
+
+        The coder is that of the last `fit` on texts. Without one it is fitted, once, on random
+        groups of tokens, and keeps somewhat fewer neighbors.
+
+        Raises:
+            InputError: A text has no known token, so no code.
+        """
+        if isinstance(texts, str):
+            code: NDArray[np.uint8] = self.encode_codes([texts])[0]
+            return code
+        vectors = self.encode(texts)
+        empty = np.flatnonzero(~vectors.any(axis=1))
+        if len(empty):
+            raise InputError(f"text {empty[0]} has no known token, so no code")
+        if self.coder_ is None:
+            self.coder_ = self._coder_of_tokens()
+        codes: NDArray[np.uint8] = self.coder_.encode(vectors)
+        return codes
+
+    def _coder_of_tokens(self) -> Coder:
+        """A coder of texts fitted on random ones."""
+        rng = np.random.default_rng(self.random_state)
+        seen = np.zeros(0) if self._frequencies is None else self._frequencies.floats
+        share = seen / seen.sum() if seen.any() else None
+        n = min(_SAMPLE, 40 * self.n_bits_)
+        tokens = rng.choice(self._n_tokens, n * _TOKENS_ABREAST, p=share).astype(np.uint32)
+        ends = np.arange(1, n + 1, dtype=np.int64) * _TOKENS_ABREAST
+        vectors = self._whitened(self._pooled(Batch(tokens, ends)))
+        return ITQ(self.n_bits_, random_state=self.random_state).fit(vectors)
+
+    def transform(self, X: Any) -> Any:
+        """`encode` under scikit-learn's name; a data frame if `set_output` asks for one."""
+        return self._in_container(self.encode([X] if isinstance(X, str) else X), X)  # type: ignore[arg-type]
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """`fit(X)`, then `transform(X)`."""
+        return self.fit(X, y).transform(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the columns of `transform`: `textencoder0`, `textencoder1` …"""
+        self.check_fitted()
+        names = [f"textencoder{i}" for i in range(self.n_features_out_)]
+        return np.asarray(names, dtype=object)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "table_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        tags.requires_fit = False
+        return tags
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "table_"):
+            return super().__repr__()
+        kind = "words" if isinstance(self._tokens, WordTokens) else "tokens"
+        return f"<TextEncoder: {self._n_tokens:,} {kind} × {self.n_bits_} bits>"
+
+    # -- the file --------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write one safetensors file, atomically.
+
+        Args:
+            path: The file. A file that embits wrote is replaced.
+            overwrite: Replace any other existing file as well.
+
+        Raises:
+            NotFittedError: It has no table yet.
+            InputError: There is another file at `path`.
+            OSError: The file could not be written; a file that was there is unchanged.
+        """
+        self.check_fitted()
+        check_target(path, overwrite=overwrite, codes=True)
+        self._write(Path(path))
+
+    def _write(self, path: Path) -> None:
+        table = self.table_
+        text: dict[str, NDArray[Any]] = table.to_tensors()
+        settings: dict[str, Any] = {
+            "normalize": self._normalize,
+            "weights": self.weights,
+            "scales_base": table.scales.base,
+            "unknown": None,
+            "texts": self._texts,
+            "whiten": self.whiten,
+        }
+        tensors: dict[str, NDArray[Any]] = {}
+        if isinstance(self._tokens, WordTokens):
+            words = self._tokens.words
+            tensors = pack(words) if isinstance(words, Vocabulary) else {}
+            if self._tokens.subwords is not None:
+                subwords = self._tokens.subwords.to_tensors()
+                tensors |= {f"subwords.{name}": each for name, each in subwords.items()}
+        else:
+            text["tokenizer"] = np.frombuffer(self._tokens.packed, np.uint8)
+            settings["unknown"] = self._tokens.unknown
+        if self._rows is not None:
+            text["rows"] = self._rows
+        for name, each in (("weights", self._model_weights), ("frequencies", self._frequencies)):
+            if each is not None:
+                text[name], settings[f"{name}_base"] = each.steps, each.base
+        if self._mean is not None and self._whitening is not None:
+            text["mean"], text["whitening"] = self._mean, self._whitening
+        if self.coder_ is not None:
+            text |= {f"coder.{name}": each for name, each in self.coder_.state().items()}
+            params = self.coder_.get_params()
+            settings["coder"] = {"method": self.coder_.method, "params": params}
+        tensors |= {store.TEXT + name: each for name, each in text.items()}
+        contents = store.Contents(
+            codes=np.asarray(table.codes),
+            n_bits=table.n_bits,
+            dims=table.dims,
+            method=self.method,
+            params={"n_bits": table.n_bits},
+            tensors=tensors,
+            left_out=("coder",),
+            text=settings,
+        )
+        store.write(path, contents)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, verify: bool = False) -> Self:
+        """Open a file that `save` wrote: mapped, not read.
+
+        Args:
+            path: The file.
+            verify: Read every byte and check it against the checksums first.
+
+        Raises:
+            FormatError: It is not a text encoder, or it is damaged.
+            OSError: It cannot be opened.
+        """
+        return cls(os.fspath(path))._take(Path(path), verify=verify)
+
+    def _take(self, path: Path, *, verify: bool = False) -> Self:
+        """Take everything from the file of a text encoder."""
+        contents = store.open_file(path, verify=verify)
+        if contents.text is None:
+            hint = "embits.load opens files of codes; TextEncoder.from_words uses their words"
+            raise FormatError(f"{path}: not a text encoder: {hint}")
+        try:
+            self._from_contents(contents)
+        except (InputError, KeyError, TypeError, ValueError) as error:
+            reason = str(error) if isinstance(error, EmbitsError) else "its settings do not fit"
+            raise FormatError(f"{path}: damaged: {reason:.300}") from None
+        return self
+
+    def _from_contents(self, contents: store.Contents) -> None:
+        settings, n = dict(contents.text or {}), len(contents.codes)
+        start = len(store.TEXT)
+        text = {k[start:]: v for k, v in contents.tensors.items() if k.startswith(store.TEXT)}
+        dims = contents.dims
+        table = Table.from_tensors(
+            contents.codes, contents.n_bits, dims, text, settings.get("scales_base")
+        )
+        rows = text.get("rows")
+        if rows is not None:
+            rows = array_of("rows", text, np.uint32, (len(rows),))
+        n_tokens = n if rows is None else len(rows)
+        unknown, texts = settings.get("unknown"), settings.get("texts", 0)
+        if unknown is not None and (type(unknown) is not int or not 0 <= unknown < 2**32):
+            raise InputError(f"the unknown token is {unknown!r:.40}")
+        if type(texts) is not int or not 0 <= texts <= store.MAX_SIZE:
+            raise InputError(f"the number of texts is {texts!r:.40}")
+        weights, whiten = settings.get("weights"), settings.get("whiten", 0)
+        tokens: TokenizerTokens | WordTokens
+        if "tokenizer" in text:
+            packed = array_of("tokenizer", text, np.uint8, (len(text["tokenizer"]),))
+            tokens = TokenizerTokens(packed.tobytes(), n_tokens, unknown)
+        else:
+            words = open_words(contents.tensors, n)
+            if words is None or len(words) != n:
+                raise InputError("it has neither a tokenizer nor words")
+            group = "subwords."
+            found = {
+                k.removeprefix(group): v for k, v in contents.tensors.items() if k.startswith(group)
+            }
+            tokens = WordTokens(words, Subwords.from_tensors(found, dims) if found else None)
+        own, seen = (
+            byte_scale(name, text, n_tokens, settings.get(f"{name}_base"))
+            for name in ("weights", "frequencies")
+        )
+        mean = whitening = None
+        if "whitening" in text:
+            mean = array_of("mean", text, np.float32, (dims,))
+            whitening = array_of("whitening", text, np.float32, (dims, dims))
+        coder = None
+        if "coder" in settings:
+            about, state = settings["coder"], {}
+            for name, array in text.items():
+                if name.startswith("coder."):
+                    state[name.removeprefix("coder.")] = array
+            if about["method"] not in METHODS:
+                raise InputError("its coder has a method that is not registered here")
+            coder = METHODS[about["method"]].from_state(
+                about["params"], state, dims, contents.n_bits
+            )
+        chosen = weights if weights is None else choice("weights", weights, WEIGHTS)
+        whiten = number("whiten", whiten, 0, 0.5)
+        if self.weights is None:
+            self.weights = chosen
+        self.n_bits, self.method, self.whiten = contents.n_bits, contents.method, whiten
+        self.table_, self._tokens, self._rows = table, tokens, rows
+        self._model_weights, self._frequencies, self._texts = own, seen, texts
+        self._normalize = bool(settings.get("normalize"))
+        self._mean, self._whitening, self.coder_ = mean, whitening, coder
+        self._finish()
+
+
+class _Decoded:
+    """The decoded vectors of words, made a block at a time."""
+
+    def __init__(self, bits: BinaryVectors) -> None:
+        self.shape = len(bits), bits.dims
+        self._bits = bits
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Floats:
+        return self._bits.coder.inverse_transform(np.asarray(self._bits.codes[rows]))
+
+
+def _is_sorted(words: Any) -> bool:
+    """Whether words are in alphabetical order, so that their ranks say nothing."""
+    first = [word for word, _ in zip(words, range(1000), strict=False)]
+    return len(first) > 2 and first == sorted(first)
+
+
+def _whitening(vectors: Floats, power: float) -> tuple[Floats, Floats]:
+    """The mean, and the matrix whose directions have variances to the power of 1 - 2 `power`."""
+    mean = vectors.mean(axis=0, dtype=np.float64)
+    centred = vectors - mean
+    variances, axes = np.linalg.eigh(centred.T @ centred / len(vectors))
+    variances = np.maximum(variances, 0)
+    variances += _SHRINK * max(float(variances.mean()), 1e-12)
+    variances /= variances.mean()
+    matrix = (axes * variances**-power) @ axes.T
+    return as_float32(mean), as_float32(matrix)
+
+
+def _checked(texts: Any) -> Sequence[str]:
+    """Texts as a list of strings that UTF-8 can hold."""
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        raise InputError(f"texts are {type(texts).__name__}, expected a list of strings")
+    checked = list(texts)
+    for place, text in enumerate(checked):
+        if not isinstance(text, str):
+            raise InputError(f"text {place} is {text!r:.40}, expected a string")
+        if not text.isascii():
+            try:
+                text.encode()
+            except UnicodeEncodeError:
+                raise InputError(
+                    f"text {place} holds half of a surrogate pair: decode its bytes with "
+                    "errors='replace'"
+                ) from None
+    return checked

@@ -1,0 +1,200 @@
+"""Where a text encoder comes from: static models of WordLlama and model2vec, files of words."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from reprlib import repr as shortened
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits._version import __version__
+from embits.checks import check_finite, read_small
+from embits.errors import FormatError, InputError, MissingExtraError, ReadError
+
+MAX_JSON = 1 << 28
+WORDLLAMA = "wordllama"
+_LAYOUTS = (  # the table and the tokenizer, in a folder
+    ("model.safetensors", "tokenizer.json"),
+    ("0_StaticEmbedding/model.safetensors", "0_StaticEmbedding/tokenizer.json"),
+)
+_NAMES = "embeddings", "embedding.weight"  # of the table
+_DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "I8": "i1", "U8": "u1", "I32": "<i4",
+           "I64": "<i8", "U32": "<u4", "U64": "<u8"}  # fmt: skip
+
+
+class StaticModel(NamedTuple):
+    """A table of token vectors, as its package or folder has it."""
+
+    vectors: NDArray[np.float32]  # (rows, dims)
+    tokenizer: str  # tokenizer.json
+    unknown: int | None  # the token that is left out
+    rows: NDArray[np.uint32] | None  # of each token, if tokens share rows
+    weights: NDArray[np.float32] | None  # of each token
+    normalize: bool
+
+    @property
+    def n_tokens(self) -> int:
+        """How many tokens have rows."""
+        return len(self.vectors if self.rows is None else self.rows)
+
+
+def read_static(source: str | os.PathLike[str]) -> StaticModel:
+    """The static model of a folder, or of the package `wordllama`.
+
+    Raises:
+        InputError: It is neither.
+        MissingExtraError: The package is not installed.
+        ReadError: A file of it is damaged, or does not fit the others.
+    """
+    folder = Path(source)
+    if folder.is_dir():
+        return _read_folder(folder)
+    if str(source) != WORDLLAMA:
+        kinds = f"the folder of a static model, {WORDLLAMA!r}, or a file of embits"
+        raise InputError(f"{source}: no such folder or package; expected {kinds}")
+    spec = find_spec(WORDLLAMA)  # finds it without importing it
+    if spec is None or not spec.submodule_search_locations:
+        hint = f"pip install {WORDLLAMA} 'embits[text]'"
+        raise MissingExtraError("WordLlama's table of tokens", "text", hint)
+    package = Path(next(iter(spec.submodule_search_locations)))
+    table = _only(package / "weights", "*_256.safetensors")
+    tokenizer = _only(package / "tokenizers", "*.json")
+    return _model(table, tokenizer, {"normalize": True})
+
+
+def _only(folder: Path, pattern: str) -> Path:
+    found = sorted(folder.glob(pattern))
+    if not found:
+        raise ReadError(f"{folder}: no file {pattern}; another version of the package is installed")
+    return found[0]
+
+
+def _read_folder(folder: Path) -> StaticModel:
+    for names in _LAYOUTS:
+        table, tokenizer = (folder / name for name in names)
+        if table.is_file() and tokenizer.is_file():
+            break
+    else:
+        names = _LAYOUTS[0]
+        raise InputError(f"{folder}: no {names[0]} and {names[1]}, as the folder of a model has")
+    config: dict[str, Any] = {"normalize": (folder / "1_Normalize").exists()}
+    if (folder / "config.json").is_file():
+        config |= _json(folder / "config.json")
+    return _model(table, tokenizer, config)
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(_small(path))
+    except (ValueError, RecursionError):
+        raise ReadError(f"{path}: not valid JSON") from None
+    if not isinstance(found, dict):
+        raise ReadError(f"{path}: {shortened(found)}, expected a JSON object")
+    return found
+
+
+def _small(path: Path) -> bytes:
+    try:
+        return read_small(path, MAX_JSON)
+    except FormatError as error:
+        raise ReadError(str(error)) from None
+
+
+def _model(table: Path, tokenizer: Path, config: dict[str, Any]) -> StaticModel:
+    tensors = _read_tensors(table)
+    vectors = next((tensors[name] for name in _NAMES if name in tensors), None)
+    if vectors is None and len(tensors) == 1:
+        vectors = next(iter(tensors.values()))
+    if vectors is None or vectors.ndim != 2 or not vectors.size:
+        raise ReadError(f"{table}: no table of vectors named {' or '.join(_NAMES)}")
+    vectors = vectors.astype(np.float32)
+    try:
+        check_finite(vectors)
+    except InputError as error:
+        raise ReadError(f"{table}: {error}") from None
+    settings = _json(tokenizer)
+    rows, weights = tensors.get("mapping"), tensors.get("weights")
+    n = len(vectors) if rows is None else len(rows)
+    if rows is not None and (
+        rows.ndim != 1 or rows.dtype.kind not in "iu" or not n
+        or rows.min() < 0 or rows.max() >= len(vectors)
+    ):  # fmt: skip
+        raise ReadError(f"{table}: `mapping` does not give a row of the table for each token")
+    if weights is not None:
+        weights = weights.astype(np.float32)
+        if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0).any():
+            raise ReadError(f"{table}: `weights` are not a number of 0 or more for each token")
+    text = json.dumps(settings, ensure_ascii=False)
+    unknown = _unknown(settings)
+    rows = None if rows is None else rows.astype(np.uint32)
+    normalize = bool(config.get("normalize", False))
+    return StaticModel(vectors, text, unknown, rows, weights, normalize)
+
+
+def _unknown(settings: dict[str, Any]) -> int | None:
+    """The number of the token that stands for what is unknown."""
+    model = settings.get("model")
+    model = model if isinstance(model, dict) else {}
+    if "unk_id" in model:  # Unigram
+        return model["unk_id"] if type(model["unk_id"]) is int else None
+    vocab, token = model.get("vocab"), model.get("unk_token")
+    if token is None or not isinstance(vocab, dict):
+        return None
+    added = settings.get("added_tokens") or []
+    numbers = {each["content"]: each["id"] for each in added} | vocab
+    return numbers.get(token)
+
+
+def _read_tensors(path: Path) -> dict[str, NDArray[Any]]:
+    """The tensors of any safetensors file; bfloat16 and empty ones are left out."""
+    data = np.fromfile(path, np.uint8)  # a table is at most a gigabyte or two
+    try:
+        length = int.from_bytes(data[:8].tobytes(), "little")
+        if not 0 < length <= len(data) - 8:
+            raise ValueError
+        header = json.loads(data[8 : 8 + length].tobytes())
+        tensors = {}
+        for name, entry in header.items():
+            if name != "__metadata__" and entry["dtype"] in _DTYPES:
+                start, stop = (8 + length + int(each) for each in entry["data_offsets"])
+                if not 8 + length <= start <= stop <= len(data):
+                    raise ValueError
+                dtype = np.dtype(_DTYPES[entry["dtype"]])
+                flat = np.frombuffer(data[start:stop].tobytes(), dtype)
+                tensors[name] = flat.reshape(entry["shape"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ReadError(f"{path}: not a safetensors file, or damaged") from None
+    return tensors
+
+
+# -- the cache -------------------------------------------------------------------------------------
+
+
+def cached_file(model: StaticModel, settings: dict[str, Any]) -> Path:
+    """Where the encoder made of a model is kept: one fit of a table takes a minute.
+
+    The name has the digest of everything that the encoder depends on. The folder is
+    `$XDG_CACHE_HOME/embits`, by default `~/.cache/embits` (`%LOCALAPPDATA%` on Windows).
+    """
+    digest = hashlib.sha256(json.dumps([__version__, settings], sort_keys=True).encode())
+    for part in (model.vectors, model.rows, model.weights):
+        digest.update(b"" if part is None else np.ascontiguousarray(part).tobytes())
+    digest.update(f"{model.tokenizer}{model.unknown}{model.normalize}".encode())
+    home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    folder = Path(home) if home and Path(home).is_absolute() else Path.home() / ".cache"
+    return folder / "embits" / f"text-{digest.hexdigest()[:32]}.safetensors"
+
+
+def make_folder(path: Path) -> bool:
+    """Whether a file can be kept there; its folder is made."""
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return os.access(path.parent, os.W_OK)
+    return False

@@ -1,0 +1,180 @@
+"""The table of a text encoder: the codes of tokens, and what turns counted bits into vectors.
+
+A row stands for the vector s (D b + o): b its bits, s its scale. A weighted sum of rows is then
+D (Σ w s b) + (Σ w s) o: bits are counted, and one product follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits import _core
+from embits.arrays import blocks, unit_rows, unpack
+from embits.checks import is_usual
+from embits.errors import FormatError, InputError
+from embits.rows import Lengths, vector_lengths
+
+Floats = NDArray[np.float32]
+_RIDGE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Codes of tokens or words, and their decoder.
+
+    Args:
+        codes: Packed codes, uint8 (n, ceil(n_bits / 8)); may be mapped.
+        n_bits: Bits of a code.
+        scales: What each row is multiplied by.
+        decoder: int8 of shape (n_bits, dims), in units of `units`.
+        units: float32 of shape (dims,).
+        offset: float32 of shape (dims,).
+    """
+
+    codes: NDArray[np.uint8]
+    n_bits: int
+    scales: Lengths
+    decoder: NDArray[np.int8]
+    units: Floats
+    offset: Floats
+    tensors: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(
+        cls, codes: NDArray[np.uint8], n_bits: int, directions: Any, lengths: Any = None
+    ) -> Table:
+        """A table whose rows have about these directions and lengths.
+
+        Args:
+            codes: Packed codes of n rows.
+            n_bits: Bits of a code.
+            directions: Vectors of shape (n, dims), of any length. The decoder is the least-squares
+                map from bits to their directions, where long rows count more.
+            lengths: Shape (n,); None is 1 for all rows that are not zero.
+        """
+        norms = vector_lengths(directions)
+        lengths = np.where(norms > 0, 1.0, 0.0) if lengths is None else np.asarray(lengths)
+        gram = np.zeros((n_bits + 1, n_bits + 1))
+        target = np.zeros((n_bits + 1, directions.shape[1]))
+        for rows in blocks(len(codes)):
+            b = np.ones((len(codes[rows]), n_bits + 1))
+            b[:, :-1] = unpack(codes[rows], n_bits)
+            weighted = b * np.square(lengths[rows, None])
+            gram += weighted.T @ b
+            target += weighted.T @ unit_rows(np.asarray(directions[rows], np.float64))
+        gram.flat[:: n_bits + 2] += _RIDGE * max(float(np.trace(gram)) / (n_bits + 1), _RIDGE)
+        solution = np.linalg.solve(gram, target)
+        units = np.abs(solution[:-1]).max(axis=0, initial=0) / 127
+        units = np.where(units > 0, units, 1).astype(np.float32)
+        decoder = np.rint(solution[:-1] / units).astype(np.int8)
+        offset = solution[-1].astype(np.float32)
+        table = cls(codes, n_bits, Lengths.of(np.ones(len(codes))), decoder, units, offset)
+        rebuilt = np.concatenate(
+            [vector_lengths(table.rows(np.arange(len(codes))[rows])) for rows in blocks(len(codes))]
+            or [np.zeros(0)]
+        )
+        scales = Lengths.of(np.where(rebuilt > 0, lengths / np.where(rebuilt > 0, rebuilt, 1), 0))
+        return cls(codes, n_bits, scales, decoder, units, offset)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def dims(self) -> int:
+        """Dimensions of the vectors."""
+        return len(self.offset)
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """The decoder as float32, (n_bits, dims)."""
+        matrix: Floats = self.decoder * self.units
+        return matrix
+
+    def rows(self, rows: Any) -> Floats:
+        """The vectors of some rows, (len(rows), dims)."""
+        decoded = unpack(np.ascontiguousarray(self.codes[rows]), self.n_bits) @ self.matrix
+        vectors: Floats = (decoded + self.offset) * self.scales[rows].floats[:, None]
+        return vectors
+
+    def pool(self, rows: NDArray[np.uint32], weights: Floats, ends: NDArray[np.int64]) -> Floats:
+        """Weighted sums of rows, (len(ends), dims).
+
+        Args:
+            rows: The row of each token, one text after the other.
+            weights: The weight of each token.
+            ends: Where each text ends in `rows`.
+        """
+        if rows.max(initial=0) >= max(len(self.codes), 1):
+            raise FormatError(f"damaged: a token has no row among {len(self.codes):,}")
+        weights = np.ascontiguousarray(weights * self.scales.floats[rows], np.float32)
+        counts = np.empty((len(ends), 8 * self.codes.shape[1]), np.float32)
+        codes = np.ascontiguousarray(self.codes)
+        if not _core.pool_bits(codes, rows, weights, ends, counts):
+            raise InputError("a token or an end is out of range")
+        sums: Floats = counts[:, : self.n_bits] @ self.matrix
+        totals = np.zeros(len(rows) + 1, np.float64)
+        np.cumsum(weights, out=totals[1:])
+        starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
+        sums += (totals[ends] - totals[starts]).astype(np.float32)[:, None] * self.offset
+        return sums
+
+    def to_tensors(self) -> dict[str, NDArray[Any]]:
+        """The arrays of a file, without the codes."""
+        return {
+            "scales": self.scales.steps,
+            "decoder": self.decoder,
+            "units": self.units,
+            "offset": self.offset,
+        }
+
+    @classmethod
+    def from_tensors(
+        cls,
+        codes: NDArray[np.uint8],
+        n_bits: int,
+        dims: int,
+        tensors: Mapping[str, NDArray[Any]],
+        base: Any,
+    ) -> Table:
+        """The table of a file; InputError if its arrays do not fit."""
+        scales = byte_scale("scales", tensors, len(codes), base)
+        if scales is None:
+            raise InputError("text.scales is missing")
+        decoder = array_of("decoder", tensors, np.int8, (n_bits, dims))
+        units, offset = (array_of(each, tensors, np.float32, (dims,)) for each in _UNITS)
+        return cls(codes, n_bits, scales, decoder, units, offset)
+
+
+_UNITS = "units", "offset"
+
+
+def array_of(
+    name: str, tensors: Mapping[str, NDArray[Any]], dtype: Any, shape: tuple[int, ...]
+) -> NDArray[Any]:
+    """An array of a file; InputError unless it has this type and shape and is finite."""
+    array = tensors.get(name)
+    if array is None or array.dtype != dtype or array.shape != shape:
+        found = "missing" if array is None else f"{array.dtype} of shape {array.shape}"
+        raise InputError(f"text.{name} is {found}, expected {np.dtype(dtype)} of shape {shape}")
+    if array.dtype.kind == "f" and not is_usual(array):
+        raise InputError(f"text.{name} holds NaN or numbers beyond 1e18")
+    return array
+
+
+def byte_scale(name: str, tensors: Mapping[str, NDArray[Any]], n: int, base: Any) -> Lengths | None:
+    """Numbers of a file on the scale of `Lengths`, if it has any; InputError if they do not fit."""
+    if name not in tensors:
+        return None
+    steps = array_of(name, tensors, np.uint8, (n,))
+    if type(base) is not int or abs(base) > _MAX_BASE:
+        raise InputError(f"{name}_base is {base!r:.40}, expected -64 to 64")
+    return Lengths(steps, base)
+
+
+_MAX_BASE = 64  # a product of two scales is then a float32

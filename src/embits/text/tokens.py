@@ -1,0 +1,166 @@
+"""From texts to the numbers of tokens: by a tokenizer, or by the words of a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from importlib import import_module
+from itertools import chain
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.errors import FormatError, InputError, MissingExtraError
+from embits.ids.keys import Keys
+from embits.ids.subwords import Subwords
+from embits.text.tokenizer import unpack_tokenizer
+
+_WORD = re.compile(r"[^\W_]+(?:['’\-_.][^\W_]+)*|[^\w\s]", re.UNICODE)
+_PARTS = re.compile(r"[^\W_]+|['’][^\W_]+|[^\w\s]", re.UNICODE)
+_MAX_PHRASE = 4  # words
+
+
+class Batch(NamedTuple):
+    """The tokens of several texts."""
+
+    tokens: NDArray[np.uint32]  # one text after the other
+    ends: NDArray[np.int64]  # where each text ends
+    unseen: Sequence[tuple[int, str]] = ()  # texts and their words that have subwords only
+
+
+class Tokens(Protocol):
+    """What finds the tokens of texts."""
+
+    def of(self, texts: Sequence[str]) -> Batch:
+        """The tokens that have rows."""
+        ...
+
+
+def _batch(lists: Iterable[Sequence[int]], unseen: Sequence[tuple[int, str]] = ()) -> Batch:
+    lists = list(lists)
+    ends = np.cumsum([len(each) for each in lists], dtype=np.int64)
+    flat = np.fromiter(chain.from_iterable(lists), np.uint32, int(ends[-1]) if lists else 0)
+    return Batch(flat, ends, unseen)
+
+
+class TokenizerTokens:
+    """The tokens of a `tokenizer.json`, by the package `tokenizers`.
+
+    Args:
+        packed: What `pack_tokenizer` returned.
+        n: The number of tokens that have rows.
+        unknown: The token that stands for what is unknown, which is left out; or None.
+    """
+
+    def __init__(self, packed: bytes, n: int, unknown: int | None) -> None:
+        self.packed = packed
+        self.n = n
+        self.unknown = unknown
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        try:
+            tokenizers = import_module("tokenizers")
+        except ImportError:
+            raise MissingExtraError("text encoders", "text") from None
+        text = unpack_tokenizer(self.packed)
+        try:
+            tokenizer = tokenizers.Tokenizer.from_str(text)
+        except Exception as error:  # noqa: BLE001 - it raises plain Exceptions
+            raise FormatError(f"the tokenizer cannot be read: {error!s:.200}") from None
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        most = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1)
+        if most >= self.n:
+            raise InputError(
+                f"the tokenizer does not fit its table: it has the token {most:,}, and the table "
+                f"has {self.n:,} tokens"
+            )
+        return tokenizer
+
+    def check(self) -> None:
+        """Raise an error unless the tokenizer can be read and fits the table."""
+        self._tokenizer  # noqa: B018 - it is made here
+
+    def of(self, texts: Sequence[str]) -> Batch:
+        """The tokens of texts, without special and unknown ones."""
+        found = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        batch = _batch(each.ids for each in found)
+        if self.unknown is None:
+            return batch
+        known = batch.tokens != self.unknown
+        if known.all():
+            return batch
+        counts = np.concatenate([[0], np.cumsum(known)])
+        return Batch(batch.tokens[known], counts[batch.ends])
+
+
+class WordTokens:
+    """Words of a file: as they are written, in lower case, in parts, and phrases.
+
+    Args:
+        words: The words of the rows.
+        subwords: What makes vectors of other words, if the file has it.
+    """
+
+    def __init__(self, words: Keys, subwords: Subwords | None = None) -> None:
+        self.words = words
+        self.subwords = subwords
+        self._rows: dict[str, int] = {}
+
+    @cached_property
+    def _longest(self) -> int:
+        """Words of the longest phrase in the vocabulary, such as new_york."""
+        counts = (word.count("_") for word in self.words if "_" in word.strip("_"))
+        return min(max(counts, default=0) + 1, _MAX_PHRASE)
+
+    def _row(self, word: str) -> int:
+        """The row of a word as it is written or in lower case; -1 if there is none."""
+        row = self._rows.get(word)
+        if row is None:
+            found = self.words.find(word)
+            if found is None and word != (lower := word.lower()):
+                found = self.words.find(lower)
+            row = self._rows[word] = -1 if found is None else int(found)
+            if len(self._rows) > _MAX_KNOWN:
+                self._rows = {}
+        return row
+
+    def of(self, texts: Sequence[str]) -> Batch:
+        """The rows of the words of texts, and words that have only subwords."""
+        lists: list[list[int]] = []
+        unseen: list[tuple[int, str]] = []
+        for number, text in enumerate(texts):
+            lists.append(self._rows_of(_WORD.findall(text), number, unseen))
+        return _batch(lists, unseen)
+
+    def _rows_of(self, words: list[str], number: int, unseen: list[tuple[int, str]]) -> list[int]:
+        rows: list[int] = []
+        at = 0
+        while at < len(words):
+            row, used = self._phrase(words, at)
+            if row >= 0:
+                rows.append(row)
+                at += used
+                continue
+            word = words[at]
+            parts = _PARTS.findall(word)
+            known = [row for row in map(self._row, parts) if row >= 0] if len(parts) > 1 else []
+            rows.extend(known)
+            if not known and self.subwords is not None and self.subwords.rows(word.lower()):
+                unseen.append((number, word.lower()))
+            at += 1
+        return rows
+
+    def _phrase(self, words: list[str], at: int) -> tuple[int, int]:
+        """The row of the longest phrase that starts at a word, and the number of its words."""
+        for n in range(min(self._longest, len(words) - at), 1, -1):
+            row = self._row("_".join(words[at : at + n]))
+            if row >= 0:
+                return row, n
+        return self._row(words[at]), 1
+
+
+_MAX_KNOWN = 1 << 20  # words whose rows are remembered
