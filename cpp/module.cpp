@@ -1,6 +1,7 @@
 // Python bindings, and nothing else: shapes are checked in Python, work is done in embits_core.
 #include <nanobind/stl/optional.h>
 
+#include <atomic>
 #include <optional>
 
 #include "arrays.h"
@@ -12,6 +13,7 @@
 #include "coders/signs.h"
 #include "module_readers.h"
 #include "search/asymmetric.h"
+#include "search/cells.h"
 #include "search/filter.h"
 #include "search/kernels.h"
 #include "search/multi_index.h"
@@ -159,19 +161,27 @@ static void bind_filters(nb::module_& m) {
         "mask"_a.noconvert(), "rows"_a.noconvert());
 }
 
-// Codes in several arrays, which it keeps alive.
+// Codes in several arrays, which it keeps alive. Those in the order of cells have the row of each
+// code and the starts of the cells, the others empty arrays.
 struct CodePieces {
-    explicit CodePieces(std::vector<Codes> arrays) : arrays(std::move(arrays)) {
+    using Numbers = std::vector<Array<const uint32_t>>;
+
+    CodePieces(std::vector<Codes> codes, Numbers rows, Numbers starts)
+        : arrays(std::move(codes)), orders(std::move(rows)), cells(std::move(starts)) {
         size_t start = 0;
-        for (const Codes& array : this->arrays) {
-            width = array.shape(1);
-            if (array.shape(0)) pieces.push_back({array.data(), start});
-            start += array.shape(0);
+        for (size_t i = 0; i < arrays.size(); ++i) {
+            const bool has_cells = cells[i].shape(0) > 0;
+            width = arrays[i].shape(1);
+            if (arrays[i].shape(0))
+                pieces.push_back({arrays[i].data(), start, has_cells ? orders[i].data() : nullptr,
+                                  has_cells ? cells[i].data() : nullptr});
+            start += arrays[i].shape(0);
         }
         pieces.push_back({nullptr, start});
     }
 
     std::vector<Codes> arrays;
+    Numbers orders, cells;
     std::vector<embits::CodeRows::Piece> pieces;
     size_t width = 0;
 };
@@ -185,6 +195,32 @@ static size_t count_of(const CodePieces& codes) { return codes.pieces.back().sta
 static size_t width_of(const Codes& codes) { return codes.shape(1); }
 static size_t width_of(const CodePieces& codes) { return codes.width; }
 
+// What some queries read of cells, and how many rows they have read.
+struct CellQueries {
+    CellQueries(const embits::CellCenters& centers, Out2D<const float> weights,
+                Array<const uint32_t> probes, float margin, Array<const float> longest)
+        : centers(centers), weights(weights), probes(probes), longest(longest), margin(margin) {}
+
+    const embits::CellCenters& centers;
+    Out2D<const float> weights;
+    Array<const uint32_t> probes;
+    Array<const float> longest;
+    float margin;
+    std::atomic<size_t> rows_read{0};
+};
+
+static std::optional<embits::CellReading> reading_of(CellQueries* cells,
+                                                     const float* offsets = nullptr) {
+    if (!cells) return std::nullopt;
+    return embits::CellReading{cells->centers,
+                               cells->weights.data(),
+                               cells->probes.shape(0) ? cells->probes.data() : nullptr,
+                               cells->margin,
+                               offsets ? cells->longest.data() : nullptr,
+                               offsets,
+                               cells->rows_read};
+}
+
 // The searches of codes in one array, or in several.
 template <class AnyCodes>
 static void bind_searches(nb::module_& m) {
@@ -192,30 +228,36 @@ static void bind_searches(nb::module_& m) {
     m.def(
         "top_k",
         [](AnyCodes codes, Batch<const uint8_t> queries, size_t k, unsigned threads,
-           Batch<int32_t> distances, Batch<int64_t> rows, const Filter* filter) {
+           Batch<int32_t> distances, Batch<int64_t> rows, const Filter* filter,
+           CellQueries* cells) {
+            const auto reading = reading_of(cells);
             nb::gil_scoped_release release;
             embits::top_k(rows_of(codes), count_of(codes), width_of(codes), queries.data(),
                           length(queries), k, threads, distances.data(), rows.data(),
-                          filter ? *filter : Filter{});
+                          filter ? *filter : Filter{}, reading ? &*reading : nullptr);
         },
         "codes"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "threads"_a,
-        "distances"_a.noconvert(), "rows"_a.noconvert(), "filter"_a = nb::none());
+        "distances"_a.noconvert(), "rows"_a.noconvert(), "filter"_a = nb::none(),
+        "cells"_a = nb::none());
     m.def(
         "asymmetric_top_k",
         [](AnyCodes codes, Batch<const float> queries, size_t k, unsigned threads,
            Batch<float> scores, Batch<int64_t> rows, const Filter* filter,
-           std::optional<Array<const float>> lengths, std::optional<Array<const float>> offsets) {
+           std::optional<Array<const float>> lengths, std::optional<Array<const float>> offsets,
+           CellQueries* cells) {
             embits::RowLengths of;
             if (lengths && offsets) of = {lengths->data(), offsets->data()};
+            const auto reading = reading_of(cells, of.offsets);
             nb::gil_scoped_release release;
             embits::asymmetric_top_k(rows_of(codes), count_of(codes), width_of(codes),
                                      queries.data(), length(queries),
                                      queries.shape(queries.ndim() - 1), k, threads, scores.data(),
-                                     rows.data(), filter ? *filter : Filter{}, of);
+                                     rows.data(), filter ? *filter : Filter{}, of,
+                                     reading ? &*reading : nullptr);
         },
         "codes"_a.noconvert(), "queries"_a.noconvert(), "k"_a, "threads"_a, "scores"_a.noconvert(),
         "rows"_a.noconvert(), "filter"_a = nb::none(), "lengths"_a.noconvert() = nb::none(),
-        "offsets"_a.noconvert() = nb::none());
+        "offsets"_a.noconvert() = nb::none(), "cells"_a = nb::none());
     m.def(
         "within",
         [](AnyCodes codes, Batch<const uint8_t> queries, uint32_t distance, size_t max_found,
@@ -246,7 +288,8 @@ static void bind_search(nb::module_& m) {
         return names;
     });
     nb::class_<CodePieces>(m, "CodePieces")
-        .def(nb::init<std::vector<Codes>>(), "arrays"_a);
+        .def(nb::init<std::vector<Codes>, CodePieces::Numbers, CodePieces::Numbers>(), "arrays"_a,
+             "orders"_a, "cells"_a);
     bind_searches<Codes>(m);
     bind_searches<const CodePieces&>(m);
     m.def(
@@ -288,6 +331,50 @@ static void bind_search(nb::module_& m) {
             "rows"_a.noconvert(), "filter"_a = nb::none());
 }
 
+static void bind_cells(nb::module_& m) {
+    using embits::CellCenters;
+    nb::class_<CellCenters>(m, "CellCenters")
+        .def(
+            "__init__",
+            [](CellCenters* self, Out2D<const int8_t> centers) {
+                new (self) CellCenters(centers.data(), centers.shape(0), centers.shape(1));
+            },
+            "centers"_a.noconvert())
+        .def(
+            "assign",
+            [](const CellCenters& self, Codes codes, unsigned threads, Array<uint32_t> cells) {
+                nb::gil_scoped_release release;
+                self.assign(codes.data(), codes.shape(0), threads, cells.data());
+            },
+            "codes"_a.noconvert(), "threads"_a, "cells"_a.noconvert())
+        .def(
+            "products",
+            [](const CellCenters& self, Out2D<const float> z, Out2D<float> out) {
+                self.products(z.data(), z.shape(0), out.data());
+            },
+            "weights"_a.noconvert(), "out"_a.noconvert())
+        .def_prop_ro("place_costs", [](const CellCenters& self) {
+            return released(std::vector<float>(self.place_costs()));
+        })
+        .def_prop_ro("squares", [](const CellCenters& self) {
+            return released(std::vector<float>(self.squares()));
+        });
+    nb::class_<CellQueries>(m, "CellQueries")
+        .def(nb::init<const CellCenters&, Out2D<const float>, Array<const uint32_t>, float,
+                      Array<const float>>(),
+             "centers"_a, "weights"_a.noconvert(), "probes"_a.noconvert(), "margin"_a,
+             "longest"_a.noconvert(), nb::keep_alive<1, 2>())
+        .def_prop_ro("rows_read", [](const CellQueries& self) { return self.rows_read.load(); });
+    m.def(
+        "train_cells",
+        [](Codes codes, uint64_t seed, unsigned threads, Out2D<int8_t> centers) {
+            nb::gil_scoped_release release;
+            embits::train_cells(codes.data(), codes.shape(0), centers.shape(1), centers.shape(0),
+                                seed, threads, centers.data());
+        },
+        "codes"_a.noconvert(), "seed"_a, "threads"_a, "centers"_a.noconvert());
+}
+
 NB_MODULE(_core, m) {
     bind_readers(m);
     bind_words(m);
@@ -295,4 +382,5 @@ NB_MODULE(_core, m) {
     bind_net(m);
     bind_filters(m);
     bind_search(m);
+    bind_cells(m);
 }

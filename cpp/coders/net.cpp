@@ -18,15 +18,6 @@ constexpr size_t kSums = 8;        // parts of a sum, added in one order
 constexpr double kLeastGain = 1e-6;
 constexpr int kMiddle = 64;        // added to numbers from -63 to 63, so that rows are unsigned
 
-const NetKernel& kernel() {
-#ifdef EMBITS_X86
-    const char* name = kernels().name;
-    if (!std::strcmp(name, kNetAvx512.name)) return kNetAvx512;
-    if (!std::strcmp(name, kNetAvx2.name)) return kNetAvx2;
-#endif
-    return kNetPortable;
-}
-
 uint8_t activation(float value) {
     const float low = value > 0 ? value : 0;  // 0 if it is no number
     const float inside = low < kNetTop ? low : float(kNetTop);
@@ -58,7 +49,7 @@ struct NetSums {
         const auto of = [](const int8_t* weights, size_t n, size_t length, uint8_t times) {
             const std::vector<uint8_t> row(length, times);
             std::vector<int32_t> sums(n);
-            kernel().large(row.data(), 1, weights, n, length, sums.data(), n);
+            net_kernel().large(row.data(), 1, weights, n, length, sums.data(), n);
             return sums;
         };
         A = of(net.A, hidden, net_padded(net.bits), 1);
@@ -183,7 +174,7 @@ private:
 
     const NetWeights& net_;
     const NetSums& all_;
-    const NetKernel& kernel_ = kernel();
+    const NetKernel& kernel_ = net_kernel();
     size_t bits_, hidden_, dims_;
     std::vector<int32_t> sums_;
     std::vector<uint8_t> packed_;
@@ -359,6 +350,15 @@ private:
 };
 
 }  // namespace
+
+const NetKernel& net_kernel() {
+#ifdef EMBITS_X86
+    const char* name = kernels().name;
+    if (!std::strcmp(name, kNetAvx512.name)) return kNetAvx512;
+    if (!std::strcmp(name, kNetAvx2.name)) return kNetAvx2;
+#endif
+    return kNetPortable;
+}
 
 void unit_rows(const float* rows, size_t n, size_t dims, float* out) {
     for (size_t row = 0; row < n; ++row) {

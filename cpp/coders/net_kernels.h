@@ -1,4 +1,5 @@
-// The inner loop of net.cpp, once per instruction set; see search/kernels.h for the rules.
+// The inner loop of net.cpp and search/cells.cpp, once per instruction set; see search/kernels.h for
+// the rules.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,5 +17,8 @@ struct NetKernel {
 };
 
 extern const NetKernel kNetPortable, kNetAvx2, kNetAvx512;
+
+// The one for the instruction set in use.
+const NetKernel& net_kernel();
 
 }  // namespace embits

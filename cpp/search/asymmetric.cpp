@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "search/blocked_scan.h"
+#include "search/cell_scan.h"
 #include "search/float_query.h"
 #include "search/kernels.h"
 #include "search/path.h"
@@ -49,6 +50,11 @@ class Best {
     }
     bool has_limit() const { return !std::isinf(kth_score()); }
     WeightedPlaneQueries::Limits plane_limit() const { return query_.plane_limits(kth_score()); }
+
+    // The score of the last of k rows; -infinity before.
+    double kth_score() const {
+        return kept_.size() < k_ ? outside_ : std::max(outside_, kept_.front().score);
+    }
 
     void offer(double score, int64_t row) {
         const Row offered{score, row};
@@ -106,10 +112,6 @@ class Best {
         return score == -kInfinity ? std::numeric_limits<uint32_t>::max() : query_.limit(score);
     }
 
-    double kth_score() const {
-        return kept_.size() < k_ ? outside_ : std::max(outside_, kept_.front().score);
-    }
-
     size_t k_;
     FloatQuery query_;
     double outside_ = -kInfinity;  // of another thread's rows
@@ -144,11 +146,13 @@ struct AsymmetricSearch {
         const size_t found =
             kernels.weighted_below(block, size, width, best.query().weighted(), limit, hits);
         for (size_t i = 0; i < found; ++i)
-            if (allows(mask, row + hits[i].row))
+            if (allows(mask, static_cast<size_t>(
+                                 row_number(codes, filter, row + hits[i].row))))
                 offer_row(block + hits[i].row * width, row + hits[i].row, q, best);
     }
 
     bool is_limited(const Best& best) const { return best.has_limit(); }
+    double kth_score(const Best& best, size_t) const { return best.kth_score(); }
 
     WeightedPlaneQueries batch(size_t, const std::vector<Best>& best) const {
         WeightedPlaneQueries batch(kernels.planes, width, best.size());
@@ -159,7 +163,7 @@ struct AsymmetricSearch {
     void offer_row(const uint8_t* code, size_t row, size_t q, Best& best) const {
         double score = best.query().score(code);
         if (lengths.of_rows) score = length_of(row) * (score + lengths.offsets[q]);
-        best.offer(score, static_cast<int64_t>(row));
+        best.offer(score, row_number(codes, filter, row));
     }
 
     float length_of(size_t row) const {
@@ -178,7 +182,7 @@ struct AsymmetricSearch {
 
     void write(size_t q, const Best& best) const {
         best.write(scores + q * k, rows + q * k);
-        filter.number(rows + q * k, k);
+        if (!codes.is_ordered()) filter.number(rows + q * k, k);
     }
 };
 
@@ -186,7 +190,8 @@ struct AsymmetricSearch {
 
 void asymmetric_top_k(CodeRows codes, size_t n, size_t width, const float* queries,
                       size_t n_queries, size_t n_bits, size_t k, unsigned threads, float* scores,
-                      int64_t* rows, const Filter& filter, RowLengths lengths) {
+                      int64_t* rows, const Filter& filter, RowLengths lengths,
+                      const CellReading* cells) {
     if (k == 0 || n_queries == 0) return;
     if (filter.starts)
         return search_each(filter, width, n_queries, threads, [&](size_t q, const Filter& own) {
@@ -194,6 +199,10 @@ void asymmetric_top_k(CodeRows codes, size_t n, size_t width, const float* queri
                              std::min(k, own.count), 1, scores + q * k, rows + q * k, own,
                              lengths.of_query(q));
         });
+    if (cells)
+        return search_cells(AsymmetricSearch{codes, width, filter, queries, n_bits, k, scores, rows,
+                                             false, lengths},
+                            *cells, n_queries, threads);
     // Planes have one limit for all rows of a block; with lengths each row has its own.
     const bool by_planes =
         !lengths.of_rows &&

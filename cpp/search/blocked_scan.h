@@ -33,6 +33,12 @@ inline size_t start_of(unsigned part, unsigned parts, size_t all) {
     return all / parts * part + all % parts * part / parts;
 }
 
+// The row of a code that a scan came to.
+inline int64_t row_number(const CodeRows& codes, const Filter& filter, size_t at) {
+    if (!codes.is_ordered()) return static_cast<int64_t>(at);
+    return codes.row_of(filter.rows ? static_cast<size_t>(filter.rows[at]) : at);
+}
+
 // A Search has `width`, `k`, `codes`, `filter`, `by_planes` and
 //   Kept                                       what a query has found; see Nearest
 //   Kept nothing(q)                            what query q has found before any row
@@ -87,7 +93,9 @@ class BatchScan {
     }
 
     void offer_block(const uint8_t* codes, size_t row, size_t size, size_t q) {
-        if (allows_any(search_.filter.mask_of(first_ + q), row, size))
+        // Rows that are stored in another order are looked up one by one.
+        if (search_.codes.is_ordered() ||
+            allows_any(search_.filter.mask_of(first_ + q), row, size))
             search_.offer_block(codes, row, size, first_ + q, kept_[q], hits_.get());
     }
 
@@ -110,7 +118,7 @@ class BatchScan {
         const Filter& filter = search_.filter;
         size_t row = begin;
         for (size_t block = 1; row + batch.rows() <= end; row += batch.rows(), ++block) {
-            if (filter.mask) {
+            if (filter.mask && !search_.codes.is_ordered()) {
                 if (!allows_any(filter.mask, row, batch.rows())) continue;
                 copy_mask(filter.mask, row, batch.rows() / 64, allowed_);
                 batch.allow(allowed_);
@@ -132,9 +140,10 @@ class BatchScan {
     template <class Batch>
     void offer_found(Batch& batch, const uint8_t* codes, size_t row, size_t q) {
         const Filter& filter = search_.filter;
-        const uint64_t* own = filter.masks ? filter.mask_of(first_ + q) : nullptr;
+        const bool each = filter.masks || search_.codes.is_ordered();
+        const uint64_t* own = each ? filter.mask_of(first_ + q) : nullptr;
         batch.for_each_row([&](size_t i) {
-            if (allows(own, row + i))
+            if (allows(own, static_cast<size_t>(search_.codes.row_of(row + i))))
                 search_.offer_row(codes + i * search_.width, row + i, first_ + q, kept_[q]);
         });
         batch.set_limit(q, kept_[q].plane_limit());

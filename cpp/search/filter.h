@@ -10,14 +10,14 @@ namespace embits {
 
 // A filter has rows, for a few, or a mask, for many; one with neither lets all rows through.
 struct Filter {
-    // Row numbers, ascending, each once. Their codes are copied block by block and scanned alone:
-    // row i of the scan is row rows[i] of the codes.
+    // Places of rows among the stored codes, ascending, each once. Their codes are copied block by
+    // block and scanned alone: row i of the scan is row rows[i] of the codes.
     const int64_t* rows = nullptr;
     size_t count = 0;  // how many rows pass; of several masks, the fewest
     // Where the rows of each query start, and the end of the last one's; null if all share them.
     const int64_t* starts = nullptr;
-    // A bit for each row of the codes, the lowest bit of a word first. All rows are scanned, and
-    // those that would be kept are looked up.
+    // A bit for each row of the codes, by its number, the lowest bit of a word first. All rows are
+    // scanned, and those that would be kept are looked up.
     const uint64_t* mask = nullptr;
     // The addresses of masks, one for each query; null if all share one.
     const uint64_t* masks = nullptr;

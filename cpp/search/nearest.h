@@ -1,4 +1,4 @@
-// The k nearest of rows that are offered in row order.
+// The k nearest of rows that are offered in row order, or in any order.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -15,11 +15,16 @@ constexpr unsigned kRowBits = 40;  // of a key, which holds a distance above a r
 class Nearest {
    public:
     // Wants k >= 1; distances go up to `max_distance`.
-    Nearest(size_t k, size_t max_distance)
-        : k_(k), kth_(static_cast<uint32_t>(max_distance + 1)), at_(max_distance + 2) {}
+    Nearest(size_t k, size_t max_distance, bool any_order = false)
+        : k_(k), any_order_(any_order), kth_(static_cast<uint32_t>(max_distance + 1)),
+          at_(max_distance + 2) {}
 
-    // A row at this distance or beyond cannot enter: an equal one in an earlier row goes first.
-    uint32_t limit() const { return std::min(kth_, outside_); }
+    // A row at this distance or beyond cannot enter: in row order, an equal one in an earlier row
+    // goes first.
+    uint32_t limit() const { return std::min(own_limit(), outside_); }
+    // Whether there are k rows, and the distance of the last one.
+    bool is_full() const { return within_ >= k_; }
+    uint32_t kth() const { return kth_; }
     uint32_t plane_limit() const { return limit(); }
 
     // The smallest k-th distance of any thread that searches for the same query.
@@ -41,7 +46,7 @@ class Nearest {
     }
 
     void offer(int64_t row, uint32_t distance) {
-        if (distance >= kth_) return;
+        if (distance >= own_limit()) return;
         if (kept_.size() >= 2 * k_ + 64) drop_losers();
         kept_.push_back({row, distance});
         ++at_[distance];
@@ -83,12 +88,15 @@ class Nearest {
     void place(const Put& put) const {
         std::vector<size_t> next(kth_ + 1);
         for (uint32_t d = 0; d < kth_; ++d) next[d + 1] = next[d] + at_[d];
-        for (const Row& kept : kept_)
+        std::vector<Row> sorted;
+        if (any_order_) sort(sorted = kept_);
+        for (const Row& kept : any_order_ ? sorted : kept_)
             if (kept.distance <= kth_ && next[kept.distance] < k_) put(next[kept.distance]++, kept);
     }
 
     // Keeps the k best; needs k to have been offered, which a full buffer implies.
     void drop_losers() {
+        if (any_order_) sort(kept_);
         size_t ties = k_ - (within_ - at_[kth_]);
         size_t kept = 0;
         for (const Row& row : kept_)
@@ -99,12 +107,20 @@ class Nearest {
         kept_.resize(kept);
     }
 
+    static void sort(std::vector<Row>& rows) {
+        std::sort(rows.begin(), rows.end(),
+                  [](const Row& a, const Row& b) { return a.row < b.row; });
+    }
+
+    uint32_t own_limit() const { return kth_ + (any_order_ && is_full()); }
+
     size_t k_;
+    bool any_order_;
     uint32_t outside_ = kNone;  // the limit that follows from other threads' rows
     uint32_t kth_;             // the k-th smallest distance; above every distance before k offers
     size_t within_ = 0;        // how many kept rows lie at kth_ or nearer
     std::vector<size_t> at_;   // how many kept rows lie at each distance up to kth_
-    std::vector<Row> kept_;    // in row order
+    std::vector<Row> kept_;    // in the order in which they were offered
 };
 
 }  // namespace embits

@@ -1,9 +1,11 @@
 #include "search/top_k.h"
 
 #include <atomic>
+#include <limits>
 #include <stdexcept>
 
 #include "search/blocked_scan.h"
+#include "search/cell_scan.h"
 #include "search/kernels.h"
 #include "search/nearest.h"
 #include "search/path.h"
@@ -41,7 +43,8 @@ struct HammingSearch {
     const Kernels& kernels = embits::kernels();
 
     Nearest nothing(size_t) const {
-        return ragged ? Nearest(~size_t{0} / 4, ragged->distance) : Nearest(k, 8 * width);
+        return ragged ? Nearest(~size_t{0} / 4, ragged->distance, codes.is_ordered())
+                      : Nearest(k, 8 * width, codes.is_ordered());
     }
 
     void offer_block(const uint8_t* block, size_t row, size_t size, size_t q, Nearest& nearest,
@@ -51,11 +54,18 @@ struct HammingSearch {
             kernels.below(block, size, width, queries + q * width, nearest.limit(), hits);
         size_t passed = 0;
         for (size_t i = 0; i < found; ++i) {
-            if (!allows(mask, row + hits[i].row)) continue;
-            nearest.offer(static_cast<int64_t>(row + hits[i].row), hits[i].distance);
+            const int64_t number = row_number(codes, filter, row + hits[i].row);
+            if (!allows(mask, static_cast<size_t>(number))) continue;
+            nearest.offer(number, hits[i].distance);
             ++passed;
         }
         if (ragged) ragged->count(passed);
+    }
+
+    // What a code of n_bits scores in the last of k rows; -infinity before.
+    double kth_score(const Nearest& nearest, size_t n_bits) const {
+        return nearest.is_full() ? double(n_bits) - 2.0 * nearest.kth()
+                                 : -std::numeric_limits<double>::infinity();
     }
 
     // Planes hold limits up to the largest distance.
@@ -67,14 +77,14 @@ struct HammingSearch {
 
     void offer_row(const uint8_t* code, size_t row, size_t q, Nearest& nearest) const {
         if (ragged) ragged->count(1);
-        nearest.offer(static_cast<int64_t>(row),
+        nearest.offer(row_number(codes, filter, row),
                       kernels.distance(code, queries + q * width, width));
     }
 
     void write(size_t q, const Nearest& nearest) const {
         if (ragged) return nearest.write_keys(ragged->keys[q]);
         nearest.write(distances + q * k, rows + q * k);
-        filter.number(rows + q * k, k);
+        if (!codes.is_ordered()) filter.number(rows + q * k, k);
     }
 };
 
@@ -93,13 +103,18 @@ size_t expected_rows(CodeRows codes, size_t n, size_t width, const uint8_t* quer
 }  // namespace
 
 void top_k(CodeRows codes, size_t n, size_t width, const uint8_t* queries, size_t n_queries,
-           size_t k, unsigned threads, int32_t* distances, int64_t* rows, const Filter& filter) {
+           size_t k, unsigned threads, int32_t* distances, int64_t* rows, const Filter& filter,
+           const CellReading* cells) {
     if (k == 0 || n_queries == 0) return;
     if (filter.starts)
         return search_each(filter, width, n_queries, threads, [&](size_t q, const Filter& own) {
             top_k(codes, n, width, queries + q * width, 1, std::min(k, own.count), 1,
                   distances + q * k, rows + q * k, own);
         });
+    if (cells)
+        return search_cells(
+            HammingSearch{codes, width, filter, queries, k, distances, rows, false}, *cells,
+            n_queries, threads);
     const bool by_planes =
         choose_planes(filter.allowed(n), width, n_queries, k, kernels().planes.min_queries);
     run_search(HammingSearch{codes, width, filter, queries, k, distances, rows, by_planes},
