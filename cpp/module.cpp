@@ -353,10 +353,10 @@ static void bind_cells(nb::module_& m) {
                 self.products(z.data(), z.shape(0), out.data());
             },
             "weights"_a.noconvert(), "out"_a.noconvert())
-        .def_prop_ro("place_costs", [](const CellCenters& self) {
+        .def("place_costs", [](const CellCenters& self) {
             return released(std::vector<float>(self.place_costs()));
         })
-        .def_prop_ro("squares", [](const CellCenters& self) {
+        .def("squares", [](const CellCenters& self) {
             return released(std::vector<float>(self.squares()));
         });
     nb::class_<CellQueries>(m, "CellQueries")

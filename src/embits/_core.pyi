@@ -16,6 +16,7 @@ def top_k(
     distances: NDArray[np.int32],
     rows: NDArray[np.int64],
     filter: Filter | None = None,
+    cells: CellQueries | None = None,
 ) -> None: ...
 def within(
     codes: NDArray[np.uint8] | CodePieces,
@@ -188,10 +189,39 @@ def asymmetric_top_k(
     filter: Filter | None = None,
     lengths: NDArray[np.float32] | None = None,
     offsets: NDArray[np.float32] | None = None,
+    cells: CellQueries | None = None,
 ) -> None: ...
 
 class CodePieces:
-    def __init__(self, arrays: Sequence[NDArray[np.uint8]]) -> None: ...
+    def __init__(
+        self,
+        arrays: Sequence[NDArray[np.uint8]],
+        orders: Sequence[NDArray[np.uint32]],
+        cells: Sequence[NDArray[np.uint32]],
+    ) -> None: ...
+
+class CellCenters:
+    def __init__(self, centers: NDArray[np.int8]) -> None: ...
+    def assign(self, codes: NDArray[np.uint8], threads: int, cells: NDArray[np.uint32]) -> None: ...
+    def products(self, weights: NDArray[np.float32], out: NDArray[np.float32]) -> None: ...
+    def place_costs(self) -> NDArray[np.float32]: ...
+    def squares(self) -> NDArray[np.float32]: ...
+
+class CellQueries:
+    def __init__(
+        self,
+        centers: CellCenters,
+        weights: NDArray[np.float32],
+        probes: NDArray[np.uint32],
+        margin: float,
+        longest: NDArray[np.float32],
+    ) -> None: ...
+    @property
+    def rows_read(self) -> int: ...
+
+def train_cells(
+    codes: NDArray[np.uint8], seed: int, threads: int, centers: NDArray[np.int8]
+) -> None: ...
 
 class Filter:
     def __init__(

@@ -22,7 +22,7 @@ from embits.coders import Coder, coder_checksum
 from embits.columns import RESERVED, StoredColumns, column_values, is_filter
 from embits.errors import InputError, SizeWarning, warn_caller
 from embits.file import store
-from embits.file.contents import ByteCounts, byte_counts, to_contents
+from embits.file.contents import ByteCounts, byte_counts, stored_codes, to_contents
 from embits.file.overwrite import check_target
 from embits.ids.keys import Keys, RowNumbers, WordRows
 from embits.ids.subwords import Subwords
@@ -30,6 +30,7 @@ from embits.ids.vocabulary import PieceWords, Vocabulary
 from embits.originals import Originals, rescored
 from embits.pretrained import Pretrained
 from embits.rows import LENGTHS, Lengths, Rows, joined, taken
+from embits.search.cells import arranged, measured, train, wanted_cells
 from embits.search.filters import (
     Filters,
     Selection,
@@ -330,6 +331,8 @@ class BinaryVectors(WordMethods, Pretrained):
         exclude: Any = None,
         rows: Any = None,
         second_look: int | None = None,
+        recall: float | None = None,
+        probes: int | None = None,
     ) -> SearchResult:
         """The k nearest rows of each query.
 
@@ -364,6 +367,11 @@ class BinaryVectors(WordMethods, Pretrained):
                 decoded row, and return the best of these. It needs a metric of scores. None: as the
                 coder was fitted (`Neural` takes a second look, others do not), and more rows if k
                 is more than 10. 0: none.
+            recall: Read only as many cells (`cells=` of `binarize`, or `with_cells`) as find this
+                share of the rows that a search of all rows finds, from 0 to 1. Each query stops on
+                its own. Without cells, all rows are read, as without `recall`.
+            probes: Read this many cells for each query instead; more if a filter lets few rows
+                pass. It needs cells.
 
         Returns:
             A named pair of arrays of shape (q, k), or (k,) for a single query, best first, ties in
@@ -372,11 +380,12 @@ class BinaryVectors(WordMethods, Pretrained):
             `scores`, or `cosines` for `floats` (float32, the largest is the best). If fewer than k
             rows pass the filter, there are fewer columns. If queries have their own filters, there
             are as many columns as the query with the most rows needs; the others end with row -1
-            and the worst value (2^31 - 1, or -inf).
+            and the worst value (2^31 - 1, or -inf). `rows_read` counts the rows that were scored
+            for all queries together, before any rescoring.
 
         Raises:
-            InputError: Shapes or types do not fit, the search needs float queries or lengths, or
-                `floats` are not the vectors of the codes.
+            InputError: Shapes or types do not fit, the search needs float queries, lengths or
+                cells, or `floats` are not the vectors of the codes.
             UnknownWordError: There is no such id.
             ReadError: The `.npy` of `floats` is damaged.
 
@@ -392,40 +401,43 @@ class BinaryVectors(WordMethods, Pretrained):
         queries = self._queries(queries)
         filters = self._filters(queries.shape[:-1], where, exclude, rows)
         padded = isinstance(filters, list)
+        reads: Any = {"recall": recall, "probes": probes}
         look = wanted_look(self.coder, chosen, second_look, wanted_rows(k, len(self)))
         if floats is not None:
             size = shortlist_size(k, 4 if oversample is None else oversample, len(self))
             queries = float_vectors(queries)
             found = self.search(
                 queries, size, metric=metric, threads=threads, device=device, where=filters,
-                second_look=look,
+                second_look=look, **reads,
             )  # fmt: skip
             dot = chosen.needs_lengths
             finer = rescored(self, floats, queries, found.rows, k, padded=padded, dot=dot)
-            return self._named(finer)
+            return self._named(finer, found.rows_read)
         wanted = look or k
         if oversample is None:
             if device != "cpu" and not chosen.is_distance:
                 raise InputError(f"metric={metric!r} on a GPU needs a shortlist: give oversample")
             prepared = chosen.prepare(self.coder, queries)
             lengths = self._stored_lengths if chosen.needs_lengths else None
-            result = self._top_k(prepared, wanted, threads, device, filters, lengths)
+            result = self._top_k(prepared, wanted, threads, device, filters, lengths, **reads)
+            rows_read = result.rows_read
         else:
             if chosen.is_distance or chosen.needs_lengths:
                 raise InputError("oversample needs a finer score: metric='asymmetric', or floats")
             weights, offsets = chosen.prepare(self.coder, queries)
             size = max(shortlist_size(k, oversample, len(self)), look)
             coarse = METRICS["hamming"].prepare(self.coder, queries)
-            _, shortlist = self._top_k(coarse, min(size, len(self)), threads, device, filters)
+            first = self._top_k(coarse, min(size, len(self)), threads, device, filters, **reads)
+            shortlist, rows_read = first.rows, first.rows_read
             scores, found_rows = rescore_bits(self.codes, weights, shortlist, wanted, padded=padded)
             result = ScoreResult(scores + offsets, found_rows)
         if look:
             result = looked(self.coder, self.codes, chosen, queries, result.rows, k, padded=padded)
-        return self._named(result)
+        return self._named(result, rows_read)
 
-    def _named(self, found: AnyResult) -> AnyResult:
+    def _named(self, found: AnyResult, rows_read: int | None = None) -> AnyResult:
         """A result that knows the ids of these rows, whatever changes later."""
-        found.names = self.words
+        found.names, found.rows_read = self.words, rows_read
         found.columns = partial(_values, self.columns, len(self))
         return found
 
@@ -437,9 +449,16 @@ class BinaryVectors(WordMethods, Pretrained):
         device: str,
         where: Filters,
         lengths: NDArray[np.float32] | None = None,
+        recall: float | None = None,
+        probes: int | None = None,
     ) -> DistanceResult | ScoreResult:
         if device == "cpu":
-            return prepared_top_k(self.codes, prepared, k, threads, where=where, lengths=lengths)
+            return prepared_top_k(
+                self.codes, prepared, k, threads, where=where, lengths=lengths, recall=recall,
+                probes=probes,
+            )  # fmt: skip
+        if recall is not None or probes is not None:
+            raise InputError("a GPU reads all rows: leave recall and probes out")
         if device not in self._on_device:
             # Imported here: a search on the processor needs no GPU code.
             from embits.search.gpu import DeviceIndex
@@ -454,7 +473,7 @@ class BinaryVectors(WordMethods, Pretrained):
 
     @cached_property
     def _stored_lengths(self) -> NDArray[np.float32]:
-        """The length of each row that is stored; rows that are removed have length 0."""
+        """The length of each code that is stored; rows that are removed have length 0."""
         if LENGTHS not in self.columns:
             raise InputError(
                 'metric="dot" needs the lengths of the vectors: binarize with lengths=True '
@@ -462,10 +481,10 @@ class BinaryVectors(WordMethods, Pretrained):
             )
         live: NDArray[np.float32] = self.columns[LENGTHS].floats
         codes: Any = self.codes
-        if not isinstance(codes, CodePieces) or not len(codes.rows.removed):
+        if not isinstance(codes, CodePieces) or codes.is_plain:
             return live
         stored = np.zeros(codes.rows.n_stored, np.float32)
-        stored[codes.rows.stored(np.arange(len(self)))] = live
+        stored[codes.places(codes.rows.stored(np.arange(len(self))))] = live
         return stored
 
     def select(self, where: Any = None, exclude: Any = None, *, rows: Any = None) -> Selection:
@@ -720,7 +739,8 @@ class BinaryVectors(WordMethods, Pretrained):
     def merged(self) -> BinaryVectors:
         """The same rows with all codes in one array, and all ids in one vocabulary.
 
-        A file is returned unchanged. The pieces of a collection are copied into memory.
+        A file without cells is returned unchanged. Other rows are copied into memory, in row
+        order and without cells.
 
         Raises:
             FormatError: The file or a piece is damaged.
@@ -832,6 +852,86 @@ class BinaryVectors(WordMethods, Pretrained):
             rows.ids.lacks_subwords = True
         return BinaryVectors.of_rows(rows, coder, subwords)
 
+    def with_cells(self, cells: int | str = "auto", *, threads: int | None = None) -> BinaryVectors:
+        """The same rows with cells, in memory, for searches with `recall` or `probes`.
+
+        Rows keep their numbers; only their codes are stored in the order of the cells. How many
+        cells a search reads is measured with a thousand rows; see `calibrate`.
+
+        Args:
+            cells: How many; "auto" is 4 for each square root of the rows, but at most 5 % of the
+                bytes of the codes.
+            threads: None uses every core. The cells do not depend on it.
+
+        Raises:
+            InputError: There are more than 2^32 - 1 rows, or codes of more than 16,384 bits.
+            FormatError: The file is damaged.
+
+        Example:
+            >>> import embits
+            >>> bits = embits.binarize(embits.sample_vectors(), n_bits=64, method="lsh")
+            >>> bits = bits.with_cells(20)
+            >>> found = bits.search("music", k=5, recall=0.9)
+            >>> found.ids[0], found.rows_read < len(bits)
+            ('music', True)
+        """
+        bits = self.merged()
+        n_cells = wanted_cells(cells, len(bits), self.n_bits)
+        centers, held = train(bits.codes, n_cells, self.n_bits, threads)
+        stored, made = arranged(bits.codes, centers, threads)
+        pieces = CodePieces([stored], cells=[made])
+        queries = bits.codes[held]
+        pieces = pieces.with_centers(
+            measured(pieces, queries, self._weights_of_codes(queries), held, threads)
+        )
+        rows = replace(bits.rows, codes=cast("NDArray[np.uint8]", pieces))
+        return BinaryVectors.of_rows(rows, self.coder, self.subwords)
+
+    def _weights_of_codes(self, codes: NDArray[np.uint8]) -> NDArray[np.float32] | None:
+        """The codes as float queries, if there is a coder that decodes."""
+        if self.coder.is_left_out or not len(codes):
+            return None
+        weights: NDArray[np.float32] = METRICS["decoded"].prepare(self.coder, codes).queries
+        return np.ascontiguousarray(weights)
+
+    def calibrate(self, queries: Any, *, threads: int | None = None) -> NDArray[np.float32]:
+        """Measure with your own queries how many cells a search with `recall` reads.
+
+        Cells are measured with rows of their own when they are made. Real queries may be harder
+        than rows: a few hundred of them make `recall` true for queries like them. `save` keeps
+        what was measured.
+
+        Args:
+            queries: As in `search`; a hundred or more. Vectors measure all metrics; codes and ids
+                those that take codes.
+            threads: None uses every core.
+
+        Returns:
+            For each recall the share of the rows that queries of codes read, float32 (17, 2).
+
+        Raises:
+            InputError: There are no cells, or the queries do not fit.
+
+        Example:
+            >>> import embits
+            >>> words = embits.sample_vectors()
+            >>> bits = embits.binarize(words, n_bits=64, method="lsh", cells=20)
+            >>> curve = bits.calibrate(words.matrix[:200])
+            >>> curve.shape, bool((curve[1:, 1] >= curve[:-1, 1]).all())
+            ((17, 2), True)
+        """
+        pieces = CodePieces.of(self.codes)
+        array = np.atleast_2d(self._queries(queries))
+        codes = METRICS["hamming"].prepare(self.coder, array).queries
+        weights = None
+        if array.dtype != np.uint8:
+            weights = np.ascontiguousarray(METRICS["asymmetric"].prepare(self.coder, array).queries)
+        else:
+            weights = self._weights_of_codes(codes)
+        centers = measured(pieces, codes, weights, threads=threads)
+        self.codes = cast("NDArray[np.uint8]", pieces.with_centers(centers))
+        return centers.curve[:, [0, 3]]
+
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write one safetensors file, atomically.
 
@@ -849,6 +949,9 @@ class BinaryVectors(WordMethods, Pretrained):
         """
         check_target(path, overwrite=overwrite, codes=True)
         bits = self.merged()
+        if isinstance(self.codes, CodePieces) and stored_codes(self.codes)[1] is not None:
+            rows = replace(bits.rows, codes=self.codes)  # in the order of their cells
+            bits = BinaryVectors.of_rows(rows, bits.coder, bits.subwords)
         store.write(Path(path), to_contents(bits.rows, bits.coder, bits.subwords))
         counts = self.byte_counts() if self.subwords is not None else None
         if counts is not None and 2 * counts.subwords > counts.total:

@@ -24,6 +24,7 @@ GROUPS = {
         "demo": "Binarize GloVe vectors and show the results.",
         "binarize": "Turn a file of float vectors into a file of binary codes.",
         "encode": "Encode new vectors with the coder of a file.",
+        "cells": "Store codes in cells, for searches that read few of them.",
         "decode": "Rebuild float vectors from codes.",
         "slim": "Write a smaller file, without parts you do not need.",
     },
@@ -55,7 +56,7 @@ GROUPS = {
 }
 # Modules of several verbs, whose functions have their names; the others have a `command`.
 _MODULES = {
-    "binarize": ("binarize", "encode", "add", "remove", "compact"),
+    "binarize": ("binarize", "encode", "cells", "add", "remove", "compact"),
     "search": ("search", "duplicates", "neighbors", "similarity", "analogy"),
     "info": ("info", "verify"),
     "export": ("export", "decode", "slim", "page", "completion"),

@@ -1,6 +1,6 @@
 """Turn float vectors into binary codes, in a file or a collection.
 
-`embits binarize`, `encode`, `add`, `remove` and `compact`.
+`embits binarize`, `encode`, `cells`, `add`, `remove` and `compact`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from embits.coders import coder_class, new_coder
 from embits.collection import Collection, load, load_coder
 from embits.collection.opening import opened_or_undone
 from embits.errors import InputError
+from embits.file.overwrite import check_target
 from embits.jobs import binarize_to_file, encode_to_collection, encode_to_file
 
 ABOUT_TARGETS = {  # of the codes of words
@@ -44,6 +45,7 @@ ABOUT_TARGETS = {  # of the codes of words
     "--subwords/--no-subwords", default=True, help="Keep fastText subwords, if there are any."
 )
 @options.lengths_option
+@options.cells_option
 @options.ray_options
 @options.json_option
 def binarize(
@@ -56,6 +58,7 @@ def binarize(
     params: dict[str, Any],
     sample: int | None,
     subwords: bool,
+    cells: int | str | None,
     as_json: bool,
     cluster: options.Cluster | None,
     **reading: Any,
@@ -84,6 +87,7 @@ def binarize(
         raise click.UsageError("--param n_bits: give --bits instead")
     coder = new_coder(method, bits, params)  # refuses what is no parameter of the method
     if cluster is not None:
+        _refuse_cells(cells)
 
         def job(ray: Any, **on: Any) -> Any:
             fit = {"sample": sample or 100_000, "seed": seed}
@@ -94,7 +98,7 @@ def binarize(
         return
     start = time.perf_counter()
     title = f"binarize {vectors} to {output}: {method}" + (f", {bits} bits" if bits else "")
-    reading |= {"sample": sample, "subwords": subwords, "overwrite": force}
+    reading |= {"sample": sample, "subwords": subwords, "cells": cells, "overwrite": force}
     with steps_progress(title, quiet=as_json) as progress:
         binary = binarize_to_file(
             vectors, output, bits, method, progress=progress, **reading, **params
@@ -121,6 +125,7 @@ def binarize(
 @options.output_option(options.OUTPUT_ADDRESS, help=options.OUTPUT_HELP)
 @options.reading_options
 @options.lengths_option
+@options.cells_option
 @options.ray_options
 @options.json_option
 def encode(
@@ -128,6 +133,7 @@ def encode(
     vectors: Path,
     output: Path,
     force: bool,
+    cells: int | str | None,
     as_json: bool,
     cluster: options.Cluster | None,
     **reading: Any,
@@ -142,6 +148,7 @@ def encode(
     embits encode coder.safetensors s3://bucket/vectors -o s3://bucket/codes --ray
     """
     if cluster is not None:
+        _refuse_cells(cells)
         coder = load_coder(file)
         cluster(
             lambda ray, **on: ray.encode(vectors, coder, output, **on), options.ENCODED, as_json
@@ -150,11 +157,43 @@ def encode(
     title = f"encode {vectors} to {output} with the coder of {file}"
     with steps_progress(title, quiet=as_json) as progress:
         binary = encode_to_file(
-            file, vectors, output, overwrite=force, progress=progress, **reading
+            file, vectors, output, cells=cells, overwrite=force, progress=progress, **reading
         )
     facts = describe(output, binary)
     rows = f"{counted(len(binary))} × {facts['bits']} bits"
     show(facts, f"{rows} in {output}: {megabytes(facts['bytes'])}", as_json)
+
+
+def _refuse_cells(cells: int | str | None) -> None:
+    if cells is not None:
+        raise click.UsageError("--cells with --ray: run `embits compact --cells` on the result")
+
+
+@click.command()
+@options.file_argument
+@options.output_option(help=options.OUTPUT_HELP)
+@click.option(
+    "--cells", type=options.CellCount(), default="auto", metavar="N|auto",
+    help="How many cells [default: auto, 4 for each square root of the rows].",
+)  # fmt: skip
+@options.json_option
+def cells(file: Path, output: Path, force: bool, cells: int | str, as_json: bool) -> None:
+    """Store the codes of FILE in cells, so that `embits search --recall` reads few of them.
+
+    Row numbers and ids stay. FILE may be a collection; -o is one file. `embits compact --cells`
+    makes the cells of a collection in its place.
+
+    \b
+    embits cells docs.safetensors -o docs-cells.safetensors
+    embits search docs-cells.safetensors questions.npy --recall 0.95
+    """
+    check_target(output, [file], force, codes=True)
+    start, bits = time.perf_counter(), load(file).with_cells(cells)
+    bits.save(output, overwrite=force)
+    facts = describe(output, bits)
+    line = f"{counted(len(bits))} in {counted(facts['cells'], 'cell')}, {output}: "
+    seconds = time.perf_counter() - start
+    show(facts, f"{line}{megabytes(facts['bytes'])} ({seconds:.1f} s)", as_json)
 
 
 # -- collections -----------------------------------------------------------------------------------

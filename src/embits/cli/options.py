@@ -79,6 +79,18 @@ class DecimalNumber(_Range, click.FloatRange):
     name = "number"
 
 
+class CellCount(click.ParamType[int | str]):
+    """A number of cells, or auto."""
+
+    name = "N|auto"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
+        """As click calls it."""
+        return "auto" if value == "auto" else WholeNumber(1).convert(value, param, ctx)
+
+
 # -- completion: callbacks that never raise --------------------------------------------------------
 
 
@@ -116,6 +128,10 @@ file_option = functools.partial(click.option, type=FILE, metavar="FILE")
 lengths_option = click.option(
     "--lengths", is_flag=True, help="Store the length of each vector, in a byte, for --metric dot."
 )
+cells_option = click.option(
+    "--cells", type=CellCount(), metavar="N|auto",
+    help="Store the codes in N cells, for `embits search --recall`.",
+)  # fmt: skip
 method_option = click.option(
     "--method", type=click.Choice(list(METHODS)), default=DEFAULT_METHOD, help="The coder."
 )

@@ -52,6 +52,13 @@ _BATCH = 1024  # queries that are searched for at once: results are printed as t
     "--second-look", type=options.WholeNumber(),
     help="Score the N best rows again by their decoded vectors [default: as the coder was fitted].",
 )  # fmt: skip
+@click.option(
+    "--recall", type=options.DecimalNumber(min=0, max=1),
+    help="Read only the cells that find this share of the rows (see `embits cells`).",
+)  # fmt: skip
+@click.option(
+    "--probes", type=options.WholeNumber(min=1), help="Read N cells for each query instead."
+)
 @options.file_option(
     "--floats", help="Rescore by the original vectors in FILE, matched by id or in row order."
 )
@@ -76,6 +83,8 @@ def search(
     k: int,
     oversample: float | None,
     second_look: int | None,
+    recall: float | None,
+    probes: int | None,
     **filters: Any,
 ) -> None:
     """Find the rows of FILE that are nearest to each of the QUERIES.
@@ -96,6 +105,8 @@ def search(
         needs = "--ray needs -o, the Parquet file to write; -o and --force need --ray"
         raise click.UsageError(needs)
     if cluster is not None:
+        if recall is not None or probes is not None:
+            raise click.UsageError("--recall and --probes are not for --ray, which reads all rows")
         asked = {"k": k, "metric": metric, "second_look": second_look, "target": output}
         asked |= options.read_filters(filters)
         cluster(lambda ray, **on: ray.search(file, queries, **asked, **on), options.FOUND, as_json)
@@ -106,6 +117,7 @@ def search(
         raise click.UsageError("--oversample needs --metric asymmetric or --floats FILE")
     bits = load(file)
     settings: dict[str, Any] = {"oversample": oversample, "second_look": second_look}
+    settings |= {"recall": recall, "probes": probes}
     settings |= {"metric": metric, **options.parsed(bits, filters)}
     if floats is not None:
         settings["floats"] = _read_originals(bits, floats)

@@ -326,5 +326,10 @@ def joined_rows(pieces: Sequence[OpenPiece], *, numbered: bool = False) -> Rows:
         for piece in pieces
     ]
     ids = PieceWords([piece.rows.ids for piece in pieces], removed, numbered=numbered)
-    codes: Any = CodePieces([piece.rows.codes for piece in pieces], removed)
+    parts = [CodePieces.of(piece.rows.codes) for piece in pieces]
+    codes: Any = CodePieces(
+        [array for part in parts for array in part.arrays],
+        removed,
+        [cells for part in parts for cells in part.cells],
+    )
     return Rows(ids, codes, joined(columns))

@@ -16,12 +16,22 @@ from numpy.typing import NDArray
 from embits.arrays import check_padding
 from embits.coders import METHODS, Coder, is_registered
 from embits.errors import FormatError, InputError
-from embits.file.store import COLUMN, Contents, is_stored, open_file, write
+from embits.file.store import (
+    CELLS,
+    COLUMN,
+    VERSION_WITH_CELLS,
+    Contents,
+    is_stored,
+    open_file,
+    write,
+)
 from embits.ids.keys import RowNumbers
 from embits.ids.packed import open_words, pack, packed_sizes
 from embits.ids.subwords import Subwords
 from embits.ids.vocabulary import Vocabulary
 from embits.rows import LENGTHS, Lengths, Rows
+from embits.search.cells import Cells
+from embits.search.pieces import CodePieces
 
 _LENGTHS_BYTES = 8  # of `subwords.lengths`
 
@@ -37,6 +47,7 @@ class ByteCounts(NamedTuple):
     coder: int  # what it has learned
     subwords: int  # the n-grams of fastText, for unknown words
     lengths: int = 0  # of the vectors
+    cells: int = 0  # with the row of each code
 
     @property
     def total(self) -> int:
@@ -46,6 +57,7 @@ class ByteCounts(NamedTuple):
 
 def byte_counts(rows: Rows, coder: Coder, subwords: Subwords | None) -> ByteCounts:
     """Bytes of each part in a file."""
+    cells = rows.codes.cells[0] if isinstance(rows.codes, CodePieces) else None
     text, order = packed_sizes(rows.ids) if isinstance(rows.ids, Vocabulary) else (0, 0)
     return ByteCounts(
         codes=rows.codes.nbytes,
@@ -54,6 +66,7 @@ def byte_counts(rows: Rows, coder: Coder, subwords: Subwords | None) -> ByteCoun
         coder=sum(array.nbytes for array in coder.state().values()),
         subwords=0 if subwords is None else subwords.nbytes + _LENGTHS_BYTES,
         lengths=len(rows) if LENGTHS in rows.columns else 0,
+        cells=0 if cells is None else sum(array.nbytes for array in cells.tensors.values()),
     )
 
 
@@ -63,9 +76,11 @@ def to_contents(rows: Rows, coder: Coder, subwords: Subwords | None = None) -> C
         name = type(coder).__name__
         hint = f"call embits.register_coder({name}) first"
         raise InputError(f"{name} is not registered, so a file with it could not be loaded: {hint}")
-    codes = np.asarray(rows.codes)
+    codes, cells = stored_codes(rows.codes)
     check_padding(codes, coder.n_bits_)
     tensors = {f"coder.{name}": array for name, array in coder.state().items()}
+    if cells is not None:
+        tensors |= cells.tensors
     if isinstance(rows.ids, Vocabulary):
         tensors |= pack(rows.ids)
     if subwords is not None:
@@ -91,6 +106,13 @@ def to_contents(rows: Rows, coder: Coder, subwords: Subwords | None = None) -> C
         left_out=tuple(name for name, is_lacking in lacks.items() if is_lacking),
         lengths_base=None if lengths is None else lengths.base,
     )
+
+
+def stored_codes(codes: Any) -> tuple[NDArray[np.uint8], Cells | None]:
+    """Codes as a file stores them: those of one array with cells in their order."""
+    if isinstance(codes, CodePieces) and len(codes.arrays) == 1 and not len(codes.rows.removed):
+        return codes.arrays[0], codes.cells[0]
+    return np.asarray(codes), None
 
 
 def open_parts(path: Path, *, verify: bool = False, mapped: bool = True) -> Parts:
@@ -182,7 +204,16 @@ def _rows(contents: Contents, verify: bool) -> Rows:
             raise FormatError(f"damaged: the column {name!r} has shape {column.shape} for {n} rows")
     if contents.lengths_base is not None:
         columns[LENGTHS] = Lengths(tensors[LENGTHS], contents.lengths_base)
-    return Rows(RowNumbers(n) if ids is None else ids, contents.codes, columns)
+    codes: Any = contents.codes
+    parts = _group(CELLS, tensors)
+    if bool(parts) != (contents.version == VERSION_WITH_CELLS):
+        raise FormatError(f"damaged: cells in format version {contents.version}, or none in 4")
+    if parts:
+        cells = Cells.opened(parts, n, contents.n_bits)
+        if verify:
+            cells.verify(codes)
+        codes = CodePieces([codes], cells=[cells])
+    return Rows(RowNumbers(n) if ids is None else ids, codes, columns)
 
 
 def _words_of_version_1(tensors: Mapping[str, NDArray[Any]]) -> Vocabulary | None:

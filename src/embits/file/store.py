@@ -33,7 +33,8 @@ from embits.file.atomic import atomic_write
 FORMAT = "embits"
 VERSION = 2  # of new files
 VERSION_WITH_MORE = 3  # of files that earlier versions would read without a part
-VERSIONS = ("1", "2", "3")  # that can be read
+VERSION_WITH_CELLS = 4  # of files whose codes are not in row order
+VERSIONS = ("1", "2", "3", "4")  # that can be read
 WRITER = f"embits {__version__}"
 ALIGNMENT = 64  # the codes start on a cache line of the file, so of the mapping
 MAX_HEADER = 1 << 16  # a header is about 2 KB; a longer one is damage or an attack
@@ -43,6 +44,7 @@ NO_CHECKSUM = "0" * 64
 DTYPES = {
     "I8": "<i1", "U8": "<u1", "F16": "<f2", "U32": "<u4", "F32": "<f4", "U64": "<u8", "F64": "<f8",
 }  # fmt: skip
+CELLS = "cells."  # the start of the names of the tensors of cells
 COLUMN = "column."  # the start of the name of a column's tensor
 TEXT = "text."  # and of a tensor of a text encoder
 WHITENING = "coder.whitening"  # which an encoder must not ignore
@@ -242,9 +244,12 @@ def _header(
     """The header's bytes, padded so that the tensors start on a 64-byte boundary."""
     more = "lengths", WHITENING
     has_more = any(name in more or name.startswith((COLUMN, TEXT)) for name in tensors)
+    version = VERSION_WITH_MORE if has_more else contents.version
+    if any(name.startswith(CELLS) for name in tensors):
+        version = VERSION_WITH_CELLS
     metadata = {
         "format": FORMAT,
-        "format_version": str(VERSION_WITH_MORE if has_more else contents.version),
+        "format_version": str(version),
         "writer": contents.writer,
         "bits": str(contents.n_bits),
         "dims": str(contents.dims),

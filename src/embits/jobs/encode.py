@@ -29,6 +29,7 @@ from embits.readers.gensim_models import KeyedVectors, from_keyed_vectors
 from embits.readers.source import IdColumn, OnBad, Reading, Repeats, Source, Words
 from embits.remote import is_address, refuse_output
 from embits.rows import LENGTHS
+from embits.search.cells import wanted_cells
 from embits.vectors import WordVectors, as_words, check_named, check_unique
 
 
@@ -43,6 +44,7 @@ def binarize(
     sample: int | None = None,
     coder: Coder | None = None,
     lengths: bool = False,
+    cells: int | str | None = None,
     progress: Progress | None = None,
     **params: Any,
 ) -> BinaryVectors:
@@ -69,6 +71,8 @@ def binarize(
             of other codes, is used as it is; any other is fitted.
         lengths: Store the lengths of the vectors, a byte each, for `metric="dot"` and decoded
             vectors of their true length.
+        cells: Store the codes in so many cells, for searches with `recall`; "auto" chooses how
+            many. See `BinaryVectors.with_cells`.
         progress: Called with (done, total) during the fit.
         params: Parameters of the coder, such as `random_state`.
 
@@ -86,6 +90,13 @@ def binarize(
         >>> bits.n_bits, len(bits), bits.most_similar("up", topn=1)[0][0]
         (64, 2, 'down')
     """
+    if cells is not None:
+        wanted_cells(cells, 1, 1)  # refuses what is no number of cells before the fit
+        bits = binarize(
+            vectors, n_bits, method, ids=ids, column=column, encoding=encoding, sample=sample,
+            coder=coder, lengths=lengths, progress=progress, **params,
+        )  # fmt: skip
+        return bits.with_cells(cells)
     coder = _chosen_coder(coder, n_bits, method, params)
     if sample is not None and coder.__sklearn_is_fitted__():
         raise InputError("the coder is fitted, so sample would be ignored: leave it out")
@@ -128,6 +139,7 @@ def binarize_to_file(
     sample: int | None = None,
     subwords: bool = True,
     lengths: bool = False,
+    cells: int | str | None = None,
     overwrite: bool = False,
     progress: StepProgress | None = None,
     **params: Any,
@@ -139,8 +151,8 @@ def binarize_to_file(
     beside the target: after an interrupt or a kill, the same call resumes. `.npz` and
     fastText `.bin` are read whole.
 
-    `n_bits`, `method`, `sample`, `lengths` and `params` are those of `binarize`; `limit`, `words`,
-    `on_bad`, `repeats`, `ids`, `column` and `encoding` are those of `read_vectors`.
+    `n_bits`, `method`, `sample`, `lengths`, `cells` and `params` are those of `binarize`; `limit`,
+    `words`, `on_bad`, `repeats`, `ids`, `column` and `encoding` are those of `read_vectors`.
 
     Args:
         vectors: The file to read.
@@ -169,6 +181,8 @@ def binarize_to_file(
         >>> folder.cleanup()
     """
     coder = new_coder(method, n_bits, params)
+    if cells is not None:
+        wanted_cells(cells, 1, 1)
     _check_before(vectors, target, overwrite)
     source = new_source(
         vectors, limit=limit, words=words, on_bad=on_bad, repeats=repeats, ids=ids, column=column,
@@ -182,13 +196,12 @@ def binarize_to_file(
         binary = _binarize(floats, coder, sample, steps.start("fitting"), lengths)
         if not subwords:
             binary.subwords = None
-        binary.save(path, overwrite=overwrite)
-        return binary
+        return _saved(binary, path, cells, steps, overwrite)
     params = coder.get_params()
     job = {"verb": "binarize", "coder": [method, params], "sample": sample, "lengths": lengths}
     with stream.checkpoint_beside(path, source, job) as checkpoint:
         passes = Passes(checkpoint, blocks, steps)
-        passes.write(path, passes.fit_once(coder, sample), lengths)
+        passes.write(path, passes.fit_once(coder, sample), lengths, cells)
     return load(path)
 
 
@@ -198,6 +211,7 @@ def encode_to_file(
     target: str | os.PathLike[str],
     *,
     lengths: bool = False,
+    cells: int | str | None = None,
     overwrite: bool = False,
     progress: StepProgress | None = None,
     **reading: Unpack[Reading],
@@ -215,7 +229,21 @@ def encode_to_file(
         InputError: The vectors have other dimensions than the coder takes.
     """
     _check_before(vectors, target, overwrite)
-    return _encode_file(coder, new_source(vectors, **reading), target, lengths, overwrite, progress)
+    if cells is not None:
+        wanted_cells(cells, 1, 1)
+    source = new_source(vectors, **reading)
+    return _encode_file(coder, source, target, lengths, overwrite, progress, cells)
+
+
+def _saved(
+    binary: BinaryVectors, path: Path, cells: int | str | None, steps: Steps, overwrite: bool
+) -> BinaryVectors:
+    """Rows in memory as a file, with cells if they are wanted."""
+    if cells is not None:
+        steps.start("making cells")
+        binary = binary.with_cells(cells)
+    binary.save(path, overwrite=overwrite)
+    return binary
 
 
 def _check_before(vectors: Any, target: Any, overwrite: bool) -> None:
@@ -226,7 +254,13 @@ def _check_before(vectors: Any, target: Any, overwrite: bool) -> None:
 
 
 def _encode_file(
-    coder: Any, source: Source, target: Any, lengths: bool, overwrite: bool, progress: Any
+    coder: Any,
+    source: Source,
+    target: Any,
+    lengths: bool,
+    overwrite: bool,
+    progress: Any,
+    cells: int | str | None = None,
 ) -> BinaryVectors:
     path, steps = Path(target), Steps(progress)
     if isinstance(coder, Coder | BinaryVectors):
@@ -243,13 +277,12 @@ def _encode_file(
         raise InputError(f"{source.name}: vectors of {dims} dimensions, but {name} takes {taken}")
     if isinstance(opened, WordVectors):
         binary = BinaryVectors.encoded(opened, fitted, lengths=lengths)
-        binary.save(path, overwrite=overwrite)
-        return binary
+        return _saved(binary, path, cells, steps, overwrite)
     params = repr(sorted(fitted.get_params().items()))
     identity = [fitted.method, params, coder_checksum(fitted)]
     job = {"verb": "encode", "coder": identity, "lengths": lengths}
     with stream.checkpoint_beside(path, source, job) as checkpoint:
-        Passes(checkpoint, opened, steps).write(path, fitted, lengths)
+        Passes(checkpoint, opened, steps).write(path, fitted, lengths, cells)
     return load(path)
 
 

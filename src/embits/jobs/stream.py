@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import BLOCK_ROWS, LazyRows
+from embits.binary_vectors import BinaryVectors
 from embits.checks import read_small
 from embits.coders import Coder, draw_rows
 from embits.collection.changes import LOCK, open_own, writer_lock
@@ -210,9 +211,19 @@ class Passes:
         nothing = np.empty((0, coder.n_bytes_), np.uint8)
         return self._folder / "codes", Rows(self.ids, nothing, columns)
 
-    def write(self, target: Path, coder: Coder, lengths: bool) -> None:
+    def write(
+        self, target: Path, coder: Coder, lengths: bool, cells: int | str | None = None
+    ) -> None:
         """Encode all rows, and write the file."""
         codes, rows = self.encode(coder, lengths)
+        if cells is not None:
+            self._steps.start("making cells")
+            # Mapped: a pass over the codes at a time, and in memory only the codes in their order.
+            shape = self.n_rows, coder.n_bytes_
+            mapped = np.memmap(codes, np.uint8, "r", shape=shape) if self.n_rows else rows.codes
+            bits = BinaryVectors.of_rows(replace(rows, codes=np.asarray(mapped)), coder)
+            store.write(target, to_contents(bits.with_cells(cells).rows, coder))
+            return
         on_disk = store.CodesOnDisk(codes, (self.n_rows, coder.n_bytes_))
         store.write(target, to_contents(rows, coder), on_disk)
 

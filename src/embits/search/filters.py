@@ -313,12 +313,19 @@ def check_state(state: object, **filters: Any) -> None:
                 )
 
 
-def row_filter(given: Selection | list[Selection]) -> _core.Filter:
-    """The numbers of the rows that pass, for all queries or for each."""
+def row_filter(
+    given: Selection | list[Selection],
+    places: Callable[[NDArray[np.int64]], NDArray[np.int64]] | None = None,
+) -> _core.Filter:
+    """Where the rows that pass are stored, by `places`, for all queries or for each."""
+
+    def of(selection: Selection) -> NDArray[np.int64]:
+        return selection.rows if places is None else np.sort(places(selection.rows))
+
     if isinstance(given, Selection):
-        rows, starts = given.rows, _NO_STARTS
+        rows, starts = of(given), _NO_STARTS
     else:
-        lists = [each.rows for each in given]
+        lists = [of(each) for each in given]
         rows, starts = np.concatenate(lists), np.cumsum([0, *map(len, lists)], dtype=np.int64)
     return _core.Filter(rows.view(np.uint64)[np.newaxis], starts, len(rows), is_mask=False)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -12,9 +13,11 @@ from numpy.typing import DTypeLike, NDArray
 
 from embits import _core
 from embits.checks import packed_codes
+from embits.search.cells import Cells, Centers
 from embits.search.filters import Filters, Selection, parse_filters, select
 
 _NO_ROWS = np.empty(0, np.int64)
+_NO_NUMBERS = np.empty(0, np.uint32)
 
 
 class LiveRows:
@@ -74,6 +77,8 @@ class CodePieces:
     Args:
         arrays: Packed codes, uint8 (n, width) each, of one width; may be mapped.
         removed: The removed rows, ascending, counted over all pieces.
+        cells: The cells of each array that is stored in their order; None for others. Rows are
+            numbered as without cells.
 
     Attributes:
         shape: Rows that are left, and bytes of a code.
@@ -90,9 +95,13 @@ class CodePieces:
     dtype = np.dtype(np.uint8)
 
     def __init__(
-        self, arrays: Sequence[NDArray[np.uint8]], removed: NDArray[np.int64] | None = None
+        self,
+        arrays: Sequence[NDArray[np.uint8]],
+        removed: NDArray[np.int64] | None = None,
+        cells: Sequence[Cells | None] | None = None,
     ) -> None:
         self.arrays = list(arrays)
+        self.cells = [None] * len(self.arrays) if cells is None else list(cells)
         n, width = sum(map(len, self.arrays)), int(self.arrays[0].shape[1])
         self.rows = LiveRows(n, removed)
         self.shape, self.stored_shape = (len(self.rows), width), (n, width)
@@ -127,7 +136,9 @@ class CodePieces:
             start, stop, step = key.indices(len(self))
             first = int(np.searchsorted(self.starts, start, side="right")) - 1
             is_whole = step == 1 and not len(self.rows.removed) and first < len(self.arrays)
-            if is_whole and stop <= self.starts[first + 1]:  # a view of one piece
+            if (
+                is_whole and self.cells[first] is None and stop <= self.starts[first + 1]
+            ):  # a view of one piece
                 begin = self.starts[first]
                 return self.arrays[first][start - begin : max(start, stop) - begin]
             return self._gathered(np.arange(start, stop, step))
@@ -140,19 +151,96 @@ class CodePieces:
     def __array__(
         self, dtype: DTypeLike | None = None, copy: bool | None = None
     ) -> NDArray[np.uint8]:
-        if len(self.arrays) == 1 and not len(self.rows.removed):
+        if self.is_plain:
             return np.array(self.arrays[0], dtype, copy=copy)
         parts = []
-        for array, start in zip(self.arrays, self.starts.tolist(), strict=False):
+        for array, cells, start in zip(self.arrays, self.cells, self.starts.tolist(), strict=False):
+            in_rows = array if cells is None else array[cells.places]
             removed = self.rows.removed_in(start, start + len(array))
-            parts.append(np.delete(array, removed, axis=0) if len(removed) else array)
+            parts.append(np.delete(in_rows, removed, axis=0) if len(removed) else in_rows)
         return np.concatenate(parts).astype(dtype or np.uint8, copy=False)
 
     @cached_property
     def native(self) -> NDArray[np.uint8] | _core.CodePieces:
         """The codes as the native searches read them, with removed rows."""
         arrays = [np.ascontiguousarray(array) for array in self.arrays]
-        return arrays[0] if len(arrays) == 1 else _core.CodePieces(arrays)
+        if len(arrays) == 1 and self.cells[0] is None:
+            return arrays[0]
+        orders = [_NO_NUMBERS if cells is None else cells.order for cells in self.cells]
+        starts = [
+            _NO_NUMBERS if cells is None or not self._is_ours(cells) else cells.starts
+            for cells in self.cells
+        ]
+        return _core.CodePieces(arrays, orders, starts)
+
+    # -- cells -----------------------------------------------------------------------------------
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether this is one array in row order, without removed rows."""
+        return len(self.arrays) == 1 and self.cells[0] is None and not len(self.rows.removed)
+
+    @cached_property
+    def centers(self) -> Centers | None:
+        """The centers of the cells of the largest piece that has some. Others are read whole."""
+        sizes = [0 if cells is None else len(cells.order) for cells in self.cells]
+        cells = self.cells[int(np.argmax(sizes))] if sizes else None
+        return None if cells is None else cells.centers
+
+    def with_centers(self, centers: Centers) -> CodePieces:
+        """The same codes with another curve of their cells."""
+        cells = [
+            each if each is None or each.centers.digest != centers.digest
+            else replace(each, centers=centers)
+            for each in self.cells
+        ]  # fmt: skip
+        return CodePieces(self.arrays, self.rows.removed, cells)
+
+    def _is_ours(self, cells: Cells) -> bool:
+        return self.centers is not None and cells.centers.digest == self.centers.digest
+
+    def _in_cells(self) -> list[tuple[Cells, NDArray[np.uint8], int]]:
+        """The cells, codes and first row of each piece that has these centers."""
+        parts = zip(self.cells, self.arrays, self.starts.tolist(), strict=False)
+        return [part for part in parts if part[0] is not None and self._is_ours(part[0])]  # type: ignore[misc]
+
+    def cell_sizes(self) -> NDArray[np.int64]:
+        """How many codes each cell has."""
+        sizes = np.zeros(len(self.centers or ()), np.int64)
+        for cells, _, _ in self._in_cells():
+            starts = cells.starts.astype(np.int64)
+            sizes += starts[1:] - starts[:-1]
+        return sizes
+
+    def cell_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The cell of each row; -1 in a piece without cells."""
+        stored, found = self.rows.stored(rows), np.full(len(rows), -1, np.int64)
+        for cells, array, start in self._in_cells():
+            mine = (stored >= start) & (stored < start + len(array))
+            places = cells.places[stored[mine] - start]
+            found[mine] = np.searchsorted(cells.starts, places, side="right") - 1
+        return found
+
+    def longest(self, lengths: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The greatest of the lengths of stored codes in each cell."""
+        longest = np.zeros(len(self.centers or ()), np.float32)
+        for cells, array, start in self._in_cells():
+            some = np.flatnonzero(np.diff(cells.starts))
+            first = cells.starts[some].astype(np.int64)
+            own = lengths[start : start + len(array)]
+            longest[some] = np.maximum(longest[some], np.maximum.reduceat(own, first))
+        return longest
+
+    def places(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where the codes of rows are stored, all pieces one after the other; both with removed."""
+        if not any(self.cells):
+            return rows
+        places, owners = rows.copy(), np.searchsorted(self.starts, rows, side="right") - 1
+        for owner, cells in enumerate(self.cells):
+            if cells is not None:
+                mine, start = owners == owner, self.starts[owner]
+                places[mine] = cells.places[rows[mine] - start] + start
+        return places
 
     def filters(self, shape: tuple[int, ...], where: Any, exclude: Any) -> Filters:
         """`where` and `exclude` as filters of all stored rows. Raises as `parse_filters` does."""
@@ -191,7 +279,7 @@ class CodePieces:
     def _gathered(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
         if rows.size and not -len(self) <= rows.min() <= rows.max() < len(self):
             raise IndexError(f"rows {rows.min()} to {rows.max()} of {len(self)} codes")
-        stored = self.rows.stored(np.where(rows < 0, rows + len(self), rows))
+        stored = self.places(self.rows.stored(np.where(rows < 0, rows + len(self), rows)))
         if len(self.arrays) == 1:
             return self.arrays[0][stored]
         owners = np.searchsorted(self.starts, stored, side="right") - 1

@@ -38,6 +38,8 @@ class Found:
 
     rows: NDArray[np.int64]
     names: Any = None  # what knows the ids of the rows that were searched, by its `names(rows)`
+    rows_read: int | None = None
+    """Rows that were scored for all queries together."""
     columns: Any = None  # what knows the values of their columns, called with a name and rows
 
     @cached_property

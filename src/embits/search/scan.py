@@ -12,6 +12,7 @@ from embits import _core
 from embits.arrays import packed_width
 from embits.checks import float_queries, packed_queries, wanted_rows, wanted_threads
 from embits.errors import InputError
+from embits.search.cells import Reading, wanted_reading
 from embits.search.filters import Filters, Value, are_few, mask_filter, row_filter
 from embits.search.metrics import Prepared
 from embits.search.pieces import CodePieces
@@ -26,6 +27,8 @@ def top_k(
     *,
     where: Any = None,
     exclude: Any = None,
+    recall: float | None = None,
+    probes: int | None = None,
 ) -> DistanceResult:
     """The k rows of `codes` nearest to each query by Hamming distance.
 
@@ -39,6 +42,8 @@ def top_k(
             or a `Selection`; or a filter for each query: a mask of shape (q, n), or a list of q
             filters, where None is all rows.
         exclude: The rows that may not be found, in the same forms.
+        recall: Read only as many cells of `CodePieces` as find this share of the rows.
+        probes: Or read this many cells for each query.
 
     Returns:
         A named pair that unpacks: `distances` (q, k) int32 and `rows` (q, k) int64, nearest
@@ -62,13 +67,20 @@ def top_k(
     queries = packed_queries(queries, pieces.shape[1])
     filters = pieces.filters(queries.shape[:-1], where, exclude)
     most = wanted_threads(threads)
+    reading = reading_of(pieces, queries, recall, probes)
 
-    def search(part: Any, distances: Any, rows: Any, native: _core.Filter | None) -> None:
-        _core.top_k(pieces.native, queries[part], rows.shape[-1], most, distances, rows, native)
+    def search(
+        part: Any, distances: Any, rows: Any, native: _core.Filter | None, cells: Any
+    ) -> None:
+        _core.top_k(
+            pieces.native, queries[part], rows.shape[-1], most, distances, rows, native, cells
+        )
 
     with simd_errors:
-        found = run_filtered(search, queries, k, pieces.stored_shape, filters, NO_DISTANCE)
-    return DistanceResult(found[0], pieces.rows.live(found[1]))
+        values, rows = run_filtered(search, queries, k, pieces, filters, NO_DISTANCE, reading)
+    found = DistanceResult(values, pieces.rows.live(rows))
+    found.rows_read = reading.rows_read
+    return found
 
 
 def asymmetric_top_k(
@@ -81,6 +93,8 @@ def asymmetric_top_k(
     exclude: Any = None,
     lengths: NDArray[np.float32] | None = None,
     offsets: NDArray[np.float32] | None = None,
+    recall: float | None = None,
+    probes: int | None = None,
 ) -> ScoreResult:
     """The k rows of `codes` that score highest against float queries.
 
@@ -91,7 +105,7 @@ def asymmetric_top_k(
 
     Args:
         projections: Floats of shape (n_bits,) or (q, n_bits), with ceil(n_bits / 8) == width.
-        lengths: A number of 0 or more for each stored row, float32 of shape (n,). Scores are then
+        lengths: A number of 0 or more for each stored code, float32 of shape (n,). Scores are then
             length * (<z, 2b - 1> + offset).
         offsets: What is added for each query, float32 of shape (q,), if there are lengths.
 
@@ -121,15 +135,20 @@ def asymmetric_top_k(
         own = np.zeros(queries.shape[:-1]) if offsets is None else np.asarray(offsets)
         own = own.reshape(-1).astype(np.float32)
 
-    def search(part: Any, scores: Any, rows: Any, native: _core.Filter | None) -> None:
+    reading = reading_of(pieces, queries, recall, probes, lengths)
+
+    def search(part: Any, scores: Any, rows: Any, native: _core.Filter | None, cells: Any) -> None:
         added = None if own is None else own[part]
         _core.asymmetric_top_k(
-            pieces.native, queries[part], rows.shape[-1], most, scores, rows, native, lengths, added
-        )
+            pieces.native, queries[part], rows.shape[-1], most, scores, rows, native, lengths,
+            added, cells,
+        )  # fmt: skip
 
     with simd_errors:
-        found = run_filtered(search, queries, k, pieces.stored_shape, filters, NO_SCORE)
-    return ScoreResult(found[0], pieces.rows.live(found[1]))
+        values, rows = run_filtered(search, queries, k, pieces, filters, NO_SCORE, reading)
+    found = ScoreResult(values, pieces.rows.live(rows))
+    found.rows_read = reading.rows_read
+    return found
 
 
 def prepared_top_k(
@@ -140,31 +159,54 @@ def prepared_top_k(
     *,
     where: Any = None,
     lengths: NDArray[np.float32] | None = None,
+    recall: float | None = None,
+    probes: int | None = None,
 ) -> DistanceResult | ScoreResult:
     """The k best rows for prepared queries. Arguments are as in `asymmetric_top_k`."""
     queries, offsets = prepared
+    reads: dict[str, Any] = {"recall": recall, "probes": probes}
     if offsets is None:
-        return top_k(codes, queries, k, threads, where=where)
+        return top_k(codes, queries, k, threads, where=where, **reads)
     found = asymmetric_top_k(
-        codes, queries, k, threads, where=where, lengths=lengths, offsets=offsets
+        codes, queries, k, threads, where=where, lengths=lengths, offsets=offsets, **reads
     )
-    return found if lengths is not None else ScoreResult(found.scores + offsets, found.rows)
+    if lengths is not None:
+        return found
+    moved = ScoreResult(found.scores + offsets, found.rows)
+    moved.rows_read = found.rows_read
+    return moved
+
+
+def reading_of(
+    pieces: CodePieces,
+    queries: NDArray[Any],
+    recall: float | None,
+    probes: int | None,
+    lengths: NDArray[np.float32] | None = None,
+) -> Reading:
+    """What a search reads. InputError if it names cells and there are none."""
+    recall, probes = wanted_reading(recall, probes)
+    if probes is not None and pieces.centers is None:
+        hint = "make them with `embits cells FILE -o FILE2`, or binarize with cells="
+        raise InputError(f"probes={probes} needs cells, and these codes have none: {hint}")
+    return Reading(pieces, queries, recall, probes, lengths)
 
 
 def run_filtered(
-    search: Callable[[Any, NDArray[Value], NDArray[np.int64], _core.Filter | None], None],
+    search: Callable[[Any, NDArray[Value], NDArray[np.int64], _core.Filter | None, Any], None],
     queries: NDArray[Any],
     k: int,
-    shape: tuple[int, int],
+    pieces: CodePieces,
     filters: Filters,
     no_value: Value,
+    reading: Reading,
 ) -> tuple[NDArray[Value], NDArray[np.int64]]:
     """Values and rows that `search` fills in; its first argument is an index of the queries.
 
     There are min(k, rows that pass) columns; if filters differ, the most that pass one of them, and
-    other queries end with `no_value` and row -1. The shape is that of the stored codes.
+    other queries end with `no_value` and row -1. What is read is counted in `reading`.
     """
-    n, width = shape
+    (n, width), n_queries = pieces.stored_shape, len(queries) if queries.ndim == 2 else 1
     if isinstance(filters, list):
         most = max(map(len, filters), default=0)
     else:
@@ -172,20 +214,31 @@ def run_filtered(
     found = (*queries.shape[:-1], wanted_rows(k, most))
     values, rows = np.empty(found, no_value.dtype), np.empty(found, np.int64)
     if not isinstance(filters, list):
-        native = None
+        native, few, passed = None, False, None
         if filters is not None:
-            few = are_few(filters, len(queries) if queries.ndim == 2 else 1, width)
-            native = row_filter(filters) if few else mask_filter(filters)
-        search(..., values, rows, native)
+            few = are_few(filters, n_queries, width) or reading.are_few(most, n)
+            native = row_filter(filters, pieces.places) if few else mask_filter(filters)
+            passed = np.full(n_queries, most)
+        cells = None if few else reading.native(..., passed, n)
+        search(..., values, rows, native, cells)
+        reading.rows_read = most * n_queries if cells is None else cells.rows_read
         return values, rows
     values[:], rows[:] = no_value, NO_ROW
     # In a batch, comparing a code with one more query takes down to a fifth of the time.
     batch_gain = 1 + min(len(filters), 16) / 4
-    is_few = np.array([are_few(each, 1 / batch_gain, width) for each in filters], dtype=bool)
-    for part, of in ((np.flatnonzero(is_few), row_filter), (np.flatnonzero(~is_few), mask_filter)):
+    is_few = np.array(
+        [are_few(each, 1 / batch_gain, width) or reading.are_few(len(each), n) for each in filters],
+        dtype=bool,
+    )
+    for part in (np.flatnonzero(is_few), np.flatnonzero(~is_few)):
         if len(part):
             some_values, some_rows = values[part], rows[part]  # copies
-            search(part, some_values, some_rows, of([filters[q] for q in part]))
+            own = [filters[q] for q in part]
+            few, passed = bool(is_few[part[0]]), np.array([*map(len, own)])
+            cells = None if few else reading.native(part, passed, n)
+            native = row_filter(own, pieces.places) if few else mask_filter(own)
+            search(part, some_values, some_rows, native, cells)
+            reading.rows_read += int(passed.sum()) if cells is None else cells.rows_read
             values[part], rows[part] = some_values, some_rows
     return values, rows
 
