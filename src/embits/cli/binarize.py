@@ -171,11 +171,12 @@ def _refuse_cells(cells: int | str | None) -> None:
 
 @click.command()
 @options.file_argument
-@options.output_option(help=options.OUTPUT_HELP)
+@options.output_option()
 @click.option(
     "--cells", type=options.CellCount(), default="auto", metavar="N|auto",
     help="How many cells [default: auto, 4 for each square root of the rows].",
 )  # fmt: skip
+@options.force_option(help="Replace an existing file that does not hold codes.")
 @options.json_option
 def cells(file: Path, output: Path, force: bool, cells: int | str, as_json: bool) -> None:
     """Store the codes of FILE in cells, so that `embits search --recall` reads few of them.

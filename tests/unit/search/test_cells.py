@@ -1,0 +1,352 @@
+"""Cells: searches that read some of the rows, and find what they promise."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import embits
+from embits import _core
+from embits.errors import FormatError, InputError
+from embits.file import store
+from embits.file.contents import to_contents
+from embits.search import CodePieces
+from embits.search.cells import Cells, arranged, train, wanted_cells
+from tests.support import search_oracle as oracle
+from tests.support.program import run
+
+METRICS = ("hamming", "asymmetric", "decoded", "dot")
+
+
+def clustered(n, dims=24, clusters=60, seed=0):
+    rng = np.random.default_rng(seed)
+    middles = rng.normal(size=(clusters, dims))
+    X = middles[rng.integers(clusters, size=n)] + 0.5 * rng.normal(size=(n, dims))
+    return X * rng.uniform(0.5, 2, (n, 1))
+
+
+ALL = clustered(6080)
+
+
+@pytest.fixture(scope="module", name="X")
+def rows():
+    return ALL[:6000]
+
+
+@pytest.fixture(scope="module")
+def queries():
+    return ALL[6000:] * 1.5
+
+
+@pytest.fixture(scope="module")
+def plain(X):
+    return embits.binarize(X, n_bits=64, method="itq", lengths=True)
+
+
+@pytest.fixture(scope="module")
+def bits(plain):
+    return plain.with_cells(70)
+
+
+def found_share(exact, found):
+    pairs = zip(exact.rows, found.rows, strict=True)
+    return np.mean([len(set(a) & set(b)) / len(a) for a, b in pairs])
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_search_of_all_rows_finds_the_same_rows_with_cells_as_without(
+    plain, bits, queries, metric
+):
+    rng = np.random.default_rng(2)
+    masks = rng.random((len(queries), len(plain))) < rng.choice([0.005, 0.5], (len(queries), 1))
+    for asked in (
+        {},
+        {"where": rng.random(len(plain)) < 0.5},
+        {"rows": np.arange(40)},
+        {"where": masks},
+        {"where": [masks[0], None] * 40},
+        {"k": 500},
+    ):
+        for given in (queries, queries[0]):
+            if np.ndim(given) == 1 and isinstance(asked.get("where"), list):
+                continue
+            if np.ndim(given) == 1 and np.ndim(asked.get("where")) == 2:
+                continue
+            expected = plain.search(given, metric=metric, **asked)
+            found = bits.search(given, metric=metric, **asked)
+            assert (found.rows == expected.rows).all()
+            assert (found[0] == expected[0]).all()
+            assert found.rows_read == expected.rows_read
+
+
+def test_rows_of_equal_distance_stay_in_row_order():
+    codes = oracle.random_codes(np.random.default_rng(0), 3000, 2)
+    centers, _ = train(codes, 20, 16)
+    stored, cells = arranged(codes, centers)
+    pieces, asked = CodePieces([stored], cells=[cells]), codes[::100]
+    for k in (1, 7, 400, 3000):
+        expected = oracle.hamming_top_k(codes, asked, k)
+        for threads in (1, 3):
+            found = embits.search.top_k(pieces, asked, k, threads)
+            assert (found.rows == expected[1]).all()
+        assert (embits.search.top_k(pieces, asked, k, probes=20).rows == expected[1]).all()
+        for query, rows in zip(asked[:3], expected[1], strict=False):
+            assert (embits.search.top_k(pieces, query, k).rows == rows).all()
+    near, plain = embits.search.within(pieces, asked, 3), embits.search.within(codes, asked, 3)
+    assert (near.rows == plain.rows).all()
+    assert (near.offsets == plain.offsets).all()
+    assert (np.asarray(pieces) == codes).all()
+    assert (pieces[[5, -1, 17]] == codes[[5, -1, 17]]).all()
+    assert (pieces[3:900] == codes[3:900]).all()
+
+
+@pytest.mark.parametrize("metric", METRICS[:3])
+def test_recall_is_held_on_queries_that_were_not_measured(bits, plain, queries, metric):
+    expected = plain.search(queries, metric=metric)
+    for recall in (0.8, 0.95):
+        found = bits.search(queries, metric=metric, recall=recall)
+        assert found_share(expected, found) > recall - 0.07
+        assert found.rows_read < 0.6 * expected.rows_read
+
+
+def test_recall_of_inner_products_is_held(bits, plain, queries):
+    expected = plain.search(queries, metric="dot")
+    found = bits.search(queries, metric="dot", recall=0.9)
+    assert found_share(expected, found) > 0.8
+    assert found.rows_read < expected.rows_read
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("filtered", [False, True])
+def test_more_probes_and_more_recall_never_find_less(bits, plain, queries, metric, filtered):
+    where = np.random.default_rng(3).random(len(bits)) < 0.2 if filtered else None
+    expected = plain.search(queries, metric=metric, where=where)
+    asked = [{"probes": n} for n in (1, 2, 3, 5, 10, 40, 70, 1000)]
+    for steps in (asked, [{"recall": r} for r in (0, 0.4, 0.7, 0.9, 0.97, 0.999, 1)]):
+        last, last_read = -np.ones(len(queries)), 0
+        for step in steps:
+            found = bits.search(queries, metric=metric, where=where, **step)
+            shares = np.array(
+                [len(set(a) & set(b)) for a, b in zip(expected.rows, found.rows, strict=True)]
+            )
+            assert (shares >= last).all()
+            assert found.rows_read >= last_read
+            last, last_read = shares, found.rows_read
+        assert (last == 10).all()
+
+
+def test_a_query_reads_the_cells_that_are_closest_to_it(bits):
+    pieces = CodePieces.of(bits.codes)
+    (cells,) = pieces.cells
+    packed = cells.centers.packed
+    numbers = np.stack([packed >> 4, packed & 15], axis=2).reshape(len(packed), -1) - 8.0
+    asked = bits.codes[np.arange(0, 6000, 500)]
+    signs = 2.0 * np.unpackbits(asked, axis=1) - 1
+    closeness = signs @ numbers.T / 7 - (numbers**2).sum(axis=1) / 49 / 4
+    sizes = np.diff(cells.starts.astype(int))
+    for query, row in zip(asked, closeness, strict=True):
+        nearest = np.argsort(-row, kind="stable")[:6]
+        found = bits.search(query, k=3, probes=6)
+        assert found.rows_read == sizes[nearest].sum()
+        read = np.concatenate([cells.order[cells.starts[c] : cells.starts[c + 1]] for c in nearest])
+        assert (found.rows == bits.search(query, k=3, rows=read).rows).all()
+
+
+def test_a_query_finds_the_same_alone_and_in_a_batch_with_any_threads_and_kernel(bits, queries):
+    asked = {"recall": 0.9, "metric": "asymmetric"}
+    batch = bits.search(queries, **asked)
+    try:
+        for simd in _core.available_simd():
+            _core.use_simd(simd)
+            for threads in (1, 2, 7):
+                assert (bits.search(queries, threads=threads, **asked).rows == batch.rows).all()
+            alone = [bits.search(query, **asked) for query in queries]
+            assert (np.stack([each.rows for each in alone]) == batch.rows).all()
+            assert sum(each.rows_read for each in alone) == batch.rows_read
+    finally:
+        _core.use_simd(_core.available_simd()[-1])
+
+
+def test_cells_do_not_depend_on_threads_or_kernels():
+    codes = oracle.random_codes(np.random.default_rng(4), 9000, 5)
+    found = []
+    try:
+        for simd in _core.available_simd():
+            _core.use_simd(simd)
+            for threads in (1, 3):
+                centers, held = train(codes, 600, 37, threads)
+                found.append((centers.packed, held, arranged(codes, centers, threads)[1].order))
+    finally:
+        _core.use_simd(_core.available_simd()[-1])
+    for packed, held, order in found[1:]:
+        assert (packed == found[0][0]).all()
+        assert (held == found[0][1]).all()
+        assert (order == found[0][2]).all()
+
+
+def test_filters_widen_the_search(bits, plain, queries):
+    rng = np.random.default_rng(5)
+    for share in (0.3, 0.1, 0.04):
+        where = rng.random(len(bits)) < share
+        expected = plain.search(queries, where=where)
+        assert found_share(expected, bits.search(queries, where=where, recall=0.9)) > 0.83
+        unfiltered = found_share(plain.search(queries), bits.search(queries, probes=8))
+        found = bits.search(queries, where=where, probes=8)
+        assert found_share(expected, found) > unfiltered - 0.03
+    few = np.arange(0, 6000, 100)  # scanned alone
+    assert bits.search(queries, rows=few, recall=0.9).rows_read == len(few) * len(queries)
+    own = [few.astype(str).tolist(), None] * 40
+    found = bits.search(queries, where=own, probes=3)
+    assert (found.rows[::2] == plain.search(queries[::2], rows=few).rows).all()
+
+
+def test_rescoring_starts_from_the_cells_that_are_read(bits, X, queries):
+    found = bits.search(queries, floats=X, oversample=8, recall=0.95)
+    exact = X @ queries.T / np.linalg.norm(X, axis=1)[:, None]
+    true = np.argsort(-exact, axis=0)[:10].T
+    assert np.mean([len(set(a) & set(b)) / 10 for a, b in zip(true, found.rows, strict=True)]) > 0.8
+    assert found.rows_read < len(queries) * len(X)
+    coarse = bits.search(queries, metric="asymmetric", oversample=8, recall=0.95)
+    assert coarse.rows_read == found.rows_read or coarse.rows_read < len(queries) * len(X)
+
+
+def test_without_cells_recall_reads_all_rows_and_probes_are_refused(plain, bits, queries):
+    found = plain.search(queries, recall=0.5)
+    assert (found.rows == plain.search(queries).rows).all()
+    assert found.rows_read == len(queries) * len(plain)
+    with pytest.raises(InputError, match="embits cells"):
+        plain.search(queries, probes=4)
+    with pytest.raises(InputError, match="cells"):
+        plain.calibrate(queries)
+    for wrong in ({"recall": 1.5}, {"recall": "most"}, {"probes": 0}, {"recall": 0.5, "probes": 2}):
+        with pytest.raises(InputError):
+            bits.search(queries, **wrong)
+    with pytest.raises(InputError):
+        plain.with_cells("many")
+
+
+def test_calibrating_with_harder_queries_reads_more(plain):
+    bits = plain.with_cells(70)
+    hard = np.random.default_rng(6).normal(size=(400, 24))
+    train_half, test_half = hard[:200], hard[200:]
+    expected = plain.search(test_half)
+    before = bits.search(test_half, recall=0.99)
+    bits.calibrate(train_half)
+    after = bits.search(test_half, recall=0.99)
+    assert found_share(expected, after) > 0.97
+    assert after.rows_read > before.rows_read
+
+
+def test_cells_are_saved_and_loaded_with_their_curve(bits, queries, tmp_path):
+    path = tmp_path / "cells.safetensors"
+    bits.save(path)
+    loaded = embits.load(path, verify=True)
+    again = loaded.search(queries, recall=0.9)
+    found = bits.search(queries, recall=0.9)
+    assert (again.rows == found.rows).all()
+    assert again.rows_read == found.rows_read
+    assert loaded.byte_counts() == bits.byte_counts()
+    assert loaded.byte_counts().total == loaded.nbytes <= path.stat().st_size
+    loaded.save(tmp_path / "again.safetensors")
+    assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
+    some = loaded.subset(rows=[5, 3])
+    assert (some.codes == bits.codes[[5, 3]]).all()
+    assert (loaded.merged().codes == np.asarray(bits.codes)).all()
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 40])
+def test_small_files_have_cells_too(n, tmp_path):
+    X = np.random.default_rng(7).normal(size=(n, 8))
+    coder = embits.RandomHyperplanes(n_bits=13).fit(np.eye(8))
+    bits = embits.BinaryVectors.encoded(embits.WordVectors(None, X), coder).with_cells(5)
+    bits.save(tmp_path / "small.safetensors")
+    loaded = embits.load(tmp_path / "small.safetensors", verify=True)
+    found = loaded.search(np.eye(8), recall=0.95)
+    assert found.rows.shape == (8, min(n, 10))
+    assert (found.rows == loaded.search(np.eye(8)).rows).all() or n == 40
+
+
+def test_auto_makes_cells_of_at_most_a_twentieth_of_the_codes():
+    for n, n_bits in ((100, 64), (10_000, 256), (341_479, 256), (10_000_000, 512)):
+        cells = wanted_cells("auto", n, n_bits)
+        assert cells == 1 or cells * (n_bits // 2 + 20) <= 0.05 * n * n_bits / 8
+
+
+def damaged(tensors, name, change):
+    array = tensors[f"cells.{name}"].copy()
+    change(array)
+    return {**tensors, f"cells.{name}": array}
+
+
+def test_damaged_cells_are_refused(bits, tmp_path):
+    contents = to_contents(bits.rows, bits.coder)
+    good, path = dict(contents.tensors), tmp_path / "damaged.safetensors"
+
+    def swap(array):
+        array[[0, 1]] = array[[1, 0]]
+
+    def put(value, at=0):
+        return lambda array: array.__setitem__(at, value)
+
+    at_once = [
+        damaged(good, "starts", put(1)),
+        damaged(good, "starts", put(5000, 3)),
+        damaged(good, "starts", put(5999, -1)),
+        damaged(good, "order", put(6000, 9)),
+        damaged(good, "curve", put(np.inf, (0, 1))),
+        damaged(good, "curve", put(2.0, (0, 0))),
+        {**good, "cells.order": good["cells.order"][:-1]},
+        {**good, "cells.starts": good["cells.starts"].astype(np.uint64)},
+        {**good, "cells.centers": good["cells.centers"][:, :-1].copy()},
+        {**good, "cells.more": good["cells.starts"]},
+        {name: array for name, array in good.items() if name != "cells.curve"},
+    ]
+    when_verified = [
+        damaged(good, "order", swap),
+        damaged(good, "order", put(int(good["cells.order"][1]))),
+        damaged(good, "centers", put(0, (0, 0))),
+        damaged(good, "sha256", put(0, (slice(None), 0))),
+    ]
+    for tensors in [*at_once, *when_verified]:
+        store.write(path, replace(contents, tensors=tensors))
+        with pytest.raises(FormatError):
+            embits.load(path, verify=True)
+    for tensors in at_once:
+        store.write(path, replace(contents, tensors=tensors))
+        with pytest.raises(FormatError):
+            embits.load(path)
+    for tensors in when_verified:  # they answer, perhaps wrongly, but never crash
+        store.write(path, replace(contents, tensors=tensors))
+        embits.load(path).search(bits.codes[:5], recall=0.9)
+
+
+def test_the_command_line_makes_cells_and_searches_them(tmp_path, X, plain):
+    np.save(tmp_path / "x.npy", X)
+    plain.save(tmp_path / "plain.safetensors")
+    made = run("cells", "plain.safetensors", "-o", "cells.safetensors", "--cells", 50, cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    assert "50 cells" in made.stdout
+    asked = ["search", "cells.safetensors", "x.npy", "-k", 3, "--recall", 0.9, "--json"]
+    assert run(*asked, cwd=tmp_path).returncode == 0
+    refused = run("search", "plain.safetensors", "x.npy", "--probes", 3, cwd=tmp_path)
+    assert refused.returncode == 1
+    assert "embits cells" in refused.stderr
+    again = run("cells", "plain.safetensors", "-o", "x.npy", cwd=tmp_path)
+    assert again.returncode == 1
+    binarized = run(
+        "binarize", "x.npy", "-o", "b.safetensors", "--method", "itq", "--bits", 64, "--cells",
+        "auto", "--json", cwd=tmp_path,
+    )  # fmt: skip
+    assert binarized.returncode == 0
+    assert '"cells"' in binarized.stdout
+
+
+def test_a_streamed_file_gets_the_cells_of_one_in_memory(tmp_path, X, monkeypatch):
+    np.save(tmp_path / "x.npy", X)
+    settings = {"n_bits": 64, "method": "lsh", "cells": 40}
+    whole = embits.binarize_to_file(tmp_path / "x.npy", tmp_path / "whole.bits", **settings)
+    assert whole.codes.centers is not None
+    monkeypatch.setattr("embits.jobs.stream.STREAM_FROM", 1)
+    embits.binarize_to_file(tmp_path / "x.npy", tmp_path / "streamed.bits", **settings)
+    assert (tmp_path / "whole.bits").read_bytes() == (tmp_path / "streamed.bits").read_bytes()
+    assert isinstance(whole.codes.cells[0], Cells)
