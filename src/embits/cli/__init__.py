@@ -29,11 +29,13 @@ GROUPS = {
         "slim": "Write a smaller file, without parts you do not need.",
     },
     "Collect": {
-        "add": "Add vectors to a collection, or make one.",
+        "add": "Add vectors or texts to a collection, or make one.",
         "remove": "Remove rows from a collection.",
+        "index": "Make a collection of texts that `ask` searches.",
         "compact": "Merge the files of a collection into one.",
     },
     "Search": {
+        "ask": "Print the passages of a collection that answer a question.",
         "search": "Find the rows nearest to the vectors or ids of a file.",
         "neighbors": "Print the closest words.",
         "similarity": "Print the similarity of two words.",
@@ -59,6 +61,7 @@ _MODULES = {
     "binarize": ("binarize", "encode", "cells", "add", "remove", "compact"),
     "search": ("search", "duplicates", "neighbors", "similarity", "analogy"),
     "info": ("info", "verify"),
+    "texts": ("index", "ask"),
     "export": ("export", "decode", "slim", "page", "completion"),
     "demo": ("demo", "bench"),
     "evaluate": ("evaluate", "compare", "picture"),

@@ -21,6 +21,7 @@ from embits.collection.opening import opened_or_undone
 from embits.errors import InputError
 from embits.file.overwrite import check_target
 from embits.jobs import binarize_to_file, encode_to_collection, encode_to_file
+from embits.text.answers import holds_encoder
 
 ABOUT_TARGETS = {  # of the codes of words
     "neighbors": "target neighbors: nearest by cosine; as people judge: --param target=similarity",
@@ -227,12 +228,18 @@ def add(
     """Add VECTORS to COLLECTION, a folder that embits manages.
 
     Words become ids; vectors without words are numbered. VECTORS may be larger than memory, and may
-    also be a file of codes made with the same coder. If a row cannot be added, none is.
+    also be a file of codes made with the same coder; or texts, for a collection that `embits index`
+    made. If a row cannot be added, none is.
 
     \b
     embits add news monday.parquet --coder coder.safetensors
     embits add news tuesday.parquet
     """
+    if holds_encoder(collection) and coder is None:
+        from embits.cli.texts import add_texts
+
+        add_texts(collection, vectors, update, timeout, as_json)
+        return
     title = f"add {vectors} to {collection}"
     with (
         opened_or_undone(collection, coder, timeout=timeout) as opened,

@@ -28,6 +28,7 @@ from embits.errors import InputError, UnconfirmedError, UnknownWordError
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import PieceIds, Vocabulary
 from embits.rows import LENGTHS, Lengths, Rows
+from embits.search.results import ScoreResult
 from embits.vectors import WordVectors, as_words, check_named
 
 _MAX_NAMED = 3  # unknown ids that an error names
@@ -88,6 +89,7 @@ class Collection(BinaryVectors):
         self.timeout = timeout
         self._changing = RLock()
         self._coder_is_whole = False
+        self._encoder: Any = None  # of texts, once it is used
         self._snapshot = snapshot  # replaced as a whole: a method reads it once
         _alive.add(self)
 
@@ -270,6 +272,40 @@ class Collection(BinaryVectors):
     def __reduce__(self) -> Any:
         """Another process opens the folder, and shows its latest state."""
         return _opened, (self.path, self.timeout)
+
+    def search_texts(
+        self, texts: str | list[str], k: int = 10, *, hybrid: bool = False, where: Any = None
+    ) -> ScoreResult:
+        """The passages nearest to texts, in a collection that `embits index` made.
+
+        Args:
+            texts: One text, or several.
+            k: Passages for each text.
+            hybrid: Search for the words of texts too: standardized scores of codes and of BM25 are
+                added. Needs the extra `text`.
+            where: As in `search`.
+
+        Returns:
+            Scores, estimates of the cosine unless `hybrid`, and rows; `column("text")` has the
+            passages. A text with no known word scores 0 everywhere.
+
+        Raises:
+            InputError: The collection has no text encoder.
+            MissingExtraError: A package is not installed.
+        """
+        from embits.text.answers import search_texts
+
+        bits, encoder = self._snapshot.bits, self.text_encoder
+        return search_texts(bits, encoder, texts, k, hybrid=hybrid, where=where)
+
+    @property
+    def text_encoder(self) -> Any:
+        """What encodes its texts, if `embits index` made it."""
+        from embits.text.answers import kept_encoder
+
+        if self._encoder is None:
+            self._encoder = kept_encoder(self.path)
+        return self._encoder
 
     def __repr__(self) -> str:
         name = f"{type(self).__name__} {os.fspath(self.path)!r}"

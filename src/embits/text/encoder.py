@@ -164,8 +164,8 @@ class TextEncoder(Estimator):
         """
         return cls(source, n_bits, weights=weights)._open_words(source)
 
-    def _open(self, progress: Progress | None = None) -> Self:
-        """Open the source, whatever it is."""
+    def opened(self, progress: Progress | None = None) -> Self:
+        """Itself, with its source opened, whatever that is."""
         source = self.source
         if isinstance(source, str | os.PathLike) and Path(source).is_file():
             if store.open_file(Path(source)).text is not None:
@@ -266,7 +266,7 @@ class TextEncoder(Estimator):
         """
         number("whiten", self.whiten, 0, 0.5)
         if not hasattr(self, "table_"):
-            self._open(progress)
+            self.opened(progress)
         texts = _checked(X)
         seen = np.zeros(self._n_tokens, np.int64)
         for rows in blocks(len(texts), _BATCH):
@@ -386,20 +386,19 @@ class TextEncoder(Estimator):
         if len(empty):
             raise InputError(f"text {empty[0]} has no known token, so no code")
         if self.coder_ is None:
-            self.coder_ = self._coder_of_tokens()
+            vectors_of_tokens = self.pseudo_vectors(min(_SAMPLE, 40 * self.n_bits_))
+            self.coder_ = ITQ(self.n_bits_, random_state=self.random_state).fit(vectors_of_tokens)
         codes: NDArray[np.uint8] = self.coder_.encode(vectors)
         return codes
 
-    def _coder_of_tokens(self) -> Coder:
-        """A coder of texts fitted on random ones."""
+    def pseudo_vectors(self, n: int) -> Floats:
+        """Vectors of random groups of tokens, (n, dims), in place of texts."""
         rng = np.random.default_rng(self.random_state)
         seen = np.zeros(0) if self._frequencies is None else self._frequencies.floats
-        share = seen / seen.sum() if seen.any() else None
-        n = min(_SAMPLE, 40 * self.n_bits_)
+        share = seen / seen.sum(dtype=np.float64) if seen.any() else None
         tokens = rng.choice(self._n_tokens, n * _TOKENS_ABREAST, p=share).astype(np.uint32)
         ends = np.arange(1, n + 1, dtype=np.int64) * _TOKENS_ABREAST
-        vectors = self._whitened(self._pooled(Batch(tokens, ends)))
-        return ITQ(self.n_bits_, random_state=self.random_state).fit(vectors)
+        return self._whitened(self._pooled(Batch(tokens, ends)))
 
     def transform(self, X: Any) -> Any:
         """`encode` under scikit-learn's name; a data frame if `set_output` asks for one."""

@@ -178,18 +178,19 @@ def _read_tensors(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def cached_file(model: StaticModel, settings: dict[str, Any]) -> Path:
-    """Where the encoder made of a model is kept: one fit of a table takes a minute.
-
-    The name has the digest of everything that the encoder depends on. The folder is
-    `$XDG_CACHE_HOME/embits`, by default `~/.cache/embits` (`%LOCALAPPDATA%` on Windows).
-    """
+    """Where the encoder made of a model is kept; its name is a digest of all it depends on."""
     digest = hashlib.sha256(json.dumps([__version__, settings], sort_keys=True).encode())
     for part in (model.vectors, model.rows, model.weights):
         digest.update(b"" if part is None else np.ascontiguousarray(part).tobytes())
     digest.update(f"{model.tokenizer}{model.unknown}{model.normalize}".encode())
+    return cache_folder() / f"text-{digest.hexdigest()[:32]}.safetensors"
+
+
+def cache_folder() -> Path:
+    """`$XDG_CACHE_HOME/embits`, by default `~/.cache/embits` (`%LOCALAPPDATA%` on Windows)."""
     home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
     folder = Path(home) if home and Path(home).is_absolute() else Path.home() / ".cache"
-    return folder / "embits" / f"text-{digest.hexdigest()[:32]}.safetensors"
+    return folder / "embits"
 
 
 def make_folder(path: Path) -> bool:

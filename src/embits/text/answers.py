@@ -1,0 +1,203 @@
+"""Answers: searches of texts among rows that have texts, by codes and by BM25."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import string
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embits.binary_vectors import BinaryVectors
+from embits.errors import InputError, MissingExtraError, ReadError
+from embits.file.atomic import atomic_write
+from embits.search.results import ScoreResult
+from embits.text.encoder import TextEncoder
+from embits.text.sources import cache_folder
+
+ENCODER = "_encoder.safetensors"  # of a collection, beside its manifest
+MODEL = "_encoder.json"  # in its place: the name of a model of sentence-transformers
+_NONSENSE = 200  # texts of random letters, whose best scores say what means nothing
+
+
+class Encoder(Protocol):
+    """What turns texts into vectors."""
+
+    def encode(self, texts: Any) -> Any:
+        """Vectors of shape (n, dims)."""
+        ...
+
+
+def sentence_transformer(name: str) -> Encoder:
+    """A model of the package sentence-transformers."""
+    try:
+        package = import_module("sentence_transformers")
+    except ImportError:
+        hint = "pip install sentence-transformers"
+        raise MissingExtraError(f"the encoder {name!r}", "text", hint) from None
+    try:
+        return cast("Encoder", package.SentenceTransformer(name))
+    except (OSError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"the encoder {name!r} cannot be opened: {reason:.200}") from None
+
+
+def holds_encoder(folder: Path) -> bool:
+    """Whether a collection is one of texts."""
+    return (folder / ENCODER).is_file() or (folder / MODEL).is_file()
+
+
+def keep_encoder(folder: Path, encoder: TextEncoder | str) -> None:
+    """Put the encoder of a collection, or the name of its model, into the folder."""
+    if isinstance(encoder, TextEncoder):
+        encoder.save(folder / ENCODER)
+        return
+    with atomic_write(folder / MODEL) as file:
+        file.write(json.dumps({"sentence-transformers": encoder}).encode())
+
+
+def kept_encoder(folder: Path) -> Encoder:
+    """The encoder of a collection."""
+    if (folder / ENCODER).is_file():
+        return TextEncoder.load(folder / ENCODER, verify=True)
+    try:
+        name = json.loads((folder / MODEL).read_bytes())["sentence-transformers"]
+    except FileNotFoundError:
+        hint = "`embits index` makes collections of texts"
+        raise InputError(f"{folder} has no text encoder: {hint}") from None
+    except (ValueError, KeyError, TypeError):
+        raise ReadError(f"{folder / MODEL}: damaged: restore it from a copy") from None
+    return sentence_transformer(name)
+
+
+def vectors_of(encoder: Encoder, texts: list[str]) -> NDArray[np.float32]:
+    """Vectors of texts, (n, dims)."""
+    if isinstance(encoder, TextEncoder):
+        return encoder.encode(texts)
+    return np.asarray(encoder.encode(texts), np.float32)
+
+
+def search_texts(
+    bits: BinaryVectors,
+    encoder: Encoder,
+    texts: str | list[str],
+    k: int,
+    *,
+    hybrid: bool = False,
+    where: Any = None,
+) -> ScoreResult:
+    """The rows whose texts are nearest in meaning, or in meaning and words (`hybrid`)."""
+    queries = [texts] if isinstance(texts, str) else list(texts)
+    vectors = vectors_of(encoder, queries)
+    if not hybrid:
+        asked = vectors[0] if isinstance(texts, str) else vectors
+        return cast("ScoreResult", bits.search(asked, k, metric="asymmetric", where=where))
+    allowed = np.arange(len(bits)) if where is None else bits.select(where).rows
+    k = min(k, len(allowed))
+    words = Words.of(bits)
+    scores, rows = np.empty((len(queries), k), np.float32), np.empty((len(queries), k), np.int64)
+    for place, (text, vector) in enumerate(zip(queries, vectors, strict=True)):
+        both = (_standardized(words.scores(text)) + _meanings(bits, vector))[allowed]
+        best = np.argsort(-both, kind="stable")[:k]
+        scores[place], rows[place] = both[best], allowed[best]
+    if isinstance(texts, str):
+        scores, rows = scores[0], rows[0]
+    return bits._named(ScoreResult(scores, rows))
+
+
+def _meanings(bits: BinaryVectors, vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Standardized scores of all rows by their codes."""
+    scores = np.zeros(len(bits), np.float32)
+    if vector.any():
+        found = bits.search(vector, len(bits), metric="asymmetric", second_look=0)
+        scores[found.rows] = found[0]
+    return _standardized(scores)
+
+
+def _standardized(scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Scores with the mean 0 and the standard deviation 1; 0 if all are equal."""
+    deviation = scores.std() if len(scores) else 0
+    standard: NDArray[np.float32] = (scores - scores.mean()) / (deviation or 1)
+    return standard
+
+
+class Words:
+    """BM25 of the texts of rows, by the package bm25s."""
+
+    def __init__(self, index: Any, tokenize: Any) -> None:
+        self._index = index
+        self._tokenize = tokenize
+
+    @classmethod
+    def of(cls, bits: BinaryVectors) -> Words:
+        """The index of the column `text` and of titles.
+
+        It is kept in the cache folder, by the digest of the texts: an index of 100,000 texts takes
+        seconds to make.
+        """
+        known = vars(bits).get("_words_of_texts")
+        if known is None:
+            known = bits._words_of_texts = cls._made(bits)  # type: ignore[attr-defined]
+        return cast("Words", known)
+
+    @classmethod
+    def _made(cls, bits: BinaryVectors) -> Words:
+        try:
+            bm25s = import_module("bm25s")
+        except ImportError:
+            raise MissingExtraError("hybrid searches", "text") from None
+
+        def tokenize(texts: list[str], **options: Any) -> Any:
+            return bm25s.tokenize(texts, stopwords="en", show_progress=False, **options)
+
+        columns = bits.get(rows=np.arange(len(bits)))
+        none = [None] * len(bits)
+        parts = zip(columns.get("title", none), columns.get("text", none), strict=True)
+        texts = [" ".join(str(each) for each in part if each) for part in parts]
+        digest = hashlib.sha256(json.dumps([bm25s.__version__, texts]).encode()).hexdigest()
+        kept = cache_folder() / f"bm25-{digest[:32]}"
+        with suppress(OSError, ValueError, KeyError):
+            return cls(bm25s.BM25.load(str(kept)), tokenize)
+        index = bm25s.BM25()
+        index.index(tokenize(texts), show_progress=False)
+        with suppress(OSError):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            new = kept.with_name(f".{kept.name}.{os.getpid()}")
+            index.save(str(new))
+            try:
+                new.replace(kept)
+            finally:
+                shutil.rmtree(new, ignore_errors=True)
+        return cls(index, tokenize)
+
+    def scores(self, text: str) -> NDArray[np.float32]:
+        """BM25 of all rows."""
+        n = int(self._index.scores["num_docs"])
+        words = self._tokenize([text], return_ids=False)[0]
+        words = [each for each in words if each in self._index.vocab_dict]
+        if not words:
+            return np.zeros(n, np.float32)
+        return np.asarray(self._index.get_scores(words), np.float32)
+
+
+def least_score(bits: BinaryVectors, encoder: Encoder) -> float:
+    """The score that texts of random letters seldom reach: no answer scores less."""
+    rng = random.Random(0)
+    letters = [
+        "".join(rng.choices(string.ascii_lowercase, k=rng.randint(4, 9))) for _ in range(600)
+    ]
+    texts = [" ".join(rng.choices(letters, k=4)) for _ in range(_NONSENSE)]
+    vectors = vectors_of(encoder, texts)
+    vectors = vectors[vectors.any(axis=1)]
+    if not len(vectors) or not len(bits):
+        return 0.0
+    found = bits.search(vectors, 1, metric="asymmetric")
+    return float(np.quantile(found[0][:, 0], 0.9))

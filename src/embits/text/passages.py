@@ -1,0 +1,171 @@
+"""Passages of texts: read from files, and cut where they are long."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from embits.checks import open_regular
+from embits.errors import ReadError
+
+SUFFIXES = ".jsonl", ".ndjson", ".csv", ".tsv", ".txt", ".md"
+WORDS, OVERLAP = 256, 32
+"""Most words of a passage, and how many of them the next one repeats."""
+
+_WORD = re.compile(r"\S+")
+_IDS = "id", "_id"
+_OWN = {"id": "id_", "lengths": "lengths_", "floats": "floats_", "cells": "cells_"}
+
+
+class Passage(NamedTuple):
+    """A text, or a part of a long one."""
+
+    id: str  # of a part: ID#0, ID#1, …
+    text: str
+    fields: dict[str, Any]  # what else its record has, such as the title
+
+    @property
+    def indexed(self) -> str:
+        """What is searched: the title, where there is one, and the text."""
+        title = self.fields.get("title")
+        return f"{title} {self.text}" if isinstance(title, str) and title else self.text
+
+
+def is_texts(path: Path) -> bool:
+    """Whether a file of this name has texts, or a folder some."""
+    if path.is_dir():
+        return any(True for _ in _files(path))
+    return path.name.removesuffix(".gz").lower().endswith(SUFFIXES)
+
+
+def read_passages(paths: list[Path]) -> Iterator[Passage]:
+    """The passages of files and of all files in folders, in order.
+
+    Raises:
+        ReadError: A file has no texts, or is not UTF-8: names its line.
+    """
+    for path in paths:
+        for file, name in _files(path):
+            for id, text, fields in _records(file, name):
+                parts = split(text)
+                for number, part in enumerate(parts):
+                    yield Passage(f"{id}#{number}" if len(parts) > 1 else id, part, fields)
+
+
+def split(text: str) -> list[str]:
+    """A text as passages of at most `WORDS` words, cut after a sentence where one ends.
+
+    Example:
+        >>> split("A short text.")
+        ['A short text.']
+        >>> [len(part.split()) for part in split("word " * 300)]
+        [256, 76]
+    """
+    words = [found.span() for found in _WORD.finditer(text)]
+    if len(words) <= WORDS:
+        return [text.strip()]
+    parts, start = [], 0
+    while True:
+        end = min(start + WORDS, len(words))
+        if end < len(words):  # back to the end of a sentence in the last half
+            ends = range(end, start + WORDS // 2, -1)
+            end = next((e for e in ends if text[words[e - 1][1] - 1] in ".!?。"), end)
+        parts.append(text[words[start][0] : words[end - 1][1]])
+        if end == len(words):
+            return parts
+        start = end - OVERLAP
+
+
+def _files(path: Path) -> Iterator[tuple[Path, str]]:
+    """Files of texts, and their names for ids: in a folder, the paths below it."""
+    if not path.is_dir():
+        yield path, path.name
+        return
+    for file in sorted(path.rglob("*")):
+        below = file.relative_to(path)
+        is_hidden = any(part.startswith(".") for part in below.parts)
+        if file.name.removesuffix(".gz").lower().endswith(SUFFIXES) and not is_hidden:
+            yield file, below.as_posix()
+
+
+def _records(path: Path, name: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The id, text and other fields of each record of a file."""
+    text = _decoded(path)
+    kind = Path(path.name.removesuffix(".gz")).suffix.lower()
+    if kind in (".txt", ".md"):
+        yield name, text, {}
+        return
+    if kind in (".csv", ".tsv"):
+        rows = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if kind == ".tsv" else ",")
+        try:
+            header = next(rows, [])
+            records = [
+                (rows.line_num, dict(zip(header, row, strict=False))) for row in rows if any(row)
+            ]
+        except csv.Error as error:
+            raise ReadError(f"{path}, line {rows.line_num}: {error}") from None
+        typed = {key: _number_type([each.get(key, "") for _, each in records]) for key in header}
+        for line, record in records:
+            fields = {k: typed[k](v) if v else None for k, v in record.items()}
+            fields |= {k: record[k] for k in ("text", "title", *_IDS) if k in record}
+            yield _record(path, name, line, fields)
+        return
+    for line, content in enumerate(text.split("\n"), 1):
+        if content.strip():
+            try:
+                record = json.loads(content)
+            except (ValueError, RecursionError):
+                raise ReadError(f"{path}, line {line}: not valid JSON") from None
+            yield _record(path, name, line, record)
+
+
+def _number_type(values: list[str]) -> Any:
+    """What makes numbers of a column of a CSV file, if all of its values are numbers."""
+    for kind in (int, float):
+        try:
+            for value in filter(None, values):
+                kind(value)
+        except ValueError:
+            continue
+        return kind
+    return str
+
+
+def _record(path: Path, name: str, line: int, record: Any) -> tuple[str, str, dict[str, Any]]:
+    text = record.get("text") if isinstance(record, dict) else None
+    if not isinstance(text, str):
+        found = f"no text in {', '.join(map(repr, record))[:100]}" if record else "nothing"
+        if not isinstance(record, dict):
+            found = f"{record!r:.60}"
+        raise ReadError(f"{path}, line {line}: {found}; expected a field or column `text`")
+    id = next((record[key] for key in _IDS if record.get(key) not in (None, "")), f"{name}:{line}")
+    if not isinstance(id, str | int) or isinstance(id, bool):
+        raise ReadError(f"{path}, line {line}: the id is {id!r:.60}, expected a string or number")
+    fields = {k: v for k, v in record.items() if k not in ("text", *_IDS)}
+    return str(id), text, {_OWN.get(k, k): _plain(v) for k, v in fields.items()}
+
+
+def _plain(value: Any) -> Any:
+    """A value that a column can hold: objects are stored as JSON."""
+    is_mixed = isinstance(value, list) and len({type(each) for each in value}) > 1
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) or is_mixed else value
+
+
+def _decoded(path: Path) -> str:
+    with open_regular(path, error=ReadError) as file:
+        content = file.read()
+    try:
+        content = gzip.decompress(content) if path.suffix == ".gz" else content
+    except (OSError, EOFError, ValueError) as error:
+        raise ReadError(f"{path}: damaged: {error}") from None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ReadError(f"{path}, line {line}: not UTF-8") from None

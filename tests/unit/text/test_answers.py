@@ -1,0 +1,215 @@
+"""Texts to answers: `embits index`, `embits ask`, and search_texts."""
+
+import json
+import shutil
+import string
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+import embits
+from embits.cli import embits as command
+from embits.errors import InputError, ReadError
+from embits.text.answers import Words, search_texts
+from embits.text.passages import OVERLAP, WORDS, read_passages, split
+from tests.support.static_models import write_model
+
+RECORDS = [
+    {"id": "a", "title": "Music", "text": "a song of the album", "year": 2020},
+    {"id": "b", "text": "the river and the lake", "year": 2021, "tags": ["x", "y"]},
+    {"_id": 7, "text": "train ticket", "year": 2022, "more": {"deep": 1}},
+    {"id": "none", "text": "日本 xylophone"},
+]
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    """The file of a small text encoder."""
+    folder = tmp_path_factory.mktemp("encoder")
+    write_model(folder, dims=32)
+    made = embits.TextEncoder.from_static(folder, n_bits=128, method="itq", cache=False)
+    made.save(folder / "encoder.safetensors")
+    return folder / "encoder.safetensors"
+
+
+@pytest.fixture
+def at(tmp_path, monkeypatch):
+    """An empty folder to work in, with a cache of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def run(*arguments):
+    """A verb's JSON."""
+    result = CliRunner().invoke(command, [*map(str, arguments), "--json"])
+    if result.exception is not None:
+        raise result.exception
+    return json.loads(result.stdout)
+
+
+def write_lines(path, records):
+    path.write_text("\n".join(map(json.dumps, records)) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def indexed(encoder, tmp_path_factory):
+    """A folder with texts, and the collection of them."""
+    folder = tmp_path_factory.mktemp("indexed")
+    texts = write_lines(folder / "texts.jsonl", RECORDS)
+    done = run("index", texts, "-o", folder / "notes", "--encoder", encoder, "--bits", 64)
+    assert (done["added"], done["skipped"], done["rows"]) == (3, 1, 3)
+    return folder
+
+
+@pytest.fixture
+def notes(at, indexed):
+    shutil.copytree(indexed, at, dirs_exist_ok=True)
+    return at / "notes"
+
+
+def test_a_question_is_answered_with_texts(notes):
+    answer = run("ask", notes, "songs", "-k", 2, "--least", -1)
+    assert answer["query"] == "songs"
+    assert answer["answers"][0]["id"] == "a"
+    assert answer["answers"][0]["text"] == "a song of the album"
+    assert [each["score"] for each in answer["answers"]] == sorted(
+        (each["score"] for each in answer["answers"]), reverse=True
+    )
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_what_has_no_known_word_has_no_answer(notes, hybrid):
+    options = ["--hybrid"] if hybrid else []
+    assert run("ask", notes, "xylophone", *options)["answers"] == []
+    assert run("ask", notes, "", *options)["answers"] == []
+
+
+def test_no_answer_scores_less_than_the_least(notes):
+    assert run("ask", notes, "songs", "--least", 2)["answers"] == []
+
+
+def test_other_fields_are_columns_and_conditions(notes):
+    opened = embits.load(notes)
+    assert opened.get(["a", "7"], columns=["year", "title"]) == {
+        "year": [2020, 2022],
+        "title": ["Music", None],
+    }
+    assert json.loads(opened.get(["7"], columns=["more"])["more"][0]) == {"deep": 1}
+    found = run("ask", notes, "songs", "--least", -1, "--where", "year>=2021", "-k", 5)
+    assert {each["id"] for each in found["answers"]} == {"b", "7"}
+    found = run("ask", notes, "songs", "--least", -1, "--where", "title=Music")
+    assert [each["id"] for each in found["answers"]] == ["a"]
+
+
+def test_added_texts_are_found_and_updated_ones_replace_all_their_passages(notes, at):
+    long = {"id": "a", "text": "the boat " * (WORDS + 10)}
+    write_lines(at / "more.jsonl", [long, {"id": "new", "text": "guitar music"}])
+    assert run("add", notes, at / "more.jsonl", "--update")["rows"] == 6
+    opened = embits.load(notes)
+    assert "a" not in opened
+    assert {"a#0", "a#1", "a#2", "new"} <= set(opened.ids().tolist())
+    write_lines(at / "more.jsonl", [{"id": "a", "text": "the boat"}])
+    run("add", notes, at / "more.jsonl", "--update")
+    assert set(embits.load(notes).ids().tolist()) == {"a", "b", "7", "new"}
+
+
+def test_a_collection_is_not_overwritten_and_an_id_not_added_twice(notes, at, encoder):
+    with pytest.raises(InputError, match="exists"):
+        run("index", at / "texts.jsonl", "-o", notes, "--encoder", encoder)
+    before = embits.load(notes).ids().tolist()
+    with pytest.raises(InputError, match="already exists"):
+        run("add", notes, at / "texts.jsonl")
+    assert embits.load(notes).ids().tolist() == before
+
+
+def test_the_encoder_stays_when_the_collection_is_compacted(notes):
+    opened = embits.open_collection(notes)
+    opened.remove(["b"])
+    opened.compact()
+    assert run("ask", notes, "songs", "--least", -1)["answers"][0]["id"] == "a"
+
+
+def test_hybrid_scores_are_sums_of_standardized_scores(notes):
+    bits, encoder = embits.load(notes).snapshot(), embits.load(notes).text_encoder
+    texts = ["the lake", "train song", "xylophone"]
+    found = search_texts(bits, encoder, texts, 3, hybrid=True)
+    for text, scores, rows in zip(texts, *found, strict=True):
+        words, meanings = Words.of(bits).scores(text), np.zeros(3)
+        vector = encoder.encode(text)
+        if vector.any():
+            near = bits.search(vector, 3, metric="asymmetric")
+            meanings[near.rows] = near.scores
+        both = sum((s - s.mean()) / (s.std() or 1) for s in (words, meanings))
+        np.testing.assert_allclose(scores, both[rows], atol=1e-4)
+        assert (np.diff(scores) <= 0).all()
+    assert found.column("text").shape == (3, 3)
+
+
+def test_hybrid_searches_give_the_same_from_the_cache_and_after_changes(notes, at):
+    first = embits.load(notes).search_texts("the lake", 3, hybrid=True)
+    again = embits.open_collection(notes)
+    assert again.search_texts("the lake", 3, hybrid=True).ids.tolist() == first.ids.tolist()
+    assert list((at / "cache" / "embits").glob("bm25-*"))
+    again.remove(["b"])
+    assert "b" not in again.search_texts("the lake", 3, hybrid=True).ids
+    only = again.search_texts(["the lake"], 3, hybrid=True, where={"year": (2022, None)})
+    assert only.ids.tolist() == [["7"]]
+
+
+def test_a_collection_without_texts_is_named(at):
+    coder = embits.ITQ(n_bits=8).fit(np.eye(4))
+    embits.open_collection(at / "plain", coder).add(np.eye(4))
+    with pytest.raises(InputError, match="no text encoder"):
+        run("ask", at / "plain", "songs")
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def test_folders_of_texts_are_read(at):
+    (at / "in" / "deep").mkdir(parents=True)
+    (at / "in" / "deep" / "a.md").write_text("# Lakes\nwater")
+    (at / "in" / "b.csv").write_text('id,text,year\n1,"a ""b""\nc",2020\n2,d,\n')
+    (at / "in" / "c.jsonl").write_text('{"text": "x"}\n\n{"text": "y", "id": "z"}\n')
+    (at / "in" / ".hidden.txt").write_text("no")
+    (at / "in" / "picture.png").write_bytes(b"\xff")
+    found = [(each.id, each.text, each.fields) for each in read_passages([at / "in"])]
+    assert found == [
+        ("1", 'a "b"\nc', {"year": 2020}),
+        ("2", "d", {"year": None}),
+        ("c.jsonl:1", "x", {}),
+        ("z", "y", {}),
+        ("deep/a.md", "# Lakes\nwater", {}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "line"),
+    [
+        ("a.jsonl", b'{"text": "x"}\n{', "line 2: not valid JSON"),
+        ("a.jsonl", b'{"text": "x"}\n[1]', "line 2: "),
+        ("a.jsonl", b'{"body": "x"}', "expected a field or column `text`"),
+        ("a.jsonl", b'{"text": "x", "id": [1]}', "the id is"),
+        ("a.txt", b"good\nbad \xff", "line 2: not UTF-8"),
+        ("a.csv", b"body\nx\n", "expected a field or column `text`"),
+        ("a.jsonl.gz", b"\x1f\x8bxx", "damaged"),
+    ],
+)
+def test_what_cannot_be_read_is_named_with_its_line(at, name, content, line):
+    (at / name).write_bytes(content)
+    with pytest.raises(ReadError, match=line) as caught:
+        list(read_passages([at / name]))
+    assert str(at / name) in str(caught.value)
+
+
+@given(st.lists(st.text(string.ascii_letters + ".", min_size=1, max_size=4), max_size=900))
+def test_passages_hold_every_word_in_order_and_overlap(words):
+    parts = [part.split() for part in split(" ".join(words))]
+    assert all(len(part) <= WORDS for part in parts)
+    joined = parts[0] + [word for part in parts[1:] for word in part[OVERLAP:]]
+    assert joined == words
