@@ -21,6 +21,7 @@ from embits.collection.opening import opened_or_undone
 from embits.errors import InputError
 from embits.file.overwrite import check_target
 from embits.jobs import binarize_to_file, encode_to_collection, encode_to_file
+from embits.jobs.texts import add_texts
 from embits.text.answers import holds_encoder
 
 ABOUT_TARGETS = {  # of the codes of words
@@ -236,9 +237,8 @@ def add(
     embits add news tuesday.parquet
     """
     if holds_encoder(collection) and coder is None:
-        from embits.cli.texts import add_texts
-
-        add_texts(collection, vectors, update, timeout, as_json)
+        notes = _existing(collection, timeout)
+        _show_change(collection, notes, add_texts(notes, [vectors], update=update), as_json)
         return
     title = f"add {vectors} to {collection}"
     with (
