@@ -73,11 +73,11 @@ def bad_files(folder, good):
     whole = good.read_bytes()
     future = folder / "future.safetensors"
     future.write_bytes(whole)
-    resigned(future, lambda header: header["__metadata__"].update(format_version="4"))
+    resigned(future, lambda header: header["__metadata__"].update(format_version="5"))
     bad = {
         "damaged or cut short: the file ends before its tensors do": whole[:-100],
         "cut short: 100 bytes, and its header alone has": whole[:100],
-        "written in format version 4; this reader knows versions 1 to 3: use a newer embits": (
+        "written in format version 5; this reader knows versions 1 to 4: use a newer embits": (
             future.read_bytes()
         ),
         "not a safetensors file: it has 0 bytes": b"",

@@ -86,6 +86,9 @@ function checkNumber(value, name, lowest, highest) {
   throw new RangeError(`${name} is ${value}, expected ${lowest} to ${highest}`);
 }
 
+/** A share, such as a recall. */
+export const checkShare = (value, name) => checkNumber(value, name, 0, 1);
+
 /** What `within` searches up to: the largest distance, or with other metrics the lowest score. */
 export function wantedBound({ distance, similarity }, metric, nBits) {
   if ((distance === undefined) === (similarity === undefined)) {

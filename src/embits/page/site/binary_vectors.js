@@ -6,11 +6,13 @@ import {
   checkOptions,
   checkQuery,
   checkRow,
+  checkShare,
   checkString,
   checkVector,
   keyList,
   wantedBound,
 } from "./arguments.js";
+import { CellRows, signsOf } from "./cells.js";
 import { coderOf, combinedQuery, decodedQuery, floatQuery } from "./coder.js";
 import { allowedRows, Selection } from "./filters.js";
 import { cosine, norm } from "./matrix.js";
@@ -23,6 +25,7 @@ const METRICS = ["hamming", "asymmetric", "decoded", "dot"];
 const WORD_METRICS = ["hamming", "decoded"];
 const COSINES = ["asymmetric", "decoded"]; // metrics whose scores estimate the cosine
 const FITTED_K = 10;
+const ROWS_PER_PASSED = 50; // fewer rows than one in so many that pass a filter are found by an exact search
 const { fround } = Math;
 
 /** Packed codes with words; without words, the row numbers are the words. */
@@ -32,13 +35,22 @@ export class BinaryVectors {
   #lazyCoder = null;
   #subwords;
   #verify;
+  #cells;
+  #order; // the rows of the codes, if they are stored in cells
+  #places = null;
 
-  constructor({ facts, tensors, codes, width, length, words, lengths }, kernel, size, verify) {
+  constructor({ facts, tensors, codes, width, length, words, lengths, cells, order }, kernel, size, verify) {
     Object.assign(this, facts, { tensors, codes, width, length, words, lengths, size });
     this.#subwords = subwordsOf(tensors, this.dims);
     this.#kernel = kernel;
     this.#distances = new Uint32Array(length);
     this.#verify = verify;
+    [this.#cells, this.#order] = [cells ?? null, order ?? null];
+  }
+
+  /** How many cells the codes are stored in; 0 without cells. */
+  get cells() {
+    return this.#cells?.length ?? 0;
   }
 
   /** The name of the search kernel: "JavaScript" or "WebAssembly SIMD". */
@@ -55,10 +67,23 @@ export class BinaryVectors {
   code(key) {
     if (key instanceof Uint8Array) return checkCode(key, this.nBits);
     const row = this.#find(key);
-    if (row !== null) return this.codes.subarray(row * this.width, (row + 1) * this.width);
+    if (row !== null) {
+      const place = this.#placeOf(row);
+      return this.codes.subarray(place * this.width, (place + 1) * this.width);
+    }
     const vector = this.#subwords?.vector(key);
     if (!vector) throw this.#unknown(key);
     return this.encode(vector);
+  }
+
+  /** Where the code of a row is stored. */
+  #placeOf(row) {
+    if (!this.#order) return row;
+    if (!this.#places) {
+      this.#places = new Uint32Array(this.length);
+      this.#order.forEach((each, place) => (this.#places[each] = place));
+    }
+    return this.#places[row];
   }
 
   /** The row of a word or a row number; null for an unknown word. */
@@ -132,8 +157,42 @@ export class BinaryVectors {
   }
 
   #nearest(code, k, furthest, allowed) {
+    return select(this.#rowDistances(code), k, 8 * this.width, furthest, allowed);
+  }
+
+  /** The Hamming distance of each row to a code. */
+  #rowDistances(code) {
     this.#kernel(this.codes, this.width, code, this.#distances);
-    return select(this.#distances, k, 8 * this.width, furthest, allowed);
+    if (!this.#order) return this.#distances;
+    const rows = new Uint32Array(this.length);
+    this.#order.forEach((row, place) => (rows[row] = this.#distances[place]));
+    return rows;
+  }
+
+  /** The best rows of the cells that are nearest to a query; null to read all rows. */
+  #inCells(asked, k, { recall, probes }, allowed) {
+    if (recall === undefined && probes === undefined) return null;
+    if (recall !== undefined && probes !== undefined) throw new TypeError("recall and probes are given, expected one");
+    if (probes !== undefined && checkCount(probes, "probes") < 1) throw new RangeError("probes is 0, expected 1 or more");
+    if (recall !== undefined) checkShare(recall, "recall");
+    if (!this.#cells && probes !== undefined) throw new TypeError("probes needs a file with cells: make them with embits cells");
+    const passed = allowed ? allowed.reduce((sum, one) => sum + one, 0) : this.length;
+    if (!this.#cells || asked.scaled || passed * ROWS_PER_PASSED < this.length) return null;
+    const margin = recall === undefined ? null : this.#cells.margin(recall, !asked.code);
+    const wanted = probes && Math.ceil((probes * this.length) / Math.max(passed, 1));
+    if (recall !== undefined && margin === null) return null;
+    const { width, nBits } = this;
+    const rows = new CellRows(asked, { k, width, nBits, allowed, kernel: this.#kernel });
+    const visits = this.#cells.visits(asked.weights ?? signsOf(asked.code, nBits), { probes: wanted, margin });
+    for (let next = visits.next(); !next.done; next = visits.next(rows.kth)) {
+      for (const cell of next.value) {
+        const [start, end] = [this.#cells.starts[cell], this.#cells.starts[cell + 1]];
+        rows.add(this.codes.subarray(start * width, end * width), this.#order.subarray(start, end));
+      }
+    }
+    return rows.found.map(({ code, score, ...each }) =>
+      score === undefined ? each : { ...each, score: fround(fround(score) + asked.offset) },
+    );
   }
 
   /**
@@ -143,17 +202,19 @@ export class BinaryVectors {
    * estimate the cosine; those of "dot" the inner product, if the file has lengths. `where` has the rows
    * that may be found, `exclude` those that may not: booleans, row numbers, ids or a Selection.
    * `secondLook` is how many of the best rows are scored again, by the cosine of the query and the
-   * decoded row: by default as the coder was fitted, with 0 none.
+   * decoded row: by default as the coder was fitted, with 0 none. `recall` is the share of the neighbors that is to be
+   * found in a file with cells, and `probes` the number of cells that are read; without them all rows are.
    */
   search(query, options = {}) {
-    checkOptions(options, ["k", "metric", "where", "exclude", "secondLook"], "search");
+    checkOptions(options, ["k", "metric", "where", "exclude", "secondLook", "recall", "probes"], "search");
     const { k = 10, metric = "hamming" } = options;
     checkCount(k, "k");
     const asked = this.#query(query, metric);
     const look = this.#look(metric, options.secondLook, k);
     const allowed = this.#allowed(options);
-    if (asked.code) return this.#named(this.#nearest(asked.code, k, false, allowed));
-    const found = this.#best(asked, Math.max(k, look), allowed);
+    const inCells = this.#inCells(asked, Math.max(k, look), options, allowed);
+    if (asked.code) return this.#named(inCells ?? this.#nearest(asked.code, k, false, allowed));
+    const found = inCells ?? this.#best(asked, Math.max(k, look), allowed);
     if (!look) return this.#named(found);
     const rebuilt = (row) => this.#coder.rebuilt(this.code(row));
     const rows = found.map(({ row }) => row);
@@ -183,8 +244,7 @@ export class BinaryVectors {
     const bound = wantedBound(options, metric, this.nBits);
     const allowed = this.#allowed(options);
     if (!asked.code) return this.#named(this.#scoring(asked, bound, allowed));
-    this.#kernel(this.codes, this.width, asked.code, this.#distances);
-    return this.#named(selectWithin(this.#distances, bound, allowed));
+    return this.#named(selectWithin(this.#rowDistances(asked.code), bound, allowed));
   }
 
   /** What is searched for: { code }, or { weights, offset } and the `vector` of a second look. */
@@ -214,35 +274,25 @@ export class BinaryVectors {
   }
 
   #best({ weights, offset, scaled }, k, allowed) {
-    const found = bestRows(
-      this.codes,
-      this.width,
-      weights,
-      k,
-      this.#kernel,
-      this.#distances,
-      allowed,
-      scaled,
-    );
-    return found.map(({ row, score }) => ({ row, score: fround(fround(score) + offset) }));
+    return this.#scored(bestRows, weights, k, allowed, scaled, offset);
   }
 
   #scoring({ weights, offset, scaled }, similarity, allowed) {
     const slack = 1e-6 * Math.max(1, Math.abs(similarity)); // above what rounding to float32 takes away
     const lowest = similarity - offset - slack;
-    const found = rowsScoring(
-      this.codes,
-      this.width,
-      weights,
-      lowest,
-      this.#kernel,
-      this.#distances,
-      allowed,
-      scaled,
-    );
-    return found
-      .map(({ row, score }) => ({ row, score: fround(fround(score) + offset) }))
-      .filter(({ score }) => score >= fround(similarity));
+    const found = this.#scored(rowsScoring, weights, lowest, allowed, scaled, offset);
+    return found.filter(({ score }) => score >= fround(similarity));
+  }
+
+  /** The rows that bestRows or rowsScoring finds among all codes, as they are stored. */
+  #scored(find, weights, bound, allowed, scaled, offset) {
+    const order = this.#order;
+    const stored = (values) => (order && values ? values.constructor.from(order, (row) => values[row]) : values);
+    const lengths = scaled && { ...scaled, lengths: stored(scaled.lengths) };
+    const [kernel, distances] = [this.#kernel, this.#distances];
+    const found = find(this.codes, this.width, weights, bound, kernel, distances, stored(allowed), lengths);
+    const rows = found.map(({ row, score }) => ({ row: order ? order[row] : row, score: fround(fround(score) + offset) }));
+    return order ? rows.sort((a, b) => b.score - a.score || a.row - b.row) : rows;
   }
 
   #named(found) {

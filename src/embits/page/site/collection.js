@@ -3,8 +3,8 @@
  * codes of the rows that are left are copied into one array, so a search is that of a single file.
  * Of a piece, only its ids stay in memory.
  */
-import { checkCoder, digest, readContents, verifyContents, vocabularyOf } from "./contents.js";
-import { FormatError, isBytes, plainBytes } from "./format.js";
+import { checkCoder, readContents, verifyContents, vocabularyOf } from "./contents.js";
+import { digest, FormatError, isBytes, plainBytes } from "./format.js";
 import { CODER, MANIFEST, parseManifest } from "./manifest.js";
 import { PieceWords } from "./pieces.js";
 import { countDifferences } from "./search.js";
@@ -92,8 +92,16 @@ async function readPiece(read, entry, manifest, verify) {
   }
   checkFacts(contents.facts, manifest, entry.file);
   if (verify) await verifyContents(contents);
-  const { codes, lengths } = contents;
+  const { lengths, order, width } = contents;
+  const codes = order ? inRowOrder(contents.codes, width, order) : contents.codes;
   return { ids: idsOf(contents, entry, manifest), codes, lengths, size: bytes.length };
+}
+
+/** Codes that are stored in cells, in the order of their rows. */
+function inRowOrder(codes, width, order) {
+  const rows = new Uint8Array(codes.length);
+  order.forEach((row, place) => rows.set(codes.subarray(place * width, (place + 1) * width), row * width));
+  return rows;
 }
 
 /** The ids of a piece, in memory of their own: that of the codes is given back. */

@@ -1,6 +1,7 @@
 /** The parts of one embits file: its facts, codes and words, checked, and the check of every byte. */
+import { cellsOf, checkCell } from "./cells.js";
 import { NumberIds, UuidIds } from "./fixed_ids.js";
-import { FormatError, hex, parseJSON, readLayout, sha256 } from "./format.js";
+import { digest, FormatError, parseJSON, readLayout } from "./format.js";
 import { lengthsOf } from "./lengths.js";
 import { PackedVocabulary } from "./packed.js";
 import { RowNumbers, Vocabulary } from "./vocabulary.js";
@@ -19,8 +20,13 @@ export function readContents(bytes) {
   const length = codes.shape[0];
   const words = vocabularyOf(tensors, length, metadata.format_version);
   const lengths = lengthsOf(tensors, metadata, length);
+  const cells = cellsOf(tensors, length, facts.nBits);
+  const order = cells && tensors.get("cells.order");
+  if (order && (order.dtype !== "U32" || order.shape.join() !== String(length) || order.data.some((row) => row >= length))) {
+    throw new FormatError("damaged: the order of the rows");
+  }
   const settings = textSettings(metadata);
-  return { facts, tensors, header, codes: codes.data, width, length, words, lengths, metadata, settings };
+  return { facts, tensors, header, codes: codes.data, width, length, words, lengths, metadata, cells, order: order?.data ?? null, settings };
 }
 
 /** The settings of a text encoder; null if the file is none. */
@@ -33,7 +39,8 @@ function textSettings({ text }) {
   return plain(found);
 }
 
-function factsOf({ bits, dims, method, writer, params }) {
+/** What the metadata of a file say of its codes. */
+export function factsOf({ bits, dims, method, writer, params }) {
   const whole = [bits, dims].every((text) => /^0*[1-9]\d{0,14}$/.test(text ?? ""));
   const given = parsed(params);
   if (!whole || method === undefined || writer === undefined || !(given instanceof Map)) {
@@ -120,7 +127,7 @@ export function checkCoder({ facts: { method, nBits, dims }, tensors, metadata }
 }
 
 /** Check every byte of a file, or throw FormatError. */
-export async function verifyContents({ tensors, metadata, codes, width, facts, words }) {
+export async function verifyContents({ tensors, metadata, codes, width, facts, words, cells, order }) {
   const checksums = parsed(metadata.sha256);
   for (const { name, dtype, data, bytes } of tensors.values()) {
     if ((await digest(bytes)) !== checksums?.get(name)) {
@@ -135,12 +142,14 @@ export async function verifyContents({ tensors, metadata, codes, width, facts, w
     if (codes[at] & spare) throw new FormatError("damaged: a code has a padding bit set");
   }
   words.verify();
-}
-
-/** The SHA-256 of bytes in hexadecimal. */
-export async function digest(bytes) {
-  const subtle = globalThis.crypto?.subtle;
-  return hex(subtle ? new Uint8Array(await subtle.digest("SHA-256", bytes)) : sha256(bytes));
+  if (!cells) return;
+  const seen = new Uint8Array(order.length);
+  order.forEach((row) => (seen[row] = 1));
+  if (seen.includes(0)) throw new FormatError("damaged: the order of the rows");
+  for (let cell = 0; cell < cells.length; cell++) {
+    const [start, end] = [cells.starts[cell], cells.starts[cell + 1]];
+    await checkCell(cells, cell, codes.subarray(start * width, end * width), order.subarray(start, end));
+  }
 }
 
 function allFinite(numbers) {

@@ -121,6 +121,13 @@ export interface SecondLook {
 export type Bound =
   { distance: number; similarity?: undefined } | { similarity: number; distance?: undefined };
 
+export interface Reading {
+  /** The share of the neighbors that is to be found in a file with cells, 0 to 1. Without cells all rows are read. */
+  recall?: number;
+  /** How many cells are read. */
+  probes?: number;
+}
+
 /**
  * Packed codes with words; without words, the row numbers are the words.
  *
@@ -140,8 +147,10 @@ export class BinaryVectors {
   readonly writer: string;
   /** Bytes of the file, or of the pieces of a collection. */
   readonly size: number;
-  /** All codes in row order: a view of the file. */
+  /** All codes as a view of the file: in row order, or cell by cell. */
   readonly codes: Uint8Array;
+  /** How many cells the codes are stored in; 0 without cells. */
+  readonly cells: number;
   readonly words: Words;
   /** The lengths of the vectors, or null if the file does not have them. */
   readonly lengths: Float32Array | null;
@@ -176,9 +185,9 @@ export class BinaryVectors {
    * "decoded" by the vector rebuilt from the query's code. "dot" estimates the inner product, if the
    * file has lengths.
    */
-  search(query: Vector | Key, options?: Filter & { k?: number; metric?: "hamming" }): Distance[];
-  search(query: Vector, options: Filter & SecondLook & { k?: number; metric: "asymmetric" }): Score[];
-  search(query: Vector | Key, options: Filter & SecondLook & { k?: number; metric: "decoded" }): Score[];
+  search(query: Vector | Key, options?: Filter & Reading & { k?: number; metric?: "hamming" }): Distance[];
+  search(query: Vector, options: Filter & Reading & SecondLook & { k?: number; metric: "asymmetric" }): Score[];
+  search(query: Vector | Key, options: Filter & Reading & SecondLook & { k?: number; metric: "decoded" }): Score[];
   search(query: Vector, options: Filter & { k?: number; metric: "asymmetric" | "dot" }): Score[];
   /**
    * All rows within a distance of a query, or of at least a similarity, best first. With
@@ -253,3 +262,41 @@ export class StaticTextEncoder {
 export function openTextEncoder(
   source: ArrayBuffer | Uint8Array | Response | Promise<ArrayBuffer | Uint8Array | Response>,
 ): Promise<StaticTextEncoder>;
+
+/** A file with cells on a web server: only the cells that a search needs are read. */
+export class RemoteVectors {
+  private constructor();
+  readonly url: string;
+  /** Rows of the file. */
+  readonly length: number;
+  readonly nBits: number;
+  readonly width: number;
+  readonly dims: number;
+  readonly method: string;
+  readonly params: Record<string, unknown>;
+  readonly writer: string;
+  /** Bytes of the file. */
+  readonly size: number;
+  readonly cells: number;
+  /** Bytes that were read from the server so far, and the requests for them. */
+  readonly bytesRead: number;
+  readonly requests: number;
+  /**
+   * The k best rows of a vector or a packed code. By default as many cells are read as find 95 % of the neighbors; `recall: 1`
+   * reads all. `where` and `exclude` take row numbers or booleans.
+   */
+  search(query: Vector | Uint8Array, options?: Filter & Reading & { k?: number; metric?: "hamming" }): Promise<Distance[]>;
+  search(
+    query: Vector | Uint8Array,
+    options: Filter & Reading & SecondLook & { k?: number; metric: "asymmetric" | "decoded" },
+  ): Promise<Score[]>;
+}
+
+/**
+ * Open a file with cells at an address, by HTTP range requests. `fetch` makes the requests, and `cacheBytes` is how much of the
+ * cells is kept in memory (64 MiB). From a server without ranges the whole file is read, once, with a warning on the console.
+ */
+export function openRemote(
+  url: string | URL,
+  options?: { fetch?: typeof globalThis.fetch; cacheBytes?: number },
+): Promise<RemoteVectors>;

@@ -12,6 +12,7 @@
  *     bits.within("queen", { similarity: 0.7 });       // all rows of at least this similarity
  *     await bits.verify();                      // checks every byte
  *     const news = await open((name) => fetch(`news/${name}`));   // the folder of a collection
+ *     const remote = await openRemote("https://example.org/texts.safetensors");   // a file with cells: see remote.js
  *     const textEncoder = await openTextEncoder(await fetch("encoder.safetensors"));
  *     bits.search(textEncoder.encode("a question"), { metric: "asymmetric" });   // see text_encoder.js
  *
@@ -25,11 +26,12 @@ import { readCollection } from "./collection.js";
 import { checkCoder, readContents, verifyContents } from "./contents.js";
 import { Selection } from "./filters.js";
 import { FormatError, isBytes, plainBytes } from "./format.js";
+import { openRemote } from "./remote.js";
 import { countDifferences } from "./search.js";
 import { UnknownWordError } from "./spelling.js";
 import { openTextEncoder, StaticTextEncoder } from "./text_encoder.js";
 
-export { BinaryVectors, FormatError, openTextEncoder, Selection, StaticTextEncoder, UnknownWordError };
+export { BinaryVectors, FormatError, openRemote, openTextEncoder, Selection, StaticTextEncoder, UnknownWordError };
 
 /**
  * Open a file from its bytes, or a collection: then `source` is a function that takes the name of a file in

@@ -1,6 +1,6 @@
 /** Ids of files of version 2 that are whole numbers or UUIDs, stored in row order. */
 import { checkCount, checkRow, checkString } from "./arguments.js";
-import { FormatError } from "./format.js";
+import { FormatError, hex } from "./format.js";
 import { PackedNumbers } from "./packed.js";
 
 const encoder = new TextEncoder();
@@ -98,6 +98,9 @@ export class NumberIds extends FixedIds {
   }
 }
 
+/** The text of a UUID's 16 bytes. */
+export const uuidText = (bytes) => hex(bytes).replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+
 /** UUIDs in lower case with hyphens. */
 export class UuidIds extends FixedIds {
   #uuids;
@@ -110,10 +113,7 @@ export class UuidIds extends FixedIds {
   }
 
   text(row) {
-    const digits = Array.from(this.#uuids.subarray(16 * row, 16 * row + 16), (byte) =>
-      byte.toString(16).padStart(2, "0"),
-    ).join("");
-    return digits.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+    return uuidText(this.#uuids.subarray(16 * row, 16 * row + 16));
   }
 
   key(word) {

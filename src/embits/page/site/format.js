@@ -40,14 +40,37 @@ export function plainBytes(bytes) {
 
 /** Check the header of a file's bytes; return its metadata, its tensors by name, and its header. */
 export function readLayout(bytes) {
-  if (bytes.length < 8) fail(`not a safetensors file: it has ${bytes.length} bytes`);
+  const { metadata, places, header } = readPlaces(bytes, bytes.length);
+  const tensors = new Map();
+  for (const [name, { start, stop, ...place }] of places) {
+    tensors.set(name, tensorOf({ name, ...place }, bytes.subarray(start, stop)));
+  }
+  return { metadata, tensors, header };
+}
+
+/** How long the header of a file is, from its first 8 bytes. */
+export function headerLength(bytes, size) {
+  if (size < 8) fail(`not a safetensors file: it has ${size} bytes`);
   const length = Number(new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true));
   if (length > MAX_HEADER) fail("not an embits file, or damaged");
-  if (length > bytes.length - 8) fail(`cut short: ${bytes.length} bytes, and its header alone has ${length}`);
+  if (length > size - 8) fail(`cut short: ${size} bytes, and its header alone has ${length}`);
+  return length;
+}
+
+/** The same of the first bytes of a file of a size: its metadata, and the types, shapes and places of its tensors. */
+export function readPlaces(bytes, size) {
+  const length = headerLength(bytes, size);
   const header = bytes.subarray(8, 8 + length);
   const { entries, metadata } = parseHeader(header);
   if ((8 + length) % ALIGNMENT) fail(`damaged: a header of ${length} bytes is not aligned`);
-  return { metadata, tensors: views(entries, bytes, 8 + length), header };
+  return { metadata, places: placesOf(entries, size, 8 + length, bytes.byteOffset), header };
+}
+
+/** A tensor of its bytes, as a view of them. */
+export function tensorOf({ name, dtype, shape }, bytes) {
+  const View = DTYPES[dtype];
+  const data = new View(bytes.buffer, bytes.byteOffset, bytes.length / View.BYTES_PER_ELEMENT);
+  return { name, dtype, shape, data, bytes };
 }
 
 function parseHeader(header) {
@@ -66,8 +89,8 @@ function parseHeader(header) {
   }
   const version = (metadata.format_version ?? "").slice(0, 20);
   if (!version) fail("damaged: the header has no format version");
-  if (!["1", "2", "3"].includes(version)) {
-    fail(`written in format version ${version}; this reader knows versions 1 to 3: use a newer embits`);
+  if (!["1", "2", "3", "4"].includes(version)) {
+    fail(`written in format version ${version}; this reader knows versions 1 to 4: use a newer embits`);
   }
   checkHeaderSum(header, metadata.header_sha256 ?? "");
   return { entries, metadata };
@@ -82,8 +105,8 @@ function checkHeaderSum(header, checksum) {
 }
 
 /** Tensors must fill the data exactly and in order, each with the length of its shape. */
-function views(entries, bytes, dataStart) {
-  const tensors = new Map();
+function placesOf(entries, fileSize, dataStart, offset) {
+  const places = new Map();
   let end = 0;
   for (const [name, entry] of entries) {
     const [dtype, shape, offsets] = ["dtype", "shape", "data_offsets"].map((key) =>
@@ -102,21 +125,14 @@ function views(entries, bytes, dataStart) {
       fail(`damaged: tensor '${name}' of shape [${shape}] lies at bytes ${start} to ${stop}`);
     }
     end = stop;
-    const at = bytes.byteOffset + dataStart + start;
-    if (dataStart + stop > bytes.length) fail("damaged or cut short: the file ends before its tensors do");
-    if (at % View.BYTES_PER_ELEMENT) fail(`damaged: tensor '${name}' is not aligned`);
-    const data = new View(bytes.buffer, at, size / View.BYTES_PER_ELEMENT);
-    tensors.set(name, {
-      name,
-      dtype,
-      shape,
-      data,
-      bytes: bytes.subarray(dataStart + start, dataStart + stop),
-    });
+    const place = { dtype, shape, start: dataStart + start, stop: dataStart + stop };
+    if (place.stop > fileSize) fail("damaged or cut short: the file ends before its tensors do");
+    if ((offset + place.start) % View.BYTES_PER_ELEMENT) fail(`damaged: tensor '${name}' is not aligned`);
+    places.set(name, place);
   }
-  const found = bytes.length - dataStart;
+  const found = fileSize - dataStart;
   if (end !== found) fail(`damaged or cut short: ${found} bytes of tensors, expected ${end}`);
-  return tensors;
+  return places;
 }
 
 /**
@@ -191,6 +207,12 @@ export function sha256(bytes) {
   const digest = new DataView(new ArrayBuffer(32));
   state.forEach((x, i) => digest.setInt32(4 * i, x));
   return new Uint8Array(digest.buffer);
+}
+
+/** The SHA-256 of bytes in hexadecimal. */
+export async function digest(bytes) {
+  const subtle = globalThis.crypto?.subtle;
+  return hex(subtle ? new Uint8Array(await subtle.digest("SHA-256", bytes)) : sha256(bytes));
 }
 
 // The constants of FIPS 180-4: fractional parts of the roots of the first 64 primes.

@@ -17,13 +17,16 @@ const fail = (problem) => {
   throw new FormatError(`damaged: ${problem}`);
 };
 
+/** Bits of packed numbers up to `most`. */
+export const packedWidth = (most) => (most > 0 ? Math.floor(Math.log2(most)) + 1 : 0);
+
 /** Numbers of `width` bits, one after another, the lowest bit first. */
 export class PackedNumbers {
   #bytes;
   #width;
 
   constructor(tensor, count, most, name) {
-    this.#width = most > 0 ? Math.floor(Math.log2(most)) + 1 : 0;
+    this.#width = packedWidth(most);
     const size = Math.ceil((count * this.#width) / 8);
     if (tensor?.dtype !== "U8" || tensor.shape.length !== 1 || tensor.data.length !== size) {
       fail(`${name} does not have ${size} bytes`);
@@ -43,7 +46,7 @@ export class PackedNumbers {
 }
 
 /** The three codes: how many symbols have 1 to 15 bits, and the symbols in order. */
-function prefixCodes({ dtype, shape, data }) {
+export function prefixCodes({ dtype, shape, data }) {
   if (dtype !== "U8" || shape.length !== 1) fail("the words' codes have a wrong type");
   let start = 0;
   const codes = [SHARED, SIZE, BYTE].map(() => {
@@ -113,6 +116,14 @@ class WordReader {
     if (entry === 0 || this.at > 8 * text.length) fail("a word cannot be decoded");
     return entry >> 4;
   }
+}
+
+/** The bytes of a word of a block that starts at a bit of `text`. */
+export function readWord(text, codes, bit, inBlock) {
+  const reader = new WordReader(text, codes, bit);
+  let bytes = reader.next(true);
+  for (let i = 0; i < inBlock; i++) bytes = reader.next(false);
+  return bytes;
 }
 
 /** An immutable list of distinct words with an index. */
@@ -230,10 +241,7 @@ export class PackedVocabulary {
 
   #bytesAt(place) {
     const inBlock = place % BLOCK;
-    const reader = this.#reader((place - inBlock) / BLOCK);
-    let bytes = reader.next(true);
-    for (let i = 0; i < inBlock; i++) bytes = reader.next(false);
-    return bytes;
+    return readWord(this.#text, this.#codes, this.#starts.at((place - inBlock) / BLOCK), inBlock);
   }
 
   /** The first place whose word is not below `wanted`. */
