@@ -264,8 +264,7 @@ export function openTextEncoder(
 ): Promise<StaticTextEncoder>;
 
 /** A file with cells on a web server: only the cells that a search needs are read. */
-export class RemoteVectors {
-  private constructor();
+export interface RemoteVectors {
   readonly url: string;
   /** Rows of the file. */
   readonly length: number;
