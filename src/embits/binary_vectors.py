@@ -29,7 +29,7 @@ from embits.ids.subwords import Subwords
 from embits.ids.vocabulary import PieceWords, Vocabulary
 from embits.originals import Originals, rescored
 from embits.pretrained import Pretrained
-from embits.rows import LENGTHS, Lengths, Rows, joined, taken
+from embits.rows import FLOATS, LENGTHS, Lengths, Rows, joined, taken
 from embits.search.cells import arranged, measured, train, wanted_cells
 from embits.search.filters import (
     Filters,
@@ -44,7 +44,7 @@ from embits.search.filters import (
 from embits.search.metrics import METRICS, Prepared, float_vectors, metric_of
 from embits.search.pieces import CodePieces
 from embits.search.radius import prepared_within, wanted_bound
-from embits.search.rescoring import looked, rescore_bits, shortlist_size, wanted_look
+from embits.search.rescoring import looked, rescore_bits, wanted_look, wanted_shortlist
 from embits.search.results import (
     NO_ROW,
     DistanceResult,
@@ -323,6 +323,7 @@ class BinaryVectors(WordMethods, Pretrained):
         k: int = 10,
         *,
         metric: MetricName = "hamming",
+        rescore: int | None = None,
         oversample: float | None = None,
         floats: Originals | None = None,
         threads: int | None = None,
@@ -347,9 +348,11 @@ class BinaryVectors(WordMethods, Pretrained):
                 estimate the cosine and may be slightly above 1: the score of a float query against
                 its own code is roughly its cosine with the reconstruction. A query of zeros scores
                 0. "dot" estimates the inner product, for rows with lengths.
-            oversample: Find this many times k rows by the cheaper score, and order those by the
-                finer one: by `floats` if they are given (4 by default), else by the score of
-                `metric` after a search by Hamming distance.
+            rescore: Find this many rows of each query by the cheaper score, and order them by the
+                finer one: by `floats` if they are given (4 times k by default), by the vectors of
+                a collection that keeps them, else by the score of `metric` after a search by
+                Hamming distance.
+            oversample: Deprecated: `rescore` as a multiple of k.
             floats: The original vectors: a matrix row by row, the path of its `.npy` (mapped), or
                 `WordVectors`, which are looked up by id. The shortlist is ordered by their cosine
                 to the query, or with "dot" by their inner product, and no other row is read. Rows
@@ -357,9 +360,14 @@ class BinaryVectors(WordMethods, Pretrained):
             threads: None uses every core.
             device: A GPU such as "cuda" (the extra `gpu`) searches by Hamming distance there and
                 gives the same rows; the first search copies the codes to it, where they stay.
-            where: The rows that may be found: a boolean mask of shape (n,), ids, or a selection
-                that `select` made; or a filter for each query: a mask of shape (q, n), or a list of
-                q filters, where None is all rows. Rows without ids have their numbers as ids.
+            where: The rows that may be found: a boolean mask of shape (n,), ids, a selection that
+                `select` made, or a filter on columns; or a filter for each query: a mask of shape
+                (q, n), or a list of q filters, where None is all rows. Rows without ids have their
+                numbers as ids. A filter on columns is a mapping, such as `{"label": "news",
+                "year": (2020, None)}`, or an expression of `pyarrow.compute`. In a mapping, a
+                value must be equal, a list has the values that may be, (low, high) is a range with
+                both ends, where None is open, and None finds missing values. A row passes that
+                fulfils all of it. Of a column of lists, one of the values must be equal.
             exclude: The rows that may not be found, in the same forms. Strings that are no ids are
                 ignored.
             rows: The numbers of the rows that may be found, instead of `where`.
@@ -393,7 +401,7 @@ class BinaryVectors(WordMethods, Pretrained):
             >>> import numpy as np, embits
             >>> X = np.random.default_rng(0).normal(size=(100, 16))
             >>> bits = embits.binarize(X, n_bits=64, method="lsh")
-            >>> cosines, rows = bits.search(X[7], k=3, oversample=10, floats=X)
+            >>> cosines, rows = bits.search(X[7], k=3, rescore=30, floats=X)
             >>> int(rows[0]), round(float(cosines[0]), 3)
             (7, 1.0)
         """
@@ -403,29 +411,33 @@ class BinaryVectors(WordMethods, Pretrained):
         padded = isinstance(filters, list)
         reads: Any = {"recall": recall, "probes": probes}
         look = wanted_look(self.coder, chosen, second_look, wanted_rows(k, len(self)))
-        if floats is not None:
-            size = shortlist_size(k, 4 if oversample is None else oversample, len(self))
+        size = wanted_shortlist(k, len(self), rescore, oversample, floats is not None)
+        originals: Any = floats
+        if floats is None and size is not None and queries.dtype != np.uint8:
+            originals = self.columns.get(FLOATS)
+        if originals is not None and size is not None:
             queries = float_vectors(queries)
             found = self.search(
                 queries, size, metric=metric, threads=threads, device=device, where=filters,
                 second_look=look, **reads,
             )  # fmt: skip
             dot = chosen.needs_lengths
-            finer = rescored(self, floats, queries, found.rows, k, padded=padded, dot=dot)
+            finer = rescored(self, originals, queries, found.rows, k, padded=padded, dot=dot)
             return self._named(finer, found.rows_read)
         wanted = look or k
-        if oversample is None:
+        if size is None:
             if device != "cpu" and not chosen.is_distance:
-                raise InputError(f"metric={metric!r} on a GPU needs a shortlist: give oversample")
+                raise InputError(f"metric={metric!r} on a GPU needs a shortlist: give rescore")
             prepared = chosen.prepare(self.coder, queries)
             lengths = self._stored_lengths if chosen.needs_lengths else None
             result = self._top_k(prepared, wanted, threads, device, filters, lengths, **reads)
             rows_read = result.rows_read
         else:
             if chosen.is_distance or chosen.needs_lengths:
-                raise InputError("oversample needs a finer score: metric='asymmetric', or floats")
+                finer_score = "metric='asymmetric', floats=, or a collection with keep="
+                raise InputError(f"rescore needs a finer score: {finer_score}")
             weights, offsets = chosen.prepare(self.coder, queries)
-            size = max(shortlist_size(k, oversample, len(self)), look)
+            size = max(size, look)
             coarse = METRICS["hamming"].prepare(self.coder, queries)
             first = self._top_k(coarse, min(size, len(self)), threads, device, filters, **reads)
             shortlist, rows_read = first.rows, first.rows_read

@@ -477,6 +477,9 @@ class StoredColumns(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self.others) + len(self.kinds)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.others or name in self.kinds
+
     def __getitem__(self, name: str) -> Any:
         if name in self.others:
             return self.others[name]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from embits.arrays import to_numpy
 from embits.errors import InputError
 from embits.ids.vocabulary import Vocabulary
+from embits.rows import Floats
 from embits.search.rescoring import rescore_floats
 from embits.search.results import NO_ROW, CosineResult, ScoreResult
 from embits.vectors import WordVectors
@@ -31,7 +32,7 @@ _MAX_BITS = 4  # of a short code, in which rounding may change as large a share
 
 def rescored(
     bits: BinaryVectors,
-    floats: Originals,
+    floats: Originals | Floats,
     queries: NDArray[Any],
     shortlist: NDArray[np.int64],
     k: int,
@@ -40,6 +41,8 @@ def rescored(
     dot: bool,
 ) -> CosineResult | ScoreResult:
     """The k rows of each shortlist whose originals have the highest cosine, or `dot` product."""
+    if isinstance(floats, Floats):  # kept beside the codes: they are those of the rows
+        return rescore_floats(floats.lazy, queries, shortlist, k, padded=padded, dot=dot)
     rows = np.unique(shortlist[shortlist != NO_ROW])
     if isinstance(floats, WordVectors) and floats.words is not None:
         vectors = floats.matrix[_places(bits, floats, rows)]

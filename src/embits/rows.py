@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -11,14 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import blocks
+from embits.arrays import LazyRows, as_float32, blocks
 from embits.columns import StoredColumns
 from embits.errors import InputError
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
+from embits.search.pieces import CodePieces
 
 LENGTHS = "lengths"
 """The column of the lengths of vectors."""
+FLOATS = "floats"
+"""The column of the vectors themselves."""
+KEEPS = "float16", "int8"
 
 _STEPS = 16  # of a doubling: a length is stored with an error of at most 2.2 %
 _DOUBLINGS = 14  # below the longest vector that are stored; shorter vectors get the least length
@@ -90,6 +94,96 @@ class Lengths:
         return Lengths(self.steps[rows], self.base)
 
 
+class Floats:
+    """Vectors that are kept beside their codes, in 16 or 8 bits a dimension; read when used.
+
+    Args:
+        records: uint8 of shape (n, width), or what is indexed so: of "float16", the numbers of a
+            row; of "int8", a float32 scale, then the whole numbers that it is multiplied with.
+        keep: "float16" or "int8".
+
+    Example:
+        >>> floats = Floats.of(np.array([[1.0, -0.5], [0.0, 0.0]]), "int8")
+        >>> floats.records.shape, floats.vectors(np.array([0])).round(2).tolist()
+        ((2, 6), [[1.0, -0.5]])
+    """
+
+    def __init__(self, records: Any, keep: str) -> None:
+        self.records, self.keep = records, keep
+
+    @classmethod
+    def of(cls, X: Any, keep: str) -> Floats:
+        """Vectors of shape (n, dims), which are converted when they are read."""
+        for rows in blocks(len(X)) if keep == KEEPS[0] else ():
+            if (np.abs(np.asarray(X[rows])) > np.finfo(np.float16).max).any():
+                raise InputError("vectors have numbers beyond 65,504, which keep='int8' can keep")
+        dims, pack = X.shape[1], _PACK[keep]
+        width = 2 * dims if keep == KEEPS[0] else 4 + dims
+        return cls(_Records(lambda rows: pack(as_float32(X[rows])), range(len(X)), width), keep)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Floats]) -> Floats:
+        """Several, one after the other; nothing is read."""
+        if len({part.keep for part in parts}) > 1:
+            raise InputError("some of the rows keep floats in 16 bits and others in 8")
+        return cls(CodePieces([part.records for part in parts]), parts[0].keep)
+
+    @property
+    def dims(self) -> int:
+        """Dimensions of the vectors."""
+        width = int(self.records.shape[1])
+        return width // 2 if self.keep == KEEPS[0] else width - 4
+
+    @property
+    def lazy(self) -> LazyRows:
+        """The vectors as a matrix that is read when it is used."""
+        return LazyRows(self.vectors, len(self), self.dims)
+
+    def vectors(self, rows: Any) -> NDArray[np.float32]:
+        """The vectors of some rows, float32 of shape (m, dims)."""
+        records = np.ascontiguousarray(self.records[rows])
+        if self.keep == KEEPS[0]:
+            return records.view("<f2").astype(np.float32)
+        scales = np.ascontiguousarray(records[:, :4]).view("<f4")
+        vectors: NDArray[np.float32] = np.float32(records[:, 4:].view(np.int8)) * scales
+        return vectors
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __getitem__(self, rows: Any) -> Floats:
+        """Those of some rows; nothing is read."""
+        take, width = self.records.__getitem__, self.records.shape[1]
+        return Floats(_Records(take, np.arange(len(self))[rows], width), self.keep)
+
+
+class _Records:
+    """Some of the rows of a matrix of bytes, which are made when they are read."""
+
+    def __init__(self, take: Callable[[Any], Any], rows: Any, width: int) -> None:
+        self._take, self._rows, self.shape = take, rows, (len(rows), width)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, key: Any) -> NDArray[np.uint8]:
+        rows = self._rows if not isinstance(self._rows, range) else np.arange(len(self))
+        found: NDArray[np.uint8] = self._take(rows[key])
+        return found
+
+
+def _as_int8(X: NDArray[np.float32]) -> NDArray[np.uint8]:
+    scales = np.abs(X).max(axis=1, keepdims=True, initial=0) / np.float32(127)
+    steps = np.rint(np.divide(X, scales, out=np.zeros_like(X), where=scales > 0)).astype(np.int8)
+    return np.hstack([scales.astype("<f4").view(np.uint8), steps.view(np.uint8)])
+
+
+_PACK: dict[str, Callable[[NDArray[np.float32]], NDArray[np.uint8]]] = {
+    "float16": lambda X: np.ascontiguousarray(X, "<f2").view(np.uint8),
+    "int8": _as_int8,
+}
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """What rows have: ids, codes and columns.
@@ -97,7 +191,8 @@ class Rows:
     Attributes:
         ids: The ids in row order.
         codes: Packed codes, uint8 (n, width).
-        columns: What else each row has, by name: `Lengths`, or a NumPy or Arrow array of n values.
+        columns: What else each row has, by name: `Lengths`, `Floats`, or a NumPy or Arrow array of
+            n values.
     """
 
     ids: Vocabulary | RowNumbers
@@ -106,6 +201,9 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.codes)
+
+
+_INDEXED = Lengths, Floats, np.ndarray
 
 
 def vector_lengths(X: Any) -> NDArray[np.float64]:
@@ -122,7 +220,7 @@ def taken(columns: Mapping[str, Any], rows: Any) -> dict[str, Any]:
         arrow = {name: columns.take(name, np.asarray(rows)) for name in columns.kinds}
         return {**taken(columns.others, rows), **arrow}
     return {
-        name: column[rows] if isinstance(column, Lengths | np.ndarray) else column.take(rows)
+        name: column[rows] if isinstance(column, _INDEXED) else column.take(rows)
         for name, column in columns.items()
     }
 
@@ -138,8 +236,8 @@ def joined(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _joined(parts: list[Any]) -> Any:
-    if isinstance(parts[0], Lengths):
-        return Lengths.joined(parts)
+    if isinstance(parts[0], Lengths | Floats):
+        return type(parts[0]).joined(parts)
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts)
     import pyarrow as pa  # its arrays are given: it is installed

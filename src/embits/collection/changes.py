@@ -23,6 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import LazyRows
+from embits.coders import Coder, coder_checksum
 from embits.collection.manifest import Manifest, Piece, read_manifest, write_manifest
 from embits.collection.pieces import (
     OpenPiece,
@@ -36,7 +38,8 @@ from embits.collection.pieces import (
 from embits.columns import PieceColumns
 from embits.errors import InputError, LockedError, UnconfirmedError
 from embits.file.atomic import sync_folder
-from embits.rows import Rows
+from embits.file.contents import write_coder
+from embits.rows import FLOATS, LENGTHS, Floats, Lengths, Rows
 from embits.search.pieces import LiveRows
 
 try:
@@ -52,7 +55,8 @@ MAX_PIECES = 100
 _WAIT_SECONDS = 0.02
 _WORKING = ".embits-add-"
 _OURS = r"piece-\d{8,}\.(?:safetensors|arrow)|[A-Za-z0-9_][A-Za-z0-9_.-]*\.removed-\d{8,}"
-_TEMPORARY = rf"\.({_OURS}|_embits\.json|_coder\.safetensors)\.\d+-[0-9a-f]{{8}}\.tmp"
+_CODERS = r"_coder(?:-\d{8,})?\.safetensors"  # of which the manifest lists one
+_TEMPORARY = rf"\.({_OURS}|_embits\.json|{_CODERS})\.\d+-[0-9a-f]{{8}}\.tmp"
 
 
 # -- one writer ------------------------------------------------------------------------------------
@@ -179,7 +183,7 @@ def delete_unlisted(folder: Path, manifest: Manifest, *, is_on_disk: bool = Fals
 
 def is_leftover(name: str) -> bool:
     """Whether this is a file that a writer, stopped half-way, may leave."""
-    return re.fullmatch(f"{_OURS}|{_TEMPORARY}", name, re.ASCII) is not None
+    return re.fullmatch(f"{_OURS}|{_CODERS}|{_TEMPORARY}", name, re.ASCII) is not None
 
 
 def append(
@@ -206,6 +210,62 @@ def compact(snapshot: Snapshot) -> None:
     if not pieces or (len(pieces) == 1 and pieces[0].entry.header and not len(pieces[0].removed)):
         return
     _commit(snapshot, [], pieces)
+
+
+def adopt(snapshot: Snapshot, coder: Coder, n_rows: int, refit_at: int | None) -> Snapshot:
+    """The state with another coder, whose file is written; a change then makes it so."""
+    before = snapshot.manifest
+    name = f"_coder-{before.next_piece:08d}.safetensors"
+    write_coder(snapshot.folder / name, coder)
+    after = replace(
+        before, bits=coder.n_bits_, dims=coder.n_features_in_, method=coder.method,
+        coder=coder_checksum(coder), coder_file=name, next_piece=before.next_piece + 1,
+        past=(*before.past, before.coder), fitted_rows=n_rows, refit_at=refit_at,
+    )  # fmt: skip
+    return replace(snapshot, manifest=after, coder=coder)
+
+
+def recode(
+    snapshot: Snapshot, coder: Coder, vectors: Any, refit_at: int | None, *, are_new: bool
+) -> None:
+    """Another coder for the vectors of all rows, which are kept if they are new.
+
+    Pieces are written again with the same rows; columns and bitmaps stay.
+    """
+    folder, before = snapshot.folder, snapshot.manifest
+    after = adopt(snapshot, coder, len(vectors), refit_at).manifest
+    entries, first = [], 0
+    for piece in verified(folder, snapshot.coder, before.columns, snapshot.pieces):
+        if piece.entry.header is None:
+            raise InputError(f"{piece.entry.file} is Parquet: compact the collection first")
+        live = LiveRows(len(piece.rows), piece.removed)
+        own = _own_vectors(vectors, live, first)
+        first += len(live)
+        columns = dict(piece.rows.columns)
+        if are_new and LENGTHS in columns:
+            columns[LENGTHS] = Lengths.of_vectors(own)
+        if are_new and before.keep:
+            columns[FLOATS] = Floats.of(own, before.keep)
+        rows = replace(piece.rows, codes=coder.encode(own), columns=columns)
+        entry = save_piece(folder, after.next_piece, rows, coder, {}, [])
+        old = piece.entry
+        entries.append(replace(entry, columns=old.columns, removed=old.removed))
+        after = replace(after, next_piece=after.next_piece + 1)
+    _replace_manifest(
+        folder, replace(after, pieces=tuple(entries), generation=after.generation + 1)
+    )
+
+
+def _own_vectors(vectors: Any, live: LiveRows, first: int) -> LazyRows:
+    """The vectors of the stored rows of a piece; those of removed rows are zeros."""
+
+    def take(stored: NDArray[np.int64]) -> NDArray[np.float32]:
+        rows = live.live(stored)
+        found = np.zeros((len(rows), vectors.shape[1]), np.float32)
+        found[rows >= 0] = vectors[first + rows[rows >= 0]]
+        return found
+
+    return LazyRows(take, live.n_stored, vectors.shape[1])
 
 
 def _without(snapshot: Snapshot, rows: NDArray[np.int64]) -> list[OpenPiece]:
@@ -254,6 +314,11 @@ def _commit(
         added = [save_piece(folder, number_of, rows, snapshot.coder, before.columns, parts)]
     entries = (*(with_bitmap(folder, number, piece) for piece in kept), *added)
     after = replace(before, pieces=entries, generation=number, next_piece=before.next_piece + 1)
+    _replace_manifest(folder, after)
+
+
+def _replace_manifest(folder: Path, after: Manifest) -> None:
+    """Make the change, and delete the files that are no longer listed."""
     try:
         write_manifest(folder, after)
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,18 +17,25 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import to_numpy
+from embits.arrays import LazyRows, Progress, as_float32, to_numpy
 from embits.binary_vectors import BinaryVectors, check_same_coder
-from embits.checks import check_dims
+from embits.checks import check_dims, check_finite, matrix_of_numbers
 from embits.coders import Coder
 from embits.collection import changes
 from embits.collection.manifest import Manifest
 from embits.collection.pieces import Snapshot, open_coder, open_snapshot
 from embits.columns import PieceColumns, StoredColumns, fitted, given_columns
-from embits.errors import InputError, UnconfirmedError, UnknownWordError
+from embits.errors import (
+    EmbitsError,
+    InputError,
+    TrainingWarning,
+    UnconfirmedError,
+    UnknownWordError,
+    warn_caller,
+)
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import PieceIds, Vocabulary
-from embits.rows import LENGTHS, Lengths, Rows
+from embits.rows import FLOATS, LENGTHS, Floats, Lengths, Rows
 from embits.search.results import ScoreResult
 from embits.vectors import WordVectors, as_words, check_named
 
@@ -88,8 +96,8 @@ class Collection(BinaryVectors):
         self.path = path.absolute()  # fixed now: the working folder may change
         self.timeout = timeout
         self._changing = RLock()
-        self._coder_is_whole = False
         self._encoder: Any = None  # of texts, once it is used
+        self._whole_coder: str | None = None  # the identity of the coder that was verified
         self._snapshot = snapshot  # replaced as a whole: a method reads it once
         _alive.add(self)
 
@@ -200,7 +208,8 @@ class Collection(BinaryVectors):
     def _put(
         self, change: str, vectors: Any, ids: Any, columns: Any, lengths: bool = False
     ) -> None:
-        given = _given(self._snapshot.coder, vectors, ids, columns)
+        coder, ids = self._snapshot.coder, None if ids is None else as_words(ids)
+        given = _given(coder, vectors, ids, columns)
         if change != "add" and given.ids is None:
             raise InputError(f"{change} needs the ids of the rows")
         if change != "update" and ids is not None and given.ids is not None:
@@ -208,11 +217,95 @@ class Collection(BinaryVectors):
         if not len(given.codes):
             return
         with self._change() as latest:
+            if not latest.manifest.dims:
+                latest = _with_coder(latest, given)
+            if latest.manifest.coder != self.manifest.coder:  # it was fitted, or fitted again
+                given = _given(latest.coder, vectors, ids, given.columns, encoded_by=coder)
+            n_before = len(latest.rows)
             manifest, words, found = _placed(change, latest, given)
-            rows = Rows(words, given.codes, _lengths(latest, given, lengths))
+            rows = Rows(words, given.codes, _beside(latest, given, lengths))
             kinds, arrays = fitted(manifest.columns, _arrow_columns(latest, given, found))
             after = replace(latest, manifest=replace(manifest, columns=kinds))
             changes.append(after, rows, found[found >= 0], PieceColumns.of(arrays, len(rows)))
+        self._look_at_growth(n_before)
+
+    def _look_at_growth(self, n_before: int) -> None:
+        """Fit the coder again if that is due; else say so once rows have grown tenfold."""
+        manifest, n = self.manifest, len(self)
+        if manifest.refit_at is not None and n >= manifest.refit_at:
+            try:
+                with warnings.catch_warnings():  # that the rows are few
+                    warnings.simplefilter("ignore", TrainingWarning)
+                    self._fit_again(None, None, None, due=manifest.refit_at)
+            except (EmbitsError, OSError) as error:
+                failed = f"the rows were added, but the coder could not be fitted again: {error}"
+                warn_caller(f"{failed}; refit() tries once more", TrainingWarning)
+        elif manifest.fitted_rows and n_before < 10 * manifest.fitted_rows <= n:
+            grown = f"{self.path} has {n:,} rows, and its coder was fitted on"
+            hint = "refit() may find more neighbors"
+            warn_caller(f"{grown} {manifest.fitted_rows:,}: {hint}", TrainingWarning)
+
+    def refit(
+        self,
+        vectors: Any = None,
+        ids: Iterable[str | int] | None = None,
+        *,
+        coder: Coder | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Fit a new coder and encode all rows with it, in one change.
+
+        Ids, their order and columns stay. Objects that are open go on with the old codes until
+        they refresh. Codes that were made with the old coder do not fit the new one.
+
+        Args:
+            vectors: The vectors of all rows, of shape (n, dims), of any dims: those of another
+                model, for example. A collection that keeps vectors keeps these. None takes the
+                vectors that it keeps.
+            ids: The ids of `vectors` in any order; None takes those of WordVectors, or else the
+                order of the rows.
+            coder: A coder to fit, or one that is fitted already; None is one of the same kind and
+                parameters as before.
+            progress: Called with (done, total) during the fit.
+
+        Raises:
+            InputError: The collection keeps no vectors and none were given, or a row has none.
+            UnknownWordError: There are no rows with some of the ids.
+            FormatError, LockedError, OSError: As for `add`. The collection is unchanged.
+
+        Example:
+            >>> import tempfile, numpy as np, embits
+            >>> folder = tempfile.TemporaryDirectory()
+            >>> X = np.random.default_rng(0).normal(size=(100, 8))
+            >>> coder = embits.RandomHyperplanes(n_bits=64).fit(X)
+            >>> collection = embits.open_collection(folder.name, coder, keep="float16")
+            >>> collection.add(X)
+            >>> collection.refit(coder=embits.ITQ(n_bits=128))
+            >>> collection.n_bits, collection.search(X[7], k=1).ids.tolist()
+            (128, ['7'])
+            >>> folder.cleanup()
+        """
+        self._fit_again(vectors, ids, coder, progress=progress)
+
+    def _fit_again(
+        self,
+        vectors: Any,
+        ids: Any,
+        coder: Coder | None,
+        *,
+        progress: Progress | None = None,
+        due: int | None = None,
+    ) -> None:
+        with self._change() as latest:
+            if due is not None and latest.manifest.refit_at != due:
+                return  # another process has done it
+            X = _vectors_of_rows(latest, vectors, ids)
+            new = coder or type(latest.coder)(**latest.coder.get_params())
+            if not new.__sklearn_is_fitted__():
+                new = type(new)(**new.get_params()).fit(X, progress=progress)
+            check_dims(X, new.n_features_in_)
+            at = _next_refit(latest.manifest, len(X))
+            changes.recode(latest, new, X, at, are_new=vectors is not None)
 
     def remove(
         self, ids: str | int | Iterable[str | int] | None = None, *, where: Any = None
@@ -260,9 +353,10 @@ class Collection(BinaryVectors):
             before = self._snapshot
             try:
                 with changes.locked(self.path, before, self.timeout) as before:
-                    if not self._coder_is_whole:  # what a damaged one encodes would be wrong
+                    if self._whole_coder != before.manifest.coder:
+                        # What a damaged one encodes would be wrong.
                         open_coder(self.path, before.manifest, verify=True)
-                        self._coder_is_whole = True
+                        self._whole_coder = before.manifest.coder
                     yield before
             except UnconfirmedError:
                 self._snapshot = open_snapshot(self.path, before=before)
@@ -329,7 +423,10 @@ class _Given(NamedTuple):
     columns: Mapping[str, Any] | None  # Arrow arrays
 
 
-def _given(coder: Coder, vectors: Any, ids: Iterable[str | int] | None, columns: Any) -> _Given:
+def _given(
+    coder: Coder, vectors: Any, ids: Any, columns: Any, encoded_by: Coder | None = None
+) -> _Given:
+    """The rows; codes must be of the coder that was known when they were given."""
     if isinstance(vectors, str | os.PathLike):
         hint = "add the file with embits.encode_to_collection"
         raise InputError(f"vectors is a path: {hint}: {vectors}")
@@ -351,7 +448,13 @@ def _given(coder: Coder, vectors: Any, ids: Iterable[str | int] | None, columns:
         if array.ndim != 2:
             dims = coder.n_features_in_
             raise InputError(f"vectors of shape {array.shape}, expected (n, {dims})")
-        if array.dtype == np.uint8:
+        if array.dtype == np.uint8 and not coder.n_features_in_:
+            raise InputError("the first rows of a collection without a coder must be floats")
+        if array.dtype == np.uint8 and encoded_by not in (None, coder):
+            raise InputError("the coder was fitted again: encode the vectors once more")
+        if not coder.n_features_in_:  # it is fitted on these
+            floats, codes = array, np.empty((len(array), 0), np.uint8)
+        elif array.dtype == np.uint8:
             codes = coder.check_codes(array)  # padding bits are refused when the piece is written
         else:
             check_dims(array, coder.n_features_in_)
@@ -399,6 +502,65 @@ def _arrow_columns(latest: Snapshot, given: _Given, found: NDArray[np.int64]) ->
     if given.columns is not None or not isinstance(stored, StoredColumns) or (found < 0).all():
         return given.columns or {}
     return {name: stored.take(name, found) for name in stored.kinds}
+
+
+# Rows at which a coder of few rows is fitted again: few rows more would change it little.
+REFITS = 500, 5_000, 50_000
+
+
+def _next_refit(manifest: Manifest, n_rows: int) -> int | None:
+    """The next number of rows at which the coder is fitted without being asked to, if it is."""
+    return next((n for n in REFITS if n > n_rows), None) if manifest.refit_at else None
+
+
+def _with_coder(latest: Snapshot, given: _Given) -> Snapshot:
+    """The state of a collection without a coder with one that is fitted on the first rows."""
+    if given.floats is None:
+        raise InputError("the first rows of a collection without a coder must be floats")
+    with warnings.catch_warnings():  # that the rows are few
+        warnings.simplefilter("ignore", TrainingWarning)
+        coder = type(latest.coder)(**latest.coder.get_params()).fit(given.floats)
+    n = len(given.floats)
+    return changes.adopt(latest, coder, n, _next_refit(latest.manifest, n))
+
+
+def _vectors_of_rows(latest: Snapshot, vectors: Any, ids: Any) -> Any:
+    """Vectors of all rows in row order, as a matrix that may be read when it is used."""
+    n = len(latest.rows)
+    if not n:
+        raise InputError("there are no rows yet to fit a coder on")
+    if vectors is None:
+        if not latest.manifest.keep:
+            hint = "give them: refit(vectors); or make the collection with keep="
+            raise InputError(f"the collection keeps no vectors to fit a coder on: {hint}")
+        return latest.rows.columns[FLOATS].lazy
+    if isinstance(vectors, WordVectors):
+        ids, vectors = vectors.words if ids is None else ids, vectors.matrix
+    X = matrix_of_numbers(vectors)
+    check_finite(X)
+    if ids is None:
+        if len(X) != n:
+            raise InputError(f"{len(X):,} vectors for {n:,} rows: give all of them, or their ids")
+        return X
+    words = as_words(ids)
+    if len(words) != len(X):
+        raise InputError(f"{len(words)} ids for {len(X)} rows")
+    places = np.full(n, -1)
+    places[_known(words, latest.rows.ids.find_many(words))] = np.arange(len(words))
+    if len(words) > n or (places < 0).any():
+        row = int(places.argmin())
+        missing = f"the row {latest.bits.ids([row])[0]!r} has no vector"
+        raise InputError(missing if places[row] < 0 else "ids has an id twice")
+    return LazyRows(lambda rows: as_float32(X[places[rows]]), n, X.shape[1])
+
+
+def _beside(latest: Snapshot, given: _Given, lengths: bool) -> Mapping[str, Any]:
+    """What new rows have beside their codes, other than columns: lengths, and kept vectors."""
+    found: dict[str, Any] = dict(_lengths(latest, given, lengths))
+    keep = latest.manifest.keep
+    if keep and given.floats is None:
+        raise InputError(f"the collection keeps vectors ({keep}): add floats, not codes")
+    return {**found, FLOATS: Floats.of(given.floats, keep)} if keep else found
 
 
 def _lengths(latest: Snapshot, given: _Given, lengths: bool) -> Mapping[str, Lengths]:

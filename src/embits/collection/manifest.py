@@ -30,16 +30,21 @@ VERSION_WITH_MORE = 2  # of collections that earlier versions would read without
 MAX_BYTES = 1 << 26
 MAX_ROWS = 1 << 48
 
-_FACTS = "bits", "dims", "generation", "next_piece", "next_number", "method", "coder", "ids"
+_FACTS = (
+    "bits", "dims", "generation", "next_piece", "next_number", "method", "coder", "ids",
+    "coder_file", "keep", "fitted_rows", "refit_at",
+)  # fmt: skip
 # What a field may be: a number of 0 to the one given, or a text that matches.
 _RULES: dict[str, Any] = {
-    **dict.fromkeys((*_FACTS[:5], "rows", "first"), MAX_ROWS),
+    **dict.fromkeys((*_FACTS[:5], "rows", "first", "fitted_rows", "refit_at"), MAX_ROWS),
     **dict.fromkeys(("method", "coder", "column"), "(?s).*"),
     **dict.fromkeys(("header", "sha256"), "[0-9a-f]{64}"),
     "file": "[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}",  # never a path that leads out of the folder
     "ids": "given|numbers",
+    "coder_file": r"_coder-\d{8,200}\.safetensors",
+    "keep": "float16|int8",
 }
-_OPTIONAL = "ids", "first", "header", "column"
+_OPTIONAL = "ids", "first", "header", "column", "coder_file", "keep", "fitted_rows", "refit_at"
 
 
 @dataclass(frozen=True)
@@ -96,6 +101,11 @@ class Manifest:
     next_number: int = 0  # the id of the next row, if the ids are numbers
     ids: Literal["given", "numbers"] | None = None  # None as long as no row was added
     columns: Mapping[str, str] = field(default_factory=dict)  # the kind of values of each
+    coder_file: str | None = None  # of a coder that was fitted later; None is CODER
+    past: tuple[str, ...] = ()  # the identities of earlier coders
+    keep: str | None = None  # how the vectors are kept
+    fitted_rows: int | None = None  # rows that the coder was fitted on, if they are of here
+    refit_at: int | None = None  # rows at which the coder is fitted again, without being asked to
     pieces: tuple[Piece, ...] = ()  # in row order
 
     @property
@@ -103,9 +113,15 @@ class Manifest:
         """Rows that are not removed."""
         return sum(piece.live for piece in self.pieces)
 
+    @property
+    def has_more(self) -> bool:
+        """Whether earlier versions would read it without a part, or with the wrong coder."""
+        return bool(self.columns or self.coder_file or self.keep or not self.dims)
+
     def files(self) -> set[str]:
         """The names of all files that it lists, and of its own."""
-        return {MANIFEST, CODER, *(name for piece in self.pieces for name in piece.files)}
+        coder = self.coder_file or CODER
+        return {MANIFEST, coder, *(name for piece in self.pieces for name in piece.files)}
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -120,11 +136,12 @@ def manifest_json(manifest: Manifest) -> bytes:
     """The bytes of `_embits.json`: a piece on a line."""
     body = {
         "format": FORMAT,
-        "version": VERSION_WITH_MORE if manifest.columns else VERSION,
+        "version": VERSION_WITH_MORE if manifest.has_more else VERSION,
         "writer": f"embits {__version__}",
         "rows": manifest.rows,
         **{name: getattr(manifest, name) for name in _FACTS},
         "columns": dict(manifest.columns) or None,
+        "past": list(manifest.past) or None,
         "pieces": [_without_none(asdict(piece)) for piece in manifest.pieces],
     }
     body = _without_none(body)
@@ -179,8 +196,10 @@ def parse_manifest(folder: Any, content: bytes) -> Manifest:
         body = body if form == FORMAT else _of_0_1(body)
         pieces = tuple(_piece(entry) for entry in body["pieces"])
         columns = body.get("columns", {})
-        manifest = Manifest(**_checked(Manifest, body), columns=columns, pieces=pieces)
+        more = {"columns": columns, "past": tuple(body.get("past", ())), "pieces": pieces}
+        manifest = Manifest(**_checked(Manifest, body), **more)
         are_kinds = all(name and KIND.fullmatch(kind) for name, kind in columns.items())
+        are_kinds = are_kinds and all(isinstance(each, str) for each in manifest.past)
         if type(body.get("rows", 0)) is not int or not are_kinds:
             raise ValueError("rows")
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -206,7 +225,7 @@ def _problem(manifest: Manifest) -> str | None:
     """What is wrong with the files: one twice, or a name that the next change would use again."""
     bitmaps = [piece.removed.file for piece in manifest.pieces if piece.removed]
     names = [name for piece in manifest.pieces for name in piece.files]
-    if len({MANIFEST, CODER, *names}) < len(names) + 2:
+    if len({MANIFEST, CODER, manifest.coder_file, *names}) < len(names) + 3:
         return "a file is listed twice"
     pieces = (re.fullmatch(r"piece-(\d+)\.(safetensors|arrow)", name) for name in names)
     if any(match and int(match[1]) >= manifest.next_piece for match in pieces):

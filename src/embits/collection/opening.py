@@ -8,15 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from embits import checks
 from embits.binary_vectors import BinaryVectors, check_same_coder
-from embits.coders import Coder, coder_checksum
+from embits.coders import DEFAULT_METHOD, Coder, coder_checksum, new_coder
 from embits.errors import EmbitsError, InputError
 from embits.file.atomic import sync_folder
 from embits.file.contents import open_parts, read_coder, verify_unless_replaced, write_coder
 from embits.remote import Fetched, is_address, names_file
+from embits.rows import KEEPS
 
 if TYPE_CHECKING:
     from embits.collection.collection import Collection
@@ -81,6 +82,9 @@ def open_collection(
     path: str | os.PathLike[str],
     coder: Coder | str | os.PathLike[str] | None = None,
     *,
+    n_bits: int | None = None,
+    method: str | None = None,
+    keep: Literal["float16", "int8"] | None = None,
     timeout: float = 0,
 ) -> Collection:
     """Open a collection, or make one.
@@ -89,6 +93,12 @@ def open_collection(
         path: The folder. A new collection needs one that is empty or does not exist.
         coder: The fitted coder of a new collection, or the path of a file or collection that has
             one. A collection that exists needs none; if it is given, it must be the same.
+        n_bits: Make a collection without a coder, of so many bits. One is fitted on the first rows
+            that are added, and again when there are 500, 5,000 and 50,000 rows: the `add` that
+            reaches them takes as long as the fit. Keeps vectors, in 16 bits if `keep` is None.
+        method: The coder of such a collection; None is "near-lossless".
+        keep: Keep the vectors beside the codes, in 16 bits or 8 bits a dimension: for
+            `search(..., rescore=N)` and `refit`. All rows are then added as floats.
         timeout: Seconds that a change waits for another process that writes.
 
     Raises:
@@ -114,17 +124,31 @@ def open_collection(
     folder = Path(path)
     if timeout != math.inf:  # which waits for ever
         checks.number("timeout", timeout, least=0)
+    if keep is not None:
+        checks.choice("keep", keep, KEEPS)
+    if n_bits is None and method is not None:
+        raise InputError("method= needs n_bits=, for a collection without a coder")
+    if coder is not None and n_bits is not None:
+        raise InputError("a coder is given, so n_bits would be ignored: leave it out")
     given = load_coder(coder) if isinstance(coder, str | os.PathLike) else coder
+    start = None
+    if n_bits is not None:
+        start = new_coder(DEFAULT_METHOD if method is None else method, n_bits, {})
     if given is not None:
         if not isinstance(given, Coder):
             expected = "a fitted coder or the path of a file"
             raise InputError(f"coder is {coder!r:.80}, expected {expected}")
         given.check_fitted()
     if not (folder / MANIFEST).is_file():
-        _make(folder, given)
+        _make(folder, given, start, keep)
     collection = Collection(folder, open_snapshot(folder), timeout)
     if given is not None:
         check_same_coder(collection.coder, given)
+    found = collection.manifest
+    facts = [("keep", found.keep, keep), ("n_bits", found.bits, n_bits)]
+    for name, there, wanted in [*facts, ("method", found.method, method)]:
+        if wanted is not None and wanted != there:
+            raise InputError(f"{folder} exists with {name}={there!r}, not {wanted!r}")
     return collection
 
 
@@ -146,13 +170,14 @@ def opened_or_undone(
             with suppress(EmbitsError, OSError), writer_lock(folder):
                 if not read_manifest(folder).generation:  # no other process has changed it
                     for name in (MANIFEST, CODER, LOCK):
-                        (folder / name).unlink()
+                        (folder / name).unlink(missing_ok=True)
                     if not had_folder:
                         folder.rmdir()  # fails if it has other files
         raise
 
 
-def _make(folder: Path, coder: Coder | None) -> None:
+def _make(folder: Path, coder: Coder | None, start: Coder | None, keep: str | None) -> None:
+    """Make a collection with a fitted coder, or with one that is to be fitted on its first rows."""
     from embits.collection.changes import LOCK, is_leftover, writer_lock
     from embits.collection.manifest import CODER, MANIFEST, Manifest, write_manifest
 
@@ -171,11 +196,16 @@ def _make(folder: Path, coder: Coder | None) -> None:
         found = f"it has {len(others):,} other files, such as {others[0]!r}"
         expected = "a new collection needs an empty folder"
         raise InputError(f"{folder} is not a collection: {found}; {expected}")
-    if coder is None:
-        hint = "give a coder to make one (coder=, --coder FILE)"
+    if coder is None and start is None:
+        hint = "give a coder to make one (coder=, --coder FILE), or n_bits="
         raise InputError(f"there is no collection at {folder}: {hint}")
     new = [each for each in (folder, *folder.parents) if not each.exists()]
-    facts = coder.n_bits_, coder.n_features_in_, coder.method, coder_checksum(coder)
+    if coder is not None:
+        facts = coder.n_bits_, coder.n_features_in_, coder.method, coder_checksum(coder)
+        manifest = Manifest(*facts, keep=keep)
+    elif start is not None:
+        bits = int(start.get_params()["n_bits"])
+        manifest = Manifest(bits, 0, start.method, "", keep=keep or KEEPS[0], refit_at=1)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for each in reversed(new):
@@ -183,8 +213,9 @@ def _make(folder: Path, coder: Coder | None) -> None:
         with writer_lock(folder, timeout=10):
             if not (folder / MANIFEST).is_file():  # another process may have made it
                 try:
-                    write_coder(folder / CODER, coder)
-                    write_manifest(folder, Manifest(*facts))
+                    if coder is not None:
+                        write_coder(folder / CODER, coder)
+                    write_manifest(folder, manifest)
                 except BaseException:  # Ctrl-C too
                     with suppress(OSError):
                         for name in (MANIFEST, CODER, LOCK):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from embits.arrays import packed_width
 from embits.binary_vectors import BinaryVectors, check_same_coder
 from embits.checks import open_regular, read_small
-from embits.coders import Coder, coder_checksum
+from embits.coders import METHODS, Coder, coder_checksum
 from embits.collection.manifest import (
     CODER,
     MANIFEST,
@@ -33,7 +33,7 @@ from embits.file.contents import open_piece, read_coder, write_piece
 from embits.file.store import MAX_HEADER
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import PieceWords, Vocabulary
-from embits.rows import Rows, joined, taken
+from embits.rows import FLOATS, Rows, joined, taken
 from embits.search.pieces import CodePieces, LiveRows
 
 MAX_TRIES = 100
@@ -134,7 +134,7 @@ def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | N
     else:
         coder = open_coder(folder, manifest, verify=verify)
         try:
-            if before is not None:
+            if before is not None and before.manifest.coder not in manifest.past:
                 check_same_coder(before.coder, coder)
         except InputError as error:
             what = f"{folder} was replaced by another collection"
@@ -146,6 +146,8 @@ def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | N
         )
         for place, entry in enumerate(manifest.pieces)
     )
+    if manifest.keep and not all(FLOATS in piece.rows.columns for piece in pieces):
+        raise FormatError(f"{folder}: damaged: a piece keeps no floats: {_RESTORE}")
     if manifest.ids != "numbers" and any(isinstance(p.rows.ids, RowNumbers) for p in pieces):
         raise FormatError(f"{folder}: damaged: the rows have ids, but a piece has none")
     # Writers of Parquet pieces do not know of each other: an id may repeat between them.
@@ -167,12 +169,19 @@ def _reused(folder: Path, entry: Piece, known: OpenPiece | None) -> OpenPiece | 
 
 def open_coder(folder: Path, manifest: Manifest, *, verify: bool) -> Coder:
     """The coder that all pieces share."""
-    with _named(folder, CODER):
-        coder = read_coder(folder / CODER, verify=verify)
+    name = manifest.coder_file or CODER
+    if not manifest.dims:  # there are no rows yet to fit it on
+        if manifest.pieces or manifest.method not in METHODS:
+            raise FormatError(f"{folder}: {MANIFEST} is damaged: it has no dims: {_RESTORE}")
+        kind = METHODS[manifest.method]
+        params = {"n_bits": manifest.bits} if "n_bits" in kind.param_names() else {}
+        return kind.left_out(params, 0, manifest.bits)
+    with _named(folder, name):
+        coder = read_coder(folder / name, verify=verify)
     found = coder.method, coder.n_bits_, coder.n_features_in_
     is_other = found != (manifest.method, manifest.bits, manifest.dims)
     if is_other or (verify and manifest.coder and coder_checksum(coder) != manifest.coder):
-        raise FormatError(f"{folder / CODER} is not the coder of this collection: {_RESTORE}")
+        raise FormatError(f"{folder / name} is not the coder of this collection: {_RESTORE}")
     return coder
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import check_padding
+from embits.arrays import blocks, check_padding
 from embits.coders import METHODS, Coder, is_registered
 from embits.errors import FormatError, InputError
 from embits.file.store import (
@@ -21,6 +22,7 @@ from embits.file.store import (
     COLUMN,
     VERSION_WITH_CELLS,
     Contents,
+    RowsInBlocks,
     is_stored,
     open_file,
     write,
@@ -29,7 +31,7 @@ from embits.ids.keys import RowNumbers
 from embits.ids.packed import open_words, pack, packed_sizes
 from embits.ids.subwords import Subwords
 from embits.ids.vocabulary import Vocabulary
-from embits.rows import LENGTHS, Lengths, Rows
+from embits.rows import FLOATS, KEEPS, LENGTHS, Floats, Lengths, Rows
 from embits.search.cells import Cells
 from embits.search.pieces import CodePieces
 
@@ -48,6 +50,7 @@ class ByteCounts(NamedTuple):
     subwords: int  # the n-grams of fastText, for unknown words
     lengths: int = 0  # of the vectors
     cells: int = 0  # with the row of each code
+    floats: int = 0  # the vectors themselves, if they are kept
 
     @property
     def total(self) -> int:
@@ -67,6 +70,7 @@ def byte_counts(rows: Rows, coder: Coder, subwords: Subwords | None) -> ByteCoun
         subwords=0 if subwords is None else subwords.nbytes + _LENGTHS_BYTES,
         lengths=len(rows) if LENGTHS in rows.columns else 0,
         cells=0 if cells is None else sum(array.nbytes for array in cells.tensors.values()),
+        floats=math.prod(rows.columns[FLOATS].records.shape) if FLOATS in rows.columns else 0,
     )
 
 
@@ -78,7 +82,7 @@ def to_contents(rows: Rows, coder: Coder, subwords: Subwords | None = None) -> C
         raise InputError(f"{name} is not registered, so a file with it could not be loaded: {hint}")
     codes, cells = stored_codes(rows.codes)
     check_padding(codes, coder.n_bits_)
-    tensors = {f"coder.{name}": array for name, array in coder.state().items()}
+    tensors: dict[str, Any] = {f"coder.{name}": a for name, a in coder.state().items()}
     if cells is not None:
         tensors |= cells.tensors
     if isinstance(rows.ids, Vocabulary):
@@ -89,6 +93,10 @@ def to_contents(rows: Rows, coder: Coder, subwords: Subwords | None = None) -> C
     for name, column in rows.columns.items():
         if name == LENGTHS:
             tensors[LENGTHS] = column.steps
+            continue
+        if name == FLOATS:
+            dtype = np.dtype("<f2" if column.keep == KEEPS[0] else np.uint8)
+            tensors[FLOATS] = RowsInBlocks(column.records, dtype)
             continue
         if not isinstance(column, np.ndarray) or column.ndim != 1 or not is_stored(column.dtype):
             kind = f"the column {name!r} is of {getattr(column, 'dtype', type(column).__name__)}"
@@ -204,6 +212,15 @@ def _rows(contents: Contents, verify: bool) -> Rows:
             raise FormatError(f"damaged: the column {name!r} has shape {column.shape} for {n} rows")
     if contents.lengths_base is not None:
         columns[LENGTHS] = Lengths(tensors[LENGTHS], contents.lengths_base)
+    if FLOATS in tensors:
+        kept = tensors[FLOATS]
+        keep, width = (KEEPS[0], 0) if kept.dtype == np.float16 else (KEEPS[1], 4)
+        if kept.shape != (n, contents.dims + width) or kept.dtype not in (np.float16, np.uint8):
+            raise FormatError(f"damaged: floats are {kept.dtype} of shape {kept.shape}")
+        columns[FLOATS] = Floats(kept.view(np.uint8), keep)
+        for rows in blocks(n) if verify and width else ():
+            if not np.isfinite(np.ascontiguousarray(kept[rows, :4]).view("<f4")).all():
+                raise FormatError("damaged: the scales of floats hold NaN or infinity")
     codes: Any = contents.codes
     parts = _group(CELLS, tensors)
     if bool(parts) != (contents.version == VERSION_WITH_CELLS):

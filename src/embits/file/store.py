@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits._version import __version__
-from embits.arrays import has_padding_bits, packed_width
+from embits.arrays import blocks, has_padding_bits, packed_width
 from embits.checks import open_regular
 from embits.errors import FormatError, InputError
 from embits.file.atomic import atomic_write
@@ -184,6 +184,34 @@ class CodesOnDisk:
                 yield piece
 
 
+@dataclass(frozen=True)
+class RowsInBlocks:
+    """A matrix of a file that is written in blocks of rows, and never held in memory."""
+
+    rows: Any  # uint8 (n, bytes of a row), read by slices
+    dtype: np.dtype[Any]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows, and numbers of a row."""
+        return len(self.rows), self.rows.shape[1] // self.dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a number."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rows."""
+        return len(self.rows) * int(self.rows.shape[1])
+
+    def pieces(self) -> Iterator[memoryview]:
+        """The bytes, in pieces."""
+        for block in blocks(len(self.rows)):
+            yield _raw(np.ascontiguousarray(self.rows[block]))
+
+
 @dataclass(frozen=True, eq=False)
 class Contents:
     """What a file holds: codes, and the arrays of its vocabulary, coder and subwords."""
@@ -193,7 +221,7 @@ class Contents:
     dims: int  # of the vectors that the codes were made from
     method: str  # the coder's name
     params: Mapping[str, Any]  # the coder's
-    tensors: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # all other arrays
+    tensors: Mapping[str, Any] = field(default_factory=dict)  # all other arrays
     writer: str = WRITER  # name and version of the program that wrote the file
     version: int = VERSION  # of the format
     left_out: tuple[str, ...] = ()  # parts that were left out to make the file smaller
@@ -201,7 +229,7 @@ class Contents:
     text: Mapping[str, Any] | None = None  # the settings of a text encoder
 
 
-Tensor: TypeAlias = NDArray[Any] | CodesOnDisk
+Tensor: TypeAlias = NDArray[Any] | CodesOnDisk | RowsInBlocks
 
 
 # -- write ---------------------------------------------------------------------------------------
@@ -221,7 +249,9 @@ def write(
     if rest and first.nbytes % 8:  # safetensors allows no gap: the padding is a tensor
         tensors["padding"] = np.zeros(-first.nbytes % 8, dtype=np.uint8)
     for name, array in rest:
-        tensors[name] = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        own = array.dtype.newbyteorder("<")
+        is_whole = isinstance(array, np.ndarray)
+        tensors[name] = np.ascontiguousarray(array, dtype=own) if is_whole else array
     checksums = dict.fromkeys(tensors, NO_CHECKSUM)
     header = _header(contents, tensors, checksums)
     with atomic_write(path, like=like) as file:
@@ -229,8 +259,7 @@ def write(
         file.write(len(header).to_bytes(8, "little") + header)
         for name, tensor in tensors.items():
             digest = hashlib.sha256()
-            pieces = tensor.pieces() if isinstance(tensor, CodesOnDisk) else [_raw(tensor)]
-            for piece in pieces:
+            for piece in [_raw(tensor)] if isinstance(tensor, np.ndarray) else tensor.pieces():
                 digest.update(piece)
                 file.write(piece)
             checksums[name] = digest.hexdigest()
@@ -242,7 +271,7 @@ def _header(
     contents: Contents, tensors: Mapping[str, Tensor], checksums: Mapping[str, str]
 ) -> bytes:
     """The header's bytes, padded so that the tensors start on a 64-byte boundary."""
-    more = "lengths", WHITENING
+    more = "lengths", "floats", WHITENING
     has_more = any(name in more or name.startswith((COLUMN, TEXT)) for name in tensors)
     version = VERSION_WITH_MORE if has_more else contents.version
     if any(name.startswith(CELLS) for name in tensors):
@@ -374,7 +403,8 @@ def _verify(
     for name, array in tensors.items():
         if hashlib.sha256(_raw(array)).hexdigest() != expected[name]:
             fail(f"damaged: the bytes of tensor {name!r} do not match its checksum")
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
+        parts = blocks(len(array)) if array.dtype.kind == "f" else ()  # it may be large
+        if not all(np.isfinite(array[rows]).all() for rows in parts):
             fail(f"damaged: tensor {name!r} contains NaN or infinity")
     if has_padding_bits(contents.codes, contents.n_bits):
         fail(f"damaged: codes of {contents.n_bits} bits have a padding bit set")

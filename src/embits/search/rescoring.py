@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from embits.arrays import LazyRows, as_float32, unpack
 from embits.checks import float_queries, number, wanted_rows, whole
-from embits.errors import InputError
+from embits.errors import InputError, warn_caller
 from embits.search.filters import Selection
 from embits.search.metrics import Metric, codes_of
 from embits.search.pieces import CodePieces
@@ -36,6 +36,22 @@ def shortlist_size(k: int, oversample: float, n: int) -> int:
     """
     times = number("oversample", oversample, least=1)
     return min(math.ceil(wanted_rows(k, n) * min(times, n)), n)
+
+
+def wanted_shortlist(
+    k: int, n: int, rescore: int | None, oversample: float | None, has_floats: bool
+) -> int | None:
+    """How many rows of each query are found to be ordered again, of n; None: none are."""
+    if oversample is not None:
+        if rescore is not None:
+            raise InputError("rescore and oversample are given: rescore alone is enough")
+        size = shortlist_size(k, oversample, n)
+        hint = f"rescore=N orders the N best rows of each query again: here rescore={size}"
+        warn_caller(f"oversample is deprecated: {hint}", DeprecationWarning)
+        return size
+    if rescore is None:
+        return shortlist_size(k, 4, n) if has_floats else None
+    return min(max(wanted_rows(k, n), whole("rescore", rescore, least=1)), n)
 
 
 def rescore_bits(
