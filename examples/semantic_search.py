@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--queries", type=Path, help="a .npy (default: rows held out)")
     parser.add_argument("--bits", default="128,256,384", help="widths (default: %(default)s)")
     parser.add_argument("--method", default="near-lossless", help="(default: %(default)s)")
-    parser.add_argument("--oversample", type=float, default=4, help="(default: %(default)s)")
+    parser.add_argument("--rescore", type=int, default=40, help="(default: %(default)s)")
     parser.add_argument("-k", type=int, default=10, help="(default: %(default)s)")
     options = parser.parse_args()
     corpus, queries, texts = load(options)
@@ -90,7 +90,7 @@ def read_texts(path: Path) -> list[str]:
 def measured(bits, queries, truth, floats, options) -> list[str]:
     """Memory, then recall and the median time of one query for each way to ask."""
     cells = [megabytes(bits.codes.nbytes)]
-    rescored = {"metric": "asymmetric", "oversample": options.oversample, "floats": floats}
+    rescored = {"metric": "asymmetric", "rescore": options.rescore, "floats": floats}
     for how in ({}, {"metric": "asymmetric"}, rescored):
         _, found = bits.search(queries, options.k, **how)
         ms = milliseconds(

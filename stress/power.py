@@ -22,13 +22,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stress.collection_kills import CODER, CODES, ROWS, Model, apply, perform, random_changes
+from stress.collection_kills import (
+    CODER,
+    CODES,
+    ROWS,
+    Model,
+    apply,
+    columns_of,
+    has_columns,
+    perform,
+    random_changes,
+)
 from tests.support.power_loss import Recorder, on_disk, states, written
 
 import embits
 
 PAGE = Path(__file__).parents[1] / "docs/trust.md"
-KINDS = ("save", "add", "update", "remove", "compact")
+KINDS = ("save", "add", "update", "remove", "compact", "refit")
 
 
 def replay(root: Path, change: Callable[[], None], check: Callable[[Path, bool], None]) -> Counter:
@@ -63,7 +73,9 @@ def saved(root: Path, rng: random.Random) -> Counter:
 
 def holds(folder: Path, model: Model) -> bool:
     bits = embits.load(folder, verify=True)
-    return list(bits.words) == list(model) and np.array_equal(bits.codes, CODES[[*model.values()]])
+    is_same = list(bits.words) == list(model)
+    is_same = is_same and np.array_equal(bits.codes, CODES[[*model.values()]])
+    return is_same and has_columns(bits, model)
 
 
 def main() -> None:
@@ -77,7 +89,7 @@ def main() -> None:
     model: Model = {}
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         root = Path(folder, "root")
-        collection = embits.open_collection(root / "c", CODER)
+        collection = embits.open_collection(root / "c", CODER, keep="float16")
         for _, change in zip(
             range(options.changes), random_changes(model, options.seed), strict=False
         ):
@@ -87,7 +99,8 @@ def main() -> None:
             def check(disk: Path, has_returned: bool, before=before, after=after) -> None:
                 is_after = holds(disk / "c", after)
                 assert is_after or (holds(disk / "c", before) and not has_returned)
-                embits.open_collection(disk / "c").add(ROWS[:1], ["next"])
+                one = columns_of(["next"], [0])
+                embits.open_collection(disk / "c").add(ROWS[:1], ["next"], columns=one)
                 assert holds(disk / "c", {**(after if is_after else before), "next": 0})
 
             made = lambda change=change: perform(collection, change)  # noqa: E731

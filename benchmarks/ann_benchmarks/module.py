@@ -88,7 +88,7 @@ class Embits(BaseANN):
     def _search(self, queries, n, threads):
         how = dict(self._how)
         if self._oversample:
-            how |= {"oversample": self._oversample, "floats": self._floats}
+            how |= {"rescore": int(self._oversample * n), "floats": self._floats}
         return self._bits.search(np.asarray(queries, np.float32), n, threads=threads, **how).rows
 
     def __str__(self):

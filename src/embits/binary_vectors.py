@@ -406,6 +406,9 @@ class BinaryVectors(WordMethods, Pretrained):
             (7, 1.0)
         """
         chosen = metric_of(metric)
+        if not self.dims:  # a collection without rows, so that it has no coder yet
+            empty = np.empty((*np.shape(queries)[:-1], 0), np.int32)
+            return self._named(DistanceResult(empty, empty.astype(np.int64)))
         queries = self._queries(queries)
         filters = self._filters(queries.shape[:-1], where, exclude, rows)
         padded = isinstance(filters, list)

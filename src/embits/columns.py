@@ -255,7 +255,7 @@ def _value(condition: Condition, value: Any, kind: str) -> Any:
         scalar = pa.scalar(value)
         found = _kind(scalar.type)
         if found in _NUMBERS and kind in _NUMBERS:
-            return scalar
+            return pa.scalar(float(value)) if kind == "float" else scalar
         is_date = found in ("string", "date") and kind.startswith(("date", "timestamp"))
         if found == kind or is_date:
             return scalar.cast(arrow_type(kind))
@@ -294,8 +294,10 @@ def _flags(column: Any, kind: str, condition: Condition) -> NDArray[np.bool_]:
         column = column.cast(listed.type, safe=False) if is_mixed else column
         return _bools(pc.is_in(column, value_set=listed.cast(column.type)))
     names = {"=": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater"}
-    compare = getattr(pc, names.get(op, "greater_equal"))
-    return _bools(pc.fill_null(compare(column, _value(condition, value, kind)), False))
+    compare, scalar = getattr(pc, names.get(op, "greater_equal")), _value(condition, value, kind)
+    if scalar.type != column.type:  # whole numbers, and a float
+        column = column.cast(scalar.type, safe=False)
+    return _bools(pc.fill_null(compare(column, scalar), False))
 
 
 def _bools(array: Any) -> NDArray[np.bool_]:

@@ -209,15 +209,16 @@ def test_a_collection_without_lengths_refuses_them(tmp_path: Path) -> None:
     assert len(collection) == 5
 
 
-def test_a_collection_refuses_columns_that_it_would_lose(tmp_path: Path) -> None:
+def test_a_collection_keeps_the_columns_of_a_file(tmp_path: Path) -> None:
     coder = embits.RandomHyperplanes(64).fit(vectors())
     year = np.arange(400, dtype=np.uint32)
     bits = embits.BinaryVectors(
         None, coder.encode(vectors()), coder, lengths=np.ones(400), columns={"year": year}
     )
     collection = embits.open_collection(tmp_path / "c", coder)
-    for _ in range(2):
-        with pytest.raises(InputError, match="no column 'year'"):
-            collection.add(bits)
-        collection.add(vectors()[:5], lengths=True)
-    assert len(embits.load(tmp_path / "c")) == 10
+    collection.add(bits)
+    collection.add(vectors()[:5])
+    opened = embits.load(tmp_path / "c", verify=True)
+    assert opened.columns["year"].to_pylist() == [*range(400), *[None] * 5]
+    assert opened.lengths is not None
+    assert opened.lengths[0] == 1

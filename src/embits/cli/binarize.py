@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -212,6 +212,18 @@ timeout_option = click.option(
 @collection_argument
 @click.argument("vectors", type=options.ADDRESS)
 @options.file_option("--coder", help="Make a new collection with the coder of this file.")
+@click.option(
+    "--bits", type=options.WholeNumber(1, MAX_BITS),
+    help="Make a new collection of so many bits without a coder: it is fitted on its own rows.",
+)  # fmt: skip
+@click.option(
+    "--keep", type=click.Choice(["float16", "int8"]),
+    help="Keep the vectors beside the codes of a new collection.",
+)  # fmt: skip
+@click.option(
+    "--columns", metavar="A,B", help="Columns of a Parquet file to store beside the codes.",
+    callback=lambda _, __, names: names and [name for name in names.split(",") if name],
+)  # fmt: skip
 @click.option("--update", is_flag=True, help="Replace rows whose ids exist, and add the others.")
 @options.reading_options
 @options.lengths_option
@@ -221,6 +233,9 @@ def add(
     collection: Path,
     vectors: Path,
     coder: Path | None,
+    bits: int | None,
+    keep: Literal["float16", "int8"] | None,
+    columns: list[str] | None,
     update: bool,
     timeout: float,
     as_json: bool,
@@ -234,7 +249,7 @@ def add(
 
     \b
     embits add news monday.parquet --coder coder.safetensors
-    embits add news tuesday.parquet
+    embits add news tuesday.parquet --columns title,year
     """
     if holds_encoder(collection) and coder is None:
         notes = _existing(collection, timeout)
@@ -242,11 +257,12 @@ def add(
         return
     title = f"add {vectors} to {collection}"
     with (
-        opened_or_undone(collection, coder, timeout=timeout) as opened,
+        opened_or_undone(collection, coder, bits, keep, timeout=timeout) as opened,
         steps_progress(title, quiet=as_json) as progress,
     ):
         before = len(opened)
-        n = encode_to_collection(opened, vectors, update=update, progress=progress, **reading)
+        how = {"update": update, "columns": columns, "progress": progress, **reading}
+        n = encode_to_collection(opened, vectors, **how)
     added = len(opened) - before if update else n
     done = {"updated": n - added, "added": added} if update else {"added": n}
     _show_change(collection, opened, done, as_json)
@@ -256,10 +272,20 @@ def add(
 @collection_argument
 @click.argument("ids", nargs=-1, metavar="ID...")
 @options.file_option("--ids", "ids_file", help="File with the ids, one per line.")
+@click.option(
+    "--where", metavar="CONDITION", multiple=True,
+    help="Remove the rows that fulfil a condition on a column, such as 'year < 2020'; of several, "
+    "all must hold.",
+)  # fmt: skip
 @timeout_option
 @options.json_option
 def remove(
-    collection: Path, ids: tuple[str, ...], ids_file: Path | None, timeout: float, as_json: bool
+    collection: Path,
+    ids: tuple[str, ...],
+    ids_file: Path | None,
+    where: tuple[str, ...],
+    timeout: float,
+    as_json: bool,
 ) -> None:
     """Remove the rows with these IDs from COLLECTION.
 
@@ -268,9 +294,15 @@ def remove(
     \b
     embits remove news doc-17 doc-18
     embits remove news --ids expired.txt
+    embits remove news --where 'label = spam' --where 'year < 2020'
     """
-    if not ids and ids_file is None:
-        raise click.UsageError("give at least one ID, or --ids FILE")
+    if bool(ids or ids_file is not None) == bool(where):
+        raise click.UsageError("give at least one ID, or --ids FILE; or --where")
+    if where:
+        opened = _existing(collection, timeout)
+        conditions = options.parse_conditions(where, opened.manifest.columns)
+        _show_change(collection, opened, {"removed": opened.remove(where=conditions)}, as_json)
+        return
     opened = _existing(collection, timeout)
     listed = options.read_ids(ids_file, len(opened)) if ids_file else ()  # a file may be empty
     wanted = [*ids, *listed]

@@ -8,7 +8,7 @@ import logging
 import os
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -20,7 +20,8 @@ from embits.checks import MAX_BITS
 from embits.cli.output import megabytes, progress_bar, show
 from embits.coders import DEFAULT_METHOD, METHODS, coder_class
 from embits.collection import load
-from embits.errors import ClusterError, EmbitsError, MissingExtraError
+from embits.columns import Condition, StoredColumns
+from embits.errors import ClusterError, EmbitsError, InputError, MissingExtraError
 from embits.remote import is_address
 from embits.search.metrics import METRICS
 from embits.vectors import WordVectors
@@ -155,27 +156,43 @@ def together(*options: Callable[..., Any]) -> Callable[[Command], Command]:
 
 # Files of what a search takes by these names.
 filter_options = together(
-    file_option(
+    click.option(
         "--where",
+        metavar="FILE|CONDITION",
+        multiple=True,
         help="Find only these rows: a text file of ids, or a .npy of whole numbers (ids) or a "
-        "mask.",
+        "mask; or a condition on a column, such as 'year >= 2020' (=, !=, <, <=, >, >=, in). Of "
+        "several conditions, all must hold.",
     ),
     file_option("--exclude", help="Leave these rows out; the same formats."),
     file_option("--rows", help="In place of --where: a .npy of row numbers."),
 )
 
 
-def parsed(bits: BinaryVectors, filters: dict[str, Path | None]) -> dict[str, Any]:
-    """The files of `filter_options`, read and parsed once for many searches."""
-    read = read_filters(filters, len(bits))
+def parsed(bits: BinaryVectors, filters: dict[str, Any]) -> dict[str, Any]:
+    """The values of `filter_options`, read and parsed once for many searches."""
+    kinds = StoredColumns.of(bits.columns, len(bits)).kinds if filters["where"] else {}
+    read = read_filters(filters, len(bits), kinds)
     return {"where": bits.select(**read)} if read else {}
 
 
-def read_filters(filters: dict[str, Path | None], n_rows: int | None = None) -> dict[str, Any]:
-    """The files of `filter_options` as ids, masks or row numbers."""
+def read_filters(
+    filters: dict[str, Any], n_rows: int | None = None, kinds: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The files of `filter_options` as ids, masks or row numbers; conditions on columns as such."""
     from embits.readers.arrays import map_npy
     from embits.readers.source import Source
 
+    given = [each for each in filters["where"] if _CONDITION.fullmatch(each)]
+    conditions = [each for each in given if not Path(each).is_file()]
+    if conditions:
+        if len(conditions) < len(filters["where"]):
+            raise click.UsageError("give --where as conditions, or as a FILE")
+        parts = {**filters, "where": ()}
+        return {**read_filters(parts, n_rows), "where": parse_conditions(conditions, kinds or {})}
+    if len(filters["where"]) > 1:
+        raise click.UsageError("give --where one FILE, or conditions such as 'year >= 2020'")
+    filters = {**filters, "where": Path(filters["where"][0]) if filters["where"] else None}
     return {
         name: map_npy(Source(path), "a .npy of row numbers")
         if name == "rows" or path.suffix.lower() == ".npy"
@@ -183,6 +200,36 @@ def read_filters(filters: dict[str, Path | None], n_rows: int | None = None) -> 
         for name, path in filters.items()
         if path is not None
     }
+
+
+_CONDITION = re.compile(r"(?s)\s*(.+?)\s*(!=|<=|>=|=|<|>|\bin\b)\s*(.*?)\s*")
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "int": int, "float": float, "bool": {"true": True, "false": False}.__getitem__
+}  # fmt: skip
+
+
+def parse_conditions(texts: Iterable[str], kinds: Mapping[str, str]) -> list[Condition]:
+    """Conditions such as "year >= 2020" or "label in news, sport", on columns of these kinds."""
+    found = []
+    for text in texts:
+        match = _CONDITION.fullmatch(text)
+        if not match:
+            expected = "expected one such as 'year >= 2020' (=, !=, <, <=, >, >=, in)"
+            raise click.UsageError(f"the condition {text!r} has no operator, {expected}")
+        name, op, value = match.groups()
+        parse = _PARSERS.get(kinds.get(name, "").removeprefix("list of "), str)
+        values = value.strip("()[]").split(",") if op == "in" else [value]
+        try:
+            parsed = [parse(_unquoted(each.strip())) for each in values]
+        except (ValueError, KeyError):
+            raise InputError(f"{text!r}: column {name!r} holds {kinds[name]}") from None
+        found.append(Condition(name, op, parsed if op == "in" else parsed[0]))
+    return found
+
+
+def _unquoted(text: str) -> str:
+    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
+    return text[1:-1] if is_quoted else text
 
 
 def read_ids(path: Path, n_rows: int | None = None) -> list[str]:
@@ -394,7 +441,7 @@ ray_options = _ray_options(
     "Replace a file that does not hold codes, or a folder.",
 )
 search_ray_options = _ray_options(
-    ("tsv", "oversample", "floats", "words_file"),
+    ("tsv", "rescore", "oversample", "floats", "words_file"),
     {"column": _COLUMN, "ids": _IDS, "workers": _WORKERS},
     "Replace an existing file.",
 )

@@ -98,6 +98,8 @@ def describe(path: Path | str, bits: BinaryVectors | Contents) -> dict[str, Any]
     if isinstance(bits, Collection):
         pieces = bits.manifest.pieces
         rest |= {"pieces": len(pieces), "removed": sum(each.rows - each.live for each in pieces)}
+        if bits.manifest.columns:
+            rest["columns"] = dict(bits.manifest.columns)
     floats = rows * bits.dims * 4
     facts = {"words": rows, "bits": bits.n_bits, "dims": bits.dims, "method": method, "bytes": size}
     facts |= parts | {"bytes_per_word": round(size / rows, 2) if rows else 0.0}

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +22,7 @@ from embits.binary_vectors import BinaryVectors, MetricName
 from embits.cli import options
 from embits.cli.output import counted, print_json, printable, progress_bar, show, table
 from embits.collection import load
+from embits.collection.parquet import manifest_at
 from embits.errors import InputError, ReadError
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_target
@@ -45,9 +47,11 @@ _BATCH = 1024  # queries that are searched for at once: results are printed as t
 @options.metric_option("hamming")
 @options.filter_options
 @click.option(
-    "--oversample", type=options.DecimalNumber(min=1),
-    help="Find N times as many rows by their bits, then rescore them by --metric or --floats.",
+    "--rescore", type=options.WholeNumber(min=1),
+    help="Find N rows by their bits, then order them by --floats, by the vectors that a collection "
+    "keeps, or by --metric.",
 )  # fmt: skip
+@click.option("--oversample", type=options.DecimalNumber(min=1), hidden=True)  # deprecated
 @click.option(
     "--second-look", type=options.WholeNumber(),
     help="Score the N best rows again by their decoded vectors [default: as the coder was fitted].",
@@ -81,6 +85,7 @@ def search(
     as_json: bool,
     cluster: options.Cluster | None,
     k: int,
+    rescore: int | None,
     oversample: float | None,
     second_look: int | None,
     recall: float | None,
@@ -92,12 +97,13 @@ def search(
     FILE may be a collection. QUERIES is a file of vectors in any format that embits reads, or a
     text file with an id of FILE on each line. The results are distances, smallest first, or scores
     for the other metrics, largest first. With --floats, 4 times as
-    many rows are found (--oversample sets the factor) and sorted by their exact cosines. With
+    many rows are found (--rescore sets their number) and sorted by their exact cosines. With
     --ray, the workers of a cluster search FILE, a collection.
 
     \b
     embits search docs.safetensors questions.npy -k 5
-    embits search docs.safetensors questions.npy --floats docs.npy --oversample 8
+    embits search docs.safetensors questions.npy --floats docs.npy --rescore 80
+    embits search news questions.npy --where "year >= 2020" --where "label in news, sport"
     embits search news questions.parquet --metric asymmetric --where allowed.txt --json
     embits search s3://bucket/codes s3://bucket/questions -o s3://bucket/nearest.parquet --ray
     """
@@ -108,7 +114,8 @@ def search(
         if recall is not None or probes is not None:
             raise click.UsageError("--recall and --probes are not for --ray, which reads all rows")
         asked = {"k": k, "metric": metric, "second_look": second_look, "target": output}
-        asked |= options.read_filters(filters)
+        kinds = manifest_at(file).columns if filters["where"] else {}
+        asked |= options.read_filters(filters, kinds=kinds)
         cluster(lambda ray, **on: ray.search(file, queries, **asked, **on), options.FOUND, as_json)
         return
     if tsv and as_json:
@@ -116,7 +123,9 @@ def search(
     if oversample is not None and METRICS[metric].is_distance and floats is None:
         raise click.UsageError("--oversample needs --metric asymmetric or --floats FILE")
     bits = load(file)
-    settings: dict[str, Any] = {"oversample": oversample, "second_look": second_look}
+    if oversample is not None and rescore is None:
+        rescore = math.ceil(k * min(oversample, len(bits)))
+    settings: dict[str, Any] = {"rescore": rescore, "second_look": second_look}
     settings |= {"recall": recall, "probes": probes}
     settings |= {"metric": metric, **options.parsed(bits, filters)}
     if floats is not None:

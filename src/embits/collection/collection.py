@@ -240,7 +240,11 @@ class Collection(BinaryVectors):
             except (EmbitsError, OSError) as error:
                 failed = f"the rows were added, but the coder could not be fitted again: {error}"
                 warn_caller(f"{failed}; refit() tries once more", TrainingWarning)
-        elif manifest.fitted_rows and n_before < 10 * manifest.fitted_rows <= n:
+        elif (
+            manifest.fitted_rows
+            and not manifest.refit_at
+            and n_before < 10 * manifest.fitted_rows <= n
+        ):
             grown = f"{self.path} has {n:,} rows, and its coder was fitted on"
             hint = "refit() may find more neighbors"
             warn_caller(f"{grown} {manifest.fitted_rows:,}: {hint}", TrainingWarning)
@@ -326,6 +330,8 @@ class Collection(BinaryVectors):
         """
         if (ids is None) == (where is None):
             raise InputError("remove needs ids or where=, one of them")
+        if isinstance(where, Mapping) and not where:  # it may have been meant to have some
+            raise InputError("where has no condition: to remove all rows, give all ids")
         wanted = [ids] if isinstance(ids, str | int | np.integer) else ids
         with self._change() as latest:
             if wanted is None:

@@ -154,14 +154,19 @@ def open_collection(
 
 @contextmanager
 def opened_or_undone(
-    path: Path, coder: Path | None = None, *, timeout: float = 0
+    path: Path,
+    coder: Path | None = None,
+    n_bits: int | None = None,
+    keep: Literal["float16", "int8"] | None = None,
+    *,
+    timeout: float = 0,
 ) -> Iterator[Collection]:
     """As `open_collection`, for a change. If it fails, a collection made for it is deleted."""
     from embits.collection.changes import LOCK, writer_lock
     from embits.collection.manifest import CODER, MANIFEST, read_manifest
 
     was_there, had_folder = (path / MANIFEST).is_file(), path.is_dir()
-    collection = open_collection(path, coder, timeout=timeout)
+    collection = open_collection(path, coder, n_bits=n_bits, keep=keep, timeout=timeout)
     try:
         yield collection
     except BaseException:  # Ctrl-C too
@@ -190,7 +195,7 @@ def _make(folder: Path, coder: Coder | None, start: Coder | None, keep: str | No
         or not (each.name in (LOCK, CODER) or (each.name[0] == "." and is_leftover(each.name)))
     ]
     if others and not (folder / MANIFEST).is_file():  # another process may have made it
-        if any(map(is_leftover, others)):
+        if any(is_leftover(name) and name != CODER for name in others):
             hint = "restore it from a copy, or choose another folder"
             raise InputError(f"{folder} holds pieces of a collection but no {MANIFEST}: {hint}")
         found = f"it has {len(others):,} other files, such as {others[0]!r}"

@@ -147,16 +147,16 @@ def manifest_at(folder: str | os.PathLike[str]) -> Manifest:
         raise FormatError(f"{folder}: {MANIFEST}: {error!s:.200}") from None
 
 
-def coder_at(folder: str | os.PathLike[str]) -> Coder:
+def coder_at(folder: str | os.PathLike[str], name: str = CODER) -> Coder:
     """Read the coder of a collection into memory."""
     files, path = locate(folder)
     with tempfile.TemporaryDirectory() as temporary:
         copy = Path(temporary, CODER)
         try:
-            with files.open_input_stream(f"{path}/{CODER}") as stream:
+            with files.open_input_stream(f"{path}/{name}") as stream:
                 copy.write_bytes(stream.read())
         except FileNotFoundError:
-            raise FormatError(f"{folder}: damaged: it has no {CODER}") from None
+            raise FormatError(f"{folder}: damaged: it has no {name}") from None
         try:
             return contents.read_coder(copy, verify=True, mapped=False)
         except FormatError as error:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -20,12 +21,13 @@ from embits.coders import DEFAULT_METHOD, Coder, coder_checksum, draw_rows, new_
 from embits.coders.registry import check_fit
 from embits.collection import Collection, load, load_coder
 from embits.collection.changes import working_folder
-from embits.errors import InputError, ReadWarning
+from embits.errors import InputError, ReadError, ReadWarning
 from embits.file.overwrite import check_target, is_embits_file
 from embits.jobs import stream
 from embits.jobs.stream import Passes, StepProgress, Steps, open_large
 from embits.readers import holds_words, new_source, read_source
 from embits.readers.gensim_models import KeyedVectors, from_keyed_vectors
+from embits.readers.parquet import open_table
 from embits.readers.source import IdColumn, OnBad, Reading, Repeats, Source, Words
 from embits.remote import is_address, refuse_output
 from embits.rows import LENGTHS
@@ -290,6 +292,7 @@ def encode_to_collection(
     collection: Collection,
     vectors: str | os.PathLike[str],
     *,
+    columns: Iterable[str] | None = None,
     lengths: bool = False,
     update: bool = False,
     progress: StepProgress | None = None,
@@ -303,7 +306,9 @@ def encode_to_collection(
     Args:
         collection: The collection.
         vectors: The file to read: of vectors, whose words are the ids; or of codes that the same
-            coder made. A file over 64 MiB is read in blocks.
+            coder made. A file over 64 MiB is read in blocks, unless the collection keeps vectors.
+        columns: Names of other columns of a Parquet file to store as columns of the rows. No row
+            of the file may then be left out.
         lengths: Store the lengths of the vectors, if these are the first rows; later rows follow
             the first.
         update: Replace the rows whose ids already exist, as `Collection.upsert` does.
@@ -312,9 +317,11 @@ def encode_to_collection(
         ReadError: The vectors cannot be read. The collection is unchanged.
         InputError, OSError: As for `Collection.add`.
     """
-    change = collection.upsert if update else collection.add
+    change: Any = collection.upsert if update else collection.add
     # Rows without ids get those that are next, whether bad ones are left out or not.
     source = replace(new_source(vectors, **reading), keeps_numbers=False)
+    if columns is not None:
+        change = partial(change, columns=_read_columns(source, columns))
     if is_embits_file(source.path) or source.path.is_dir():
         with source.fetched.named() if source.fetched else nullcontext():
             bits = load(source.path, verify=source.fetched is not None)
@@ -322,6 +329,10 @@ def encode_to_collection(
             bits = bits.subset(rows=np.arange(limit))
         change(bits)
         return len(bits)
+    if collection.manifest.keep:
+        floats = read_source(source, Steps(progress).start("reading"))
+        change(floats, lengths=lengths)
+        return len(floats)
     if len(collection):
         lengths = LENGTHS in collection.snapshot().columns
     # Codes are written to a temporary file first: they may be larger than memory.
@@ -335,6 +346,16 @@ def encode_to_collection(
                 raise KeyboardInterrupt("interrupted; nothing was added") from None
         change(bits)
         return len(bits)
+
+
+def _read_columns(source: Source, names: Iterable[str]) -> Any:
+    """Some columns of a Parquet file as an Arrow table."""
+    table = open_table(source.path)
+    schema, wanted = table.schema_arrow.names, list(names)
+    if missing := [name for name in wanted if name not in schema]:
+        found = f"found columns {', '.join(schema[:12])}"
+        raise ReadError(f"{source.name}: {found}, expected one named {missing[0]!r}")
+    return table.read(wanted).slice(0, source.limit)
 
 
 def _binarize(

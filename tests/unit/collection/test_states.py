@@ -18,9 +18,10 @@ from hypothesis.stateful import (
 
 import embits
 from embits.collection import changes
+from embits.search.rescoring import rescore_floats
 from tests.support.vectors import clustered
 
-ROWS = clustered(200)
+ROWS = clustered(200).astype(np.float16).astype(np.float32)  # which are kept as they are
 VALUES = st.fixed_dictionaries(
     {},
     optional={
@@ -42,7 +43,7 @@ class CollectionMachine(RuleBasedStateMachine):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
         self.path = Path(self.folder.name, "c")
-        self.collection = embits.open_collection(self.path, CODER)
+        self.collection = embits.open_collection(self.path, CODER, keep="float16")
         self.reader = embits.open_collection(self.path)
         self.model = {}
         self.values = {}  # of columns: id -> name -> value
@@ -152,6 +153,28 @@ class CollectionMachine(RuleBasedStateMachine):
     def compact(self):
         self.collection.compact()
         assert len(self.collection.manifest.pieces) <= 1
+
+    @rule(are_given=st.booleans())
+    def refit(self, are_given):
+        """The new coder has the planes of the old one, so codes stay; its decoder is another."""
+        if not self.model:
+            return
+        before = self.collection.manifest.coder
+        if are_given:
+            ids = sorted(self.model)
+            self.collection.refit(ROWS[[self.model[word] for word in ids]], ids)
+        else:
+            self.collection.refit()
+        assert before in self.collection.manifest.past
+        assert self.collection.manifest.fitted_rows == len(self.model)
+
+    @rule(query=st.integers(0, 199), k=st.integers(1, 12))
+    def rescore(self, query, k):
+        floats = ROWS[list(self.model.values())]
+        found = self.collection.search(ROWS[query], k, rescore=300)
+        expected = rescore_floats(floats, ROWS[query], np.arange(len(floats)), min(k, len(floats)))
+        assert found.rows.tolist() == expected.rows.tolist()
+        assert found.cosines.tolist() == expected.cosines.tolist()
 
     @rule()
     def reopen(self):

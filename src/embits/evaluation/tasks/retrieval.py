@@ -101,7 +101,7 @@ def score_codes(data: RetrievalSet, coder: Coder) -> dict[str, Scores]:
     # Each measure belongs to a search of its own depth: a longer shortlist would help nDCG@10.
     floats = data.corpus.matrix
     short, long = (
-        bits.search(judged.queries, k, oversample=OVERSAMPLE, floats=floats).rows
+        bits.search(judged.queries, k, rescore=OVERSAMPLE * k, floats=floats).rows
         for k in (10, DEPTH)
     )
     recall = score_rankings(judged, long)["recall@100"]

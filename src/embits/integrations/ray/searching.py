@@ -25,9 +25,11 @@ from embits import search as one_machine
 from embits.arrays import Progress, to_numpy
 from embits.checks import wanted_distance, wanted_results, wanted_rows
 from embits.coders import Coder
-from embits.collection.manifest import Manifest
+from embits.collection import load
+from embits.collection.manifest import CODER, Manifest
 from embits.collection.parquet import coder_at, locate, manifest_at
 from embits.collection.pieces import joined_rows, open_one
+from embits.columns import is_filter
 from embits.errors import FormatError, InputError
 from embits.file.overwrite import OVERWRITE, check_target
 from embits.integrations import Facts
@@ -289,7 +291,8 @@ class _Job:
                 raise InputError(f"{target} exists: choose another output, or {OVERWRITE}")
         text = os.fspath(address)
         self.address = text if is_address(text) else str(Path(text).resolve())
-        self.manifest, self.coder = manifest_at(self.address), coder_at(self.address)
+        self.manifest = manifest_at(self.address)
+        self.coder = coder_at(self.address, self.manifest.coder_file or CODER)
         if is_address(text) and any(p.header or p.removed for p in self.manifest.pieces):
             raise InputError(f"{text}: copy the collection to a disk that all workers share")
         self._parts = self.address, self.manifest, self.coder
@@ -416,6 +419,10 @@ class _Queries:
     def filters(self, where: Any, exclude: Any, rows: Any) -> Filters:
         """Filters of the whole collection; workers look up ids."""
         where = one_of(where, rows, len(self.job))
+        if is_filter(where) or is_filter(exclude):  # columns are read here, not by the workers
+            bits = load(self.job.address)
+            where = bits.select(where) if is_filter(where) else where
+            exclude = bits.select(exclude) if is_filter(exclude) else exclude
         check_state(self.job.manifest, where=where, exclude=exclude)
 
         def rows_of_ids(name: str, given: NDArray[Any]) -> NDArray[np.int64]:
