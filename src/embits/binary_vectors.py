@@ -415,6 +415,7 @@ class BinaryVectors(WordMethods, Pretrained):
         reads: Any = {"recall": recall, "probes": probes}
         look = wanted_look(self.coder, chosen, second_look, wanted_rows(k, len(self)))
         size = wanted_shortlist(k, len(self), rescore, oversample, floats is not None)
+        size = size if len(self) else None
         originals: Any = floats
         if floats is None and size is not None and queries.dtype != np.uint8:
             originals = self.columns.get(FLOATS)

@@ -330,7 +330,7 @@ class Collection(BinaryVectors):
         """
         if (ids is None) == (where is None):
             raise InputError("remove needs ids or where=, one of them")
-        if isinstance(where, Mapping) and not where:  # it may have been meant to have some
+        if isinstance(where, Mapping) and not len(where):  # it may have been meant to have some
             raise InputError("where has no condition: to remove all rows, give all ids")
         wanted = [ids] if isinstance(ids, str | int | np.integer) else ids
         with self._change() as latest:

@@ -170,6 +170,8 @@ class CollectionMachine(RuleBasedStateMachine):
 
     @rule(query=st.integers(0, 199), k=st.integers(1, 12))
     def rescore(self, query, k):
+        if not self.model:
+            return
         floats = ROWS[list(self.model.values())]
         found = self.collection.search(ROWS[query], k, rescore=300)
         expected = rescore_floats(floats, ROWS[query], np.arange(len(floats)), min(k, len(floats)))
