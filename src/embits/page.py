@@ -16,10 +16,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
+
+from embits.binary_vectors import BinaryVectors
 from embits.collection import load
 from embits.errors import InputError
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_folder
+from embits.text.answers import ENCODER, least_score
+from embits.text.encoder import TextEncoder
 
 _INSTALLED = "manifest.webmanifest"  # says how the page is installed as an app
 MANIFEST = "page.json"  # names the vectors that the page opens
@@ -33,7 +38,8 @@ _COMMENTS = re.compile(
 )
 _SITE = Path(__file__).parent / "page" / "site"
 _OWN_NAMES = re.compile(r"(127\.0\.0\.1|localhost)(:\d+)?")  # of this machine, in requests
-_VECTORS = re.compile(r"vectors-[0-9a-f]{12}\.safetensors")
+_DATA = re.compile(r"(vectors|encoder|texts)-[0-9a-f]{12}\.(safetensors|json)")
+_TEXT_COLUMNS = "title", "text", "url"  # of a collection of texts, that its page shows
 MAX_BYTES = 2**32 - 2**20  # a WebAssembly module has 32-bit addresses
 
 _HEADERS = {
@@ -54,7 +60,8 @@ def write_page(
     The vectors are copied. Each file is written atomically, the manifest after vectors and code.
 
     Args:
-        file: An embits file, a collection, or the folder of a Ray job.
+        file: An embits file, a collection, or the folder of a Ray job. The page of a collection
+            that `embits index` made answers questions with its texts.
         folder: The folder to write; created if it does not exist.
         title: What the page is called.
         overwrite: Replace a page in the folder. Files that are not part of a page stay.
@@ -70,28 +77,52 @@ def write_page(
         source = file
         if file.is_dir():  # the codes are saved as one file
             source = Path(temporary, "vectors.safetensors")
-            bits.save(source)
-        size = source.stat().st_size
+            bits.slim(["columns"]).save(source)  # those of a page are in texts.json
+        parts = {"file": source} | _parts_of_texts(bits, file, Path(temporary))
+        size = sum(path.stat().st_size for path in parts.values())
         if size > MAX_BYTES:
             raise InputError(f"{file}: {size:,} bytes; a browser can hold {MAX_BYTES:,}")
-        with source.open("rb") as opened:
-            checksum = hashlib.file_digest(opened, "sha256").hexdigest()
-        vectors = f"vectors-{checksum[:12]}.safetensors"
-        shell = _shell(title, {"file": vectors, "name": file.name, "bytes": size})
-        check_folder(folder, [vectors, *shell], overwrite)
+        facts: dict[str, str | int] = {"name": file.name, "bytes": source.stat().st_size}
+        checksums = {}
+        for key, path in parts.items():
+            with path.open("rb") as opened:
+                checksum = hashlib.file_digest(opened, "sha256").hexdigest()
+            stem, suffix = ("vectors", ".safetensors") if key == "file" else (key, path.suffix)
+            name = facts[key] = f"{stem}-{checksum[:12]}{suffix}"
+            checksums[name] = checksum
+        shell = _shell(title, facts)
+        check_folder(folder, [*checksums, *shell], overwrite)
         taken = [folder / name for name in shell if (folder / name).exists()]
-        if taken and not any(_VECTORS.fullmatch(path.name) for path in folder.iterdir()):
+        if taken and not any(_DATA.fullmatch(path.name) for path in folder.iterdir()):
             raise InputError(f"{taken[0]} is not of a page that embits wrote: move it away")
-        earlier = _vectors_of(folder)
+        earlier = _data_of(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        _copy(source, folder / vectors, checksum)
+        for key, path in parts.items():
+            name = str(facts[key])
+            _copy(path, folder / name, checksums[name])
         for name in (*sorted(shell.keys() - set(_LAST)), *_LAST):
             (folder / name).parent.mkdir(exist_ok=True)
             with atomic_write(folder / name) as target:
                 target.write(shell[name])
-    if earlier not in (None, vectors) and not folder.is_symlink():
-        (folder / str(earlier)).unlink(missing_ok=True)  # the vectors of the page replaced
-    return [folder / name for name in (vectors, *shell)]
+    for name in () if folder.is_symlink() else earlier - checksums.keys():
+        (folder / name).unlink(missing_ok=True)  # the data of the page replaced
+    return [folder / name for name in (*checksums, *shell)]
+
+
+def _parts_of_texts(bits: BinaryVectors, file: Path, folder: Path) -> dict[str, Path]:
+    """The encoder of a collection of texts, and its texts, as files; nothing for other rows."""
+    if not (file / ENCODER).is_file() or "text" not in bits.columns:
+        return {}
+    encoder = TextEncoder.load(file / ENCODER, verify=True)
+    encoder.coder_ = None  # questions are floats
+    encoder.save(folder / ENCODER)
+    columns = bits.get(rows=np.arange(len(bits)))
+    none = [None] * len(bits)
+    found = zip(*(columns.get(name, none) for name in _TEXT_COLUMNS), strict=True)
+    rows = [["" if each is None else str(each) for each in row] for row in found]
+    about = {"least": least_score(bits, encoder), "rows": rows}
+    (folder / "texts.json").write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
+    return {"encoder": folder / ENCODER, "texts": folder / "texts.json"}
 
 
 def _shell(title: str, facts: dict[str, str | int]) -> dict[str, bytes]:
@@ -105,7 +136,7 @@ def _shell(title: str, facts: dict[str, str | int]) -> dict[str, bytes]:
         shell["index.html"] = shell["index.html"].replace(b">embits<", named)
         about = json.loads(shell[_INSTALLED]) | {"name": title, "short_name": title}
         shell[_INSTALLED] = json.dumps(about).encode()
-    content = repr([*sorted(shell.items()), facts["file"]])
+    content = repr([*sorted(shell.items()), *sorted(facts.items())])
     version = hashlib.sha256(content.encode()).hexdigest()[:12]
     names = ["./", MANIFEST, *sorted(shell.keys() - {*_FOR_PROGRAMS, "sw.js"})]
     page = json.dumps({"version": version, "files": names})
@@ -120,16 +151,18 @@ def _site() -> dict[str, Path]:
     return {path.relative_to(_SITE).as_posix(): path for path in paths}
 
 
-def _vectors_of(folder: Path) -> str | None:
-    """The name of the vectors of the page in a folder, if there is one."""
+def _data_of(folder: Path) -> set[str]:
+    """The names of the data of the page in a folder, if there is one."""
     with (
         contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError),
         (folder / MANIFEST).open("rb") as file,
     ):
-        name = json.loads(file.read(1 << 16))["file"]
-        if _VECTORS.fullmatch(name) and not (folder / name).is_symlink():
-            return str(name)
-    return None
+        facts = json.loads(file.read(1 << 16))
+        names = {str(facts.get(key)) for key in ("file", "encoder", "texts")}
+        return {
+            each for each in names if _DATA.fullmatch(each) and not (folder / each).is_symlink()
+        }
+    return set()
 
 
 def _copy(source: Path, target: Path, checksum: str) -> None:
@@ -148,7 +181,7 @@ def serve(folder: Path, port: int = 0) -> ThreadingHTTPServer:
     Only the files of the page are served, and only to this machine's own names. The caller runs
     and closes the server.
     """
-    names = {*_site(), MANIFEST, _vectors_of(folder) or MANIFEST}
+    names = {*_site(), MANIFEST, *_data_of(folder)}
     handler = partial(_Handler, names, directory=folder.resolve())
     return ThreadingHTTPServer(("127.0.0.1", port), handler)
 

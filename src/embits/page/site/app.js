@@ -5,6 +5,7 @@
 import { scriptURL, startWorker } from "./ask.js";
 import { byId, count, h, link, megabytes, time, wordText } from "./dom.js";
 import { analogyView } from "./views/analogy.js";
+import { askView } from "./views/ask.js";
 import { closestView } from "./views/closest.js";
 import { compareView } from "./views/compare.js";
 import { pictureView } from "./views/picture.js";
@@ -12,6 +13,7 @@ import { sizeView } from "./views/size.js";
 
 // The first parameter of `needs` names the view; the others are required too.
 const VIEWS = {
+  q: { label: "Search", make: askView, needs: ["q"] },
   word: { label: "Closest", make: closestView, needs: ["word"] },
   compare: { label: "Compare", make: compareView, needs: ["compare", "with"] },
   a: { label: "Analogy", make: analogyView, needs: ["a", "b", "c"] },
@@ -94,9 +96,15 @@ const context = {
 
 // -- the state ------------------------------------------------------------------------------------
 
+/** Whether a view makes sense: questions for texts with an encoder, which then have no others but the size; analogies for words. */
+function isOffered(key) {
+  if (facts?.asks) return key === "q" || key === "size";
+  return key !== "q";
+}
+
 function stateOf(address) {
   const given = Object.fromEntries(new URLSearchParams(address.slice(1)));
-  const name = Object.keys(VIEWS).find((key) => key in given) ?? "word";
+  const name = Object.keys(VIEWS).find((key) => key in given && isOffered(key)) ?? (facts?.asks ? "q" : "word");
   const filled = VIEWS[name].needs.map((key, i) => [key, given[key] || starts[name][i]]);
   return { name, state: { ...given, ...Object.fromEntries(filled) } };
 }
@@ -136,7 +144,9 @@ function showTabs(name, state) {
   const tabs = byId("tabs");
   const focused = [...tabs.children].indexOf(document.activeElement);
   // Analogies are about words.
-  const offered = Object.entries(VIEWS).filter(([key]) => key !== "a" || name === "a" || facts.noun === "word");
+  const offered = Object.entries(VIEWS).filter(
+    ([key]) => isOffered(key) && (key !== "a" || name === "a" || facts.noun === "word"),
+  );
   tabs.replaceChildren(...offered.map(tab));
   tabs.children[focused]?.focus();
   tabs.hidden = false;
@@ -155,6 +165,7 @@ async function findStarts() {
     starts[name] = all ? words : words.map((_, i) => own[i % Math.max(own.length, 1)] ?? "");
   }
   starts.size = ["1"];
+  starts.q = [""];
 }
 
 // -- the file -------------------------------------------------------------------------------------
@@ -210,7 +221,7 @@ async function start() {
   }
   const scope = new URL("./", location.href).href;
   await load(
-    { url: page.file, size: page.bytes, cache: `embits ${scope} ${page.version}`, plain },
+    { url: page.file, size: page.bytes, cache: `embits ${scope} ${page.version}`, plain, encoder: page.encoder, texts: page.texts },
     page.name,
   );
 }

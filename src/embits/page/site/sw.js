@@ -25,8 +25,9 @@ self.addEventListener("activate", (event) => {
 self.addEventListener("fetch", (event) => {
   const { request } = event;
   if (request.method !== "GET" || !request.url.startsWith(self.registration.scope)) return;
-  // The name of the vectors contains their checksum: a cached copy is always current.
-  event.respondWith(request.url.endsWith(".safetensors") ? keptFirst(request) : networkFirst(request));
+  // The names of the vectors and texts contain their checksums: a cached copy is always current.
+  const isData = /-[0-9a-f]{12}\.(safetensors|json)$/.test(request.url);
+  event.respondWith(isData ? keptFirst(request) : networkFirst(request));
 });
 
 async function keptFirst(request) {

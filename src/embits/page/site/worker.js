@@ -2,7 +2,7 @@
  * The worker holds the file and searches it, so that typing never waits for a search.
  * A request is { id, question, details }, a reply { id, answer } or { id, error }.
  */
-import { open } from "./embits.js";
+import { open, openTextEncoder } from "./embits.js";
 import { simdRoom } from "./simd.js";
 
 const PROGRESS_EVERY_MS = 60;
@@ -14,10 +14,12 @@ const CONTAINING_MS = 100; // for texts that contain what is typed
 let bits = null;
 let noun = "word"; // what a row is called
 let decodes = false; // whether the metric "decoded" works
+let texts = null; // of a collection of texts: { encoder, least, rows }, a row as [title, text, url]
 
 const questions = {
   /** Read a file, from the page's folder ({ url, size, cache }) or from the visitor ({ file }). */
-  async load({ url, file, size, cache, plain }) {
+  async load({ url, file, size, cache, plain, encoder, texts: textsURL }) {
+    const more = encoder && textsURL ? await Promise.all([encoder, textsURL].map(downloaded)) : null;
     const total = file ? file.size : size;
     const source = file ? file.stream() : await download(url);
     const room = plain ? null : await simdRoom(await kernel(), total);
@@ -30,12 +32,14 @@ const questions = {
     for (let i = 0; i < WARM_UP && opened.length && performance.now() - start < WARM_UP_MS; i++) {
       opened.nearest(opened.code(0), 10);
     }
-    bits = opened;
-    noun = nounOf(bits, first);
-    if (noun === "text" && bits.tensors.get("words").bytes.length < MAX_UNPACKED) bits.words.bytes(0);
+    const asked = more && (await textsOf(more, opened));
+    [bits, texts] = [opened, asked];
+    noun = texts ? "text" : nounOf(bits, first);
+    if (noun === "text" && !texts && bits.tensors.get("words").bytes.length < MAX_UNPACKED) bits.words.bytes(0);
     decodes = canDecode(bits);
     const ms = performance.now() - start;
-    if (cache) keep(bytes, url, cache).catch(() => self.postMessage({ kept: false }));
+    const parts = [[bytes, url], ...(more ?? []).map((each, i) => [each, [encoder, textsURL][i]])];
+    if (cache) keep(parts, cache).catch(() => self.postMessage({ kept: false }));
     return { ...describe(), first, ms };
   },
 
@@ -53,6 +57,20 @@ const questions = {
     }
     if (noun === "text" && prefix !== "") rows.push(...containing(prefix, most - rows.length, rows));
     return rows.map((row) => bits.words.at(row));
+  },
+
+  /** The texts that answer a question; none if no text is similar enough, or if no word of it is known. */
+  ask({ question, k }) {
+    const start = performance.now();
+    const vector = texts.encoder.encode(question);
+    const found = vector.some((x) => x !== 0) ? bits.search(vector, { k, metric: "asymmetric" }) : [];
+    const answers = found
+      .filter(({ score }) => score >= texts.least)
+      .map(({ word, row, score }) => {
+        const [title, text, url] = texts.rows[row];
+        return { id: word, score, title, text, url };
+      });
+    return { answers, ms: performance.now() - start };
   },
 
   closest({ word, k, metric }) {
@@ -164,7 +182,7 @@ function containing(letters, most, without = []) {
 function describe() {
   const parts = [...bits.tensors.values()].map(({ name, bytes }) => ({ name, bytes: bytes.length }));
   const { length, nBits, dims, method, size, kernel, codes } = bits;
-  const facts = { words: length, noun, decodes, nBits, dims, method, size, kernel, parts };
+  const facts = { words: length, noun, decodes, asks: Boolean(texts), nBits, dims, method, size, kernel, parts };
   return { ...facts, codeBytes: codes.length };
 }
 
@@ -172,6 +190,18 @@ async function download(url) {
   const response = await fetch(url);
   if (!response.ok) throw new Error(`the server returned status ${response.status} for the vectors`);
   return response.body;
+}
+
+/** The bytes of a file of the page. */
+async function downloaded(url) {
+  return new Uint8Array(await new Response(await download(url)).arrayBuffer());
+}
+
+/** The text encoder and the texts of a page. */
+async function textsOf([encoder, file], { length }) {
+  const { least, rows } = JSON.parse(new TextDecoder().decode(file));
+  if (rows.length !== length) throw new Error(`${rows.length} texts for ${length} codes: write the page again`);
+  return { encoder: await openTextEncoder(encoder), least, rows };
 }
 
 async function kernel() {
@@ -218,12 +248,14 @@ function reader(stream) {
   }
 }
 
-/** Cache the vectors for offline use; they are taken from memory, not downloaded again. */
-async function keep(bytes, url, cacheName) {
+/** Cache the vectors and texts for offline use; they are taken from memory, not downloaded again. */
+async function keep(parts, cacheName) {
   if (!self.caches) return;
   await new Promise((done) => setTimeout(done, 500)); // after the first searches
   const cache = await caches.open(cacheName);
-  if (!(await cache.match(url))) await cache.put(url, new Response(inParts(bytes)));
+  for (const [bytes, url] of parts) {
+    if (!(await cache.match(url))) await cache.put(url, new Response(inParts(bytes)));
+  }
   self.postMessage({ kept: true });
 }
 
