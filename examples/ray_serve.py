@@ -72,7 +72,7 @@ class Shard:
         if (bits := self.bits(mine)) is None:
             return {}
         where, here = asked.get("where"), []
-        if isinstance(where, list):  # ids, some of which other shards have
+        if one_machine.is_list_of(where, str, int):  # ids, some of which other shards have
             asked = asked | {"where": (here := [each for each in where if each in bits])}
         try:
             return one_machine.answer(bits, asked) | {"ids": len(here)}
@@ -116,16 +116,13 @@ class Router:
         missing = sum(m.rows for m, each in zip(mine, parts, strict=True) if not each)
         there, where = [each for each in parts if each], asked.get("where")
         errors = [each["error"] for each in there if "error" in each]
-        if isinstance(where, list) and not errors and not missing:
+        if one_machine.is_list_of(where, str, int) and not errors and not missing:
             n_unknown = len(where) - sum(each["ids"] for each in there)
             errors = [f"{n_unknown} of the {len(where)} ids of where are unknown"] * (n_unknown > 0)
         if errors:
             return JSONResponse({"error": errors[0]}, 400)
         lists = zip([[]] * len(asked["vectors"]), *(each["results"] for each in there), strict=True)
-        best = [
-            sorted(chain(*each), key=lambda r: r.get("distance", -r.get("score", 0)))[: asked["k"]]
-            for each in lists
-        ]
+        best = [sorted(chain(*each), key=one_machine.order)[: asked["k"]] for each in lists]
         state = {"complete": not missing, "missing_rows": missing}
         return JSONResponse({"results": best[0] if is_one else best} | state)
 

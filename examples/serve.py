@@ -3,6 +3,8 @@
     pip install embits starlette uvicorn
     python examples/serve.py served --port 8000
     curl localhost:8000/search -d '{"vector": [0.1, …], "k": 5}'
+    curl localhost:8000/search -d '{"vector": [0.1, …], "where": {"label": ["news", "sport"],
+        "year": {">=": 2020, "<": 2024}}, "columns": ["text", "year"]}'
 
 Searches run in a pool of threads, one core each, while the event loop takes requests. The server
 shows changes of the collection within `--refresh` seconds, or at once after `kill -HUP`; requests
@@ -21,6 +23,7 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +35,15 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 import embits
+from embits.columns import Condition
 
 MAX_K = 1000
 MAX_QUERIES = 1000
 MAX_BYTES = 16 << 20
 FILTERS = {"where", "exclude"}
-FIELDS = {"vector", "vectors", "k", "metric", "where", "exclude"}
+OPTIONS = FILTERS | {"metric", "rescore"}
+FIELDS = OPTIONS | {"vector", "vectors", "k", "columns"}
+OPERATORS = "=", "!=", "<", "<=", ">", ">="
 
 
 class BadRequestError(Exception):
@@ -128,23 +134,59 @@ def parsed(content: bytes) -> dict[str, Any]:
     k = asked.setdefault("k", 10)
     if type(k) is not int or not 1 <= k <= MAX_K:
         raise BadRequestError(f"k is {k!r:.20}, expected 1 to {MAX_K}")
-    for name in FILTERS & asked.keys():  # row numbers are not accepted: they change
-        if not isinstance(asked[name], list) or {*map(type, asked[name])} - {str, int}:
-            raise BadRequestError(f"{name} is not a list of ids")
+    if not is_list_of(asked.setdefault("columns", []), str):
+        raise BadRequestError("columns is not a list of names")
+    for name in FILTERS & asked.keys():
+        if isinstance(asked[name], dict):
+            asked[name] = conditions(name, asked[name])
+        elif not is_list_of(asked[name], str, int):  # row numbers are not accepted: they change
+            raise BadRequestError(f"{name} is not a list of ids, or columns with their values")
     return asked
+
+
+def is_list_of(value: Any, *types: type) -> bool:
+    return isinstance(value, list) and set(map(type, value)) <= set(types)
+
+
+def conditions(name: str, given: dict[str, Any]) -> list[Condition] | dict[str, Any]:
+    """A filter on columns: a value, a list of values, or operators with their values for each."""
+    found = []
+    for column, asked in given.items():
+        if not isinstance(asked, dict):
+            asked = {"in" if isinstance(asked, list) else "=": asked}
+        elif unknown := sorted(set(asked) - set(OPERATORS)):
+            raise BadRequestError(f"{name} has no operator {unknown[0]!r}; there are {OPERATORS}")
+        found += [Condition(column, op, value) for op, value in asked.items()]
+    return found or {}
 
 
 def answer(bits: embits.BinaryVectors, asked: dict[str, Any]) -> dict[str, Any]:
     """The results of a request. Runs in a thread: the native search does not hold the GIL."""
     queries = vectors_of(asked, bits.dims)
-    options = {name: asked[name] for name in (FILTERS | {"metric"}) & asked.keys()}
+    options = {name: asked[name] for name in OPTIONS & asked.keys()}
     found = bits.search(queries, asked["k"], threads=1, **options)
-    value_name = found._fields[0].removesuffix("s")  # distance or score
-    results = [
-        [{"id": each, value_name: value} for each, value in zip(ids, values, strict=True)]
-        for ids, values in zip(found.ids.tolist(), found[0].tolist(), strict=True)
-    ]
+    values = {"id": found.ids, found._fields[0].removesuffix("s"): found[0]}  # distance or score
+    for name in asked["columns"]:
+        if name in values:
+            raise BadRequestError(f"columns: {name!r} is given twice, or is part of every result")
+        values[name] = found.column(name)
+    lists = zip(*(jsonable(each.tolist()) for each in values.values()), strict=True)
+    results = [[dict(zip(values, row, strict=True)) for row in zip(*q, strict=True)] for q in lists]
     return {"results": results[0] if "vector" in asked else results}
+
+
+def jsonable(value: Any) -> Any:
+    """A value of a column; dates, times and infinite numbers as text."""
+    if isinstance(value, list):
+        return [jsonable(each) for each in value]
+    is_plain = isinstance(value, str | int | None) or (type(value) is float and isfinite(value))
+    return value if is_plain else str(value)
+
+
+def order(result: dict[str, Any]) -> float:
+    """The smallest is the best."""
+    values = (result[name] for name in ("score", "cosine") if name in result)
+    return -next(values) if "distance" not in result else result["distance"]
 
 
 def vectors_of(asked: dict[str, Any], dims: int) -> np.ndarray:

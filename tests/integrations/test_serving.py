@@ -1,5 +1,6 @@
 """The example server under load: right answers, bounded memory, no request fails during changes."""
 
+import datetime
 import os
 import signal
 import sys
@@ -123,6 +124,67 @@ def test_a_file_is_served_by_several_processes(collection, matrix, tmp_path):
         for row in range(20):
             answer = server.client().ask(vector=matrix[row].tolist(), k=3)
             assert answer[1] == {"results": expected(collection, matrix[row], "distance", k=3)}
+
+
+def test_columns_are_returned_and_filtered_and_followed(matrix, tmp_path):
+    """By two processes, of which each shows the new generation."""
+    news = embits.open_collection(tmp_path / "news", embits.RandomHyperplanes(64).fit(matrix))
+    days = [datetime.date(2020, 1, 1 + i % 28) for i in range(300)]
+    columns = {
+        "text": [f"text {i}" for i in range(300)],
+        "year": [2000 + i % 30 for i in range(300)],
+    }
+    columns |= {"label": [["news", "sport", None][i % 3] for i in range(300)], "day": days}
+    columns |= {
+        "ratio": [float("inf"), *range(299)],
+        "tags": [["a", str(i % 2)] for i in range(300)],
+    }
+    news.add(matrix[:300], [f"doc-{i}" for i in range(300)], columns=columns)
+
+    def rows(**options):
+        found = news.search(matrix[0], 4, **options)
+        names = ("id", "distance", "text", "year")
+        values = found.ids, found.distances, found.column("text"), found.column("year")
+        each = zip(*(value.tolist() for value in values), strict=True)
+        return [dict(zip(names, row, strict=True)) for row in each]
+
+    filters = [
+        ({"label": "news"}, {"label": "news"}),
+        ({"label": ["news", "sport"], "year": {">=": 2020}},
+         {"label": ["news", "sport"], "year": (2020, None)}),
+        ({"label": None, "year": {">": 2019, "<": 2022}}, {"label": None, "year": (2020, 2021)}),
+        ({"tags": "1", "day": {"<=": "2020-01-07"}}, {"tags": "1", "day": (None, days[6])}),
+        ({}, None),
+    ]  # fmt: skip
+    with serving(news.path, "--workers", "2", "--refresh", "0.01") as server:
+        asked = {"vector": matrix[0].tolist(), "k": 4, "columns": ["text", "year"]}
+        for given, where in filters:
+            answer = server.client().ask(**asked, where=given)
+            assert answer == (200, {"results": rows(where=where)})
+        [found] = server.client().ask(**asked | {"k": 1, "columns": ["day", "ratio", "tags"]})[1][
+            "results"
+        ]
+        assert found["id"] == "doc-0"
+        assert [found["day"], found["ratio"], found["tags"]] == ["2020-01-01", "inf", ["a", "0"]]
+        for wrong, message in (
+            ({"columns": ["nobody"]}, "no column 'nobody'"),
+            ({"columns": ["id"]}, "'id' is given twice, or is part of every result"),
+            ({"columns": "text"}, "columns is not a list"),
+            ({"where": {"nobody": 1}}, "no column 'nobody'"),
+            ({"where": {"year": {"~": 1}}}, "no operator '~'"),
+            ({"where": {"year": "x"}}, "holds int"),
+            ({"where": {"year": [[1]]}}, "holds int"),
+        ):
+            status, answer = server.client().ask(**asked | wrong)
+            assert (status, message in answer["error"]) == (400, True), answer
+        news.upsert(matrix[:1], ["doc-0"], columns={"text": ["new"], "year": [2030]})
+        for _ in range(10):  # of both processes
+            wait_for(server, {"rows": 300, "bits": 64})
+        end = time.monotonic() + 30
+        answers = []
+        while answers[-10:] != [(200, {"results": rows()})] * 10 and time.monotonic() < end:
+            answers.append(server.client().ask(**asked))
+        assert answers[-1] == (200, {"results": rows()})
 
 
 def test_bad_requests_get_one_line(collection, matrix):
