@@ -41,7 +41,7 @@ MAX_K = 1000
 MAX_QUERIES = 1000
 MAX_BYTES = 16 << 20
 FILTERS = {"where", "exclude"}
-OPTIONS = FILTERS | {"metric", "rescore"}
+OPTIONS = FILTERS | {"metric", "rescore", "recall", "probes"}
 FIELDS = OPTIONS | {"vector", "vectors", "k", "columns"}
 OPERATORS = "=", "!=", "<", "<=", ">", ">="
 
