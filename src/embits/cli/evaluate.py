@@ -73,11 +73,6 @@ def _scoring_options(
             help="Resamples for the 95 % intervals of all scores; 0 computes none.",
         ),
         click.option(
-            "--fisher", type=click.Choice(["equal", "pairs"]), default="equal",
-            help="Weights of the sets in the Fisher mean: equal, as in the paper, or by their "
-            "pairs.",
-        ),
-        click.option(
             "--latex", is_flag=True, help="Also write tables as LaTeX, and figures as PDF and SVG."
         ),
         options.file_option("--csv", "csv_file", help="Write all scores into one CSV file."),
@@ -172,7 +167,6 @@ def evaluate(
     tasks: tuple[str, ...],
     fit_rows: int | None,
     bootstrap: int,
-    fisher: str,
     latex: bool,
     csv_file: Path | None,
     force: bool,
@@ -207,7 +201,7 @@ def evaluate(
         current = "raw"
         evaluator = Evaluator(
             folder, floats, tasks, raw_file, lambda step: status(f"{current}: {step}"), fit_rows,
-            n_resamples=bootstrap, by_pairs=fisher == "pairs",
+            n_resamples=bootstrap,
         )  # fmt: skip
         entries = [] if floats is None else [evaluator.evaluate_raw()]
         for file, bits in opened.items():
@@ -300,7 +294,6 @@ def compare(
     tasks: tuple[str, ...],
     fit_rows: int | None,
     bootstrap: int,
-    fisher: str,
     latex: bool,
     csv_file: Path | None,
     force: bool,
@@ -336,8 +329,7 @@ def compare(
 
         comparison = Comparison(
             floats, report, folder, bits, dict.fromkeys([*methods, *coders]), tasks, seeds, vectors,
-            say, fit_rows=fit_rows, n_resamples=bootstrap, by_pairs=fisher == "pairs",
-            params=params,
+            say, fit_rows=fit_rows, n_resamples=bootstrap, params=params,
         )  # fmt: skip
         try:
             entries = comparison.run(overwrite=force)

@@ -79,7 +79,6 @@ class Evaluator:
             other files as they are.
         n_resamples: Bootstrap replicates of each score; with any, entries have the 95 % intervals
             of their scores under "intervals".
-        by_pairs: Weigh the sets of the Fisher mean by their numbers of pairs, not equally.
 
     Attributes:
         samples: The replicates of the last entry.
@@ -99,7 +98,6 @@ class Evaluator:
         fit_rows: int | None = None,
         *,
         n_resamples: int = 0,
-        by_pairs: bool = False,
     ) -> None:
         self.tasks = (tasks,) if isinstance(tasks, str) else tuple(tasks)
         if set(self.tasks) - set(TASKS) or not self.tasks:
@@ -124,8 +122,8 @@ class Evaluator:
         self._notes: dict[str, None] = {}
         self._note = self._notes.setdefault
         self._subject = partial(
-            Subject, tasks=self._tasks, data=self.data, has_raw=raw is not None, by_pairs=by_pairs,
-            say=self._say, note=self._note, kept={},
+            Subject, tasks=self._tasks, data=self.data, has_raw=raw is not None, say=self._say,
+            note=self._note, kept={},
         )  # fmt: skip
 
     @property
@@ -255,7 +253,6 @@ class Comparison:
         fit_rows: Number of rows to fit on; neighbors and reconstruction are measured on the
             others. None is all rows of word vectors, and half of the rows of others.
         n_resamples: Bootstrap replicates of each score, for intervals and tests.
-        by_pairs: Weigh the sets of the Fisher mean by their numbers of pairs, not equally.
         params: Parameters of coders. Each is given to every method that takes it.
 
     Raises:
@@ -282,7 +279,6 @@ class Comparison:
         *,
         fit_rows: int | None = None,
         n_resamples: int = N_RESAMPLES,
-        by_pairs: bool = False,
         params: Mapping[str, Any] | None = None,
     ) -> None:
         self.vectors = vectors
@@ -296,7 +292,7 @@ class Comparison:
         self._codes = self.folder / "codes"
         self.evaluator = Evaluator(
             data, vectors, tasks, vectors_file, lambda step: self._say(f"{self._current}: {step}"),
-            ALL_ROWS, n_resamples=n_resamples, by_pairs=by_pairs,
+            ALL_ROWS, n_resamples=n_resamples,
         )  # fmt: skip
         self.split = split_rows(len(vectors), fit_rows, has_words=vectors.words is not None)
         self.settings: dict[str, Any] = {
@@ -307,7 +303,6 @@ class Comparison:
             "seed": self.seeds[0],
             "fit_rows": None if self.split is None else len(self.split.fitted),
             "resamples": n_resamples,
-            "fisher": "pairs" if by_pairs else "equal",
             "params": dict(params or {}),
         }
         if not isinstance(bits, Iterable) or any(whole("bits", n) < 1 for n in bits):
@@ -396,12 +391,10 @@ class Comparison:
         """
         if not self.entries:
             raise InputError("there are no results to report: call run() first")
-        weights = "equally" if self.settings["fisher"] == "equal" else "by their pairs"
         facts = {
             "words": f"{len(self.vectors):,}",
             "dimensions": self.vectors.dims,
             "seeds": ", ".join(map(str, self.seeds)),
-            "Fisher mean": f"sets weighed {weights}",
             "rows of the fit": f"{self.settings['fit_rows'] or len(self.vectors):,}",
         }
         data = self.evaluator.data

@@ -6,8 +6,7 @@ A model is a folder:
     config.json         a summary of the file, for people and other programs
     README.md           the model card
 
-Nothing is pickled, and only the first two files are read. A folder whose `config.json` contradicts
-the file is refused. The Hub needs the extra `hub`.
+Nothing is pickled, and only the first file is read. The Hub needs the extra `hub`.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
+from importlib.resources import files
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, TypeVar, cast
@@ -41,31 +41,10 @@ __all__ = ["from_pretrained", "push_to_hub", "save_pretrained"]
 Kept = TypeVar("Kept", bound=Pretrained)
 
 MODEL, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
-MAX_CONFIG_BYTES = 1 << 16  # ours has a few hundred
 # A card without this line belongs to its owner and is never overwritten.
 MARK = "<!-- Written by embits: remove this line to keep your changes to the card. -->"
+_NAMED = '"library_name": "embits"'  # in a config.json of ours
 _LIBRARY = {"library_name": "embits", "library_version": __version__}
-_CARD = """---
-{matter}---
-
-{mark}
-
-# {title}
-
-`{coder!r}` of embits (`pip install embits`): vectors of {dims} floats become codes of {n_bits} bits.
-
-## Use
-
-```python
-import embits
-
-{usage}
-```
-
-{measured}## Files
-
-`model.safetensors` opens with `embits.load` and with any safetensors reader; `embits verify` checks every byte. Nothing in this repository runs code.
-"""  # noqa: E501
 _CODES = """bits = embits.BinaryVectors.from_pretrained("{name}")
 bits.most_similar({word})
 bits.search(vectors, k=10)  # (q, {dims}) floats, or codes"""
@@ -95,14 +74,15 @@ def save_pretrained(
         kept = BinaryVectors(None, np.empty((0, coder.n_bytes_), dtype=np.uint8), coder)
     bits, folder = kept, Path(folder)
     text = _card(bits, name, figures or {}, card or {})  # raises before a file is written
-    for each, is_ours in ((MODEL, is_embits_file), (CONFIG, _is_our_config)):
-        if (folder / each).exists() and not is_ours(folder / each):
+    is_ours = is_embits_file(folder / MODEL) or not (folder / MODEL).exists()
+    for each, ours in ((MODEL, is_ours), (CONFIG, _may_replace(folder / CONFIG, _NAMED))):
+        if not ours:
             raise InputError(f"{folder / each} exists, and embits did not write it")
     folder.mkdir(parents=True, exist_ok=True)
     bits.save(folder / MODEL)
     config = json.dumps(_config(folder / MODEL), indent=2, sort_keys=True) + "\n"
     for each, contents in ((CONFIG, config), (CARD, text)):
-        if each == CONFIG or _may_replace(folder / CARD):
+        if each == CONFIG or _may_replace(folder / CARD, MARK):
             with atomic_write(folder / each) as file:
                 file.write(contents.encode())
 
@@ -118,22 +98,17 @@ def from_pretrained(
     """Open a folder, or a model on the Hub, as `kind`: see `Pretrained.from_pretrained`."""
     folder = Path(name)
     if not folder.is_dir():
-        options |= {"revision": revision, "allow_patterns": [MODEL, CONFIG], **_LIBRARY}
+        options |= {"revision": revision, "allow_patterns": [MODEL], **_LIBRARY}
         if not re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", str(name), re.ASCII):
             raise InputError(
                 f"there is no folder {shortened(os.fspath(name))}, and this is not a name on the "
                 "Hugging Face Hub: user/model; embits.load opens a file"
             )
-        with _hub(name) as client:  # both files are of one commit
+        with _hub(name) as client:
             folder = Path(client.snapshot_download(str(name), **options))
-    for each in (MODEL, CONFIG):
-        if not (folder / each).is_file():  # not `exists`: a pipe would block
-            raise FormatError(f"{folder}: it has no {each}, as save_pretrained would have written")
-    bits, said = load(folder / MODEL, verify), _read_config(folder / CONFIG)
-    for key, value in _config(folder / MODEL).items():
-        if said.get(key) != value:
-            found = f"{CONFIG} says that {key} is {shortened(said.get(key))}"
-            raise FormatError(f"{folder}: {found}, {MODEL} that it is {shortened(value)}")
+    if not (folder / MODEL).is_file():  # not `exists`: a pipe would block
+        raise FormatError(f"{folder}: it has no {MODEL}, as save_pretrained would have written")
+    bits = load(folder / MODEL, verify)
     if issubclass(kind, BinaryVectors):
         return cast("Kept", bits)
     if not isinstance(bits.coder, kind):
@@ -157,16 +132,16 @@ def push_to_hub(
     with tempfile.TemporaryDirectory() as folder:
         save_pretrained(kept, folder, figures=figures, card=card, name=repo_id)
         with _hub(repo_id) as hub:
-            api, files = hub.HfApi(**client, **_LIBRARY), [MODEL, CONFIG, CARD]
+            api, uploaded = hub.HfApi(**client, **_LIBRARY), [MODEL, CONFIG, CARD]
             api.create_repo(repo_id, private=private, exist_ok=True)
             if revision is not None:
                 api.create_branch(repo_id, branch=revision, exist_ok=True)
             if api.file_exists(repo_id, CARD, revision=revision):
                 there = {"revision": revision, "local_dir": Path(folder, "there")}
-                if not _may_replace(Path(api.hf_hub_download(repo_id, CARD, **there))):
-                    files.remove(CARD)
+                if not _may_replace(Path(api.hf_hub_download(repo_id, CARD, **there)), MARK):
+                    uploaded.remove(CARD)
             message = message or f"Upload with embits {__version__}"
-            options = {"revision": revision, "allow_patterns": files, "commit_message": message}
+            options = {"revision": revision, "allow_patterns": uploaded, "commit_message": message}
             commit = api.upload_folder(repo_id=repo_id, folder_path=folder, **options)
     return str(commit.commit_url)
 
@@ -186,26 +161,9 @@ def _config(model: Path) -> dict[str, Any]:
     }
 
 
-def _read_config(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
-        raw = file.read(MAX_CONFIG_BYTES + 1)
-    try:
-        config = json.loads(raw) if len(raw) <= MAX_CONFIG_BYTES else None
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"{path}: not a JSON configuration ({error!s:.100})") from None
-    if not isinstance(config, dict):
-        raise FormatError(f"{path}: not a JSON object of at most {MAX_CONFIG_BYTES:,} bytes")
-    return config
-
-
-def _is_our_config(path: Path) -> bool:
-    with contextlib.suppress(FormatError):
-        return bool(_read_config(path).get("library_name") == "embits")
-    return False
-
-
-def _may_replace(card: Path) -> bool:
-    return not card.exists() or MARK.encode() in card.read_bytes()
+def _may_replace(path: Path, mark: str) -> bool:
+    """Whether there is no such file, or one that embits wrote."""
+    return not path.exists() or (path.is_file() and mark.encode() in path.read_bytes())
 
 
 def _card(
@@ -222,7 +180,7 @@ def _card(
     word = json.dumps(named[0]) if named else "0"
     shown = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in figures.items()}
     rows = "".join(f"| {key} | {value} |\n" for key, value in shown.items())
-    return _CARD.format(
+    return (files(__package__) / "model_card.md").read_text().format(
         matter="".join(matter), mark=MARK, title=title, coder=bits.coder, dims=dims, n_bits=n_bits,
         usage=usage.format(name=name, word=word, dims=dims, width=bits.coder.n_bytes_),
         measured=f"## Figures\n\n| measured | |\n|---|---|\n{rows}\n" if rows else "",

@@ -74,8 +74,6 @@ def downloaded(name: str) -> Path:
         raise _read_error(name, f"gensim could not download it: {error}") from None
     finally:
         logger.disabled = before
-    if name in known.get("corpora", {}):
-        raise _read_error(name, "gensim has a corpus of texts by that name, expected vectors")
     if name not in known.get("models", {}):
         near = difflib.get_close_matches(name, known.get("models", {}), cutoff=0.5)
         hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""

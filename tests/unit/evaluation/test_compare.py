@@ -440,7 +440,7 @@ def test_compare_takes_coders_and_parameters_and_records_every_option(tmp_path, 
     command = ["compare", "v.npy", "--coder", "coders:Mine", "--methods", "itq", "--bits", "24",
                "--param", "iterations=2", "--param", "sign=-1", "--tasks", "neighbors",
                "--bootstrap", "20", "--limit", "500", "--words", "words.txt", "--skip-bad",
-               "--fisher", "pairs", "--fit-rows", "all", "--seeds", "3", "--latex", "--report",
+               "--fit-rows", "all", "--seeds", "3", "--latex", "--report",
                "r", "--json"]  # fmt: skip
     done = run(*command, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -452,7 +452,7 @@ def test_compare_takes_coders_and_parameters_and_records_every_option(tmp_path, 
     for option in ("--coder coders:Mine", "--methods itq,yours", "--bits 24", "--seeds 3",
                    "--param iterations=2", "--param sign=-1", "--tasks neighbors", "--latex",
                    "--bootstrap 20", "--limit 500", "--words words.txt", "--skip-bad",
-                   "--fisher pairs", "--fit-rows all", "--report DIR"):  # fmt: skip
+                   "--fit-rows all", "--report DIR"):  # fmt: skip
         assert option in recorded
     done = run("compare", "v.npy", "--no-ids", "--bits", "8", "--methods", "lsh", "--tasks",
                "neighbors", "--report", "n", cwd=tmp_path)  # fmt: skip

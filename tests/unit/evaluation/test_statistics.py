@@ -119,12 +119,10 @@ def test_every_score_of_an_entry_has_an_interval_around_it(vectors, bits, pairs)
             score = score[name]
         low, high = found[path]
         assert low <= score <= high, path
-    by_pairs = Evaluator(pairs, vectors, "similarity", by_pairs=True).evaluate_bits(bits)
+    without = Evaluator(pairs, vectors, "similarity").evaluate_bits(bits)
     sets = [entry["similarity"][name]["spearman"] for name in ("MEN", "RW")]
-    weights = [entry["similarity"][name]["pairs"] for name in ("MEN", "RW")]
-    assert by_pairs["similarity"]["fisher_mean"] == pytest.approx(fisher_mean(sets, weights))
     assert entry["similarity"]["fisher_mean"] == pytest.approx(fisher_mean(sets))
-    assert "intervals" not in by_pairs
+    assert "intervals" not in without
 
 
 # -- rows outside the fit --------------------------------------------------------------------------

@@ -38,7 +38,6 @@ class Subject:
     tasks: Sequence[Task]  # to run
     data: DataFolder | None
     has_raw: bool  # whether the raw vectors are scored, too
-    by_pairs: bool  # weigh the sets of the Fisher mean by their numbers of pairs
     say: Callable[[str], None]  # called with the name of each step
     note: Callable[[str], None]  # called with a line for each thing skipped
     kept: dict[Hashable, tuple[object, Any]]  # by `once`

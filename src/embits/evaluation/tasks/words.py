@@ -62,11 +62,7 @@ def score_pairs(space: Space, pairs: Pairs, lookup: Lookup | None = None) -> Pai
 
 
 def evaluate_similarity(
-    space: Space,
-    datasets: Mapping[str, Pairs],
-    samples: Samples = NO_SAMPLES,
-    *,
-    by_pairs: bool = False,
+    space: Space, datasets: Mapping[str, Pairs], samples: Samples = NO_SAMPLES
 ) -> dict[str, Any]:
     """Spearman per data set and their Fisher mean, in the shape of `evaluate --json`.
 
@@ -74,8 +70,6 @@ def evaluate_similarity(
         space: The words and their vectors or codes.
         datasets: Word pairs by name.
         samples: Receives the scores of each pair.
-        by_pairs: Weigh the data sets in the Fisher mean by their number of scored pairs; the paper
-            weighs them equally.
 
     Returns:
         `{name: {"spearman", "pairs", "oov"}, ..., "fisher_mean"}`: `pairs` were scored, `oov`
@@ -87,14 +81,11 @@ def evaluate_similarity(
         name: {"spearman": correlations[name], "pairs": len(score.ours), "oov": score.oov}
         for name, score in scores.items()
     }
-    weights = [len(score.ours) for score in scores.values()] if by_pairs else None
-    result["fisher_mean"] = fisher_mean(correlations.values(), weights)
+    result["fisher_mean"] = fisher_mean(correlations.values())
     paths = {f"similarity.{name}.spearman": score for name, score in scores.items()}
     for path, score in paths.items():
         samples.add_spearman(path, score.human, score.ours, path.removesuffix(".spearman"))
-    samples.add_combined(
-        "similarity.fisher_mean", list(paths), lambda drawn: fisher_mean(drawn, weights)
-    )
+    samples.add_combined("similarity.fisher_mean", list(paths), fisher_mean)
     return result
 
 
@@ -148,8 +139,7 @@ class Similarity(Task):
     counted = "pairs"
 
     def run(self, subject: Subject) -> Entry:
-        pairs, samples = self.datasets(subject), subject.samples
-        return evaluate_similarity(subject.space, pairs, samples, by_pairs=subject.by_pairs)
+        return evaluate_similarity(subject.space, self.datasets(subject), subject.samples)
 
     def scores(self, entries: Iterable[Entry]) -> list[Score]:
         names = [name for name in names_at(entries, self.name) if name != "fisher_mean"]
