@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cache
-from importlib import import_module
 from reprlib import repr as shortened
 from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast, get_args, get_type_hints
@@ -31,8 +29,6 @@ from embits.checks import (
 from embits.coders.backend import encode_on
 from embits.errors import FormatError, InputError, NotFittedError
 from embits.pretrained import Pretrained
-
-CONTAINERS = ("default", "pandas", "polars")  # of what `transform` returns
 
 
 class Estimator:
@@ -73,55 +69,10 @@ class Estimator:
             raise NotFittedError(f"this {type(self).__name__} is not fitted: call fit first")
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the columns of `transform`, one for each byte of a code: `itq0`, `itq1` …
-
-        Args:
-            input_features: Names of the columns of `X`, checked and not used.
-        """
+        """Names of the columns of `transform`, one for each byte of a code: `itq0`, `itq1` …"""
         self.check_fitted()
-        if input_features is not None:
-            names = np.asarray(input_features, dtype=object)
-            fitted = getattr(self, "feature_names_in_", None)
-            if fitted is not None and not np.array_equal(names, fitted):
-                raise InputError("input_features is not equal to feature_names_in_")
-            if len(names) != self.n_features_in_:
-                raise InputError(
-                    "input_features should have length equal to number of features "
-                    f"({self.n_features_in_}), got {len(names)}"
-                )
         prefix = type(self).__name__.lower()
         return np.asarray([f"{prefix}{i}" for i in range(self.n_bytes_)], dtype=object)
-
-    def set_output(self, *, transform: str | None = None) -> Self:
-        """Choose what `transform` returns: "default" (an array), "pandas" or "polars"."""
-        if transform is not None:
-            self._sklearn_output_config = {"transform": transform}
-        return self
-
-    def _in_container(self, codes: NDArray[np.uint8], X: Any) -> NDArray[np.uint8]:
-        """Codes in the container of `set_output`, or else of scikit-learn's configuration."""
-        # If `sklearn.set_config(transform_output=...)` was called, scikit-learn is imported.
-        ask = getattr(sys.modules.get("sklearn"), "get_config", None)
-        configured = "default" if ask is None else str(ask()["transform_output"])
-        chosen: dict[str, str] = getattr(self, "_sklearn_output_config", {})
-        wanted = chosen.get("transform", configured)
-        if wanted not in CONTAINERS:
-            raise InputError(f"output config must be in {sorted(CONTAINERS)}, got {wanted}")
-        if wanted == "default":
-            return codes
-        names = self.get_feature_names_out().tolist()
-        try:
-            if wanted == "pandas":
-                pandas = import_module("pandas")
-                index = X.index if isinstance(X, pandas.DataFrame) else None
-                frame = pandas.DataFrame(codes, index=index, columns=names)
-            else:
-                frame = import_module("polars").DataFrame(codes, schema=names, orient="row")
-        except ImportError:
-            raise InputError(
-                f"output as {wanted} needs that package: pip install {wanted}"
-            ) from None
-        return cast("NDArray[np.uint8]", frame)
 
     def _check_features(self, X: Any, dims: int) -> None:
         """Refuse another width, or other column names, than it was fitted on."""
@@ -132,7 +83,7 @@ class Estimator:
             )
         names, fitted = _column_names(X), getattr(self, "feature_names_in_", None)
         if names is not None and fitted is not None and not np.array_equal(names, fitted):
-            raise InputError(_name_mismatch(set(names), set(fitted)))
+            raise InputError("the columns are not those of the fit, in their order")
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self).__init__).parameters
@@ -163,20 +114,6 @@ def _column_names(X: Any) -> NDArray[Any] | None:
     if columns is None or not all(isinstance(name, str) for name in columns):
         return None
     return np.asarray(list(columns), dtype=object)
-
-
-def _name_mismatch(names: set[str], fitted: set[str]) -> str:
-    """scikit-learn's message for columns that differ from those at fit."""
-    message = "The feature names should match those that were passed during fit.\n"
-    for title, differing in (
-        ("Feature names unseen at fit time:\n", names - fitted),
-        ("Feature names seen at fit time, yet now missing:\n", fitted - names),
-    ):
-        if differing:
-            message += title + "".join(f"- {name}\n" for name in sorted(differing))
-    if names == fitted:
-        message += "Feature names must be in the same order as they were in fit.\n"
-    return message
 
 
 Shapes: TypeAlias = Mapping[str, tuple[str | int, ...]]
@@ -287,8 +224,8 @@ class Coder(Estimator, Pretrained, ABC):
         return None
 
     def transform(self, X: Any, *, device: str = "cpu") -> NDArray[np.uint8]:
-        """`encode` under scikit-learn's name; a data frame if `set_output` asks for one."""
-        return self._in_container(self.encode(X, device=device), X)
+        """`encode` under scikit-learn's name."""
+        return self.encode(X, device=device)
 
     def encode(self, X: Any, *, device: str = "cpu") -> NDArray[np.uint8]:
         """Packed codes of shape (n, ceil(n_bits / 8)), first bit highest, padding bits zero.

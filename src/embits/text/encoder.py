@@ -401,8 +401,8 @@ class TextEncoder(Estimator):
         return self._whitened(self._pooled(Batch(tokens, ends)))
 
     def transform(self, X: Any) -> Any:
-        """`encode` under scikit-learn's name; a data frame if `set_output` asks for one."""
-        return self._in_container(self.encode([X] if isinstance(X, str) else X), X)  # type: ignore[arg-type]
+        """`encode` under scikit-learn's name."""
+        return self.encode([X] if isinstance(X, str) else X)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """`fit(X)`, then `transform(X)`."""
