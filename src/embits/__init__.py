@@ -8,7 +8,7 @@ array([3])
 
 from typing import TYPE_CHECKING
 
-from embits import search
+from embits import errors, search
 from embits._lazy import lazy_names
 from embits._version import __version__
 from embits.binary_vectors import BinaryVectors, concat
@@ -93,24 +93,9 @@ __getattr__ = lazy_names(
         "sample_vectors": "embits.readers",
         "write_vectors": "embits.writers",
     },
-    deprecated=dict.fromkeys(
-        (
-            "ClusterError",
-            "DatabaseError",
-            "HubError",
-            "LockedError",
-            "MissingExtraError",
-            "MissingFileError",
-            "NotFittedError",
-            "ReadWarning",
-            "SizeWarning",
-            "TooManyResultsError",
-            "TrainingError",
-            "TrainingWarning",
-            "UnconfirmedError",
-        ),
-        "embits.errors",
-    ),
+    deprecated={
+        name: "embits.errors" for name in vars(errors) if name.endswith(("Error", "Warning"))
+    },
 )
 
 

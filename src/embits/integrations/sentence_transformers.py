@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import blocks, to_numpy
+from embits.arrays import to_numpy
 from embits.binary_vectors import BinaryVectors
 from embits.checks import choice, packed_codes, whole
 from embits.coders import Coder, SignBits
@@ -48,7 +48,7 @@ def quantize_embeddings(
     if floats.dtype in (np.uint8, np.int8):
         raise InputError(f"the embeddings are {floats.dtype}, already quantized; expected floats")
     matrix = np.atleast_2d(floats)
-    codes = _signs(matrix) if coder is None else coder.transform(matrix)
+    codes = (coder or sign_coder(matrix.shape[1])).encode(matrix)
     codes = codes[0] if floats.ndim == 1 else codes
     return codes if precision == "ubinary" else _offset(codes).view(np.int8)
 
@@ -110,16 +110,6 @@ def sign_coder(dims: int) -> SignBits:
     size = np.float32(1 / math.sqrt(dims))
     state = {"decoder": 2 * size * np.eye(dims, dtype=np.float32), "offset": np.full(dims, -size)}
     return SignBits.from_state({"n_bits": None, "strict": True}, state, dims, dims)
-
-
-def _signs(matrix: NDArray[Any]) -> NDArray[np.uint8]:
-    """Compare in the input's own precision: a tiny float64 is not rounded to 0 first."""
-    coder = sign_coder(matrix.shape[1])
-    matrix = coder.check_vectors(matrix)
-    codes = np.empty((len(matrix), coder.n_bytes_), dtype=np.uint8)
-    for rows in blocks(len(matrix)):
-        codes[rows] = np.packbits(matrix[rows] > 0, axis=1)
-    return codes
 
 
 def _offset(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
