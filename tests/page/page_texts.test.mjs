@@ -34,7 +34,7 @@ async function inPage(hash, act, options) {
 }
 const linkTo = (state) => `#${new URLSearchParams(state)}`;
 const field = (page) => page.getByRole("searchbox", { name: "Search 120 texts" });
-const shown = (page) => page.locator(".passages li");
+const shown = (page) => page.locator(".answers li");
 
 test("answers and scores are Python's", () =>
   inPage("", async (page) => {
@@ -56,8 +56,8 @@ test("a visitor types a question and sees texts with their titles and links", ()
     await shown(page).first().waitFor();
     await page.waitForFunction((q) => location.hash === q, linkTo({ q: question }));
     assert.equal(await shown(page).count(), expected[question].length);
-    assert.equal(await page.locator(".passages b").count(), 0);
-    const links = await page.locator(".passages a").evaluateAll((all) => all.map((each) => each.getAttribute("href")));
+    assert.equal(await page.locator(".answers b").count(), 0);
+    const links = await page.locator(".answers a").evaluateAll((all) => all.map((each) => each.getAttribute("href")));
     assert.ok(links.length > 0 && links.every((link) => /^pages\/\w+\.html$/.test(link)), links.join());
   }));
 

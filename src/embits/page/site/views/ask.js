@@ -43,7 +43,7 @@ export function askView({ ask, go, say, facts, latest }) {
       found.answers.length === FIRST && most === FIRST
         ? h("a", { class: "more", href: link({ q, k: MORE }) }, `Show ${MORE}`)
         : null;
-    answer.replaceChildren(h("ol", { class: "passages" }, ...found.answers.map(item)), h("div", { class: "after" }, more));
+    answer.replaceChildren(h("ol", { class: "answers" }, ...found.answers.map(item)), h("div", { class: "after" }, more));
     say(`${found.answers.length} texts: ${time(found.ms)}, ${facts().kernel}`);
   }
 
