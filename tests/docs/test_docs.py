@@ -73,7 +73,9 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture
 def database(page, request, monkeypatch):
     """Set $DATABASE_URL to a real server for pages that use it; skip without the page's engine."""
-    engine = {"duckdb": "duckdb", "lancedb": "lancedb", "milvus": "milvus_lite"}.get(page.stem)
+    engines = {"duckdb": "duckdb", "lancedb": "lancedb", "milvus": "milvus_lite"}
+    engines |= {"langchain": "langchain_core", "llama-index": "llama_index.core"}
+    engine = engines.get(page.stem)
     if engine is not None:
         pytest.importorskip(engine, reason=f"embits[{page.stem}] is not installed")
     if "DATABASE_URL" in page.read_text():
