@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress, as_float32, blocks, unit_rows
 from embits.binary_vectors import BinaryVectors
-from embits.checks import check_n_bits, choice, number
-from embits.coders import ITQ, METHODS, Coder, coder_class, new_coder
+from embits.checks import check_n_bits, choice, number, whole
+from embits.coders import ITQ, Coder, coder_class, new_coder
 from embits.coders.base import Estimator
 from embits.errors import EmbitsError, FormatError, InputError, NotFittedError
 from embits.file import store
@@ -109,60 +109,51 @@ class TextEncoder(Estimator):
         source: str | os.PathLike[str] = "wordllama",
         n_bits: int = 256,
         *,
-        method: str = "near-lossless",
-        weights: str | None = None,
-        random_state: int | None = 0,
         cache: bool = True,
         progress: Progress | None = None,
+        **params: Any,
     ) -> Self:
         """The encoder of a static model: its table of tokens in bits.
 
-        Fitting the codes takes about a minute. The result is kept in a cache folder
-        (`$XDG_CACHE_HOME/embits`, or `~/.cache/embits`), and the next call opens it.
+        Fitting the codes takes about a minute. The result is kept in `$XDG_CACHE_HOME/embits`
+        (`~/.cache/embits`), and the next call opens it.
 
         Args:
             source: "wordllama", for the table in that package, or the folder of a model of
                 model2vec: `model.safetensors`, `tokenizer.json` and `config.json`.
             n_bits: Bits of a token.
-            method: The coder of the tokens.
-            weights: As in the constructor.
-            random_state: Seed of the coder.
             cache: Whether to keep the result, or use one that was kept.
             progress: Called with (done, total) during the fit.
+            params: Other arguments of the constructor.
 
         Raises:
             InputError: There is no such folder, or its tokenizer does not fit its table.
             ReadError: A file of the model is damaged.
             MissingExtraError: A package is not installed.
         """
-        encoder = cls(source, n_bits, method=method, weights=weights, random_state=random_state)
+        encoder = cls(source, n_bits, **params)
         return encoder._open_static(read_static(source), cache, progress)
 
     @classmethod
     def from_words(
-        cls,
-        source: str | os.PathLike[str] | BinaryVectors | WordVectors,
-        *,
-        weights: str | None = None,
-        n_bits: int = 256,
+        cls, source: str | os.PathLike[str] | BinaryVectors | WordVectors, **params: Any
     ) -> Self:
         """The encoder of a file of words: the mean of the words of a text.
 
         A word is looked up as it is written, then in lower case, then in parts; phrases that the
         vocabulary has (new_york) count as one word. Words that are not in the file have the vector
-        of their subwords if the file has them.
+        of their subwords if it has them. Frequencies are estimated from ranks, because files of
+        word vectors have frequent words first; `fit` counts them.
 
         Args:
             source: A file of codes with words, BinaryVectors, or WordVectors, which are binarized.
-            weights: As in the constructor. The frequencies of words are estimated from their rank,
-                because files of word vectors have frequent words first; `fit` counts them.
-            n_bits: Bits of a word, for WordVectors.
+            params: Other arguments of the constructor.
 
         Raises:
             InputError: The rows have no words, or no coder.
             FormatError: The file is damaged.
         """
-        return cls(source, n_bits, weights=weights)._open_words(source)
+        return cls(source, **params)._open_words(source)
 
     def opened(self, progress: Progress | None = None) -> Self:
         """Itself, with its source opened, whatever that is."""
@@ -316,7 +307,9 @@ class TextEncoder(Estimator):
         """The weighted means of the tokens of texts."""
         tokens, ends = batch.tokens, batch.ends
         weights = self._weights[tokens]
-        own = weights if self._model_weights is None else weights * self._own_weights[tokens]
+        own = (
+            weights if self._model_weights is None else weights * self._model_weights.floats[tokens]
+        )
         rows = tokens if self._rows is None else self._rows[tokens]
         sums = self.table_.pool(rows, own, ends)
         totals = np.concatenate([[0.0], np.cumsum(weights, dtype=np.float64)])
@@ -338,36 +331,27 @@ class TextEncoder(Estimator):
         return white
 
     @property
-    def _own_weights(self) -> Floats:
-        return self._model_weights.floats  # type: ignore[union-attr]
-
-    @property
     def _weights(self) -> Floats:
         """What tokens weigh by their frequencies, (tokens,)."""
-        usual = "sif" if isinstance(self._tokens, WordTokens) else "uniform"
-        kind = self._chosen_weights(usual)
+        kind = self._chosen_weights("sif" if isinstance(self._tokens, WordTokens) else "uniform")
         key = kind, id(self._frequencies)
-        known, weights = vars(self).get("_weights_of", (None, None))
-        if known != key:
-            weights = self._new_weights(kind)
-            self._weights_of = key, weights
-        return weights  # type: ignore[no-any-return]
+        if vars(self).get("_weighed", (None,))[0] != key:
+            self._weighed = key, self._new_weights(kind)
+        return self._weighed[1]
 
     def _new_weights(self, kind: str) -> Floats:
-        n = self._n_tokens
-        if self._frequencies is None or kind == "uniform":
-            if kind == "idf" or (kind == "sif" and self.weights is not None):
+        if self._frequencies is None or (kind == "idf" and not self._texts):
+            if kind == self.weights != "uniform":
                 raise NotFittedError(f"weights={kind!r} need frequencies: call fit(texts) first")
-            return np.ones(n, np.float32)
+            return np.ones(self._n_tokens, np.float32)
         seen = self._frequencies.floats.astype(np.float64)
-        if kind == "sif":
-            sif: Floats = (_SIF / (_SIF + seen / seen.sum())).astype(np.float32)
-            return sif
-        if not self._texts:
-            raise NotFittedError("weights='idf' need frequencies: call fit(texts) first")
-        # Counts are rounded on their scale: no weight may be 0 or less.
-        rare = np.log((self._texts + 1) / (np.minimum(seen, self._texts) + 1))
-        return (rare + 1e-3).astype(np.float32)
+        if kind == "uniform":
+            weights = np.ones_like(seen)
+        elif kind == "sif":
+            weights = _SIF / (_SIF + seen / seen.sum())
+        else:  # counts are rounded on their scale: no weight may be 0 or less
+            weights = np.log((self._texts + 1) / (np.minimum(seen, self._texts) + 1)) + 1e-3
+        return as_float32(weights)
 
     def encode_codes(self, texts: Any) -> NDArray[np.uint8]:
         """Packed codes of texts, of `n_bits` bits: (width,) for one text, (n, width) for several.
@@ -434,15 +418,10 @@ class TextEncoder(Estimator):
     # -- the file --------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write one safetensors file, atomically.
-
-        Args:
-            path: The file. A file that embits wrote is replaced.
-            overwrite: Replace any other existing file as well.
+        """Write one safetensors file, atomically; one that embits wrote is replaced.
 
         Raises:
-            NotFittedError: It has no table yet.
-            InputError: There is another file at `path`.
+            InputError: There is another file at `path`, and not `overwrite`.
             OSError: The file could not be written; a file that was there is unchanged.
         """
         self.check_fitted()
@@ -450,45 +429,45 @@ class TextEncoder(Estimator):
         self._write(Path(path))
 
     def _write(self, path: Path) -> None:
-        table = self.table_
-        text: dict[str, NDArray[Any]] = table.to_tensors()
-        settings: dict[str, Any] = {
-            "normalize": self._normalize,
-            "weights": self.weights,
-            "scales_base": table.scales.base,
-            "unknown": None,
-            "texts": self._texts,
-            "whiten": self.whiten,
+        table, tokens, coder = self.table_, self._tokens, self.coder_
+        scales = {
+            "scales": table.scales,
+            "weights": self._model_weights,
+            "frequencies": self._frequencies,
         }
-        tensors: dict[str, NDArray[Any]] = {}
-        if isinstance(self._tokens, WordTokens):
-            words = self._tokens.words
-            tensors = pack(words) if isinstance(words, Vocabulary) else {}
-            if self._tokens.subwords is not None:
-                subwords = self._tokens.subwords.to_tensors()
-                tensors |= {f"subwords.{name}": each for name, each in subwords.items()}
+        arrays: dict[str, NDArray[Any] | None] = {
+            **{name: scale.steps for name, scale in scales.items() if scale is not None},
+            **{name: getattr(table, name) for name in ("decoder", "units", "offset")},
+            "rows": self._rows,
+            "mean": self._mean,
+            "whitening": self._whitening,
+        }
+        settings: dict[str, Any] = {
+            **{f"{name}_base": scale.base for name, scale in scales.items() if scale is not None},
+            **{name: getattr(self, name) for name in ("weights", "whiten")},
+            "normalize": self._normalize,
+            "texts": self._texts,
+            "unknown": getattr(tokens, "unknown", None),
+        }
+        words: dict[str, NDArray[Any]] = {}
+        if isinstance(tokens, WordTokens):
+            words = pack(cast("Vocabulary", tokens.words))
+            if tokens.subwords is not None:
+                parts = tokens.subwords.to_tensors()
+                words |= {f"{_SUBWORDS}{name}": each for name, each in parts.items()}
         else:
-            text["tokenizer"] = np.frombuffer(self._tokens.packed, np.uint8)
-            settings["unknown"] = self._tokens.unknown
-        if self._rows is not None:
-            text["rows"] = self._rows
-        for name, each in (("weights", self._model_weights), ("frequencies", self._frequencies)):
-            if each is not None:
-                text[name], settings[f"{name}_base"] = each.steps, each.base
-        if self._mean is not None and self._whitening is not None:
-            text["mean"], text["whitening"] = self._mean, self._whitening
-        if self.coder_ is not None:
-            text |= {f"coder.{name}": each for name, each in self.coder_.state().items()}
-            params = self.coder_.get_params()
-            settings["coder"] = {"method": self.coder_.method, "params": params}
-        tensors |= {store.TEXT + name: each for name, each in text.items()}
+            arrays["tokenizer"] = np.frombuffer(tokens.packed, np.uint8)
+        if coder is not None:
+            arrays |= {f"{_CODER}{name}": each for name, each in coder.state().items()}
+            settings["coder"] = {"method": coder.method, "params": coder.get_params()}
+        named = {store.TEXT + name: each for name, each in arrays.items() if each is not None}
         contents = store.Contents(
             codes=np.asarray(table.codes),
             n_bits=table.n_bits,
             dims=table.dims,
             method=self.method,
             params={"n_bits": table.n_bits},
-            tensors=tensors,
+            tensors=words | named,
             left_out=("coder",),
             text=settings,
         )
@@ -496,15 +475,10 @@ class TextEncoder(Estimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, verify: bool = False) -> Self:
-        """Open a file that `save` wrote: mapped, not read.
-
-        Args:
-            path: The file.
-            verify: Read every byte and check it against the checksums first.
+        """Open a file that `save` wrote: mapped, not read; with `verify`, every byte is checked.
 
         Raises:
             FormatError: It is not a text encoder, or it is damaged.
-            OSError: It cannot be opened.
         """
         return cls(os.fspath(path))._take(Path(path), verify=verify)
 
@@ -522,65 +496,47 @@ class TextEncoder(Estimator):
         return self
 
     def _from_contents(self, contents: store.Contents) -> None:
-        settings, n = dict(contents.text or {}), len(contents.codes)
-        start = len(store.TEXT)
-        text = {k[start:]: v for k, v in contents.tensors.items() if k.startswith(store.TEXT)}
-        dims = contents.dims
-        table = Table.from_tensors(
-            contents.codes, contents.n_bits, dims, text, settings.get("scales_base")
-        )
-        rows = text.get("rows")
-        if rows is not None:
-            rows = array_of("rows", text, np.uint32, (len(rows),))
-        n_tokens = n if rows is None else len(rows)
-        unknown, texts = settings.get("unknown"), settings.get("texts", 0)
-        if unknown is not None and (type(unknown) is not int or not 0 <= unknown < 2**32):
-            raise InputError(f"the unknown token is {unknown!r:.40}")
-        if type(texts) is not int or not 0 <= texts <= store.MAX_SIZE:
-            raise InputError(f"the number of texts is {texts!r:.40}")
-        weights, whiten = settings.get("weights"), settings.get("whiten", 0)
-        tokens: TokenizerTokens | WordTokens
+        settings, n, dims = dict(contents.text or {}), len(contents.codes), contents.dims
+        text = _group(store.TEXT, contents.tensors)
+        self.table_ = Table.from_tensors(contents.codes, contents.n_bits, dims, text, settings)
+        self._rows = None
+        if "rows" in text:
+            self._rows = array_of("rows", text, np.uint32, (len(text["rows"]),))
+        unknown, self._texts = settings.get("unknown"), settings.get("texts", 0)
+        for name, value in (("unknown", 0 if unknown is None else unknown), ("texts", self._texts)):
+            whole(name, value, most=store.MAX_SIZE)
         if "tokenizer" in text:
             packed = array_of("tokenizer", text, np.uint8, (len(text["tokenizer"]),))
-            tokens = TokenizerTokens(packed.tobytes(), n_tokens, unknown)
+            self._tokens = TokenizerTokens(packed.tobytes(), self._n_tokens, unknown)
         else:
-            words = open_words(contents.tensors, n)
+            words, parts = open_words(contents.tensors, n), _group(_SUBWORDS, contents.tensors)
             if words is None or len(words) != n:
                 raise InputError("it has neither a tokenizer nor words")
-            group = "subwords."
-            found = {
-                k.removeprefix(group): v for k, v in contents.tensors.items() if k.startswith(group)
-            }
-            tokens = WordTokens(words, Subwords.from_tensors(found, dims) if found else None)
-        own, seen = (
-            byte_scale(name, text, n_tokens, settings.get(f"{name}_base"))
-            for name in ("weights", "frequencies")
+            self._tokens = WordTokens(words, Subwords.from_tensors(parts, dims) if parts else None)
+        self._model_weights, self._frequencies = (
+            byte_scale(name, text, self._n_tokens, settings) for name in ("weights", "frequencies")
         )
-        mean = whitening = None
+        self._mean = self._whitening = self.coder_ = None
         if "whitening" in text:
-            mean = array_of("mean", text, np.float32, (dims,))
-            whitening = array_of("whitening", text, np.float32, (dims, dims))
-        coder = None
+            self._mean = array_of("mean", text, np.float32, (dims,))
+            self._whitening = array_of("whitening", text, np.float32, (dims, dims))
         if "coder" in settings:
-            about, state = settings["coder"], {}
-            for name, array in text.items():
-                if name.startswith("coder."):
-                    state[name.removeprefix("coder.")] = array
-            if about["method"] not in METHODS:
-                raise InputError("its coder has a method that is not registered here")
-            coder = METHODS[about["method"]].from_state(
-                about["params"], state, dims, contents.n_bits
-            )
-        chosen = weights if weights is None else choice("weights", weights, WEIGHTS)
-        whiten = number("whiten", whiten, 0, 0.5)
-        if self.weights is None:
-            self.weights = chosen
-        self.n_bits, self.method, self.whiten = contents.n_bits, contents.method, whiten
-        self.table_, self._tokens, self._rows = table, tokens, rows
-        self._model_weights, self._frequencies, self._texts = own, seen, texts
+            about, state = settings["coder"], _group(_CODER, text)
+            kind = coder_class(about["method"])
+            self.coder_ = kind.from_state(about["params"], state, dims, contents.n_bits)
+        self.weights = self.weights or settings.get("weights")
+        self._chosen_weights("uniform")
+        self.whiten = number("whiten", settings.get("whiten", 0), 0, 0.5)
+        self.n_bits, self.method = contents.n_bits, contents.method
         self._normalize = bool(settings.get("normalize"))
-        self._mean, self._whitening, self.coder_ = mean, whitening, coder
         self._finish()
+
+
+_SUBWORDS, _CODER = "subwords.", "coder."
+
+
+def _group(prefix: str, tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
 
 
 class _Decoded:

@@ -7,7 +7,7 @@ D (Σ w s b) + (Σ w s) o: bits are counted, and one product follows.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.arrays import blocks, unit_rows, unpack
-from embits.checks import is_usual
+from embits.checks import is_usual, whole
 from embits.errors import FormatError, InputError
 from embits.rows import Lengths, vector_lengths
 
@@ -43,7 +43,6 @@ class Table:
     decoder: NDArray[np.int8]
     units: Floats
     offset: Floats
-    tensors: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -124,15 +123,6 @@ class Table:
         sums += (totals[ends] - totals[starts]).astype(np.float32)[:, None] * self.offset
         return sums
 
-    def to_tensors(self) -> dict[str, NDArray[Any]]:
-        """The arrays of a file, without the codes."""
-        return {
-            "scales": self.scales.steps,
-            "decoder": self.decoder,
-            "units": self.units,
-            "offset": self.offset,
-        }
-
     @classmethod
     def from_tensors(
         cls,
@@ -140,10 +130,10 @@ class Table:
         n_bits: int,
         dims: int,
         tensors: Mapping[str, NDArray[Any]],
-        base: Any,
+        settings: Mapping[str, Any],
     ) -> Table:
         """The table of a file; InputError if its arrays do not fit."""
-        scales = byte_scale("scales", tensors, len(codes), base)
+        scales = byte_scale("scales", tensors, len(codes), settings)
         if scales is None:
             raise InputError("text.scales is missing")
         decoder = array_of("decoder", tensors, np.int8, (n_bits, dims))
@@ -167,14 +157,15 @@ def array_of(
     return array
 
 
-def byte_scale(name: str, tensors: Mapping[str, NDArray[Any]], n: int, base: Any) -> Lengths | None:
+def byte_scale(
+    name: str, tensors: Mapping[str, NDArray[Any]], n: int, settings: Mapping[str, Any]
+) -> Lengths | None:
     """Numbers of a file on the scale of `Lengths`, if it has any; InputError if they do not fit."""
     if name not in tensors:
         return None
     steps = array_of(name, tensors, np.uint8, (n,))
-    if type(base) is not int or abs(base) > _MAX_BASE:
-        raise InputError(f"{name}_base is {base!r:.40}, expected -64 to 64")
-    return Lengths(steps, base)
+    base = f"{name}_base"
+    return Lengths(steps, whole(base, settings.get(base), -_MAX_BASE, _MAX_BASE))
 
 
 _MAX_BASE = 64  # a product of two scales is then a float32
