@@ -12,8 +12,6 @@
 
 namespace embits {
 
-constexpr size_t kFirstCells = 4;
-
 // See blocked_scan.h for what a Search has; here also
 //   kth_score(kept, n_bits)   the score of its k-th row, -infinity before there are k
 template <class Search>

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <numeric>
 
@@ -31,7 +32,7 @@ constexpr size_t kRounds = 8, kLastRounds = 3;
 constexpr size_t kRowsPerGroup = 256;  // that groups are trained on
 constexpr int kFineUnit = 127;         // of centers under training
 constexpr double kPlaceWeight = 0.7;
-constexpr size_t kVisits = 256, kBins = 1024;
+constexpr size_t kVisits = 128;
 constexpr int kMiddle = 64, kTop = 63;  // queries are rounded to 64 - 63 .. 64 + 63
 
 // Random numbers of a seed (splitmix64), the same everywhere.
@@ -361,42 +362,34 @@ float CellVisits::needed(double score, size_t cell) const {
 // Finds the order of the first `least` cells, or of a few more.
 void CellVisits::sort(const float* products, size_t least) {
     const size_t n = reading_->centers.size();
-    const std::vector<float>& squares = reading_->centers.squares();
-    std::vector<Visit> all(n);
-    double expected = 0;  // the score of the best row, about
-    for (size_t c = 0; c < n; ++c) {
-        const float closeness = products[c] / scale_ - squares[c] / 4;
-        all[c] = {closeness, closeness, static_cast<uint32_t>(c)};
-        if (reading_->longest)
+    const float* squares = reading_->centers.squares().data();
+    std::vector<float> closeness(n), keys;
+    const float unit = 1 / scale_;
+    for (size_t c = 0; c < n; ++c) closeness[c] = products[c] * unit - squares[c] * 0.25f;
+    if (reading_->longest) {
+        double expected = 0;  // the score of the best row, about
+        for (size_t c = 0; c < n; ++c)
             expected = std::max(expected, double{reading_->longest[c]} *
                                               (double{products[c]} + reading_->offsets[q_]));
+        keys = closeness;
+        for (size_t c = 0; expected > 0 && c < n; ++c) keys[c] -= needed(expected, c);
     }
-    if (reading_->longest && expected > 0)
-        for (Visit& visit : all) visit.key = visit.closeness - needed(expected, visit.cell);
-    const auto before = [](const Visit& a, const Visit& b) {
+    const float* key = keys.empty() ? closeness.data() : keys.data();
+    float lowest = -INFINITY;
+    if (4 * least < n) {  // the key that about `least` cells reach, from every 8th cell or so
+        const size_t step = std::max<size_t>(1, n / 1024), wanted = least / step + least / step / 4 + 4;
+        std::vector<float> some;
+        for (size_t c = 0; c < n; c += step) some.push_back(key[c]);
+        std::nth_element(some.begin(), some.begin() + ptrdiff_t(wanted), some.end(),
+                         std::greater<float>());
+        lowest = some[wanted];
+    }
+    known_.clear();
+    for (size_t c = 0; c < n; ++c)
+        if (key[c] >= lowest) known_.push_back({key[c], closeness[c], static_cast<uint32_t>(c)});
+    std::sort(known_.begin(), known_.end(), [](const Visit& a, const Visit& b) {
         return a.key > b.key || (a.key == b.key && a.cell < b.cell);
-    };
-    if (4 * least < n) {  // those above the lowest key that `least` cells reach
-        float low = INFINITY, high = -INFINITY;
-        for (const Visit& visit : all) {
-            low = std::min(low, visit.key);
-            high = std::max(high, visit.key);
-        }
-        const float scale = high > low && low > -INFINITY ? (kBins - 1) / (high - low) : 0;
-        std::vector<uint32_t> counts(kBins);
-        const auto bin = [&](const Visit& visit) {
-            return scale > 0 ? static_cast<size_t>((visit.key - low) * scale) : 0;
-        };
-        for (const Visit& visit : all) ++counts[bin(visit)];
-        size_t lowest = kBins, found = 0;
-        while (found < least) found += counts[--lowest];
-        known_.clear();
-        for (const Visit& visit : all)
-            if (bin(visit) >= lowest) known_.push_back(visit);
-    } else {
-        known_.swap(all);
-    }
-    std::sort(known_.begin(), known_.end(), before);
+    });
 }
 
 size_t CellVisits::wanted(double score, size_t most) {
@@ -411,7 +404,7 @@ size_t CellVisits::wanted(double score, size_t most) {
     }
     if (reading_->probes) return most;
     const std::vector<float>& costs = reading_->centers.place_costs();
-    while (most) {
+    while (most > kFirstCells) {
         const Visit& last = known_[most - 1];
         if (last.closeness - needed(score, last.cell) - costs[most - 1] >= reading_->margin) break;
         --most;

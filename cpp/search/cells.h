@@ -14,6 +14,7 @@
 namespace embits {
 
 constexpr int kCellUnit = 7;
+constexpr size_t kFirstCells = 4;  // that every query reads
 constexpr size_t kMaxCellBits = 16384;  // above, a sum could exceed 32 bits
 
 class CellCenters {

@@ -312,19 +312,21 @@ def remove(
 
 @click.command()
 @collection_argument
+@options.cells_option
 @timeout_option
 @options.json_option
-def compact(collection: Path, timeout: float, as_json: bool) -> None:
+def compact(collection: Path, cells: int | str | None, timeout: float, as_json: bool) -> None:
     """Merge the pieces of COLLECTION into one file, without removed rows.
 
     Rows keep their order, and searches their results. Programs that have the collection open are
-    not affected.
+    not affected. If there are cells, they are made anew.
 
     \b
     embits compact news
+    embits compact news --cells auto
     """
     opened = _existing(collection, timeout)
-    opened.compact()
+    opened.compact(cells=cells)
     _show_change(collection, opened, {}, as_json)
 
 

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import LazyRows
+from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder, coder_checksum
 from embits.collection.manifest import Manifest, Piece, read_manifest, write_manifest
 from embits.collection.pieces import (
@@ -39,8 +40,10 @@ from embits.columns import PieceColumns
 from embits.errors import InputError, LockedError, UnconfirmedError
 from embits.file.atomic import sync_folder
 from embits.file.contents import write_coder
+from embits.ids.keys import RowNumbers
 from embits.rows import FLOATS, LENGTHS, Floats, Lengths, Rows
-from embits.search.pieces import LiveRows
+from embits.search.cells import Centers, arranged, cells_bytes
+from embits.search.pieces import CodePieces, LiveRows
 
 try:
     import fcntl
@@ -51,6 +54,9 @@ LOCK = "_lock"
 # Pieces of this many rows in all are merged when rows are added, and larger ones if there are many.
 MAX_MERGED_ROWS = 1 << 16
 MAX_PIECES = 100
+
+# Cells cost new pieces at most this share of the bytes of their codes.
+_MAX_CELLS_SHARE = 0.25
 
 _WAIT_SECONDS = 0.02
 _WORKING = ".embits-add-"
@@ -204,12 +210,38 @@ def remove(snapshot: Snapshot, rows: NDArray[np.int64]) -> None:
     _commit(snapshot, _without(snapshot, rows))
 
 
-def compact(snapshot: Snapshot) -> None:
-    """Merge all pieces into one, without the removed rows."""
+def compact(snapshot: Snapshot, cells: int | str | None = None) -> None:
+    """Merge all pieces into one, without the removed rows, with new cells if there are to be some.
+
+    None makes as many as there are.
+    """
     pieces = snapshot.pieces
-    if not pieces or (len(pieces) == 1 and pieces[0].entry.header and not len(pieces[0].removed)):
+    is_one = len(pieces) == 1 and pieces[0].entry.header and not len(pieces[0].removed)
+    if not pieces or (is_one and cells is None):
         return
-    _commit(snapshot, [], pieces)
+    centers = _centers(snapshot)
+    if cells is None and centers is not None:
+        cells = len(centers)
+    _commit(snapshot, [], pieces, cells=cells)
+
+
+def _centers(snapshot: Snapshot) -> Centers | None:
+    """The centers of the cells of a collection, if it has some."""
+    codes: Any = snapshot.rows.codes
+    return codes.centers if isinstance(codes, CodePieces) else None
+
+
+def _in_cells(snapshot: Snapshot, codes: Any, cells: int | str | None) -> Any:
+    """Codes to be written: in new cells, in those of the collection, or in row order."""
+    codes, coder = np.asarray(codes), snapshot.coder
+    if cells is not None:
+        rows = Rows(RowNumbers(len(codes)), codes)
+        return BinaryVectors.of_rows(rows, coder).with_cells(cells).codes
+    centers = _centers(snapshot)
+    if centers is None or cells_bytes(centers) > _MAX_CELLS_SHARE * codes.nbytes:
+        return codes  # few rows are read whole
+    stored, made = arranged(codes, centers)
+    return CodePieces([stored], cells=[made])
 
 
 def adopt(snapshot: Snapshot, coder: Coder, n_rows: int, refit_at: int | None) -> Snapshot:
@@ -246,7 +278,11 @@ def recode(
             columns[LENGTHS] = Lengths.of_vectors(own)
         if are_new and before.keep:
             columns[FLOATS] = Floats.of(own, before.keep)
-        rows = replace(piece.rows, codes=coder.encode(own), columns=columns)
+        codes = coder.encode(own)
+        if isinstance(piece.rows.codes, CodePieces) and piece.rows.codes.centers is not None:
+            n_cells = len(piece.rows.codes.centers)  # other codes need other centers
+            codes = _in_cells(replace(snapshot, coder=coder), codes, n_cells)
+        rows = replace(piece.rows, codes=codes, columns=columns)
         entry = save_piece(folder, after.next_piece, rows, coder, {}, [])
         old = piece.entry
         entries.append(replace(entry, columns=old.columns, removed=old.removed))
@@ -301,6 +337,8 @@ def _commit(
     kept: Sequence[OpenPiece],
     merged: Sequence[OpenPiece] = (),
     new: Sequence[OpenPiece] = (),
+    *,
+    cells: int | str | None = None,
 ) -> None:
     """Write one piece of the merged and the new rows, and the manifest that lists it last."""
     folder, before, number = snapshot.folder, snapshot.manifest, snapshot.manifest.generation + 1
@@ -309,7 +347,7 @@ def _commit(
         parts = [*verified(folder, snapshot.coder, before.columns, merged), *new]
         left = joined_rows(parts)
         ids: Any = left.ids
-        rows = Rows(ids.merged(), np.asarray(left.codes), left.columns)
+        rows = Rows(ids.merged(), _in_cells(snapshot, left.codes, cells), left.columns)
         number_of = before.next_piece
         added = [save_piece(folder, number_of, rows, snapshot.coder, before.columns, parts)]
     entries = (*(with_bitmap(folder, number, piece) for piece in kept), *added)

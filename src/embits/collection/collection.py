@@ -36,6 +36,7 @@ from embits.errors import (
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import PieceIds, Vocabulary
 from embits.rows import FLOATS, LENGTHS, Floats, Lengths, Rows
+from embits.search.cells import wanted_cells
 from embits.search.results import ScoreResult
 from embits.vectors import WordVectors, as_words, check_named
 
@@ -343,14 +344,23 @@ class Collection(BinaryVectors):
                 changes.remove(latest, rows)
             return len(rows)
 
-    def compact(self) -> None:
+    def compact(self, *, cells: int | str | None = None) -> None:
         """Merge all pieces into one file, without the removed rows. Answers stay the same.
 
+        Args:
+            cells: Store the codes in so many cells, for searches with `recall`; "auto" chooses how
+                many (see `with_cells`). None trains as many as there are anew, if there are some.
+                Rows that are added later go to cells with the same centers; small additions are
+                read whole until they are compacted.
+
         Raises:
+            InputError: A wrong number of cells.
             FormatError, LockedError, OSError: As for `add`.
         """
+        if cells is not None:
+            wanted_cells(cells, 1, 1)
         with self._change() as latest:
-            changes.compact(latest)
+            changes.compact(latest, cells)
 
     @contextmanager
     def _change(self) -> Iterator[Snapshot]:

@@ -160,6 +160,11 @@ class Cells:
             raise FormatError("damaged: the bytes of a cell do not match its checksum")
 
 
+def cells_bytes(centers: Centers) -> int:
+    """Bytes of cells with these centers in a file, without the row of each code."""
+    return centers.packed.nbytes + len(centers) * (CHECK_BYTES + np.uint32().nbytes)
+
+
 def packed_half(n_bits: int) -> int:
     """Bytes of a packed center."""
     return packed_width(4 * n_bits)

@@ -1,0 +1,101 @@
+"""Collections with cells: they are made by compact, and additions and removals live with them."""
+
+import numpy as np
+import pytest
+
+import embits
+from embits.errors import InputError
+from tests.support.program import run
+
+
+def clustered(n, seed=0):
+    rng = np.random.default_rng(seed)
+    middles = np.random.default_rng(7).normal(size=(40, 24))
+    return middles[rng.integers(40, size=n)] + 0.5 * rng.normal(size=(n, 24))
+
+
+@pytest.fixture
+def collection(tmp_path):
+    X = clustered(6000)
+    opened = embits.open_collection(tmp_path / "c", embits.ITQ(n_bits=64).fit(X))
+    opened.add(X[:3000], ids=[f"a{i}" for i in range(3000)])
+    opened.add(X[3000:], ids=[f"b{i}" for i in range(3000)])
+    return opened
+
+
+def same(a, b, queries, probes=None, **asked):
+    x, y = a.search(queries, probes=probes, **asked), b.search(queries, **asked)
+    return (x.ids == y.ids).all() and (x[0] == y[0]).all()
+
+
+def test_additions_and_removals_live_with_cells(collection, tmp_path):
+    queries = clustered(50, seed=1)
+    expected = collection.search(queries).ids
+    collection.compact(cells=60)
+    assert collection.codes.centers is not None
+    assert (collection.search(queries).ids == expected).all()
+    found = collection.search(queries, recall=0.9)
+    assert found.rows_read < 0.6 * 50 * 6000
+
+    collection.add(clustered(5000, seed=2), ids=[f"c{i}" for i in range(5000)])  # gets cells
+    collection.add(clustered(40, seed=3), ids=[f"d{i}" for i in range(40)])  # is read whole
+    collection.remove([f"a{i}" for i in range(0, 3000, 3)])
+    plain = embits.open_collection(tmp_path / "plain", collection.coder)
+    plain.add(collection.snapshot().merged())
+    again = embits.load(tmp_path / "c", verify=True)
+    assert [cells is not None for cells in again.codes.cells] == [True, True, False]
+    for metric in ("hamming", "asymmetric"):
+        assert same(again, plain, queries, metric=metric)
+        assert same(again, plain, queries, metric=metric, probes=60)
+        some = again.search(queries, metric=metric, recall=0.9)
+        exact = plain.search(queries, metric=metric)
+        pairs = zip(some.ids, exact.ids, strict=True)
+        assert np.mean([len(set(a) & set(b)) / 10 for a, b in pairs]) > 0.83
+        assert some.rows_read < 0.6 * exact.rows_read
+    assert not np.isin(again.search(queries, recall=0.9, k=50).ids, ["a0", "a3", "a6"]).any()
+    where = np.random.default_rng(4).random(len(again)) < 0.4
+    assert same(again, plain, queries, where=where)
+    assert (np.asarray(again.codes) == np.asarray(plain.codes)).all()
+
+    again.compact()  # has as many cells, made anew
+    assert len(again.codes.centers) == 60
+    assert len(again.manifest.pieces) == 1
+    assert same(again, plain, queries)
+    again.compact(cells="auto")
+    assert same(again, plain, queries)
+
+
+def test_a_file_with_cells_is_added_and_a_collection_is_saved_with_them(collection, tmp_path):
+    collection.compact(cells=30)
+    collection.save(tmp_path / "one.safetensors")
+    one = embits.load(tmp_path / "one.safetensors", verify=True)
+    assert len(one.codes.centers) == 30
+    other = embits.open_collection(tmp_path / "other", collection.coder)
+    other.add(one)
+    assert same(other, one, clustered(20, seed=5))
+
+
+def test_a_refit_makes_other_cells(tmp_path):
+    X = clustered(4000)
+    opened = embits.open_collection(tmp_path / "c", embits.ITQ(n_bits=64).fit(X), keep="float16")
+    opened.add(X)
+    opened.compact(cells=25)
+    opened.refit()
+    assert len(opened.codes.centers) == 25
+    queries = clustered(20, seed=6)
+    exact, found = opened.search(queries), opened.search(queries, recall=0.95)
+    pairs = zip(exact.rows, found.rows, strict=True)
+    assert np.mean([len(set(a) & set(b)) / 10 for a, b in pairs]) > 0.85
+
+
+def test_compact_refuses_a_wrong_number_of_cells(collection):
+    with pytest.raises(InputError):
+        collection.compact(cells=0)
+    with pytest.raises(InputError):
+        collection.compact(cells="all")
+
+
+def test_the_command_line_compacts_with_cells(collection, tmp_path):
+    done = run("compact", "c", "--cells", 20, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert len(embits.load(tmp_path / "c").codes.centers) == 20
