@@ -5,8 +5,8 @@
     python benchmarks/cells.py floats FOLDER --rows 1000000         float queries, rescored
 
 FOLDER keeps what takes long to make. Times are medians of paired turns on one thread, of its
-processor time: every turn runs each of the rivals once. Recall is measured on queries that are no rows and that nothing was
-calibrated with; `--seed` draws others.
+processor time: every turn runs each of the rivals once. Recall is measured on queries that nothing
+was calibrated with; `--seed` draws others.
 """
 
 from __future__ import annotations
@@ -174,7 +174,9 @@ def binary_ivf(bits, plain, queries, recall=0.95):
     rng = np.random.default_rng(0)
     index.cp.niter = 10
     begin = time.perf_counter()
-    index.train(codes[np.sort(rng.choice(len(codes), min(len(codes), 40 * n_lists), replace=False))])
+    index.train(
+        codes[np.sort(rng.choice(len(codes), min(len(codes), 40 * n_lists), replace=False))]
+    )
     index.add(codes)
     print(f"IndexBinaryIVF, {n_lists} lists: made in {time.perf_counter() - begin:.0f} s")
     asked = bits.encode(queries)
@@ -196,7 +198,11 @@ def binary_ivf(bits, plain, queries, recall=0.95):
         },
         len(asked),
     )
-    line = {"probes": probes, "faiss found": round(float(reached), 4), "ours": round(float(target), 4)}
+    line = {
+        "probes": probes,
+        "faiss found": round(float(reached), 4),
+        "ours": round(float(target), 4),
+    }
     print(json.dumps(line | {k: round(v, 4) for k, v in times.items()}), flush=True)
 
 
@@ -225,7 +231,9 @@ def glove(arguments):
     bits = plain.with_cells()
     print(f"{len(bits.codes.centers)} cells in {time.perf_counter() - begin:.1f} s")
     counts = bits.byte_counts()
-    print(f"cells: {(counts.cells - 4 * len(bits)) / counts.codes:.2%} of the codes, and row numbers")
+    print(
+        f"cells: {(counts.cells - 4 * len(bits)) / counts.codes:.2%} of the codes, and row numbers"
+    )
     for seed in range(arguments.seed, arguments.seed + 3):
         rng = np.random.default_rng(1000 + seed)
         queries = X[np.sort(rng.choice(len(X), 1000, replace=False))]
@@ -238,7 +246,9 @@ def rows(arguments):
         arguments.folder, arguments.data, arguments.rows, arguments.bits, floats=False
     )
     np.save(arguments.folder / "queries.npy", queries)
-    report(f"{arguments.rows:,} rows", bits, plain, queries[: 1000 if arguments.rows > 3e6 else 2000])
+    report(
+        f"{arguments.rows:,} rows", bits, plain, queries[: 1000 if arguments.rows > 3e6 else 2000]
+    )
     batches(bits, plain, queries)
     cells = arguments.folder / f"cells-{arguments.rows}-{arguments.bits}.bits"
     resident(cells, arguments.folder / "queries.npy", 0.95)
@@ -250,7 +260,7 @@ def floats(arguments):
     import hnswlib
 
     n = arguments.rows
-    plain, bits, queries = make_rows(arguments.folder, arguments.data, n, arguments.bits, floats=True)
+    _, bits, queries = make_rows(arguments.folder, arguments.data, n, arguments.bits, floats=True)
     X = np.load(arguments.folder / f"floats-{n}.npy", mmap_mode="r")
     queries = queries[:1000]
     best = np.full((len(queries), K), -1)
@@ -271,6 +281,7 @@ def floats(arguments):
     memory = n * (4 * X.shape[1] + 4 * (2 * 16 + 1) + 8) / 1e6
     print(f"memory: hnswlib {memory:.0f} MB, codes with cells {bits.nbytes / 1e6:.0f} MB")
     for recall in (0.9, 0.95, 0.98, 0.99):
+
         def ours(i, recall=recall):
             return bits.search(
                 queries[i], K, metric="asymmetric", oversample=4, floats=X, recall=recall, threads=1
