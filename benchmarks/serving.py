@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -66,11 +66,11 @@ def connection() -> http.client.HTTPConnection:
     return http.client.HTTPConnection("127.0.0.1", PORT, timeout=60)
 
 
-def client(seed: int, seconds: float, metric: str, latencies: Latencies) -> None:
+def client(seed: int, seconds: float, asked: dict[str, Any], latencies: Latencies) -> None:
     """Ask for some seconds; put the latencies of all requests into the queue."""
     rng = np.random.default_rng(seed)
     vectors = rng.standard_normal((64, DIMS)).round(4).tolist()
-    bodies = [json.dumps({"vector": each, "k": K, "metric": metric}) for each in vectors]
+    bodies = [json.dumps({"vector": each, "k": K, **asked}) for each in vectors]
     http_client = connection()
     took: list[float] = []
     stop = time.perf_counter() + seconds
@@ -89,18 +89,26 @@ def writer(folder: Path, seconds: float) -> None:
     rng = np.random.default_rng(0)
     stop, turn = time.perf_counter() + seconds, 0
     while time.perf_counter() < stop:
-        made.add(rng.standard_normal((1000, DIMS), dtype=np.float32))
+        made.add(rng.standard_normal((1000, DIMS), dtype=np.float32), columns=columns(1000))
         turn += 1
         if turn % 10 == 0:
             made.compact()
         time.sleep(0.1)
 
 
-def load(folder: Path, clients: int, seconds: float, metric: str, writes: bool) -> list[float]:
+def columns(n: int) -> dict[str, list[Any]]:
+    """A text and a year for each row."""
+    return {"text": [f"The text of row {i}." for i in range(n)], "year": [*range(30)] * (n // 30)
+            + [*range(n % 30)]}  # fmt: skip
+
+
+def load(
+    folder: Path, clients: int, seconds: float, asked: dict[str, Any], writes: bool
+) -> list[float]:
     """The latencies of all clients, in seconds."""
     latencies: Latencies = multiprocessing.Queue()
     processes = [
-        multiprocessing.Process(target=client, args=(seed, seconds, metric, latencies))
+        multiprocessing.Process(target=client, args=(seed, seconds, asked, latencies))
         for seed in range(clients)
     ]
     if writes:
@@ -156,23 +164,30 @@ def main() -> None:
         rng = np.random.default_rng(0)
         coder = embits.RandomHyperplanes(BITS).fit(rng.standard_normal((100, DIMS)))
         made = embits.open_collection(folder, coder)
-        made.add(rng.integers(0, 256, (args.rows, BITS // 8), dtype=np.uint8))
+        codes = rng.integers(0, 256, (args.rows, BITS // 8), dtype=np.uint8)
+        made.add(codes, columns=columns(args.rows))
         alone: dict[str, float] = {metric: search_ms(made, metric) for metric in METRICS}
-        for workers, clients, metric, writes in [
-            (1, 1, "hamming", False),
-            (1, 4, "hamming", False),
-            (1, 16, "hamming", False),
-            (1, 16, "hamming", True),
-            (1, 16, "asymmetric", False),
-            (2, 16, "hamming", False),
+        beside = {"columns": ["text", "year"]}
+        for workers, clients, metric, writes, more in [
+            (1, 1, "hamming", False, {}),
+            (1, 4, "hamming", False, {}),
+            (1, 16, "hamming", False, {}),
+            (1, 16, "hamming", False, beside),
+            (1, 16, "hamming", False, {**beside, "where": {"year": {">=": 15}}}),
+            (1, 16, "hamming", True, {}),
+            (1, 16, "asymmetric", False, {}),
+            (2, 16, "hamming", False, {}),
         ]:
             with serving(folder, workers) as server:
-                load(folder, clients, 1, metric, False)
-                work = partial(load, folder, clients, args.seconds, metric, writes)
+                asked = {"metric": metric, **more}
+                load(folder, clients, 1, asked, False)
+                work = partial(load, folder, clients, args.seconds, asked, writes)
                 others, processor, took = quietest(work, server, args.tries)
             p50, p99 = np.percentile(took, [50, 99]) * 1000
             of_server = 1000 * processor / len(took)
             doing = ", a writer at work" if writes else ""
+            doing += ", with text and year" if more else ""
+            doing += ", of half of the years" if "where" in more else ""
             lines.append(
                 f"| {workers} | {clients} | {metric}{doing} | {len(took) / args.seconds:,.0f} | "
                 f"{p50:.1f} | {p99:.1f} | {of_server:.2f} | {alone[metric]:.2f} | {others:.0%} |"
