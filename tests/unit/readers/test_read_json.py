@@ -1,4 +1,4 @@
-"""JSON objects of vectors."""
+"""JSON objects of vectors: plain, and as wink-embeddings packages hold them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,29 @@ from hypothesis import strategies as st
 from embits.errors import ReadError, ReadWarning
 from embits.readers import read_vectors
 
+WINK = {
+    "precision": 8,
+    "l2NormIndex": 2,
+    "wordIndex": 3,
+    "size": 3,
+    "dimensions": 2,
+    "words": ["the", '"', "vectors"],
+    "vectors": {"the": [1, 2, 9.5, 0], '"': [3, 4, 9.5, 1], "vectors": [5, 6, 9.5, 2]},
+    "unkVector": [0, 0, 0, -1],
+}
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "vectors.json"
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_wink_vectors_are_cut_to_their_dimensions(path: Path, indent: int | None) -> None:
+    path.write_text(json.dumps(WINK, indent=indent))
+    vectors = read_vectors(path)
+    assert vectors.words == ["the", '"', "vectors"]
+    np.testing.assert_array_equal(vectors.matrix, [[1, 2], [3, 4], [5, 6]])
 
 
 @settings(deadline=None, max_examples=60)
@@ -39,7 +58,7 @@ def test_plain_objects_are_read_back(
 
 def test_entries_across_blocks_are_read_whole(path: Path) -> None:
     data = {f"w{i}": [i, i / 2, 0.123456789] for i in range(60_000)}
-    path.write_text(json.dumps(data, indent=1))
+    path.write_text(json.dumps({"words": list(data), "vectors": data}))
     vectors = read_vectors(path)
     assert vectors.words == list(data)
     np.testing.assert_array_equal(vectors.matrix, np.array(list(data.values()), np.float32))
@@ -57,7 +76,7 @@ def test_entries_across_blocks_are_read_whole(path: Path) -> None:
         ('{"a": [1, 2], "b": 3}', "byte 12: found"),
         ('{"a": [1, 2], "\\\\x": [3, 4]}'.replace("\\\\", "\\"), "not JSON"),
         ('{"name": "package", "version": "1"}', "found no vectors"),
-        ('{"vectors": {"a": [1, 2]}}', "found no vectors"),
+        ('{"vectors": {}}', "found no vectors"),
         ("{}", "found no vectors"),
         ('{"a": []}', "entry 1: found 0 numbers"),
         ("[[1, 2], [3, 4]]", r"found a JSON list, expected an object .* matrix as \.npy"),
