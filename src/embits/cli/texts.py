@@ -22,7 +22,7 @@ from embits.cli.output import (
 from embits.collection import Collection, load
 from embits.errors import InputError
 from embits.jobs.texts import index_texts
-from embits.text.answers import least_score, vectors_of
+from embits.text.answers import SHARING, least_score, share_words, vectors_of
 
 _CONDITION = re.compile(r"([^<>=]+)(>=|<=|=)(.*)", re.DOTALL)
 _SHOWN = 300  # characters of a passage that are printed
@@ -74,7 +74,7 @@ def index(
 @click.option("--where", multiple=True, metavar="CONDITION", help="Only rows whose column has a "
               "value: label=news, year>=2020, year<=2024. May be repeated.")  # fmt: skip
 @click.option("--least", type=float, metavar="S", help="Least similarity of an answer [default: "
-              "that which random letters seldom reach].")  # fmt: skip
+              "what random letters seldom reach; 0.7 of it with a word in common].")  # fmt: skip
 @options.json_option
 def ask(
     collection: Path,
@@ -98,13 +98,16 @@ def ask(
     bits, filters = notes.snapshot(), _conditions(where)
     vector = vectors_of(encoder, [text])[0]
     answers: list[dict[str, Any]] = []
-    bound = (least_score(bits, encoder) if least is None else least) if len(bits) else 0
-    meant = notes.search_texts(text, k, where=filters)
-    if vector.any() and len(meant.rows) and meant[0][0] >= bound:
-        found = notes.search_texts(text, k, hybrid=True, where=filters) if hybrid else meant
-        for id, score, shown in zip(found.ids, found[0], found.column("text"), strict=True):
-            if hybrid or score >= bound:
-                answers.append({"id": id, "score": round(float(score), 4), "text": shown})
+    bound = least_score(bits, encoder) if least is None else least
+    found = notes.search_texts(text, k, hybrid=hybrid and len(bits) > 0, where=filters)
+    meant = bits.search(vector, len(bits), metric="asymmetric") if hybrid else found
+    scores = dict(zip(meant.rows.tolist(), meant[0].tolist(), strict=True))
+    for id, row, score, shown in zip(
+        found.ids, found.rows, found[0], found.column("text"), strict=True
+    ):
+        near = bound if least is not None or not share_words(text, shown) else SHARING * bound
+        if vector.any() and scores[int(row)] >= near:
+            answers.append({"id": id, "score": round(float(score), 4), "text": shown})
     if as_json:
         print_json({"query": text, "answers": answers})
         return

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import shutil
 import string
 from contextlib import suppress
@@ -25,7 +26,12 @@ from embits.text.sources import cache_folder
 
 ENCODER = "_encoder.safetensors"  # of a collection, beside its manifest
 MODEL = "_encoder.json"  # in its place: the name of a model of sentence-transformers
+_LONG = re.compile(r"\w{4,}")
 _NONSENSE = 200  # texts of random letters, whose best scores say what means nothing
+
+
+SHARING = 0.7
+"""Of the least score: what an answer needs that has a word of the question."""
 
 
 class Encoder(Protocol):
@@ -200,4 +206,14 @@ def least_score(bits: BinaryVectors, encoder: Encoder) -> float:
     if not len(vectors) or not len(bits):
         return 0.0
     found = bits.search(vectors, 1, metric="asymmetric")
-    return float(np.quantile(found[0][:, 0], 0.9))
+    return float(np.quantile(found[0][:, 0], 0.98))
+
+
+def share_words(a: str, b: str) -> bool:
+    """Whether texts have a word of four or more letters in common.
+
+    Example:
+        >>> share_words("Reset my password", "Passwords: a new password"), share_words("the", "the")
+        (True, False)
+    """
+    return not set(_LONG.findall(a.lower())).isdisjoint(_LONG.findall(b.lower()))

@@ -24,7 +24,7 @@ from embits.ids.packed import open_words, pack
 from embits.ids.subwords import Subwords
 from embits.ids.vocabulary import Vocabulary
 from embits.rows import LENGTHS, Lengths
-from embits.text.sources import StaticModel, cached_file, make_folder, read_static
+from embits.text.sources import StaticModel, cached_file, read_static
 from embits.text.table import Table, array_of, byte_scale
 from embits.text.tokenizer import pack_tokenizer
 from embits.text.tokens import Batch, TokenizerTokens, WordTokens
@@ -191,8 +191,9 @@ class TextEncoder(Estimator):
         self._rows = model.rows
         self._model_weights = None if model.weights is None else Lengths.of(model.weights)
         self._begin(model.normalize)
-        if file is not None and make_folder(file):
+        if file is not None:
             with suppress(OSError):
+                file.parent.mkdir(parents=True, exist_ok=True)
                 self._write(file)
         return self
 

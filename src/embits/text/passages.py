@@ -37,13 +37,6 @@ class Passage(NamedTuple):
         return f"{title} {self.text}" if isinstance(title, str) and title else self.text
 
 
-def is_texts(path: Path) -> bool:
-    """Whether a file of this name has texts, or a folder some."""
-    if path.is_dir():
-        return any(True for _ in _files(path))
-    return path.name.removesuffix(".gz").lower().endswith(SUFFIXES)
-
-
 def read_passages(paths: list[Path]) -> Iterator[Passage]:
     """The passages of files and of all files in folders, in order.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from reprlib import repr as shortened
@@ -15,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits._version import __version__
-from embits.checks import check_finite, read_small
-from embits.errors import FormatError, InputError, MissingExtraError, ReadError
+from embits.checks import check_finite, open_regular
+from embits.errors import InputError, MissingExtraError, ReadError
 
 MAX_JSON = 1 << 28
 WORDLLAMA = "wordllama"
@@ -92,19 +91,15 @@ def _read_folder(folder: Path) -> StaticModel:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(_small(path))
+        with open_regular(path, MAX_JSON, ReadError) as file:
+            found = json.loads(file.read())
+    except ReadError:
+        raise
     except (ValueError, RecursionError):
         raise ReadError(f"{path}: not valid JSON") from None
     if not isinstance(found, dict):
         raise ReadError(f"{path}: {shortened(found)}, expected a JSON object")
     return found
-
-
-def _small(path: Path) -> bytes:
-    try:
-        return read_small(path, MAX_JSON)
-    except FormatError as error:
-        raise ReadError(str(error)) from None
 
 
 def _model(table: Path, tokenizer: Path, config: dict[str, Any]) -> StaticModel:
@@ -191,11 +186,3 @@ def cache_folder() -> Path:
     home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
     folder = Path(home) if home and Path(home).is_absolute() else Path.home() / ".cache"
     return folder / "embits"
-
-
-def make_folder(path: Path) -> bool:
-    """Whether a file can be kept there; its folder is made."""
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return os.access(path.parent, os.W_OK)
-    return False

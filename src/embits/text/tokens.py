@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from importlib import import_module
 from itertools import chain
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,14 +28,6 @@ class Batch(NamedTuple):
     tokens: NDArray[np.uint32]  # one text after the other
     ends: NDArray[np.int64]  # where each text ends
     unseen: Sequence[tuple[int, str]] = ()  # texts and their words that have subwords only
-
-
-class Tokens(Protocol):
-    """What finds the tokens of texts."""
-
-    def of(self, texts: Sequence[str]) -> Batch:
-        """The tokens that have rows."""
-        ...
 
 
 def _batch(lists: Iterable[Sequence[int]], unseen: Sequence[tuple[int, str]] = ()) -> Batch:
