@@ -24,11 +24,24 @@ from embits.evaluation.tasks.speed import TOP, Contender, bit_contenders, float_
 from embits.jobs import binarize
 from embits.readers import read_vectors
 from embits.search import kernel, simd
+from embits.text.encoder import TextEncoder
 from embits.vectors import WordVectors
 
 BITS = (64, 128, 256)
 WORDS = ("guitar", "jupiter")
 ANALOGIES = (("france", "paris", "japan"), ("man", "king", "woman"), ("good", "better", "big"))
+FREQUENT = 30_000  # words of the text encoder
+TEXTS = (
+    "A vaccine teaches the immune system to recognize a virus.",
+    "Bees dance to tell the hive where flowers grow.",
+    "Bread gets its holes from yeast, which turns sugar into gas.",
+    "Central banks raise interest rates to slow inflation.",
+    "Judges wear robes, and juries decide who is guilty.",
+    "A passport is checked at the border of most countries.",
+    "The moon pulls the oceans, so the water rises and falls twice a day.",
+    "Volcanoes erupt when molten rock pushes through the crust.",
+)
+QUESTIONS = ("how do doctors prevent disease?", "why do prices go up?", "insects in the garden")
 
 
 @click.command()
@@ -89,6 +102,12 @@ def demo(output: Path, method: str, as_json: bool) -> None:
         found = bits.most_similar([b, c], [a], topn=3, metric="decoded")
         question = f"{a} : {b} = {c} : ?"
         click.echo(f"  {question:<30} {answer:<9} {', '.join(word for word, _ in found)}")
+    encoder = TextEncoder.from_words(bits.subset(rows=range(min(FREQUENT, len(bits)))))
+    passages = binarize(encoder.encode(TEXTS), max(BITS), "lsh", ids=TEXTS)
+    click.echo(f"\nText in, answers out: words as a text encoder, {len(TEXTS)} sentences in bits")
+    for question in QUESTIONS:
+        best = passages.search(encoder.encode(question), k=1, metric="asymmetric")
+        click.echo(f"  {question:<32} {best.ids[0]}")
     typed = sys.argv[0] if Path(sys.argv[0]).name == "embits" else "embits"
     click.echo(f"\nTry it:  {typed} neighbors {path} coffee")
 
