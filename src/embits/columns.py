@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
@@ -536,7 +535,8 @@ class StoredColumns(Mapping[str, Any]):
             where = _conditions(where) if isinstance(where, Mapping) else where
             for each in where:
                 self.check(each.column)
-        key = repr(where) if isinstance(where, list) else pickle.dumps(where)
+        # The text of an Arrow expression leaves out long lists; its bytes do not.
+        key = repr(where) if isinstance(where, list) else bytes(where.__reduce__()[1][0])
         found = self._known.get(key)
         if found is not None:
             return found

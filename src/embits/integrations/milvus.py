@@ -12,6 +12,7 @@ import contextlib
 import logging
 import os
 import re
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -278,6 +279,7 @@ def _pymilvus() -> Any:
     for name in ("pymilvus", "pymilvus.milvus_client"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     logging.root.addFilter(_is_not_lite)
+    warnings.filterwarnings("ignore", "pkg_resources")  # which Milvus Lite imports
     return pymilvus
 
 
