@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.errors import InputError, MissingExtraError
+from embits.errors import InputError, MissingExtraError, first_line
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Progress: TypeAlias = Callable[[int, int], None]  # called with (done, total)
@@ -147,8 +147,7 @@ def torch_device(device: Any, purpose: str) -> tuple[Any, Any]:
     try:
         return torch, torch.zeros(1, device=device).device
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"device {device!r} cannot be used: {reason}") from None
+        raise InputError(f"device {device!r} cannot be used: {first_line(error)}") from None
 
 
 def packed_width(n_bits: int) -> int:

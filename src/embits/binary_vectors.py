@@ -19,7 +19,7 @@ from embits import search, slimming
 from embits.arrays import Progress, check_padding, single, to_numpy, unit_rows
 from embits.checks import check_dims, wanted_distance, wanted_rows
 from embits.coders import Coder, coder_checksum
-from embits.columns import RESERVED, StoredColumns, column_values, is_filter
+from embits.columns import StoredColumns, column_values, is_filter
 from embits.errors import InputError, SizeWarning, warn_caller
 from embits.file import store
 from embits.file.contents import ByteCounts, byte_counts, stored_codes, to_contents
@@ -88,9 +88,8 @@ class BinaryVectors(WordMethods, Pretrained):
     Attributes:
         words: The ids in row order.
         codes: As given; read-only if a file is mapped. A copy, `bits.codes.copy()`, is writable.
-        coder: As given.
-        subwords: As given.
-        columns: What rows have beside their codes, by name.
+        coder, subwords: As given.
+        columns: What rows have beside their codes, by name; lengths too.
 
     Raises:
         InputError: The ids are not as many as the codes, or one appears twice; or the codes are
@@ -184,13 +183,10 @@ class BinaryVectors(WordMethods, Pretrained):
         """The ids of rows, in the same shape.
 
         Args:
-            rows: Row numbers of any shape; None is all rows. Row -1 is no row, as in the results of
-                queries with filters of their own.
-            dtype: The type to convert the ids to, such as `int` for ids that are whole numbers.
-
-        Returns:
-            The ids as `str` objects. Rows without ids have their row numbers as ids, as text. Row
-            -1 has the id "", or -1 if `dtype` is a type of signed integers.
+            rows: Row numbers of any shape; None is all rows. Row -1, as in the results of queries
+                with filters of their own, has the id "", or -1 as a signed integer.
+            dtype: The type to convert the ids to, such as `int` for ids that are whole numbers;
+                None gives `str` objects. Rows without ids have their numbers as ids.
 
         Raises:
             InputError: Rows that do not exist, or ids that cannot be converted to `dtype`.
@@ -229,8 +225,7 @@ class BinaryVectors(WordMethods, Pretrained):
 
         Args:
             key: An id or a packed code gives shape (width,); several of them, or a slice of rows,
-                give (n, width). Rows without ids have their numbers as ids. `bits.codes[rows]` are
-                the codes of row numbers in any case.
+                give (n, width). `bits.codes[rows]` are the codes of row numbers.
 
         Raises:
             UnknownWordError: There is no such id, and no subwords to make it from.
@@ -341,43 +336,40 @@ class BinaryVectors(WordMethods, Pretrained):
             queries: Floats of shape (dims,) or (q, dims), which are encoded first; packed codes
                 (uint8) of shape (width,) or (q, width); or an id, or several strings, of rows whose
                 codes are searched for.
-            k: Number of rows to return; if it exceeds the number of rows, all are returned.
+            k: Number of rows to return; all, if there are fewer.
             metric: "hamming" counts the bits that differ. "asymmetric" weighs the bits by a float
                 query and finds more true neighbors. "decoded" weighs them by the vector rebuilt
                 from the query's code, so queries may be codes or ids. The scores of these two
-                estimate the cosine and may be slightly above 1: the score of a float query against
-                its own code is roughly its cosine with the reconstruction. A query of zeros scores
-                0. "dot" estimates the inner product, for rows with lengths.
+                estimate the cosine, and may be slightly above 1; a query of zeros scores 0. "dot"
+                estimates the inner product, for rows with lengths.
             rescore: Find this many rows of each query by the cheaper score, and order them by the
                 finer one: by `floats` if they are given (4 times k by default), by the vectors of
                 a collection that keeps them, else by the score of `metric` after a search by
                 Hamming distance.
             oversample: Deprecated: `rescore` as a multiple of k.
             floats: The original vectors: a matrix row by row, the path of its `.npy` (mapped), or
-                `WordVectors`, which are looked up by id. The shortlist is ordered by their cosine
-                to the query, or with "dot" by their inner product, and no other row is read. Rows
-                of a collection move when it changes: give `WordVectors`.
+                `WordVectors`, which are looked up by id and stay right when a collection changes.
+                The shortlist is ordered by their cosine to the query, or with "dot" by their inner
+                product, and no other row is read.
             threads: None uses every core.
             device: A GPU such as "cuda" (the extra `gpu`) searches by Hamming distance there and
                 gives the same rows; the first search copies the codes to it, where they stay.
             where: The rows that may be found: a boolean mask of shape (n,), ids, a selection that
                 `select` made, or a filter on columns; or a filter for each query: a mask of shape
                 (q, n), or a list of q filters, where None is all rows. Rows without ids have their
-                numbers as ids. A filter on columns is a mapping, such as `{"label": "news",
-                "year": (2020, None)}`, or an expression of `pyarrow.compute`. In a mapping, a
-                value must be equal, a list has the values that may be, (low, high) is a range with
-                both ends, where None is open, and None finds missing values. A row passes that
-                fulfils all of it. Of a column of lists, one of the values must be equal.
-            exclude: The rows that may not be found, in the same forms. Strings that are no ids are
-                ignored.
+                numbers as ids. A filter on columns is an expression of `pyarrow.compute`, or a
+                mapping such as `{"label": "news", "year": (2020, None)}`, all of which must hold:
+                a value is equal, a list has the values that may be, (low, high) is a range with
+                both ends, where None is open, and None finds missing values. Of a column of lists,
+                one of the values must be equal.
+            exclude: The rows that may not be found, in the same forms; unknown ids are ignored.
             rows: The numbers of the rows that may be found, instead of `where`.
             second_look: Score this many of the best rows again, by the cosine of the query and the
-                decoded row, and return the best of these. It needs a metric of scores. None: as the
-                coder was fitted (`Neural` takes a second look, others do not), and more rows if k
-                is more than 10. 0: none.
+                decoded row, for a metric of scores. None: as the coder was fitted (`Neural` takes a
+                second look, others do not), and more rows if k is more than 10. 0: none.
             recall: Read only as many cells (`cells=` of `binarize`, or `with_cells`) as find this
                 share of the rows that a search of all rows finds, from 0 to 1. Each query stops on
-                its own. Without cells, all rows are read, as without `recall`.
+                its own. Without cells, all rows are read.
             probes: Read this many cells for each query instead; more if a filter lets few rows
                 pass. It needs cells.
 
@@ -386,10 +378,9 @@ class BinaryVectors(WordMethods, Pretrained):
             row order. It unpacks as `values, rows`. `rows` are row numbers and `ids` their ids; the
             field of the values says what they are: `distances` (int32, the smallest is the best),
             `scores`, or `cosines` for `floats` (float32, the largest is the best). If fewer than k
-            rows pass the filter, there are fewer columns. If queries have their own filters, there
-            are as many columns as the query with the most rows needs; the others end with row -1
-            and the worst value (2^31 - 1, or -inf). `rows_read` counts the rows that were scored
-            for all queries together, before any rescoring.
+            rows pass the filter, there are fewer columns. If queries have their own filters, the
+            shorter ones end with row -1 and the worst value (2^31 - 1, or -inf). `rows_read` counts
+            the rows that were scored for all queries together, before any rescoring.
 
         Raises:
             InputError: Shapes or types do not fit, the search needs float queries, lengths or
@@ -412,41 +403,37 @@ class BinaryVectors(WordMethods, Pretrained):
         queries = self._queries(queries)
         filters = self._filters(queries.shape[:-1], where, exclude, rows)
         padded = isinstance(filters, list)
-        reads: Any = {"recall": recall, "probes": probes}
+        how: Any = {"threads": threads, "recall": recall, "probes": probes}
         look = wanted_look(self.coder, chosen, second_look, wanted_rows(k, len(self)))
         size = wanted_shortlist(k, len(self), rescore, oversample, floats is not None)
         size = size if len(self) else None
         originals: Any = floats
-        if floats is None and size is not None and queries.dtype != np.uint8:
+        if floats is None and queries.dtype != np.uint8:
             originals = self.columns.get(FLOATS)
-        if originals is not None and size is not None:
+        if size is not None and originals is not None:
             queries = float_vectors(queries)
-            found = self.search(
-                queries, size, metric=metric, threads=threads, device=device, where=filters,
-                second_look=look, **reads,
-            )  # fmt: skip
+            how |= {"metric": metric, "device": device, "where": filters, "second_look": look}
+            found = self.search(queries, size, **how)
             dot = chosen.needs_lengths
             finer = rescored(self, originals, queries, found.rows, k, padded=padded, dot=dot)
             return self._named(finer, found.rows_read)
-        wanted = look or k
         if size is None:
             if device != "cpu" and not chosen.is_distance:
                 raise InputError(f"metric={metric!r} on a GPU needs a shortlist: give rescore")
             prepared = chosen.prepare(self.coder, queries)
-            lengths = self._stored_lengths if chosen.needs_lengths else None
-            result = self._top_k(prepared, wanted, threads, device, filters, lengths, **reads)
+            how["lengths"] = self._stored_lengths if chosen.needs_lengths else None
+            result = self._top_k(prepared, look or k, device, filters, **how)
             rows_read = result.rows_read
         else:
-            if chosen.is_distance or chosen.needs_lengths:
+            if not chosen.is_cosine:
                 finer_score = "metric='asymmetric', floats=, or a collection with keep="
                 raise InputError(f"rescore needs a finer score: {finer_score}")
             weights, offsets = chosen.prepare(self.coder, queries)
-            size = max(size, look)
             coarse = METRICS["hamming"].prepare(self.coder, queries)
-            first = self._top_k(coarse, min(size, len(self)), threads, device, filters, **reads)
-            shortlist, rows_read = first.rows, first.rows_read
-            scores, found_rows = rescore_bits(self.codes, weights, shortlist, wanted, padded=padded)
-            result = ScoreResult(scores + offsets, found_rows)
+            result = self._top_k(coarse, min(max(size, look), len(self)), device, filters, **how)
+            rows_read = result.rows_read
+            best = rescore_bits(self.codes, weights, result.rows, look or k, padded=padded)
+            result = ScoreResult(best.scores + offsets, best.rows)
         if look:
             result = looked(self.coder, self.codes, chosen, queries, result.rows, k, padded=padded)
         return self._named(result, rows_read)
@@ -454,26 +441,16 @@ class BinaryVectors(WordMethods, Pretrained):
     def _named(self, found: AnyResult, rows_read: int | None = None) -> AnyResult:
         """A result that knows the ids of these rows, whatever changes later."""
         found.names, found.rows_read = self.words, rows_read
-        found.columns = partial(_values, self.columns, len(self))
+        found.columns = partial(column_values, self.columns, len(self))
         return found
 
     def _top_k(
-        self,
-        prepared: Prepared,
-        k: int,
-        threads: int | None,
-        device: str,
-        where: Filters,
-        lengths: NDArray[np.float32] | None = None,
-        recall: float | None = None,
-        probes: int | None = None,
+        self, prepared: Prepared, k: int, device: str, where: Filters, **how: Any
     ) -> DistanceResult | ScoreResult:
+        """`how` is threads, recall, probes and lengths."""
         if device == "cpu":
-            return prepared_top_k(
-                self.codes, prepared, k, threads, where=where, lengths=lengths, recall=recall,
-                probes=probes,
-            )  # fmt: skip
-        if recall is not None or probes is not None:
+            return prepared_top_k(self.codes, prepared, k, where=where, **how)
+        if how["recall"] is not None or how["probes"] is not None:
             raise InputError("a GPU reads all rows: leave recall and probes out")
         if device not in self._on_device:
             # Imported here: a search on the processor needs no GPU code.
@@ -519,23 +496,21 @@ class BinaryVectors(WordMethods, Pretrained):
             >>> bits.select(exclude=["queen", "king"])
             <Selection: 1,998 of 2,000 rows>
         """
-        where, exclude = self._of_columns(one_of(where, rows, len(self))), self._of_columns(exclude)
-        check_state(self._state, where=where, exclude=exclude)
+        where, exclude = self._checked(where, exclude, rows)
         selection = select(len(self), where, exclude, self._rows_of_ids)
         if self._state is not None:
             selection = copy(selection)
             selection.state = self._state
         return selection
 
-    def _filters(
-        self, shape: tuple[int, ...], where: Any, exclude: Any, rows: Any = None
-    ) -> Filters:
-        where = one_of(where, rows, len(self))
-        if where is None and exclude is None:
-            return None
-        where, exclude = self._of_columns(where), self._of_columns(exclude)
-        check_state(self._state, where=where, exclude=exclude)
+    def _filters(self, shape: tuple[int, ...], where: Any, exclude: Any, rows: Any) -> Filters:
+        where, exclude = self._checked(where, exclude, rows)
         return parse_filters(len(self), shape, where, exclude, self._rows_of_ids)
+
+    def _checked(self, where: Any, exclude: Any, rows: Any) -> tuple[Any, Any]:
+        where, exclude = self._of_columns(one_of(where, rows, len(self))), self._of_columns(exclude)
+        check_state(self._state, where=where, exclude=exclude)
+        return where, exclude
 
     def _of_columns(self, where: Any) -> Any:
         """A filter with its conditions on columns as selections."""
@@ -599,19 +574,16 @@ class BinaryVectors(WordMethods, Pretrained):
 
         Args:
             distance: The largest Hamming distance, from 0 to `n_bits`.
-            similarity: The lowest similarity, instead of `distance`. With "hamming" it is the
-                share of bits that are equal, from 0 to 1, as `similarity` and `most_similar` return
-                it. With "asymmetric" and "decoded" it is the lowest score, an estimate of the
-                cosine from -1 to 1; with "dot", the lowest inner product.
+            similarity: The lowest similarity, instead of `distance`: with "hamming" the share of
+                bits that are equal, from 0 to 1; with other metrics the lowest score.
             max_results: Rows of all queries together at which the search stops with an error; None
-                means 100 million. Memory is needed only for the rows that are found, about 50
-                bytes each. Search large batches in blocks of queries.
+                means 100 million. A row that is found takes about 50 bytes of memory: search
+                large batches in blocks of queries.
 
         Returns:
             A named tuple `offsets` (q + 1,), `rows`, and `distances` (int32) or `scores` (float32).
             The rows of query i are `rows[offsets[i] : offsets[i + 1]]`, best first, ties in row
-            order; `ids` are their ids. A single query is query 0. A row that is searched for by its
-            id is among its own results.
+            order; `ids` are their ids. A single query is query 0, and an id finds its own row too.
 
         Raises:
             InputError: Shapes or types do not fit; not exactly one of `distance` and `similarity`
@@ -643,8 +615,6 @@ class BinaryVectors(WordMethods, Pretrained):
         self, distance: int, *, max_results: int | None = None, threads: int | None = None
     ) -> PairsResult:
         """All pairs of rows within a Hamming distance: `embits.search.pairs_within` of the codes.
-
-        `iter_pairs_within` and `duplicates` have no limit of results.
 
         Example:
             >>> import numpy as np, embits
@@ -684,15 +654,11 @@ class BinaryVectors(WordMethods, Pretrained):
     def get(
         self, ids: Any = None, columns: Iterable[str] | None = None, *, rows: Any = None
     ) -> dict[str, list[Any]]:
-        """The values of columns for some rows, as a list for each column.
+        """The values of columns for some rows: a list by the name of each column.
 
         Args:
             ids: Ids in any order, or a mask of n flags; `rows` are row numbers instead.
-            columns: The names of columns; None is all of them.
-
-        Returns:
-            The lists by name, in the order of the ids; missing values are None. `to_arrow` gives
-            all rows as a table.
+            columns: The names of columns; None is all of them. Missing values are None.
 
         Raises:
             UnknownWordError: There is no such id.
@@ -710,7 +676,7 @@ class BinaryVectors(WordMethods, Pretrained):
         if isinstance(columns, str):
             raise InputError(f"columns is the single string {columns!r}, expected a list of names")
         names = stored.kinds if columns is None else columns
-        return {name: column_values(stored, name, chosen).tolist() for name in names}
+        return {name: column_values(stored, len(self), name, chosen).tolist() for name in names}
 
     def to_arrow(self) -> Any:
         """The ids and columns of all rows as an Arrow table; needs pyarrow.
@@ -722,15 +688,10 @@ class BinaryVectors(WordMethods, Pretrained):
             >>> bits.to_arrow().to_pylist()
             [{'id': 'a', 'year': 2020}, {'id': 'b', 'year': 2021}]
         """
-        stored = StoredColumns.of(self.columns, len(self))
-        return stored.table(self.ids())
+        return StoredColumns.of(self.columns, len(self)).table(self.ids())
 
     def check_undamaged(self) -> None:
-        """Check a mapped file before its rows are copied: a copy's own checksums hide damage.
-
-        Raises:
-            FormatError: It is damaged.
-        """
+        """Check a mapped file before its rows are copied: FormatError if it is damaged."""
         verify = self._verify  # another thread may end its check meanwhile
         if verify is not None:
             verify()
@@ -753,13 +714,9 @@ class BinaryVectors(WordMethods, Pretrained):
         return byte_counts(self.rows, self.coder, self.subwords)
 
     def merged(self) -> BinaryVectors:
-        """The same rows with all codes in one array, and all ids in one vocabulary.
+        """The same rows with all codes in one array in row order, and all ids in one vocabulary.
 
-        A file without cells is returned unchanged. Other rows are copied into memory, in row
-        order and without cells.
-
-        Raises:
-            FormatError: The file or a piece is damaged.
+        Only the rows of a file without cells are not copied. FormatError: Something is damaged.
         """
         self.check_undamaged()
         words: Any = self.words
@@ -775,11 +732,9 @@ class BinaryVectors(WordMethods, Pretrained):
         """Some of the rows, copied into memory.
 
         Args:
-            which: Ids, each once, in the order to be kept; or a mask of n flags.
+            which: Ids, each once, in the order to be kept; or a mask of n flags. Rows without ids
+                keep their numbers as ids.
             rows: Row numbers, instead of `which`.
-
-        Returns:
-            Rows with their ids. Rows without ids keep their numbers as ids.
 
         Raises:
             UnknownWordError: There is no such id.
@@ -837,8 +792,7 @@ class BinaryVectors(WordMethods, Pretrained):
         Args:
             without: "coder": no encoding, decoding, float queries and metric="decoded".
                 "subwords": no codes of unknown words. "lengths": no inner products. "columns": no
-                other values beside the codes. "order": the rows are sorted by their words, so that
-                their order need not be stored; row numbers change.
+                other values. "order": the rows are sorted by their words, and get other numbers.
             half_decoder: Keep the decoder in 16 bits.
 
         Raises:
@@ -853,26 +807,18 @@ class BinaryVectors(WordMethods, Pretrained):
         """
         parts = slimming.check_parts(without)
         bits = self.merged()
-        rows, coder, subwords = bits.rows, bits.coder, bits.subwords
-        if half_decoder:
-            coder = slimming.with_half_decoder(coder)
-        if "coder" in parts:
-            coder = coder.left_out(coder.get_params(), coder.n_features_in_, coder.n_bits_)
-        left = [name for name in rows.columns if name in RESERVED or "columns" not in parts]
-        columns = {name: rows.columns[name] for name in left if name not in parts}
-        rows = replace(rows, columns=columns)
-        if "order" in parts:
-            rows = slimming.sorted_rows(rows)
-        if subwords is not None and "subwords" in parts:
-            rows, subwords = replace(rows, ids=copy(rows.ids)), None
-            rows.ids.lacks_subwords = True
-        return BinaryVectors.of_rows(rows, coder, subwords)
+        rows, coder = slimming.slim(bits.rows, bits.coder, parts, half_decoder)
+        if bits.subwords is None or "subwords" not in parts:
+            return BinaryVectors.of_rows(rows, coder, bits.subwords)
+        rows = replace(rows, ids=copy(rows.ids))
+        rows.ids.lacks_subwords = True
+        return BinaryVectors.of_rows(rows, coder)
 
     def with_cells(self, cells: int | str = "auto", *, threads: int | None = None) -> BinaryVectors:
         """The same rows with cells, in memory, for searches with `recall` or `probes`.
 
-        Rows keep their numbers; only their codes are stored in the order of the cells. How many
-        cells a search reads is measured with a thousand rows; see `calibrate`.
+        Rows keep their numbers. How many cells a search reads is measured with a thousand rows;
+        see `calibrate`.
 
         Args:
             cells: How many; "auto" is 4 for each square root of the rows, but at most 5 % of the
@@ -897,28 +843,25 @@ class BinaryVectors(WordMethods, Pretrained):
         stored, made = arranged(bits.codes, centers, threads)
         pieces = CodePieces([stored], cells=[made])
         queries = bits.codes[held]
-        pieces = pieces.with_centers(
-            measured(pieces, queries, self._weights_of_codes(queries), held, threads)
-        )
-        rows = replace(bits.rows, codes=cast("NDArray[np.uint8]", pieces))
+        centers = measured(pieces, queries, self._weights(queries), held, threads)
+        rows = replace(bits.rows, codes=cast("NDArray[np.uint8]", pieces.with_centers(centers)))
         return BinaryVectors.of_rows(rows, self.coder, self.subwords)
 
-    def _weights_of_codes(self, codes: NDArray[np.uint8]) -> NDArray[np.float32] | None:
-        """The codes as float queries, if there is a coder that decodes."""
-        if self.coder.is_left_out or not len(codes):
+    def _weights(self, queries: NDArray[Any]) -> NDArray[np.float32] | None:
+        """Vectors, or codes if there is a coder that decodes them, as weights of the bits."""
+        are_codes = queries.dtype == np.uint8
+        if are_codes and (self.coder.is_left_out or not len(queries)):
             return None
-        weights: NDArray[np.float32] = METRICS["decoded"].prepare(self.coder, codes).queries
-        return np.ascontiguousarray(weights)
+        metric = METRICS["decoded" if are_codes else "asymmetric"]
+        return np.ascontiguousarray(metric.prepare(self.coder, queries).queries)
 
     def calibrate(self, queries: Any, *, threads: int | None = None) -> NDArray[np.float32]:
-        """Measure with your own queries how many cells a search with `recall` reads.
+        """Measure with your own queries, which may be harder than rows, what `recall` reads.
 
-        Cells are measured with rows of their own when they are made. Real queries may be harder
-        than rows: a few hundred of them make `recall` true for queries like them. `save` keeps
-        what was measured.
+        `save` keeps what was measured.
 
         Args:
-            queries: As in `search`; a hundred or more. Vectors measure all metrics; codes and ids
+            queries: As in `search`; a few hundred. Vectors measure all metrics; codes and ids
                 those that take codes.
             threads: None uses every core.
 
@@ -939,12 +882,7 @@ class BinaryVectors(WordMethods, Pretrained):
         pieces = CodePieces.of(self.codes)
         array = np.atleast_2d(self._queries(queries))
         codes = METRICS["hamming"].prepare(self.coder, array).queries
-        weights = None
-        if array.dtype != np.uint8:
-            weights = np.ascontiguousarray(METRICS["asymmetric"].prepare(self.coder, array).queries)
-        else:
-            weights = self._weights_of_codes(codes)
-        centers = measured(pieces, codes, weights, threads=threads)
+        centers = measured(pieces, codes, self._weights(array), threads=threads)
         self.codes = cast("NDArray[np.uint8]", pieces.with_centers(centers))
         return centers.curve[:, [0, 3]]
 
@@ -983,15 +921,12 @@ def concat(files: Iterable[BinaryVectors]) -> BinaryVectors:
     """The rows of several BinaryVectors, one after the other, in memory.
 
     Args:
-        files: At least one. They have the same coder, and either all have ids or none has; the
-            same holds for lengths.
-
-    Returns:
-        Rows with their ids; rows without ids get new numbers. Subwords are those of the first.
+        files: At least one, of the same coder. Rows without ids get new numbers. Subwords are those
+            of the first.
 
     Raises:
-        InputError: A coder differs, an id appears twice, or only some of the files have ids or
-            lengths.
+        InputError: A coder differs, an id appears twice, or only some of the files have ids or a
+            column, such as lengths.
         FormatError: A file is damaged.
 
     Example:
@@ -1016,11 +951,6 @@ def concat(files: Iterable[BinaryVectors]) -> BinaryVectors:
     words = None if numbered == {True} else list(chain.from_iterable(p.words for p in parts))
     rows = Rows(_as_ids(words, len(codes)), codes, joined([part.columns for part in parts]))
     return BinaryVectors.of_rows(rows, first.coder, first.subwords)
-
-
-def _values(columns: Mapping[str, Any], n: int, name: str, rows: NDArray[np.int64]) -> Any:
-    """The values of a column of n rows."""
-    return column_values(StoredColumns.of(columns, n), name, rows)
 
 
 def check_same_coder(ours: Coder, theirs: Coder) -> None:

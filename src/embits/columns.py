@@ -9,6 +9,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from functools import cached_property
 from io import RawIOBase
 from pathlib import Path
@@ -18,8 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import blocks
 from embits.checks import open_regular
-from embits.errors import FormatError, InputError, MissingExtraError
+from embits.errors import FormatError, InputError, MissingExtraError, first_line
 from embits.search.filters import Selection, select
 from embits.search.pieces import LiveRows
 from embits.search.results import NO_ROW
@@ -96,11 +98,9 @@ def given_columns(columns: Any, n: int) -> dict[str, Any]:
         InputError: A name is not a string, a column has another number of values, or values that
             cannot be stored together.
     """
-    pa, pairs = _arrow(), []
-    if isinstance(columns, Mapping):
+    pa = _arrow()
+    if isinstance(columns, Mapping) or hasattr(columns, "iloc"):  # pandas: its index is no column
         pairs = list(columns.items())
-    elif hasattr(columns, "iloc"):  # pandas: its index is no column
-        pairs = [(name, columns.iloc[:, i]) for i, name in enumerate(columns.columns)]
     elif hasattr(columns, "__arrow_c_stream__"):
         table = pa.table(columns)
         pairs = list(zip(table.column_names, table.columns, strict=True))
@@ -129,24 +129,24 @@ def _array(name: str, values: Any) -> Any:
         raise InputError(f"column {name!r} is {shortened(values)}, expected one value for each row")
     if not hasattr(values, "__len__") or isinstance(values, Set):
         values = list(values)
+    wrong = pa.ArrowException, TypeError, ValueError, OverflowError
     try:
         if hasattr(values, "__arrow_c_stream__"):
             return pa.chunked_array(values)
         return pa.array(values, from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+    except wrong as error:
         first: tuple[int, str] | None = None
         for row, value in enumerate(values):
-            try:
+            kind = None
+            with suppress(*wrong):
                 kind = _kind(pa.array([value], from_pandas=True).type)
-            except (pa.ArrowException, TypeError, ValueError, OverflowError):
-                kind = None
             if kind is None:
                 raise _not_stored(name, row, value, type(value).__name__) from None
             if first and not _fits(kind, first[1]):
                 others = f"where row {first[0]} has {first[1]}"
                 raise InputError(f"column {name!r} has {kind} in row {row}, {others}") from None
             first = first if first or kind == "null" else (row, kind)
-        raise InputError(f"column {name!r}: {str(error).splitlines()[0]:.200}") from None
+        raise InputError(f"column {name!r}: {first_line(error)}") from None
 
 
 def _not_stored(name: str, row: int, value: Any, kind: str) -> InputError:
@@ -166,7 +166,7 @@ def _stored(name: str, array: Any) -> Any:
     try:
         return array if array.type == arrow_type(kind) else array.cast(arrow_type(kind))
     except pa.ArrowException as error:
-        raise InputError(f"column {name!r}: {str(error).splitlines()[0]:.200}") from None
+        raise InputError(f"column {name!r}: {first_line(error)}") from None
 
 
 def fitted(
@@ -343,8 +343,10 @@ class PieceColumns:
         chunks = self.table.column(0).chunks if self.table is not None else []
         return np.cumsum([0, *map(len, chunks)])[: max(1, len(chunks))]
 
-    def chunks(self, name: str) -> list[Any]:
+    def chunks(self, name: str, kind: str) -> list[Any]:
         """The Arrow arrays of a column; its offsets, which may be damaged, are checked once."""
+        if not self.has(name):
+            return [_arrow().nulls(self.n, arrow_type(kind))]
         chunks: list[Any] = self.table.column(name).chunks
         if self.name and name not in self._checked:
             if not all(map(_is_sound, chunks)):
@@ -357,7 +359,7 @@ class PieceColumns:
         pa = _arrow()
         if not self.has(name):
             return pa.nulls(len(rows), arrow_type(kind))
-        chunks = self.chunks(name)
+        chunks = self.chunks(name, kind)
         return gathered(rows, self.starts, lambda i, rows: chunks[i].take(pa.array(rows)))
 
     def flags(self, kinds: Mapping[str, str], key: Any, where: Any) -> NDArray[np.bool_]:
@@ -370,53 +372,43 @@ class PieceColumns:
         return found
 
     def _found(self, kinds: Mapping[str, str], where: Any) -> NDArray[np.bool_]:
-        if isinstance(where, list):
-            flags: NDArray[np.bool_] | None = None
-            for each in where:
-                kind = kinds[each.column]
-                if self.has(each.column):
-                    parts = [_flags(c, kind, each) for c in self.chunks(each.column)]
-                else:
-                    nothing = _arrow().nulls(1, arrow_type(kind))
-                    parts = [np.repeat(_flags(nothing, kind, each), self.n)]
-                own = np.concatenate([np.empty(0, bool), *parts])
-                flags = own if flags is None else flags & own
-            return np.ones(self.n, bool) if flags is None else flags
         pa = _arrow()
+        if isinstance(where, list):
+            flags = np.ones(self.n, bool)
+            for each in where:
+                kind, has = kinds[each.column], self.has(each.column)
+                # One missing value stands for all of a column that is not there.
+                chunks = self.chunks(each.column, kind) if has else [pa.nulls(1, arrow_type(kind))]
+                parts = [_flags(chunk, kind, each) for chunk in chunks]
+                flags &= np.concatenate([np.empty(0, bool), *parts])
+            return flags
         from pyarrow import acero
 
         columns = [
-            pa.chunked_array(self.chunks(name), arrow_type(kind))
-            if self.has(name)
-            else pa.nulls(self.n, arrow_type(kind))
+            pa.chunked_array(self.chunks(name, kind), arrow_type(kind))
             for name, kind in kinds.items()
         ]
-        table = pa.table(columns, names=list(kinds))
-        source = acero.Declaration("table_source", acero.TableSourceNodeOptions(table))
-        chosen = acero.Declaration(
-            "project", acero.ProjectNodeOptions([where], ["found"]), [source]
-        )
-        found = chosen.to_table(use_threads=False).column(0)
+        table = acero.TableSourceNodeOptions(pa.table(columns, names=list(kinds)))
+        source = acero.Declaration("table_source", table)
+        project = acero.ProjectNodeOptions([where], ["found"])
+        found = acero.Declaration("project", project, [source]).to_table(use_threads=False)[0]
         if found.type != pa.bool_():
             raise InputError(f"where: the expression gives {found.type}, expected booleans")
-        return _bools(_arrow().compute.fill_null(found, False))
+        return _bools(pa.compute.fill_null(found, False))
 
 
 def _is_sound(array: Any) -> bool:
     """Whether the offsets of strings and lists lie in their values: a damaged file may lie."""
-    pa = _arrow()
-    if not (pa.types.is_large_string(array.type) or pa.types.is_large_list(array.type)):
+    is_ = _arrow().types
+    is_list = is_.is_large_list(array.type)
+    if not len(array) or not (is_list or is_.is_large_string(array.type)):
         return True
     buffers = array.buffers()
-    if not len(array):
-        return True
     offsets = np.frombuffer(buffers[1], np.int64)[array.offset :][: len(array) + 1]
-    inner = array.values if pa.types.is_large_list(array.type) else None
-    most = len(inner) if inner is not None else (buffers[2].size if buffers[2] else 0)
+    most = len(array.values) if is_list else (buffers[2].size if buffers[2] else 0)
     good = len(offsets) == len(array) + 1 and offsets[0] >= 0 and offsets[-1] <= most
-    return bool(
-        good and (offsets[1:] >= offsets[:-1]).all() and (inner is None or _is_sound(inner))
-    )
+    ascend = good and bool((offsets[1:] >= offsets[:-1]).all())
+    return ascend and (not is_list or _is_sound(array.values))
 
 
 def gathered(
@@ -490,16 +482,18 @@ class StoredColumns(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name in self.others:
             return self.others[name]
-        kind, pa, chunks = self.kinds[name], _arrow(), []
-        for piece, start in zip(self.pieces, self.starts.tolist(), strict=False):
-            removed = self.rows.removed_in(start, start + len(piece))
+        kind, chunks = self.kinds[name], []
+        for piece, removed in self._pieces():
             if len(removed):
                 chunks.append(piece.take(name, kind, LiveRows(len(piece), removed).kept()))
-            elif piece.has(name):
-                chunks += piece.chunks(name)
             else:
-                chunks.append(pa.nulls(len(piece), arrow_type(kind)))
-        return pa.chunked_array(chunks, arrow_type(kind))
+                chunks += piece.chunks(name, kind)
+        return _arrow().chunked_array(chunks, arrow_type(kind))
+
+    def _pieces(self) -> Iterator[tuple[PieceColumns, NDArray[np.int64]]]:
+        """Each piece, and those of its rows that are removed."""
+        for piece, start in zip(self.pieces, self.starts.tolist(), strict=True):
+            yield piece, self.rows.removed_in(start, start + len(piece))
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
@@ -531,10 +525,9 @@ class StoredColumns(Mapping[str, Any]):
         Raises:
             InputError: There is no such column, or a value is not of its kind.
         """
-        if isinstance(where, Mapping | list):
-            where = _conditions(where) if isinstance(where, Mapping) else where
-            for each in where:
-                self.check(each.column)
+        where = _conditions(where) if isinstance(where, Mapping) else where
+        for each in where if isinstance(where, list) else ():
+            self.check(each.column)
         # The text of an Arrow expression leaves out long lists; its bytes do not.
         key = repr(where) if isinstance(where, list) else bytes(where.__reduce__()[1][0])
         found = self._known.get(key)
@@ -542,15 +535,13 @@ class StoredColumns(Mapping[str, Any]):
             return found
         parts = [np.empty(0, bool)]
         try:
-            for piece, start in zip(self.pieces, self.starts.tolist(), strict=False):
-                removed = self.rows.removed_in(start, start + len(piece))
+            for piece, removed in self._pieces():
                 flags = piece.flags(self.kinds, key, where)
                 parts.append(np.delete(flags, removed) if len(removed) else flags)
         except (_arrow().ArrowException, UnicodeDecodeError) as error:
-            text = str(error).splitlines()[0]
-            if missing := re.search(r"No match for FieldRef\.Name\((.*?)\)", text):
+            if missing := re.search(r"No match for FieldRef\.Name\((.*?)\)", str(error)):
                 self.check(missing[1])
-            raise InputError(f"where: {text:.200}") from None
+            raise InputError(f"where: {first_line(error)}") from None
         found = select(len(self.rows), np.concatenate(parts))
         remember(self._known, key, found)
         return found
@@ -559,27 +550,25 @@ class StoredColumns(Mapping[str, Any]):
         """Refuse the name of a column that is not there."""
         if name not in self.kinds:
             known = f"the columns are {', '.join(map(repr, self.kinds))}"
-            none = "the rows have no columns"
-            raise InputError(f"there is no column {name!r}: {known if self.kinds else none}")
+            known = known if self.kinds else "the rows have no columns"
+            raise InputError(f"there is no column {name!r}: {known}")
 
 
-def column_values(columns: StoredColumns, name: str, rows: NDArray[np.int64]) -> NDArray[Any]:
-    """The values of a column as Python objects in the shape of `rows`; None for row -1."""
-    if name in columns.others:
+def column_values(
+    columns: Mapping[str, Any], n: int, name: str, rows: NDArray[np.int64]
+) -> NDArray[Any]:
+    """The values of a column of n rows as Python objects, in the shape of `rows`; None for -1."""
+    stored = StoredColumns.of(columns, n)
+    if name in stored.others:
         values = np.full(rows.shape, None, object)
-        values[rows != NO_ROW] = columns.others[name].floats[rows[rows != NO_ROW]].tolist()
+        values[rows != NO_ROW] = stored.others[name].floats[rows[rows != NO_ROW]].tolist()
         return values
-    columns.check(name)
-    return objects(columns.take(name, rows.ravel())).reshape(rows.shape)
-
-
-def objects(values: Any) -> NDArray[Any]:
-    """The values of an Arrow array as Python objects."""
+    stored.check(name)
     try:
-        listed = values.to_pylist()
+        listed = stored.take(name, rows.ravel()).to_pylist()
     except UnicodeDecodeError:
         raise FormatError("damaged: a column holds text that is not valid UTF-8") from None
-    return np.fromiter(listed, object, len(listed))
+    return np.fromiter(listed, object, len(listed)).reshape(rows.shape)
 
 
 # -- files -----------------------------------------------------------------------------------------
@@ -604,37 +593,25 @@ def write_columns(
     file: Any, kinds: Mapping[str, str], parts: Iterable[tuple[PieceColumns, NDArray[np.int64]]]
 ) -> str:
     """Write the columns of pieces without their removed rows as one Arrow file; its SHA-256."""
-    pa = _arrow()
-    schema, sink = (
-        pa.schema([(name, arrow_type(kind)) for name, kind in kinds.items()]),
-        _Hashed(file),
-    )
+    pa, sink, held = _arrow(), _Hashed(file), list[Any]()
+    schema = pa.schema([(name, arrow_type(kind)) for name, kind in kinds.items()])
+
+    def write() -> None:  # joined: batches of few rows are slow to read
+        writer.write_table(pa.concat_tables(held).combine_chunks(), _BATCH_ROWS)
+        held.clear()
+
     with pa.ipc.new_file(sink, schema) as writer:
-        for table in _joined(_batches(kinds, parts, schema)):
-            writer.write_table(table, _BATCH_ROWS)
+        for piece, removed in parts:
+            left = LiveRows(len(piece), removed).kept()
+            for some in blocks(len(left), _BATCH_ROWS):
+                columns = [piece.take(name, kind, left[some]) for name, kind in kinds.items()]
+                held.append(pa.table(columns, schema=schema))
+                is_full = sum(map(len, held)) >= _BATCH_ROWS
+                if is_full or sum(table.nbytes for table in held) >= _BATCH_BYTES:
+                    write()
+        if held:
+            write()
     return sink.digest.hexdigest()
-
-
-def _batches(kinds: Mapping[str, str], parts: Iterable[Any], schema: Any) -> Iterator[Any]:
-    pa = _arrow()
-    for piece, removed in parts:
-        left = LiveRows(len(piece), removed).kept() if len(removed) else np.arange(len(piece))
-        for start in range(0, len(left), _BATCH_ROWS):
-            rows = left[start : start + _BATCH_ROWS]
-            columns = [piece.take(name, kind, rows) for name, kind in kinds.items()]
-            yield pa.table(columns, schema=schema)
-
-
-def _joined(tables: Iterable[Any]) -> Iterator[Any]:
-    """Tables joined to ones that are read at once: few rows each are slow to read."""
-    held: list[Any] = []
-    for table in tables:
-        held.append(table)
-        if sum(map(len, held)) >= _BATCH_ROWS or sum(t.nbytes for t in held) >= _BATCH_BYTES:
-            yield _arrow().concat_tables(held).combine_chunks()
-            held = []
-    if held:
-        yield _arrow().concat_tables(held).combine_chunks()
 
 
 def open_columns(
@@ -662,9 +639,8 @@ def open_columns(
         )
     except FileNotFoundError:
         raise
-    except (pa.ArrowException, OSError, ValueError, KeyError, UnicodeError) as error:
-        text = (str(error).splitlines() or [""])[0]
-        raise FormatError(f"{path}: damaged: {text:.200}") from None
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        raise FormatError(f"{path}: damaged: {first_line(error)}") from None
     if len(table) != n or not good or len(set(names)) < len(names) or not set(names) <= set(kinds):
         found = ", ".join(f"{field.name} {field.type}" for field in table.schema)
         raise FormatError(f"{path}: damaged: {len(table)} rows of {found:.200}, expected {n}")

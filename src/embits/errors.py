@@ -142,6 +142,11 @@ class ClusterError(EmbitsError, RuntimeError):
     """A job on several workers failed, or there is no cluster to run it on."""
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text; the name of its class if it has none."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)[:300]
+
+
 def warn_caller(message: str, category: type[Warning]) -> None:
     """Warn at the line that called embits, however deep inside it the warning arises."""
     inside = (__file__.removesuffix("errors.py"), contextlib.__file__)

@@ -18,7 +18,14 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias, TypeGuard
 from urllib.parse import urlsplit
 
-from embits.errors import EmbitsError, InputError, MissingExtraError, MissingFileError, ReadError
+from embits.errors import (
+    EmbitsError,
+    InputError,
+    MissingExtraError,
+    MissingFileError,
+    ReadError,
+    first_line,
+)
 
 Ranges: TypeAlias = list[tuple[int, int]]
 # Of an opened file and its size, the bytes that are needed; None for all of them.
@@ -161,7 +168,7 @@ def _file_system(address: str) -> tuple[Any, str]:
     except ImportError as error:
         if scheme in _EXTRAS:
             raise MissingExtraError(name, _EXTRAS[scheme]) from None
-        raise MissingExtraError(name, "remote", _first_line(error)) from None
+        raise MissingExtraError(name, "remote", first_line(error)) from None
     return files, inner
 
 
@@ -177,9 +184,5 @@ def _one_line(name: str) -> Iterator[None]:
     except Exception as error:  # noqa: BLE001 - each package raises errors of its own
         status = getattr(error, "status", None)  # of aiohttp, whose text has the whole address
         told = f"HTTP {status} {getattr(error, 'message', '')}".rstrip()
-        found = told if isinstance(status, int) else _first_line(error)
+        found = told if isinstance(status, int) else first_line(error)
         raise ReadError(f"{name}: cannot be read: {found}") from None
-
-
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)[:300]

@@ -16,6 +16,7 @@ from embits.columns import StoredColumns
 from embits.errors import InputError
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
+from embits.search.cells import Centers
 from embits.search.pieces import CodePieces
 
 LENGTHS = "lengths"
@@ -201,6 +202,11 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    @property
+    def centers(self) -> Centers | None:
+        """The centers of the cells of the codes, if there are some."""
+        return getattr(self.codes, "centers", None)
 
 
 _INDEXED = Lengths, Floats, np.ndarray

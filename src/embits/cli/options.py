@@ -21,7 +21,7 @@ from embits.cli.output import megabytes, progress_bar, show
 from embits.coders import DEFAULT_METHOD, METHODS, coder_class
 from embits.collection import load
 from embits.columns import Condition, StoredColumns
-from embits.errors import ClusterError, EmbitsError, InputError, MissingExtraError
+from embits.errors import ClusterError, EmbitsError, InputError, MissingExtraError, first_line
 from embits.remote import is_address
 from embits.search.metrics import METRICS
 from embits.vectors import WordVectors
@@ -381,8 +381,7 @@ def _run_on_ray(
     try:
         ray.init(address or "local", **settings)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise ClusterError(f"no Ray cluster at {address!r}: {reason}") from None
+        raise ClusterError(f"no Ray cluster at {address!r}: {first_line(error)}") from None
     try:
         from embits.integrations import ray as integration
 

@@ -90,8 +90,7 @@ def describe(path: Path | str, bits: BinaryVectors | Contents) -> dict[str, Any]
         counts = bits.byte_counts()
         parts = {"parts": counts._asdict() | {"header": max(0, size - counts.total)}}
         rest = {"subwords": bits.subwords is not None}
-        centers = getattr(bits.codes, "centers", None)
-        if centers is not None:
+        if (centers := bits.rows.centers) is not None:
             rest["cells"] = len(centers)
     else:
         rows, method, params = len(bits.codes), bits.method, dict(bits.params)

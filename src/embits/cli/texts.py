@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,6 @@ from embits.errors import InputError
 from embits.jobs.texts import index_texts
 from embits.text.answers import SHARING, least_score, share_words, vectors_of
 
-_CONDITION = re.compile(r"([^<>=]+)(>=|<=|=)(.*)", re.DOTALL)
 _SHOWN = 300  # characters of a passage that are printed
 
 
@@ -38,11 +35,7 @@ _SHOWN = 300  # characters of a passage that are printed
               "passage.")  # fmt: skip
 @options.json_option
 def index(
-    texts: tuple[Path, ...],
-    output: Path,
-    encoder: str | None,
-    n_bits: int,
-    as_json: bool,
+    texts: tuple[Path, ...], output: Path, encoder: str | None, n_bits: int, as_json: bool
 ) -> None:
     """Make a collection of TEXTS that `embits ask` searches.
 
@@ -54,9 +47,6 @@ def index(
     embits index articles.jsonl -o notes
     embits ask notes "how do I reset my password?"
     """
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        hint = f"`embits add {output} TEXTS` adds to a collection"
-        raise InputError(f"{output} exists: choose another output; {hint}")
     with progress_bar("index", quiet=as_json) as progress:
         notes, done = index_texts(texts, output, encoder, n_bits, progress=progress)
     size = size_on_disk(output)
@@ -95,7 +85,8 @@ def ask(
     """
     notes = _notes(collection)
     encoder = notes.text_encoder
-    bits, filters = notes.snapshot(), _conditions(where)
+    filters = options.parse_conditions(where, notes.manifest.columns) if where else None
+    bits = notes.snapshot()
     vector = vectors_of(encoder, [text])[0]
     answers: list[dict[str, Any]] = []
     bound = least_score(bits, encoder) if least is None else least
@@ -124,29 +115,3 @@ def _notes(path: Path) -> Collection:
     if not isinstance(opened, Collection):
         raise InputError(f"{path} is a single file: `embits index` makes collections of texts")
     return opened
-
-
-def _conditions(texts: Iterable[str]) -> dict[str, Any] | None:
-    """Conditions such as year>=2020 as a filter on columns."""
-    where: dict[str, Any] = {}
-    for text in texts:
-        match = _CONDITION.fullmatch(text)
-        if match is None:
-            raise click.BadParameter(f"{text!r}, expected COLUMN=VALUE, COLUMN>=N or COLUMN<=N")
-        name, sign, value = match[1].strip(), match[2], _value(match[3].strip())
-        if sign == "=":
-            where[name] = value
-        else:
-            known = where.get(name)
-            low, high = known if isinstance(known, tuple) else (None, None)
-            where[name] = (value, high) if sign == ">=" else (low, value)
-    return where or None
-
-
-def _value(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return {"true": True, "false": False}.get(text, text)

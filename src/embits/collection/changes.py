@@ -42,7 +42,7 @@ from embits.file.atomic import sync_folder
 from embits.file.contents import write_coder
 from embits.ids.keys import RowNumbers
 from embits.rows import FLOATS, LENGTHS, Floats, Lengths, Rows
-from embits.search.cells import Centers, arranged, cells_bytes
+from embits.search.cells import arranged, cells_bytes
 from embits.search.pieces import CodePieces, LiveRows
 
 try:
@@ -219,16 +219,9 @@ def compact(snapshot: Snapshot, cells: int | str | None = None) -> None:
     is_one = len(pieces) == 1 and pieces[0].entry.header and not len(pieces[0].removed)
     if not pieces or (is_one and cells is None):
         return
-    centers = _centers(snapshot)
-    if cells is None and centers is not None:
+    if cells is None and (centers := snapshot.rows.centers) is not None:
         cells = len(centers)
     _commit(snapshot, [], pieces, cells=cells)
-
-
-def _centers(snapshot: Snapshot) -> Centers | None:
-    """The centers of the cells of a collection, if it has some."""
-    codes: Any = snapshot.rows.codes
-    return codes.centers if isinstance(codes, CodePieces) else None
 
 
 def _in_cells(snapshot: Snapshot, codes: Any, cells: int | str | None) -> Any:
@@ -237,7 +230,7 @@ def _in_cells(snapshot: Snapshot, codes: Any, cells: int | str | None) -> Any:
     if cells is not None:
         rows = Rows(RowNumbers(len(codes)), codes)
         return BinaryVectors.of_rows(rows, coder).with_cells(cells).codes
-    centers = _centers(snapshot)
+    centers = snapshot.rows.centers
     if centers is None or cells_bytes(centers) > _MAX_CELLS_SHARE * codes.nbytes:
         return codes  # few rows are read whole
     stored, made = arranged(codes, centers)
@@ -279,9 +272,8 @@ def recode(
         if are_new and before.keep:
             columns[FLOATS] = Floats.of(own, before.keep)
         codes = coder.encode(own)
-        if isinstance(piece.rows.codes, CodePieces) and piece.rows.codes.centers is not None:
-            n_cells = len(piece.rows.codes.centers)  # other codes need other centers
-            codes = _in_cells(replace(snapshot, coder=coder), codes, n_cells)
+        if (centers := piece.rows.centers) is not None:  # other codes need other ones
+            codes = _in_cells(replace(snapshot, coder=coder), codes, len(centers))
         rows = replace(piece.rows, codes=codes, columns=columns)
         entry = save_piece(folder, after.next_piece, rows, coder, {}, [])
         old = piece.entry
@@ -348,8 +340,8 @@ def _commit(
         left = joined_rows(parts)
         ids: Any = left.ids
         rows = Rows(ids.merged(), _in_cells(snapshot, left.codes, cells), left.columns)
-        number_of = before.next_piece
-        added = [save_piece(folder, number_of, rows, snapshot.coder, before.columns, parts)]
+        n = before.next_piece
+        added = [save_piece(folder, n, rows, snapshot.coder, before.columns, parts)]
     entries = (*(with_bitmap(folder, number, piece) for piece in kept), *added)
     after = replace(before, pieces=entries, generation=number, next_piece=before.next_piece + 1)
     _replace_manifest(folder, after)
@@ -362,9 +354,7 @@ def _replace_manifest(folder: Path, after: Manifest) -> None:
     except OSError as error:
         if read_manifest(folder) != after:
             raise
-        made = (
-            "the change was made, but the disk did not confirm it, and a loss of power may undo it"
-        )
-        text = f"{made}; do not repeat it ({error.strerror})"
+        made = "the change was made, but the disk did not confirm it"
+        text = f"{made}, and a loss of power may undo it; do not repeat it ({error.strerror})"
         raise UnconfirmedError(error.errno, text, str(folder)) from error
     delete_unlisted(folder, after, is_on_disk=True)

@@ -115,8 +115,7 @@ class Collection(BinaryVectors):
     def snapshot(self) -> BinaryVectors:
         """The collection as it is now: later changes and refreshes of this object do not alter it.
 
-        Every method answers from one such state. Threads that call several methods while another
-        thread changes or refreshes the object take one.
+        Every method answers from one such state; threads that call several of them take one.
         """
         return self._snapshot.bits
 
@@ -152,18 +151,19 @@ class Collection(BinaryVectors):
             columns: What else the rows have, such as texts and years: a mapping of names to
                 lists or arrays, or a table of pandas, polars or Arrow. Values are strings, whole
                 numbers, floats, booleans, dates, times or lists of one of these; None and NaN are
-                missing values. A column may be new: older rows have missing values. The names `id`,
+                missing, and so are the values of older rows in a new column. The names `id`,
                 `lengths`, `floats` and `cells` are reserved. None takes the columns of
                 BinaryVectors. Needs pyarrow.
-            lengths: Store the lengths of the vectors, if these are the first rows. All later rows
-                are stored as the first ones are.
+            lengths: Store the lengths of the vectors, if these are the first rows: later rows
+                follow the first.
 
         Raises:
             InputError: An id exists already or is given twice, the shape or the coder differs, or
-                a value does not fit its column. The collection is unchanged.
+                a value does not fit its column. The collection is unchanged, as by all errors but
+                the last.
             LockedError: Another process is writing.
-            FormatError: A piece to merge is damaged. The collection is unchanged.
-            OSError: A file could not be written. The collection is unchanged.
+            FormatError: A piece to merge is damaged.
+            OSError: A file could not be written.
             UnconfirmedError: The change was made, but the disk did not confirm it.
 
         Example:
@@ -185,10 +185,7 @@ class Collection(BinaryVectors):
         """Replace the codes of rows that are there, which move to the end: as `add` otherwise.
 
         With `columns`, all columns of these rows are replaced: one that is not given has missing
-        values. Without, they keep their columns.
-
-        Raises:
-            UnknownWordError: There are no rows with some of the ids. The collection is unchanged.
+        values. Without, they keep their columns. UnknownWordError: some of the ids are not there.
         """
         self._put("update", vectors, ids, columns)
 
@@ -200,10 +197,7 @@ class Collection(BinaryVectors):
         columns: Any = None,
         lengths: bool = False,
     ) -> None:
-        """Add rows, and replace those whose ids already exist, in one change: as `add` otherwise.
-
-        The rows that are replaced move to the end. Their columns are replaced as in `update`.
-        """
+        """Add rows, and `update` those whose ids already exist, in one change."""
         self._put("upsert", vectors, ids, columns, lengths)
 
     def _put(
@@ -235,17 +229,12 @@ class Collection(BinaryVectors):
         manifest, n = self.manifest, len(self)
         if manifest.refit_at is not None and n >= manifest.refit_at:
             try:
-                with warnings.catch_warnings():  # that the rows are few
-                    warnings.simplefilter("ignore", TrainingWarning)
-                    self._fit_again(None, None, None, due=manifest.refit_at)
+                with _few_rows():
+                    self._fit_again(due=manifest.refit_at)
             except (EmbitsError, OSError) as error:
                 failed = f"the rows were added, but the coder could not be fitted again: {error}"
                 warn_caller(f"{failed}; refit() tries once more", TrainingWarning)
-        elif (
-            manifest.fitted_rows
-            and not manifest.refit_at
-            and n_before < 10 * manifest.fitted_rows <= n
-        ):
+        elif not manifest.refit_at and n_before < 10 * (manifest.fitted_rows or 0) <= n:
             grown = f"{self.path} has {n:,} rows, and its coder was fitted on"
             hint = "refit() may find more neighbors"
             warn_caller(f"{grown} {manifest.fitted_rows:,}: {hint}", TrainingWarning)
@@ -261,12 +250,11 @@ class Collection(BinaryVectors):
         """Fit a new coder and encode all rows with it, in one change.
 
         Ids, their order and columns stay. Objects that are open go on with the old codes until
-        they refresh. Codes that were made with the old coder do not fit the new one.
+        they refresh.
 
         Args:
-            vectors: The vectors of all rows, of shape (n, dims), of any dims: those of another
-                model, for example. A collection that keeps vectors keeps these. None takes the
-                vectors that it keeps.
+            vectors: The vectors of all rows, of shape (n, dims), such as those of another model;
+                they are kept if vectors are. None takes those that are kept.
             ids: The ids of `vectors` in any order; None takes those of WordVectors, or else the
                 order of the rows.
             coder: A coder to fit, or one that is fitted already; None is one of the same kind and
@@ -290,14 +278,13 @@ class Collection(BinaryVectors):
             (128, ['7'])
             >>> folder.cleanup()
         """
-        self._fit_again(vectors, ids, coder, progress=progress)
+        self._fit_again(vectors, ids, coder, progress)
 
     def _fit_again(
         self,
-        vectors: Any,
-        ids: Any,
-        coder: Coder | None,
-        *,
+        vectors: Any = None,
+        ids: Any = None,
+        coder: Coder | None = None,
         progress: Progress | None = None,
         due: int | None = None,
     ) -> None:
@@ -325,7 +312,7 @@ class Collection(BinaryVectors):
             How many rows were removed.
 
         Raises:
-            UnknownWordError: There are no rows with some of the ids. The collection is unchanged.
+            UnknownWordError: There are no rows with some of the ids.
             InputError: Ids and a filter are given, or neither; or there is no such column.
             LockedError, OSError: As for `add`.
         """
@@ -348,10 +335,9 @@ class Collection(BinaryVectors):
         """Merge all pieces into one file, without the removed rows. Answers stay the same.
 
         Args:
-            cells: Store the codes in so many cells, for searches with `recall`; "auto" chooses how
-                many (see `with_cells`). None trains as many as there are anew, if there are some.
-                Rows that are added later go to cells with the same centers; small additions are
-                read whole until they are compacted.
+            cells: Store the codes in so many cells (see `with_cells`), or "auto"; None trains as
+                many as there are anew. Rows that are added later go to cells with the same
+                centers; small additions are read whole until they are compacted.
 
         Raises:
             InputError: A wrong number of cells.
@@ -434,7 +420,7 @@ class _Given(NamedTuple):
 
     ids: Sequence[str] | None
     codes: NDArray[np.uint8]
-    lengths: Mapping[str, Lengths]
+    lengths: Lengths | None
     floats: NDArray[Any] | None
     columns: Mapping[str, Any] | None  # Arrow arrays
 
@@ -447,14 +433,12 @@ def _given(
         hint = "add the file with embits.encode_to_collection"
         raise InputError(f"vectors is a path: {hint}: {vectors}")
     own: Any = None
-    lengths: Mapping[str, Lengths] = {}
-    floats = None
+    lengths, floats, dims = None, None, coder.n_features_in_
     if isinstance(vectors, BinaryVectors):
         rows = vectors.rows  # of a collection, those of one state
         check_same_coder(coder, vectors.coder)
-        own, codes = rows.ids, np.asarray(rows.codes)
-        lengths = {name: rows.columns[name] for name in (LENGTHS,) if name in rows.columns}
-        if columns is None and len(rows.columns) > len(lengths):
+        own, codes, lengths = rows.ids, np.asarray(rows.codes), rows.columns.get(LENGTHS)
+        if columns is None and set(rows.columns) - {LENGTHS}:
             stored = StoredColumns.of(rows.columns, len(rows))
             columns = {name: stored[name] for name in stored.kinds}
     else:
@@ -462,18 +446,17 @@ def _given(
             own, vectors = vectors.words, vectors.matrix
         array = to_numpy(vectors)
         if array.ndim != 2:
-            dims = coder.n_features_in_
             raise InputError(f"vectors of shape {array.shape}, expected (n, {dims})")
-        if array.dtype == np.uint8 and not coder.n_features_in_:
-            raise InputError("the first rows of a collection without a coder must be floats")
-        if array.dtype == np.uint8 and encoded_by not in (None, coder):
-            raise InputError("the coder was fitted again: encode the vectors once more")
-        if not coder.n_features_in_:  # it is fitted on these
-            floats, codes = array, np.empty((len(array), 0), np.uint8)
-        elif array.dtype == np.uint8:
+        if array.dtype == np.uint8:
+            if not dims:
+                raise InputError("the first rows of a collection without a coder must be floats")
+            if encoded_by not in (None, coder):
+                raise InputError("the coder was fitted again: encode the vectors once more")
             codes = coder.check_codes(array)  # padding bits are refused when the piece is written
+        elif not dims:  # the coder is fitted on these
+            floats, codes = array, np.empty((len(array), 0), np.uint8)
         else:
-            check_dims(array, coder.n_features_in_)
+            check_dims(array, dims)
             floats, codes = array, coder.encode(array)
     own = None if isinstance(own, RowNumbers) else own
     words = own if ids is None else as_words(ids)
@@ -533,11 +516,18 @@ def _with_coder(latest: Snapshot, given: _Given) -> Snapshot:
     """The state of a collection without a coder with one that is fitted on the first rows."""
     if given.floats is None:
         raise InputError("the first rows of a collection without a coder must be floats")
-    with warnings.catch_warnings():  # that the rows are few
-        warnings.simplefilter("ignore", TrainingWarning)
+    with _few_rows():
         coder = type(latest.coder)(**latest.coder.get_params()).fit(given.floats)
     n = len(given.floats)
     return changes.adopt(latest, coder, n, _next_refit(latest.manifest, n))
+
+
+@contextmanager
+def _few_rows() -> Iterator[None]:
+    """No warnings that the rows of a fit are few."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrainingWarning)
+        yield
 
 
 def _vectors_of_rows(latest: Snapshot, vectors: Any, ids: Any) -> Any:
@@ -572,28 +562,22 @@ def _vectors_of_rows(latest: Snapshot, vectors: Any, ids: Any) -> Any:
 
 def _beside(latest: Snapshot, given: _Given, lengths: bool) -> Mapping[str, Any]:
     """What new rows have beside their codes, other than columns: lengths, and kept vectors."""
-    found: dict[str, Any] = dict(_lengths(latest, given, lengths))
-    keep = latest.manifest.keep
-    if keep and given.floats is None:
-        raise InputError(f"the collection keeps vectors ({keep}): add floats, not codes")
-    return {**found, FLOATS: Floats.of(given.floats, keep)} if keep else found
-
-
-def _lengths(latest: Snapshot, given: _Given, lengths: bool) -> Mapping[str, Lengths]:
-    """The lengths of new rows, if the rows of the collection have them."""
-    are_wanted = lengths or bool(given.lengths)
+    keep, found = latest.manifest.keep, dict[str, Any]()
+    are_given = are_wanted = lengths or given.lengths is not None
     if latest.pieces:
         are_wanted = LENGTHS in latest.pieces[0].rows.columns
-    if not are_wanted and (lengths or given.lengths):
+    if are_given and not are_wanted:
         hint = "only a new collection can store them"
         if not lengths:
             hint = 'leave them out of the new ones (bits.slim(without=["lengths"]))'
         raise InputError(f"the rows of this collection have no lengths: {hint}")
-    if given.lengths or not are_wanted:
-        return given.lengths
-    if given.floats is None:
+    if are_wanted and given.lengths is None and given.floats is None:
         raise InputError("the rows of this collection have lengths: add floats, not codes")
-    return {LENGTHS: Lengths.of_vectors(given.floats)}
+    if are_wanted:
+        found[LENGTHS] = given.lengths or Lengths.of_vectors(given.floats)
+    if keep and given.floats is None:
+        raise InputError(f"the collection keeps vectors ({keep}): add floats, not codes")
+    return {**found, FLOATS: Floats.of(given.floats, keep)} if keep else found
 
 
 def _known(ids: Sequence[str], rows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
 from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, no_manifest, parse_manifest
-from embits.errors import FormatError, InputError, MissingExtraError, ReadError
+from embits.errors import FormatError, InputError, MissingExtraError, ReadError, first_line
 from embits.file import contents
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
@@ -182,7 +182,7 @@ def read_one(files: Any, path: str, name: str) -> Any:
         raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         folder, _, file = path.rpartition("/")
-        raise FormatError(f"{folder}: damaged: {file}: {_first_line(error)}") from None
+        raise FormatError(f"{folder}: damaged: {file}: {first_line(error)}") from None
 
 
 def read_lengths(files: Any, path: str) -> Lengths | None:
@@ -195,7 +195,7 @@ def read_lengths(files: Any, path: str) -> Lengths | None:
             return None
         return Lengths.of(read_one(files, path, LENGTH).to_numpy())
     except (ValueError, TypeError) as error:  # also a ReadError or InputError
-        raise FormatError(f"{path}: damaged: the lengths: {_first_line(error)}") from None
+        raise FormatError(f"{path}: damaged: the lengths: {first_line(error)}") from None
 
 
 def locate(address: str | os.PathLike[str]) -> tuple[Any, str]:
@@ -211,7 +211,7 @@ def locate(address: str | os.PathLike[str]) -> tuple[Any, str]:
     try:
         files, path = fs.FileSystem.from_uri(text)
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise ReadError(f"{text}: {_first_line(error)}") from None
+        raise ReadError(f"{text}: {first_line(error)}") from None
     return files, path.rstrip("/")
 
 
@@ -232,7 +232,3 @@ def code_matrix(path: Any, column: Any, coder: Coder) -> NDArray[np.uint8]:
         codes[done : done + len(chunk)] = rows.reshape(len(chunk), -1)
         done += len(chunk)
     return codes
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n")[0]

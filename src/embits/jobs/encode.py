@@ -57,11 +57,10 @@ def binarize(
     Args:
         vectors: WordVectors; a mapping of words to vectors; gensim's `KeyedVectors`, or a model
             that has them as `wv`; a matrix of shape (n, dims), of NumPy, PyTorch or a column of a
-            data frame; or the path or address of a file, or "gensim:NAME", that
-            `read_vectors` reads.
+            data frame; or the path or address of a file that `read_vectors` reads.
         n_bits: Bits of a code; None is 256, or for "sign" the dimensions of the input.
-        method: The coder: "near-lossless" (None), "paper", "lsh", "sign", "itq", "sparse", or the
-            name of a coder that `register_coder` has registered.
+        method: The coder: "near-lossless" (None), "paper", "lsh", "sign", "itq", "sparse",
+            "neural", or the name of a coder that `register_coder` has registered.
         ids: The ids of the rows, strings or whole numbers, each once; they replace those in or
             beside a file. For a file, also the name of a column of Parquet, or False for none.
             None uses those of the file, or row numbers if there are none.
@@ -69,8 +68,7 @@ def binarize(
         encoding: How words are encoded in a file of text or `.bin`, such as "latin-1".
         sample: Number of rows, drawn at random, to fit on. None passes all rows to the coder;
             most coders then choose a sample themselves.
-        coder: A coder instead of `n_bits`, `method` and `params`. One that is fitted, such as that
-            of other codes, is used as it is; any other is fitted.
+        coder: A coder instead of `n_bits`, `method` and `params`. One that is fitted stays so.
         lengths: Store the lengths of the vectors, a byte each, for `metric="dot"` and decoded
             vectors of their true length.
         cells: Store the codes in so many cells, for searches with `recall`; "auto" chooses how
@@ -94,11 +92,6 @@ def binarize(
     """
     if cells is not None:
         wanted_cells(cells, 1, 1)  # refuses what is no number of cells before the fit
-        bits = binarize(
-            vectors, n_bits, method, ids=ids, column=column, encoding=encoding, sample=sample,
-            coder=coder, lengths=lengths, progress=progress, **params,
-        )  # fmt: skip
-        return bits.with_cells(cells)
     coder = _chosen_coder(coder, n_bits, method, params)
     if sample is not None and coder.__sklearn_is_fitted__():
         raise InputError("the coder is fitted, so sample would be ignored: leave it out")
@@ -112,7 +105,7 @@ def binarize(
         source = new_source(vectors, ids=in_file, column=column, encoding=encoding)
         if ids is None or not holds_words(source):
             source = source if ids is None else replace(source, words=ids)
-            return _binarize_file(source, coder, sample, progress, lengths)
+            return _in_cells(_binarize_file(source, coder, sample, progress, lengths), cells)
         vectors = read_source(source)
     elif column is not None or encoding != "utf-8":
         raise InputError("column and encoding are for the path of a file")
@@ -121,7 +114,7 @@ def binarize(
         if len(ids) != len(vectors):
             raise InputError(f"{len(ids)} ids for {len(vectors)} rows of vectors")
         vectors = replace(vectors, words=ids)
-    return _binarize(vectors, coder, sample, progress, lengths)
+    return _in_cells(_binarize(vectors, coder, sample, progress, lengths), cells)
 
 
 def binarize_to_file(
@@ -149,9 +142,8 @@ def binarize_to_file(
     """Binarize a file of vectors of any size into a file of bits.
 
     The result is that of `binarize(read_vectors(vectors)).save(target)`, byte for byte. A file
-    over 64 MiB is read in blocks, several times, and progress is kept in a folder `.NAME.partial`
-    beside the target: after an interrupt or a kill, the same call resumes. `.npz` and
-    fastText `.bin` are read whole.
+    over 64 MiB (but not `.npz` and fastText `.bin`) is read in blocks, several times, and progress
+    is kept in a folder `.NAME.partial` beside the target: the same call resumes.
 
     `n_bits`, `method`, `sample`, `lengths`, `cells` and `params` are those of `binarize`; `limit`,
     `words`, `on_bad`, `repeats`, `ids`, `column` and `encoding` are those of `read_vectors`.
@@ -164,7 +156,7 @@ def binarize_to_file(
         progress: Called as progress(step, done, total), where step is a word.
 
     Returns:
-        The file, opened: mapped, not read.
+        The rows of the file.
 
     Raises:
         ReadError: The vectors cannot be read; nothing is left behind.
@@ -183,9 +175,7 @@ def binarize_to_file(
         >>> folder.cleanup()
     """
     coder = new_coder(method, n_bits, params)
-    if cells is not None:
-        wanted_cells(cells, 1, 1)
-    _check_before(vectors, target, overwrite)
+    _check_before(vectors, target, overwrite, cells)
     source = new_source(
         vectors, limit=limit, words=words, on_bad=on_bad, repeats=repeats, ids=ids, column=column,
         encoding=encoding,
@@ -230,11 +220,13 @@ def encode_to_file(
     Raises:
         InputError: The vectors have other dimensions than the coder takes.
     """
-    _check_before(vectors, target, overwrite)
-    if cells is not None:
-        wanted_cells(cells, 1, 1)
+    _check_before(vectors, target, overwrite, cells)
     source = new_source(vectors, **reading)
     return _encode_file(coder, source, target, lengths, overwrite, progress, cells)
+
+
+def _in_cells(bits: BinaryVectors, cells: int | str | None) -> BinaryVectors:
+    return bits if cells is None else bits.with_cells(cells)
 
 
 def _saved(
@@ -243,13 +235,15 @@ def _saved(
     """Rows in memory as a file, with cells if they are wanted."""
     if cells is not None:
         steps.start("making cells")
-        binary = binary.with_cells(cells)
+    binary = _in_cells(binary, cells)
     binary.save(path, overwrite=overwrite)
     return binary
 
 
-def _check_before(vectors: Any, target: Any, overwrite: bool) -> None:
+def _check_before(vectors: Any, target: Any, overwrite: bool, cells: Any) -> None:
     """Refuse a target before a file is fetched; inputs on the disk are compared with it later."""
+    if cells is not None:
+        wanted_cells(cells, 1, 1)
     refuse_output(target)
     if is_address(vectors):
         check_target(target, (), overwrite, codes=True)
