@@ -165,10 +165,8 @@ def read_manifest(folder: Path) -> Manifest:
 
 def no_manifest(folder: Any) -> FormatError:
     """The error for a folder without a manifest."""
-    return FormatError(
-        f"{folder} has no {MANIFEST}: it is not a collection, or the job that writes it has not "
-        "finished"
-    )
+    reason = "it is not a collection, or the job that writes it has not finished"
+    return FormatError(f"{folder} has no {MANIFEST}: {reason}")
 
 
 def parse_manifest(folder: Any, content: bytes) -> Manifest:
@@ -189,8 +187,7 @@ def parse_manifest(folder: Any, content: bytes) -> Manifest:
     if version not in (VERSION, VERSION_WITH_MORE):
         other, known = f"version {shortened(version)}", f"{VERSION} and {VERSION_WITH_MORE}"
         fail(f"is of {other}; this embits reads {known}: install a newer one")
-    checksum = body.pop("sha256", None)
-    if form == FORMAT and checksum != _digest(body):
+    if body.pop("sha256", None) != _digest(body) and form == FORMAT:
         fail("does not match its checksum: restore it from a copy")
     try:
         body = body if form == FORMAT else _of_0_1(body)
@@ -240,11 +237,12 @@ def _problem(manifest: Manifest) -> str | None:
 
 
 def _piece(entry: Mapping[str, Any]) -> Piece:
-    bitmap = entry.get("removed")
-    removed = None if bitmap is None else Removed(**_checked(Removed, bitmap))
-    beside = entry.get("columns")
-    columns = None if beside is None else Beside(**_checked(Beside, beside))
-    piece = Piece(**_checked(Piece, entry), columns=columns, removed=removed)
+    beside: dict[str, Any] = {
+        name: kind(**_checked(kind, entry[name]))
+        for name, kind in (("columns", Beside), ("removed", Removed))
+        if entry.get(name) is not None
+    }
+    piece = Piece(**_checked(Piece, entry), **beside)
     if piece.live < 0 or (piece.header is None and not piece.file.endswith(".parquet")):
         raise ValueError(entry)
     return piece

@@ -37,32 +37,28 @@ def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
 
     Raises:
         FormatError: It is not such a file or folder, or it is damaged.
-        MissingExtraError: The folder has Parquet files, and pyarrow is not installed; or fsspec
-            is not, for an address.
+        MissingExtraError: pyarrow is needed for Parquet, or fsspec for an address.
         ReadError: A file cannot be fetched from its address.
-        FileNotFoundError: It is not there.
-        OSError: It cannot be opened.
+        OSError: It is not there, or cannot be opened.
     """
     if is_address(path):
         if names_file(path):
             fetched = Fetched(path)
             with fetched.named():  # fetched just now: damage on the way is found here
-                # Windows removes no file that is mapped.
-                mapped = os.name != "nt"
-                parts = open_parts(fetched.path, verify=True, mapped=mapped)
-                return BinaryVectors.of_rows(*parts)
+                mapped = os.name != "nt"  # Windows removes no file that is mapped
+                return BinaryVectors.of_rows(*open_parts(fetched.path, verify=True, mapped=mapped))
         from embits.collection.parquet import open_address
 
         return open_address(path)
-    if Path(path).is_dir():
+    path = Path(path)
+    if path.is_dir():
         from embits.collection.collection import Collection
         from embits.collection.pieces import open_snapshot
 
-        return Collection(Path(path), open_snapshot(Path(path), verify=verify))
-    file = Path(path)
-    bits = BinaryVectors.of_rows(*open_parts(file, verify=verify))
+        return Collection(path, open_snapshot(path, verify=verify))
+    bits = BinaryVectors.of_rows(*open_parts(path, verify=verify))
     if not verify:
-        bits._verify = partial(verify_unless_replaced, file.absolute(), file.stat())
+        bits._verify = partial(verify_unless_replaced, path.absolute(), path.stat())
     return bits
 
 
@@ -70,12 +66,13 @@ def load_coder(path: str | os.PathLike[str]) -> Coder:
     """The coder of a file or collection, checked: what it encodes would hide damage of it."""
     if is_address(path):
         return load(path).coder
-    if not Path(path).is_dir():
-        return read_coder(Path(path), verify=True)
+    path = Path(path)
+    if not path.is_dir():
+        return read_coder(path, verify=True)
     from embits.collection.manifest import read_manifest
     from embits.collection.pieces import open_coder
 
-    return open_coder(Path(path), read_manifest(Path(path)), verify=True)
+    return open_coder(path, read_manifest(path), verify=True)
 
 
 def open_collection(
@@ -201,16 +198,16 @@ def _make(folder: Path, coder: Coder | None, start: Coder | None, keep: str | No
         found = f"it has {len(others):,} other files, such as {others[0]!r}"
         expected = "a new collection needs an empty folder"
         raise InputError(f"{folder} is not a collection: {found}; {expected}")
-    if coder is None and start is None:
-        hint = "give a coder to make one (coder=, --coder FILE), or n_bits="
-        raise InputError(f"there is no collection at {folder}: {hint}")
-    new = [each for each in (folder, *folder.parents) if not each.exists()]
     if coder is not None:
         facts = coder.n_bits_, coder.n_features_in_, coder.method, coder_checksum(coder)
         manifest = Manifest(*facts, keep=keep)
     elif start is not None:
         bits = int(start.get_params()["n_bits"])
         manifest = Manifest(bits, 0, start.method, "", keep=keep or KEEPS[0], refit_at=1)
+    else:
+        hint = "give a coder to make one (coder=, --coder FILE), or n_bits="
+        raise InputError(f"there is no collection at {folder}: {hint}")
+    new = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for each in reversed(new):

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.binary_vectors import BinaryVectors
+from embits.binary_vectors import BinaryVectors, concat
 from embits.coders import Coder
 from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, no_manifest, parse_manifest
 from embits.errors import FormatError, InputError, MissingExtraError, ReadError, first_line
@@ -26,7 +26,7 @@ from embits.file import contents
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
 from embits.remote import is_address
-from embits.rows import LENGTHS, Lengths, Rows, joined
+from embits.rows import LENGTHS, Lengths, Rows
 from embits.vectors import as_words
 
 CODE, LENGTH = "code", "length"
@@ -34,19 +34,16 @@ CODE, LENGTH = "code", "length"
 
 def parquet_rows(folder: str | os.PathLike[str], entry: Piece, coder: Coder) -> Rows:
     """Read a piece into memory; FileNotFoundError if it is not there."""
-    codes, values, columns = _read(folder, coder, CODE, entry.column, entry)
-    if values is None:
-        return Rows(RowNumbers(len(codes), entry.first), codes, columns)
     try:
-        return Rows(Vocabulary.from_words(as_words(values)), codes, columns)
+        return _rows(folder, coder, CODE, entry.column, entry)
     except InputError as error:
         raise FormatError(f"{folder}/{entry.file}, column {entry.column!r}: {error}") from None
 
 
-def _read(
+def _rows(
     folder: str | os.PathLike[str], coder: Coder, code: str, ids: str | None, entry: Piece
-) -> tuple[NDArray[np.uint8], list[Any] | None, dict[str, Lengths]]:
-    """The codes of a piece, its ids if they are in a column, and its other columns."""
+) -> Rows:
+    """The codes of a piece, its ids if they are in a column, and its lengths."""
     files, path = locate(folder)
     name = f"{path}/{entry.file}"
     codes = code_matrix(name, read_one(files, name, code), coder)
@@ -55,11 +52,11 @@ def _read(
     lengths = read_lengths(files, name)
     columns = {} if lengths is None else {LENGTHS: lengths}
     if ids is None:
-        return codes, None, columns
-    values: list[Any] = read_one(files, name, ids).to_pylist()
+        return Rows(RowNumbers(len(codes), entry.first), codes, columns)
+    values = read_one(files, name, ids).to_pylist()
     if len(values) != len(codes):
         raise FormatError(f"{name}, column {ids!r}: {len(values)} ids for {len(codes)} codes")
-    return codes, values, columns
+    return Rows(Vocabulary.from_words(as_words(values)), codes, columns)
 
 
 def open_address(address: str) -> BinaryVectors:
@@ -80,40 +77,26 @@ def read_codes(
     """Read the codes of a folder into memory, in the row order of the input.
 
     Args:
-        folder: What `embits.integrations.ray.encode` or `embits encode --ray` wrote: a folder,
-            or its address in an object store.
-        ids: The column of the rows' ids, strings or whole numbers that do not repeat; None
-            numbers the rows.
+        folder: What a job on Ray wrote: a folder, or its address in an object store.
+        ids: The column of the ids, strings or whole numbers; None numbers the rows.
         column: The column of codes.
 
     Raises:
         FormatError: The folder is unfinished, or its pieces do not match the manifest.
         ReadError: There is no such column.
         InputError: An id repeats.
-        MissingExtraError: pyarrow is not installed.
     """
     coder = coder_at(folder)
-    parts, values, columns = [np.empty((0, coder.n_bytes_), np.uint8)], list[Any](), list[Any]()
-    read = partial(_read, folder, coder, column, ids)
-    for codes, words, others in _each(folder, read):
-        parts.append(codes)
-        values += words or []
-        columns.append(others)
+    nothing = BinaryVectors(None, np.empty((0, coder.n_bytes_), np.uint8), coder)
     try:
-        names = None if ids is None else as_words(values)
-        lengths = joined(columns).get(LENGTHS)
-        return BinaryVectors(names, np.concatenate(parts), coder, lengths=lengths)
+        pieces = _each(folder, partial(_rows, folder, coder, column, ids))
+        return concat([BinaryVectors.of_rows(rows, coder) for rows in pieces] or [nothing])
     except InputError as error:
         raise InputError(f"{folder}, column {ids!r}: {error}") from None
 
 
 def read_column(folder: str | os.PathLike[str], name: str) -> Any:
-    """Read one column of a folder, a pyarrow ChunkedArray; row i belongs to code i.
-
-    Raises:
-        FormatError: The folder is unfinished, or a piece is missing or damaged.
-        ReadError: There is no such column.
-    """
+    """Read one column, a pyarrow ChunkedArray of which row i belongs to code i; as `read_codes`."""
     import pyarrow as pa
 
     files, path = locate(folder)
@@ -219,16 +202,11 @@ def code_matrix(path: Any, column: Any, coder: Coder) -> NDArray[np.uint8]:
     """A column of codes as a matrix, uint8 (n, width)."""
     import pyarrow as pa
 
-    codes = np.empty((len(column), coder.n_bytes_), dtype=np.uint8)
-    done = 0
-    for chunk in column.chunks:
-        if len(chunk) == 0:
-            continue
-        if chunk.type != (kind := pa.binary(coder.n_bytes_)) or chunk.null_count:
+    width, parts = coder.n_bytes_, [np.empty((0, coder.n_bytes_), np.uint8)]
+    for chunk in filter(len, column.chunks):
+        if chunk.type != (kind := pa.binary(width)) or chunk.null_count:
             found = f"codes are {chunk.type} with {chunk.null_count} nulls"
             raise FormatError(f"{path}: {found}, expected {kind} for {coder.n_bits_} bits")
         flat = np.frombuffer(chunk.buffers()[1], np.uint8)
-        rows = flat[chunk.offset * coder.n_bytes_ :][: len(chunk) * coder.n_bytes_]
-        codes[done : done + len(chunk)] = rows.reshape(len(chunk), -1)
-        done += len(chunk)
-    return codes
+        parts.append(flat[chunk.offset * width :][: len(chunk) * width].reshape(-1, width))
+    return np.concatenate(parts)

@@ -74,9 +74,7 @@ class Snapshot:
         rows, kinds = self._rows, self.manifest.columns
         if not kinds:
             return rows
-        starts = np.cumsum([0, *(len(piece.rows) for piece in self.pieces)])
-        removed = [piece.removed + at for piece, at in zip(self.pieces, starts, strict=False)]
-        live = LiveRows(int(starts[-1]), np.concatenate([starts[:0], *removed]))
+        live = LiveRows(*_removed_of(self.pieces))
         columns = [piece.stored_columns for piece in self.pieces]
         return replace(rows, columns=StoredColumns(kinds, columns, live, rows.columns))
 
@@ -109,18 +107,14 @@ def open_snapshot(
     before: Snapshot | None = None,
     manifest: Manifest | None = None,
 ) -> Snapshot:
-    """Open the latest state of a collection; pieces that are open `before` are used again.
-
-    A writer may replace pieces between the reading of the manifest and their opening: then the
-    manifest is read again.
-    """
+    """Open the latest state of a collection; pieces that are open `before` are used again."""
     manifest = manifest or read_manifest(folder)
     for _ in range(MAX_TRIES):
         try:
             return _opened(folder, manifest, verify, before)
-        except MissingPieceError:
+        except MissingPieceError:  # a writer may have replaced it since the manifest was read
             latest = read_manifest(folder)
-            if latest == manifest:  # nobody replaced it: it is lost
+            if latest == manifest:  # nobody did: it is lost
                 raise
             manifest = latest
     return _opened(folder, manifest, verify, before)
@@ -139,11 +133,10 @@ def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | N
         except InputError as error:
             what = f"{folder} was replaced by another collection"
             raise InputError(f"{what}: {error}; open it again") from None
+    how: Any = {"kinds": manifest.columns, "verify": verify}
     pieces = tuple(
         _reused(folder, entry, known.get(replace(entry, removed=None)))
-        or open_one(
-            folder, entry, coder, manifest.columns, verify=verify, mapped=place < MAX_MAPPED
-        )
+        or open_one(folder, entry, coder, mapped=place < MAX_MAPPED, **how)
         for place, entry in enumerate(manifest.pieces)
     )
     if manifest.keep and not all(FLOATS in piece.rows.columns for piece in pieces):
@@ -247,14 +240,12 @@ def verified(
     folder: Path, coder: Coder, kinds: Mapping[str, str], pieces: Sequence[OpenPiece]
 ) -> list[OpenPiece]:
     """The pieces with every byte checked: a copy gets checksums of its own, which hide damage."""
-    checked = []
+    checked = list(pieces)
     for place, piece in enumerate(pieces):
         if piece.entry.header:
-            again = open_one(
-                folder, piece.entry, coder, kinds, verify=True, mapped=place < MAX_MAPPED // 4
-            )
-            piece = again._replace(removed=piece.removed)
-        checked.append(piece)
+            mapped = place < MAX_MAPPED // 4
+            again = open_one(folder, piece.entry, coder, kinds, verify=True, mapped=mapped)
+            checked[place] = again._replace(removed=piece.removed)
     return checked
 
 
@@ -323,11 +314,16 @@ def with_bitmap(folder: Path, number: int, piece: OpenPiece) -> Piece:
 # -- pieces as one ---------------------------------------------------------------------------------
 
 
+def _removed_of(pieces: Sequence[OpenPiece]) -> tuple[int, NDArray[np.int64]]:
+    """The number of rows of all pieces, and those of them that are removed."""
+    starts = np.cumsum([0, *(len(piece.rows) for piece in pieces)])
+    removed = (piece.removed + start for piece, start in zip(pieces, starts, strict=False))
+    return int(starts[-1]), np.concatenate([np.empty(0, np.int64), *removed])
+
+
 def joined_rows(pieces: Sequence[OpenPiece], *, numbered: bool = False) -> Rows:
     """The rows that are left of several pieces, in order. Ids and codes are not copied."""
-    starts = np.cumsum([0, *(len(piece.rows) for piece in pieces)])
-    shifted = (piece.removed + start for piece, start in zip(pieces, starts, strict=False))
-    removed = np.concatenate([np.empty(0, np.int64), *shifted])
+    _, removed = _removed_of(pieces)
     columns = [
         taken(piece.rows.columns, LiveRows(len(piece.rows), piece.removed).kept())
         if len(piece.removed)
