@@ -173,6 +173,7 @@ class Collection(BinaryVectors):
             >>> collection = embits.open_collection(folder.name, coder)
             >>> collection.add(np.eye(8)[:3], ids=["a", "b", "c"])
             >>> collection.remove(["b"])
+            1
             >>> list(collection.words), collection.search(np.eye(8)[2], k=1).ids
             (['a', 'c'], array(['c'], dtype=object))
             >>> folder.cleanup()
