@@ -67,18 +67,14 @@ def top_k(
     queries = packed_queries(queries, pieces.shape[1])
     filters = pieces.filters(queries.shape[:-1], where, exclude)
     most = wanted_threads(threads)
-    reading = reading_of(pieces, queries, recall, probes)
+    reading = _reading(pieces, queries, recall, probes)
 
-    def search(
-        part: Any, distances: Any, rows: Any, native: _core.Filter | None, cells: Any
-    ) -> None:
-        _core.top_k(
-            pieces.native, queries[part], rows.shape[-1], most, distances, rows, native, cells
-        )
+    def search(part: Any, distances: Any, rows: Any, native: Any, cells: Any) -> None:
+        asked = queries[part], rows.shape[-1], most
+        _core.top_k(pieces.native, *asked, distances, rows, native, cells)
 
-    with simd_errors:
-        values, rows = run_filtered(search, queries, k, pieces, filters, NO_DISTANCE, reading)
-    found = DistanceResult(values, pieces.rows.live(rows))
+    values, rows = _filled(search, queries, k, pieces, filters, NO_DISTANCE, reading)
+    found = DistanceResult(values, rows)
     found.rows_read = reading.rows_read
     return found
 
@@ -107,7 +103,7 @@ def asymmetric_top_k(
         projections: Floats of shape (n_bits,) or (q, n_bits), with ceil(n_bits / 8) == width.
         lengths: A number of 0 or more for each stored code, float32 of shape (n,). Scores are then
             length * (<z, 2b - 1> + offset).
-        offsets: What is added for each query, float32 of shape (q,), if there are lengths.
+        offsets: What is added for each query, float32 of shape (q,).
 
     Returns:
         A named pair that unpacks: `scores` (float32) and `rows`, best first. The largest score is
@@ -130,23 +126,19 @@ def asymmetric_top_k(
         raise InputError(f"projections have {n_bits} bits, the codes hold {pieces.shape[1]} bytes")
     filters = pieces.filters(queries.shape[:-1], where, exclude)
     most = wanted_threads(threads)
-    own = None
-    if lengths is not None:
-        own = np.zeros(queries.shape[:-1]) if offsets is None else np.asarray(offsets)
-        own = own.reshape(-1).astype(np.float32)
+    added = np.zeros(queries.shape[:-1]) if offsets is None else np.asarray(offsets)
+    added = added.reshape(-1).astype(np.float32)
+    reading = _reading(pieces, queries, recall, probes, lengths)
 
-    reading = reading_of(pieces, queries, recall, probes, lengths)
+    def search(part: Any, scores: Any, rows: Any, native: Any, cells: Any) -> None:
+        asked = queries[part], rows.shape[-1], most
+        own = None if lengths is None else added[part]
+        _core.asymmetric_top_k(pieces.native, *asked, scores, rows, native, lengths, own, cells)
 
-    def search(part: Any, scores: Any, rows: Any, native: _core.Filter | None, cells: Any) -> None:
-        added = None if own is None else own[part]
-        _core.asymmetric_top_k(
-            pieces.native, queries[part], rows.shape[-1], most, scores, rows, native, lengths,
-            added, cells,
-        )  # fmt: skip
-
-    with simd_errors:
-        values, rows = run_filtered(search, queries, k, pieces, filters, NO_SCORE, reading)
-    found = ScoreResult(values, pieces.rows.live(rows))
+    values, rows = _filled(search, queries, k, pieces, filters, NO_SCORE, reading)
+    if offsets is not None and lengths is None:
+        values += added[0] if queries.ndim == 1 else added[:, None]
+    found = ScoreResult(values, rows)
     found.rows_read = reading.rows_read
     return found
 
@@ -163,21 +155,15 @@ def prepared_top_k(
     probes: int | None = None,
 ) -> DistanceResult | ScoreResult:
     """The k best rows for prepared queries. Arguments are as in `asymmetric_top_k`."""
-    queries, offsets = prepared
-    reads: dict[str, Any] = {"recall": recall, "probes": probes}
-    if offsets is None:
-        return top_k(codes, queries, k, threads, where=where, **reads)
-    found = asymmetric_top_k(
-        codes, queries, k, threads, where=where, lengths=lengths, offsets=offsets, **reads
+    asked: dict[str, Any] = {"where": where, "recall": recall, "probes": probes}
+    if prepared.offsets is None:
+        return top_k(codes, prepared.queries, k, threads, **asked)
+    return asymmetric_top_k(
+        codes, prepared.queries, k, threads, lengths=lengths, offsets=prepared.offsets, **asked
     )
-    if lengths is not None:
-        return found
-    moved = ScoreResult(found.scores + offsets, found.rows)
-    moved.rows_read = found.rows_read
-    return moved
 
 
-def reading_of(
+def _reading(
     pieces: CodePieces,
     queries: NDArray[Any],
     recall: float | None,
@@ -192,7 +178,7 @@ def reading_of(
     return Reading(pieces, queries, recall, probes, lengths)
 
 
-def run_filtered(
+def _filled(
     search: Callable[[Any, NDArray[Value], NDArray[np.int64], _core.Filter | None, Any], None],
     queries: NDArray[Any],
     k: int,
@@ -201,46 +187,41 @@ def run_filtered(
     no_value: Value,
     reading: Reading,
 ) -> tuple[NDArray[Value], NDArray[np.int64]]:
-    """Values and rows that `search` fills in; its first argument is an index of the queries.
+    """Values and live rows that `search` fills in; its first argument is an index of the queries.
 
     There are min(k, rows that pass) columns; if filters differ, the most that pass one of them, and
     other queries end with `no_value` and row -1. What is read is counted in `reading`.
     """
     (n, width), n_queries = pieces.stored_shape, len(queries) if queries.ndim == 2 else 1
+    parts: list[tuple[Any, Any, bool]]  # an index of queries, their filters, and whether to copy
     if isinstance(filters, list):
         most = max(map(len, filters), default=0)
+        # In a batch, comparing a code with one more query takes down to a fifth of the time.
+        gain = 1 + min(len(filters), 16) / 4
+        few = [are_few(each, 1 / gain, width) or reading.are_few(len(each), n) for each in filters]
+        places = [(np.flatnonzero(np.equal(few, kind)), kind) for kind in (True, False)]
+        parts = [(part, [filters[q] for q in part], kind) for part, kind in places if len(part)]
     else:
         most = n if filters is None else len(filters)
-    found = (*queries.shape[:-1], wanted_rows(k, most))
-    values, rows = np.empty(found, no_value.dtype), np.empty(found, np.int64)
-    if not isinstance(filters, list):
-        native, few, passed = None, False, None
-        if filters is not None:
-            few = are_few(filters, n_queries, width) or reading.are_few(most, n)
-            native = row_filter(filters, pieces.places) if few else mask_filter(filters)
-            passed = np.full(n_queries, most)
-        cells = None if few else reading.native(..., passed, n)
-        search(..., values, rows, native, cells)
-        reading.rows_read = most * n_queries if cells is None else cells.rows_read
-        return values, rows
-    values[:], rows[:] = no_value, NO_ROW
-    # In a batch, comparing a code with one more query takes down to a fifth of the time.
-    batch_gain = 1 + min(len(filters), 16) / 4
-    is_few = np.array(
-        [are_few(each, 1 / batch_gain, width) or reading.are_few(len(each), n) for each in filters],
-        dtype=bool,
-    )
-    for part in (np.flatnonzero(is_few), np.flatnonzero(~is_few)):
-        if len(part):
-            some_values, some_rows = values[part], rows[part]  # copies
-            own = [filters[q] for q in part]
-            few, passed = bool(is_few[part[0]]), np.array([*map(len, own)])
-            cells = None if few else reading.native(part, passed, n)
-            native = row_filter(own, pieces.places) if few else mask_filter(own)
+        is_few = filters is not None and (
+            are_few(filters, n_queries, width) or reading.are_few(most, n)
+        )
+        parts = [(..., filters, is_few)]
+    shape = (*queries.shape[:-1], wanted_rows(k, most))
+    values, rows = np.full(shape, no_value), np.full(shape, NO_ROW, np.int64)
+    for part, own, is_few in parts:
+        passed, native = np.full(n_queries, most), None
+        if part is not ...:
+            passed = np.array([*map(len, own)])
+        if own is not None:
+            native = row_filter(own, pieces.places) if is_few else mask_filter(own)
+        cells = None if is_few else reading.native(part, None if own is None else passed, n)
+        some_values, some_rows = values[part], rows[part]  # of some queries, copies
+        with simd_errors:
             search(part, some_values, some_rows, native, cells)
-            reading.rows_read += int(passed.sum()) if cells is None else cells.rows_read
-            values[part], rows[part] = some_values, some_rows
-    return values, rows
+        reading.rows_read += int(passed.sum()) if cells is None else cells.rows_read
+        values[part], rows[part] = some_values, some_rows
+    return values, pieces.rows.live(rows)
 
 
 class _SimdErrors:
