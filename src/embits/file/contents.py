@@ -17,16 +17,8 @@ from numpy.typing import NDArray
 from embits.arrays import blocks, check_padding
 from embits.coders import METHODS, Coder, is_registered
 from embits.errors import FormatError, InputError
-from embits.file.store import (
-    CELLS,
-    COLUMN,
-    VERSION_WITH_CELLS,
-    Contents,
-    RowsInBlocks,
-    is_stored,
-    open_file,
-    write,
-)
+from embits.file import store
+from embits.file.store import COLUMN, Contents, RowsInBlocks, open_file, with_prefix, write
 from embits.ids.keys import RowNumbers
 from embits.ids.packed import open_words, pack, packed_sizes
 from embits.ids.subwords import Subwords
@@ -83,22 +75,21 @@ def to_contents(rows: Rows, coder: Coder, subwords: Subwords | None = None) -> C
     codes, cells = stored_codes(rows.codes)
     check_padding(codes, coder.n_bits_)
     tensors: dict[str, Any] = {f"coder.{name}": a for name, a in coder.state().items()}
-    if cells is not None:
-        tensors |= cells.tensors
-    if isinstance(rows.ids, Vocabulary):
-        tensors |= pack(rows.ids)
-    if subwords is not None:
-        tensors |= {f"subwords.{name}": a for name, a in subwords.to_tensors().items()}
-    lengths = rows.columns.get(LENGTHS)
+    tensors |= {} if cells is None else cells.tensors
+    tensors |= pack(rows.ids) if isinstance(rows.ids, Vocabulary) else {}
+    parts = {} if subwords is None else subwords.to_tensors()
+    tensors |= {f"subwords.{name}": array for name, array in parts.items()}
+    lengths, floats = rows.columns.get(LENGTHS), rows.columns.get(FLOATS)
+    if lengths is not None:
+        tensors[LENGTHS] = lengths.steps
+    if floats is not None:
+        dtype = np.dtype("<f2" if floats.keep == KEEPS[0] else np.uint8)
+        tensors[FLOATS] = RowsInBlocks(floats.records, dtype)
     for name, column in rows.columns.items():
-        if name == LENGTHS:
-            tensors[LENGTHS] = column.steps
+        if name in (LENGTHS, FLOATS):
             continue
-        if name == FLOATS:
-            dtype = np.dtype("<f2" if column.keep == KEEPS[0] else np.uint8)
-            tensors[FLOATS] = RowsInBlocks(column.records, dtype)
-            continue
-        if not isinstance(column, np.ndarray) or column.ndim != 1 or not is_stored(column.dtype):
+        is_array = isinstance(column, np.ndarray) and column.ndim == 1
+        if not is_array or not store.is_stored(column.dtype):
             kind = f"the column {name!r} is of {getattr(column, 'dtype', type(column).__name__)}"
             hint = 'leave columns out by bits.slim(without=["columns"])'
             raise InputError(f"{kind}; files hold unsigned integers and floats: {hint}")
@@ -128,13 +119,13 @@ def open_parts(path: Path, *, verify: bool = False, mapped: bool = True) -> Part
     with _opened(path, verify, mapped) as contents:
         if contents.text is not None:
             raise FormatError("it is a text encoder: open it with embits.TextEncoder.load")
-        method, subwords = contents.method, _group("subwords.", contents.tensors)
+        method, subwords = contents.method, with_prefix("subwords.", contents.tensors)
         if method not in METHODS:
             raise FormatError(
                 f"its coder has the method {shortened(method)}, which is not registered here: "
                 "import the module that registers it (embits.register_coder), then load the file"
             )
-        state = _group("coder.", contents.tensors)
+        state = with_prefix("coder.", contents.tensors)
         is_left_out = "coder" in contents.left_out and not state
         known = contents.dims, contents.n_bits
         try:
@@ -206,7 +197,7 @@ def _rows(contents: Contents, verify: bool) -> Rows:
         raise FormatError(f"damaged: {len(ids)} ids for {n} codes")
     if ids is not None and verify:
         ids.verify()
-    columns: dict[str, Any] = _group(COLUMN, tensors)
+    columns: dict[str, Any] = with_prefix(COLUMN, tensors)
     for name, column in columns.items():
         if column.shape != (n,):
             raise FormatError(f"damaged: the column {name!r} has shape {column.shape} for {n} rows")
@@ -222,8 +213,8 @@ def _rows(contents: Contents, verify: bool) -> Rows:
             if not np.isfinite(np.ascontiguousarray(kept[rows, :4]).view("<f4")).all():
                 raise FormatError("damaged: the scales of floats hold NaN or infinity")
     codes: Any = contents.codes
-    parts = _group(CELLS, tensors)
-    if bool(parts) != (contents.version == VERSION_WITH_CELLS):
+    parts = with_prefix(store.CELLS, tensors)
+    if bool(parts) != (contents.version == store.VERSION_WITH_CELLS):
         raise FormatError(f"damaged: cells in format version {contents.version}, or none in 4")
     if parts:
         cells = Cells.opened(parts, n, contents.n_bits)
@@ -234,16 +225,11 @@ def _rows(contents: Contents, verify: bool) -> Rows:
 
 
 def _words_of_version_1(tensors: Mapping[str, NDArray[Any]]) -> Vocabulary | None:
-    names = ("words", "word_ends", "word_order")
-    arrays = [tensors[name] for name in names if name in tensors]
+    arrays = [tensors[name] for name in ("words", "word_ends", "word_order") if name in tensors]
     if not arrays:
         return None
-    if len(arrays) < len(names):
+    if len(arrays) < 3:
         raise FormatError("damaged: one of words, word_ends and word_order is missing")
     words = Vocabulary(*arrays)
     words.is_stored = True
     return words
-
-
-def _group(prefix: str, tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

@@ -10,20 +10,18 @@ import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TypeAlias
 
 from embits.errors import InputError
 from embits.file.store import FORMAT, MAX_HEADER
 from embits.remote import refuse_output
 
 OVERWRITE = "overwrite it (overwrite=True, --force)"
+AnyPath: TypeAlias = str | os.PathLike[str]
 
 
 def check_target(
-    target: str | os.PathLike[str],
-    inputs: Iterable[str | os.PathLike[str]] = (),
-    overwrite: bool = False,
-    *,
-    codes: bool = False,
+    target: AnyPath, inputs: Iterable[AnyPath] = (), overwrite: bool = False, *, codes: bool = False
 ) -> None:
     """Refuse a file that cannot be written, that is an input, or that exists and is not empty.
 
@@ -48,9 +46,7 @@ def check_target(
     raise InputError(f"{target} exists: choose another output, or {OVERWRITE}")
 
 
-def check_folder(
-    folder: str | os.PathLike[str], names: Iterable[str], overwrite: bool = False
-) -> None:
+def check_folder(folder: AnyPath, names: Iterable[str], overwrite: bool = False) -> None:
     """Refuse to write files into a folder that has others; hidden ones, such as .git, are ignored.
 
     With `overwrite`, files of these `names` are replaced, and all others stay.
@@ -65,14 +61,13 @@ def check_folder(
         )
     for name in names:
         path = folder / name
-        within = [folder / parent for parent in Path(name).parents][:-1]
-        if any(each.is_symlink() or (each.exists() and not each.is_dir()) for each in within) or (
-            path.is_symlink() or (path.exists() and not path.is_file())
-        ):
+        parents = [folder / parent for parent in Path(name).parents][:-1]
+        kinds = [(path, Path.is_file), *((parent, Path.is_dir) for parent in parents)]
+        if any(each.is_symlink() or (each.exists() and not is_it(each)) for each, is_it in kinds):
             raise InputError(f"{path} is a link or not a regular file: move it away")
 
 
-def is_same_file(a: str | os.PathLike[str], b: str | os.PathLike[str]) -> bool:
+def is_same_file(a: AnyPath, b: AnyPath) -> bool:
     """Whether two names are one file on the disk; a file that is not there is no other's equal."""
     try:
         return Path(a).samefile(b)
@@ -80,7 +75,7 @@ def is_same_file(a: str | os.PathLike[str], b: str | os.PathLike[str]) -> bool:
         return False
 
 
-def is_embits_file(path: str | os.PathLike[str]) -> bool:
+def is_embits_file(path: AnyPath) -> bool:
     """Whether a file's header says that embits wrote it. The rest of the file is not read."""
     if not Path(path).is_file():  # opening a pipe would block
         return False

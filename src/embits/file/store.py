@@ -61,9 +61,9 @@ def params_json(params: Mapping[str, Any]) -> str:
     """A coder's parameters as JSON."""
     try:
         return json.dumps(dict(params), sort_keys=True, default=_plain, allow_nan=False)
+    except InputError:
+        raise
     except ValueError as error:
-        if isinstance(error, InputError):
-            raise
         found = f"the coder's parameters {shortened(dict(params))} cannot be stored"
         raise InputError(f"{found}: {error}") from None
 
@@ -72,10 +72,8 @@ def _plain(value: Any) -> Any:
     """NumPy's numbers as Python's, for JSON."""
     if isinstance(value, np.generic):
         return value.item()
-    raise InputError(
-        f"the coder's parameter {value!r} cannot be stored: use a number, a string, True, False "
-        "or None"
-    )
+    hint = "use a number, a string, True, False or None"
+    raise InputError(f"the coder's parameter {value!r} cannot be stored: {hint}")
 
 
 # -- parse -----------------------------------------------------------------------------------------
@@ -146,6 +144,11 @@ def check_extents(entries: Mapping[str, Any], data_size: int, fail: Any) -> None
         fail(f"damaged or cut short: {data_size} bytes of tensors, expected {end}")
 
 
+def with_prefix(prefix: str, tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The tensors whose names start with a prefix, by what follows it."""
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+
+
 def whole_number(text: str) -> int:
     """A number as `str` writes it: int() alone accepts signs, spaces and underscores."""
     number = int(text)
@@ -197,11 +200,6 @@ class RowsInBlocks:
         return len(self.rows), self.rows.shape[1] // self.dtype.itemsize
 
     @property
-    def itemsize(self) -> int:
-        """Bytes of a number."""
-        return self.dtype.itemsize
-
-    @property
     def nbytes(self) -> int:
         """Bytes of all rows."""
         return len(self.rows) * int(self.rows.shape[1])
@@ -245,7 +243,7 @@ def write(
     first: Tensor = codes or np.ascontiguousarray(contents.codes, dtype=np.uint8)
     tensors: dict[str, Tensor] = {"codes": first}
     # By falling item size after the codes, so that all are aligned.
-    rest = sorted(contents.tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))
+    rest = sorted(contents.tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
     if rest and first.nbytes % 8:  # safetensors allows no gap: the padding is a tensor
         tensors["padding"] = np.zeros(-first.nbytes % 8, dtype=np.uint8)
     for name, array in rest:

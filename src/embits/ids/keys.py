@@ -22,7 +22,7 @@ Run: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.uint64]]
 
 
 class Words(Sequence[str], ABC):
-    """Words in row order. A kind of them has `_words_of`, and may have a faster `_word`."""
+    """Words in row order; a kind of them may have a faster `_word`."""
 
     @abstractmethod
     def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
@@ -50,7 +50,7 @@ class Words(Sequence[str], ABC):
 
 
 class Keys(Words):
-    """The ids of rows: what a vocabulary of words and plain row numbers have in common."""
+    """What a vocabulary of words and plain row numbers have in common."""
 
     lacks_subwords = False  # whether the file had subwords, which were left out
 
@@ -124,25 +124,22 @@ class RowNumbers(Keys):
         return self._n
 
     def find(self, word: str) -> int | None:
-        """The row with a number, or None."""
         is_number = word.isascii() and word.isdigit() and len(word) < 20
         row = int(word) - self.first if is_number else -1
         return row if 0 <= row < len(self) and str(row + self.first) == word else None
 
     def find_run(self, run: Run) -> NDArray[np.int64]:
-        """The row of each number; -1 if it is not there."""
         numbers, are_numbers = number_keys(*run)
         return np.where(are_numbers, rows_from(self.first, len(self), numbers), -1)
 
     def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
-        """The numbers of the rows."""
+        """The rows as numbers."""
         return rows + self.first if self.first else rows
 
     def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
         return _core.number_words((rows + self.first).astype(np.uint64))
 
     def unknown(self, key: Any) -> UnknownWordError:
-        """The error for a number that is not there, or for a word."""
         last = self.first + len(self) - 1
         numbers = f"a row number from {self.first} to {last}" if len(self) else "a file with rows"
         return UnknownWordError(str(key), [], f"the rows have no words: give {numbers}")

@@ -88,7 +88,6 @@ class StoredWords(LazyVocabulary):
 
     @property
     def byte_sizes(self) -> tuple[int, int]:
-        """Bytes of the words, and of their order."""
         order = sum(self.tensors[name].nbytes for name in _ORDER if name in self.tensors)
         return _size(self.tensors) - order, order
 
@@ -114,10 +113,9 @@ class PackedVocabulary(StoredWords):
 
     def __init__(self, tensors: Mapping[str, NDArray[Any]], n: int) -> None:
         super().__init__(tensors, n)
-        try:
-            text, codes, starts = (tensors[name] for name in _TEXT)
-        except KeyError as error:
-            raise FormatError(f"damaged: there are words, but no {error.args[0]}") from None
+        if missing := [name for name in _TEXT if name not in tensors]:
+            raise FormatError(f"damaged: there are words, but no {missing[0]}")
+        text, codes, starts = (tensors[name] for name in _TEXT)
         _check_size("starts", starts, packed_size(-(-n // BLOCK), (8 * text.size).bit_length()))
         n_links = -(-n // STEP) if any(name in tensors for name in _ORDER) else 0
         _check_size("links", self._links, packed_size(n_links, self._width))
@@ -156,7 +154,6 @@ class PackedVocabulary(StoredWords):
         return words if len(rows) == self._n else [words[row] for row in rows.tolist()]
 
     def find(self, word: str) -> int | None:
-        """The row of a word, or None."""
         row = _checked(self._core.find(word.encode(errors="surrogatepass")))
         return None if row < 0 else row
 
@@ -172,7 +169,6 @@ class PackedVocabulary(StoredWords):
         return self._rows_at(np.arange(start, max(start, stop)))
 
     def verify(self) -> None:
-        """Check all words."""
         if not self._core.is_sorted():
             raise FormatError("damaged: the words cannot be decoded, or are not in order")
         rows = self._verified_rows()
@@ -227,7 +223,6 @@ class FixedIds(StoredWords):
         return encoded_words(self._words_of(np.arange(self._n)))
 
     def find_run(self, run: Run) -> NDArray[np.int64]:
-        """The row of each id; -1 if it is not there."""
         keys, are_keys = self.keys_of(*run)
         rows = np.full(len(are_keys), -1, np.int64)
         if self._n:
@@ -260,7 +255,6 @@ class FixedIds(StoredWords):
         return self._rows_at(np.minimum(low, self._n - 1))
 
     def verify(self) -> None:
-        """Check all ids."""
         keys = self._keys[self._verified_rows()] if len(self._rows) else self._keys
         if (keys[1:] <= keys[:-1]).any():
             raise FormatError("damaged: the ids are not in order")
@@ -310,7 +304,6 @@ class UuidIds(FixedIds):
 
     @staticmethod
     def keys_of(text: NDArray[np.uint8], ends: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The 16 bytes of each UUID, and whether it is one."""
         starts, sizes = bounds(ends)
         are_keys = sizes == _UUID_SIZE
         letters = text[starts[are_keys, np.newaxis] + np.arange(_UUID_SIZE)]

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from embits import _core
 from embits.errors import FormatError, InputError, UnknownWordError
 
-# More than any model has; the default of fastText is 6.
-MAX_NGRAM = 256
+MAX_NGRAM = 256  # more than any model has; the default of fastText is 6
 
 
 @dataclass(frozen=True, eq=False)

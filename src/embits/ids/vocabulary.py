@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
+from embits.arrays import blocks
 from embits.errors import FormatError, InputError, UnknownWordError
 from embits.ids.keys import Keys, RowNumbers, Run, Words, bounds, encoded_words
 from embits.search.pieces import LiveRows
@@ -46,10 +47,8 @@ class WordRun(Words):
         if b"\r" in content:
             content = content.replace(b"\r\n", b"\n").removesuffix(b"\r")
         text = np.frombuffer(content, np.uint8)
-        found = [
-            start + np.flatnonzero(text[start : start + _BYTES_AT_ONCE] == _NEWLINE)
-            for start in range(0, len(text), _BYTES_AT_ONCE)
-        ]
+        parts = blocks(len(text), _BYTES_AT_ONCE)
+        found = [part.start + np.flatnonzero(text[part] == _NEWLINE) for part in parts]
         if not content.endswith(b"\n"):
             found.append(np.array([len(content)]))
         return cls(text, narrowed(np.concatenate(found), len(content)), separator=b"\n")
@@ -135,7 +134,6 @@ class Vocabulary(WordRun, Keys):
         return [int(row) for row in self._rows_between(wanted, wanted + b"\0")]
 
     def find_run(self, run: Run) -> NDArray[np.int64]:
-        """As `find_many`, of words that are encoded already."""
         rows = np.empty(len(run[1]), np.int64)
         if self._is_worth_an_index(len(rows)):
             self._index.find(*run, rows)
@@ -165,7 +163,6 @@ class Vocabulary(WordRun, Keys):
 
     @property
     def byte_sizes(self) -> tuple[int, int]:
-        """Bytes of the text with its ends, and of the order."""
         return self.text.nbytes + self.ends.nbytes, self.order.nbytes
 
     def suggest(self, word: str, most: int = 3) -> list[str]:
@@ -299,7 +296,6 @@ class PieceWords(LazyVocabulary):
         return [word for piece, part, start in found for word in piece._words_of(part - start)]
 
     def find_run(self, run: Run) -> NDArray[np.int64]:
-        """As `find_many`, of words that are encoded already."""
         found = np.full(len(run[1]), -1, np.int64)
         for piece, start in zip(self.pieces, self.starts.tolist(), strict=False):
             stored = piece.find_run(run)
@@ -317,25 +313,21 @@ class PieceWords(LazyVocabulary):
             raise FormatError("damaged: the ids of a numbered collection are words") from None
 
     def suggest(self, word: str, most: int = 3) -> list[str]:
-        """Words spelled alike."""
         near = dict.fromkeys(each for piece in self.pieces for each in piece.suggest(word))
         return list(islice((each for each in near if each in self), most))
 
     def unknown(self, key: Any) -> UnknownWordError:
-        """The error for an id that is not there."""
         if self.numbered:
             return UnknownWordError(str(key), [], "the ids are the numbers of the rows as added")
         return super().unknown(key)
 
     def starting_with(self, prefix: str, most: int) -> list[str]:
-        """The first `most` words, in row order, that start with `prefix`."""
         most_stored = most + len(self.rows.removed)
         found = (each for p in self.pieces for each in p.starting_with(prefix, most_stored))
         return list(islice((each for each in found if each in self), most))
 
     @property
     def byte_sizes(self) -> tuple[int, int]:
-        """Bytes of the text and of the order, in all pieces."""
         text, order = zip(*(piece.byte_sizes for piece in self.pieces), strict=True)
         return sum(text), sum(order)
 
@@ -351,7 +343,6 @@ class PieceWords(LazyVocabulary):
         return Vocabulary(self.text, self.ends, self.order)
 
     def _run(self) -> Run:
-        """The UTF-8 of all ids, and where each ends."""
         texts, sizes = [np.empty(0, np.uint8)], [np.empty(0, np.int64)]
         for piece, start in zip(self.pieces, self.starts.tolist(), strict=False):
             if isinstance(piece, RowNumbers):
@@ -363,8 +354,7 @@ class PieceWords(LazyVocabulary):
                 raise FormatError("damaged: the words' ends do not fit their text")
             removed = self.rows.removed_in(start, start + len(piece))
             if len(removed):
-                kept = np.ones(len(lengths), bool)
-                kept[removed] = False
+                kept = np.isin(np.arange(len(lengths)), removed, invert=True)
                 text, lengths = text[np.repeat(kept, lengths)], lengths[kept]
             texts.append(text)
             sizes.append(lengths)

@@ -52,16 +52,9 @@ __all__ = [
 ]
 
 # Most programs use none of these: their modules are imported at the first use of a name.
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "DeviceIndex": "embits.search.gpu",
-        "MultiIndex": "embits.search.multi_index",
-        "duplicates": "embits.search.pairs",
-        "iter_pairs_within": "embits.search.pairs",
-        "pairs_within": "embits.search.pairs",
-    },
-)
+_PAIRS = dict.fromkeys(("duplicates", "iter_pairs_within", "pairs_within"), "embits.search.pairs")
+_INDEXES = {"DeviceIndex": "embits.search.gpu", "MultiIndex": "embits.search.multi_index"}
+__getattr__ = lazy_names(__name__, _PAIRS | _INDEXES)
 
 
 def __dir__() -> list[str]:

@@ -34,7 +34,6 @@ RECALLS = (
 CHECK_BYTES = 16  # of the SHA-256 of a cell
 MAX_ROWS = 2**32 - 1
 _MAX_BITS = 16384  # of a code: what the sums of the native code hold
-_UNIT = 7  # centers are stored as whole numbers from -7 to 7, two in a byte
 _MAX_SHARE = 0.05  # of the bytes of the codes: what "auto" spends on cells
 _CELLS_PER_ROOT = 4  # cells for each sqrt(rows): the fewest rows are then read in all (measured)
 _TRAINED_ROWS = 64  # rows for each cell that centers are trained on

@@ -15,6 +15,8 @@ from embits.errors import ROWS_BY_NAME, InputError, UnknownWordError
 
 RowsOfIds: TypeAlias = Callable[[str, Any], NDArray[np.int64]]
 """Gives the rows of an array of ids; its first argument is what errors call the filter."""
+RowNumbers: TypeAlias = NDArray[np.int64]
+Mask: TypeAlias = NDArray[np.uint64]
 
 # Beyond one row in so many, marking rows in a mask is faster than sorting them.
 _ROWS_PER_SORTED = 16
@@ -34,13 +36,7 @@ class Selection:
 
     state: object = None
 
-    def __init__(
-        self,
-        n: int,
-        *,
-        rows: NDArray[np.int64] | None = None,
-        mask: NDArray[np.uint64] | None = None,
-    ) -> None:
+    def __init__(self, n: int, *, rows: RowNumbers | None = None, mask: Mask | None = None) -> None:
         """Rows in ascending order, each once, or a mask of n bits, the lowest of a word first."""
         self.n = n
         if mask is not None:
@@ -178,11 +174,10 @@ def parsed(name: str, given: Any, n: int, rows_of_ids: RowsOfIds | None = None) 
         array = to_numpy(listed)
     listable = "row numbers" if rows_of_ids is None else "ids"
     expected = f"expected a boolean mask of {n:,} rows, or a list of {listable}"
+    if array.ndim == 0:
+        raise InputError(f"{name} is of type {type(given).__name__}, {expected}")
     if array.ndim != 1:
-        kind = (
-            f"has {array.ndim} dimensions" if array.ndim else f"is of type {type(given).__name__}"
-        )
-        raise InputError(f"{name} {kind}, {expected}")
+        raise InputError(f"{name} has {array.ndim} dimensions, {expected}")
     if array.dtype == bool:
         if len(array) != n:
             raise InputError(f"{name} is a mask of {len(array):,} rows, but there are {n:,}")
@@ -222,8 +217,8 @@ def one_of(where: Any, rows: Any, n: int) -> Any:
 
 
 def found_rows(
-    name: str, ids: NDArray[Any], rows: NDArray[np.int64], *, numbers: bool = False
-) -> NDArray[np.int64]:
+    name: str, ids: NDArray[Any], rows: RowNumbers, *, numbers: bool = False
+) -> RowNumbers:
     """The rows of the ids of the filter `name`, without those of `exclude` that are not there (-1).
 
     `numbers` says that whole numbers among the ids may be meant as rows: UnknownWordError says how.
@@ -244,8 +239,7 @@ def found_rows(
 def _packed(mask: NDArray[np.bool_]) -> NDArray[np.uint64]:
     """Packed by NumPy, which reads 20 bytes of the mask a nanosecond."""
     words = np.packbits(mask, bitorder="little")
-    if len(words) % 8:
-        words = np.pad(words, (0, -len(words) % 8))
+    words = np.pad(words, (0, -len(words) % 8)) if len(words) % 8 else words
     return words.view("<u8").astype(np.uint64, copy=False)
 
 
@@ -267,38 +261,31 @@ _NO_STARTS = np.empty(0, np.int64)
 
 
 def parse_filters(
-    n: int,
-    shape: tuple[int, ...],
-    where: Any,
-    exclude: Any,
-    rows_of_ids: RowsOfIds | None = None,
+    n: int, shape: tuple[int, ...], where: Any, exclude: Any, rows_of_ids: RowsOfIds | None = None
 ) -> Filters:
     """`where` and `exclude` of a search of n rows: each a filter as for `select`, or one per query.
 
-    The shape is () for a single query and (q,) for a batch. Raises as `select` does, and if there
-    are not as many filters as queries.
+    The shape is () for a single query and (q,) for a batch. It is an error if there are not as many
+    filters as queries.
     """
     if where is None and exclude is None:
         return None
     if not (_is_for_each(where) or _is_for_each(exclude)):
         selection = select(n, where, exclude, rows_of_ids)
         return None if len(selection) == n else selection
-    lists = []
-    for name, given in (("where", where), ("exclude", exclude)):
-        filters = given
+
+    def for_each(name: str, given: Any) -> Any:
         if not _is_for_each(given):  # parsed once
             one = None if given is None else parsed(name, given, n, rows_of_ids)
-            filters = [one] * (shape[0] if shape else 1)
-        elif shape != (len(given),):
+            return [one] * (shape[0] if shape else 1)
+        if shape != (len(given),):
             queries = f"{shape[0]:,} queries" if shape else "a single query"
             raise InputError(f"{name} has {len(given):,} filters for {queries}")
-        lists.append(
-            [None if each is None else parsed(name, each, n, rows_of_ids) for each in filters]
-        )
+        return given
+
     every = all_rows(n)  # once for all queries without a filter
-    return [
-        select(n, every if some is None else some, but) for some, but in zip(*lists, strict=True)
-    ]
+    each = zip(for_each("where", where), for_each("exclude", exclude), strict=True)
+    return [select(n, every if some is None else some, but, rows_of_ids) for some, but in each]
 
 
 def check_state(state: object, **filters: Any) -> None:
@@ -314,18 +301,13 @@ def check_state(state: object, **filters: Any) -> None:
 
 
 def row_filter(
-    given: Selection | list[Selection],
-    places: Callable[[NDArray[np.int64]], NDArray[np.int64]] | None = None,
+    given: Selection | list[Selection], places: Callable[[RowNumbers], RowNumbers]
 ) -> _core.Filter:
     """Where the rows that pass are stored, by `places`, for all queries or for each."""
-
-    def of(selection: Selection) -> NDArray[np.int64]:
-        return selection.rows if places is None else np.sort(places(selection.rows))
-
     if isinstance(given, Selection):
-        rows, starts = of(given), _NO_STARTS
+        rows, starts = np.sort(places(given.rows)), _NO_STARTS
     else:
-        lists = [of(each) for each in given]
+        lists = [np.sort(places(each.rows)) for each in given]
         rows, starts = np.concatenate(lists), np.cumsum([0, *map(len, lists)], dtype=np.int64)
     return _core.Filter(rows.view(np.uint64)[np.newaxis], starts, len(rows), is_mask=False)
 

@@ -1,11 +1,10 @@
 """Exact top-k on a GPU, over codes that stay in its memory (the extra `gpu`).
 
 Distances of a batch are a matrix product: with bits c of a code and q of a query,
-`hamming = |q| + <c, 1 - 2q>`, which the GPU's integer matrix units compute hundreds of bits at a
-time. Writing all n × q distances would cost more than computing them, so only the smallest distance
-of each tile of 256 rows is written. The k nearest rows, ties in row order, are in the k
-tiles with the smallest distances: any other row has k rows before it. Those tiles are then read row
-by row.
+`hamming = |q| + <c, 1 - 2q>`. Writing all n × q distances would cost more than computing them, so
+only the smallest of each tile of 256 rows is written. The k nearest rows, ties in row order, are in
+the k tiles with the smallest distances: any other row has k rows before it. Those tiles are then
+read row by row.
 
 A filter that few rows pass is a search of copies of their codes. Otherwise the kernels read a mask,
 and rows that do not pass have the largest distance.
@@ -38,9 +37,9 @@ _Scanned: TypeAlias = tuple[Any, int, Any, NDArray[np.int64] | None]
 class DeviceIndex:
     """Codes in a GPU's memory, and exact search over them, with the results of `top_k`.
 
-    The codes are copied once, in blocks, and may be mapped. A search copies only queries, filters
-    and results, and uses up to 2 GB of scratch memory. The last filter stays on the device: a
-    `Selection` that is used again is not copied again. Use one object from one thread at a time.
+    The codes are copied once, in blocks, and may be mapped. A search uses up to 2 GB of scratch
+    memory. A `Selection` that is used again is not copied again. Use one object from one thread at
+    a time.
 
     Args:
         codes: Packed codes, uint8 of shape (n, width).
@@ -160,8 +159,7 @@ class DeviceIndex:
             keys = kernels.row_keys(codes, queries, mask, tiles, n)
             best = torch.cat([best, keys], dim=1)
             best, _ = torch.topk(best, min(k, best.shape[1]), dim=1, largest=False, sorted=True)
-        nearest: NDArray[np.int64] = best.cpu().numpy()
-        return nearest
+        return best.cpu().numpy()  # type: ignore[no-any-return]
 
     def _smallest(self, entries: Any, k: int) -> Any:
         """The k smallest entries of each column, int64 (k, columns), in any order, each once."""

@@ -1,7 +1,6 @@
 """Metrics: how a search compares queries with codes. Each is one object of `METRICS`.
 
-A metric says what it needs of a query, how a coder prepares it, and what the values mean. What
-searches, names, lists or documents metrics iterates over `METRICS`.
+What searches, names, lists or documents metrics iterates over `METRICS`.
 """
 
 from __future__ import annotations
@@ -45,12 +44,11 @@ class Metric:
 
     Attributes:
         name: What users call it.
-        values: What the field of the values is called in results: distances or scores.
+        values: The field of the values in results: distances or scores.
         meaning: What a value is, in a few words.
         needs: "codes" takes queries that are vectors, codes or ids; "floats" takes vectors alone.
         needs_lengths: Whether rows must have lengths.
-        prepare: Makes queries of shape (dims,) or (q, dims), or codes, ready for a search with a
-            fitted coder.
+        prepare: Makes queries, (dims,) or (q, dims) or codes, ready, with a fitted coder.
     """
 
     name: str

@@ -27,10 +27,10 @@ _MAX_ROWS_PER_PASSED = 100
 class MultiIndex:
     """Multi-index hashing (Norouzi, Punjani and Fleet, 2012) for large sets of short codes.
 
-    The results are those of `top_k`, ties included. A code is cut into chunks, and every chunk has
-    a table of the codes by its value. A query visits the buckets near its own value and stops when
-    no nearer code can be left. If a scan is faster (few or wide codes, a large k, a query far from
-    all codes), the codes are scanned. Any number of threads may search one index.
+    The results are those of `top_k`, ties included. Every chunk of a code has a table of the codes
+    by its value. A query visits the buckets near its own and stops when no nearer code can be left.
+    Where a scan is faster (few or wide codes, a large k, a query far from all codes), codes are
+    scanned. Any number of threads may search one index.
 
     Args:
         codes: Packed codes, uint8 of shape (n, width). They are not copied: do not change them.

@@ -32,32 +32,26 @@ _SCAN_NS, _SCAN_NS_PER_BYTE = 0.005, 0.005
 
 
 class Table(NamedTuple):
-    """A choice of blocks, by packed masks.
+    """A choice of blocks, by packed masks: a near pair is counted in the one table that it fits."""
 
-    A near pair is counted in the one table where its codes agree in the bits of `agree`, (width,),
-    and differ in each mask of `differ`, (m, width): the blocks before the last chosen one that are
-    not chosen.
-    """
-
-    agree: NDArray[np.uint8]
-    differ: NDArray[np.uint8]
+    agree: NDArray[np.uint8]  # bits in which its codes agree, (width,)
+    differ: NDArray[np.uint8]  # they differ in each of these blocks, (m, width)
 
 
 def tables_of(blocks: NDArray[np.uint8], distance: int) -> Iterator[Table]:
     """The tables for blocks of bits, packed masks of shape (m, width); without blocks, a scan."""
-    n_chosen = max(len(blocks) - distance, 0)
-    for chosen in combinations(range(len(blocks)), n_chosen):
+    for chosen in combinations(range(len(blocks)), max(len(blocks) - distance, 0)):
         agree = np.bitwise_or.reduce(blocks[list(chosen)], axis=0)
-        before = range(chosen[-1]) if chosen else range(0)
+        before = range(chosen[-1] if chosen else 0)
         yield Table(agree, blocks[[block for block in before if block not in chosen]])
 
 
 def best_blocks(
     codes: NDArray[np.uint8], distance: int, n_rows: int | None = None
 ) -> NDArray[np.uint8]:
-    """Blocks of bits for all pairs within a distance: packed masks, (m, width).
+    """Blocks of bits, packed masks (m, width), for all pairs within a distance; none: scan instead.
 
-    No blocks means that a scan of all pairs is faster. `codes` may be a sample of `n_rows`.
+    `codes` may be a sample of `n_rows`.
     """
     n, width = n_rows or len(codes), codes.shape[1]
     step = max(len(codes) // SAMPLE_ROWS, 1)
@@ -99,9 +93,8 @@ def balanced_blocks(sample: NDArray[np.uint8], n_blocks: int) -> NDArray[np.uint
 
 def as_words(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
     """Packed codes as 64-bit words, (n, ceil(width / 8)); the last one is filled with zeros."""
-    width = codes.shape[1]
-    if width % 8:
-        codes = np.pad(codes, ((0, 0), (0, -width % 8)))
+    if codes.shape[1] % 8:
+        codes = np.pad(codes, ((0, 0), (0, -codes.shape[1] % 8)))
     return np.ascontiguousarray(codes).view(np.uint64)
 
 

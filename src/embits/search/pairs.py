@@ -33,9 +33,11 @@ _QUERIES = 1024  # of a batch
 BLOCK_PAIRS = 1 << 20  # a block may be larger by the number of rows of one code
 _BLOCK_BYTES = 1 << 24  # of codes that are compared at a time
 _SORTED_AHEAD = 2  # tables that are sorted while another is searched: most of the time is sorting
+Codes: TypeAlias = NDArray[np.uint8]
+Rows: TypeAlias = NDArray[np.int64]
 # Codes, sorted into a table, with the place of each among the distinct codes and their buckets.
-_Sorted: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
-_Pairs: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
+_Sorted: TypeAlias = tuple[Codes, Rows, Rows]
+_Pairs: TypeAlias = tuple[Rows, Rows, NDArray[np.int32]]
 
 
 def pairs_within(
@@ -47,8 +49,7 @@ def pairs_within(
 ) -> PairsResult:
     """All pairs of rows of `codes` within a Hamming distance.
 
-    Near codes are found by tables of substrings, or by a scan where that is faster. Rows with the
-    same code are searched once.
+    Near codes are found by tables of substrings, or by a scan where that is faster.
 
     Args:
         codes: Packed codes, uint8 of shape (n, width).
@@ -84,25 +85,24 @@ def iter_pairs_within(
     Each pair is in one block. Pairs are sorted within a block, but blocks come in no order.
     Arguments and errors are as in `pairs_within`.
     """
-    codes, distance = _checked(codes, distance, threads)
-    return _blocks(codes, distance, threads)
+    return _blocks(*_checked(codes, distance, threads), threads)
 
 
-def _checked(codes: Any, distance: Any, threads: Any) -> tuple[NDArray[np.uint8], int]:
+def _checked(codes: Any, distance: Any, threads: Any) -> tuple[Codes, int]:
     codes = packed_codes(codes)
     wanted_threads(threads)
     return codes, wanted_distance(distance, 8 * codes.shape[1])
 
 
 def _blocks(
-    codes: NDArray[np.uint8], distance: int, threads: int | None, most: int | None = None
+    codes: Codes, distance: int, threads: int | None, most: int | None = None
 ) -> Iterator[PairsResult]:
     distinct = DistinctCodes(codes)
     return distinct.row_pairs(near_pairs(distinct.codes, distance, threads), distance, most)
 
 
 def near_pairs(
-    codes: NDArray[np.uint8],
+    codes: Codes,
     distance: int,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -124,7 +124,7 @@ def near_pairs(
 
 
 def _sorted_tables(
-    codes: NDArray[np.uint8], tables: Sequence[Table], threads: int | None
+    codes: Codes, tables: Sequence[Table], threads: int | None
 ) -> Iterator[tuple[Table, _Sorted]]:
     words = as_words(codes)
     if threads == 1:
@@ -138,7 +138,7 @@ def _sorted_tables(
             yield table, waiting.popleft().result()
 
 
-def _sort(codes: NDArray[np.uint8], words: NDArray[np.uint64], table: Table) -> _Sorted:
+def _sort(codes: Codes, words: NDArray[np.uint64], table: Table) -> _Sorted:
     """Codes by the bits that a table compares, with buckets of two codes and more."""
     n = len(codes)
     if not table.agree.any():  # a scan
@@ -171,7 +171,7 @@ def _table_pairs(
 
 
 def _bucket_pairs(
-    codes: NDArray[np.uint8], table: Table, distance: int, threads: int | None
+    codes: Codes, table: Table, distance: int, threads: int | None
 ) -> Iterator[tuple[int, *_Pairs]]:
     """Pairs of places in a large bucket, after the number of codes that are done."""
     begin, size = 0, _QUERIES  # batches of codes are queries of the codes after them
@@ -200,7 +200,7 @@ class DistinctCodes:
     Code i has rows[starts[i] : starts[i + 1]], in row order, `sizes[i]` of them.
     """
 
-    def __init__(self, codes: NDArray[np.uint8]) -> None:
+    def __init__(self, codes: Codes) -> None:
         words = as_words(codes)
         order, is_first = by_hash(words)
         same = np.flatnonzero(~is_first)
@@ -227,8 +227,7 @@ class DistinctCodes:
     ) -> Iterator[PairsResult]:
         """All pairs of rows that near pairs of codes stand for, and those of the same code.
 
-        They come in blocks, each sorted. It is an error before a block is made if there are more
-        than `most`.
+        Each block is sorted. It is an error before a block is made if there are more than `most`.
         """
         sizes, n_pairs = self.sizes, 0
         if identical:
@@ -247,11 +246,7 @@ class DistinctCodes:
                 yield from self._pairs(places, self.starts[others], sizes[others], of_pairs)
 
     def _pairs(
-        self,
-        places: NDArray[np.int64],
-        starts: NDArray[np.int64],
-        counts: NDArray[np.int64],
-        distances: NDArray[np.int32],
+        self, places: Rows, starts: Rows, counts: Rows, distances: NDArray[np.int32]
     ) -> Iterator[PairsResult]:
         """The row of each place with the rows of the places [start, start + count)."""
         for part in parts(counts, BLOCK_PAIRS):
@@ -318,9 +313,8 @@ def duplicates(
 ) -> GroupsResult:
     """Groups of rows that are within a Hamming distance of each other, directly or through others.
 
-    The groups are the connected components of the graph whose edges are the pairs of
-    `pairs_within`, whose arguments are the same. No list of pairs is made, so rows with the same
-    code may be many. `progress` is called with what is done and the total.
+    Arguments are as in `pairs_within`. No list of pairs is made, so rows with the same code may be
+    many. `progress` is called with what is done and the total.
 
     Raises:
         InputError: An argument is wrong.
@@ -344,13 +338,11 @@ def duplicates(
     return GroupsResult(np.append(0, np.cumsum(sizes[sizes > 1])), rows, distances)
 
 
-def _leaders(
-    codes: NDArray[np.uint8], distance: int, threads: int | None, progress: Progress | None
-) -> NDArray[np.int64]:
+def _leaders(codes: Codes, distance: int, threads: int | None, progress: Progress | None) -> Rows:
     """The first row of each row's group."""
     distinct = DistinctCodes(codes)
     roots = np.arange(len(distinct.codes))
-    pending: list[NDArray[np.int64]] = []
+    pending: list[Rows] = []
     for firsts, seconds, _ in near_pairs(distinct.codes, distance, threads, progress):
         apart = roots[firsts] != roots[seconds]
         pending.append(np.array([firsts[apart], seconds[apart]]))
@@ -366,9 +358,7 @@ def _leaders(
     return first_rows[groups]
 
 
-def _united(
-    roots: NDArray[np.int64], firsts: NDArray[np.int64], seconds: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _united(roots: Rows, firsts: Rows, seconds: Rows) -> Rows:
     """The root of each member after the sets of all pairs are joined.
 
     In each turn the larger of two roots gets the smaller as its parent. A root that is larger than

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeGuard
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -130,16 +130,13 @@ class CodePieces:
 
     def __getitem__(self, key: Any) -> NDArray[np.uint8]:
         if isinstance(key, tuple):
-            codes: NDArray[np.uint8] = self[key[0]][:, *key[1:]]
-            return codes
+            return np.asarray(self[key[0]][:, *key[1:]])
         if isinstance(key, slice):
             start, stop, step = key.indices(len(self))
             first = int(np.searchsorted(self.starts, start, side="right")) - 1
             is_whole = step == 1 and not len(self.rows.removed) and first < len(self.arrays)
-            if (
-                is_whole and self.cells[first] is None and stop <= self.starts[first + 1]
-            ):  # a view of one piece
-                begin = self.starts[first]
+            if is_whole and self.cells[first] is None and stop <= self.starts[first + 1]:
+                begin = self.starts[first]  # a view of one piece
                 return self.arrays[first][start - begin : max(start, stop) - begin]
             return self._gathered(np.arange(start, stop, step))
         rows = np.asarray(key)
@@ -167,10 +164,7 @@ class CodePieces:
         if len(arrays) == 1 and self.cells[0] is None:
             return arrays[0]
         orders = [_NO_NUMBERS if cells is None else cells.order for cells in self.cells]
-        starts = [
-            _NO_NUMBERS if cells is None or not self._is_ours(cells) else cells.starts
-            for cells in self.cells
-        ]
+        starts = [cells.starts if self._is_ours(cells) else _NO_NUMBERS for cells in self.cells]
         return _core.CodePieces(arrays, orders, starts)
 
     # -- cells -----------------------------------------------------------------------------------
@@ -196,13 +190,14 @@ class CodePieces:
         ]  # fmt: skip
         return CodePieces(self.arrays, self.rows.removed, cells)
 
-    def _is_ours(self, cells: Cells) -> bool:
-        return self.centers is not None and cells.centers.digest == self.centers.digest
+    def _is_ours(self, cells: Cells | None) -> TypeGuard[Cells]:
+        ours = self.centers
+        return cells is not None and ours is not None and cells.centers.digest == ours.digest
 
     def _in_cells(self) -> list[tuple[Cells, NDArray[np.uint8], int]]:
         """The cells, codes and first row of each piece that has these centers."""
         parts = zip(self.cells, self.arrays, self.starts.tolist(), strict=False)
-        return [part for part in parts if part[0] is not None and self._is_ours(part[0])]  # type: ignore[misc]
+        return [part for part in parts if self._is_ours(part[0])]  # type: ignore[misc]
 
     def cell_sizes(self) -> NDArray[np.int64]:
         """How many codes each cell has."""
@@ -244,8 +239,7 @@ class CodePieces:
 
     def filters(self, shape: tuple[int, ...], where: Any, exclude: Any) -> Filters:
         """`where` and `exclude` as filters of all stored rows. Raises as `parse_filters` does."""
-        is_filtered = where is not None or exclude is not None
-        filters = parse_filters(len(self.rows), shape, where, exclude) if is_filtered else None
+        filters = parse_filters(len(self.rows), shape, where, exclude)
         if not len(self.rows.removed):
             return filters
         if filters is None:

@@ -68,15 +68,17 @@ def within(
     n_threads, left, found = wanted_threads(threads), most, []
 
     def search(queries: NDArray[np.uint8], selection: Selection | None) -> WithinResult:
+        searched, few, native = pieces.native, None, None
         if selection is not None and are_few(selection, len(np.atleast_2d(queries)), width):
             few = pieces.rows.live(selection.rows)
-            offsets, keys = _core.within(pieces[few], queries, distance, left, n_threads)
-            places, distances = split_keys(keys)
-            return WithinResult(offsets, few[places], distances)
-        native = None if selection is None else mask_filter(selection)
-        offsets, keys = _core.within(pieces.native, queries, distance, left, n_threads, native)
+            searched = pieces[few]
+        elif selection is not None:
+            native = mask_filter(selection)
+        offsets, keys = _core.within(searched, queries, distance, left, n_threads, native)
         rows, distances = split_keys(keys)
-        return WithinResult(offsets, pieces.rows.live(rows), distances)
+        return WithinResult(
+            offsets, pieces.rows.live(rows) if few is None else few[rows], distances
+        )
 
     try:
         with simd_errors:

@@ -64,11 +64,9 @@ def rescore_bits(
 ) -> ScoreResult:
     """The k rows of each shortlist that score highest as in `asymmetric_top_k`.
 
-    A shortlist, (m,) or (q, m), has a row at most once. If it is `padded`, it may end with row -1,
-    as those of searches with a filter for each query do, and results end in the same way.
-
-    Raises:
-        InputError: Shapes do not fit, or a row is not one of the codes.
+    A shortlist, (m,) or (q, m), has a row at most once. If it is `padded`, it and the results may
+    end with row -1, as in searches with a filter for each query. InputError if shapes do not fit,
+    or a row is not one of the codes.
 
     Example:
         >>> codes = np.packbits([[1, 1, 0], [1, 0, 1], [0, 0, 1]], axis=1)
@@ -95,11 +93,7 @@ def rescore_floats(
 
     The floats are the original vectors, (n, dims), in memory or mapped. The cosine with a vector of
     zeros is 0. With `dot`, rows are ordered by inner products, which are returned as scores. Other
-    arguments and results are as in `rescore_bits`.
-
-    Raises:
-        InputError: Shapes do not fit, a row is not one of the floats, or a vector of the shortlist
-            contains NaN or infinity.
+    arguments, results and errors are as in `rescore_bits`; NaN or infinity is an error too.
 
     Example:
         >>> floats = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 2.0]])
@@ -137,8 +131,7 @@ def wanted_look(coder: Coder, metric: Metric, second_look: int | None, k: int) -
     A coder names a number for FITTED_K rows, which grows with k.
     """
     if second_look is None:
-        times = max(k, FITTED_K) / FITTED_K
-        look = math.ceil(coder.second_look * times) if metric.is_cosine else 0
+        look = math.ceil(coder.second_look * max(k / FITTED_K, 1)) if metric.is_cosine else 0
     else:
         look = whole("second_look", second_look)
     if look and not metric.is_cosine:

@@ -20,16 +20,9 @@ NO_SCORE = np.float32(-np.inf)
 def ids_of(rows: NDArray[np.int64], names: Any) -> NDArray[Any]:
     """The ids of rows as `str` objects, in their shape; "" for row -1. Without names, numbers."""
     there = rows != NO_ROW
-    found = rows[there]
-    named: NDArray[Any] = found if names is None else names.names(found)
-    if named.dtype != object:
-        words = _core.number_words(named.astype(np.uint64))
-        named = np.empty(len(words), object)
-        named[:] = words
-    if len(named) == rows.size:
-        return named.reshape(rows.shape)
+    named: NDArray[Any] = rows[there] if names is None else names.names(rows[there])
     ids = np.full(rows.shape, "", dtype=object)
-    ids[there] = named
+    ids[there] = named if named.dtype == object else _core.number_words(named.astype(np.uint64))
     return ids
 
 
@@ -38,9 +31,9 @@ class Found:
 
     rows: NDArray[np.int64]
     names: Any = None  # what knows the ids of the rows that were searched, by its `names(rows)`
+    columns: Any = None  # what knows the values of their columns, called with a name and rows
     rows_read: int | None = None
     """Rows that were scored for all queries together."""
-    columns: Any = None  # what knows the values of their columns, called with a name and rows
 
     @cached_property
     def ids(self) -> NDArray[Any]:
@@ -73,30 +66,20 @@ _Scores: TypeAlias = NDArray[np.float32]
 
 
 class DistanceResult(Found, NamedTuple("_", [("distances", _Bits), ("rows", _Rows)])):
-    """Rows by Hamming distance, nearest first. The smallest distance is the best.
+    """Rows by Hamming distance, nearest first, ties in row order.
 
     Attributes:
         distances: Bits that differ, int32 of shape (q, k), or (k,) for a single query.
-        rows: Row numbers, int64 of the same shape. Ties are in row order.
+        rows: Row numbers, int64 of the same shape.
     """
 
 
 class ScoreResult(Found, NamedTuple("_", [("scores", _Scores), ("rows", _Rows)])):
-    """Rows by the score of a float query against bits. The largest score is the best.
-
-    Attributes:
-        scores: float32 of shape (q, k), or (k,) for a single query, best first.
-        rows: Row numbers, int64 of the same shape. Ties are in row order.
-    """
+    """As `DistanceResult`, by the score of a float query: float32 `scores`, the largest first."""
 
 
 class CosineResult(Found, NamedTuple("_", [("cosines", _Scores), ("rows", _Rows)])):
-    """Rows by cosine to the original float vectors. The largest cosine is the best.
-
-    Attributes:
-        cosines: float32 of shape (q, k), or (k,) for a single query, best first.
-        rows: Row numbers, int64 of the same shape. Ties are in row order.
-    """
+    """As `DistanceResult`, by the original floats: float32 `cosines`, the largest first."""
 
 
 class WithinResult(
@@ -116,13 +99,7 @@ class WithinResult(
 class WithinScoreResult(
     Found, NamedTuple("_", [("offsets", _Rows), ("rows", _Rows), ("scores", _Scores)])
 ):
-    """All rows that score at least a similarity against each query; see `WithinResult`.
-
-    Attributes:
-        offsets: As in `WithinResult`.
-        rows: As in `WithinResult`, best first.
-        scores: float32 of the shape of `rows`.
-    """
+    """As `WithinResult`, best first, with float32 `scores`: rows of at least a similarity."""
 
 
 class GroupsResult(
@@ -136,22 +113,19 @@ class GroupsResult(
     Attributes:
         offsets: int64 of shape (groups + 1,).
         rows: Row numbers, int64 of shape (offsets[-1],).
-        distances: The bits in which each row differs from the first row of its group, int32 of the
-            same shape. It may be more than the distance that was searched for.
+        distances: Bits in which each row differs from the first of its group, int32 of the same
+            shape; they may be more than the distance that was searched for.
     """
 
 
 class PairsResult(NamedTuple):
     """Pairs of rows within a Hamming distance, in the order of `first`, then `second`.
 
-    Attributes:
-        first: Row numbers, int64 of shape (p,).
-        second: Row numbers, each larger than its `first`, int64 of the same shape.
-        distances: Bits that differ, int32 of the same shape.
+    All are of shape (p,). Row numbers are int64; distances, the bits that differ, are int32.
     """
 
     first: _Rows
-    second: _Rows
+    second: _Rows  # each larger than its `first`
     distances: _Bits
 
 

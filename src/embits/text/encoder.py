@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self, cast
@@ -498,7 +498,7 @@ class TextEncoder(Estimator):
 
     def _from_contents(self, contents: store.Contents) -> None:
         settings, n, dims = dict(contents.text or {}), len(contents.codes), contents.dims
-        text = _group(store.TEXT, contents.tensors)
+        text = store.with_prefix(store.TEXT, contents.tensors)
         self.table_ = Table.from_tensors(contents.codes, contents.n_bits, dims, text, settings)
         self._rows = None
         if "rows" in text:
@@ -510,7 +510,8 @@ class TextEncoder(Estimator):
             packed = array_of("tokenizer", text, np.uint8, (len(text["tokenizer"]),))
             self._tokens = TokenizerTokens(packed.tobytes(), self._n_tokens, unknown)
         else:
-            words, parts = open_words(contents.tensors, n), _group(_SUBWORDS, contents.tensors)
+            words = open_words(contents.tensors, n)
+            parts = store.with_prefix(_SUBWORDS, contents.tensors)
             if words is None or len(words) != n:
                 raise InputError("it has neither a tokenizer nor words")
             self._tokens = WordTokens(words, Subwords.from_tensors(parts, dims) if parts else None)
@@ -522,7 +523,7 @@ class TextEncoder(Estimator):
             self._mean = array_of("mean", text, np.float32, (dims,))
             self._whitening = array_of("whitening", text, np.float32, (dims, dims))
         if "coder" in settings:
-            about, state = settings["coder"], _group(_CODER, text)
+            about, state = settings["coder"], store.with_prefix(_CODER, text)
             kind = coder_class(about["method"])
             self.coder_ = kind.from_state(about["params"], state, dims, contents.n_bits)
         self.weights = self.weights or settings.get("weights")
@@ -534,10 +535,6 @@ class TextEncoder(Estimator):
 
 
 _SUBWORDS, _CODER = "subwords.", "coder."
-
-
-def _group(prefix: str, tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
 
 
 class _Decoded:
