@@ -513,7 +513,9 @@ class BinaryVectors(WordMethods, Pretrained):
         return where, exclude
 
     def _of_columns(self, where: Any) -> Any:
-        """A filter with its conditions on columns as selections."""
+        """A filter with its conditions on columns as selections; an empty one is none."""
+        if isinstance(where, Mapping) and not where:
+            return None
         if is_filter(where):
             return StoredColumns.of(self.columns, len(self)).selection(where)
         if isinstance(where, list | tuple) and any(map(is_filter, where)):
@@ -671,7 +673,7 @@ class BinaryVectors(WordMethods, Pretrained):
             >>> bits.get(["c", "a"], columns=["year"])
             {'year': [2022, 2020]}
         """
-        listed = [ids] if isinstance(ids, str | int) else ids
+        listed = [ids] if is_id(ids) else ids
         chosen, stored = self._chosen(listed, rows), StoredColumns.of(self.columns, len(self))
         if isinstance(columns, str):
             raise InputError(f"columns is the single string {columns!r}, expected a list of names")

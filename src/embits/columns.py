@@ -67,8 +67,6 @@ def _kind(type: Any) -> str | None:
         return _kind(type.value_type)
     if is_.is_nested(type):
         inner = _kind(type.value_type) if "list" in str(type).split("<")[0] else "list"
-        if inner == "null":  # all lists are empty
-            return "list of string"
         return None if inner is None or inner.startswith("list") else f"list of {inner}"
     if is_.is_timestamp(type):
         return "timestamp" if type.tz is None else "timestamp UTC"
@@ -84,7 +82,7 @@ def _fits(kind: str, column: str) -> bool:
     """Whether values of a kind go into a column: of the same kind, missing, or other numbers."""
     inner = {each.removeprefix("list of ") for each in (kind, column)}
     is_list = kind.startswith("list") == column.startswith("list")
-    return kind in ("null", column) or (is_list and inner <= _NUMBERS)
+    return kind in ("null", column) or (is_list and ("null" in inner or inner <= _NUMBERS))
 
 
 def given_columns(columns: Any, n: int) -> dict[str, Any]:
@@ -101,7 +99,7 @@ def given_columns(columns: Any, n: int) -> dict[str, Any]:
     pa = _arrow()
     if isinstance(columns, Mapping) or hasattr(columns, "iloc"):  # pandas: its index is no column
         pairs = list(columns.items())
-    elif hasattr(columns, "__arrow_c_stream__"):
+    elif hasattr(columns, "__arrow_c_stream__") and {"columns", "schema"} & {*dir(columns)}:
         table = pa.table(columns)
         pairs = list(zip(table.column_names, table.columns, strict=True))
     else:
@@ -109,7 +107,7 @@ def given_columns(columns: Any, n: int) -> dict[str, Any]:
         raise InputError(f"columns is of type {type(columns).__name__}, expected {expected}")
     found: dict[str, Any] = {}
     for name, values in pairs:
-        if not isinstance(name, str) or not name:
+        if not isinstance(name, str) or name.encode(errors="ignore").decode() != name or not name:
             raise InputError(f"the name of a column is {shortened(name)}, expected a string")
         if name in found:
             raise InputError(f"columns has the name {name!r} twice")
@@ -125,15 +123,20 @@ def _array(name: str, values: Any) -> Any:
     pa = _arrow()
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+    if isinstance(values, str | bytes | Mapping | set) or not isinstance(values, Iterable):
         raise InputError(f"column {name!r} is {shortened(values)}, expected one value for each row")
-    if not hasattr(values, "__len__") or isinstance(values, Set):
+    if not hasattr(values, "__getitem__"):
         values = list(values)
     wrong = pa.ArrowException, TypeError, ValueError, OverflowError
     try:
         if hasattr(values, "__arrow_c_stream__"):
             return pa.chunked_array(values)
-        return pa.array(values, from_pandas=True)
+        array = pa.array(values, from_pandas=True)
+        if pa.types.is_temporal(array.type):  # Arrow would cut times off dates, or take any as UTC
+            times = (v for v in values if hasattr(v, "year") and v == v)
+            if len({(hasattr(v, "hour"), getattr(v, "tzinfo", None) is None) for v in times}) > 1:
+                raise TypeError("dates and times are mixed")
+        return array
     except wrong as error:
         first: tuple[int, str] | None = None
         for row, value in enumerate(values):
@@ -164,9 +167,12 @@ def _stored(name: str, array: Any) -> Any:
         row = next((row for row, value in enumerate(array) if value.is_valid), 0)
         raise _not_stored(name, row, array[row].as_py() if len(array) else None, str(array.type))
     try:
-        return array if array.type == arrow_type(kind) else array.cast(arrow_type(kind))
+        if pa.types.is_dictionary(array.type):  # Arrow decodes not all of those of polars
+            array = array.cast(pa.dictionary(array.type.index_type, arrow_type(kind)))
+        array = array if array.type == arrow_type(kind) else array.cast(arrow_type(kind))
     except pa.ArrowException as error:
         raise InputError(f"column {name!r}: {first_line(error)}") from None
+    return pa.compute.if_else(array.is_nan(), None, array) if kind == "float" else array
 
 
 def fitted(
@@ -184,8 +190,9 @@ def fitted(
         kind, there = str(_kind(array.type)), after.get(name, "null")
         if name in RESERVED:
             raise InputError(f"a column is named {name!r}: {', '.join(RESERVED)} are reserved")
-        if there == "null" or kind == there:
-            after[name] = kind
+        if there == "null":
+            there = after[name] = kind.replace("list of null", "list of string")
+        if kind == there:
             continue
         try:
             arrays[name] = _cast(array, kind, there)
@@ -235,10 +242,11 @@ def _conditions(where: Mapping[str, Any]) -> list[Condition]:
                 raise InputError(
                     f"where: the range of column {name!r} is {shortened(value)}, {hint}"
                 )
-            bounds = zip((">=", "<="), value, strict=True)
-            found += [Condition(name, op, bound) for op, bound in bounds if bound is not None]
-            found += [Condition(name, "!=", None)] if value == (None, None) else []
-        elif isinstance(value, list | Set | range | np.ndarray) or hasattr(value, "to_pylist"):
+            bounds = [each for each in zip((">=", "<="), value, strict=True) if each[1] is not None]
+            found += [Condition(name, op, bound) for op, bound in bounds or [("!=", None)]]
+        elif isinstance(value, list | Set | range) or (
+            hasattr(value, "__array__") and np.ndim(value)
+        ):
             listed = value.to_pylist() if hasattr(value, "to_pylist") else list(value)
             found.append(Condition(name, "in", listed))
         else:
@@ -249,16 +257,20 @@ def _conditions(where: Mapping[str, Any]) -> list[Condition]:
 def _value(condition: Condition, value: Any, kind: str) -> Any:
     """A value of a condition as an Arrow scalar that is compared with values of a kind."""
     pa = _arrow()
-    value = value.item() if isinstance(value, np.generic) else value
     try:
+        value = value.as_py() if isinstance(value, pa.Scalar) else value
+        value = value.item() if isinstance(value, np.generic) else value
+        if kind in _NUMBERS and type(value) in (int, float):
+            is_whole = kind == "int" and value % 1 == 0 and abs(value) < 2**63
+            return pa.scalar(int(value) if is_whole else float(value))
         scalar = pa.scalar(value)
         found = _kind(scalar.type)
-        if found in _NUMBERS and kind in _NUMBERS:
-            return pa.scalar(float(value)) if kind == "float" else scalar
         is_date = found in ("string", "date") and kind.startswith(("date", "timestamp"))
+        if is_date and len(str(value)) == 10:  # a day; a time has its zone if the column has one
+            scalar = scalar.cast(arrow_type("date"))
         if found == kind or is_date:
             return scalar.cast(arrow_type(kind))
-    except (pa.ArrowException, TypeError, OverflowError):
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
         pass
     what = f"column {condition.column!r} holds {kind}"
     raise InputError(f"where: {what}, found {shortened(value)}, of type {type(value).__name__}")
@@ -271,7 +283,7 @@ def _flags(column: Any, kind: str, condition: Condition) -> NDArray[np.bool_]:
     if op in ("=", "!=") and value is None:
         valid = _bools(column.is_valid())
         return valid if op == "!=" else ~valid
-    if op == "in" and None in value:
+    if op == "in" and any(each is None for each in value):
         rest = condition._replace(value=[each for each in value if each is not None])
         return _flags(column, kind, rest) | ~_bools(column.is_valid())
     if kind == "null":
@@ -288,10 +300,8 @@ def _flags(column: Any, kind: str, condition: Condition) -> NDArray[np.bool_]:
         return flags
     if op == "in":
         values = [_value(condition, each, kind) for each in value]
-        listed = _arrow().array([each.as_py() for each in values], None if values else column.type)
-        is_mixed = kind in _NUMBERS and listed.type != column.type
-        column = column.cast(listed.type, safe=False) if is_mixed else column
-        return _bools(pc.is_in(column, value_set=listed.cast(column.type)))
+        values = [each.as_py() for each in values if each.type == column.type]  # 1.5 is no integer
+        return _bools(pc.is_in(column, value_set=_arrow().array(values, column.type)))
     names = {"=": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater"}
     compare, scalar = getattr(pc, names.get(op, "greater_equal")), _value(condition, value, kind)
     if scalar.type != column.type:  # whole numbers, and a float
@@ -528,13 +538,13 @@ class StoredColumns(Mapping[str, Any]):
         where = _conditions(where) if isinstance(where, Mapping) else where
         for each in where if isinstance(where, list) else ():
             self.check(each.column)
-        # The text of an Arrow expression leaves out long lists; its bytes do not.
-        key = repr(where) if isinstance(where, list) else bytes(where.__reduce__()[1][0])
-        found = self._known.get(key)
-        if found is not None:
-            return found
         parts = [np.empty(0, bool)]
         try:
+            # The text of an Arrow expression leaves out long lists; its bytes do not.
+            key = repr(where) if isinstance(where, list) else bytes(where.__reduce__()[1][0])
+            found = self._known.get(key)
+            if found is not None:
+                return found
             for piece, removed in self._pieces():
                 flags = piece.flags(self.kinds, key, where)
                 parts.append(np.delete(flags, removed) if len(removed) else flags)

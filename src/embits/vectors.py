@@ -106,7 +106,8 @@ def as_words(ids: Any) -> Sequence[str]:
     """
     if isinstance(ids, str | bytes | Mapping | Set) or not isinstance(ids, Iterable):
         raise InputError(f"ids is {shortened(ids)}, expected one id for each row")
-    words = ids.tolist() if hasattr(ids, "tolist") else ids
+    listed = getattr(ids, "tolist", None) or getattr(ids, "to_pylist", None)  # the latter of Arrow
+    words = ids if listed is None else listed()
     if not isinstance(words, Sequence):
         words = list(words)
     if set(map(type, words)) <= {str}:

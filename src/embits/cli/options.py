@@ -202,9 +202,9 @@ def read_filters(
     }
 
 
-_CONDITION = re.compile(r"(?s)\s*(.+?)\s*(!=|<=|>=|=|<|>|\bin\b)\s*(.*?)\s*")
+_CONDITION = re.compile(r"(?s)\s*(.+?)\s*(!=|<=|>=|==?|<|>|\bin\b)\s*(.*?)\s*")
 _PARSERS: dict[str, Callable[[str], Any]] = {
-    "int": int, "float": float, "bool": {"true": True, "false": False}.__getitem__
+    "int": int, "float": float, "bool": lambda text: {"true": True, "false": False}[text.lower()]
 }  # fmt: skip
 
 
@@ -216,7 +216,7 @@ def parse_conditions(texts: Iterable[str], kinds: Mapping[str, str]) -> list[Con
         if not match:
             expected = "expected one such as 'year >= 2020' (=, !=, <, <=, >, >=, in)"
             raise click.UsageError(f"the condition {text!r} has no operator, {expected}")
-        name, op, value = match.groups()
+        name, op, value = match[1], match[2].replace("==", "="), match[3]
         parse = _PARSERS.get(kinds.get(name, "").removeprefix("list of "), str)
         values = value.strip("()[]").split(",") if op == "in" else [value]
         try:

@@ -38,7 +38,7 @@ from embits.ids.vocabulary import PieceIds, Vocabulary
 from embits.rows import FLOATS, LENGTHS, Floats, Lengths, Rows
 from embits.search.cells import wanted_cells
 from embits.search.results import ScoreResult
-from embits.vectors import WordVectors, as_words, check_named
+from embits.vectors import WordVectors, as_words, check_named, is_id
 
 _MAX_NAMED = 3  # unknown ids that an error names
 
@@ -321,7 +321,7 @@ class Collection(BinaryVectors):
             raise InputError("remove needs ids or where=, one of them")
         if isinstance(where, Mapping) and not len(where):  # it may have been meant to have some
             raise InputError("where has no condition: to remove all rows, give all ids")
-        wanted = [ids] if isinstance(ids, str | int | np.integer) else ids
+        wanted = [ids] if is_id(ids) else ids
         with self._change() as latest:
             if wanted is None:
                 rows = latest.bits.select(where).rows

@@ -53,3 +53,35 @@ def test_a_file_is_not_added_twice(table):
     done = run(*add, "--update")
     assert json.loads(done.stdout)["updated"] == 300
     assert len(embits.load(collection)) == 300
+
+
+def test_columns_are_added_and_filtered_by_conditions_as_they_are_typed(table):
+    coder, collection = table.with_name("coder"), table.with_name("c")
+    queries = table.with_name("queries.txt")
+    queries.write_text("0\n")
+    assert run("binarize", table, "-o", coder, "--bits", 16, "--method", "lsh").returncode == 0
+    flags = pa.array([row % 4 == 0 for row in range(300)])
+    years = pa.array([2000 + row % 30 for row in range(300)])
+    pq.write_table(
+        pq.read_table(table).append_column("flag", flags).append_column("year", years), table
+    )
+    added = run("add", collection, table, "--coder", coder, "--columns", "category,flag,year")
+    assert added.returncode == 0, added.stderr
+
+    def found(*conditions):
+        where = [text for each in conditions for text in ("--where", each)]
+        done = run("search", collection, queries, "-k", 300, "--json", *where)
+        assert done.returncode == 0, done.stderr
+        names = [each["id"] for each in json.loads(done.stdout)["queries"][0]["neighbors"]]
+        return sorted(map(int, names))
+
+    odd, of_2029 = list(range(1, 300, 2)), list(range(29, 300, 30))
+    assert found("category==y") == found("category in 'y', z") == found('category != "x"') == odd
+    assert found("flag = True", "year>=2000") == list(range(0, 300, 4))
+    assert found("year > 2028") == found("year in 2029,1999") == of_2029
+    for condition in ("year = soon", "flag = 1", "yaer = 1", "year => 2000"):
+        done = run("search", collection, queries, "--where", condition)
+        assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert run("remove", collection, "--where", "year", "--where", "flag=true").returncode == 2
+    assert run("remove", collection, "--where", "year < 2029", "--json").returncode == 0
+    assert list(embits.load(collection).words) == list(map(str, of_2029))

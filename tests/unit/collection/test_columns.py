@@ -5,6 +5,7 @@ import json
 import pickle
 import subprocess
 import sys
+import uuid
 import warnings
 
 import numpy as np
@@ -74,7 +75,11 @@ def test_tables_are_columns(collection, kind):
     elif kind == "arrow":
         table = pa.table(values)
     else:
-        table = pytest.importorskip(kind).DataFrame(values)
+        frames = pytest.importorskip(kind)
+        text = frames.Series(
+            values["text"], dtype="category" if kind == "pandas" else frames.Categorical
+        )
+        table = frames.DataFrame({**values, "text": text})
     collection.add(ROWS[:2], ["x", "y"], columns=table)
     assert collection.get(["x", "y"]) == values
 
@@ -90,12 +95,18 @@ def test_tables_are_columns(collection, kind):
         ({"whole": (None, None)}, "dfgh"),
         ({"whole": [1, 2.5]}, "d"),
         ({"whole": 2.5}, ""),
+        ({"whole": 2.0}, "g"),
+        ({"whole": (-(2.0**80), -(2**62) + 1)}, "f"),
+        ({"whole": -(2.0**62)}, "f"),
+        ({"whole": -(2**62) + 1}, ""),
+        ({"text": np.array(["x", "y"])}, "gh"),
         ({"float": (1, None)}, "f"),
         ({"float": 2}, "f"),
         ({"flag": False}, "e"),
         ({"day": DAY}, "df"),
         ({"day": ("2020-01-01", "2020-06-01")}, "df"),
         ({"time": (TIME, None)}, "df"),
+        ({"time": ("2020-05-01", "2020-05-01T13:00Z")}, "df"),
         ({"tags": "b"}, "d"),
         ({"tags": ["b", "c"]}, "d"),
         ({"tags": None}, "abcfgh"),
@@ -125,6 +136,7 @@ def test_filters_work_wherever_rows_are_chosen(filled):
     where = {"whole": (0, None)}  # d, g, h
     assert set(filled.search(ROWS[0], k=9, where=where).ids) == {"d", "g", "h"}
     assert set(filled.search(ROWS[0], k=9, exclude=where).ids) == set("abcef")
+    assert len(filled.search(ROWS[0], k=9, exclude={}).ids) == 8  # no filter
     each = filled.search(ROWS[:3], k=3, where=[where, None, pc.field("whole") == 3])
     assert set(each.ids[0]) == {"d", "g", "h"}
     assert each.ids[2].tolist() == ["h", "", ""]
@@ -150,6 +162,11 @@ def test_filters_work_wherever_rows_are_chosen(filled):
         ({"new": [None, b"x"]}, "'new' has b'x' in row 1, of type binary"),
         ({"new": [1]}, "'new' has 1 values for 2 rows"),
         ({"new": "ab"}, "'new' is 'ab', expected one value for each row"),
+        ({"new": {"a", "b"}}, "expected one value for each row"),
+        ({"new": [DAY, TIME]}, "has timestamp UTC in row 1, where row 0 has date"),
+        ({"new": [TIME, TIME.replace(tzinfo=None)]}, "has timestamp in row 1, where row 0 has"),
+        ({"\ud800": [1, 2]}, "the name of a column is '.ud800', expected a string"),
+        (pa.chunked_array([[1, 2]]), "columns is of type ChunkedArray"),
         ({"id": [1, 2]}, "id, lengths, floats, cells are reserved"),
         ({"": [1, 2]}, "the name of a column is '', expected a string"),
         ([1, 2], "columns is of type list"),
@@ -170,6 +187,8 @@ def test_columns_that_do_not_fit_are_refused_in_one_line(filled, columns, messag
         ({"whole": "1"}, "'whole' holds int, found '1', of type str"),
         ({"whole": True}, "'whole' holds int, found True"),
         ({"text": (1, 2)}, "'text' holds string, found 1"),
+        ({"text": "\ud800"}, "'text' holds string, found '.ud800'"),
+        (pc.field(0) == 1, "where: "),
         ({"tags": ("a", "b")}, "'tags' holds list of string, which = and in take"),
         ({"whole": (1, 2, 3)}, r"the range of column 'whole' is \(1, 2, 3\)"),
         (pc.field("whole"), "gives int64, expected booleans"),
@@ -194,6 +213,16 @@ def test_whole_numbers_and_floats_share_a_column_if_nothing_is_lost(collection):
     collection.add(ROWS[2:4], columns={"x": [1, 2], "y": [3.0, None]})
     assert collection.columns["x"].to_pylist() == [0.5, 1.5, 1.0, 2.0]
     assert collection.columns["y"].to_pylist() == [1, 2, 3, None]
+
+
+def test_missing_numbers_and_empty_lists_fit_any_column_of_their_shape(collection):
+    ids = [uuid.UUID(int=row) for row in range(3)]
+    collection.add(ROWS[:1], ids[:1], columns={"x": [1], "tags": [[5]]})
+    table = pa.table({"id": list(map(str, ids[1:])), "x": [np.nan, 2.0], "tags": [[], []]})
+    collection.add(ROWS[1:3], table["id"], columns=table.drop_columns("id"))
+    assert collection.get(ids) == {"x": [1, None, 2], "tags": [[5], [], []]}
+    assert collection.get(ids[2], ["x"]) == {"x": [2]}
+    assert collection.remove(ids[0]) == 1
 
 
 def test_files_refuse_columns_that_they_cannot_hold(filled, tmp_path):
