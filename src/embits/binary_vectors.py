@@ -305,10 +305,10 @@ class BinaryVectors(WordMethods, Pretrained):
 
     def _of_length(self, vectors: NDArray[np.float32], rows: Any) -> NDArray[np.float32]:
         """Decoded vectors with the lengths of their rows, if these are stored."""
-        if LENGTHS not in self.columns:
+        if (lengths := self.lengths) is None:
             return vectors
-        lengths: NDArray[np.float32] = self.columns[LENGTHS].floats[rows]
-        return unit_rows(vectors) * lengths[:, None]
+        scaled: NDArray[np.float32] = unit_rows(vectors) * lengths[rows][:, None]
+        return scaled
 
     # -- search ----------------------------------------------------------------------------------
 
@@ -467,12 +467,9 @@ class BinaryVectors(WordMethods, Pretrained):
     @cached_property
     def _stored_lengths(self) -> NDArray[np.float32]:
         """The length of each code that is stored; rows that are removed have length 0."""
-        if LENGTHS not in self.columns:
-            raise InputError(
-                'metric="dot" needs the lengths of the vectors: binarize with lengths=True '
-                "(--lengths)"
-            )
-        live: NDArray[np.float32] = self.columns[LENGTHS].floats
+        if (live := self.lengths) is None:
+            needed = 'metric="dot" needs the lengths of the vectors'
+            raise InputError(f"{needed}: binarize with lengths=True (--lengths)")
         codes: Any = self.codes
         if not isinstance(codes, CodePieces) or codes.is_plain:
             return live
@@ -535,24 +532,23 @@ class BinaryVectors(WordMethods, Pretrained):
             return self[queries]
         array = to_numpy(queries)
         if array.ndim == 0:
-            raise InputError(
-                f"the query is {shortened(queries)}, expected a float vector, a packed code or an "
-                "id"
-            )
+            expected = "a float vector, a packed code or an id"
+            raise InputError(f"the query is {shortened(queries)}, expected {expected}")
         are_strings = array.dtype.kind in "UT"
         if array.dtype.kind == "O" and array.size:
             are_strings = all(isinstance(each, str) for each in array.flat)
         if are_strings:
             return self[array.ravel().tolist()]
-        if array.dtype.kind in "iu" and array.dtype != np.uint8 and array.shape[-1] != self.dims:
-            raise InputError(
-                f"the queries are whole numbers of shape {array.shape}: neither ids (strings) nor "
-                f"vectors of {self.dims} dimensions; bits.codes[rows] are the codes of rows"
-            )
-        if array.dtype == np.uint8 and array.shape[-1] == self.coder.n_bytes_:
-            check_padding(array, self.n_bits)
-        if array.dtype != np.uint8:
-            check_dims(array, self.dims)
+        if array.dtype == np.uint8:
+            if array.shape[-1] == self.coder.n_bytes_:
+                check_padding(array, self.n_bits)
+            return array
+        if array.dtype.kind in "iu" and array.shape[-1] != self.dims:
+            found = f"whole numbers of shape {array.shape}"
+            what = f"neither ids (strings) nor vectors of {self.dims} dimensions"
+            hint = "bits.codes[rows] are the codes of rows"
+            raise InputError(f"the queries are {found}: {what}; {hint}")
+        check_dims(array, self.dims)
         return array
 
     # -- all rows up to a bound ------------------------------------------------------------------
@@ -762,10 +758,9 @@ class BinaryVectors(WordMethods, Pretrained):
             raise InputError(f"rows are {array.dtype} of shape {array.shape}, expected row numbers")
         if array.size and not least <= array.min() <= array.max() < n:
             row = array.min() if array.min() < least else array.max()
-            last = (
-                f"; -1 is no row in results, and the last row is {n - 1:,}" if -n <= row < 0 else ""
-            )
-            raise InputError(f"there is no row {row}: there are {n:,} rows{last}")
+            hint = f"; -1 is no row in results, and the last row is {n - 1:,}"
+            hint = hint if -n <= row < 0 else ""
+            raise InputError(f"there is no row {row}: there are {n:,} rows{hint}")
         return array.astype(np.int64)
 
     def _chosen(self, which: Any, rows: Any) -> NDArray[np.int64]:
@@ -909,14 +904,10 @@ class BinaryVectors(WordMethods, Pretrained):
             rows = replace(bits.rows, codes=self.codes)  # in the order of their cells
             bits = BinaryVectors.of_rows(rows, bits.coder, bits.subwords)
         store.write(Path(path), to_contents(bits.rows, bits.coder, bits.subwords))
-        counts = self.byte_counts() if self.subwords is not None else None
-        if counts is not None and 2 * counts.subwords > counts.total:
-            warn_caller(
-                f"{path}: subwords take {counts.subwords / counts.total:.0%} of the "
-                "file; without them (bits.subwords = None, or --no-subwords on the command line), "
-                "unknown words have no codes",
-                SizeWarning,
-            )
+        if self.subwords is not None and 2 * (counts := self.byte_counts()).subwords > counts.total:
+            share = f"{path}: subwords take {counts.subwords / counts.total:.0%} of the file"
+            how = "bits.subwords = None, or --no-subwords on the command line"
+            warn_caller(f"{share}; without them ({how}), unknown words have no codes", SizeWarning)
 
 
 def concat(files: Iterable[BinaryVectors]) -> BinaryVectors:
@@ -944,13 +935,12 @@ def concat(files: Iterable[BinaryVectors]) -> BinaryVectors:
     for part in parts:
         part.check_undamaged()
         check_same_coder(first.coder, part.coder)
-    numbered = {isinstance(part.words, RowNumbers) for part in parts}
-    if len(numbered) > 1:
-        raise InputError(
-            "some of the files have ids and others have none: all must have them, or none"
-        )
+    have_ids = {not isinstance(part.words, RowNumbers) for part in parts}
+    if len(have_ids) > 1:
+        some = "some of the files have ids and others have none"
+        raise InputError(f"{some}: all must have them, or none")
     codes = np.concatenate([np.asarray(part.codes) for part in parts])
-    words = None if numbered == {True} else list(chain.from_iterable(p.words for p in parts))
+    words = list(chain.from_iterable(part.words for part in parts)) if True in have_ids else None
     rows = Rows(_as_ids(words, len(codes)), codes, joined([part.columns for part in parts]))
     return BinaryVectors.of_rows(rows, first.coder, first.subwords)
 
@@ -960,8 +950,7 @@ def check_same_coder(ours: Coder, theirs: Coder) -> None:
     if ours is theirs:
         return
     a, b = (
-        f"{coder.method}, {coder.n_bits_} bits from {coder.n_features_in_} dimensions"
-        for coder in (ours, theirs)
+        f"{c.method}, {c.n_bits_} bits from {c.n_features_in_} dimensions" for c in (ours, theirs)
     )
     if a != b:
         raise InputError(f"the coders differ: {b}, expected {a}")
@@ -980,6 +969,5 @@ def _as_ids(ids: Any, n: int) -> Vocabulary | RowNumbers:
 
 
 def _wrong_key(key: Any) -> InputError:
-    return InputError(
-        f"the key is {shortened(key)}, expected an id, a packed code (uint8), or several of them"
-    )
+    expected = "an id, a packed code (uint8), or several of them"
+    return InputError(f"the key is {shortened(key)}, expected {expected}")

@@ -86,16 +86,7 @@ def _fits(kind: str, column: str) -> bool:
 
 
 def given_columns(columns: Any, n: int) -> dict[str, Any]:
-    """Columns as they are given, as Arrow arrays of n values in the types that are stored.
-
-    Args:
-        columns: A mapping of names to lists or arrays; or a table of pandas, polars or Arrow.
-        n: Rows that they are for.
-
-    Raises:
-        InputError: A name is not a string, a column has another number of values, or values that
-            cannot be stored together.
-    """
+    """Columns as they are given, as Arrow arrays of n values in the types that are stored."""
     pa = _arrow()
     if isinstance(columns, Mapping) or hasattr(columns, "iloc"):  # pandas: its index is no column
         pairs = list(columns.items())
@@ -154,9 +145,8 @@ def _array(name: str, values: Any) -> Any:
 
 def _not_stored(name: str, row: int, value: Any, kind: str) -> InputError:
     expected = "strings, numbers, booleans, dates, times, or lists of one of these"
-    return InputError(
-        f"column {name!r} has {shortened(value)} in row {row}, of type {kind}, expected {expected}"
-    )
+    found = f"{shortened(value)} in row {row}, of type {kind}"
+    return InputError(f"column {name!r} has {found}, expected {expected}")
 
 
 def _stored(name: str, array: Any) -> Any:
@@ -178,11 +168,7 @@ def _stored(name: str, array: Any) -> Any:
 def fitted(
     kinds: Mapping[str, str], given: Mapping[str, Any]
 ) -> tuple[dict[str, str], dict[str, Any]]:
-    """The kinds of all columns once new ones are added, and the new ones in these kinds.
-
-    Raises:
-        InputError: A value is of another kind than its column: names both, and the row.
-    """
+    """The kinds of all columns once new ones are added, and the new ones in these kinds."""
     if not given:  # collections without columns need no pyarrow
         return dict(kinds), {}
     pa, after, arrays = _arrow(), dict(kinds), dict(given)
@@ -238,10 +224,9 @@ def _conditions(where: Mapping[str, Any]) -> list[Condition]:
     for name, value in where.items():
         if isinstance(value, tuple):
             if len(value) != 2:
-                hint = "expected (low, high), where None is open, or a list of values"
-                raise InputError(
-                    f"where: the range of column {name!r} is {shortened(value)}, {hint}"
-                )
+                expected = "(low, high), where None is open, or a list of values"
+                given = f"the range of column {name!r} is {shortened(value)}"
+                raise InputError(f"where: {given}, expected {expected}")
             bounds = [each for each in zip((">=", "<="), value, strict=True) if each[1] is not None]
             found += [Condition(name, op, bound) for op, bound in bounds or [("!=", None)]]
         elif isinstance(value, list | Set | range) or (
@@ -290,9 +275,8 @@ def _flags(column: Any, kind: str, condition: Condition) -> NDArray[np.bool_]:
         return np.zeros(len(column), bool)
     if kind.startswith("list of "):  # a row fulfils it if one of its values does
         if op not in ("=", "in"):
-            raise InputError(
-                f"where: column {condition.column!r} holds {kind}, which = and in take"
-            )
+            holds = f"column {condition.column!r} holds {kind}"
+            raise InputError(f"where: {holds}, which = and in take")
         flags = np.zeros(len(column), bool)
         parents = pc.list_parent_indices(column).to_numpy(zero_copy_only=False)
         inner = _flags(column.flatten(), kind.removeprefix("list of "), condition)
@@ -322,12 +306,9 @@ def _bools(array: Any) -> NDArray[np.bool_]:
 
 
 class PieceColumns:
-    """The columns of the rows of a piece, which may lack some: those are missing values.
+    """The columns of the n rows of a piece, as an Arrow table; values of others are missing.
 
-    Args:
-        table: An Arrow table of n rows, or None. It is of `given_columns`, or a mapped file.
-        n: Rows of the piece.
-        name: The file that errors name.
+    A mapped file has a name, and is damaged for all we know.
     """
 
     def __init__(self, table: Any, n: int, name: str = "") -> None:
@@ -449,13 +430,8 @@ def remember(known: dict[Any, Any], key: Any, value: Any) -> None:
 class StoredColumns(Mapping[str, Any]):
     """The columns of rows in several pieces, without removed rows: Arrow arrays by name.
 
-    An array is made when it is asked for; `take` reads only some rows.
-
-    Args:
-        kinds: The kind of values of each column.
-        pieces: The columns of the pieces.
-        rows: The rows that are left.
-        others: What the rows have beside Arrow columns, such as lengths.
+    An array is made when it is asked for; `take` reads only some rows. `others` are what the rows
+    have beside Arrow columns, such as lengths.
     """
 
     def __init__(
@@ -530,11 +506,7 @@ class StoredColumns(Mapping[str, Any]):
         return pa.table(columns, names=["id", *self.kinds])
 
     def selection(self, where: Any) -> Selection:
-        """The rows that pass a filter on columns. It is remembered.
-
-        Raises:
-            InputError: There is no such column, or a value is not of its kind.
-        """
+        """The rows that pass a filter on columns. It is remembered."""
         where = _conditions(where) if isinstance(where, Mapping) else where
         for each in where if isinstance(where, list) else ():
             self.check(each.column)
@@ -627,12 +599,7 @@ def write_columns(
 def open_columns(
     path: Path, n: int, kinds: Mapping[str, str], sha256: str | None = None
 ) -> PieceColumns:
-    """Map an Arrow file of n rows; with its SHA-256, check every byte of it.
-
-    Raises:
-        FormatError: It is damaged, or its columns are not of these kinds.
-        MissingExtraError: pyarrow is not installed.
-    """
+    """Map an Arrow file of n rows; with its SHA-256, check every byte of it."""
     pa = _arrow()
     with open_regular(path) as file:  # pyarrow would wait for a pipe
         if sha256 and hashlib.file_digest(file, "sha256").hexdigest() != sha256:

@@ -52,14 +52,12 @@ def rescored(
             raise InputError(f"the vector of the id {wrong!r} in floats contains NaN or infinity")
         _check(bits, vectors, rows, np.arange(len(rows)))
         places = np.where(shortlist == NO_ROW, NO_ROW, np.searchsorted(rows, shortlist))
-        result = rescore_floats(vectors, queries, places, k, padded=padded, dot=dot)
-        values, found = result
-        return type(result)(values, np.where(found == NO_ROW, NO_ROW, rows[found]))
+        best = rescore_floats(vectors, queries, places, k, padded=padded, dot=dot)
+        return type(best)(best[0], np.where(best.rows == NO_ROW, NO_ROW, rows[best.rows]))
     matrix = _matrix(floats)
     if matrix.shape != (len(bits), bits.dims):
-        raise InputError(
-            f"floats of shape {matrix.shape}, expected the originals: {len(bits), bits.dims}"
-        )
+        expected = f"the originals: {len(bits), bits.dims}"
+        raise InputError(f"floats of shape {matrix.shape}, expected {expected}")
     _check(bits, matrix, rows, rows)
     return rescore_floats(matrix, queries, shortlist, k, padded=padded, dot=dot)
 
@@ -102,8 +100,7 @@ def _check(
     differing = np.bitwise_count(codes ^ bits.codes[rows]).sum(axis=1, dtype=np.int64)
     if (differing > max(_MAX_SHARE * bits.n_bits, _MAX_BITS)).any():
         place = int(differing.argmax())
-        raise InputError(
-            f"floats are not the vectors of the codes: {differing[place]} of {bits.n_bits} bits of "
-            f"row {rows[place]} differ; give them in the order of the rows, or with their ids "
-            "(embits.WordVectors; on the command line, x.words beside x.npy)"
-        )
+        found = f"{differing[place]} of {bits.n_bits} bits of row {rows[place]} differ"
+        hint = "(embits.WordVectors; on the command line, x.words beside x.npy)"
+        hint = f"give them in the order of the rows, or with their ids {hint}"
+        raise InputError(f"floats are not the vectors of the codes: {found}; {hint}")

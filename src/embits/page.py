@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import html
 import json
@@ -57,7 +56,7 @@ def write_page(
 ) -> list[Path]:
     """Write the page that searches `file` into `folder`, and return the files of the page.
 
-    The vectors are copied. Each file is written atomically, the manifest after vectors and code.
+    The vectors are copied, and checked. Each file is written atomically, the manifest last.
 
     Args:
         file: An embits file, a collection, or the folder of a Ray job. The page of a collection
@@ -67,10 +66,9 @@ def write_page(
         overwrite: Replace a page in the folder. Files that are not part of a page stay.
 
     Raises:
-        FormatError: `file` is not an embits file, or is damaged: every byte is checked.
+        FormatError: `file` is not an embits file, or is damaged.
         InputError: The folder is not empty and `overwrite` is false, a file of the page is a link,
             or the file is too large for a browser.
-        OSError: A file could not be written.
     """
     bits = load(file, verify=True)
     with tempfile.TemporaryDirectory(prefix="embits-page-") as temporary:
@@ -97,9 +95,8 @@ def write_page(
             raise InputError(f"{taken[0]} is not of a page that embits wrote: move it away")
         earlier = _data_of(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        for key, path in parts.items():
-            name = str(facts[key])
-            _copy(path, folder / name, checksums[name])
+        for path, (name, checksum) in zip(parts.values(), checksums.items(), strict=True):
+            _copy(path, folder / name, checksum)
         for name in (*sorted(shell.keys() - set(_LAST)), *_LAST):
             (folder / name).parent.mkdir(exist_ok=True)
             with atomic_write(folder / name) as target:
@@ -153,16 +150,13 @@ def _site() -> dict[str, Path]:
 
 def _data_of(folder: Path) -> set[str]:
     """The names of the data of the page in a folder, if there is one."""
-    with (
-        contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError),
-        (folder / MANIFEST).open("rb") as file,
-    ):
-        facts = json.loads(file.read(1 << 16))
+    try:
+        with (folder / MANIFEST).open("rb") as file:
+            facts = json.loads(file.read(1 << 16))
         names = {str(facts.get(key)) for key in ("file", "encoder", "texts")}
-        return {
-            each for each in names if _DATA.fullmatch(each) and not (folder / each).is_symlink()
-        }
-    return set()
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return set()
+    return {name for name in names if _DATA.fullmatch(name) and not (folder / name).is_symlink()}
 
 
 def _copy(source: Path, target: Path, checksum: str) -> None:

@@ -63,9 +63,8 @@ class Pretrained:
         """
         from embits.integrations import hugging_face
 
-        return hugging_face.from_pretrained(
-            cls, name, revision=revision, verify=verify, **hub_options
-        )
+        how = {"revision": revision, "verify": verify, **hub_options}
+        return hugging_face.from_pretrained(cls, name, **how)
 
     def push_to_hub(
         self,
@@ -82,15 +81,13 @@ class Pretrained:
 
         Args:
             repo_id: `user/model`; created if it does not exist.
-            figures: As in `save_pretrained`.
-            card: As in `save_pretrained`; a model card of your own is not replaced.
+            figures, card: As in `save_pretrained`.
             private: Whether a new model is private; None uses the account's default.
             revision: The branch; None uses `main`.
             message: The commit's message.
             client: Arguments of `huggingface_hub.HfApi`: `token` and `endpoint`.
 
-        Returns:
-            The address of the commit.
+        Returns the address of the commit.
 
         Raises:
             HubError: The Hub refused, or cannot be reached.

@@ -18,14 +18,8 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias, TypeGuard
 from urllib.parse import urlsplit
 
-from embits.errors import (
-    EmbitsError,
-    InputError,
-    MissingExtraError,
-    MissingFileError,
-    ReadError,
-    first_line,
-)
+from embits import errors
+from embits.errors import EmbitsError, InputError, MissingExtraError, ReadError, first_line
 
 Ranges: TypeAlias = list[tuple[int, int]]
 # Of an opened file and its size, the bytes that are needed; None for all of them.
@@ -74,9 +68,7 @@ def shown(address: str) -> str:
 class Fetched:
     """A private copy of a file; with `wanted`, of the bytes that are needed, others being zero.
 
-    Raises:
-        ReadError: It cannot be fetched, or is cut short; MissingFileError if it is not there.
-        MissingExtraError: fsspec, or its package for this kind of address, is not installed.
+    ReadError: It cannot be fetched, or is cut short; MissingFileError if it is not there.
     """
 
     def __init__(self, address: str, wanted: Wanted | None = None) -> None:
@@ -180,7 +172,7 @@ def _one_line(name: str) -> Iterator[None]:
     except (EmbitsError, ImportError):
         raise
     except FileNotFoundError:
-        raise MissingFileError(name) from None
+        raise errors.MissingFileError(name) from None
     except Exception as error:  # noqa: BLE001 - each package raises errors of its own
         status = getattr(error, "status", None)  # of aiohttp, whose text has the whole address
         told = f"HTTP {status} {getattr(error, 'message', '')}".rstrip()

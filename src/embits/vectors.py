@@ -45,15 +45,12 @@ class WordVectors:
 
     def __post_init__(self) -> None:
         if isinstance(self.matrix, Mapping):
-            raise InputError(
-                "the vectors are a dict, expected a matrix; of {id: vector} make "
-                "WordVectors(list(vectors), list(vectors.values()))"
-            )
+            hint = "of {id: vector} make WordVectors(list(vectors), list(vectors.values()))"
+            raise InputError(f"the vectors are a dict, expected a matrix; {hint}")
         matrix = to_numpy(self.matrix)
         if matrix.ndim != 2:
-            raise InputError(
-                f"the matrix has {matrix.ndim} dimension(s), expected 2: (words, dims)"
-            )
+            expected = "expected 2: (words, dims)"
+            raise InputError(f"the matrix has {matrix.ndim} dimension(s), {expected}")
         if matrix.dtype.kind not in "fiu":
             raise InputError(f"the matrix is {matrix.dtype}, expected numbers")
         if self.words is not None:

@@ -60,7 +60,6 @@ def binarize(
     params: dict[str, Any],
     sample: int | None,
     subwords: bool,
-    cells: int | str | None,
     as_json: bool,
     cluster: options.Cluster | None,
     **reading: Any,
@@ -89,7 +88,6 @@ def binarize(
         raise click.UsageError("--param n_bits: give --bits instead")
     coder = new_coder(method, bits, params)  # refuses what is no parameter of the method
     if cluster is not None:
-        _refuse_cells(cells)
 
         def job(ray: Any, **on: Any) -> Any:
             fit = {"sample": sample or 100_000, "seed": seed}
@@ -100,7 +98,7 @@ def binarize(
         return
     start = time.perf_counter()
     title = f"binarize {vectors} to {output}: {method}" + (f", {bits} bits" if bits else "")
-    reading |= {"sample": sample, "subwords": subwords, "cells": cells, "overwrite": force}
+    reading |= {"sample": sample, "subwords": subwords, "overwrite": force}
     with steps_progress(title, quiet=as_json) as progress:
         binary = binarize_to_file(
             vectors, output, bits, method, progress=progress, **reading, **params
@@ -135,7 +133,6 @@ def encode(
     vectors: Path,
     output: Path,
     force: bool,
-    cells: int | str | None,
     as_json: bool,
     cluster: options.Cluster | None,
     **reading: Any,
@@ -150,7 +147,6 @@ def encode(
     embits encode coder.safetensors s3://bucket/vectors -o s3://bucket/codes --ray
     """
     if cluster is not None:
-        _refuse_cells(cells)
         coder = load_coder(file)
         cluster(
             lambda ray, **on: ray.encode(vectors, coder, output, **on), options.ENCODED, as_json
@@ -159,16 +155,11 @@ def encode(
     title = f"encode {vectors} to {output} with the coder of {file}"
     with steps_progress(title, quiet=as_json) as progress:
         binary = encode_to_file(
-            file, vectors, output, cells=cells, overwrite=force, progress=progress, **reading
+            file, vectors, output, overwrite=force, progress=progress, **reading
         )
     facts = describe(output, binary)
     rows = f"{counted(len(binary))} × {facts['bits']} bits"
     show(facts, f"{rows} in {output}: {megabytes(facts['bytes'])}", as_json)
-
-
-def _refuse_cells(cells: int | str | None) -> None:
-    if cells is not None:
-        raise click.UsageError("--cells with --ray: run `embits compact --cells` on the result")
 
 
 @click.command()
@@ -220,10 +211,7 @@ timeout_option = click.option(
     "--keep", type=click.Choice(["float16", "int8"]),
     help="Keep the vectors beside the codes of a new collection.",
 )  # fmt: skip
-@click.option(
-    "--columns", metavar="A,B", help="Columns of a Parquet file to store beside the codes.",
-    callback=lambda _, __, names: names and [name for name in names.split(",") if name],
-)  # fmt: skip
+@options.names_option("--columns", help="Columns of a Parquet file to store beside the codes.")
 @click.option("--update", is_flag=True, help="Replace rows whose ids exist, and add the others.")
 @options.reading_options
 @options.lengths_option
@@ -252,8 +240,8 @@ def add(
     embits add news tuesday.parquet --columns title,year
     """
     if holds_encoder(collection) and coder is None:
-        notes = _existing(collection, timeout)
-        _show_change(collection, notes, add_texts(notes, [vectors], update=update), as_json)
+        opened = _existing(collection, timeout)
+        _show_change(collection, opened, add_texts(opened, [vectors], update=update), as_json)
         return
     title = f"add {vectors} to {collection}"
     with (
@@ -298,16 +286,13 @@ def remove(
     """
     if bool(ids or ids_file is not None) == bool(where):
         raise click.UsageError("give at least one ID, or --ids FILE; or --where")
-    if where:
-        opened = _existing(collection, timeout)
-        conditions = options.parse_conditions(where, opened.manifest.columns)
-        _show_change(collection, opened, {"removed": opened.remove(where=conditions)}, as_json)
-        return
     opened = _existing(collection, timeout)
-    listed = options.read_ids(ids_file, len(opened)) if ids_file else ()  # a file may be empty
-    wanted = [*ids, *listed]
-    opened.remove(wanted)
-    _show_change(collection, opened, {"removed": len(set(wanted))}, as_json)
+    if where:
+        n = opened.remove(where=options.parse_conditions(where, opened.manifest.columns))
+    else:
+        listed = options.read_ids(ids_file, len(opened)) if ids_file else ()  # a file may be empty
+        n = opened.remove([*ids, *listed])
+    _show_change(collection, opened, {"removed": n}, as_json)
 
 
 @click.command()

@@ -100,13 +100,13 @@ def _possible_tasks(
     tasks: tuple[str, ...], data: Path | None, *, leave_out: bool = True
 ) -> tuple[tuple[str, ...], DataFolder | None]:
     """The tasks that can run, and the folder of data sets if one of them reads it."""
+    reading = [task for task in tasks if TASKS[task].reads_data]
     is_given = data is not None or "EMBITS_DATA" in os.environ
     if leave_out and not is_given and not _are_tasks_named():
-        missing = [task for task in tasks if TASKS[task].reads_data]
         without = "without a folder of data sets (--data DIR, or EMBITS_DATA)"
-        _note(f"{without}, {', '.join(missing)} are left out")
-        tasks = tuple(task for task in tasks if task not in missing)
-    return tasks, DataFolder.at(data) if any(TASKS[task].reads_data for task in tasks) else None
+        _note(f"{without}, {', '.join(reading)} are left out")
+        return tuple(task for task in tasks if task not in reading), None
+    return tasks, DataFolder.at(data) if reading else None
 
 
 def _check_scored(entries: Sequence[Entry], notes: Sequence[str]) -> None:
@@ -129,19 +129,18 @@ def _finish(
         note_missing_figures()
 
 
-def _note(*lines: str) -> None:
-    for line in lines:
-        click.echo(f"embits: note: {line}", err=True)
-
-
 def note_missing_figures() -> None:
     """Print a note if a report has no figures."""
     if find_spec("matplotlib") is None:
         _note("no figures: pip install 'embits[plots]'")
 
 
+def _note(*lines: str) -> None:
+    for line in lines:
+        click.echo(f"embits: note: {line}", err=True)
+
+
 def _column_name(entry: dict[str, Any]) -> str:
-    """The name of an entry in tables."""
     return "raw" if entry["method"] == "raw" else f"{entry['method']} {entry['bits']}"
 
 
@@ -197,12 +196,10 @@ def evaluate(
     if floats is not None and floats.dims not in {bits.dims for bits in opened.values()}:
         made_from = f"{files[0]} was made from {opened[files[0]].dims} dimensions"
         raise InputError(f"{raw_file}: vectors of {floats.dims} dimensions, but {made_from}")
+    current = "raw"
     with status_line(quiet=as_json) as status:
-        current = "raw"
-        evaluator = Evaluator(
-            folder, floats, tasks, raw_file, lambda step: status(f"{current}: {step}"), fit_rows,
-            n_resamples=bootstrap,
-        )  # fmt: skip
+        say = lambda step: status(f"{current}: {step}")  # noqa: E731
+        evaluator = Evaluator(folder, floats, tasks, raw_file, say, fit_rows, n_resamples=bootstrap)
         entries = [] if floats is None else [evaluator.evaluate_raw()]
         for file, bits in opened.items():
             current = file.name
@@ -218,25 +215,22 @@ def evaluate(
     if as_json:
         print_json(jsonable(entries))
         return
-    # The scores, with their intervals, as one table with a column for each file.
+
+    def cell(entry: Entry, score: Any) -> str:
+        value = score.of(entry)
+        ends = interval(entry, score.key) if score.shown is percent else None
+        shown = "" if value is None else score.shown(value)
+        return f"{shown} [{percent(ends[0])}, {percent(ends[1])}]" if ends else shown
+
     rows = [("", *map(_column_name, entries))]
-    for score in all_scores(entries):
-        cells = []
-        for entry in entries:
-            value = score.of(entry)
-            cells.append("" if value is None else score.shown(value))
-            if score.shown is percent and (ends := interval(entry, score.key)):
-                cells[-1] += f" [{percent(ends[0])}, {percent(ends[1])}]"
-        rows.append((score.label, *cells))
+    rows += [(s.label, *(cell(entry, s) for entry in entries)) for s in all_scores(entries)]
     measured = [
         (f"Rows of {name}", *(at(entry, name, "rows") or "" for entry in entries))
         for name, task in TASKS.items()
         if task.needs_raw and any(at(entry, name, "rows") for entry in entries)
     ]
-    about_rows = " Rows outside the fit are unseen." if measured else ""
-    click.echo(
-        f"× 100: Spearman's ρ, accuracy, recall, nDCG, MRR and cosine. Times in ms.{about_rows}"
-    )
+    what = "× 100: Spearman's ρ, accuracy, recall, nDCG, MRR and cosine. Times in ms."
+    click.echo(f"{what} Rows outside the fit are unseen." if measured else what)
     table([*rows, *measured], indent="")
 
 
@@ -349,11 +343,9 @@ def compare(
         print_json(entries)
         return
     columns = [score for score in all_scores(entries) if score.column]
-    shown = [score for score in columns if any(score.of(entry) for entry in entries[1:])]
-    lines = [
-        (_column_name(each), *(percent(score.of(each)) for score in shown)) for each in entries
-    ]
-    table([("", *(score.column for score in shown)), *lines], indent="")
+    columns = [score for score in columns if any(score.of(entry) for entry in entries[1:])]
+    lines = [(_column_name(e), *(percent(score.of(e)) for score in columns)) for e in entries]
+    table([("", *(score.column for score in columns)), *lines], indent="")
     facts = [f"{time.perf_counter() - start:.0f} s"]
     if len(seeds) > 1:
         facts.append(f"means over {len(seeds)} fits")

@@ -138,6 +138,14 @@ method_option = click.option(
 )
 
 
+def names_option(name: str, help: str) -> Callable[[Command], Command]:
+    """An option A,B: the names of columns."""
+    return click.option(
+        name, metavar="A,B", help=help,
+        callback=lambda _, __, names: names and [name for name in names.split(",") if name],
+    )  # fmt: skip
+
+
 def k_option(*names: str, **settings: Any) -> Callable[[Command], Command]:
     """A number of rows, as `k`."""
     return click.option(*names, "k", type=WholeNumber(min=1), **settings)
@@ -428,19 +436,16 @@ _SHARED = (
     click.option("--ray", is_flag=True, is_eager=True, help="Run on Ray, from Parquet to Parquet."),
 )
 _WORKERS = click.option("--workers", type=WholeNumber(1), help="With --ray: parallel tasks.")
-_KEEP = click.option(
-    "--keep", metavar="A,B", help="With --ray: columns to keep [default: all others].",
-    callback=lambda _, __, names: names and [name for name in names.split(",") if name],
-)  # fmt: skip
+_KEEP = names_option("--keep", help="With --ray: columns to keep [default: all others].")
 _COLUMN = click.option("--column", metavar="COLUMN", help="With --ray: column of the vectors.")
 _IDS = click.option("--ids", metavar="COLUMN", help="With --ray: column that names the queries.")
 ray_options = _ray_options(
-    ("limit", "words", "repeats"),
+    ("limit", "words", "repeats", "cells"),
     {"keep": _KEEP, "workers": _WORKERS},
     "Replace a file that does not hold codes, or a folder.",
 )
 search_ray_options = _ray_options(
-    ("tsv", "rescore", "oversample", "floats", "words_file"),
+    ("tsv", "rescore", "oversample", "floats", "words_file", "recall", "probes"),
     {"column": _COLUMN, "ids": _IDS, "workers": _WORKERS},
     "Replace an existing file.",
 )

@@ -111,8 +111,6 @@ def search(
         needs = "--ray needs -o, the Parquet file to write; -o and --force need --ray"
         raise click.UsageError(needs)
     if cluster is not None:
-        if recall is not None or probes is not None:
-            raise click.UsageError("--recall and --probes are not for --ray, which reads all rows")
         asked = {"k": k, "metric": metric, "second_look": second_look, "target": output}
         kinds = manifest_at(file).columns if filters["where"] else {}
         asked |= options.read_filters(filters, kinds=kinds)
@@ -125,9 +123,8 @@ def search(
     bits = load(file)
     if oversample is not None and rescore is None:
         rescore = math.ceil(k * min(oversample, len(bits)))
-    settings: dict[str, Any] = {"rescore": rescore, "second_look": second_look}
-    settings |= {"recall": recall, "probes": probes}
-    settings |= {"metric": metric, **options.parsed(bits, filters)}
+    settings: dict[str, Any] = {"metric": metric, "rescore": rescore, "second_look": second_look}
+    settings |= {"recall": recall, "probes": probes, **options.parsed(bits, filters)}
     if floats is not None:
         settings["floats"] = _read_originals(bits, floats)
     names, vectors = _read_queries(bits, queries, words_file)
