@@ -188,7 +188,9 @@ def binarize_to_file(
         binary = _binarize(floats, coder, sample, steps.start("fitting"), lengths)
         if not subwords:
             binary.subwords = None
-        return _saved(binary, path, cells, steps, overwrite)
+        binary = _in_cells(binary, cells, steps)
+        binary.save(path, overwrite=overwrite)
+        return binary
     params = coder.get_params()
     job = {"verb": "binarize", "coder": [method, params], "sample": sample, "lengths": lengths}
     with stream.checkpoint_beside(path, source, job) as checkpoint:
@@ -225,19 +227,12 @@ def encode_to_file(
     return _encode_file(coder, source, target, lengths, overwrite, progress, cells)
 
 
-def _in_cells(bits: BinaryVectors, cells: int | str | None) -> BinaryVectors:
-    return bits if cells is None else bits.with_cells(cells)
-
-
-def _saved(
-    binary: BinaryVectors, path: Path, cells: int | str | None, steps: Steps, overwrite: bool
+def _in_cells(
+    bits: BinaryVectors, cells: int | str | None, steps: Steps | None = None
 ) -> BinaryVectors:
-    """Rows in memory as a file, with cells if they are wanted."""
-    if cells is not None:
+    if cells is not None and steps is not None:
         steps.start("making cells")
-    binary = _in_cells(binary, cells)
-    binary.save(path, overwrite=overwrite)
-    return binary
+    return bits if cells is None else bits.with_cells(cells)
 
 
 def _check_before(vectors: Any, target: Any, overwrite: bool, cells: Any) -> None:
@@ -259,13 +254,12 @@ def _encode_file(
     cells: int | str | None = None,
 ) -> BinaryVectors:
     path, steps = Path(target), Steps(progress)
+    name, inputs = "the coder", [*source.paths()]
     if isinstance(coder, Coder | BinaryVectors):
         fitted = coder if isinstance(coder, Coder) else coder.coder
         fitted.check_fitted()
-        name, inputs = "the coder", source.paths()
     else:
-        fitted = load_coder(coder)
-        name, inputs = f"the coder in {coder}", [*source.paths(), coder]
+        fitted, name, inputs = load_coder(coder), f"the coder in {coder}", [*inputs, coder]
     check_target(path, inputs, overwrite, codes=True)
     opened = open_large(source, steps) or read_source(source, steps.start("reading"))
     dims, taken = opened.dims, fitted.n_features_in_
@@ -273,7 +267,9 @@ def _encode_file(
         raise InputError(f"{source.name}: vectors of {dims} dimensions, but {name} takes {taken}")
     if isinstance(opened, WordVectors):
         binary = BinaryVectors.encoded(opened, fitted, lengths=lengths)
-        return _saved(binary, path, cells, steps, overwrite)
+        binary = _in_cells(binary, cells, steps)
+        binary.save(path, overwrite=overwrite)
+        return binary
     params = repr(sorted(fitted.get_params().items()))
     identity = [fitted.method, params, coder_checksum(fitted)]
     job = {"verb": "encode", "coder": identity, "lengths": lengths}

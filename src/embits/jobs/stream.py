@@ -1,9 +1,9 @@
 """A file of vectors in blocks: scan its words, copy the rows to fit on, encode all rows.
 
-A long job records its progress in a folder, so that it can be resumed after a kill. Files in it
-only grow. `state.json` holds the length and checksum of each file when all of them were last
-flushed to the disk, and the position in the input at that time. Bytes written later are cut off on
-resume. If a checksum is wrong, the job starts again.
+A long job records its progress in a folder, and is resumed after a kill. Files in it only grow.
+`state.json` holds the length and checksum of each when all were last flushed to the disk, and the
+position in the input. What was written later is cut off; if a checksum is wrong, the job starts
+again.
 """
 
 from __future__ import annotations
@@ -23,23 +23,16 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from embits import errors
 from embits.arrays import BLOCK_ROWS, LazyRows
 from embits.binary_vectors import BinaryVectors
 from embits.checks import read_small
 from embits.coders import Coder, draw_rows
 from embits.collection.changes import LOCK, open_own, writer_lock
-from embits.errors import (
-    EmbitsError,
-    InputError,
-    ReadError,
-    ReadWarning,
-    TrainingError,
-    warn_caller,
-)
+from embits.errors import EmbitsError, InputError, ReadError, TrainingError, warn_caller
 from embits.file import store
 from embits.file.atomic import atomic_write
 from embits.file.contents import read_coder, to_contents, write_coder
-from embits.file.store import WRITER
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import PieceWords, Vocabulary
 from embits.readers import open_blocks
@@ -64,9 +57,10 @@ _OURS = (_STATE, "coder", "codes", "lengths", "floats", "words", "ends", "places
 class Steps:
     """A caller's progress callback, and the name of the step that is under way."""
 
+    name = "checking"
+
     def __init__(self, progress: StepProgress | None) -> None:
         self._progress = progress
-        self.name = "checking"
 
     def __call__(self, done: int, total: int) -> None:
         if self._progress is not None:
@@ -111,16 +105,15 @@ def input_identity(source: Source) -> dict[str, Any]:
         words = hashlib.sha256(run).hexdigest()
     names = ("limit", "on_bad", "repeats", "ids", "column", "encoding")
     options = {name: getattr(source, name) for name in names}
-    if source.fetched is None:
-        return file_identity(source.path) | options | {"words": words}
-    return {"address": source.name, "sha256": source.fetched.checksum, **options, "words": words}
+    fetched = source.fetched and {"address": source.name, "sha256": source.fetched.checksum}
+    return (fetched or file_identity(source.path)) | options | {"words": words}
 
 
 @contextmanager
 def checkpoint_beside(target: Path, source: Source, job: dict[str, Any]) -> Iterator[Checkpoint]:
     """The folder of a job: removed when it ends or its input is wrong, kept when it is stopped."""
     target = target.resolve()
-    job = job | {"input": input_identity(source), "numpy": np.__version__, "writer": WRITER}
+    job = job | {"input": input_identity(source), "numpy": np.__version__, "writer": store.WRITER}
     checkpoint = Checkpoint(target.with_name(f".{target.name}.partial"), job)
     hint = f"progress is kept in {checkpoint.folder}: run the same command again to resume"
     try:
@@ -136,7 +129,7 @@ def checkpoint_beside(target: Path, source: Source, job: dict[str, Any]) -> Iter
         raise KeyboardInterrupt(f"interrupted; {hint}") from None
     except BaseException:
         checkpoint.close()
-        warn_caller(hint, ReadWarning)
+        warn_caller(hint, errors.ReadWarning)
         raise
 
 
@@ -183,9 +176,8 @@ class Passes:
             self.fit(coder, sample)
             write_coder(path, coder)
             stage.files["coder"] = stage.enter_context(open_file(path))
-            stage.save(None, done=True)
             self._checkpoint.stages["sample"] = {"done": True, "files": {}}
-            self._checkpoint.save()
+            stage.save(None, done=True)
             (self._folder / "floats").unlink()
         return coder
 
@@ -205,27 +197,24 @@ class Passes:
                 if codes.tell() != self.n_rows * coder.n_bytes_:
                     raise ReadError(f"{self._blocks.source.name}: it has changed while it was read")
                 stage.save(None, done=True)
-        columns = {}
-        if lengths:
-            columns[LENGTHS] = Lengths.of(np.fromfile(self._folder / "lengths"))
+        kept = {LENGTHS: Lengths.of(np.fromfile(self._folder / "lengths"))} if lengths else {}
         nothing = np.empty((0, coder.n_bytes_), np.uint8)
-        return self._folder / "codes", Rows(self.ids, nothing, columns)
+        return self._folder / "codes", Rows(self.ids, nothing, kept)
 
     def write(
         self, target: Path, coder: Coder, lengths: bool, cells: int | str | None = None
     ) -> None:
         """Encode all rows, and write the file."""
         codes, rows = self.encode(coder, lengths)
-        if cells is not None:
-            self._steps.start("making cells")
-            # Mapped: a pass over the codes at a time, and in memory only the codes in their order.
-            shape = self.n_rows, coder.n_bytes_
-            mapped = np.memmap(codes, np.uint8, "r", shape=shape) if self.n_rows else rows.codes
-            bits = BinaryVectors.of_rows(replace(rows, codes=np.asarray(mapped)), coder)
-            store.write(target, to_contents(bits.with_cells(cells).rows, coder))
+        shape = self.n_rows, coder.n_bytes_
+        if cells is None:
+            store.write(target, to_contents(rows, coder), store.CodesOnDisk(codes, shape))
             return
-        on_disk = store.CodesOnDisk(codes, (self.n_rows, coder.n_bytes_))
-        store.write(target, to_contents(rows, coder), on_disk)
+        self._steps.start("making cells")
+        # Mapped: a pass over the codes at a time, and in memory only the codes in their order.
+        mapped = np.memmap(codes, np.uint8, "r", shape=shape) if self.n_rows else rows.codes
+        bits = BinaryVectors.of_rows(replace(rows, codes=np.asarray(mapped)), coder)
+        store.write(target, to_contents(bits.with_cells(cells).rows, coder))
 
     def _scan(self, stage: Stage) -> None:
         blocks, end = self._blocks, self._blocks.first
@@ -287,8 +276,7 @@ class Passes:
         chunk = np.empty((BLOCK_ROWS, self._blocks.dims), np.float32)
         filled, end = 0, start
         for block, _, matrix in self._kept(start):
-            end = block.end
-            used = min(skip, len(matrix))
+            end, used = block.end, min(skip, len(matrix))
             skip -= used
             while used < len(matrix):
                 size = min(BLOCK_ROWS - filled, len(matrix) - used)
@@ -358,7 +346,7 @@ class Checkpoint:
         stages = self._read_state()
         if stages is None and (folder / _STATE).exists():
             reason = "left by another command, damaged, or the input has changed"
-            warn_caller(f"{folder}: {reason}: starting again", ReadWarning)
+            warn_caller(f"{folder}: {reason}: starting again", errors.ReadWarning)
             self._empty()
         self.stages: dict[str, Any] = stages or {}
         self.save()
