@@ -148,9 +148,7 @@ def main() -> None:
         if not isinstance(error, click.BadParameter) or isinstance(error, click.MissingParameter):
             error.show()
         else:  # a value that is not accepted, in one line
-            hint = error.param_hint or (
-                error.param.get_error_hint(error.ctx) if error.param else ""
-            )
+            hint = error.param_hint or (error.param and error.param.get_error_hint(error.ctx)) or ""
             name = hint.replace("'", "") if isinstance(hint, str) else " / ".join(hint)
             _say(": ".join(filter(None, ["error", name, error.message])))
         sys.exit(error.exit_code)

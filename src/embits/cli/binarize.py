@@ -105,11 +105,10 @@ def binarize(
         )
     facts = describe(output, binary)
     size, floats = facts["bytes"], facts["float_bytes"]
-    change = f"{floats / size:.1f} times smaller"
-    if size > floats:
-        change = f"{size / max(1, floats):.1f} times larger: `embits info` shows the parts"
     line = f"{counted(len(binary))} × {facts['bits']} bits in {output}: {megabytes(size)} "
-    line += f"instead of {megabytes(floats)} as float32, {change}"
+    line += f"instead of {megabytes(floats)} as float32, "
+    larger = f"{size / max(1, floats):.1f} times larger: `embits info` shows the parts"
+    line += larger if size > floats else f"{floats / size:.1f} times smaller"
     if sample is not None:
         facts["fitted_on"] = min(sample, len(binary))
         line += f", trained on {counted(facts['fitted_on'])}"

@@ -99,23 +99,21 @@ def words_of_file(ctx: click.Context, _: click.Parameter, incomplete: str) -> li
     """Words of the FILE argument that start with `incomplete`, in row order."""
     if not isinstance(file := ctx.params.get("file"), Path):
         return []
-    try:
+    with contextlib.suppress(EmbitsError, OSError):
         words = load(file).words.starting_with(incomplete, MAX_WORDS)
-    except (EmbitsError, OSError):
-        return []
-    return [CompletionItem(word) for word in words if _SAFE.fullmatch(word)]
+        return [CompletionItem(word) for word in words if _SAFE.fullmatch(word)]
+    return []
 
 
 def params_of_method(
     ctx: click.Context, _: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Parameters of the coder named by --method, as `NAME=`."""
-    try:
+    with contextlib.suppress(EmbitsError):
         names = coder_class(ctx.params.get("method") or DEFAULT_METHOD).param_names()
-    except EmbitsError:
-        return []
-    offered = [f"{name}=" for name in names if name not in ("n_bits", "random_state")]
-    return [CompletionItem(name) for name in offered if name.startswith(incomplete)]
+        offered = [f"{name}=" for name in names if name not in ("n_bits", "random_state")]
+        return [CompletionItem(name) for name in offered if name.startswith(incomplete)]
+    return []
 
 
 # -- arguments and options -------------------------------------------------------------------------
@@ -165,16 +163,14 @@ def together(*options: Callable[..., Any]) -> Callable[[Command], Command]:
 # Files of what a search takes by these names.
 filter_options = together(
     click.option(
-        "--where",
-        metavar="FILE|CONDITION",
-        multiple=True,
+        "--where", metavar="FILE|CONDITION", multiple=True,
         help="Find only these rows: a text file of ids, or a .npy of whole numbers (ids) or a "
         "mask; or a condition on a column, such as 'year >= 2020' (=, !=, <, <=, >, >=, in). Of "
         "several conditions, all must hold.",
     ),
     file_option("--exclude", help="Leave these rows out; the same formats."),
     file_option("--rows", help="In place of --where: a .npy of row numbers."),
-)
+)  # fmt: skip
 
 
 def parsed(bits: BinaryVectors, filters: dict[str, Any]) -> dict[str, Any]:
@@ -191,23 +187,23 @@ def read_filters(
     from embits.readers.arrays import map_npy
     from embits.readers.source import Source
 
-    given = [each for each in filters["where"] if _CONDITION.fullmatch(each)]
-    conditions = [each for each in given if not Path(each).is_file()]
-    if conditions:
-        if len(conditions) < len(filters["where"]):
-            raise click.UsageError("give --where as conditions, or as a FILE")
-        parts = {**filters, "where": ()}
-        return {**read_filters(parts, n_rows), "where": parse_conditions(conditions, kinds or {})}
-    if len(filters["where"]) > 1:
+    texts, files = filters["where"], {name: filters[name] for name in ("exclude", "rows")}
+    conditions = [each for each in texts if _CONDITION.fullmatch(each) and not Path(each).is_file()]
+    if conditions and len(conditions) < len(texts):
+        raise click.UsageError("give --where as conditions, or as a FILE")
+    if len(texts) > 1 and not conditions:
         raise click.UsageError("give --where one FILE, or conditions such as 'year >= 2020'")
-    filters = {**filters, "where": Path(filters["where"][0]) if filters["where"] else None}
-    return {
-        name: map_npy(Source(path), "a .npy of row numbers")
-        if name == "rows" or path.suffix.lower() == ".npy"
-        else read_ids(path, n_rows)
-        for name, path in filters.items()
-        if path is not None
-    }
+    if texts and not conditions:
+        files["where"] = Path(texts[0])
+    read: dict[str, Any] = (
+        {"where": parse_conditions(conditions, kinds or {})} if conditions else {}
+    )
+    for name, path in files.items():
+        if path is not None and (name == "rows" or path.suffix.lower() == ".npy"):
+            read[name] = map_npy(Source(path), "a .npy of row numbers")
+        elif path is not None:
+            read[name] = read_ids(path, n_rows)
+    return read
 
 
 _CONDITION = re.compile(r"(?s)\s*(.+?)\s*(!=|<=|>=|==?|<|>|\bin\b)\s*(.*?)\s*")

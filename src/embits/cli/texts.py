@@ -93,11 +93,10 @@ def ask(
     found = notes.search_texts(text, k, hybrid=hybrid and len(bits) > 0, where=filters)
     meant = bits.search(vector, len(bits), metric="asymmetric") if hybrid else found
     scores = dict(zip(meant.rows.tolist(), meant[0].tolist(), strict=True))
-    for id, row, score, shown in zip(
-        found.ids, found.rows, found[0], found.column("text"), strict=True
-    ):
+    texts = found.column("text")
+    for id, row, score, shown in zip(found.ids, found.rows.tolist(), found[0], texts, strict=True):
         near = bound if least is not None or not share_words(text, shown) else SHARING * bound
-        if vector.any() and scores[int(row)] >= near:
+        if vector.any() and scores[row] >= near:
             answers.append({"id": id, "score": round(float(score), 4), "text": shown})
     if as_json:
         print_json({"query": text, "answers": answers})

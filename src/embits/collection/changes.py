@@ -54,10 +54,7 @@ LOCK = "_lock"
 # Pieces of this many rows in all are merged when rows are added, and larger ones if there are many.
 MAX_MERGED_ROWS = 1 << 16
 MAX_PIECES = 100
-
-# Cells cost new pieces at most this share of the bytes of their codes.
-_MAX_CELLS_SHARE = 0.25
-
+_MAX_CELLS_SHARE = 0.25  # of the bytes of the codes: cells cost new pieces no more
 _WAIT_SECONDS = 0.02
 _WORKING = ".embits-add-"
 _OURS = r"piece-\d{8,}\.(?:safetensors|arrow)|[A-Za-z0-9_][A-Za-z0-9_.-]*\.removed-\d{8,}"
@@ -66,6 +63,9 @@ _TEMPORARY = rf"\.({_OURS}|_embits\.json|{_CODERS})\.\d+-[0-9a-f]{{8}}\.tmp"
 
 
 # -- one writer ------------------------------------------------------------------------------------
+
+
+_held: set[int] = set()  # the files of the locks that this process holds
 
 
 @contextmanager
@@ -89,9 +89,6 @@ def writer_lock(folder: Path, timeout: float = 0) -> Iterator[None]:
         if handle in _held:  # not in a child that was forked meanwhile
             _held.remove(handle)
             os.close(handle)  # which frees the lock
-
-
-_held: set[int] = set()  # the files of the locks that this process holds
 
 
 def _let_go() -> None:
@@ -193,10 +190,7 @@ def is_leftover(name: str) -> bool:
 
 
 def append(
-    snapshot: Snapshot,
-    rows: Rows,
-    replaced: NDArray[np.int64],
-    columns: PieceColumns | None = None,
+    snapshot: Snapshot, rows: Rows, replaced: NDArray[np.int64], columns: PieceColumns
 ) -> None:
     """Add rows at the end. Small pieces at the end are merged with them."""
     pieces = _without(snapshot, replaced) if len(replaced) else snapshot.pieces
@@ -211,15 +205,12 @@ def remove(snapshot: Snapshot, rows: NDArray[np.int64]) -> None:
 
 
 def compact(snapshot: Snapshot, cells: int | str | None = None) -> None:
-    """Merge all pieces into one, without the removed rows, with new cells if there are to be some.
-
-    None makes as many as there are.
-    """
-    pieces = snapshot.pieces
+    """Merge all pieces into one, without removed rows, in new cells; None: as many as there are."""
+    pieces, centers = snapshot.pieces, snapshot.rows.centers
     is_one = len(pieces) == 1 and pieces[0].entry.header and not len(pieces[0].removed)
     if not pieces or (is_one and cells is None):
         return
-    if cells is None and (centers := snapshot.rows.centers) is not None:
+    if cells is None and centers is not None:
         cells = len(centers)
     _commit(snapshot, [], pieces, cells=cells)
 
@@ -279,9 +270,8 @@ def recode(
         old = piece.entry
         entries.append(replace(entry, columns=old.columns, removed=old.removed))
         after = replace(after, next_piece=after.next_piece + 1)
-    _replace_manifest(
-        folder, replace(after, pieces=tuple(entries), generation=after.generation + 1)
-    )
+    after = replace(after, pieces=tuple(entries), generation=after.generation + 1)
+    _replace_manifest(folder, after)
 
 
 def _own_vectors(vectors: Any, live: LiveRows, first: int) -> LazyRows:

@@ -53,10 +53,8 @@ def _of_one_state(cls: type[Collection]) -> type[Collection]:
 
         return call
 
-    for name in dir(BinaryVectors):
+    for name in set(dir(BinaryVectors)) - vars(cls).keys():
         own = getattr_static(BinaryVectors, name)
-        if name in vars(cls):
-            continue
         if isfunction(own):
             setattr(cls, name, on_state(own))
         elif isinstance(own, property) and own.fget is not None:
@@ -460,7 +458,7 @@ def _given(
             check_dims(array, dims)
             floats, codes = array, coder.encode(array)
     own = None if isinstance(own, RowNumbers) else own
-    words = own if ids is None else as_words(ids)
+    words = own if ids is None else ids
     if words is not None and len(words) != len(codes):
         raise InputError(f"{len(words)} ids for {len(codes)} rows")
     arrow = None if columns is None else given_columns(columns, len(codes))
