@@ -40,10 +40,9 @@ def single(rows: NDArray[Scalar]) -> NDArray[Scalar]:
 def unit_rows(matrix: Any) -> NDArray[Any]:
     """Rows, (n, dims), of any array API library, divided by their length; zeros stay zeros.
 
-    Example:
-        >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]))
-        array([[0.6, 0.8],
-               [0. , 0. ]])
+    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    array([[0.6, 0.8],
+           [0. , 0. ]])
     """
     if not isinstance(matrix, np.ndarray):
         return _unit_rows(namespace(matrix), matrix)  # type: ignore[no-any-return]
@@ -61,9 +60,8 @@ def _unit_rows(xp: Any, matrix: Any) -> Any:
 def row_cosines(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
     """Cosines of rows of `a` with those of `b`, in float64; 0 where a row is zeros.
 
-    Example:
-        >>> row_cosines(np.array([[1, 0], [0, 0]]), np.array([[3, 4], [1, 1]]))
-        array([0.6, 0. ])
+    >>> row_cosines(np.array([[1, 0], [0, 0]]), np.array([[3, 4], [1, 1]]))
+    array([0.6, 0. ])
     """
     x, y = a.astype(np.float64), b.astype(np.float64)
     lengths = np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1)
@@ -81,17 +79,15 @@ def namespace(array: Any) -> Any:
 def to_numpy(array: Any) -> NDArray[Any]:
     """`array` as a NumPy array, copied only if necessary.
 
-    Args:
-        array: A NumPy array, mapped or not; nested lists; a PyTorch tensor with gradients, on a
-            GPU or in bfloat16, or a list of them; a column of a data frame, or of Arrow, whose
-            cells are vectors; anything else with `__array__`.
+    It is a NumPy array, mapped or not; nested lists; a PyTorch tensor with gradients, on a GPU or
+    in bfloat16, or a list of them; a column of a data frame, or of Arrow, whose cells are vectors;
+    or anything else with `__array__`.
 
-    Example:
-        >>> column = np.empty(2, dtype=object)  # a pandas column of vectors
-        >>> column[:] = [np.array([1.0, 2.0]), [3.0, 4.0]]
-        >>> to_numpy(column)
-        array([[1., 2.],
-               [3., 4.]])
+    >>> column = np.empty(2, dtype=object)  # a pandas column of vectors
+    >>> column[:] = [np.array([1.0, 2.0]), [3.0, 4.0]]
+    >>> to_numpy(column)
+    array([[1., 2.],
+           [3., 4.]])
     """
     if hasattr(array, "toarray"):  # scipy.sparse, recognised without importing it
         raise InputError("the matrix is sparse, expected a dense one: X.toarray()")
@@ -153,9 +149,8 @@ def torch_device(device: Any, purpose: str) -> tuple[Any, Any]:
 def packed_width(n_bits: int) -> int:
     """Bytes of a packed code of `n_bits` bits.
 
-    Example:
-        >>> packed_width(8), packed_width(9)
-        (1, 2)
+    >>> packed_width(8), packed_width(9)
+    (1, 2)
     """
     return -(-n_bits // 8)
 
@@ -163,9 +158,8 @@ def packed_width(n_bits: int) -> int:
 def padding_mask(n_bits: int) -> int:
     """The bits of a code's last byte that lie past its `n_bits`, as a number from 0 to 127.
 
-    Example:
-        >>> f"{padding_mask(5):08b}", padding_mask(16)
-        ('00000111', 0)
+    >>> f"{padding_mask(5):08b}", padding_mask(16)
+    ('00000111', 0)
     """
     return (1 << (-n_bits % 8)) - 1
 
@@ -185,9 +179,8 @@ def check_padding(codes: NDArray[np.uint8], n_bits: int) -> None:
 def invert(codes: NDArray[np.uint8], n_bits: int) -> NDArray[np.uint8]:
     """Packed codes with each of their `n_bits` inverted; padding bits stay zero.
 
-    Example:
-        >>> invert(np.array([0b1100_0000], np.uint8), 4).tolist() == [0b0011_0000]
-        True
+    >>> invert(np.array([0b1100_0000], np.uint8), 4).tolist() == [0b0011_0000]
+    True
     """
     inverted = ~codes
     inverted[..., -1] &= 0xFF ^ padding_mask(n_bits)
@@ -209,10 +202,9 @@ class LazyRows:
     and reads nothing. An index of row numbers, a single row or `np.asarray` reads. These are the
     only parts of NumPy's indexing that the coders' `fit` uses.
 
-    Example:
-        >>> squares = LazyRows(lambda rows: (rows[:, None] ** 2).astype(np.float32), 100, 1)
-        >>> squares[10::30].shape, squares[10::30][1:][0].tolist()
-        ((3, 1), [1600.0])
+    >>> squares = LazyRows(lambda rows: (rows[:, None] ** 2).astype(np.float32), 100, 1)
+    >>> squares[10::30].shape, squares[10::30][1:][0].tolist()
+    ((3, 1), [1600.0])
     """
 
     ndim = 2

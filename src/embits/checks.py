@@ -27,9 +27,8 @@ MAX_RESULTS = 100_000_000
 def whole(name: str, value: Any, least: int = 0, most: int | None = None) -> int:
     """A whole number from `least` to `most`.
 
-    Example:
-        >>> whole("k", np.int64(3)), whole("threads", 2, least=1, most=8)
-        (3, 2)
+    >>> whole("k", np.int64(3)), whole("threads", 2, least=1, most=8)
+    (3, 2)
     """
     is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_whole or value < least or (most is not None and value > most):
@@ -41,9 +40,8 @@ def whole(name: str, value: Any, least: int = 0, most: int | None = None) -> int
 def number(name: str, value: Any, least: float = -math.inf, most: float = math.inf) -> float:
     """A number from `least` to `most`.
 
-    Example:
-        >>> number("similarity", 1, least=-1, most=1)
-        1.0
+    >>> number("similarity", 1, least=-1, most=1)
+    1.0
     """
     is_number = isinstance(value, int | float | np.integer | np.floating)
     if not is_number or isinstance(value, bool) or math.isnan(value):
@@ -57,9 +55,8 @@ def number(name: str, value: Any, least: float = -math.inf, most: float = math.i
 def choice(name: str, value: Any, options: Iterable[str]) -> str:
     """One of several names.
 
-    Example:
-        >>> choice("metric", "hamming", ["hamming", "decoded"])
-        'hamming'
+    >>> choice("metric", "hamming", ["hamming", "decoded"])
+    'hamming'
     """
     known = list(options)
     if not isinstance(value, str) or value not in known:
@@ -161,9 +158,8 @@ def wanted_distance(distance: Any, n_bits: int) -> int:
 def distance_of(similarity: float, n_bits: int) -> int:
     """The largest distance whose share of equal bits is at least `similarity`.
 
-    Example:
-        >>> distance_of(0.9, 10), distance_of(0.91, 10), distance_of(1, 10)
-        (1, 0, 0)
+    >>> distance_of(0.9, 10), distance_of(0.91, 10), distance_of(1, 10)
+    (1, 0, 0)
     """
     # In floats 1 - 56 / 100 is below 0.44, but 44 / 100 is not; with other numbers it is the other
     # way round, and `similarity` returns 1 - distance / n_bits. Both reach the bound.

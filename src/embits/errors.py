@@ -26,11 +26,7 @@ class ReadError(EmbitsError, ValueError):
 
 
 class MissingFileError(ReadError, FileNotFoundError):
-    """A file that was to be read is not there.
-
-    Args:
-        path: The file.
-    """
+    """A file that was to be read is not there."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__(path)

@@ -48,18 +48,16 @@ class Pretrained:
         """Open what `save_pretrained` or `push_to_hub` wrote; no code in it can run.
 
         Args:
-            name: A folder, or the name `user/model` of a model on the Hugging Face Hub. A folder
-                of that name is preferred.
+            name: A folder, or else the name `user/model` of a model on the Hugging Face Hub, which
+                needs `embits[hub]`.
             revision: A branch, tag or commit of the model on the Hub.
             verify: Read every byte and check it against the checksums first.
-            hub_options: Arguments of `huggingface_hub.snapshot_download`, such as `token`,
-                `cache_dir` or `local_files_only=True`.
+            hub_options: Arguments of `huggingface_hub.snapshot_download`, such as `token`.
 
         Raises:
             FormatError: The folder is damaged, its files do not agree, or it holds another coder.
             HubError: The Hub has no such model, or cannot be reached.
             InputError: There is no such folder, and it is not a name on the Hub.
-            MissingExtraError: The name is one on the Hub, and `embits[hub]` is not installed.
         """
         from embits.integrations import hugging_face
 
@@ -87,11 +85,7 @@ class Pretrained:
             message: The commit's message.
             client: Arguments of `huggingface_hub.HfApi`: `token` and `endpoint`.
 
-        Returns the address of the commit.
-
-        Raises:
-            HubError: The Hub refused, or cannot be reached.
-            MissingExtraError: `embits[hub]` is not installed.
+        Returns the address of the commit. HubError: The Hub refused, or cannot be reached.
         """
         from embits.integrations import hugging_face
 

@@ -36,9 +36,8 @@ _EXTRAS = {"http": "remote", "https": "remote", "hf": "hub"}
 def is_address(path: Any) -> TypeGuard[str]:
     """Whether this is an address, such as s3://bucket/codes, and not a path.
 
-    Example:
-        >>> is_address("https://example.org/x.npy"), is_address("x.npy"), is_address("gensim:x")
-        (True, False, False)
+    >>> is_address("https://example.org/x.npy"), is_address("x.npy"), is_address("gensim:x")
+    (True, False, False)
     """
     return isinstance(path, str) and _ADDRESS.match(path) is not None
 
@@ -58,9 +57,8 @@ def refuse_output(path: Any) -> None:
 def shown(address: str) -> str:
     """An address as messages show it: without passwords, signatures and tokens.
 
-    Example:
-        >>> shown("https://user:secret@example.org/x.npy?signature=1")
-        'https://example.org/x.npy'
+    >>> shown("https://user:secret@example.org/x.npy?signature=1")
+    'https://example.org/x.npy'
     """
     return re.sub(r"//[^/@]*@", "//", re.split(r"[?#]", address, maxsplit=1)[0])
 

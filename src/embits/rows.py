@@ -32,16 +32,11 @@ _DOUBLINGS = 14  # below the longest vector that are stored; shorter vectors get
 class Lengths:
     """The lengths of vectors, in one byte each on a log scale.
 
-    Byte 0 is the length 0, and byte b is the length 2 ** (base + (b - 1) / 16).
+    Byte 0 of `steps`, (n,), is the length 0, and byte b is the length 2 ** (base + (b - 1) / 16).
 
-    Args:
-        steps: uint8 of shape (n,); may be mapped.
-        base: The logarithm to base 2 of the length that byte 1 stands for.
-
-    Example:
-        >>> lengths = Lengths.of(np.array([2.0, 0.0, 16.0]))
-        >>> lengths.floats.tolist(), lengths[[2]].floats.tolist()
-        ([2.0, 0.0, 16.0], [16.0])
+    >>> lengths = Lengths.of(np.array([2.0, 0.0, 16.0]))
+    >>> lengths.floats.tolist(), lengths[[2]].floats.tolist()
+    ([2.0, 0.0, 16.0], [16.0])
     """
 
     def __init__(self, steps: NDArray[np.uint8], base: int) -> None:
@@ -98,15 +93,12 @@ class Lengths:
 class Floats:
     """Vectors that are kept beside their codes, in 16 or 8 bits a dimension; read when used.
 
-    Args:
-        records: uint8 of shape (n, width), or what is indexed so: of "float16", the numbers of a
-            row; of "int8", a float32 scale, then the whole numbers that it is multiplied with.
-        keep: "float16" or "int8".
+    `records` are uint8 of shape (n, width), or what is indexed so: of "float16", the numbers of a
+    row; of "int8", a float32 scale, then the whole numbers that it is multiplied with.
 
-    Example:
-        >>> floats = Floats.of(np.array([[1.0, -0.5], [0.0, 0.0]]), "int8")
-        >>> floats.records.shape, floats.vectors(np.array([0])).round(2).tolist()
-        ((2, 6), [[1.0, -0.5]])
+    >>> floats = Floats.of(np.array([[1.0, -0.5], [0.0, 0.0]]), "int8")
+    >>> floats.records.shape, floats.vectors(np.array([0])).round(2).tolist()
+    ((2, 6), [[1.0, -0.5]])
     """
 
     def __init__(self, records: Any, keep: str) -> None:
@@ -187,13 +179,9 @@ _PACK: dict[str, Callable[[NDArray[np.float32]], NDArray[np.uint8]]] = {
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What rows have: ids, codes and columns.
+    """What rows have: ids, packed codes (n, width), and columns by name.
 
-    Attributes:
-        ids: The ids in row order.
-        codes: Packed codes, uint8 (n, width).
-        columns: What else each row has, by name: `Lengths`, `Floats`, or a NumPy or Arrow array of
-            n values.
+    A column is `Lengths`, `Floats`, or a NumPy or Arrow array of n values.
     """
 
     ids: Vocabulary | RowNumbers

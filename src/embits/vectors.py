@@ -94,12 +94,8 @@ def is_id(key: object) -> bool:
 def as_words(ids: Any) -> Sequence[str]:
     """Ids as words: strings as they are, whole numbers as their digits, UUIDs as their text.
 
-    Args:
-        ids: A list, tuple or other sequence, or an array or column of another library.
-
-    Example:
-        >>> as_words(np.array([7, 11]))
-        ['7', '11']
+    >>> as_words(np.array([7, 11]))
+    ['7', '11']
     """
     if isinstance(ids, str | bytes | Mapping | Set) or not isinstance(ids, Iterable):
         raise InputError(f"ids is {shortened(ids)}, expected one id for each row")

@@ -27,8 +27,7 @@ class WordMethods:
         """Sokal-Michener similarity, (n11 + n00) / n: the share of bits that agree.
 
         Args:
-            a: An id or code.
-            b: Another one.
+            a, b: Ids or codes.
             metric: "decoded" gives the cosine of the vectors rebuilt from the codes, whitened if
                 the coder whitens.
 
@@ -66,11 +65,10 @@ class WordMethods:
             metric: "hamming" combines several words as the paper does for analogies, b - a + c as
                 (b AND NOT a) OR c: the first positive, without the bits of the negatives, joined
                 by the other positives. "decoded" adds and subtracts the vectors rebuilt from the
-                codes, and gives estimates of the cosine. It answers two to three times as many
+                codes, gives estimates of the cosine, and answers two to three times as many
                 analogies.
 
         Raises:
-            InputError: An argument is wrong.
             UnknownWordError: There is no such id, and no subwords to make it from.
         """
         wanted, unwanted = _as_list(positive), _as_list(negative)

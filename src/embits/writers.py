@@ -38,7 +38,6 @@ def write_vectors(
 
     Raises:
         InputError: The suffix is unknown, the format cannot hold a word, or a file exists.
-        OSError: The file could not be written.
     """
     path = Path(path)
     form = _format_of(path, FORMATS)

@@ -1,8 +1,8 @@
 """Collections whose pieces are Parquet files, as a job on several workers writes them.
 
-A piece has a column `code` of fixed-size binary, and the columns that were kept. If its metadata
-says so, the column `length` has the lengths of the vectors. It is read into memory. The folder may
-be in an object store. Reading needs pyarrow.
+A piece has a column `code` of fixed-size binary, the columns that were kept and, if its metadata
+says so, the lengths of the vectors in the column `length`. It is read into memory. The folder may
+be in an object store.
 """
 
 from __future__ import annotations

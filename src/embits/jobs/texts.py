@@ -47,8 +47,7 @@ def index_texts(
         n_bits: Bits of a passage.
         progress: Called with (done, total) while a coder is fitted.
 
-    Returns:
-        The collection, and how many passages were "added" and "skipped".
+    Returns the collection, and how many passages were "added" and "skipped".
     """
     target = Path(target)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
@@ -86,13 +85,8 @@ def index_texts(
 def add_texts(notes: Collection, texts: Paths, *, update: bool = False) -> dict[str, int]:
     """Add the texts of files and folders to a collection that `index_texts` made.
 
-    Args:
-        notes: The collection.
-        texts: The files and folders.
-        update: Replace all passages of texts whose ids exist.
-
-    Returns:
-        How many passages were "added" and "skipped", because they have no known token.
+    With `update`, all passages of texts whose ids exist are replaced. Returns how many passages
+    were "added" and "skipped", because they have no known token.
     """
     return _add(notes, notes.text_encoder, _read(texts), update)
 
