@@ -14,7 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from embits._version import __version__
-from embits.cli.output import one_line, printable
+from embits.cli.output import one_line, say
 from embits.errors import EmbitsError
 
 # Every verb and its summary. They are listed here so that neither `embits --help` nor completion
@@ -150,15 +150,15 @@ def main() -> None:
         else:  # a value that is not accepted, in one line
             hint = error.param_hint or (error.param and error.param.get_error_hint(error.ctx)) or ""
             name = hint.replace("'", "") if isinstance(hint, str) else " / ".join(hint)
-            _say(": ".join(filter(None, ["error", name, error.message])))
+            say(": ".join(filter(None, ["error", name, error.message])))
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt) as error:
         # click raises Abort from the interrupt, whose text may name what was kept.
         reason = str(error.__cause__ or "") or str(error)
-        _say(reason or "interrupted; nothing is left half-written")
+        say(reason or "interrupted; nothing is left half-written")
         sys.exit(130)
     except (EmbitsError, OSError, MemoryError) as error:
-        _say(f"error: {one_line(error)}")
+        say(f"error: {one_line(error)}")
         sys.exit(1)
 
 
@@ -171,8 +171,4 @@ class _Notes(logging.Handler):
 
 @functools.cache  # each once
 def _note(message: str) -> None:
-    _say(f"note: {message}")
-
-
-def _say(message: str) -> None:
-    print(f"embits: {printable(message)}", file=sys.stderr)
+    say(f"note: {message}")

@@ -17,7 +17,7 @@ import click
 from click.core import ParameterSource
 
 from embits.cli import options
-from embits.cli.output import print_json, show, status_line, table
+from embits.cli.output import print_json, say, show, status_line, table
 from embits.coders import METHODS, register_coder
 from embits.collection import load
 from embits.errors import InputError
@@ -104,7 +104,7 @@ def _possible_tasks(
     is_given = data is not None or "EMBITS_DATA" in os.environ
     if leave_out and not is_given and not _are_tasks_named():
         without = "without a folder of data sets (--data DIR, or EMBITS_DATA)"
-        _note(f"{without}, {', '.join(reading)} are left out")
+        say(f"note: {without}, {', '.join(reading)} are left out")
         return tuple(task for task in tasks if task not in reading), None
     return tasks, DataFolder.at(data) if reading else None
 
@@ -124,7 +124,8 @@ def _finish(
     if csv_file is not None:
         with atomic_write(csv_file) as file:
             file.write(csv_text(entries).encode())
-    _note(*notes)
+    for note in notes:
+        say(f"note: {note}")
     if report is not None:
         note_missing_figures()
 
@@ -132,12 +133,7 @@ def _finish(
 def note_missing_figures() -> None:
     """Print a note if a report has no figures."""
     if find_spec("matplotlib") is None:
-        _note("no figures: pip install 'embits[plots]'")
-
-
-def _note(*lines: str) -> None:
-    for line in lines:
-        click.echo(f"embits: note: {line}", err=True)
+        say("note: no figures: pip install 'embits[plots]'")
 
 
 def _column_name(entry: dict[str, Any]) -> str:
@@ -198,8 +194,10 @@ def evaluate(
         raise InputError(f"{raw_file}: vectors of {floats.dims} dimensions, but {made_from}")
     current = "raw"
     with status_line(quiet=as_json) as status:
-        say = lambda step: status(f"{current}: {step}")  # noqa: E731
-        evaluator = Evaluator(folder, floats, tasks, raw_file, say, fit_rows, n_resamples=bootstrap)
+        evaluator = Evaluator(
+            folder, floats, tasks, raw_file, lambda step: status(f"{current}: {step}"), fit_rows,
+            n_resamples=bootstrap,
+        )  # fmt: skip
         entries = [] if floats is None else [evaluator.evaluate_raw()]
         for file, bits in opened.items():
             current = file.name
@@ -316,19 +314,19 @@ def compare(
     floats = options.read(vectors, **reading, quiet=as_json)
     with status_line(quiet=as_json) as status:
 
-        def say(text: str) -> None:
+        def told(text: str) -> None:
             if ": done in" in text or "is skipped" in text:
-                click.echo(f"embits: {text}", err=True)
+                say(text)
             status(text)
 
         comparison = Comparison(
             floats, report, folder, bits, dict.fromkeys([*methods, *coders]), tasks, seeds, vectors,
-            say, fit_rows=fit_rows, n_resamples=bootstrap, params=params,
+            told, fit_rows=fit_rows, n_resamples=bootstrap, params=params,
         )  # fmt: skip
         try:
             entries = comparison.run(overwrite=force)
         except KeyboardInterrupt:
-            click.echo("embits: interrupted; run the same command again to resume", err=True)
+            say("interrupted; run the same command again to resume")
             sys.exit(130)
         _check_scored(entries[1:], comparison.notes)
         checksum = "-"  # of what is not a file, such as "gensim:NAME"

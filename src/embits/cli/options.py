@@ -17,7 +17,7 @@ from click.shell_completion import CompletionItem
 
 from embits.binary_vectors import BinaryVectors
 from embits.checks import MAX_BITS
-from embits.cli.output import megabytes, progress_bar, show
+from embits.cli.output import megabytes, progress_bar, say, show
 from embits.coders import DEFAULT_METHOD, METHODS, coder_class
 from embits.collection import load
 from embits.columns import Condition, StoredColumns
@@ -397,7 +397,7 @@ def _run_on_ray(
         ray.shutdown()
     show(facts, line.format(size=megabytes(facts["bytes"]), **facts), as_json)
     if facts.get("skipped") and not as_json:
-        click.echo(f"embits: note: {facts['skipped']:,} bad rows skipped", err=True)
+        say(f"note: {facts['skipped']:,} bad rows skipped")
 
 
 def _ray_options(

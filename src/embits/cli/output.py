@@ -34,6 +34,11 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False))
 
 
+def say(message: str) -> None:
+    """Print a line about the command on standard error."""
+    print(f"embits: {printable(message)}", file=sys.stderr, flush=True)
+
+
 def show(facts: dict[str, Any], line: str, as_json: bool) -> None:
     """Print the facts as JSON for programs, or the line for people."""
     if as_json:
@@ -158,7 +163,7 @@ def steps_progress(title: str, *, quiet: bool = False) -> Iterator[StepProgress 
             bar(done, total)
         elif seconds >= LOG_AFTER:
             for line in held:
-                print(f"embits: {printable(line)}", file=sys.stderr, flush=True)
+                say(line)
             held.clear()
 
     with contextlib.ExitStack() as opened:

@@ -17,6 +17,7 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
+from embits import errors
 from embits.arrays import LazyRows, Progress, as_float32, to_numpy
 from embits.binary_vectors import BinaryVectors, check_same_coder
 from embits.checks import check_dims, check_finite, matrix_of_numbers
@@ -25,14 +26,7 @@ from embits.collection import changes
 from embits.collection.manifest import Manifest
 from embits.collection.pieces import Snapshot, open_coder, open_snapshot
 from embits.columns import PieceColumns, StoredColumns, fitted, given_columns
-from embits.errors import (
-    EmbitsError,
-    InputError,
-    TrainingWarning,
-    UnconfirmedError,
-    UnknownWordError,
-    warn_caller,
-)
+from embits.errors import InputError, TrainingWarning, warn_caller
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import PieceIds, Vocabulary
 from embits.rows import FLOATS, LENGTHS, Floats, Lengths, Rows
@@ -230,7 +224,7 @@ class Collection(BinaryVectors):
             try:
                 with _few_rows():
                     self._fit_again(due=manifest.refit_at)
-            except (EmbitsError, OSError) as error:
+            except (errors.EmbitsError, OSError) as error:
                 failed = f"the rows were added, but the coder could not be fitted again: {error}"
                 warn_caller(f"{failed}; refit() tries once more", TrainingWarning)
         elif not manifest.refit_at and n_before < 10 * (manifest.fitted_rows or 0) <= n:
@@ -359,7 +353,7 @@ class Collection(BinaryVectors):
                         open_coder(self.path, before.manifest, verify=True)
                         self._whole_coder = before.manifest.coder
                     yield before
-            except UnconfirmedError:
+            except errors.UnconfirmedError:
                 self._snapshot = open_snapshot(self.path, before=before)
                 raise
             self._snapshot = open_snapshot(self.path, before=before)
@@ -587,5 +581,5 @@ def _known(ids: Sequence[str], rows: NDArray[np.int64]) -> NDArray[np.int64]:
         more = ", …" if len(missing) > _MAX_NAMED else ""
         unknown = f"{len(missing):,} of {len(ids):,} ids are unknown ({named}{more}), and "
         many = unknown if len(ids) > 1 else ""
-        raise UnknownWordError(ids[int(missing[0])], [], f"{many}nothing was changed")
+        raise errors.UnknownWordError(ids[int(missing[0])], [], f"{many}nothing was changed")
     return rows
