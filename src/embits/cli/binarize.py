@@ -18,7 +18,6 @@ from embits.cli.output import counted, describe, megabytes, show, size_on_disk, 
 from embits.coders import coder_class, new_coder
 from embits.collection import Collection, load, load_coder
 from embits.collection.opening import opened_or_undone
-from embits.errors import InputError
 from embits.file.overwrite import check_target
 from embits.jobs import binarize_to_file, encode_to_collection, encode_to_file
 from embits.jobs.texts import add_texts
@@ -98,11 +97,9 @@ def binarize(
         return
     start = time.perf_counter()
     title = f"binarize {vectors} to {output}: {method}" + (f", {bits} bits" if bits else "")
-    reading |= {"sample": sample, "subwords": subwords, "overwrite": force}
+    how = {"sample": sample, "subwords": subwords, "overwrite": force, **reading, **params}
     with steps_progress(title, quiet=as_json) as progress:
-        binary = binarize_to_file(
-            vectors, output, bits, method, progress=progress, **reading, **params
-        )
+        binary = binarize_to_file(vectors, output, bits, method, progress=progress, **how)
     facts = describe(output, binary)
     size, floats = facts["bytes"], facts["float_bytes"]
     line = f"{counted(len(binary))} × {facts['bits']} bits in {output}: {megabytes(size)} "
@@ -152,10 +149,9 @@ def encode(
         )
         return
     title = f"encode {vectors} to {output} with the coder of {file}"
+    reading["overwrite"] = force
     with steps_progress(title, quiet=as_json) as progress:
-        binary = encode_to_file(
-            file, vectors, output, overwrite=force, progress=progress, **reading
-        )
+        binary = encode_to_file(file, vectors, output, progress=progress, **reading)
     facts = describe(output, binary)
     rows = f"{counted(len(binary))} × {facts['bits']} bits"
     show(facts, f"{rows} in {output}: {megabytes(facts['bytes'])}", as_json)
@@ -243,13 +239,13 @@ def add(
         _show_change(collection, opened, add_texts(opened, [vectors], update=update), as_json)
         return
     title = f"add {vectors} to {collection}"
+    reading |= {"update": update, "columns": columns}
     with (
         opened_or_undone(collection, coder, bits, keep, timeout=timeout) as opened,
         steps_progress(title, quiet=as_json) as progress,
     ):
         before = len(opened)
-        how = {"update": update, "columns": columns, "progress": progress, **reading}
-        n = encode_to_collection(opened, vectors, **how)
+        n = encode_to_collection(opened, vectors, progress=progress, **reading)
     added = len(opened) - before if update else n
     done = {"updated": n - added, "added": added} if update else {"added": n}
     _show_change(collection, opened, done, as_json)
@@ -315,12 +311,8 @@ def compact(collection: Path, cells: int | str | None, timeout: float, as_json: 
 
 
 def _existing(path: Path, timeout: float) -> Collection:
-    opened = load(path)
-    if not isinstance(opened, Collection):
-        change = "only collections can be changed: `embits add` makes one from a file"
-        raise InputError(f"{path} is a single file, and {change}")
-    opened.timeout = timeout
-    return opened
+    hint = ", and only collections can be changed: `embits add` makes one from a file"
+    return options.collection_at(path, hint, timeout)
 
 
 def _show_change(path: Path, collection: Collection, done: dict[str, int], as_json: bool) -> None:

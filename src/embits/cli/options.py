@@ -19,7 +19,7 @@ from embits.binary_vectors import BinaryVectors
 from embits.checks import MAX_BITS
 from embits.cli.output import megabytes, progress_bar, say, show
 from embits.coders import DEFAULT_METHOD, METHODS, coder_class
-from embits.collection import load
+from embits.collection import Collection, load
 from embits.columns import Condition, StoredColumns
 from embits.errors import ClusterError, EmbitsError, InputError, MissingExtraError, first_line
 from embits.remote import is_address
@@ -300,6 +300,15 @@ reading_options = together(
         callback=lambda _, __, given: "skip" if given else "raise",
     ),
 )  # fmt: skip
+
+
+def collection_at(path: Path, hint: str, timeout: float = 0) -> Collection:
+    """A collection to change or ask; a single file is refused with a hint."""
+    opened = load(path)
+    if not isinstance(opened, Collection):
+        raise InputError(f"{path} is a single file{hint}")
+    opened.timeout = timeout
+    return opened
 
 
 def read(path: Path, *, quiet: bool, **reading: Any) -> WordVectors:

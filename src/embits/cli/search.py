@@ -18,6 +18,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.arrays import blocks
 from embits.binary_vectors import BinaryVectors, MetricName
 from embits.cli import options
 from embits.cli.output import counted, print_json, printable, progress_bar, show, table
@@ -37,7 +38,7 @@ from embits.vectors import WordVectors
 from embits.word_methods import WordMetric
 
 _BLOCK = 10_000  # duplicates whose ids are looked up at a time
-_BATCH = 1024  # queries that are searched for at once: results are printed as they are found
+_BATCH = 1024  # queries that are searched for at once
 
 
 @click.command()
@@ -134,9 +135,14 @@ def search(
     answers = _answers(bits, names, vectors, k, settings)
     if as_json:
         print_json({"file": file, "k": k, "metric": metric, "queries": list(answers)})
-    else:
-        for answer in answers:
-            _show(answer, tsv)
+        return
+    for answer in answers:
+        query, found = printable(answer["query"]), [each.values() for each in answer["neighbors"]]
+        for id, value in found if tsv else ():
+            click.echo(f"{query}\t{printable(id)}\t{value}")
+        if not tsv:  # distances as they are, scores with a fixed number of decimals
+            click.echo(query)
+            _table([(id, str(v) if isinstance(v, int) else f"{v:.4f}") for id, v in found])
 
 
 def _read_queries(
@@ -174,25 +180,13 @@ def _read_originals(bits: BinaryVectors, path: Path) -> WordVectors | NDArray[An
 def _answers(
     bits: BinaryVectors, names: Sequence[str], queries: NDArray[Any], k: int, how: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    for batch in (slice(start, start + _BATCH) for start in range(0, len(names), _BATCH)):
+    for batch in blocks(len(names), _BATCH):  # answers are printed as they are found
         found = bits.search(queries[batch], k, **how)
         field = found._fields[0].removesuffix("s")  # distance, score or cosine
         for name, ids, values in zip(names[batch], found.ids, found[0], strict=True):
             pairs = zip(ids.tolist(), values.tolist(), strict=True)
             neighbors = [{"id": each, field: round(value, 6)} for each, value in pairs]
             yield {"query": name, "neighbors": neighbors}
-
-
-def _show(answer: dict[str, Any], tsv: bool) -> None:
-    query = printable(answer["query"])
-    found = [tuple(each.values()) for each in answer["neighbors"]]
-    if tsv:
-        for id, value in found:
-            click.echo(f"{query}\t{printable(id)}\t{value}")
-        return
-    click.echo(query)
-    # Distances as they are, scores with a fixed number of decimals.
-    table([(id, str(v) if isinstance(v, int) else f"{v:.4f}") for id, v in found] or [("none",)])
 
 
 @click.command()
@@ -226,21 +220,19 @@ def duplicates(file: Path, distance: int, output: Path | None, force: bool, as_j
     texts = _json(bits, groups, facts) if as_json else _lines(bits, groups)
     found = f"{counted(n_duplicates, 'duplicate')} in {counted(n_groups, 'group')}"
     line = f"{found} of {counted(len(bits))} within {distance} of {bits.n_bits} bits"
-    if output is not None:
-        with atomic_write(output) as target:
-            target.writelines(text.encode() for text in texts)
-        facts |= {"groups": n_groups, "duplicates": n_duplicates, "output": str(output)}
-        show(facts, f"{line}, in {output}", as_json)
+    if output is None:
+        sys.stdout.writelines(texts if as_json else chain(texts, [f"{line}\n"]))
         return
-    sys.stdout.writelines(texts)
-    if not as_json:
-        click.echo(line)
+    with atomic_write(output) as target:
+        target.writelines(text.encode() for text in texts)
+    facts |= {"groups": n_groups, "duplicates": n_duplicates, "output": str(output)}
+    show(facts, f"{line}, in {output}", as_json)
 
 
 def _each(bits: BinaryVectors, groups: GroupsResult) -> Iterator[dict[str, list[Any]]]:
     """The groups as JSON objects; the ids are looked up for some groups at a time."""
-    blocks = (groups.rows[start : start + _BLOCK] for start in range(0, len(groups.rows), _BLOCK))
-    ids = chain.from_iterable(bits.ids(rows).tolist() for rows in blocks)
+    parts = blocks(len(groups.rows), _BLOCK)
+    ids = chain.from_iterable(bits.ids(groups.rows[part]).tolist() for part in parts)
     for begin, end in pairwise(groups.offsets.tolist()):
         rows, distances = groups.rows[begin:end].tolist(), groups.distances[begin:end].tolist()
         yield {"ids": list(islice(ids, end - begin)), "rows": rows, "distances": distances}
@@ -297,10 +289,10 @@ def neighbors(
         queries.append({"word": word, "ms": ms, "neighbors": _as_dicts(found)})
     if as_json:
         print_json({"file": str(file), "k": k, "queries": queries})
-    else:
-        for each in queries:
-            click.echo(f"{each['word']}  ({each['ms']:.2f} ms)")
-            _show_words(each["neighbors"])
+        return
+    for each in queries:
+        click.echo(f"{each['word']}  ({each['ms']:.2f} ms)")
+        _show_words(each["neighbors"])
 
 
 @click.command()
@@ -358,4 +350,8 @@ def _as_dicts(found: Iterable[tuple[str, float]]) -> list[dict[str, Any]]:
 
 
 def _show_words(answers: list[dict[str, Any]]) -> None:
-    table([(each["word"], f"{each['similarity']:.3f}") for each in answers] or [("none",)])
+    _table([(each["word"], f"{each['similarity']:.3f}") for each in answers])
+
+
+def _table(rows: list[tuple[str, ...]]) -> None:
+    table(rows or [("none",)])

@@ -17,8 +17,6 @@ from embits.cli.output import (
     show,
     size_on_disk,
 )
-from embits.collection import Collection, load
-from embits.errors import InputError
 from embits.jobs.texts import index_texts
 from embits.text.answers import SHARING, least_score, share_words, vectors_of
 
@@ -83,7 +81,7 @@ def ask(
     embits ask notes "how do I reset my password?"
     embits ask notes "interest rates" -k 3 --hybrid --where year>=2020 --json
     """
-    notes = _notes(collection)
+    notes = options.collection_at(collection, ": `embits index` makes collections of texts")
     encoder = notes.text_encoder
     filters = options.parse_conditions(where, notes.manifest.columns) if where else None
     bits = notes.snapshot()
@@ -107,10 +105,3 @@ def ask(
         line = " ".join(answer["text"].split())
         line = line if len(line) <= _SHOWN else f"{line[:_SHOWN]} …"
         click.echo(f"{answer['score']:.2f}  {printable(answer['id'])}\n      {printable(line)}")
-
-
-def _notes(path: Path) -> Collection:
-    opened = load(path)
-    if not isinstance(opened, Collection):
-        raise InputError(f"{path} is a single file: `embits index` makes collections of texts")
-    return opened
