@@ -162,9 +162,8 @@ def holds_words(source: Source) -> bool:
 def sample_vectors() -> WordVectors:
     """Return 2,000 frequent English words with vectors of 50 dimensions, to try embits on.
 
-    The vectors are GloVe 6B 50d (Pennington, Socher and Manning 2014; public domain, PDDL 1.0),
-    rounded to multiples of 0.5 to keep the package small. The words are the most frequent ones of
-    three letters or more, in order of frequency.
+    They are those of GloVe 6B 50d (Pennington, Socher and Manning 2014; public domain, PDDL 1.0),
+    rounded to multiples of 0.5, of the most frequent words of three letters or more, in order.
 
     Example:
         >>> import embits

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import struct
 import zipfile
 from tokenize import TokenError
 from typing import IO, Any
@@ -81,11 +80,11 @@ def open_npz(source: Source) -> ArrayBlocks:
     if len(matrices) != 1 or len(names) > 1:
         found = ", ".join(f"{name} {a.dtype}{list(a.shape)}" for name, a in arrays.items())
         raise source.read_error(found or "nothing", "one matrix, and at most one list of words")
-    if names and source.words is None and source.ids is not False:
-        blocks = ArrayBlocks(source, matrices[0], FoundWords(names[0].astype(np.str_).tolist()))
-        blocks.words_apart = False
-        return blocks
-    return ArrayBlocks(source, matrices[0], words_for(source, *matrices[0].shape))
+    if not names or source.words is not None or source.ids is False:
+        return ArrayBlocks(source, matrices[0], words_for(source, *matrices[0].shape))
+    blocks = ArrayBlocks(source, matrices[0], FoundWords(names[0].astype(np.str_).tolist()))
+    blocks.words_apart = False
+    return blocks
 
 
 def _check_header(file: IO[bytes], size: int) -> tuple[Any, bool, np.dtype[Any]]:
@@ -108,14 +107,13 @@ def is_safetensors(head: bytes, size: int) -> bool:
     """Whether the first bytes are a header length that fits the file, and then JSON."""
     if len(head) < 10 or head[8:9] != b"{":
         return False
-    (length,) = struct.unpack("<Q", head[:8])
-    return bool(2 <= length <= min(size - 8, _MAX_JSON))
+    return 2 <= int.from_bytes(head[:8], "little") <= min(size - 8, _MAX_JSON)
 
 
 def open_safetensors(source: Source) -> ArrayBlocks:
     """The matrix of floats in a safetensors file, mapped."""
     with source.path.open("rb") as file:
-        (length,) = struct.unpack("<Q", file.read(8))
+        length = int.from_bytes(file.read(8), "little")
         raw = file.read(length)
     try:
         header = json.loads(raw)
@@ -153,18 +151,14 @@ def _mapped(source: Source, entry: dict[str, Any], start: int, name: str) -> NDA
     n_rows, dims, begin, end = numbers
     dtype: np.dtype[Any] = np.dtype(_TENSOR_TYPES[entry["dtype"]])
     if end - begin != (size := n_rows * dims * dtype.itemsize):
-        found = f"a tensor {name!r} of {end - begin} bytes"
-        raise source.read_error(found, f"{size}", "byte 8")
+        raise source.read_error(f"a tensor {name!r} of {end - begin} bytes", f"{size}", "byte 8")
     if start + end > source.size:
         raise source.read_error(f"{source.size} bytes", f"{start + end}", f"byte {start + begin}")
     if begin == end:
         return np.empty((n_rows, dims), np.float32)
-    array: NDArray[Any] = np.memmap(source.path, dtype, "r", start + begin, (n_rows, dims))
-    return array
+    return np.memmap(source.path, dtype, "r", start + begin, (n_rows, dims))
 
 
 def _from_bfloat16(rows: NDArray[Any]) -> NDArray[Any]:
     """bfloat16 is the upper half of a float32."""
-    wide = rows.astype(np.uint32)
-    wide <<= 16
-    return wide.view(np.float32)
+    return (rows.astype(np.uint32) << np.uint32(16)).view(np.float32)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
+from embits.arrays import blocks
 from embits.errors import InputError
 from embits.ids.subwords import Subwords
 from embits.readers.source import Source
@@ -65,17 +66,13 @@ class Findings:
         for note in self.notes:
             source.warn(note)
         if self.n_bad:
-            ids = "; the other rows have their numbers in the file as ids"
-            source.warn(
-                f"{_counted(self.n_bad, 'row')} left out, the first at {self.bad[0]}: "
-                f"found {self.bad[1]}{ids if self.is_numbered else ''}"
-            )
+            ids = "; the other rows have their numbers in the file as ids" * self.is_numbered
+            first = "left out, the first at {}: found {}".format(*self.bad)
+            source.warn(f"{_counted(self.n_bad, 'row')} {first}{ids}")
         if self.n_escaped:
-            source.warn(
-                f"{_counted(self.n_escaped, 'word')} not in valid {source.encoding.upper()} and "
-                f"escaped, the first at {self.escaped[0]}: {self.escaped[1]!r} (encoding=, "
-                "--encoding names another encoding)"
-            )
+            what = f"{_counted(self.n_escaped, 'word')} not in valid {source.encoding.upper()}"
+            first = "and escaped, the first at {}: {!r}".format(*self.escaped)
+            source.warn(f"{what} {first} (encoding=, --encoding names another encoding)")
 
 
 class Blocks(ABC):
@@ -314,7 +311,6 @@ class ArrayBlocks(CountedBlocks):
         self._mapped = getattr(array, "_mmap", None)
 
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
-        """The blocks from `start` on."""
         while start.offset < self._n_rows:
             stop = min(start.offset + self.rows_at_once, self._n_rows)
             part = self._widen(self._array[start.offset : stop])
@@ -327,12 +323,9 @@ class ArrayBlocks(CountedBlocks):
 
     def whole(self) -> WordVectors:
         """The matrix itself if it is float32 and finite, which stays mapped; else its blocks."""
-        array = self._array
+        array, parts = self._array, blocks(len(self._array), _ROWS_AT_ONCE)
         as_it_is = array.dtype == np.float32 and array.flags.c_contiguous
-        if not as_it_is or not all(
-            np.isfinite(array[start : start + _ROWS_AT_ONCE]).all()
-            for start in range(0, len(array), _ROWS_AT_ONCE)
-        ):
+        if not as_it_is or not all(np.isfinite(array[part]).all() for part in parts):
             return super().whole()
         self.findings.warn(self.source)
         words = self.words_at(0, self._n_rows)
@@ -345,10 +338,8 @@ def _kept_rows(matrix: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[
     """The given rows, ascending; moved within the matrix if it is writable."""
     if not matrix.flags.writeable:
         return matrix[rows]
-    for start in range(0, len(rows), _ROWS_AT_ONCE):
-        chosen = rows[start : start + _ROWS_AT_ONCE]
-        # A kept row only moves up, so no row that is still needed is overwritten.
-        matrix[start : start + len(chosen)] = matrix[chosen]
+    for part in blocks(len(rows), _ROWS_AT_ONCE):
+        matrix[part] = matrix[rows[part]]  # rows only move up: none still needed is overwritten
     return matrix[: len(rows)]
 
 

@@ -76,14 +76,11 @@ class _Model:
 
     def vectors(self) -> NDArray[np.float32]:
         """The vectors of the words, float32 (n, dims): the means of theirs and their n-grams'."""
-        offsets = np.zeros(len(self.words) + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, self.words), np.int64), out=offsets[1:])
+        offsets = np.cumsum([0, *map(len, self.words)], dtype=np.int64)
         run = np.frombuffer(b"".join(self.words) or b"\0", np.uint8)
         out = np.empty((len(self.words), self.dims), np.float32)
-        _core.word_vectors(
-            run, offsets, self.table, self.n_words, self.minn, self.maxn, self.n_buckets, cores(),
-            out,
-        )  # fmt: skip
+        sizes = self.n_words, self.minn, self.maxn, self.n_buckets
+        _core.word_vectors(run, offsets, self.table, *sizes, cores(), out)
         return out
 
     def _take_arguments(self) -> None:

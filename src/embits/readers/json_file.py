@@ -60,7 +60,6 @@ class JsonBlocks(ParsedBlocks):
         self._n_extra = n_listed - self.dims
 
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
-        """The blocks from `start` on, one for each chunk of the file."""
         limit = self.source.limit
         with Stream(self.source) as stream:
             stream.skip_to(start.offset)

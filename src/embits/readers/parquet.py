@@ -168,7 +168,6 @@ class ParquetBlocks(CountedBlocks):
         _LOG.info("vectors from %s, %s (--column and --ids choose others)", which, says)
 
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
-        """The blocks from `start` on: row groups before it are not touched."""
         if start.offset >= self._n_rows:
             return
         vectors, ids = self._columns
@@ -244,10 +243,8 @@ def read_id_column(source: Source) -> list[str]:
         there = ", ".join(schema.names[:12])
         raise source.read_error(f"columns {there}", "one with the words: name it with --ids")
     _check_holds_ids(schema, str(source.path), names[0])
-    ids: list[str] = []
-    for first, batch in read_batches(source.path, names):
-        ids += _ids_of(source, batch.column(0), first)
-    return ids
+    batches = read_batches(source.path, names)
+    return [word for first, batch in batches for word in _ids_of(source, batch.column(0), first)]
 
 
 def may_hold_ids(path: Path) -> bool:

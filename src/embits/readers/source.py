@@ -6,7 +6,6 @@ import gzip
 import lzma
 import os
 import re
-import string
 import struct
 import zipfile
 import zlib
@@ -125,9 +124,8 @@ class Source:
         for name, value in (("ids", self.ids or ""), ("column", self.column or "")):
             if not isinstance(value, str):
                 raise InputError(f"{name} is {value!r}, expected the name of a column")
-        digits = string.digits + " \t\n"
         with suppress(LookupError, TypeError, UnicodeError):
-            if digits.encode(self.encoding) == digits.encode():
+            if "0123456789 \t\n".encode(self.encoding) == b"0123456789 \t\n":
                 return
         expected = "one such as utf-8 or latin-1, which writes digits as ASCII does"
         raise InputError(f"encoding is {self.encoding!r}, expected {expected}")
@@ -233,8 +231,7 @@ class Stream:
             ):
                 chunk += more
         except DAMAGED_ARCHIVE as error:
-            where = f"byte {self._file.tell()}"
-            found = f"damaged compression ({error})"
+            found, where = f"damaged compression ({error})", f"byte {self._file.tell()}"
             raise self._source.read_error(found, "a whole file", where) from error
         self._n_read += len(chunk)
         if self._n_read > largest_inside(self._file.tell()):

@@ -21,10 +21,8 @@ _LINES_TO_COUNT = 100
 _SEPARATORS = re.compile(rb"[ \t]+")
 _WHOLE_NUMBERS = re.compile(rb"[ \t]*(\d{1,18})[ \t]+(\d{1,18})[ \t\r]*")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_NO_WORDS = (
-    "the first column was read as the words, but it holds numbers; if the file has no words, save "
-    "its matrix as .npy"
-)
+_NO_WORDS = "the first column was read as the words, but it holds numbers; if the file has no words"
+_NO_WORDS += ", save its matrix as .npy"
 
 
 class Layout(NamedTuple):
@@ -51,7 +49,6 @@ class TextBlocks(ParsedBlocks):
             self.findings.notes.append(_NO_WORDS)
 
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
-        """The blocks from `start` on, one for each chunk of the file."""
         with Stream(self.source) as stream:
             stream.skip_to(start.offset)
             for line_start, chunk, size in _pieces(stream):
@@ -112,23 +109,19 @@ def find_layout(source: Source, head: bytes) -> Layout:
     counts = [len(fields) - 1 for fields in split[1:] if fields]
     if counted is not None:
         n_rows, dims = counted
-        header_bytes = len(lines[0]) + 1
         if not counts:
             raise source.read_error(f"a header of {n_rows} rows, and none", "rows", "line 2")
         if dims > 0 and dims in (counts[0], _mode(counts)):
-            return Layout(dims, n_rows, header_bytes)
+            return Layout(dims, n_rows, len(lines[0]) + 1)
         if counts[0] != 1:
             expected = f"{dims} as the header in line 1 says"
             raise source.read_error(f"{counts[0]} numbers", expected, "line 2")
     if first := split[0]:
         counts.insert(0, len(first) - 1)
     if first and all(map(_is_comma_separated, filter(None, split[:2]))):
-        raise source.read_error(
-            "comma-separated values",
-            "a word and its numbers with spaces between them: replace the commas by spaces, or "
-            "save the table as Parquet, or a matrix as .npy",
-            "line 1",
-        )
+        expected = "a word and its numbers with spaces between them"
+        hint = "replace the commas by spaces, or save the table as Parquet, or a matrix as .npy"
+        raise source.read_error("comma-separated values", f"{expected}: {hint}", "line 1")
     n_last = sum(1 for _ in takewhile(_NUMBER.fullmatch, reversed(first[1:])))
     dims = _mode(counts, n_last) if counts else 0
     if dims < 1:
@@ -198,7 +191,6 @@ class Word2VecBlocks(ParsedBlocks):
         super().__init__(source, dims, Position(start, start))
 
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
-        """The blocks from `start` on, one for each chunk of the file."""
         limit = self.source.rows_wanted(self._header_rows)
         tail = b""
         with Stream(self.source) as stream:

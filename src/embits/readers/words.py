@@ -7,10 +7,13 @@ import json
 import logging
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from embits.arrays import blocks
 from embits.errors import EmbitsError, InputError, ReadError
 from embits.ids.vocabulary import WordRun
 from embits.readers.source import BYTE_ORDER_MARK, PARQUET, Source
@@ -77,7 +80,8 @@ def read_words(
     """The words in a file: whole lines, a JSON list or `{word: row}`, or a column of Parquet."""
     source = Source(path, ids=column)
     source.check_regular()
-    if n_rows is not None and source.size > _most_bytes(n_rows):
+    most = sys.maxsize if n_rows is None else (16 << 20) + 4096 * n_rows  # words may be texts
+    if source.size > most:
         raise source.read_error(f"{source.size} bytes for {n_rows} rows", "one word per row")
     try:
         with path.open("rb") as file:
@@ -101,19 +105,13 @@ def read_words(
         found = f"no readable file ({error.strerror})"
         raise source.read_error(found, "a file of words") from error
     except UnicodeDecodeError as error:
-        where = f"byte {error.start}"
-        found = f"a word that is not {encoding.upper()}"
-        expected = f"{encoding.upper()} (encoding=, --encoding names another)"
-        raise source.read_error(found, expected, where) from error
+        found, name = f"a word that is not {encoding.upper()}", encoding.upper()
+        expected = f"{name} (encoding=, --encoding names another)"
+        raise source.read_error(found, expected, f"byte {error.start}") from error
     content = content.removeprefix(BYTE_ORDER_MARK)
     if is_json:
         return _words_in_json(source, content.decode())
     return WordRun.from_lines(content) if content.removesuffix(b"\n") else [""] if content else []
-
-
-def _most_bytes(n_rows: int) -> int:
-    """How large a file of words may be: words may be whole texts."""
-    return (16 << 20) + 4096 * n_rows
 
 
 def _files_beside(path: Path) -> Iterator[tuple[Path, bool]]:
@@ -134,13 +132,16 @@ def _read_beside(beside: Path, n_rows: int, dims: int) -> Sequence[str]:
     if not isinstance(words, WordRun) or beside.suffix == ".words":
         return words
     is_vocabulary = beside.suffix == ".vocab" or beside.stem in ("vocab", "vocabulary")
+    before_vectors = partial(_before_numbers, n=dims)
     for may_be, split, what in (
         (is_vocabulary, _before_counts, "the counts after the words are left out"),
-        (beside.suffix == ".tsv", _column_without_repeats,
-         "the column without repeats is used as the words"),
-        (dims > 1, lambda lines: _before_numbers(lines, dims),
-         "the vectors after the words are left out"),
-    ):  # fmt: skip
+        (
+            beside.suffix == ".tsv",
+            _unique_column,
+            "the column without repeats is used as the words",
+        ),
+        (dims > 1, before_vectors, "the vectors after the words are left out"),
+    ):
         # An id may end in a number or contain a tab: all lines and the name of the file must agree.
         part = split(words) if may_be and split(words[:_LINES_TO_TRY]) else None
         if part is not None and len(set(part)) == len(part):
@@ -152,11 +153,11 @@ def _read_beside(beside: Path, n_rows: int, dims: int) -> Sequence[str]:
 def _check_utf8(content: bytes) -> None:
     """Decode in pieces: one letter outside Latin-1 makes a decoded piece twice as large."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    for start in range(0, len(content), _BYTES_AT_ONCE):
+    for part in blocks(len(content), _BYTES_AT_ONCE):
         try:
-            decoder.decode(content[start : start + _BYTES_AT_ONCE])
+            decoder.decode(content[part])
         except UnicodeDecodeError as error:
-            error.start += start
+            error.start += part.start
             raise
     decoder.decode(b"", final=True)
 
@@ -194,7 +195,7 @@ def _before_numbers(
     return [part[0] for part in parts] if fit else None
 
 
-def _column_without_repeats(lines: Sequence[str]) -> list[str] | None:
+def _unique_column(lines: Sequence[str]) -> list[str] | None:
     """The first tab-separated column without repeats: the text of `label<TAB>text`."""
     rows = [line.split("\t") for line in lines]
     if len(rows[0]) == 1 or len(set(map(len, rows))) != 1:
