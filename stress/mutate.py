@@ -46,8 +46,11 @@ TESTS = {
     ],
     "search/filters": ["unit/test_filtered_vectors.py", "unit/search/test_filters.py"],
     "search/rescoring": ["unit/search/test_search_asymmetric.py", "unit/search/test_filters.py"],
-    "search/pair": ["unit/search/test_pairs.py"],
-    "search/radius": ["unit/test_refused_numbers.py", "unit/search/test_within.py"],
+    "search/pairs": ["unit/search/test_pairs.py"],
+    "search/scan": [
+        *(f"unit/search/test_{name}.py" for name in ("within", "search", "search_asymmetric")),
+        *("unit/test_refused_numbers.py", "unit/test_filtered_vectors.py"),
+    ],
     "search/multi_index": ["unit/search/test_search_multi_index.py"],
     "search/pieces": ["unit/search/test_pieces.py", "unit/collection/test_collection.py"],
     "file": [

@@ -43,7 +43,6 @@ from embits.search.filters import (
 )
 from embits.search.metrics import METRICS, Prepared, float_vectors, metric_of
 from embits.search.pieces import CodePieces
-from embits.search.radius import prepared_within, wanted_bound
 from embits.search.rescoring import looked, rescore_bits, wanted_look, wanted_shortlist
 from embits.search.results import (
     NO_ROW,
@@ -57,7 +56,7 @@ from embits.search.results import (
     WithinScoreResult,
     ids_of,
 )
-from embits.search.scan import prepared_top_k
+from embits.search.scan import prepared_top_k, prepared_within, wanted_bound
 from embits.vectors import WordVectors, as_words, is_id
 from embits.word_methods import Key, WordMethods, is_single
 

@@ -21,8 +21,10 @@ _LINES_TO_COUNT = 100
 _SEPARATORS = re.compile(rb"[ \t]+")
 _WHOLE_NUMBERS = re.compile(rb"[ \t]*(\d{1,18})[ \t]+(\d{1,18})[ \t\r]*")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_NO_WORDS = "the first column was read as the words, but it holds numbers; if the file has no words"
-_NO_WORDS += ", save its matrix as .npy"
+_NO_WORDS = (
+    "the first column was read as the words, but it holds numbers; if the file has no words, save "
+    "its matrix as .npy"
+)
 
 
 class Layout(NamedTuple):

@@ -6,7 +6,6 @@ from embits._lazy import lazy_names
 from embits.search.filters import Selection, select
 from embits.search.metrics import METRICS, Metric
 from embits.search.pieces import CodePieces
-from embits.search.radius import within
 from embits.search.results import (
     CosineResult,
     DistanceResult,
@@ -17,7 +16,7 @@ from embits.search.results import (
     WithinResult,
     WithinScoreResult,
 )
-from embits.search.scan import Kernel, asymmetric_top_k, kernel, simd, top_k
+from embits.search.scan import Kernel, asymmetric_top_k, kernel, simd, top_k, within
 
 if TYPE_CHECKING:
     from embits.search.gpu import DeviceIndex

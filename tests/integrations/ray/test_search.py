@@ -143,8 +143,8 @@ def test_near_pairs_are_those_of_one_machine(distance, by, collection, coder, mo
     blocks = searching.best_blocks
     if by == "tables":
         monkeypatch.setattr(searching, "MAX_PART_ROWS", 1000)
-        monkeypatch.setattr("embits.search.pair_tables._MIN_ROWS", 0)
-        monkeypatch.setattr("embits.search.pair_tables._SCAN_NS", 1e6)
+        monkeypatch.setattr("embits.search.pairs._MIN_ROWS", 0)
+        monkeypatch.setattr("embits.search.pairs._SCAN_NS", 1e6)
     else:
         monkeypatch.setattr(searching, "best_blocks", lambda *args: blocks(*args)[:0])
     expected = collection.pairs_within(distance)

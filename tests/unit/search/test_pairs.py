@@ -11,7 +11,6 @@ from embits.search import (
     PairsResult,
     duplicates,
     iter_pairs_within,
-    pair_tables,
     pairs,
     pairs_within,
     within,
@@ -63,8 +62,8 @@ def as_lists(found):
 @pytest.fixture
 def small_sizes(monkeypatch):
     """Limits so small that few rows need blocks, large buckets and tables."""
-    monkeypatch.setattr(pair_tables, "_MIN_ROWS", 2)
-    monkeypatch.setattr(pair_tables, "_SCAN_NS", 1e9)
+    monkeypatch.setattr(pairs, "_MIN_ROWS", 2)
+    monkeypatch.setattr(pairs, "_SCAN_NS", 1e9)
     monkeypatch.setattr(pairs, "_MAX_BUCKET", 5)
     monkeypatch.setattr(pairs, "_MAX_COMPARED", 20)
     monkeypatch.setattr(pairs, "_MAX_FOUND", 10)
@@ -107,9 +106,9 @@ def test_tables_and_blocks_give_the_same_pairs(small_sizes, n_bits, distance):
 
 @pytest.mark.parametrize("distance", [1, 3])
 def test_tables_of_many_rows_give_the_pairs_of_within(simd, monkeypatch, distance):
-    monkeypatch.setattr(pair_tables, "_SCAN_NS", 1e9)
+    monkeypatch.setattr(pairs, "_SCAN_NS", 1e9)
     codes = near_copies(distance, 30_000, 40)
-    assert len(pair_tables.best_blocks(codes, distance)) > 0
+    assert len(pairs.best_blocks(codes, distance)) > 0
     found = within(codes, codes, distance)
     queries = np.repeat(np.arange(len(codes)), np.diff(found.offsets))
     upper = queries < found.rows
@@ -148,7 +147,7 @@ def test_progress_is_reported(small_sizes):
 def test_many_joins_of_large_groups(monkeypatch, small_sizes):
     rows = np.random.default_rng(0).permutation(600)
     chain = np.packbits(np.arange(600) < rows[:, np.newaxis], axis=1)  # neighbors differ in one bit
-    monkeypatch.setattr(pair_tables, "_MAX_TABLES", 3)
+    monkeypatch.setattr(pairs, "_MAX_TABLES", 3)
     offsets, members, distances = duplicates(chain, 1)
     assert offsets.tolist() == [0, 600]
     assert members.tolist() == list(range(600))
@@ -174,7 +173,7 @@ def test_thousands_of_identical_rows_are_a_group_and_an_error_as_pairs():
 def test_codes_that_share_a_hash_are_told_apart(monkeypatch):
     codes = near_copies(0, 200, 100)
     expected = all_pairs(codes, 3)
-    monkeypatch.setattr(pair_tables, "_factors", lambda: np.zeros(4, np.uint64))
+    monkeypatch.setattr(pairs, "_factors", lambda: np.zeros(4, np.uint64))
     assert as_lists(pairs_within(codes, 3)) == expected
 
 
@@ -194,7 +193,7 @@ def test_every_bit_is_in_one_block_and_even_bits_are_spread():
     rng = np.random.default_rng(0)
     share = np.where(np.arange(64) < 16, 0.5, 0.001)
     sample = np.packbits(rng.random((2000, 64)) < share, axis=1)
-    blocks = np.unpackbits(pair_tables.balanced_blocks(sample, 4), axis=1)
+    blocks = np.unpackbits(pairs.balanced_blocks(sample, 4), axis=1)
     assert (blocks.sum(axis=0) == 1).all()
     assert blocks[:, :16].sum(axis=1).tolist() == [4, 4, 4, 4]
 

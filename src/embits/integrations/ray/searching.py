@@ -1,6 +1,6 @@
 """Batch search over a collection, and its near pairs: workers search spans of rows, and we merge.
 
-Blocks of queries are searched in all spans. For pairs, the tables of `embits.search.pair_tables`
+Blocks of queries are searched in all spans. For pairs, the tables of `embits.search.pairs`
 divide the pairs among them: a pair belongs to one table. A task searches one table, or one part of
 it: the codes whose bits in the table have some hashes. If a scan is faster than tables, a task
 compares two spans.
@@ -40,13 +40,20 @@ from embits.rows import LENGTHS, Lengths
 from embits.search import DistanceResult, PairsResult, ScoreResult, WithinResult, WithinScoreResult
 from embits.search.filters import Filters, check_state, found_rows, one_of, parse_filters
 from embits.search.metrics import Prepared, metric_of
-from embits.search.pair_tables import SAMPLE_ROWS, Table, best_blocks, hashes, tables_of
-from embits.search.pair_tables import as_words as code_words
-from embits.search.pairs import DistinctCodes, near_pairs, sorted_pairs
-from embits.search.radius import prepared_within, too_many, wanted_bound
+from embits.search.pairs import (
+    SAMPLE_ROWS,
+    DistinctCodes,
+    Table,
+    best_blocks,
+    hashes,
+    near_pairs,
+    sorted_pairs,
+    tables_of,
+)
+from embits.search.pairs import as_words as code_words
 from embits.search.rescoring import exact_scores, looked, wanted_look
 from embits.search.results import NO_DISTANCE, NO_ROW, NO_SCORE
-from embits.search.scan import prepared_top_k
+from embits.search.scan import prepared_top_k, prepared_within, too_many, wanted_bound
 from embits.vectors import as_words
 
 MIN_ROWS, MAX_ROWS = 1 << 16, 1 << 22  # of a span; a Parquet piece is never divided
