@@ -82,9 +82,8 @@ def product(a: Any, b: Any) -> Any:
 def encode_on(coder: Coder, X: Any, device: str) -> NDArray[np.uint8]:
     """The codes that `coder.encode(X)` gives, to the bit, made on `device`.
 
-    The GPU sums in float64 and the CPU in float32, so their scores differ slightly. Rows with a
-    score that is no further from zero than DEVICE_ERROR, a few in a thousand, are encoded again on
-    the CPU. X is what `encode` takes, or a PyTorch tensor on any device.
+    Scores on the GPU, summed in float64, differ slightly. Rows with a score that is no further from
+    zero than DEVICE_ERROR, a few in a thousand, are encoded again on the CPU.
     """
     on = backend(device, "encoding")
     xp = on.xp
@@ -120,7 +119,4 @@ def _packed(xp: Any, scores: Any) -> Any:
     bits = xp.astype(scores >= 0, xp.uint8)
     padding = [xp.zeros_like(bits[:, :1])] * (-bits.shape[1] % 8)
     by_byte = xp.reshape(xp.concat([bits, *padding], axis=1), (bits.shape[0], -1, 8))
-    packed = xp.zeros_like(by_byte[:, :, 0])
-    for place in range(8):
-        packed = packed | (by_byte[:, :, place] << (7 - place))
-    return packed
+    return sum(by_byte[:, :, place] << (7 - place) for place in range(8))

@@ -19,13 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress, as_float32, blocks, packed_width, unit_rows
-from embits.checks import (
-    MAX_WEIGHT,
-    check_finite,
-    is_usual,
-    matrix_of_numbers,
-    too_large,
-)
+from embits.checks import MAX_WEIGHT, check_finite, is_usual, matrix_of_numbers, too_large
 from embits.coders.backend import encode_on
 from embits.errors import FormatError, InputError, NotFittedError
 from embits.pretrained import Pretrained
@@ -56,10 +50,9 @@ class Estimator:
         """Change parameters; they take effect at the next `fit`."""
         for name, value in params.items():
             if name not in self.param_names():
-                raise InputError(
-                    f"Invalid parameter {name!r} for estimator {self}; valid ones are "
-                    f"{', '.join(self.param_names())}"
-                )
+                known = ", ".join(self.param_names())
+                found = f"Invalid parameter {name!r} for estimator {self}"
+                raise InputError(f"{found}; valid ones are {known}")
             setattr(self, name, value)
         return self
 
@@ -77,21 +70,16 @@ class Estimator:
     def _check_features(self, X: Any, dims: int) -> None:
         """Refuse another width, or other column names, than it was fitted on."""
         if dims != self.n_features_in_:
-            raise InputError(
-                f"X has {dims} features, but {type(self).__name__} "
-                f"is expecting {self.n_features_in_} features as input"
-            )
+            expected = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
+            raise InputError(f"X has {dims} features, but {expected}")
         names, fitted = _column_names(X), getattr(self, "feature_names_in_", None)
         if names is not None and fitted is not None and not np.array_equal(names, fitted):
             raise InputError("the columns are not those of the fit, in their order")
 
     def __repr__(self) -> str:
-        defaults = inspect.signature(type(self).__init__).parameters
-        shown = (
-            f"{name}={value!r}"
-            for name, value in self.get_params().items()
-            if name == "n_bits" or repr(value) != repr(defaults[name].default)
-        )
+        usual = {k: each.default for k, each in inspect.signature(type(self)).parameters.items()}
+        params = self.get_params().items()
+        shown = [f"{k}={v!r}" for k, v in params if k == "n_bits" or repr(v) != repr(usual[k])]
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -128,8 +116,7 @@ class Coder(Estimator, Pretrained, ABC):
 
     A method is a subclass with its parameters in `__init__` (stored as they are, and nothing
     else), with `fit`, `project` and `inverse_transform`, and with its learned arrays named in
-    `state_shapes`. The file, the command line and the search need nothing more. A coder of your
-    own: `embits.register_coder` and docs/custom-coders.md.
+    `state_shapes`. A coder of your own: `embits.register_coder` and docs/custom-coders.md.
 
     Attributes:
         method: The name on the command line and in the file.
@@ -138,8 +125,7 @@ class Coder(Estimator, Pretrained, ABC):
         state_defaults: Learned arrays that a file may lack, and the number that fills them ("any"
             is then 0); an array of this number alone is not stored.
         state_bytes: Learned arrays that are int8; the others are floats.
-        shuffles_rows: The fit reads all rows several times, in random order: it is much faster
-            with the rows in memory.
+        shuffles_rows: The fit is much faster with the rows in memory.
         n_features_in_: Dimensions of the vectors it was fitted on.
         n_bits_: Bits of its codes.
         feature_names_in_: Column names of the data frame it was fitted on, if it was one.
@@ -252,10 +238,8 @@ class Coder(Estimator, Pretrained, ABC):
     def _scores(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """The scores of `project`, checked: a coder may be a user's own."""
         scores = np.asarray(self.project(X))
-        if scores.shape != (len(X), self.n_bits_):
-            raise InputError(
-                f"project returned {scores.shape}, expected {(len(X), self.n_bits_)}: (n, n_bits)"
-            )
+        if scores.shape != (wanted := (len(X), self.n_bits_)):
+            raise InputError(f"project returned {scores.shape}, expected {wanted}: (n, n_bits)")
         if np.isnan(scores).any():
             raise InputError("project returned NaN, expected numbers")
         return scores
@@ -328,17 +312,16 @@ class Coder(Estimator, Pretrained, ABC):
             """A learned array that came from a file, at its first use."""
             array = self._unread.get(name)
             if array is None and self._is_left_out and name.removesuffix("_") in self.state_shapes:
+                hint = 'use metric="hamming" with ids or codes (--metric hamming)'
                 raise InputError(
                     "the coder was left out of this file, so it cannot encode, decode or compare "
-                    'floats: use metric="hamming" with ids or codes (--metric hamming), or the '
-                    "file it was made from"
+                    f"floats: {hint}, or the file it was made from"
                 )
             if array is None:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             if not is_usual(array):
-                raise FormatError(
-                    f"damaged: the coder's {name} holds NaN or numbers beyond {MAX_WEIGHT:g}"
-                )
+                found = f"the coder's {name} holds NaN or numbers beyond {MAX_WEIGHT:g}"
+                raise FormatError(f"damaged: {found}")
             array = array.astype(np.float32) if array.dtype == np.float16 else array
             setattr(self, name, array)
             return array
@@ -365,10 +348,9 @@ class Coder(Estimator, Pretrained, ABC):
         self.check_fitted()
         codes = np.asarray(codes)
         if codes.dtype != np.uint8 or codes.ndim != 2 or codes.shape[1] != self.n_bytes_:
-            raise InputError(
-                f"codes are {codes.dtype} of shape {codes.shape}, expected packed bits: "
-                f"uint8 of shape (n, {self.n_bytes_})"
-            )
+            expected = f"packed bits: uint8 of shape (n, {self.n_bytes_})"
+            found = f"codes are {codes.dtype} of shape {codes.shape}"
+            raise InputError(f"{found}, expected {expected}")
         return cast("NDArray[np.uint8]", codes)
 
 
@@ -449,11 +431,8 @@ def _checked_arrays(
             least = [0 if size == "any" else size for size in wanted]
             value = np.full(least, coder.state_defaults[name], dtype=kinds[-1])
         array = np.asarray(value)
-        if (
-            array.dtype not in kinds
-            or array.ndim != len(wanted)
-            or any(w not in ("any", got) for w, got in zip(wanted, array.shape, strict=True))
-        ):
+        sizes_fit = all(w in ("any", got) for w, got in zip(wanted, array.shape, strict=False))
+        if array.dtype not in kinds or array.ndim != len(wanted) or not sizes_fit:
             found = "missing" if value is None else f"{array.dtype} {array.shape}"
             kind = "int8" if name in coder.state_bytes else "floats"
             raise InputError(f"the coder's {name}_ is {found}, expected {kind} {wanted}")

@@ -4,10 +4,9 @@
     min over R, B of ‖B - Z R‖²      B = ±1; R: a rotation
     B = sign(Z R), then R from the singular vectors of Bᵀ Z, and again
 
-A rotation has no more columns than the input has dimensions. For more bits than that, rotations
-are stacked: each starts at random and is learned on its own, the last on the first components
-alone. At 512 bits of GloVe 840B 300d that keeps 70.3 % of the ten nearest neighbors, against
-68.8 % for random rotations stacked likewise; where the stack is cut makes no difference.
+A rotation has no more columns than the input has dimensions. For more bits, rotations are stacked:
+each starts at random and is learned on its own, the last on the first components alone. At 512 bits
+of GloVe 840B 300d that keeps 70.3 % of the ten nearest neighbors; random rotations keep 68.8 %.
 """
 
 from __future__ import annotations
@@ -37,8 +36,6 @@ class ITQ(LinearlyEncoded, LinearlyDecoded):
     Attributes:
         W_: Principal directions and rotation in one, shape (n_bits, dims), float32.
         mean_: Mean of the vectors, shape (dims,), float32.
-        decoder_: Shape (n_bits, dims), float32.
-        offset_: Shape (dims,), float32.
 
     Example:
         >>> import numpy as np
@@ -55,9 +52,7 @@ class ITQ(LinearlyEncoded, LinearlyDecoded):
     def __init__(
         self, n_bits: int = 256, *, iterations: int = 30, random_state: int | None = 0
     ) -> None:
-        self.n_bits = n_bits
-        self.iterations = iterations
-        self.random_state = random_state
+        self.n_bits, self.iterations, self.random_state = n_bits, iterations, random_state
 
     def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:
         """Learn the directions, the rotations and the decoder."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from embits.coders.base import Coder, Shapes
 
 SAMPLE_ROWS = 100_000  # rows a decoder is fitted on: far above any usual number of bits
 DECODER: Shapes = {"decoder": ("bits", "dims"), "offset": ("dims",)}  # learned by all of these
+Floats: TypeAlias = NDArray[np.float32]
 _TINY = np.finfo(np.float32).tiny
 
 
@@ -92,7 +93,7 @@ class LinearlyDecoded(Coder):
         return vectors
 
 
-def pack_signs(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.uint8]:
+def pack_signs(rows: Floats, weights: Floats) -> NDArray[np.uint8]:
     """The signs of `rows @ weights.T` as if it were computed without rounding, packed.
 
     A bit is 1 where the exact product of (n, k) and (n_bits, k) is 0 or more.
@@ -117,7 +118,7 @@ def pack_signs(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArr
     return codes
 
 
-def _product_errors(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float32]:
+def _product_errors(rows: Floats, weights: Floats) -> Floats:
     """A bound on the error of `rows @ weights.T` in float32, for each row: shape (n,).
 
     |error| ≤ k u Σ|x||w| ≤ k u ‖x‖ ‖w‖ with u = 2⁻²⁴, in whatever order the k products are summed
@@ -128,25 +129,21 @@ def _product_errors(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> 
     with np.errstate(over="ignore"):
         lengths = _lengths(rows)
         longest = _lengths(weights).max(initial=0)
-        errors: NDArray[np.float32] = lengths * (longest * np.float32(2 * k * 2.0**-24))
+        errors: Floats = lengths * (longest * np.float32(2 * k * 2.0**-24))
         errors += 2 * k * _TINY
     errors[np.isinf(lengths)] = np.inf  # beyond float32, every score is doubtful
     return errors
 
 
-def _lengths(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+def _lengths(rows: Floats) -> Floats:
     """Lengths of rows, not too short even where squares underflow."""
-    squares = np.einsum("ij,ij->i", rows, rows)
+    squares: Floats = np.einsum("ij,ij->i", rows, rows)
     squares += rows.shape[1] * _TINY
-    lengths: NDArray[np.float32] = np.sqrt(squares)
-    return lengths
+    return np.sqrt(squares)
 
 
 def _exact_signs(
-    rows: NDArray[np.float32],
-    line: NDArray[np.int64],
-    weights: NDArray[np.float32],
-    column: NDArray[np.int64],
+    rows: Floats, line: NDArray[np.int64], weights: Floats, column: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """Where Σ x w is 0 or more, for pairs of a row and a weight vector, exactly."""
     signs = np.empty(len(line), dtype=bool)

@@ -22,8 +22,6 @@ class RandomHyperplanes(LinearlyEncoded, LinearlyDecoded):
 
     Attributes:
         planes_: Normals of the hyperplanes, shape (n_bits, dims), float32.
-        decoder_: Shape (n_bits, dims), float32.
-        offset_: Shape (dims,), float32.
 
     Example:
         >>> import numpy as np
@@ -37,8 +35,7 @@ class RandomHyperplanes(LinearlyEncoded, LinearlyDecoded):
     planes_: NDArray[np.float32]
 
     def __init__(self, n_bits: int = 256, *, random_state: int | None = 0) -> None:
-        self.n_bits = n_bits
-        self.random_state = random_state
+        self.n_bits, self.random_state = n_bits, random_state
 
     def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:
         """Draw the hyperplanes and learn the decoder."""

@@ -12,8 +12,8 @@ in every epoch, W starts from a normal distribution and c from zero.
 
 One thing is added. The model was made for values of the size of GloVe's. Vectors with smaller
 values, such as unit vectors, are centered and multiplied by a power of two first; decoding undoes
-both. Without this, the regularizer outweighs the reconstruction, and where the vectors have a large
-mean in common, most of them get the same code.
+both. Without this, the regularizer outweighs the reconstruction, and most vectors with a large mean
+in common get the same code.
 """
 
 from __future__ import annotations
@@ -98,20 +98,16 @@ class PaperAutoencoder(LinearlyEncoded):
         clip: bool = True,
         random_state: int | None = 0,
     ) -> None:
-        self.n_bits = n_bits
-        self.lambda_reg = lambda_reg
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.clip = clip
-        self.random_state = random_state
+        self.n_bits, self.lambda_reg = n_bits, lambda_reg
+        self.learning_rate, self.momentum = learning_rate, momentum
+        self.batch_size, self.epochs = batch_size, epochs
+        self.clip, self.random_state = clip, random_state
 
     def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:
         """Learn W and c from vectors `X` of shape (n, dims).
 
-        W, c and the codes do not depend on the number of threads, nor on the processor if it is
-        an ARM of 64 bits or an x86 with AVX2.
+        They do not depend on the number of threads, nor on the processor if it is an ARM of 64 bits
+        or an x86 with AVX2.
 
         Raises:
             InputError: Bad vectors or parameters.
@@ -259,8 +255,7 @@ def search_lambda(
 def _mean_and_scale(X: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """What to subtract from rows, (dims,), and to multiply them by, (1,): 0 and 1, or as above."""
     sample = np.asarray(X[np.arange(0, len(X), -(-len(X) // SCALE_ROWS))], dtype=np.float64)
-    mean = np.zeros(sample.shape[1], dtype=np.float32)
-    scale = _scale_to_usual(sample)
+    mean, scale = np.zeros(sample.shape[1], dtype=np.float32), _scale_to_usual(sample)
     if scale > 1:
         mean = sample.mean(axis=0).astype(np.float32)
         scale = _scale_to_usual(sample - mean)
@@ -270,6 +265,5 @@ def _mean_and_scale(X: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.fl
 def _scale_to_usual(values: NDArray[np.float64]) -> float:
     """The power of two, 1 or more, for the usual size: it multiplies floats without rounding."""
     size = math.sqrt(np.mean(values * values))
-    if not size > 0:
-        return 1.0
-    return 2.0 ** min(max(0, round(math.log2(USUAL_SIZE / size))), MAX_SCALE_LOG2)
+    wanted = round(math.log2(USUAL_SIZE / size)) if size > 0 else 0
+    return 2.0 ** min(max(0, wanted), MAX_SCALE_LOG2)

@@ -33,9 +33,8 @@ CoderClass = TypeVar("CoderClass", bound=type[Coder])
 def register_coder(coder: CoderClass) -> CoderClass:
     """Make a coder of your own known by its method's name. A class decorator, or a function.
 
-    From then on `binarize` and `compare` take the name, and files that hold such a coder can be
-    saved and loaded. A program that loads the file registers the class first: the file holds
-    arrays and parameters, never code.
+    From then on `binarize` and `compare` take the name, and files with such a coder can be saved
+    and loaded. A program that loads one registers the class first: files hold no code.
 
     Args:
         coder: A subclass of `embits.Coder` with a `method` name that is free, its learned arrays in
@@ -66,10 +65,8 @@ def check_fit(coder: type[Coder]) -> None:
     parameters = inspect.signature(coder.fit).parameters
     takes_all = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
     if "progress" not in parameters and not takes_all:
-        raise InputError(
-            f"{coder.__name__}.fit has no argument `progress`: define it as "
-            "fit(self, X, y=None, *, progress=None)"
-        )
+        hint = "define it as fit(self, X, y=None, *, progress=None)"
+        raise InputError(f"{coder.__name__}.fit has no argument `progress`: {hint}")
 
 
 def _problem(coder: type[Coder]) -> str | None:
@@ -86,10 +83,9 @@ def _problem(coder: type[Coder]) -> str | None:
         if not isinstance(name, str) or not name.isidentifier():
             return f"`state_shapes` has the name {shortened(name)}, expected an attribute's name"
         if not isinstance(shape, tuple) or len(shape) > MAX_AXES or not all(map(_is_size, shape)):
-            return (
-                f"`state_shapes` has {shortened(shape)} for {name!r}, expected a tuple of at most "
-                f"{MAX_AXES} of {', '.join(map(repr, SYMBOLS))} or positive numbers"
-            )
+            kinds = f"{MAX_AXES} of {', '.join(map(repr, SYMBOLS))} or positive numbers"
+            found = f"`state_shapes` has {shortened(shape)} for {name!r}"
+            return f"{found}, expected a tuple of at most {kinds}"
     if unknown := sorted(set(coder.state_defaults) - set(shapes)):
         return f"`state_defaults` has {unknown[0]!r}, which is not in `state_shapes`"
     return None
@@ -127,10 +123,8 @@ def new_coder(method: str, n_bits: int | None, params: Mapping[str, Any]) -> Cod
         known = maker.param_names()
         if not (unknown := sorted(set(settings) - set(known))):
             raise InputError(f"method {method!r}: {error}") from None
-        raise InputError(
-            f"method {method!r} has no parameter {', '.join(map(repr, unknown))} "
-            f"(it has {', '.join(known) or 'none'})"
-        ) from None
+        names = f"{', '.join(map(repr, unknown))} (it has {', '.join(known) or 'none'})"
+        raise InputError(f"method {method!r} has no parameter {names}") from None
 
 
 def draw_rows(n: int, sample: int | None, coder: Coder) -> NDArray[np.int64] | None:

@@ -24,10 +24,6 @@ class SignBits(LinearlyDecoded):
         strict: A value of exactly 0 gives bit 0, as sentence-transformers has it; it gives 1
             otherwise, as with every other coder here.
 
-    Attributes:
-        decoder_: Shape (dims, dims), float32.
-        offset_: Shape (dims,), float32.
-
     Example:
         >>> import numpy as np
         >>> X = np.array([[0.5, -0.1, 0.0], [-0.5, 0.2, 0.3]])
@@ -40,8 +36,7 @@ class SignBits(LinearlyDecoded):
     state_shapes: ClassVar[Shapes] = DECODER
 
     def __init__(self, n_bits: int | None = None, strict: bool = False) -> None:
-        self.n_bits = n_bits
-        self.strict = strict
+        self.n_bits, self.strict = n_bits, strict
 
     def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:
         """Learn the decoder; the encoder has nothing to learn."""

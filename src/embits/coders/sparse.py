@@ -4,10 +4,9 @@
     b = 1 where a > 0
 
 The codes a come from FISTA with a fixed number of steps, the dictionary D from alternating least
-squares on a sample. λ is not set but found: what people ask of these codes is their sparsity, and
-the λ that gives it depends on the vectors. The mean is taken off and every vector brought to
-length 1 first, or long vectors get many ones and short ones few: at 512 bits of GloVe 840B 300d
-that is worth 7 points of similarity and 10 of recall.
+squares on a sample. λ is not set but found: it gives the wanted sparsity. The mean is taken off and
+every vector brought to length 1 first, or long vectors get many ones and short ones few: at 512
+bits of GloVe 840B 300d that is worth 7 points of similarity and 10 of recall.
 """
 
 from __future__ import annotations
@@ -24,11 +23,8 @@ from embits.coders.linear import DECODER, LinearlyDecoded
 from embits.errors import InputError
 
 SAMPLE_ROWS = 8_192  # rows the dictionary is learned on
-# Of FISTA: at 512 bits of GloVe 840B 300d, 200 steps change 1 % of the bits and no score.
-CODING_STEPS = 20
-# Of a score: they are at most about 1, and on GloVe those of float32 are within 2e-7 of those of
-# float64.
-POSSIBLE_ERROR = 2e-6
+CODING_STEPS = 20  # of FISTA: at 512 bits of GloVe, 200 change 1 % of the bits and no score
+POSSIBLE_ERROR = 2e-6  # of a score, at most about 1: on GloVe, float32 is within 2e-7 of float64
 
 
 class SparseBits(LinearlyDecoded):
@@ -47,8 +43,6 @@ class SparseBits(LinearlyDecoded):
         atoms_: The dictionary D as unit rows, shape (n_bits, dims), float32.
         mean_: Mean of the vectors, shape (dims,), float32.
         threshold_: λ, shape (1,), float32.
-        decoder_: Shape (n_bits, dims), float32.
-        offset_: Shape (dims,), float32.
 
     Example:
         >>> import numpy as np
@@ -77,10 +71,8 @@ class SparseBits(LinearlyDecoded):
         iterations: int = 10,
         random_state: int | None = 0,
     ) -> None:
-        self.n_bits = n_bits
-        self.density = density
-        self.iterations = iterations
-        self.random_state = random_state
+        self.n_bits, self.density = n_bits, density
+        self.iterations, self.random_state = iterations, random_state
 
     def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:
         """Learn the dictionary, λ and the decoder."""
@@ -156,8 +148,7 @@ class SparseBits(LinearlyDecoded):
     def _update_atoms(self, X: NDArray[np.float32], codes: NDArray[np.float32]) -> None:
         """The dictionary that rebuilds X best from these codes, at unit length."""
         gram = (codes.T @ codes).astype(np.float64)
-        ridge = 1e-3 * float(np.trace(gram)) / len(gram) + 1e-12
-        gram.flat[:: len(gram) + 1] += ridge
+        gram.flat[:: len(gram) + 1] += 1e-3 * float(np.trace(gram)) / len(gram) + 1e-12
         atoms = np.linalg.solve(gram, codes.T @ X).astype(np.float32)
         # A bit that hardly ever fires takes over a vector that is rebuilt badly.
         idle = np.flatnonzero((codes > 0).mean(axis=0) < 0.01 * self.density)

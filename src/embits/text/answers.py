@@ -28,8 +28,6 @@ ENCODER = "_encoder.safetensors"  # of a collection, beside its manifest
 MODEL = "_encoder.json"  # in its place: the name of a model of sentence-transformers
 _LONG = re.compile(r"\w{4,}")
 _NONSENSE = 200  # texts of random letters, whose best scores say what means nothing
-
-
 SHARING = 0.7
 """Of the least score: what an answer needs that has a word of the question."""
 
@@ -39,7 +37,6 @@ class Encoder(Protocol):
 
     def encode(self, texts: Any) -> Any:
         """Vectors of shape (n, dims)."""
-        ...
 
 
 def sentence_transformer(name: str) -> Encoder:
@@ -86,8 +83,6 @@ def kept_encoder(folder: Path) -> Encoder:
 
 def vectors_of(encoder: Encoder, texts: list[str]) -> NDArray[np.float32]:
     """Vectors of texts, (n, dims)."""
-    if isinstance(encoder, TextEncoder):
-        return encoder.encode(texts)
     return np.asarray(encoder.encode(texts), np.float32)
 
 
@@ -136,72 +131,61 @@ def _standardized(scores: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 class Words:
-    """BM25 of the texts of rows, by the package bm25s."""
+    """BM25 of the column `text` and of titles, by the package bm25s.
 
-    def __init__(self, index: Any, tokenize: Any) -> None:
-        self._index = index
-        self._tokenize = tokenize
+    The index is kept in the cache folder, by the digest of the texts: an index of 100,000 texts
+    takes seconds to make.
+    """
 
-    @classmethod
-    def of(cls, bits: BinaryVectors) -> Words:
-        """The index of the column `text` and of titles.
-
-        It is kept in the cache folder, by the digest of the texts: an index of 100,000 texts takes
-        seconds to make.
-        """
-        known = vars(bits).get("_words_of_texts")
-        if known is None:
-            known = bits._words_of_texts = cls._made(bits)  # type: ignore[attr-defined]
-        return cast("Words", known)
-
-    @classmethod
-    def _made(cls, bits: BinaryVectors) -> Words:
+    def __init__(self, bits: BinaryVectors) -> None:
         try:
-            bm25s = import_module("bm25s")
+            self._bm25s = import_module("bm25s")
         except ImportError:
             raise MissingExtraError("hybrid searches", "text") from None
-
-        def tokenize(texts: list[str], **options: Any) -> Any:
-            return bm25s.tokenize(texts, stopwords="en", show_progress=False, **options)
-
         columns = bits.get(rows=np.arange(len(bits)))
         none = [None] * len(bits)
         parts = zip(columns.get("title", none), columns.get("text", none), strict=True)
         texts = [" ".join(str(each) for each in part if each) for part in parts]
-        digest = hashlib.sha256(json.dumps([bm25s.__version__, texts]).encode()).hexdigest()
+        digest = hashlib.sha256(json.dumps([self._bm25s.__version__, texts]).encode()).hexdigest()
         kept = cache_folder() / f"bm25-{digest[:32]}"
         with suppress(OSError, ValueError, KeyError):
-            return cls(bm25s.BM25.load(str(kept)), tokenize)
-        index = bm25s.BM25()
-        index.index(tokenize(texts), show_progress=False)
+            self._index = self._bm25s.BM25.load(str(kept))
+            return
+        self._index = self._bm25s.BM25()
+        self._index.index(self._tokenized(texts), show_progress=False)
         with suppress(OSError):
             kept.parent.mkdir(parents=True, exist_ok=True)
             new = kept.with_name(f".{kept.name}.{os.getpid()}")
-            index.save(str(new))
+            self._index.save(str(new))
             try:
                 new.replace(kept)
             finally:
                 shutil.rmtree(new, ignore_errors=True)
-        return cls(index, tokenize)
+
+    @classmethod
+    def of(cls, bits: BinaryVectors) -> Words:
+        """The index of rows, which they keep."""
+        if "_words_of_texts" not in vars(bits):
+            bits._words_of_texts = cls(bits)  # type: ignore[attr-defined]
+        return cast("Words", vars(bits)["_words_of_texts"])
+
+    def _tokenized(self, texts: list[str], **options: Any) -> Any:
+        return self._bm25s.tokenize(texts, stopwords="en", show_progress=False, **options)
 
     def scores(self, text: str) -> NDArray[np.float32]:
         """BM25 of all rows."""
-        n = int(self._index.scores["num_docs"])
-        words = self._tokenize([text], return_ids=False)[0]
+        words = self._tokenized([text], return_ids=False)[0]
         words = [each for each in words if each in self._index.vocab_dict]
         if not words:
-            return np.zeros(n, np.float32)
+            return np.zeros(int(self._index.scores["num_docs"]), np.float32)
         return np.asarray(self._index.get_scores(words), np.float32)
 
 
 def least_score(bits: BinaryVectors, encoder: Encoder) -> float:
     """The score that texts of random letters seldom reach: no answer scores less."""
-    rng = random.Random(0)
-    letters = [
-        "".join(rng.choices(string.ascii_lowercase, k=rng.randint(4, 9))) for _ in range(600)
-    ]
-    texts = [" ".join(rng.choices(letters, k=4)) for _ in range(_NONSENSE)]
-    vectors = vectors_of(encoder, texts)
+    rng, abc = random.Random(0), string.ascii_lowercase
+    words = ["".join(rng.choices(abc, k=rng.randint(4, 9))) for _ in range(600)]
+    vectors = vectors_of(encoder, [" ".join(rng.choices(words, k=4)) for _ in range(_NONSENSE)])
     vectors = vectors[vectors.any(axis=1)]
     if not len(vectors) or not len(bits):
         return 0.0

@@ -98,9 +98,8 @@ def _records(path: Path, name: str) -> Iterator[tuple[str, str, dict[str, Any]]]
         rows = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if kind == ".tsv" else ",")
         try:
             header = next(rows, [])
-            records = [
-                (rows.line_num, dict(zip(header, row, strict=False))) for row in rows if any(row)
-            ]
+            filled = ((rows.line_num, row) for row in rows if any(row))
+            records = [(line, dict(zip(header, row, strict=False))) for line, row in filled]
         except csv.Error as error:
             raise ReadError(f"{path}, line {rows.line_num}: {error}") from None
         typed = {key: _number_type([each.get(key, "") for _, each in records]) for key in header}

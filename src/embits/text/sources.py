@@ -90,11 +90,10 @@ def _read_folder(folder: Path) -> StaticModel:
 
 
 def _json(path: Path) -> dict[str, Any]:
+    with open_regular(path, MAX_JSON, ReadError) as file:
+        content = file.read()
     try:
-        with open_regular(path, MAX_JSON, ReadError) as file:
-            found = json.loads(file.read())
-    except ReadError:
-        raise
+        found = json.loads(content)
     except (ValueError, RecursionError):
         raise ReadError(f"{path}: not valid JSON") from None
     if not isinstance(found, dict):
@@ -126,11 +125,9 @@ def _model(table: Path, tokenizer: Path, config: dict[str, Any]) -> StaticModel:
         weights = weights.astype(np.float32)
         if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0).any():
             raise ReadError(f"{table}: `weights` are not a number of 0 or more for each token")
-    text = json.dumps(settings, ensure_ascii=False)
-    unknown = _unknown(settings)
+    text, normalize = json.dumps(settings, ensure_ascii=False), bool(config.get("normalize"))
     rows = None if rows is None else rows.astype(np.uint32)
-    normalize = bool(config.get("normalize", False))
-    return StaticModel(vectors, text, unknown, rows, weights, normalize)
+    return StaticModel(vectors, text, _unknown(settings), rows, weights, normalize)
 
 
 def _unknown(settings: dict[str, Any]) -> int | None:

@@ -26,36 +26,23 @@ _RIDGE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Codes of tokens or words, and their decoder.
+    """Codes of tokens or words, and their decoder."""
 
-    Args:
-        codes: Packed codes, uint8 (n, ceil(n_bits / 8)); may be mapped.
-        n_bits: Bits of a code.
-        scales: What each row is multiplied by.
-        decoder: int8 of shape (n_bits, dims), in units of `units`.
-        units: float32 of shape (dims,).
-        offset: float32 of shape (dims,).
-    """
-
-    codes: NDArray[np.uint8]
+    codes: NDArray[np.uint8]  # packed, (n, ceil(n_bits / 8)); may be mapped
     n_bits: int
-    scales: Lengths
-    decoder: NDArray[np.int8]
-    units: Floats
-    offset: Floats
+    scales: Lengths  # what each row is multiplied by
+    decoder: NDArray[np.int8]  # (n_bits, dims), in units of `units`
+    units: Floats  # (dims,)
+    offset: Floats  # (dims,)
 
     @classmethod
     def of(
         cls, codes: NDArray[np.uint8], n_bits: int, directions: Any, lengths: Any = None
     ) -> Table:
-        """A table whose rows have about these directions and lengths.
+        """A table whose rows have about these directions, (n, dims) of any length, and lengths.
 
-        Args:
-            codes: Packed codes of n rows.
-            n_bits: Bits of a code.
-            directions: Vectors of shape (n, dims), of any length. The decoder is the least-squares
-                map from bits to their directions, where long rows count more.
-            lengths: Shape (n,); None is 1 for all rows that are not zero.
+        The decoder is the least-squares map from bits to directions, where long rows count more.
+        No `lengths` are 1 for all rows that are not zero.
         """
         norms = vector_lengths(directions)
         lengths = np.where(norms > 0, 1.0, 0.0) if lengths is None else np.asarray(lengths)
@@ -74,10 +61,9 @@ class Table:
         decoder = np.rint(solution[:-1] / units).astype(np.int8)
         offset = solution[-1].astype(np.float32)
         table = cls(codes, n_bits, Lengths.of(np.ones(len(codes))), decoder, units, offset)
-        rebuilt = np.concatenate(
-            [vector_lengths(table.rows(np.arange(len(codes))[rows])) for rows in blocks(len(codes))]
-            or [np.zeros(0)]
-        )
+        rebuilt = np.zeros(len(codes))
+        for rows in blocks(len(codes)):
+            rebuilt[rows] = vector_lengths(table.rows(rows))
         scales = Lengths.of(np.where(rebuilt > 0, lengths / np.where(rebuilt > 0, rebuilt, 1), 0))
         return cls(codes, n_bits, scales, decoder, units, offset)
 
@@ -102,13 +88,7 @@ class Table:
         return vectors
 
     def pool(self, rows: NDArray[np.uint32], weights: Floats, ends: NDArray[np.int64]) -> Floats:
-        """Weighted sums of rows, (len(ends), dims).
-
-        Args:
-            rows: The row of each token, one text after the other.
-            weights: The weight of each token.
-            ends: Where each text ends in `rows`.
-        """
+        """Weighted sums, (len(ends), dims), of the rows of texts, each of which ends in `ends`."""
         if rows.max(initial=0) >= max(len(self.codes), 1):
             raise FormatError(f"damaged: a token has no row among {len(self.codes):,}")
         weights = np.ascontiguousarray(weights * self.scales.floats[rows], np.float32)
@@ -117,8 +97,7 @@ class Table:
         if not _core.pool_bits(codes, rows, weights, ends, counts):
             raise InputError("a token or an end is out of range")
         sums: Floats = counts[:, : self.n_bits] @ self.matrix
-        totals = np.zeros(len(rows) + 1, np.float64)
-        np.cumsum(weights, out=totals[1:])
+        totals = np.concatenate([[0.0], np.cumsum(weights, dtype=np.float64)])
         starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
         sums += (totals[ends] - totals[starts]).astype(np.float32)[:, None] * self.offset
         return sums
@@ -137,11 +116,8 @@ class Table:
         if scales is None:
             raise InputError("text.scales is missing")
         decoder = array_of("decoder", tensors, np.int8, (n_bits, dims))
-        units, offset = (array_of(each, tensors, np.float32, (dims,)) for each in _UNITS)
-        return cls(codes, n_bits, scales, decoder, units, offset)
-
-
-_UNITS = "units", "offset"
+        more = (array_of(each, tensors, np.float32, (dims,)) for each in ("units", "offset"))
+        return cls(codes, n_bits, scales, decoder, *more)
 
 
 def array_of(

@@ -30,14 +30,7 @@ _DAMAGE = (zlib.error, ValueError, LookupError, TypeError, AttributeError, Recur
 
 
 def pack_tokenizer(json_text: str) -> bytes:
-    """The bytes of a tokenizer in a file.
-
-    Args:
-        json_text: The text of a `tokenizer.json`.
-
-    Raises:
-        InputError: It is not JSON, not that of a tokenizer, or too large.
-    """
+    """The bytes in a file of the text of a `tokenizer.json`; InputError if it is not one."""
     try:
         settings = json.loads(json_text)
         model = settings["model"]
@@ -62,11 +55,7 @@ def pack_tokenizer(json_text: str) -> bytes:
 
 
 def unpack_tokenizer(packed: bytes) -> str:
-    """The text of a `tokenizer.json` that gives the same tokens as the one that was packed.
-
-    Raises:
-        FormatError: The bytes are damaged.
-    """
+    """The text of a `tokenizer.json` that gives the same tokens; FormatError if it is damaged."""
     try:
         inflate = zlib.decompressobj()
         about = json.loads(inflate.decompress(packed, MAX_TOKENIZER))
@@ -129,10 +118,8 @@ def _splits(token: str, prefix: str, ids: dict[str, int]) -> list[int]:
     """The places where a token is made of two others, by the ids of the two."""
     places = range(1, len(token)) if len(token) <= _MAX_SPLIT else ()
     halves = ((token[:place], prefix + token[place:], place) for place in places)
-    return [
-        at
-        for _, _, at in sorted((ids[a], ids[b], at) for a, b, at in halves if a in ids and b in ids)
-    ]
+    found = sorted((ids[a], ids[b], at) for a, b, at in halves if a in ids and b in ids)
+    return [at for _, _, at in found]
 
 
 def _to_places(model: dict[str, Any], tokens: list[str], merges: list[list[str]]) -> list[int]:

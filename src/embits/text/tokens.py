@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from importlib import import_module
 from itertools import chain
@@ -20,6 +20,7 @@ from embits.text.tokenizer import unpack_tokenizer
 _WORD = re.compile(r"[^\W_]+(?:['’\-_.][^\W_]+)*|[^\w\s]", re.UNICODE)
 _PARTS = re.compile(r"[^\W_]+|['’][^\W_]+|[^\w\s]", re.UNICODE)
 _MAX_PHRASE = 4  # words
+_MAX_KNOWN = 1 << 20  # words whose rows are remembered
 
 
 class Batch(NamedTuple):
@@ -30,26 +31,20 @@ class Batch(NamedTuple):
     unseen: Sequence[tuple[int, str]] = ()  # texts and their words that have subwords only
 
 
-def _batch(lists: Iterable[Sequence[int]], unseen: Sequence[tuple[int, str]] = ()) -> Batch:
-    lists = list(lists)
+def _batch(lists: Sequence[Sequence[int]], unseen: Sequence[tuple[int, str]] = ()) -> Batch:
     ends = np.cumsum([len(each) for each in lists], dtype=np.int64)
     flat = np.fromiter(chain.from_iterable(lists), np.uint32, int(ends[-1]) if lists else 0)
     return Batch(flat, ends, unseen)
 
 
 class TokenizerTokens:
-    """The tokens of a `tokenizer.json`, by the package `tokenizers`.
+    """The tokens of a packed `tokenizer.json`, by the package `tokenizers`; n of them have rows.
 
-    Args:
-        packed: What `pack_tokenizer` returned.
-        n: The number of tokens that have rows.
-        unknown: The token that stands for what is unknown, which is left out; or None.
+    The token `unknown`, if there is one, stands for what is unknown, and is left out.
     """
 
     def __init__(self, packed: bytes, n: int, unknown: int | None) -> None:
-        self.packed = packed
-        self.n = n
-        self.unknown = unknown
+        self.packed, self.n, self.unknown = packed, n, unknown
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -66,10 +61,8 @@ class TokenizerTokens:
         tokenizer.no_truncation()
         most = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1)
         if most >= self.n:
-            raise InputError(
-                f"the tokenizer does not fit its table: it has the token {most:,}, and the table "
-                f"has {self.n:,} tokens"
-            )
+            found = f"it has the token {most:,}, and the table has {self.n:,} tokens"
+            raise InputError(f"the tokenizer does not fit its table: {found}")
         return tokenizer
 
     def check(self) -> None:
@@ -79,7 +72,7 @@ class TokenizerTokens:
     def of(self, texts: Sequence[str]) -> Batch:
         """The tokens of texts, without special and unknown ones."""
         found = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        batch = _batch(each.ids for each in found)
+        batch = _batch([each.ids for each in found])
         if self.unknown is None:
             return batch
         known = batch.tokens != self.unknown
@@ -92,14 +85,11 @@ class TokenizerTokens:
 class WordTokens:
     """Words of a file: as they are written, in lower case, in parts, and phrases.
 
-    Args:
-        words: The words of the rows.
-        subwords: What makes vectors of other words, if the file has it.
+    `subwords`, if the file has them, make vectors of other words.
     """
 
     def __init__(self, words: Keys, subwords: Subwords | None = None) -> None:
-        self.words = words
-        self.subwords = subwords
+        self.words, self.subwords = words, subwords
         self._rows: dict[str, int] = {}
 
     @cached_property
@@ -122,28 +112,24 @@ class WordTokens:
 
     def of(self, texts: Sequence[str]) -> Batch:
         """The rows of the words of texts, and words that have only subwords."""
-        lists: list[list[int]] = []
         unseen: list[tuple[int, str]] = []
-        for number, text in enumerate(texts):
-            lists.append(self._rows_of(_WORD.findall(text), number, unseen))
-        return _batch(lists, unseen)
+        found = enumerate(map(_WORD.findall, texts))
+        return _batch([self._rows_of(words, text, unseen) for text, words in found], unseen)
 
     def _rows_of(self, words: list[str], number: int, unseen: list[tuple[int, str]]) -> list[int]:
         rows: list[int] = []
         at = 0
         while at < len(words):
             row, used = self._phrase(words, at)
+            word, at = words[at], at + used
             if row >= 0:
                 rows.append(row)
-                at += used
                 continue
-            word = words[at]
             parts = _PARTS.findall(word)
             known = [row for row in map(self._row, parts) if row >= 0] if len(parts) > 1 else []
             rows.extend(known)
             if not known and self.subwords is not None and self.subwords.rows(word.lower()):
                 unseen.append((number, word.lower()))
-            at += 1
         return rows
 
     def _phrase(self, words: list[str], at: int) -> tuple[int, int]:
@@ -153,6 +139,3 @@ class WordTokens:
             if row >= 0:
                 return row, n
         return self._row(words[at]), 1
-
-
-_MAX_KNOWN = 1 << 20  # words whose rows are remembered

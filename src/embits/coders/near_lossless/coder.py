@@ -103,12 +103,9 @@ class NearLossless(LinearlyEncoded):
         random_state: int | None = 0,
         device: str = "cpu",
     ) -> None:
-        self.n_bits = n_bits
-        self.target = target
-        self.steps = steps
-        self.batch_size = batch_size
-        self.random_state = random_state
-        self.device = device
+        self.n_bits, self.target = n_bits, target
+        self.steps, self.batch_size = steps, batch_size
+        self.random_state, self.device = random_state, device
 
     def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:
         """Learn W, t and the decoder from vectors `X` of shape (n, dims).

@@ -92,19 +92,9 @@ class Encoder:
         """Packed codes of vectors of shape (n, dims); 0 threads: all cores."""
         codes = np.empty((len(X), -(-len(self.thresholds) // 8)), dtype=np.uint8)
         _core.encode_searched(
-            as_float32(X),
-            self.weights,
-            self.thresholds,
-            self.gram,
-            self.centre,
-            self.shift,
-            self.offset,
-            self.length,
-            float(self.pull),
-            SWEEPS,
-            threads,
-            codes,
-        )
+            as_float32(X), self.weights, self.thresholds, self.gram, self.centre, self.shift,
+            self.offset, self.length, float(self.pull), SWEEPS, threads, codes,
+        )  # fmt: skip
         return codes
 
 
