@@ -57,9 +57,8 @@ def read_vectors(
         on_bad: "raise" refuses a file with a bad row; "skip" leaves bad rows out and warns.
         progress: Called as progress(done, total) from time to time, in bytes (Parquet: rows).
         repeats: "first" keeps the first row of a word that repeats and warns; "refuse" refuses the
-            file. None is "first" for words in a file of words, and "refuse" for the ids of Parquet,
-            and for words given by `words` or in a file beside it: the other rows would change
-            their numbers.
+            file. None is "first" for words in a file of words, and "refuse" for ids of Parquet and
+            words from elsewhere: the other rows would change their numbers.
         ids: The column of ids of a Parquet table; False reads no ids, also none beside a matrix.
             None takes the column `id`, `ids`, `_id`, `word` or `key`, if there is one.
         column: The column of vectors of a Parquet table, if there are several.
@@ -70,14 +69,12 @@ def read_vectors(
         safetensors matrix is mapped, not read.
 
     Raises:
-        ReadError: The file cannot be read; the message is one line with the file, the line or
-            byte, what was found there and what was expected.
+        ReadError: The file cannot be read; the message is one line that says where and why.
         MissingExtraError: The format needs a package that is not installed.
         InputError: An argument is wrong.
 
     Warns:
-        ReadWarning: Once for each kind of repair: repeated words, words that are not UTF-8, a
-            wrong count in a header, rows left out.
+        ReadWarning: Once for each kind of repair, such as repeated words or rows left out.
 
     Example:
         >>> import pathlib, tempfile

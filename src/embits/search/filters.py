@@ -26,8 +26,7 @@ _BOOLS = {bool, np.bool_}
 class Selection:
     """A set of rows of a collection of n rows, for `where` and `exclude` of any search.
 
-    `select` and `BinaryVectors.select` make one. A selection that is used for many searches is
-    parsed once. It does not change, and any number of threads may use it.
+    `select` and `BinaryVectors.select` make one, parsed once for many searches and threads.
 
     Attributes:
         n: Rows of the collection.
@@ -48,10 +47,7 @@ class Selection:
 
     @classmethod
     def from_packed(cls, bits: NDArray[np.uint8], n: int) -> Selection:
-        """The rows whose bit is 1 in a packed mask, in the order of `np.packbits`.
-
-        Raises:
-            InputError: It is not uint8 of shape (ceil(n / 8),).
+        """The rows whose bit is 1 in a mask of `np.packbits`: uint8 (ceil(n / 8),), or InputError.
 
         Example:
             >>> Selection.from_packed(np.packbits([0, 1, 1, 0, 1]), n=5).rows.tolist()
@@ -59,10 +55,9 @@ class Selection:
         """
         bits = np.asarray(bits)
         if bits.dtype != np.uint8 or bits.shape != (packed_width(n),):
-            raise InputError(
-                f"the packed mask is {bits.dtype} of shape {bits.shape}, expected uint8 of shape "
-                f"({packed_width(n)},) for {n:,} rows"
-            )
+            expected = f"uint8 of shape ({packed_width(n)},) for {n:,} rows"
+            found = f"the packed mask is {bits.dtype} of shape {bits.shape}"
+            raise InputError(f"{found}, expected {expected}")
         return Selection(n, mask=_packed(np.unpackbits(bits, count=n).view(bool)))
 
     @cached_property

@@ -85,10 +85,7 @@ class DeviceIndex:
     def top_k(
         self, queries: NDArray[np.uint8], k: int, *, where: Any = None, exclude: Any = None
     ) -> DistanceResult:
-        """The k rows nearest to each query: arguments and results as in `embits.search.top_k`.
-
-        If each query has its own filter, they are searched one by one.
-        """
+        """As `embits.search.top_k`; queries with filters of their own are searched one by one."""
         queries = packed_queries(queries, self._width)
         filters = parse_filters(self._n, queries.shape[:-1], where, exclude)
         if isinstance(filters, list):

@@ -81,10 +81,7 @@ class MultiIndex:
         where: Any = None,
         exclude: Any = None,
     ) -> DistanceResult:
-        """The k rows nearest to each query: arguments and results as in `embits.search.top_k`.
-
-        The codes are scanned if each query has its own filter, or if few rows pass the filter.
-        """
+        """As `embits.search.top_k`, which is called if filters differ or few rows pass."""
         queries = packed_queries(queries, self._codes.shape[1])
         filters = parse_filters(len(self), queries.shape[:-1], where, exclude)
         few = isinstance(filters, Selection) and len(filters) * _MAX_ROWS_PER_PASSED < len(self)

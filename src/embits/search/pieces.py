@@ -21,11 +21,7 @@ _NO_NUMBERS = np.empty(0, np.uint32)
 
 
 class LiveRows:
-    """The rows that are left of `n_stored`, numbered from 0 without gaps.
-
-    Args:
-        n_stored: Rows, with those that are removed.
-        removed: The removed rows, ascending.
+    """The rows that are left of `n_stored` without the `removed` ones, ascending; without gaps.
 
     Example:
         >>> rows = LiveRows(5, np.array([0, 2]))

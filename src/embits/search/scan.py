@@ -39,8 +39,7 @@ def top_k(
         codes: Packed codes, uint8 of shape (n, width), or `CodePieces`.
         queries: One packed code of shape (width,), or several, (q, width).
         k: How many rows to return; more than n returns n.
-        threads: The most threads to use; None takes every core this process may run on. Small
-            searches run on the caller's thread whatever is asked for.
+        threads: The most threads to use; None takes every core this process may run on.
         where: The rows that may be found: a boolean mask of shape (n,), row numbers in any order,
             or a `Selection`; or a filter for each query: a mask of shape (q, n), or a list of q
             filters, where None is all rows.
@@ -50,10 +49,9 @@ def top_k(
 
     Returns:
         A named pair that unpacks: `distances` (q, k) int32 and `rows` (q, k) int64, nearest
-        first, ties in row order; both of shape (k,) for a single query. The smallest distance is
-        the best. The result does not depend on the number of threads. If fewer than k rows pass the
-        filter, there are fewer columns; if the queries have their own filters, there are as many as
-        the query with the most rows needs, and the others end with row -1 at distance 2^31 - 1.
+        first, ties in row order; both of shape (k,) for a single query. It does not depend on the
+        number of threads. If fewer than k rows pass the filter, there are fewer columns; queries
+        that pass fewer rows than others end with row -1 at distance 2^31 - 1.
 
     Raises:
         InputError: A wrong dtype, width, number of dimensions, k or threads; a filter that does not
@@ -97,10 +95,9 @@ def asymmetric_top_k(
 ) -> ScoreResult:
     """The k rows of `codes` that score highest against float queries.
 
-    The score of bits b is <z, 2b - 1>, where z = Wx is the query before it is cut to bits. A float
-    query carries more information than its code, and finds more true neighbors.
-    Projections are float32 and scores are added up in float64, always in the same order, so the
-    rows are exactly the k best by that sum, on every processor. Other arguments are as in `top_k`.
+    The score of bits b is <z, 2b - 1>, where z = Wx is the query before it is cut to bits. Scores
+    are added up in float64, always in the same order: the rows are exactly the k best by that sum,
+    on every processor. Other arguments are as in `top_k`.
 
     Args:
         projections: Floats of shape (n_bits,) or (q, n_bits), with ceil(n_bits / 8) == width.
@@ -109,8 +106,8 @@ def asymmetric_top_k(
         offsets: What is added for each query, float32 of shape (q,).
 
     Returns:
-        A named pair that unpacks: `scores` (float32) and `rows`, best first. The largest score is
-        the best. Shapes and ties are as in `top_k`; the score beside row -1 is -inf.
+        A named pair that unpacks: `scores` (float32) and `rows`, the largest score first. Shapes
+        and ties are as in `top_k`; the score beside row -1 is -inf.
 
     Raises:
         InputError: As in `top_k`, or a projection is not finite.
@@ -247,17 +244,14 @@ class Kernel(NamedTuple):
     simd: str
     """The instruction set: "portable", "avx2", "avx512" or "neon"."""
     path: str
-    """"rows" compares code by code, "planes" searches a batch by bit planes; "" before any
-    search."""
+    """"rows" compares code by code, "planes" a batch by bit planes; "" before any search."""
 
 
 def kernel() -> Kernel:
     """The instruction set in use, and the path that the last search of this process took.
 
-    The environment variables EMBITS_SIMD and EMBITS_PATH, read once, choose others.
-
-    Raises:
-        InputError: As in `simd`.
+    The environment variables EMBITS_SIMD and EMBITS_PATH, read once, choose others. InputError as
+    in `simd`.
 
     Example:
         >>> import numpy as np
@@ -272,8 +266,7 @@ def kernel() -> Kernel:
 def simd() -> str:
     """The instruction set that searches run on: "portable", "avx2", "avx512" or "neon".
 
-    Raises:
-        InputError: EMBITS_SIMD names one that this processor does not have.
+    InputError if EMBITS_SIMD names one that this processor does not have.
 
     Example:
         >>> simd() in ("portable", "avx2", "avx512", "neon")
@@ -305,8 +298,7 @@ def within(
 
     Returns:
         A named tuple `offsets` (q + 1,), `rows` and `distances`. The rows of query i are
-        `rows[offsets[i] : offsets[i + 1]]`, nearest first, ties in row order. The result does not
-        depend on the number of threads.
+        `rows[offsets[i] : offsets[i + 1]]`, nearest first, ties in row order.
 
     Raises:
         InputError: As in `top_k`, or a wrong distance or max_results.
