@@ -5,22 +5,16 @@ Reading, storing and filtering columns needs pyarrow, which is imported when it 
 
 from __future__ import annotations
 
-import hashlib
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import cached_property
-from io import RawIOBase
-from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import blocks
-from embits.checks import open_regular
 from embits.errors import FormatError, InputError, MissingExtraError, first_line
 from embits.search.filters import Selection, select
 from embits.search.pieces import LiveRows
@@ -32,11 +26,11 @@ RESERVED = "id", "lengths", "floats", "cells"
 _KINDS = "string", "int", "float", "bool", "date", "timestamp", "timestamp UTC", "null"
 KIND = re.compile(rf"(list of )?({'|'.join(_KINDS)})")
 _NUMBERS = {"int", "float"}
-_BATCH_ROWS, _BATCH_BYTES = 1 << 16, 1 << 26  # of a file's record batches
 _MAX_KNOWN = 32  # filters whose rows are remembered
 
 
-def _arrow() -> Any:
+def arrow() -> Any:
+    """pyarrow."""
     try:
         import pyarrow as pa
         import pyarrow.compute
@@ -50,7 +44,7 @@ def _arrow() -> Any:
 
 def arrow_type(kind: str) -> Any:
     """The Arrow type that values of a kind are stored as."""
-    pa = _arrow()
+    pa = arrow()
     if kind.startswith("list of "):
         return pa.large_list(arrow_type(kind.removeprefix("list of ")))
     types = (
@@ -60,13 +54,13 @@ def arrow_type(kind: str) -> Any:
     return dict(zip(_KINDS, types, strict=True))[kind]
 
 
-def _kind(type: Any) -> str | None:
+def kind_of(type: Any) -> str | None:
     """The kind of values of an Arrow type; None if they cannot be stored."""
-    is_ = _arrow().types
+    is_ = arrow().types
     if is_.is_dictionary(type):
-        return _kind(type.value_type)
+        return kind_of(type.value_type)
     if is_.is_nested(type):
-        inner = _kind(type.value_type) if "list" in str(type).split("<")[0] else "list"
+        inner = kind_of(type.value_type) if "list" in str(type).split("<")[0] else "list"
         return None if inner is None or inner.startswith("list") else f"list of {inner}"
     if is_.is_timestamp(type):
         return "timestamp" if type.tz is None else "timestamp UTC"
@@ -87,7 +81,7 @@ def _fits(kind: str, column: str) -> bool:
 
 def given_columns(columns: Any, n: int) -> dict[str, Any]:
     """Columns as they are given, as Arrow arrays of n values in the types that are stored."""
-    pa = _arrow()
+    pa = arrow()
     if isinstance(columns, Mapping) or hasattr(columns, "iloc"):  # pandas: its index is no column
         pairs = list(columns.items())
     elif hasattr(columns, "__arrow_c_stream__") and {"columns", "schema"} & {*dir(columns)}:
@@ -111,7 +105,7 @@ def given_columns(columns: Any, n: int) -> dict[str, Any]:
 
 def _array(name: str, values: Any) -> Any:
     """Values as an Arrow array; NaN and None are missing values."""
-    pa = _arrow()
+    pa = arrow()
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
     if isinstance(values, str | bytes | Mapping | set) or not isinstance(values, Iterable):
@@ -133,7 +127,7 @@ def _array(name: str, values: Any) -> Any:
         for row, value in enumerate(values):
             kind = None
             with suppress(*wrong):
-                kind = _kind(pa.array([value], from_pandas=True).type)
+                kind = kind_of(pa.array([value], from_pandas=True).type)
             if kind is None:
                 raise _not_stored(name, row, value, type(value).__name__) from None
             if first and not _fits(kind, first[1]):
@@ -151,8 +145,8 @@ def _not_stored(name: str, row: int, value: Any, kind: str) -> InputError:
 
 def _stored(name: str, array: Any) -> Any:
     """An Arrow array in the type that is stored."""
-    pa = _arrow()
-    kind = _kind(array.type)
+    pa = arrow()
+    kind = kind_of(array.type)
     if kind is None:
         row = next((row for row, value in enumerate(array) if value.is_valid), 0)
         raise _not_stored(name, row, array[row].as_py() if len(array) else None, str(array.type))
@@ -171,9 +165,9 @@ def fitted(
     """The kinds of all columns once new ones are added, and the new ones in these kinds."""
     if not given:  # collections without columns need no pyarrow
         return dict(kinds), {}
-    pa, after, arrays = _arrow(), dict(kinds), dict(given)
+    pa, after, arrays = arrow(), dict(kinds), dict(given)
     for name, array in given.items():
-        kind, there = str(_kind(array.type)), after.get(name, "null")
+        kind, there = str(kind_of(array.type)), after.get(name, "null")
         if name in RESERVED:
             raise InputError(f"a column is named {name!r}: {', '.join(RESERVED)} are reserved")
         if there == "null":
@@ -196,7 +190,7 @@ def fitted(
 
 def _cast(values: Any, kind: str, there: str) -> Any:
     if not _fits(kind, there):
-        raise _arrow().ArrowInvalid(kind)
+        raise arrow().ArrowInvalid(kind)
     return values.cast(arrow_type(there))
 
 
@@ -241,7 +235,7 @@ def _conditions(where: Mapping[str, Any]) -> list[Condition]:
 
 def _value(condition: Condition, value: Any, kind: str) -> Any:
     """A value of a condition as an Arrow scalar that is compared with values of a kind."""
-    pa = _arrow()
+    pa = arrow()
     try:
         value = value.as_py() if isinstance(value, pa.Scalar) else value
         value = value.item() if isinstance(value, np.generic) else value
@@ -249,7 +243,7 @@ def _value(condition: Condition, value: Any, kind: str) -> Any:
             is_whole = kind == "int" and value % 1 == 0 and abs(value) < 2**63
             return pa.scalar(int(value) if is_whole else float(value))
         scalar = pa.scalar(value)
-        found = _kind(scalar.type)
+        found = kind_of(scalar.type)
         is_date = found in ("string", "date") and kind.startswith(("date", "timestamp"))
         if is_date and len(str(value)) == 10:  # a day; a time has its zone if the column has one
             scalar = scalar.cast(arrow_type("date"))
@@ -263,7 +257,7 @@ def _value(condition: Condition, value: Any, kind: str) -> Any:
 
 def _flags(column: Any, kind: str, condition: Condition) -> NDArray[np.bool_]:
     """Whether each value of an Arrow array fulfils a condition; missing values only `= None`."""
-    pc = _arrow().compute
+    pc = arrow().compute
     op, value = condition.op, condition.value
     if op in ("=", "!=") and value is None:
         valid = _bools(column.is_valid())
@@ -285,7 +279,7 @@ def _flags(column: Any, kind: str, condition: Condition) -> NDArray[np.bool_]:
     if op == "in":
         values = [_value(condition, each, kind) for each in value]
         values = [each.as_py() for each in values if each.type == column.type]  # 1.5 is no integer
-        return _bools(pc.is_in(column, value_set=_arrow().array(values, column.type)))
+        return _bools(pc.is_in(column, value_set=arrow().array(values, column.type)))
     names = {"=": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater"}
     compare, scalar = getattr(pc, names.get(op, "greater_equal")), _value(condition, value, kind)
     if scalar.type != column.type:  # whole numbers, and a float
@@ -319,7 +313,7 @@ class PieceColumns:
     @classmethod
     def of(cls, arrays: Mapping[str, Any], n: int) -> PieceColumns:
         """Arrow arrays of n values by name, in memory."""
-        return cls(_arrow().table(arrays) if arrays else None, n)
+        return cls(arrow().table(arrays) if arrays else None, n)
 
     def __len__(self) -> int:
         return self.n
@@ -337,7 +331,7 @@ class PieceColumns:
     def chunks(self, name: str, kind: str) -> list[Any]:
         """The Arrow arrays of a column; its offsets, which may be damaged, are checked once."""
         if not self.has(name):
-            return [_arrow().nulls(self.n, arrow_type(kind))]
+            return [arrow().nulls(self.n, arrow_type(kind))]
         chunks: list[Any] = self.table.column(name).chunks
         if self.name and name not in self._checked:
             if not all(map(_is_sound, chunks)):
@@ -347,7 +341,7 @@ class PieceColumns:
 
     def take(self, name: str, kind: str, rows: NDArray[np.int64]) -> Any:
         """The values of some rows as an Arrow array; no others are read."""
-        pa = _arrow()
+        pa = arrow()
         if not self.has(name):
             return pa.nulls(len(rows), arrow_type(kind))
         chunks = self.chunks(name, kind)
@@ -363,7 +357,7 @@ class PieceColumns:
         return found
 
     def _found(self, kinds: Mapping[str, str], where: Any) -> NDArray[np.bool_]:
-        pa = _arrow()
+        pa = arrow()
         if isinstance(where, list):
             flags = np.ones(self.n, bool)
             for each in where:
@@ -390,7 +384,7 @@ class PieceColumns:
 
 def _is_sound(array: Any) -> bool:
     """Whether the offsets of strings and lists lie in their values: a damaged file may lie."""
-    is_ = _arrow().types
+    is_ = arrow().types
     is_list = is_.is_large_list(array.type)
     if not len(array) or not (is_list or is_.is_large_string(array.type)):
         return True
@@ -406,7 +400,7 @@ def gathered(
     rows: NDArray[np.int64], starts: NDArray[np.int64], take: Callable[[int, Any], Any]
 ) -> Any:
     """The values of rows, of which `take` gives those of one part, as an Arrow array."""
-    pa = _arrow()
+    pa = arrow()
     owners = np.searchsorted(starts, rows, side="right") - 1
     order = np.argsort(owners, kind="stable")
     parts = []
@@ -453,7 +447,7 @@ class StoredColumns(Mapping[str, Any]):
         others = {name: each for name, each in columns.items() if name in RESERVED}
         own = {name: each for name, each in columns.items() if name not in others}
         arrays = given_columns(own, n) if own else {}
-        kinds = {name: str(_kind(array.type)) for name, array in arrays.items()}
+        kinds = {name: str(kind_of(array.type)) for name, array in arrays.items()}
         return cls(kinds, [PieceColumns.of(arrays, n)], LiveRows(n), others)
 
     def __iter__(self) -> Iterator[str]:
@@ -474,7 +468,7 @@ class StoredColumns(Mapping[str, Any]):
                 chunks.append(piece.take(name, kind, LiveRows(len(piece), removed).kept()))
             else:
                 chunks += piece.chunks(name, kind)
-        return _arrow().chunked_array(chunks, arrow_type(kind))
+        return arrow().chunked_array(chunks, arrow_type(kind))
 
     def _pieces(self) -> Iterator[tuple[PieceColumns, NDArray[np.int64]]]:
         """Each piece, and those of its rows that are removed."""
@@ -491,17 +485,17 @@ class StoredColumns(Mapping[str, Any]):
         kind, there = self.kinds[name], np.flatnonzero(rows != NO_ROW)
         stored = self.rows.stored(rows[there])
         if not len(stored):
-            return _arrow().nulls(len(rows), arrow_type(kind))
+            return arrow().nulls(len(rows), arrow_type(kind))
         found = gathered(stored, self.starts, lambda i, rows: self.pieces[i].take(name, kind, rows))
         if len(there) == len(rows):
             return found
         places = np.full(len(rows), -1)
         places[there] = np.arange(len(there))
-        return found.take(_arrow().array(places, mask=places < 0))
+        return found.take(arrow().array(places, mask=places < 0))
 
     def table(self, ids: NDArray[Any]) -> Any:
         """The ids and all columns as an Arrow table."""
-        pa = _arrow()
+        pa = arrow()
         columns = [pa.array(ids, pa.large_string()), *(self[name] for name in self.kinds)]
         return pa.table(columns, names=["id", *self.kinds])
 
@@ -520,7 +514,7 @@ class StoredColumns(Mapping[str, Any]):
             for piece, removed in self._pieces():
                 flags = piece.flags(self.kinds, key, where)
                 parts.append(np.delete(flags, removed) if len(removed) else flags)
-        except (_arrow().ArrowException, UnicodeDecodeError) as error:
+        except (arrow().ArrowException, UnicodeDecodeError) as error:
             if missing := re.search(r"No match for FieldRef\.Name\((.*?)\)", str(error)):
                 self.check(missing[1])
             raise InputError(f"where: {first_line(error)}") from None
@@ -551,74 +545,3 @@ def column_values(
     except UnicodeDecodeError:
         raise FormatError("damaged: a column holds text that is not valid UTF-8") from None
     return np.fromiter(listed, object, len(listed)).reshape(rows.shape)
-
-
-# -- files -----------------------------------------------------------------------------------------
-
-
-class _Hashed(RawIOBase):
-    """A file to write, with the SHA-256 of what was written."""
-
-    def __init__(self, file: Any) -> None:
-        self.file, self.digest = file, hashlib.sha256()
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, content: Any) -> int:
-        self.digest.update(content)
-        self.file.write(content)
-        return len(content)
-
-
-def write_columns(
-    file: Any, kinds: Mapping[str, str], parts: Iterable[tuple[PieceColumns, NDArray[np.int64]]]
-) -> str:
-    """Write the columns of pieces without their removed rows as one Arrow file; its SHA-256."""
-    pa, sink, held = _arrow(), _Hashed(file), list[Any]()
-    schema = pa.schema([(name, arrow_type(kind)) for name, kind in kinds.items()])
-
-    def write() -> None:  # joined: batches of few rows are slow to read
-        writer.write_table(pa.concat_tables(held).combine_chunks(), _BATCH_ROWS)
-        held.clear()
-
-    with pa.ipc.new_file(sink, schema) as writer:
-        for piece, removed in parts:
-            left = LiveRows(len(piece), removed).kept()
-            for some in blocks(len(left), _BATCH_ROWS):
-                columns = [piece.take(name, kind, left[some]) for name, kind in kinds.items()]
-                held.append(pa.table(columns, schema=schema))
-                is_full = sum(map(len, held)) >= _BATCH_ROWS
-                if is_full or sum(table.nbytes for table in held) >= _BATCH_BYTES:
-                    write()
-        if held:
-            write()
-    return sink.digest.hexdigest()
-
-
-def open_columns(
-    path: Path, n: int, kinds: Mapping[str, str], sha256: str | None = None
-) -> PieceColumns:
-    """Map an Arrow file of n rows; with its SHA-256, check every byte of it."""
-    pa = _arrow()
-    with open_regular(path) as file:  # pyarrow would wait for a pipe
-        if sha256 and hashlib.file_digest(file, "sha256").hexdigest() != sha256:
-            raise FormatError(f"{path}: does not match its checksum")
-    try:
-        with pa.memory_map(os.fspath(path)) as source:  # what is mapped stays so
-            table = pa.ipc.open_file(source).read_all()
-        table.validate(full=sha256 is not None)
-        names = table.column_names
-        good = all(
-            kinds.get(field.name, "null") in ("null", _kind(field.type))
-            and field.type == arrow_type(str(_kind(field.type)))
-            for field in table.schema
-        )
-    except FileNotFoundError:
-        raise
-    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-        raise FormatError(f"{path}: damaged: {first_line(error)}") from None
-    if len(table) != n or not good or len(set(names)) < len(names) or not set(names) <= set(kinds):
-        found = ", ".join(f"{field.name} {field.type}" for field in table.schema)
-        raise FormatError(f"{path}: damaged: {len(table)} rows of {found:.200}, expected {n}")
-    return PieceColumns(table, n, str(path))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from io import RawIOBase
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import packed_width
+from embits.arrays import blocks, packed_width
 from embits.binary_vectors import BinaryVectors, check_same_coder
 from embits.checks import open_regular, read_small
 from embits.coders import METHODS, Coder, coder_checksum
@@ -26,8 +28,8 @@ from embits.collection.manifest import (
     Removed,
     read_manifest,
 )
-from embits.columns import PieceColumns, StoredColumns, open_columns, write_columns
-from embits.errors import FormatError, InputError, ReadError
+from embits.columns import PieceColumns, StoredColumns, arrow, arrow_type, kind_of
+from embits.errors import FormatError, InputError, ReadError, first_line
 from embits.file.atomic import atomic_write
 from embits.file.contents import open_piece, read_coder, write_piece
 from embits.file.store import MAX_HEADER
@@ -39,6 +41,7 @@ from embits.search.pieces import CodePieces, LiveRows
 MAX_TRIES = 100
 MAX_MAPPED = 128  # pieces: each mapping keeps a file open, of which a process may have but 256
 _RESTORE = "restore it from a copy"
+_BATCH_ROWS, _BATCH_BYTES = 1 << 16, 1 << 26  # of a file's record batches
 
 
 class OpenPiece(NamedTuple):
@@ -309,6 +312,74 @@ def with_bitmap(folder: Path, number: int, piece: OpenPiece) -> Piece:
     with atomic_write(folder / name, like=folder / MANIFEST) as file:
         file.write(content)
     return replace(entry, removed=Removed(name, len(rows), hashlib.sha256(content).hexdigest()))
+
+
+class _Hashed(RawIOBase):
+    """A file to write, with the SHA-256 of what was written."""
+
+    def __init__(self, file: Any) -> None:
+        self.file, self.digest = file, hashlib.sha256()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        self.digest.update(content)
+        self.file.write(content)
+        return len(content)
+
+
+def write_columns(
+    file: Any, kinds: Mapping[str, str], parts: Iterable[tuple[PieceColumns, NDArray[np.int64]]]
+) -> str:
+    """Write the columns of pieces without their removed rows as one Arrow file; its SHA-256."""
+    pa, sink, held = arrow(), _Hashed(file), list[Any]()
+    schema = pa.schema([(name, arrow_type(kind)) for name, kind in kinds.items()])
+
+    def write() -> None:  # joined: batches of few rows are slow to read
+        writer.write_table(pa.concat_tables(held).combine_chunks(), _BATCH_ROWS)
+        held.clear()
+
+    with pa.ipc.new_file(sink, schema) as writer:
+        for piece, removed in parts:
+            left = LiveRows(len(piece), removed).kept()
+            for some in blocks(len(left), _BATCH_ROWS):
+                columns = [piece.take(name, kind, left[some]) for name, kind in kinds.items()]
+                held.append(pa.table(columns, schema=schema))
+                is_full = sum(map(len, held)) >= _BATCH_ROWS
+                if is_full or sum(table.nbytes for table in held) >= _BATCH_BYTES:
+                    write()
+        if held:
+            write()
+    return sink.digest.hexdigest()
+
+
+def open_columns(
+    path: Path, n: int, kinds: Mapping[str, str], sha256: str | None = None
+) -> PieceColumns:
+    """Map an Arrow file of n rows; with its SHA-256, check every byte of it."""
+    pa = arrow()
+    with open_regular(path) as file:  # pyarrow would wait for a pipe
+        if sha256 and hashlib.file_digest(file, "sha256").hexdigest() != sha256:
+            raise FormatError(f"{path}: does not match its checksum")
+    try:
+        with pa.memory_map(os.fspath(path)) as source:  # what is mapped stays so
+            table = pa.ipc.open_file(source).read_all()
+        table.validate(full=sha256 is not None)
+        names = table.column_names
+        good = all(
+            kinds.get(field.name, "null") in ("null", kind_of(field.type))
+            and field.type == arrow_type(str(kind_of(field.type)))
+            for field in table.schema
+        )
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        raise FormatError(f"{path}: damaged: {first_line(error)}") from None
+    if len(table) != n or not good or len(set(names)) < len(names) or not set(names) <= set(kinds):
+        found = ", ".join(f"{field.name} {field.type}" for field in table.schema)
+        raise FormatError(f"{path}: damaged: {len(table)} rows of {found:.200}, expected {n}")
+    return PieceColumns(table, n, str(path))
 
 
 # -- pieces as one ---------------------------------------------------------------------------------
