@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from embits import search, slimming
+from embits import search
 from embits.arrays import Progress, check_padding, single, to_numpy, unit_rows
 from embits.checks import check_dims, wanted_distance, wanted_rows
 from embits.coders import Coder, coder_checksum
@@ -29,7 +29,7 @@ from embits.ids.subwords import Subwords
 from embits.ids.vocabulary import PieceWords, Vocabulary
 from embits.originals import Originals, rescored
 from embits.pretrained import Pretrained
-from embits.rows import FLOATS, LENGTHS, Lengths, Rows, joined, taken
+from embits.rows import FLOATS, LENGTHS, Lengths, Rows, check_parts, joined, slim_rows, taken
 from embits.search.cells import arranged, measured, train, wanted_cells
 from embits.search.filters import (
     Filters,
@@ -801,9 +801,9 @@ class BinaryVectors(WordMethods, Pretrained):
             >>> slim.byte_counts().coder, slim.similarity("king", "king")
             (0, 1.0)
         """
-        parts = slimming.check_parts(without)
+        parts = check_parts(without)
         bits = self.merged()
-        rows, coder = slimming.slim(bits.rows, bits.coder, parts, half_decoder)
+        rows, coder = slim_rows(bits.rows, bits.coder, parts, half_decoder)
         if bits.subwords is None or "subwords" not in parts:
             return BinaryVectors.of_rows(rows, coder, bits.subwords)
         rows = replace(rows, ids=copy(rows.ids))

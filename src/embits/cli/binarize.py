@@ -241,7 +241,7 @@ def add(
     title = f"add {vectors} to {collection}"
     reading |= {"update": update, "columns": columns}
     with (
-        opened_or_undone(collection, coder, bits, keep, timeout=timeout) as opened,
+        opened_or_undone(collection, coder, n_bits=bits, keep=keep, timeout=timeout) as opened,
         steps_progress(title, quiet=as_json) as progress,
     ):
         before = len(opened)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from embits import checks
 from embits.binary_vectors import BinaryVectors, check_same_coder
@@ -141,29 +141,22 @@ def open_collection(
     collection = Collection(folder, open_snapshot(folder), timeout)
     if given is not None:
         check_same_coder(collection.coder, given)
-    found = collection.manifest
-    facts = [("keep", found.keep, keep), ("n_bits", found.bits, n_bits)]
-    for name, there, wanted in [*facts, ("method", found.method, method)]:
-        if wanted is not None and wanted != there:
-            raise InputError(f"{folder} exists with {name}={there!r}, not {wanted!r}")
+    found, wanted = collection.manifest, {"keep": keep, "n_bits": n_bits, "method": method}
+    there = {"keep": found.keep, "n_bits": found.bits, "method": found.method}
+    for name, value in wanted.items():
+        if value not in (None, there[name]):
+            raise InputError(f"{folder} exists with {name}={there[name]!r}, not {value!r}")
     return collection
 
 
 @contextmanager
-def opened_or_undone(
-    path: Path,
-    coder: Path | None = None,
-    n_bits: int | None = None,
-    keep: Literal["float16", "int8"] | None = None,
-    *,
-    timeout: float = 0,
-) -> Iterator[Collection]:
+def opened_or_undone(path: Path, coder: Path | None = None, **how: Any) -> Iterator[Collection]:
     """As `open_collection`, for a change. If it fails, a collection made for it is deleted."""
     from embits.collection.changes import LOCK, writer_lock
     from embits.collection.manifest import CODER, MANIFEST, read_manifest
 
     was_there, had_folder = (path / MANIFEST).is_file(), path.is_dir()
-    collection = open_collection(path, coder, n_bits=n_bits, keep=keep, timeout=timeout)
+    collection = open_collection(path, coder, **how)
     try:
         yield collection
     except BaseException:  # Ctrl-C too
