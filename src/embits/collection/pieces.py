@@ -50,12 +50,7 @@ class OpenPiece(NamedTuple):
     entry: Piece  # what the manifest says of it
     rows: Rows  # with those that are removed
     removed: NDArray[np.int64]  # rows, ascending
-    columns: PieceColumns | None = None  # of a file of Arrow, if it has some
-
-    @property
-    def stored_columns(self) -> PieceColumns:
-        """Its columns, which may be none."""
-        return self.columns or PieceColumns(None, len(self.rows))
+    columns: PieceColumns  # of a file of Arrow, if it has some
 
 
 class MissingPieceError(FormatError):
@@ -78,7 +73,7 @@ class Snapshot:
         if not kinds:
             return rows
         live = LiveRows(*_removed_of(self.pieces))
-        columns = [piece.stored_columns for piece in self.pieces]
+        columns = [piece.columns for piece in self.pieces]
         return replace(rows, columns=StoredColumns(kinds, columns, live, rows.columns))
 
     @cached_property
@@ -207,7 +202,7 @@ def open_one(
                 raise FormatError(f"{path}: {len(rows)} rows, expected {entry.rows}")
     if isinstance(rows.ids, RowNumbers):
         rows = replace(rows, ids=RowNumbers(len(rows), entry.first))
-    columns = None
+    columns = PieceColumns(None, len(rows))
     if entry.columns and kinds is not None:
         with _named(folder, entry.columns.file):
             digest = entry.columns.sha256 if verify else None
@@ -290,7 +285,7 @@ def save_piece(
     first = rows.ids.first if isinstance(rows.ids, RowNumbers) else 0
     write_piece(folder / name, rows, coder, manifest)
     entry = Piece(name, len(rows.codes), first=first, header=header_digest(folder / name))
-    columns = [(part.stored_columns, part.removed) for part in parts]
+    columns = [(part.columns, part.removed) for part in parts]
     there = {k: v for k, v in kinds.items() if v != "null" and any(c.has(k) for c, _ in columns)}
     if not there:
         return entry
