@@ -261,7 +261,6 @@ class BinaryVectors(WordMethods, Pretrained):
         raise self.words.unknown(key)
 
     def _row(self, key: Any) -> int | None:
-        """The row of an id, or None."""
         return self.words.find(str(key)) if is_id(key) else None
 
     def encode(self, vectors: Any, *, device: str = "cpu") -> NDArray[np.uint8]:
@@ -460,7 +459,6 @@ class BinaryVectors(WordMethods, Pretrained):
 
     @cached_property
     def _on_device(self) -> dict[str, DeviceIndex]:
-        """The copies of the codes on GPUs, by device."""
         return {}
 
     @cached_property
@@ -958,7 +956,6 @@ def check_same_coder(ours: Coder, theirs: Coder) -> None:
 
 
 def _as_ids(ids: Any, n: int) -> Vocabulary | RowNumbers:
-    """Ids of n rows, as an index of them."""
     if ids is None:
         return RowNumbers(n)
     index: Keys = ids if isinstance(ids, Keys) else Vocabulary.from_words(as_words(ids))

@@ -282,7 +282,6 @@ def warn_if_collapsed(coder: Coder, X: NDArray[Any]) -> None:
 
 
 def _collapse(coder: Coder, sample: NDArray[np.float32]) -> str | None:
-    """What is wrong with the codes of a sample."""
     n_rows = len(np.unique(sample, axis=0))
     if n_rows == 1 and len(sample) >= COLLAPSE_MIN_ROWS:
         kind = "equal" if sample[0].any() else "zero"

@@ -104,7 +104,6 @@ def given_columns(columns: Any, n: int) -> dict[str, Any]:
 
 
 def _array(name: str, values: Any) -> Any:
-    """Values as an Arrow array; NaN and None are missing values."""
     pa = arrow()
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
@@ -144,7 +143,6 @@ def _not_stored(name: str, row: int, value: Any, kind: str) -> InputError:
 
 
 def _stored(name: str, array: Any) -> Any:
-    """An Arrow array in the type that is stored."""
     pa = arrow()
     kind = kind_of(array.type)
     if kind is None:
@@ -471,7 +469,6 @@ class StoredColumns(Mapping[str, Any]):
         return arrow().chunked_array(chunks, arrow_type(kind))
 
     def _pieces(self) -> Iterator[tuple[PieceColumns, NDArray[np.int64]]]:
-        """Each piece, and those of its rows that are removed."""
         for piece, start in zip(self.pieces, self.starts.tolist(), strict=True):
             yield piece, self.rows.removed_in(start, start + len(piece))
 

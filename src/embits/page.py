@@ -123,7 +123,6 @@ def _parts_of_texts(bits: BinaryVectors, file: Path, folder: Path) -> dict[str, 
 
 
 def _shell(title: str, facts: dict[str, str | int]) -> dict[str, bytes]:
-    """Return all files of the page but the vectors, by name."""
     shell = {name: path.read_bytes() for name, path in _site().items()}
     for name in shell:
         if name.endswith((".js", ".css")):
@@ -143,7 +142,6 @@ def _shell(title: str, facts: dict[str, str | int]) -> dict[str, bytes]:
 
 
 def _site() -> dict[str, Path]:
-    """The files of the site, by name."""
     paths = (path for path in _SITE.rglob("*") if path.is_file() and path.name[0] != ".")
     return {path.relative_to(_SITE).as_posix(): path for path in paths}
 
@@ -181,8 +179,6 @@ def serve(folder: Path, port: int = 0) -> ThreadingHTTPServer:
 
 
 class _Handler(SimpleHTTPRequestHandler):
-    """Answers with the files of one page."""
-
     protocol_version = "HTTP/1.1"
     extensions_map = mimetypes.MimeTypes().types_map[True]  # whatever this system's registry says
 

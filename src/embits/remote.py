@@ -139,7 +139,6 @@ def size_at(address: str) -> int:
 
 
 def _file_system(address: str) -> tuple[Any, str]:
-    """The file system of fsspec for an address, and the path in it."""
     scheme, name = urlsplit(address).scheme.lower(), shown(address)
     try:
         from fsspec.core import url_to_fs
@@ -164,7 +163,6 @@ def _file_system(address: str) -> tuple[Any, str]:
 
 @contextmanager
 def _one_line(name: str) -> Iterator[None]:
-    """Turn the errors of any file system into ours."""
     try:
         yield
     except (EmbitsError, ImportError):

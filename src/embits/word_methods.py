@@ -100,7 +100,6 @@ class WordMethods:
         return neighbors[:topn]
 
     def _sum(self: Any, keys: list[Any]) -> NDArray[np.float32]:
-        """The sum of the rebuilt directions."""
         total: NDArray[np.float32] = unit_rows(self.decode(keys)).sum(axis=0)
         return total
 

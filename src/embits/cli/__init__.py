@@ -163,8 +163,6 @@ def main() -> None:
 
 
 class _Notes(logging.Handler):
-    """Prints messages of the log as notes."""
-
     def emit(self, record: logging.LogRecord) -> None:
         _note(record.getMessage())
 

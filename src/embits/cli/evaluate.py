@@ -83,7 +83,6 @@ def _scoring_options(
 
 
 def _are_tasks_named() -> bool:
-    """Whether --tasks is on the command line."""
     source = click.get_current_context().get_parameter_source("tasks")
     return source is ParameterSource.COMMANDLINE
 
@@ -120,7 +119,6 @@ def _check_scored(entries: Sequence[Entry], notes: Sequence[str]) -> None:
 def _finish(
     entries: Iterable[Entry], csv_file: Path | None, notes: Sequence[str], report: Path | None
 ) -> None:
-    """Write the CSV file, if one is asked for, and print the notes."""
     if csv_file is not None:
         with atomic_write(csv_file) as file:
             file.write(csv_text(entries).encode())

@@ -74,7 +74,6 @@ def verify(file: Path, as_json: bool) -> None:
 
 
 def _show(facts: dict[str, Any]) -> None:
-    """Print names on the left and values on the right; long values are wrapped."""
     width = max(map(len, facts)) + 2
     for name, value in facts.items():
         if name == "parts":

@@ -267,7 +267,6 @@ def force_option(
 
 
 def _ids(context: click.Context, _: click.Parameter, name: str | None) -> str | bool | None:
-    """The argument `ids`: False for --no-ids."""
     if context.meta["embits.no_ids"] and name is not None:
         raise click.UsageError("--no-ids and --ids exclude each other")
     return False if context.meta["embits.no_ids"] else name

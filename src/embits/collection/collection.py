@@ -489,7 +489,6 @@ def _placed(
 
 
 def _arrow_columns(latest: Snapshot, given: _Given, found: NDArray[np.int64]) -> Mapping[str, Any]:
-    """The columns of new rows; without any, those of the rows that they replace."""
     stored = latest.rows.columns
     if given.columns is not None or not isinstance(stored, StoredColumns) or (found < 0).all():
         return given.columns or {}
@@ -517,7 +516,6 @@ def _with_coder(latest: Snapshot, given: _Given) -> Snapshot:
 
 @contextmanager
 def _few_rows() -> Iterator[None]:
-    """No warnings that the rows of a fit are few."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrainingWarning)
         yield

@@ -263,6 +263,5 @@ def _checked(kind: Any, entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _digest(body: Mapping[str, Any]) -> str:
-    """The SHA-256 of the JSON with sorted names and without spaces."""
     canonical = json.dumps(body, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()

@@ -43,7 +43,6 @@ def parquet_rows(folder: str | os.PathLike[str], entry: Piece, coder: Coder) -> 
 def _rows(
     folder: str | os.PathLike[str], coder: Coder, code: str, ids: str | None, entry: Piece
 ) -> Rows:
-    """The codes of a piece, its ids if they are in a column, and its lengths."""
     files, path = locate(folder)
     name = f"{path}/{entry.file}"
     codes = code_matrix(name, read_one(files, name, code), coder)
@@ -106,7 +105,6 @@ def read_column(folder: str | os.PathLike[str], name: str) -> Any:
 
 
 def _each(folder: str | os.PathLike[str], read: Callable[[Piece], Any]) -> Iterator[Any]:
-    """What `read` gives of each piece."""
     for piece in manifest_at(folder).pieces:
         if piece.header is not None:
             raise FormatError(f"{folder}: {piece.file} is not Parquet: embits.load opens it")

@@ -381,7 +381,6 @@ def open_columns(
 
 
 def _removed_of(pieces: Sequence[OpenPiece]) -> tuple[int, NDArray[np.int64]]:
-    """The number of rows of all pieces, and those of them that are removed."""
     starts = np.cumsum([0, *(len(piece.rows) for piece in pieces)])
     removed = (piece.removed + start for piece, start in zip(pieces, starts, strict=False))
     return int(starts[-1]), np.concatenate([np.empty(0, np.int64), *removed])

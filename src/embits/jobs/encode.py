@@ -339,7 +339,6 @@ def encode_to_collection(
 
 
 def _read_columns(source: Source, names: Iterable[str]) -> Any:
-    """Some columns of a Parquet file as an Arrow table."""
     table = open_table(source.path)
     schema, wanted = table.schema_arrow.names, list(names)
     if missing := [name for name in wanted if name not in schema]:
@@ -351,7 +350,6 @@ def _read_columns(source: Source, names: Iterable[str]) -> Any:
 def _binarize(
     vectors: WordVectors, coder: Coder, sample: int | None, progress: Any, lengths: bool
 ) -> BinaryVectors:
-    """Fit a coder on vectors in memory, or on a sample of them, and encode all of them."""
     if not coder.__sklearn_is_fitted__():
         rows = draw_rows(len(vectors), sample, coder)
         coder.fit(vectors.matrix if rows is None else vectors.matrix[rows], progress=progress)
@@ -379,7 +377,6 @@ def _binarize_file(
 def _chosen_coder(
     coder: Coder | None, n_bits: int | None, method: str | None, params: Mapping[str, Any]
 ) -> Coder:
-    """The coder of the arguments of `binarize`."""
     if coder is None:
         return new_coder(DEFAULT_METHOD if method is None else method, n_bits, params)
     if not isinstance(coder, Coder):
@@ -393,7 +390,6 @@ def _chosen_coder(
 
 
 def _word_vectors(vectors: Any) -> WordVectors:
-    """What `binarize` takes, other than a file, as one type."""
     if isinstance(vectors, WordVectors):
         return vectors
     if vectors is None:

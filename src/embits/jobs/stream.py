@@ -239,7 +239,6 @@ class Passes:
         stage.save((end, asdict(blocks.findings)), done=True)
 
     def _index(self, n_read: int) -> Vocabulary | RowNumbers:
-        """The words that were read, without repeats."""
         if not (self._blocks.named or self._blocks.findings.is_numbered):
             return RowNumbers(n_read)
         text = np.fromfile(self._folder / "words", np.uint8)
@@ -255,7 +254,6 @@ class Passes:
         return words
 
     def _copy_floats(self, wanted: Places | None) -> None:
-        """Copy the floats of the wanted rows (None: all) into a file, in their order."""
         with Stage(self._checkpoint, "sample", ("floats",)) as stage:
             if stage.done:
                 return
