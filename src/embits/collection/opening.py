@@ -152,8 +152,8 @@ def open_collection(
 @contextmanager
 def opened_or_undone(path: Path, coder: Path | None = None, **how: Any) -> Iterator[Collection]:
     """As `open_collection`, for a change. If it fails, a collection made for it is deleted."""
-    from embits.collection.changes import LOCK, writer_lock
-    from embits.collection.manifest import CODER, MANIFEST, read_manifest
+    from embits.collection.changes import writer_lock
+    from embits.collection.manifest import MANIFEST, read_manifest
 
     was_there, had_folder = (path / MANIFEST).is_file(), path.is_dir()
     collection = open_collection(path, coder, **how)
@@ -164,8 +164,8 @@ def opened_or_undone(path: Path, coder: Path | None = None, **how: Any) -> Itera
             folder = collection.path
             with suppress(EmbitsError, OSError), writer_lock(folder):
                 if not read_manifest(folder).generation:  # no other process has changed it
-                    for name in (MANIFEST, CODER, LOCK):
-                        (folder / name).unlink(missing_ok=True)
+                    for each in folder.glob("_*"):  # an encoder of texts too
+                        each.unlink(missing_ok=True)
                     if not had_folder:
                         folder.rmdir()  # fails if it has other files
         raise

@@ -112,8 +112,11 @@ def _records(path: Path, name: str) -> Iterator[tuple[str, str, dict[str, Any]]]
         if content.strip():
             try:
                 record = json.loads(content)
-            except (ValueError, RecursionError):
-                raise ReadError(f"{path}, line {line}: not valid JSON") from None
+                if "\\u" in content:  # an escape may be half of a surrogate pair
+                    json.dumps(record, ensure_ascii=False).encode()
+            except (ValueError, RecursionError) as error:
+                odd = "half of a surrogate pair" if isinstance(error, UnicodeError) else None
+                raise ReadError(f"{path}, line {line}: {odd or 'not valid JSON'}") from None
             yield _record(path, name, line, record)
 
 

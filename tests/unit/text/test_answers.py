@@ -127,6 +127,13 @@ def test_a_collection_is_not_overwritten_and_an_id_not_added_twice(notes, at, en
     assert embits.load(notes).ids().tolist() == before
 
 
+def test_texts_that_cannot_be_added_leave_no_folder(at, encoder):
+    write_lines(at / "twice.jsonl", [{"id": "a", "text": "music"}] * 2)
+    with pytest.raises(InputError, match="twice"):
+        run("index", at / "twice.jsonl", "-o", at / "new", "--encoder", encoder)
+    assert not (at / "new").exists()
+
+
 def test_the_encoder_stays_when_the_collection_is_compacted(notes):
     opened = embits.open_collection(notes)
     opened.remove(["b"])
@@ -193,6 +200,7 @@ def test_folders_of_texts_are_read(at):
     [
         ("a.jsonl", b'{"text": "x"}\n{', "line 2: not valid JSON"),
         ("a.jsonl", b'{"text": "x"}\n[1]', "line 2: "),
+        ("a.jsonl", b'{"text": "x", "deep": ["\\ud800"]}', "line 1: half of a surrogate pair"),
         ("a.jsonl", b'{"body": "x"}', "expected a field or column `text`"),
         ("a.jsonl", b'{"text": "x", "id": [1]}', "the id is"),
         ("a.txt", b"good\nbad \xff", "line 2: not UTF-8"),
