@@ -26,7 +26,8 @@ from embits.text.sources import cache_folder
 
 ENCODER = "_encoder.safetensors"  # of a collection, beside its manifest
 MODEL = "_encoder.json"  # in its place: the name of a model of sentence-transformers
-_LONG = re.compile(r"\w{4,}")
+_QUESTIONS = "about|does|from|have|should|that|this|what|when|where|which|will|with|would|your"
+_LONG = re.compile(rf"\b(?!(?:{_QUESTIONS})\b)\w{{4,}}")
 _NONSENSE = 200  # texts of random letters, whose best scores say what means nothing
 SHARING = 0.7
 """Of the least score: what an answer needs that has a word of the question."""
@@ -194,10 +195,10 @@ def least_score(bits: BinaryVectors, encoder: Encoder) -> float:
 
 
 def share_words(a: str, b: str) -> bool:
-    """Whether texts have a word of four or more letters in common.
+    """Whether texts have a word of four or more letters in common, other than those of questions.
 
     Example:
-        >>> share_words("Reset my password", "Passwords: a new password"), share_words("the", "the")
+        >>> share_words("Reset my password", "Passwords: a new password"), share_words("what", "what")
         (True, False)
     """
     return not set(_LONG.findall(a.lower())).isdisjoint(_LONG.findall(b.lower()))
