@@ -24,7 +24,7 @@ pytestmark = needs_node
 DIMS = 24
 
 
-def static_model(folder, name, **tensors):
+def static_model(folder, name, method="itq", **tensors):
     """The folder of a static model with one of the trained tokenizers."""
     text = trained()[name]
     about = json.loads(text)
@@ -36,7 +36,7 @@ def static_model(folder, name, **tensors):
     safetensors.save_file({"embeddings": table, **more}, folder / "model.safetensors")
     (folder / "tokenizer.json").write_text(text, encoding="utf-8")
     (folder / "config.json").write_text(json.dumps({"normalize": name != "unigram"}))
-    return embits.TextEncoder.from_static(folder, n_bits=40, method="itq", cache=False)
+    return embits.TextEncoder.from_static(folder, n_bits=40, method=method, cache=False)
 
 
 def shared_rows(folder):
@@ -64,6 +64,7 @@ def encoders(tmp_path_factory):
         "unigram": static_model(folder / "c", "unigram"),
         "added": static_model(folder / "d", "added"),
         "shared": shared_rows(folder / "e"),
+        "net": static_model(folder / "f", "unigram", "neural"),
         "words": embits.TextEncoder.from_words(embits.binarize(sample, 64, "itq")),
         "subwords": embits.TextEncoder.from_words(embits.binarize(more, 64, "itq")),
     }

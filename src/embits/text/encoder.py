@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from embits.arrays import Progress, as_float32, blocks, unit_rows
 from embits.binary_vectors import BinaryVectors
 from embits.checks import check_n_bits, choice, number, whole
-from embits.coders import ITQ, Coder, coder_class, new_coder
+from embits.coders import ITQ, Coder, Neural, coder_class, new_coder
 from embits.coders.base import Estimator
 from embits.errors import EmbitsError, FormatError, InputError, NotFittedError
 from embits.file import store
@@ -179,14 +179,16 @@ class TextEncoder(Estimator):
         if file is not None and file.is_file():
             with suppress(EmbitsError, OSError):  # it is damaged or gone: made again
                 return self._take(file, verify=True)
-        params: dict[str, Any] = {}
-        if "random_state" in coder_class(self.method).param_names():
-            params = {"random_state": self.random_state}
-        coder = new_coder(self.method, self.n_bits, params)
+        params = {"random_state": self.random_state, "prefer": "float"}  # codes are only decoded
+        names = set(coder_class(self.method).param_names()).intersection(params)
+        coder = new_coder(self.method, self.n_bits, {name: params[name] for name in names})
         coder.fit(model.vectors, progress=progress)
         codes = coder.encode(model.vectors)
         lengths = np.linalg.norm(model.vectors, axis=1)
-        self.table_ = Table.of(codes, coder.n_bits_, model.vectors, lengths)
+        if isinstance(coder, Neural):
+            self.table_ = Table.decoded_by(coder.net, codes, Lengths.of(lengths))
+        else:
+            self.table_ = Table.of(codes, coder.n_bits_, model.vectors, lengths)
         self._tokens = TokenizerTokens(packed, model.n_tokens, model.unknown)
         self._rows = model.rows
         self._model_weights = None if model.weights is None else Lengths.of(model.weights)
@@ -438,7 +440,7 @@ class TextEncoder(Estimator):
         }
         arrays: dict[str, NDArray[Any] | None] = {
             **{name: scale.steps for name, scale in scales.items() if scale is not None},
-            **{name: getattr(table, name) for name in ("decoder", "units", "offset")},
+            **table.decoding(),
             "rows": self._rows,
             "mean": self._mean,
             "whitening": self._whitening,

@@ -1,7 +1,8 @@
 """The table of a text encoder: the codes of tokens, and what turns counted bits into vectors.
 
 A row stands for the vector s (D b + o): b its bits, s its scale. A weighted sum of rows is then
-D (Σ w s b) + (Σ w s) o: bits are counted, and one product follows.
+D (Σ w s b) + (Σ w s) o: bits are counted, and one product follows. Where a net decodes the bits, a
+row is s times the direction that it gives, and all rows are decoded once.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,8 @@ from numpy.typing import NDArray
 from embits import _core
 from embits.arrays import blocks, unit_rows, unpack
 from embits.checks import is_usual, whole
+from embits.coders.neural.coder import NET
+from embits.coders.neural.net import LARGEST, Net
 from embits.errors import FormatError, InputError
 from embits.rows import Lengths, vector_lengths
 
@@ -34,6 +38,7 @@ class Table:
     decoder: NDArray[np.int8]  # (n_bits, dims), in units of `units`
     units: Floats  # (dims,)
     offset: Floats  # (dims,)
+    net: Net | None = None  # decodes the bits in place of the three before, which are then zeros
 
     @classmethod
     def of(
@@ -83,14 +88,28 @@ class Table:
 
     def rows(self, rows: Any) -> Floats:
         """The vectors of some rows, (len(rows), dims)."""
-        decoded = unpack(np.ascontiguousarray(self.codes[rows]), self.n_bits) @ self.matrix
-        vectors: Floats = (decoded + self.offset) * self.scales[rows].floats[:, None]
+        codes = np.ascontiguousarray(self.codes[rows])
+        if self.net is None:
+            decoded = unpack(codes, self.n_bits) @ self.matrix + self.offset
+        else:
+            decoded = unit_rows(self.net.decode(codes))
+        vectors: Floats = decoded * self.scales[rows].floats[:, None]
         return vectors
+
+    @cached_property
+    def _decoded(self) -> Floats:
+        """All vectors, (n, dims)."""
+        return self.rows(slice(None))
 
     def pool(self, rows: NDArray[np.uint32], weights: Floats, ends: NDArray[np.int64]) -> Floats:
         """Weighted sums, (len(ends), dims), of the rows of texts, each of which ends in `ends`."""
         if rows.max(initial=0) >= max(len(self.codes), 1):
             raise FormatError(f"damaged: a token has no row among {len(self.codes):,}")
+        if self.net is not None:
+            pooled = np.zeros((len(ends), self.dims), np.float32)
+            for text, (start, end) in enumerate(pairwise([0, *ends.tolist()])):
+                pooled[text] = weights[start:end] @ self._decoded[rows[start:end]]
+            return pooled
         weights = np.ascontiguousarray(weights * self.scales.floats[rows], np.float32)
         counts = np.empty((len(ends), 8 * self.codes.shape[1]), np.float32)
         codes = np.ascontiguousarray(self.codes)
@@ -115,9 +134,33 @@ class Table:
         scales = byte_scale("scales", tensors, len(codes), settings)
         if scales is None:
             raise InputError("text.scales is missing")
+        if "net_A" in tensors:
+            found = {name: tensors[f"net_{name}"] for name in NET}
+            for name, shape in NET.items():
+                kind = np.int8 if len(shape) == 2 else np.float32
+                array = array_of(f"net_{name}", tensors, kind, found[name].shape)
+                if np.abs(array.astype(np.float32)).max(initial=0) > LARGEST:
+                    raise InputError(f"text.net_{name} holds numbers that no fit gives")
+            net = Net(**found)
+            if (net.A.shape[1], len(net.c)) != (n_bits, dims):
+                raise InputError("the net of the table does not fit its codes")
+            return cls.decoded_by(net, codes, scales)
         decoder = array_of("decoder", tensors, np.int8, (n_bits, dims))
         more = (array_of(each, tensors, np.float32, (dims,)) for each in ("units", "offset"))
         return cls(codes, n_bits, scales, decoder, *more)
+
+    @classmethod
+    def decoded_by(cls, net: Net, codes: NDArray[np.uint8], scales: Lengths) -> Table:
+        """A table whose rows are the directions that a net decodes, times their scales."""
+        n_bits, dims = net.A.shape[1], len(net.c)
+        decoder, zeros = np.zeros((n_bits, dims), np.int8), np.zeros(dims, np.float32)
+        return cls(codes, n_bits, scales, decoder, zeros, zeros, net)
+
+    def decoding(self) -> dict[str, NDArray[Any]]:
+        """The arrays of a file that say how bits are decoded."""
+        if self.net is not None:
+            return {f"net_{name}": getattr(self.net, name) for name in NET}
+        return {name: getattr(self, name) for name in ("decoder", "units", "offset")}
 
 
 def array_of(

@@ -51,6 +51,7 @@ export class StaticTextEncoder {
   #weights;
   #own;
   #coder = null;
+  #known = new Map(); // rows that the net has decoded
 
   constructor(contents, tokens) {
     const { facts, tensors, length, settings } = contents;
@@ -60,9 +61,10 @@ export class StaticTextEncoder {
     this.#tokens = tokens;
     const part = (name, dtype, shape) => partOf(tensors, name, dtype, shape);
     this.scales = scaled(tensors, "scales", length, settings) ?? damaged("text.scales is missing");
-    this.decoder = part("decoder", "I8", [nBits, dims]);
-    this.units = part("units", "F32", [dims]);
-    this.offset = part("offset", "F32", [dims]);
+    this.net = tensors.has("text.net_A") ? coderFrom(contents, "net_", "neural", {}) : null;
+    this.decoder = this.net ? new Int8Array(nBits * dims) : part("decoder", "I8", [nBits, dims]);
+    this.units = this.net ? new Float32Array(dims) : part("units", "F32", [dims]);
+    this.offset = this.net ? this.units : part("offset", "F32", [dims]);
     this.rows = tensors.has("text.rows") ? part("rows", "U32", [tokens.count]) : null;
     if (this.rows?.some((row) => row >= length)) damaged(`a token has no row among ${length}`);
     const whitens = tensors.has("text.whitening");
@@ -94,29 +96,39 @@ export class StaticTextEncoder {
     const { nBits, dims, decoder, units, offset, scales, rows } = this;
     const { codes, width } = this.#contents;
     const { tokens, vectors } = this.#tokens.of(text);
-    const counts = new Float64Array(nBits);
+    const [counts, sums] = [new Float64Array(nBits), new Float64Array(dims)];
     let [total, share] = [0, vectors.length];
     for (const token of tokens) {
       const row = rows ? rows[token] : token;
       const weight = this.#weights ? this.#weights[token] : 1;
       const scale = fround(fround(this.#own ? weight * this.#own[token] : weight) * scales[row]);
-      for (let bit = 0; bit < nBits; bit++) {
-        if (codes[row * width + (bit >> 3)] & (128 >> (bit & 7))) counts[bit] += scale;
+      if (this.net) {
+        this.#decoded(row).forEach((x, i) => (sums[i] += scale * x));
+      } else {
+        for (let bit = 0; bit < nBits; bit++) {
+          if (codes[row * width + (bit >> 3)] & (128 >> (bit & 7))) counts[bit] += scale;
+        }
       }
       total += scale;
       share += weight;
     }
-    const sums = new Float64Array(dims);
     for (let bit = 0; bit < nBits; bit++) {
       const count = counts[bit];
       if (count) for (let i = 0; i < dims; i++) sums[i] += count * decoder[bit * dims + i];
     }
     for (let i = 0; i < dims; i++) {
-      sums[i] = sums[i] * units[i] + total * offset[i];
+      if (!this.net) sums[i] = sums[i] * units[i] + total * offset[i];
       for (const vector of vectors) sums[i] += vector[i];
       sums[i] /= share > 0 ? share : 1;
     }
     return this.#contents.settings.normalize ? unit(sums) : sums;
+  }
+
+  /** The direction that the net decodes for a row. */
+  #decoded(row) {
+    const { codes, width } = this.#contents;
+    if (!this.#known.has(row)) this.#known.set(row, unit(this.net.rebuilt(codes.subarray(row * width, (row + 1) * width))));
+    return this.#known.get(row);
   }
 
   #whitened(vector) {
@@ -177,10 +189,15 @@ function weightsOf({ weights, texts = 0 }, seen, { areWords }) {
 }
 
 /** The coder of text vectors, which is beside the table. */
-function textCoder({ facts: { nBits, dims }, tensors, settings }) {
-  const about = settings.coder;
+function textCoder(contents) {
+  const about = contents.settings.coder;
   if (!about) throw new Error("the text encoder was not fitted on texts: it has no coder of their codes");
-  const own = [...tensors].filter(([name]) => name.startsWith("text.coder."));
-  const arrays = new Map(own.map(([name, tensor]) => [name.slice("text.".length), tensor]));
-  return coderOf({ method: about.method, params: about.params ?? {}, tensors: arrays, nBits, dims });
+  return coderFrom(contents, "coder.", about.method, about.params ?? {}, "");
+}
+
+/** The coder whose arrays have names with a prefix. */
+function coderFrom({ facts: { nBits, dims }, tensors }, prefix, method, params, added = prefix) {
+  const own = [...tensors].filter(([name]) => name.startsWith(`text.${prefix}`));
+  const arrays = new Map(own.map(([name, tensor]) => [`coder.${added}${name.slice(5 + prefix.length)}`, tensor]));
+  return coderOf({ method, params, tensors: arrays, nBits, dims });
 }
