@@ -146,8 +146,8 @@ class Table:
                 raise InputError("the net of the table does not fit its codes")
             return cls.decoded_by(net, codes, scales)
         decoder = array_of("decoder", tensors, np.int8, (n_bits, dims))
-        more = (array_of(each, tensors, np.float32, (dims,)) for each in ("units", "offset"))
-        return cls(codes, n_bits, scales, decoder, *more)
+        units, offset = (array_of(x, tensors, np.float32, (dims,)) for x in ("units", "offset"))
+        return cls(codes, n_bits, scales, decoder, units, offset)
 
     @classmethod
     def decoded_by(cls, net: Net, codes: NDArray[np.uint8], scales: Lengths) -> Table:
