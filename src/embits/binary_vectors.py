@@ -400,7 +400,6 @@ class BinaryVectors(WordMethods, Pretrained):
             return self._named(DistanceResult(empty, empty.astype(np.int64)))
         queries = self._queries(queries)
         filters = self._filters(queries.shape[:-1], where, exclude, rows)
-        padded = isinstance(filters, list)
         how: Any = {"threads": threads, "recall": recall, "probes": probes}
         look = wanted_look(self.coder, chosen, second_look, wanted_rows(k, len(self)))
         size = wanted_shortlist(k, len(self), rescore, oversample, floats is not None)
@@ -413,7 +412,7 @@ class BinaryVectors(WordMethods, Pretrained):
             how |= {"metric": metric, "device": device, "where": filters, "second_look": look}
             found = self.search(queries, size, **how)
             dot = chosen.needs_lengths
-            finer = rescored(self, originals, queries, found.rows, k, padded=padded, dot=dot)
+            finer = rescored(self, originals, queries, found.rows, k, dot=dot)
             return self._named(finer, found.rows_read)
         if size is None:
             if device != "cpu" and not chosen.is_distance:
@@ -430,10 +429,10 @@ class BinaryVectors(WordMethods, Pretrained):
             coarse = METRICS["hamming"].prepare(self.coder, queries)
             result = self._top_k(coarse, min(max(size, look), len(self)), device, filters, **how)
             rows_read = result.rows_read
-            best = rescore_bits(self.codes, weights, result.rows, look or k, padded=padded)
+            best = rescore_bits(self.codes, weights, result.rows, look or k)
             result = ScoreResult(best.scores + offsets, best.rows)
         if look:
-            result = looked(self.coder, self.codes, chosen, queries, result.rows, k, padded=padded)
+            result = looked(self.coder, self.codes, chosen, queries, result.rows, k)
         return self._named(result, rows_read)
 
     def _named(self, found: AnyResult, rows_read: int | None = None) -> AnyResult:

@@ -37,12 +37,11 @@ def rescored(
     shortlist: NDArray[np.int64],
     k: int,
     *,
-    padded: bool,
     dot: bool,
 ) -> CosineResult | ScoreResult:
     """The k rows of each shortlist whose originals have the highest cosine, or `dot` product."""
     if isinstance(floats, Floats):  # kept beside the codes: they are those of the rows
-        return rescore_floats(floats.lazy, queries, shortlist, k, padded=padded, dot=dot)
+        return rescore_floats(floats.lazy, queries, shortlist, k, dot=dot)
     rows = np.unique(shortlist[shortlist != NO_ROW])
     if isinstance(floats, WordVectors) and floats.words is not None:
         vectors = floats.matrix[_places(bits, floats, rows)]
@@ -52,14 +51,14 @@ def rescored(
             raise InputError(f"the vector of the id {wrong!r} in floats contains NaN or infinity")
         _check(bits, vectors, rows, np.arange(len(rows)))
         places = np.where(shortlist == NO_ROW, NO_ROW, np.searchsorted(rows, shortlist))
-        best = rescore_floats(vectors, queries, places, k, padded=padded, dot=dot)
+        best = rescore_floats(vectors, queries, places, k, dot=dot)
         return type(best)(best[0], np.where(best.rows == NO_ROW, NO_ROW, rows[best.rows]))
     matrix = _matrix(floats)
     if matrix.shape != (len(bits), bits.dims):
         expected = f"the originals: {len(bits), bits.dims}"
         raise InputError(f"floats of shape {matrix.shape}, expected {expected}")
     _check(bits, matrix, rows, rows)
-    return rescore_floats(matrix, queries, shortlist, k, padded=padded, dot=dot)
+    return rescore_floats(matrix, queries, shortlist, k, dot=dot)
 
 
 def _matrix(floats: Originals) -> NDArray[Any]:

@@ -22,23 +22,8 @@ from embits.coders.sign import SignBits
 from embits.coders.sparse import SparseBits
 
 __all__ = [
-    "DEFAULT_METHOD",
-    "ITQ",
-    "METHODS",
-    "Coder",
-    "LinearlyDecoded",
-    "LinearlyEncoded",
-    "NearLossless",
-    "Neural",
-    "PaperAutoencoder",
-    "RandomHyperplanes",
-    "SignBits",
-    "SparseBits",
-    "coder_checksum",
-    "coder_class",
-    "draw_rows",
-    "is_registered",
-    "new_coder",
-    "register_coder",
-    "search_lambda",
-]
+    "DEFAULT_METHOD", "ITQ", "METHODS", "Coder", "LinearlyDecoded", "LinearlyEncoded",
+    "NearLossless", "Neural", "PaperAutoencoder", "RandomHyperplanes", "SignBits", "SparseBits",
+    "coder_checksum", "coder_class", "draw_rows", "is_registered", "new_coder",
+    "register_coder", "search_lambda",
+]  # fmt: skip

@@ -89,11 +89,9 @@ class Estimator:
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
 
         return Tags(
-            estimator_type="transformer",
-            target_tags=TargetTags(required=False),
-            transformer_tags=TransformerTags(preserves_dtype=[]),
+            "transformer", TargetTags(required=False), TransformerTags(preserves_dtype=[]),
             input_tags=InputTags(),
-        )
+        )  # fmt: skip
 
 
 def _column_names(X: Any) -> NDArray[Any] | None:

@@ -72,12 +72,9 @@ class PaperAutoencoder(LinearlyEncoded):
 
     method: ClassVar[str] = "paper"
     state_shapes: ClassVar[Shapes] = {
-        "W": ("bits", "dims"),
-        "c": ("dims",),
-        "loss_curve": ("any", 2),
-        "mean": ("dims",),
+        "W": ("bits", "dims"), "c": ("dims",), "loss_curve": ("any", 2), "mean": ("dims",),
         "scale": (1,),
-    }
+    }  # fmt: skip
     state_defaults: ClassVar[Mapping[str, float]] = {"mean": 0, "scale": 1}
     shuffles_rows: ClassVar[bool] = True
     W_: NDArray[np.float32]

@@ -54,11 +54,8 @@ class SparseBits(LinearlyDecoded):
 
     method: ClassVar[str] = "sparse"
     state_shapes: ClassVar[Shapes] = {
-        "atoms": ("bits", "dims"),
-        "mean": ("dims",),
-        "threshold": (1,),
-        **DECODER,
-    }
+        "atoms": ("bits", "dims"), "mean": ("dims",), "threshold": (1,), **DECODER
+    }  # fmt: skip
     atoms_: NDArray[np.float32]
     mean_: NDArray[np.float32]
     threshold_: NDArray[np.float32]

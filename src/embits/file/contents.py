@@ -95,16 +95,10 @@ def to_contents(rows: Rows, coder: Coder, subwords: Subwords | None = None) -> C
             raise InputError(f"{kind}; files hold unsigned integers and floats: {hint}")
         tensors[f"{COLUMN}{name}"] = column
     lacks = {"coder": coder.is_left_out, "subwords": rows.ids.lacks_subwords and subwords is None}
-    return Contents(
-        codes=codes,
-        n_bits=coder.n_bits_,
-        dims=coder.n_features_in_,
-        method=coder.method,
-        params=coder.get_params(),
-        tensors=tensors,
-        left_out=tuple(name for name, is_lacking in lacks.items() if is_lacking),
-        lengths_base=None if lengths is None else lengths.base,
-    )
+    left_out = tuple(name for name, is_lacking in lacks.items() if is_lacking)
+    about = coder.n_bits_, coder.n_features_in_, coder.method, coder.get_params()
+    base = None if lengths is None else lengths.base
+    return Contents(codes, *about, tensors, left_out=left_out, lengths_base=base)
 
 
 def stored_codes(codes: Any) -> tuple[NDArray[np.uint8], Cells | None]:

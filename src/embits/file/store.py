@@ -275,15 +275,10 @@ def _header(
     if any(name.startswith(CELLS) for name in tensors):
         version = VERSION_WITH_CELLS
     metadata = {
-        "format": FORMAT,
-        "format_version": str(version),
-        "writer": contents.writer,
-        "bits": str(contents.n_bits),
-        "dims": str(contents.dims),
-        "method": contents.method,
-        "params": params_json(contents.params),
-        "sha256": json.dumps(dict(checksums)),
-    }
+        "format": FORMAT, "format_version": str(version), "writer": contents.writer,
+        "bits": str(contents.n_bits), "dims": str(contents.dims), "method": contents.method,
+        "params": params_json(contents.params), "sha256": json.dumps(dict(checksums)),
+    }  # fmt: skip
     if contents.left_out:
         metadata["left_out"] = ",".join(contents.left_out)
     if contents.lengths_base is not None:
@@ -293,12 +288,9 @@ def _header(
     entries: dict[str, Any] = {"__metadata__": metadata | {"header_sha256": NO_CHECKSUM}}
     offset = 0
     for name, tensor in tensors.items():
-        entries[name] = {
-            "dtype": _NAMES[tensor.dtype],
-            "shape": list(tensor.shape),
-            "data_offsets": [offset, offset + tensor.nbytes],
-        }
-        offset += tensor.nbytes
+        start, offset = offset, offset + tensor.nbytes
+        kind = {"dtype": _NAMES[tensor.dtype], "shape": list(tensor.shape)}
+        entries[name] = kind | {"data_offsets": [start, offset]}
     header = json.dumps(entries, separators=(",", ":")).encode()
     header += b" " * (-(8 + len(header)) % ALIGNMENT)
     return header.replace(NO_CHECKSUM.encode(), hashlib.sha256(header).hexdigest().encode(), 1)

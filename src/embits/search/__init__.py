@@ -24,31 +24,11 @@ if TYPE_CHECKING:
     from embits.search.pairs import duplicates, iter_pairs_within, pairs_within
 
 __all__ = [
-    "METRICS",
-    "CodePieces",
-    "CosineResult",
-    "DeviceIndex",
-    "DistanceResult",
-    "GroupsResult",
-    "Kernel",
-    "Metric",
-    "MultiIndex",
-    "PairsResult",
-    "ScoreResult",
-    "SearchResult",
-    "Selection",
-    "WithinResult",
-    "WithinScoreResult",
-    "asymmetric_top_k",
-    "duplicates",
-    "iter_pairs_within",
-    "kernel",
-    "pairs_within",
-    "select",
-    "simd",
-    "top_k",
-    "within",
-]
+    "METRICS", "CodePieces", "CosineResult", "DeviceIndex", "DistanceResult", "GroupsResult",
+    "Kernel", "Metric", "MultiIndex", "PairsResult", "ScoreResult", "SearchResult", "Selection",
+    "WithinResult", "WithinScoreResult", "asymmetric_top_k", "duplicates", "iter_pairs_within",
+    "kernel", "pairs_within", "select", "simd", "top_k", "within",
+]  # fmt: skip
 
 # Most programs use none of these: their modules are imported at the first use of a name.
 _PAIRS = dict.fromkeys(("duplicates", "iter_pairs_within", "pairs_within"), "embits.search.pairs")

@@ -52,11 +52,8 @@ the rows that queries of codes read; (len(RECALLS), 4)."""
 class Centers:
     """The centers of cells, and what was measured with them.
 
-    Attributes:
-        packed: Half a byte for each bit, uint8 (cells, ceil(n_bits / 2)): 8 more than the mean of
-            the bits in sevenths, the first in the upper half.
-        n_bits: Bits of a code.
-        curve: See `Curve`.
+    `packed`, uint8 (cells, ceil(n_bits / 2)), has half a byte for each bit, the first in the upper
+    half: 8 more than the mean of the bits in sevenths.
     """
 
     packed: NDArray[np.uint8]
@@ -89,19 +86,12 @@ class Centers:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The cells of an array of codes that are stored cell by cell.
-
-    Attributes:
-        centers: Of the cells.
-        starts: Where each cell starts among the codes, and the end of the last one, uint32.
-        order: The row of each stored code, uint32.
-        checks: The first bytes of the SHA-256 of each cell: of its codes, then of its `order`.
-    """
+    """The cells of an array of codes that are stored cell by cell."""
 
     centers: Centers
-    starts: NDArray[np.uint32]
-    order: NDArray[np.uint32]
-    checks: NDArray[np.uint8]
+    starts: NDArray[np.uint32]  # where each starts among the codes, and the end of the last one
+    order: NDArray[np.uint32]  # the row of each stored code
+    checks: NDArray[np.uint8]  # first bytes of the SHA-256 of each: of its codes, then its `order`
 
     def __len__(self) -> int:
         return len(self.centers)
@@ -250,12 +240,8 @@ def _checks(
 class Reading:
     """Which cells a search reads, and how many rows it has read.
 
-    Args:
-        pieces: The codes; those of pieces without cells are all read.
-        queries: Packed codes, (q, width), or the weights of bits, float32 (q, n_bits).
-        recall: The share of the neighbors that is to be found.
-        probes: Or the number of cells that each query reads.
-        lengths: The length of each stored code, if scores are inner products.
+    Queries are packed codes, (q, width), or weights of bits, float32 (q, n_bits). With `lengths` of
+    the stored codes, scores are inner products. Pieces without cells are all read.
     """
 
     def __init__(
@@ -305,8 +291,7 @@ class Reading:
         return self._centers is not None and n_passed * _ROWS_PER_PASSED < n
 
 
-_NONE = np.empty(0, np.float32)
-_NO_PROBES = np.empty(0, np.uint32)
+_NONE, _NO_PROBES = np.empty(0, np.float32), np.empty(0, np.uint32)
 
 
 def wanted_reading(recall: Any, probes: Any) -> tuple[float | None, int | None]:
@@ -327,13 +312,10 @@ def measured(
     own: NDArray[np.int64] | None = None,
     threads: int | None = None,
 ) -> Centers:
-    """The centers with a new curve, measured with queries.
+    """The centers with a new curve, measured with queries: packed codes, (q, width).
 
-    Args:
-        pieces: Codes with cells.
-        codes: Queries as packed codes, (q, width).
-        weights: The same or other queries as weights of bits, (q, n_bits); None uses `codes`.
-        own: The rows that the queries are, which do not count as neighbors.
+    `weights`, (q, n_bits), are the same or other queries for the margin of float queries. `own` are
+    the rows that the queries are, which do not count as neighbors.
     """
     centers = pieces.centers
     if centers is None:

@@ -16,9 +16,8 @@ from embits.checks import float_queries, number, wanted_rows, whole
 from embits.errors import InputError, warn_caller
 from embits.search.filters import Selection
 from embits.search.metrics import Metric, codes_of
-from embits.search.pieces import CodePieces
 from embits.search.results import NO_ROW, NO_SCORE, CosineResult, ScoreResult
-from embits.search.scan import asymmetric_top_k
+from embits.search.scan import Codes, asymmetric_top_k
 
 if TYPE_CHECKING:
     from embits.coders import Coder
@@ -55,18 +54,13 @@ def wanted_shortlist(
 
 
 def rescore_bits(
-    codes: NDArray[np.uint8] | CodePieces,
-    projections: ArrayLike,
-    shortlist: NDArray[np.int64],
-    k: int,
-    *,
-    padded: bool = False,
+    codes: Codes, projections: ArrayLike, shortlist: NDArray[np.int64], k: int
 ) -> ScoreResult:
     """The k rows of each shortlist that score highest as in `asymmetric_top_k`.
 
-    A shortlist, (m,) or (q, m), has a row at most once. If it is `padded`, it and the results may
-    end with row -1, as in searches with a filter for each query. InputError if shapes do not fit,
-    or a row is not one of the codes.
+    A shortlist, (m,) or (q, m), has a row at most once. Those of several queries, and the results,
+    may end with row -1, as in searches with a filter for each. InputError if shapes do not fit, or
+    a row is not one of the codes.
 
     Example:
         >>> codes = np.packbits([[1, 1, 0], [1, 0, 1], [0, 0, 1]], axis=1)
@@ -74,7 +68,7 @@ def rescore_bits(
         ScoreResult(scores=array([0.5], dtype=float32), rows=array([0]))
     """
     queries, n = float_queries("projections", projections), len(codes)
-    lists = _row_lists(shortlist, queries.shape[:-1], n, padded)
+    lists = _row_lists(shortlist, queries.shape[:-1], n)
     own = [Selection(n, rows=listed[listed != NO_ROW]) for listed in lists]
     where = own[0] if queries.ndim == 1 else own or None
     return asymmetric_top_k(codes, queries, k, threads=1, where=where)
@@ -86,7 +80,6 @@ def rescore_floats(
     shortlist: NDArray[np.int64],
     k: int,
     *,
-    padded: bool = False,
     dot: bool = False,
 ) -> CosineResult | ScoreResult:
     """The k rows of each shortlist with the highest cosine to the query.
@@ -102,10 +95,9 @@ def rescore_floats(
     """
     queries = float_queries("queries", queries)
     if floats.ndim != 2 or floats.shape[1] != queries.shape[-1]:
-        raise InputError(
-            f"floats of shape {floats.shape}, queries of {queries.shape[-1]} dimensions"
-        )
-    lists = _row_lists(shortlist, queries.shape[:-1], len(floats), padded)
+        dims = queries.shape[-1]
+        raise InputError(f"floats of shape {floats.shape}, queries of {dims} dimensions")
+    lists = _row_lists(shortlist, queries.shape[:-1], len(floats))
     shape = (len(lists), wanted_rows(k, lists.shape[1]))
     best, found = np.full(shape, NO_SCORE), np.full(shape, NO_ROW, np.int64)
     for q, query in enumerate(np.atleast_2d(queries).astype(np.float64)):
@@ -140,14 +132,7 @@ def wanted_look(coder: Coder, metric: Metric, second_look: int | None, k: int) -
 
 
 def looked(
-    coder: Coder,
-    codes: NDArray[np.uint8] | CodePieces,
-    metric: Metric,
-    queries: NDArray[Any],
-    shortlist: NDArray[np.int64],
-    k: int,
-    *,
-    padded: bool = False,
+    coder: Coder, codes: Codes, metric: Metric, queries: NDArray[Any], shortlist: Any, k: int
 ) -> ScoreResult:
     """The k rows of each shortlist whose rebuilt vectors have the highest cosine to the query.
 
@@ -162,19 +147,19 @@ def looked(
         vectors = coder.directions(as_float32(coder.check_vectors(several)))
     vectors = vectors[0] if queries.ndim == 1 else vectors
     rebuilt = LazyRows(lambda rows: coder.rebuilt(codes[rows]), len(codes), coder.n_features_in_)
-    return ScoreResult(*rescore_floats(rebuilt, vectors, shortlist, k, padded=padded))
+    return ScoreResult(*rescore_floats(rebuilt, vectors, shortlist, k))
 
 
-def _row_lists(shortlist: Any, shape: tuple[int, ...], n: int, padded: bool) -> NDArray[np.int64]:
+def _row_lists(shortlist: Any, shape: tuple[int, ...], n: int) -> NDArray[np.int64]:
     """Shortlists of n rows as (q, m), each in row order, so that ties are in row order."""
     shortlist = np.asarray(shortlist)
     if shortlist.dtype.kind not in "iu" or shortlist.shape[:-1] != shape or shortlist.ndim == 0:
-        raise InputError(
-            f"the shortlist is {shortlist.dtype} of shape {shortlist.shape}, "
-            f"expected row numbers of shape ({', '.join(map(str, (*shape, 'm')))})"
-        )
+        found = f"the shortlist is {shortlist.dtype} of shape {shortlist.shape}"
+        expected = ", ".join(map(str, (*shape, "m")))
+        raise InputError(f"{found}, expected row numbers of shape ({expected})")
     lists = np.sort(np.atleast_2d(shortlist).astype(np.int64), axis=1)
-    if lists.size and (lists[:, 0].min() < (NO_ROW if padded else 0) or lists[:, -1].max() >= n):
+    least = NO_ROW if shape else 0
+    if lists.size and (lists[:, 0].min() < least or lists[:, -1].max() >= n):
         raise InputError(f"the shortlist holds rows outside 0 to {n - 1}")
     return lists
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,7 @@ from embits.search.metrics import Metric, Prepared
 from embits.search.pieces import CodePieces
 from embits.search.results import DistanceResult, ScoreResult, WithinResult, WithinScoreResult
 
+Codes: TypeAlias = NDArray[np.uint8] | CodePieces
 _ROW_BITS = 40  # of a key of the native search, which holds a distance above a row
 _FIRST_K, _GROWTH = 64, 8
 
@@ -144,31 +145,18 @@ def asymmetric_top_k(
 
 
 def prepared_top_k(
-    codes: NDArray[np.uint8] | CodePieces,
-    prepared: Prepared,
-    k: int,
-    threads: int | None = None,
-    *,
-    where: Any = None,
-    lengths: NDArray[np.float32] | None = None,
-    recall: float | None = None,
-    probes: int | None = None,
+    codes: Codes, prepared: Prepared, k: int, threads: int | None = None, **asked: Any
 ) -> DistanceResult | ScoreResult:
     """The k best rows for prepared queries. Arguments are as in `asymmetric_top_k`."""
-    asked: dict[str, Any] = {"where": where, "recall": recall, "probes": probes}
-    if prepared.offsets is None:
-        return top_k(codes, prepared.queries, k, threads, **asked)
-    return asymmetric_top_k(
-        codes, prepared.queries, k, threads, lengths=lengths, offsets=prepared.offsets, **asked
-    )
+    queries, offsets = prepared
+    if offsets is not None:
+        return asymmetric_top_k(codes, queries, k, threads, offsets=offsets, **asked)
+    asked.pop("lengths", None)
+    return top_k(codes, queries, k, threads, **asked)
 
 
 def _reading(
-    pieces: CodePieces,
-    queries: NDArray[Any],
-    recall: float | None,
-    probes: int | None,
-    lengths: NDArray[np.float32] | None = None,
+    pieces: CodePieces, queries: NDArray[Any], recall: Any, probes: Any, lengths: Any = None
 ) -> Reading:
     """What a search reads. InputError if it names cells and there are none."""
     recall, probes = wanted_reading(recall, probes)
@@ -382,7 +370,7 @@ def wanted_bound(
 
 
 def prepared_within(
-    codes: NDArray[np.uint8] | CodePieces,
+    codes: Codes,
     prepared: Prepared,
     bound: float,
     threads: int | None = None,

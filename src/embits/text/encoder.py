@@ -94,12 +94,8 @@ class TextEncoder(Estimator):
         whiten: float = 0.25,
         random_state: int | None = 0,
     ) -> None:
-        self.source = source
-        self.n_bits = n_bits
-        self.method = method
-        self.weights = weights
-        self.whiten = whiten
-        self.random_state = random_state
+        self.source, self.n_bits, self.method = source, n_bits, method
+        self.weights, self.whiten, self.random_state = weights, whiten, random_state
 
     # -- where it comes from ---------------------------------------------------------------------
 
@@ -115,16 +111,14 @@ class TextEncoder(Estimator):
     ) -> Self:
         """The encoder of a static model: its table of tokens in bits.
 
-        Fitting the codes takes about a minute. The result is kept in `$XDG_CACHE_HOME/embits`
-        (`~/.cache/embits`), and the next call opens it.
+        Fitting the codes takes about a minute. With `cache`, the result is kept in
+        `$XDG_CACHE_HOME/embits` (`~/.cache/embits`), and the next call opens it.
 
         Args:
             source: "wordllama", for the table in that package, or the folder of a model of
                 model2vec: `model.safetensors`, `tokenizer.json` and `config.json`.
-            n_bits: Bits of a token.
-            cache: Whether to keep the result, or use one that was kept.
             progress: Called with (done, total) during the fit.
-            params: Other arguments of the constructor.
+            params: Arguments of the constructor, as `n_bits`.
 
         Raises:
             InputError: There is no such folder, or its tokenizer does not fit its table.
@@ -251,12 +245,8 @@ class TextEncoder(Estimator):
     def fit(self, X: Iterable[str], y: Any = None, *, progress: Progress | None = None) -> Self:
         """Learn from texts how frequent tokens are, how to whiten, and the coder of texts.
 
-        Nothing is changed in the table. An encoder that is not opened yet opens its source first.
-
-        Args:
-            X: Texts.
-            y: Ignored.
-            progress: Called with (done, total) if the table of a static model is fitted.
+        Nothing is changed in the table. An encoder that is not opened yet opens its source first,
+        and calls `progress` with (done, total) if the table of a static model is fitted.
         """
         number("whiten", self.whiten, 0, 0.5)
         if not hasattr(self, "table_"):
@@ -285,16 +275,11 @@ class TextEncoder(Estimator):
     def encode(self, texts: Any) -> Floats:
         """Vectors of texts, of length 1 unless the model's settings say otherwise.
 
-        Args:
-            texts: One text, or several.
-
-        Returns:
-            float32 of shape (dims,) for one text, (n, dims) for several. A text with no known
-            token has the vector of zeros.
+        float32 of shape (dims,) for one text, (n, dims) for several. A text with no known token has
+        the vector of zeros.
 
         Raises:
-            InputError: Something is not a text, or holds half of a surrogate pair, as undecodable
-                bytes may.
+            InputError: Something is not a text, or holds half of a surrogate pair.
         """
         self.check_fitted()
         if isinstance(texts, str):
@@ -464,17 +449,9 @@ class TextEncoder(Estimator):
             arrays |= {f"{_CODER}{name}": each for name, each in coder.state().items()}
             settings["coder"] = {"method": coder.method, "params": coder.get_params()}
         named = {store.TEXT + name: each for name, each in arrays.items() if each is not None}
-        contents = store.Contents(
-            codes=np.asarray(table.codes),
-            n_bits=table.n_bits,
-            dims=table.dims,
-            method=self.method,
-            params={"n_bits": table.n_bits},
-            tensors=words | named,
-            left_out=("coder",),
-            text=settings,
-        )
-        store.write(path, contents)
+        about = table.n_bits, table.dims, self.method, {"n_bits": table.n_bits}, words | named
+        codes = np.asarray(table.codes)
+        store.write(path, store.Contents(codes, *about, left_out=("coder",), text=settings))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, verify: bool = False) -> Self:
@@ -583,8 +560,6 @@ def _checked(texts: Any) -> Sequence[str]:
             try:
                 text.encode()
             except UnicodeEncodeError:
-                raise InputError(
-                    f"text {place} holds half of a surrogate pair: decode its bytes with "
-                    "errors='replace'"
-                ) from None
+                hint = "decode its bytes with errors='replace'"
+                raise InputError(f"text {place} holds half of a surrogate pair: {hint}") from None
     return checked

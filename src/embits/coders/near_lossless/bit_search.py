@@ -245,11 +245,9 @@ def search_bits(
     t: NDArray[np.float32],
     rng: np.random.Generator,
 ) -> tuple[Searched, list[float]] | None:
-    """The best search for rows of norm 1 and thresholds W x - t, trained on `split.train`.
+    """The best search for rows of norm 1 and thresholds W x - t, and what `query_shares` gives.
 
-    Returns:
-        The search, and the shares of D and W in the weights of float queries and of decoded ones.
-        None if every plan loses to the thresholds, or if there are too few bits, or rows not zero.
+    None if every plan loses to the thresholds, or if there are too few bits, or rows not zero.
     """
     few = len(unit) < min(4 * len(W), ENOUGH_ROWS)
     coarse = len(W) < FEWEST_BITS and 4 * len(W) < unit.shape[1]
@@ -292,10 +290,10 @@ def search_bits(
 
 
 def query_shares(searched: Searched, held_out: HeldOut) -> list[float]:
-    """Shares of D and W, for float queries and for decoded ones, at the scale of cosines.
+    """The shares of D and W, for float queries and for decoded ones, with the best held-out recall.
 
-    Those with the best held-out recall. A vector's score against its own code is then roughly its
-    cosine with the rebuilt vector, and that of a rebuilt vector is 1.
+    A vector's score against its own code is then roughly its cosine with the rebuilt vector, and
+    that of a rebuilt vector is 1.
     """
     decoder, rows = searched.decoder, searched.encode(held_out.rows)
     of_rows = rows[:SPREAD_ROWS]

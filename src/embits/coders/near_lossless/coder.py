@@ -73,14 +73,10 @@ class NearLossless(LinearlyEncoded):
 
     method: ClassVar[str] = "near-lossless"
     state_shapes: ClassVar[Shapes] = {
-        "W": ("bits", "dims"),
-        "t": ("bits",),
-        "decoder": ("bits", "dims+1"),
-        "offset": ("dims+1",),
-        "search": ("any",),
-        "whitening": ("any", "dims"),
+        "W": ("bits", "dims"), "t": ("bits",), "decoder": ("bits", "dims+1"),
+        "offset": ("dims+1",), "search": ("any",), "whitening": ("any", "dims"),
         "loss_curve": ("any", 3),
-    }
+    }  # fmt: skip
     state_defaults: ClassVar[Mapping[str, float]] = {"search": 0, "whitening": 0}  # where unused
     targets: ClassVar[Mapping[str, whitening.Target]] = TARGETS
     tells_training: ClassVar[bool] = True  # whether progress is that of the thresholds
@@ -136,10 +132,7 @@ class NearLossless(LinearlyEncoded):
             return None  # another sample with each draw
         rng = random_generator(self.random_state)
         sample = sampling.sample_rows(n, dims, rng)
-        check = [
-            np.arange(rows.start, min(rows.stop, rows.start + CHECK_ROWS))
-            for rows in _check_blocks(n)
-        ]
+        check = [np.arange(rows.start, rows.stop)[:CHECK_ROWS] for rows in _check_blocks(n)]
         return np.unique(np.concatenate([sample, *check]))
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -197,10 +190,7 @@ class NearLossless(LinearlyEncoded):
     def query_weights(
         self, X: NDArray[np.float32], *, rebuilt: bool = False
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Weights of bits for float queries: x · (D b + o), with a share of W x · b.
-
-        Rebuilt vectors have a share of their own.
-        """
+        """Weights of bits: x · (D b + o), with a share of W x · b; another for rebuilt vectors."""
         if len(self.search_) == 0:
             return super().query_weights(X)
         unit = self.directions(X)

@@ -25,6 +25,7 @@ from embits import _core
 from embits.arrays import as_float32, namespace
 from embits.checks import too_large
 
+Floats = NDArray[np.floating]
 UNIT_BITS = 14  # a vector of norm 1 is 2¹⁴ integers long
 MAX_NORM = 32000  # of a row of W in integers: its entries fit 16 bits, its sums 32
 MAX_GRAM = 1 << 14  # of |D|² of a bit in integers
@@ -51,13 +52,7 @@ class Encoder:
 
     @classmethod
     def of(
-        cls,
-        W: NDArray[np.floating],
-        t: NDArray[np.floating],
-        decoder: NDArray[np.floating],
-        offset: NDArray[np.floating],
-        length: float,
-        pull: float,
+        cls, W: Floats, t: Floats, decoder: Floats, offset: Floats, length: float, pull: float
     ) -> Encoder:
         """Round the weights of a coder; the decoder is that of bits in {0, 1}.
 

@@ -521,7 +521,7 @@ class _Queries:
         shortlist[is_row] = places
         look = ray.remote(num_cpus=1, max_retries=-1)(looked)
         given = self.job.coder, self.job.codes(rows), self.metric, queries, shortlist, k
-        scores, chosen = ray.get(look.remote(*given, padded=True))
+        scores, chosen = ray.get(look.remote(*given))
         return _Found(found.queries[:, :k], -scores, np.append(rows, NO_ROW)[chosen], scores)
 
     def _nothing(self, n_queries: int, k: int | None) -> _Found:
