@@ -48,6 +48,8 @@ CELLS = "cells."  # the start of the names of the tensors of cells
 COLUMN = "column."  # the start of the name of a column's tensor
 TEXT = "text."  # and of a tensor of a text encoder
 WHITENING = "coder.whitening"  # which an encoder must not ignore
+Arrays: TypeAlias = Mapping[str, NDArray[Any]]
+Strings: TypeAlias = Mapping[str, str]
 _NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 _CHECKSUM = re.compile("[0-9a-f]{64}", re.ASCII)
 
@@ -144,7 +146,7 @@ def check_extents(entries: Mapping[str, Any], data_size: int, fail: Any) -> None
         fail(f"damaged or cut short: {data_size} bytes of tensors, expected {end}")
 
 
-def with_prefix(prefix: str, tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def with_prefix(prefix: str, tensors: Arrays) -> dict[str, NDArray[Any]]:
     """The tensors whose names start with a prefix, by what follows it."""
     return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
 
@@ -172,11 +174,9 @@ class CodesOnDisk:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all codes."""
         return self.shape[0] * self.shape[1]
 
     def pieces(self) -> Iterator[bytes]:
-        """The bytes, in pieces."""
         with self.path.open("rb") as file:
             left = self.nbytes
             while left:
@@ -196,16 +196,13 @@ class RowsInBlocks:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows, and numbers of a row."""
         return len(self.rows), self.rows.shape[1] // self.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all rows."""
         return len(self.rows) * int(self.rows.shape[1])
 
     def pieces(self) -> Iterator[memoryview]:
-        """The bytes, in pieces."""
         for block in blocks(len(self.rows)):
             yield _raw(np.ascontiguousarray(self.rows[block]))
 
@@ -265,9 +262,7 @@ def write(
         file.write(_header(contents, tensors, checksums))
 
 
-def _header(
-    contents: Contents, tensors: Mapping[str, Tensor], checksums: Mapping[str, str]
-) -> bytes:
+def _header(contents: Contents, tensors: Mapping[str, Tensor], checksums: Strings) -> bytes:
     """The header's bytes, padded so that the tensors start on a 64-byte boundary."""
     more = "lengths", "floats", WHITENING
     has_more = any(name in more or name.startswith((COLUMN, TEXT)) for name in tensors)
@@ -346,9 +341,7 @@ def _view(data: mmap.mmap | bytes, start: int, entry: Mapping[str, Any]) -> NDAr
     return flat.reshape(entry["shape"])
 
 
-def _contents(
-    tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str], fail: Any
-) -> Contents:
+def _contents(tensors: Arrays, metadata: Strings, fail: Any) -> Contents:
     try:
         n_bits, dims = whole_number(metadata["bits"]), whole_number(metadata["dims"])
         method, writer = metadata["method"], metadata["writer"]
@@ -382,9 +375,7 @@ def _contents(
 # -- verify --------------------------------------------------------------------------------------
 
 
-def _verify(
-    tensors: Mapping[str, NDArray[Any]], contents: Contents, metadata: Mapping[str, str], fail: Any
-) -> None:
+def _verify(tensors: Arrays, contents: Contents, metadata: Strings, fail: Any) -> None:
     try:
         checksums = parse_json(metadata["sha256"])
         expected = {name: checksums[name] for name in tensors}

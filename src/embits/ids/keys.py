@@ -17,7 +17,10 @@ from embits.vectors import is_id
 MAX_NUMBER = 2**64 - 1
 WORDS_AT_ONCE = 1 << 14
 
-Run: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.uint64]]
+Bytes: TypeAlias = NDArray[np.uint8]
+Rows: TypeAlias = NDArray[np.int64]
+Numbers: TypeAlias = NDArray[np.uint64]
+Run: TypeAlias = tuple[Bytes, Numbers]
 """Words that lie one after another: their UTF-8, and where each ends."""
 
 
@@ -25,7 +28,7 @@ class Words(Sequence[str], ABC):
     """Words in row order; a kind of them may have a faster `_word`."""
 
     @abstractmethod
-    def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
+    def _words_of(self, rows: Rows) -> list[str]:
         """The words of rows that are there, which ascend."""
 
     def _word(self, row: int) -> str:
@@ -60,10 +63,10 @@ class Keys(Words):
         return 0, 0
 
     @abstractmethod
-    def find_run(self, run: Run) -> NDArray[np.int64]:
+    def find_run(self, run: Run) -> Rows:
         """As `find_many`, of words that are encoded already."""
 
-    def find_many(self, words: Iterable[str]) -> NDArray[np.int64]:
+    def find_many(self, words: Iterable[str]) -> Rows:
         """The row of each word, the first if it repeats; -1 if it is not there."""
         return self.find_run(encoded_words(words, errors="surrogatepass"))  # never found
 
@@ -79,7 +82,7 @@ class Keys(Words):
             raise self.unknown(word)
         return row
 
-    def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+    def names(self, rows: Rows) -> NDArray[Any]:
         """The words of rows, in their shape: an array of `str` objects."""
         flat, places = rows.ravel(), None
         if (flat[1:] <= flat[:-1]).any():  # each row once, in order
@@ -128,15 +131,15 @@ class RowNumbers(Keys):
         row = int(word) - self.first if is_number else -1
         return row if 0 <= row < len(self) and str(row + self.first) == word else None
 
-    def find_run(self, run: Run) -> NDArray[np.int64]:
+    def find_run(self, run: Run) -> Rows:
         numbers, are_numbers = number_keys(*run)
         return np.where(are_numbers, rows_from(self.first, len(self), numbers), -1)
 
-    def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+    def names(self, rows: Rows) -> NDArray[Any]:
         """The rows as numbers."""
         return rows + self.first if self.first else rows
 
-    def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
+    def _words_of(self, rows: Rows) -> list[str]:
         return _core.number_words((rows + self.first).astype(np.uint64))
 
     def unknown(self, key: Any) -> UnknownWordError:
@@ -180,9 +183,7 @@ def encoded_words(words: Iterable[str], errors: str = "strict") -> Run:
     return np.frombuffer(b"".join(encoded), dtype=np.uint8), ends
 
 
-def number_keys(
-    text: NDArray[np.uint8], ends: NDArray[Any]
-) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+def number_keys(text: Bytes, ends: NDArray[Any]) -> tuple[Numbers, NDArray[np.bool_]]:
     """Words of a run of UTF-8 as whole numbers below 2^64, and whether each is one.
 
     >>> numbers, are_numbers = number_keys(np.frombuffer(b"707x", np.uint8), np.array([1, 3, 4]))
@@ -204,13 +205,13 @@ def number_keys(
     return numbers, are_numbers
 
 
-def rows_from(first: int, n: int, numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
+def rows_from(first: int, n: int, numbers: NDArray[np.uint64]) -> Rows:
     """The rows of numbers, if n of them count up from `first`; -1 for others."""
     rows = numbers - np.uint64(first)  # below the first, this is a very large number
     return np.where(rows < n, rows, -1).astype(np.int64)
 
 
-def bounds(ends: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def bounds(ends: NDArray[Any]) -> tuple[Rows, Rows]:
     """Where words start, and their sizes."""
     stops = ends.astype(np.int64)
     starts = np.concatenate((stops[:0], [0], stops[:-1]))[: len(stops)]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from embits import _core
 from embits.arrays import blocks
 from embits.errors import FormatError, InputError, UnknownWordError
-from embits.ids.keys import Keys, RowNumbers, Run, Words, bounds, encoded_words
+from embits.ids.keys import Bytes, Keys, RowNumbers, Rows, Run, Words, bounds, encoded_words
 from embits.search.pieces import LiveRows
 
 _BYTES_AT_ONCE = 1 << 20
@@ -64,7 +64,7 @@ class WordRun(Words):
             raise FormatError(f"damaged: word {row} lies at bytes {start} to {end}")
         return self.text[start:end].tobytes()
 
-    def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
+    def _words_of(self, rows: Rows) -> list[str]:
         ends = _as_bytes(self.ends)
         words = _core.words_at(self.text, ends, self.ends.itemsize, len(self._separator), rows)
         # The slow way says which word is damaged.
@@ -133,7 +133,7 @@ class Vocabulary(WordRun, Keys):
         wanted = word.encode(errors="surrogatepass")  # never found
         return [int(row) for row in self._rows_between(wanted, wanted + b"\0")]
 
-    def find_run(self, run: Run) -> NDArray[np.int64]:
+    def find_run(self, run: Run) -> Rows:
         rows = np.empty(len(run[1]), np.int64)
         if self._is_worth_an_index(len(rows)):
             self._index.find(*run, rows)
@@ -145,7 +145,7 @@ class Vocabulary(WordRun, Keys):
         self._n_wanted += n_wanted
         return len(self) * _INDEXED < self._n_wanted and len(self) < 2**32 - 1
 
-    def _find(self, run: Run, rows: NDArray[np.int64]) -> None:
+    def _find(self, run: Run, rows: Rows) -> None:
         """Look words up one by one."""
         order = np.ascontiguousarray(self._checked_order, self.ends.dtype)
         _core.find_words(
@@ -275,11 +275,7 @@ class PieceWords(LazyVocabulary):
     """
 
     def __init__(
-        self,
-        pieces: Sequence[PieceIds],
-        removed: NDArray[np.int64] | None = None,
-        *,
-        numbered: bool = False,
+        self, pieces: Sequence[PieceIds], removed: Rows | None = None, *, numbered: bool = False
     ) -> None:
         self.pieces = list(pieces)
         self.starts = np.cumsum([0, *(len(piece) for piece in pieces)])
@@ -289,13 +285,13 @@ class PieceWords(LazyVocabulary):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def _words_of(self, rows: NDArray[np.int64]) -> list[str]:
+    def _words_of(self, rows: Rows) -> list[str]:
         stored = self.rows.stored(rows)
         parts = np.split(stored, np.searchsorted(stored, self.starts[1:-1]))
         found = zip(self.pieces, parts, self.starts.tolist(), strict=False)
         return [word for piece, part, start in found for word in piece._words_of(part - start)]
 
-    def find_run(self, run: Run) -> NDArray[np.int64]:
+    def find_run(self, run: Run) -> Rows:
         found = np.full(len(run[1]), -1, np.int64)
         for piece, start in zip(self.pieces, self.starts.tolist(), strict=False):
             stored = piece.find_run(run)
@@ -304,7 +300,7 @@ class PieceWords(LazyVocabulary):
                 found[here] = np.maximum(self.rows.live(stored[here] + start), found[here])
         return found
 
-    def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+    def names(self, rows: Rows) -> NDArray[Any]:
         """The ids of rows, in their shape: `str` objects, or int64 if the ids are numbers."""
         names = super().names(rows)
         try:
@@ -366,5 +362,5 @@ def narrowed(numbers: NDArray[Any], largest: int) -> NDArray[Any]:
     return numbers.astype(np.uint32 if largest < 2**32 else np.uint64)
 
 
-def _as_bytes(numbers: NDArray[Any]) -> NDArray[np.uint8]:
+def _as_bytes(numbers: NDArray[Any]) -> Bytes:
     return np.ascontiguousarray(numbers).view(np.uint8)

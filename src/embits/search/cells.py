@@ -43,7 +43,11 @@ _FEWEST = np.float32(-1e30)  # a margin that no cell is below
 # Of fewer rows than one in so many, those that pass a filter are copied and scanned alone.
 _ROWS_PER_PASSED = 50
 
-Curve: TypeAlias = NDArray[np.float32]
+Array: TypeAlias = NDArray[Any]
+Codes: TypeAlias = NDArray[np.uint8]
+Floats: TypeAlias = NDArray[np.float32]
+Rows: TypeAlias = NDArray[np.int64]
+Curve: TypeAlias = Floats
 """For each recall: the margin of queries that are codes, that of float queries, and the share of
 the rows that queries of codes read; (len(RECALLS), 4)."""
 
@@ -56,7 +60,7 @@ class Centers:
     half: 8 more than the mean of the bits in sevenths.
     """
 
-    packed: NDArray[np.uint8]
+    packed: Codes
     n_bits: int
     curve: Curve
 
@@ -91,7 +95,7 @@ class Cells:
     centers: Centers
     starts: NDArray[np.uint32]  # where each starts among the codes, and the end of the last one
     order: NDArray[np.uint32]  # the row of each stored code
-    checks: NDArray[np.uint8]  # first bytes of the SHA-256 of each: of its codes, then its `order`
+    checks: Codes  # first bytes of the SHA-256 of each: of its codes, then its `order`
 
     def __len__(self) -> int:
         return len(self.centers)
@@ -104,7 +108,7 @@ class Cells:
         return places
 
     @property
-    def tensors(self) -> dict[str, NDArray[Any]]:
+    def tensors(self) -> dict[str, Array]:
         """The arrays by the names that they have in a file."""
         return {
             "cells.centers": self.centers.packed, "cells.curve": self.centers.curve,
@@ -112,7 +116,7 @@ class Cells:
         }  # fmt: skip
 
     @classmethod
-    def opened(cls, tensors: dict[str, NDArray[Any]], n: int, n_bits: int) -> Cells:
+    def opened(cls, tensors: dict[str, Array], n: int, n_bits: int) -> Cells:
         """The cells of a file of n rows. FormatError if they are damaged, as far as is quick."""
         names = ("centers", "curve", "starts", "order", "sha256")
         if set(tensors) != set(names):
@@ -139,7 +143,7 @@ class Cells:
             raise FormatError("damaged: the order of the rows")
         return cls(Centers(centers, n_bits, curve), starts, order, checks)
 
-    def verify(self, codes: NDArray[np.uint8]) -> None:
+    def verify(self, codes: Codes) -> None:
         """Check what `opened` leaves out, or raise FormatError."""
         packed = self.centers.packed
         halves_are_wrong = (packed >> 4 == 0).any() or (packed & 15 == 0).any()
@@ -178,7 +182,7 @@ def wanted_cells(cells: Any, n: int, n_bits: int) -> int:
 
 def train(
     codes: Any, n_cells: int, n_bits: int, threads: int | None = None
-) -> tuple[Centers, NDArray[np.int64]]:
+) -> tuple[Centers, Rows]:
     """Centers for codes that are indexed by rows, and some rows to measure their curve with.
 
     The centers were not trained on these rows, and have no curve yet. They do not depend on the
@@ -208,9 +212,7 @@ def unmeasured() -> Curve:
     return curve
 
 
-def arranged(
-    codes: NDArray[np.uint8], centers: Centers, threads: int | None = None
-) -> tuple[NDArray[np.uint8], Cells]:
+def arranged(codes: Codes, centers: Centers, threads: int | None = None) -> tuple[Codes, Cells]:
     """Codes cell by cell, in row order within a cell, and their cells."""
     assigned = np.empty(len(codes), np.uint32)
     codes = np.ascontiguousarray(codes)
@@ -222,9 +224,7 @@ def arranged(
     return stored, Cells(centers, starts, order, _checks(stored, order, starts))
 
 
-def _checks(
-    codes: NDArray[np.uint8], order: NDArray[np.uint32], starts: NDArray[np.uint32]
-) -> NDArray[np.uint8]:
+def _checks(codes: Codes, order: NDArray[np.uint32], starts: NDArray[np.uint32]) -> Codes:
     checks = np.empty((len(starts) - 1, CHECK_BYTES), np.uint8)
     order = order.astype("<u4", copy=False)
     for cell, (start, end) in enumerate(pairwise(starts.tolist())):
@@ -247,10 +247,10 @@ class Reading:
     def __init__(
         self,
         pieces: CodePieces,
-        queries: NDArray[Any],
+        queries: Array,
         recall: float | None,
         probes: int | None,
-        lengths: NDArray[np.float32] | None = None,
+        lengths: Floats | None = None,
     ) -> None:
         self.rows_read = 0
         self._pieces, self._probes = pieces, probes
@@ -267,9 +267,7 @@ class Reading:
         self._weights = 2 * unpack(weights, self._centers.n_bits) - 1 if is_codes else weights
         self._longest = _NONE if lengths is None else pieces.longest(lengths)
 
-    def native(
-        self, part: Any, passed: NDArray[np.int64] | None, n: int
-    ) -> _core.CellQueries | None:
+    def native(self, part: Any, passed: Rows | None, n: int) -> _core.CellQueries | None:
         """What the native search reads for some of the queries; None to read all rows.
 
         `passed` are the rows that pass the filter of each query, of n rows in all; None is all.
@@ -307,9 +305,9 @@ def wanted_reading(recall: Any, probes: Any) -> tuple[float | None, int | None]:
 
 def measured(
     pieces: CodePieces,
-    codes: NDArray[np.uint8],
-    weights: NDArray[np.float32] | None = None,
-    own: NDArray[np.int64] | None = None,
+    codes: Codes,
+    weights: Floats | None = None,
+    own: Rows | None = None,
     threads: int | None = None,
 ) -> Centers:
     """The centers with a new curve, measured with queries: packed codes, (q, width).
@@ -330,15 +328,11 @@ def measured(
 
 
 def _margins(
-    pieces: CodePieces,
-    centers: Centers,
-    queries: NDArray[Any],
-    own: NDArray[np.int64] | None,
-    threads: int | None,
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    pieces: CodePieces, centers: Centers, queries: Array, own: Rows | None, threads: int | None
+) -> tuple[Floats, Floats]:
     """The margin for each of RECALLS, and the share of the rows that are then read."""
-    several: list[NDArray[np.float32]] = []
-    sampled: list[NDArray[np.float32]] = []  # of all cells of some queries, with their sizes
+    several: list[Floats] = []
+    sampled: list[Floats] = []  # of all cells of some queries, with their sizes
     sizes = pieces.cell_sizes()
     for some in blocks(len(queries), 128):
         mine = None if own is None else own[some]
@@ -356,12 +350,8 @@ def _margins(
 
 
 def _reached(
-    pieces: CodePieces,
-    centers: Centers,
-    queries: NDArray[Any],
-    own: NDArray[np.int64] | None,
-    threads: int | None,
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    pieces: CodePieces, centers: Centers, queries: Array, own: Rows | None, threads: int | None
+) -> tuple[Floats, Floats]:
     """The margins at which neighbors of queries are read, and those at which each cell is read.
 
     As `CellScan` in cpp/search/cell_scan.h: after 4, 8, 16, ... cells a query compares the cells
@@ -373,7 +363,7 @@ def _reached(
     k, n_bits, n_cells = CURVE_K, centers.n_bits, len(centers)
     weights = 2 * unpack(queries, n_bits) - 1 if queries.dtype == np.uint8 else queries
 
-    def kth_scores(**asked: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def kth_scores(**asked: Any) -> tuple[NDArray[np.float64], Rows]:
         """The score of the k-th row of each query, and its rows, -1 for its own."""
         values, rows = search(pieces, queries, k + (own is not None), threads, **asked)
         scores = n_bits - 2.0 * values if queries.dtype == np.uint8 else values.astype(np.float64)

@@ -91,8 +91,6 @@ class Selection:
         if not self._is_sparse:
             return Selection(self.n, mask=self.mask & ~other.mask)
         rows = self.rows
-        if other._is_sparse:
-            return Selection(self.n, rows=rows[~np.isin(rows, other.rows, kind="sort")])
         bits = other.mask[rows >> 6] >> (rows & 63).astype(np.uint64)
         return Selection(self.n, rows=rows[bits & np.uint64(1) == 0])
 

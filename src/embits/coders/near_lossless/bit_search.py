@@ -239,11 +239,7 @@ class HeldOut:
 
 
 def search_bits(
-    unit: Unit,
-    split: Split,
-    W: NDArray[np.float32],
-    t: NDArray[np.float32],
-    rng: np.random.Generator,
+    unit: Unit, split: Split, W: Unit, t: Unit, rng: np.random.Generator
 ) -> tuple[Searched, list[float]] | None:
     """The best search for rows of norm 1 and thresholds W x - t, and what `query_shares` gives.
 
