@@ -1,6 +1,6 @@
 """Cells: groups of codes that lie close together, so that a search reads few of them.
 
-A cell has a center, the mean of its codes as vectors of -1 and 1. Codes are stored cell by cell,
+A cell has a center, the mean of its codes as vectors of -1 and 1. Bytes are stored cell by cell,
 and rows keep their numbers. A query reads the cells whose centers are nearest to it. How many is
 set by hand (`probes`), or by a share of the neighbors that is to be found (`recall`): then a query
 stops when the next cell is too far from it, compared with its k-th row. How far is too far was
@@ -44,7 +44,7 @@ _FEWEST = np.float32(-1e30)  # a margin that no cell is below
 _ROWS_PER_PASSED = 50
 
 Array: TypeAlias = NDArray[Any]
-Codes: TypeAlias = NDArray[np.uint8]
+Bytes: TypeAlias = NDArray[np.uint8]
 Floats: TypeAlias = NDArray[np.float32]
 Rows: TypeAlias = NDArray[np.int64]
 Curve: TypeAlias = Floats
@@ -60,7 +60,7 @@ class Centers:
     half: 8 more than the mean of the bits in sevenths.
     """
 
-    packed: Codes
+    packed: Bytes
     n_bits: int
     curve: Curve
 
@@ -95,7 +95,7 @@ class Cells:
     centers: Centers
     starts: NDArray[np.uint32]  # where each starts among the codes, and the end of the last one
     order: NDArray[np.uint32]  # the row of each stored code
-    checks: Codes  # first bytes of the SHA-256 of each: of its codes, then its `order`
+    checks: Bytes  # first bytes of the SHA-256 of each: of its codes, then its `order`
 
     def __len__(self) -> int:
         return len(self.centers)
@@ -143,7 +143,7 @@ class Cells:
             raise FormatError("damaged: the order of the rows")
         return cls(Centers(centers, n_bits, curve), starts, order, checks)
 
-    def verify(self, codes: Codes) -> None:
+    def verify(self, codes: Bytes) -> None:
         """Check what `opened` leaves out, or raise FormatError."""
         packed = self.centers.packed
         halves_are_wrong = (packed >> 4 == 0).any() or (packed & 15 == 0).any()
@@ -212,8 +212,8 @@ def unmeasured() -> Curve:
     return curve
 
 
-def arranged(codes: Codes, centers: Centers, threads: int | None = None) -> tuple[Codes, Cells]:
-    """Codes cell by cell, in row order within a cell, and their cells."""
+def arranged(codes: Bytes, centers: Centers, threads: int | None = None) -> tuple[Bytes, Cells]:
+    """Bytes cell by cell, in row order within a cell, and their cells."""
     assigned = np.empty(len(codes), np.uint32)
     codes = np.ascontiguousarray(codes)
     centers.native.assign(codes, wanted_threads(threads), assigned)
@@ -224,7 +224,7 @@ def arranged(codes: Codes, centers: Centers, threads: int | None = None) -> tupl
     return stored, Cells(centers, starts, order, _checks(stored, order, starts))
 
 
-def _checks(codes: Codes, order: NDArray[np.uint32], starts: NDArray[np.uint32]) -> Codes:
+def _checks(codes: Bytes, order: NDArray[np.uint32], starts: NDArray[np.uint32]) -> Bytes:
     checks = np.empty((len(starts) - 1, CHECK_BYTES), np.uint8)
     order = order.astype("<u4", copy=False)
     for cell, (start, end) in enumerate(pairwise(starts.tolist())):
@@ -305,7 +305,7 @@ def wanted_reading(recall: Any, probes: Any) -> tuple[float | None, int | None]:
 
 def measured(
     pieces: CodePieces,
-    codes: Codes,
+    codes: Bytes,
     weights: Floats | None = None,
     own: Rows | None = None,
     threads: int | None = None,
