@@ -2,10 +2,10 @@
 
     python stress/collection_kills.py [--kills 1000] [--folder DIR] [--seed 0]
 
-A process adds, updates, removes, compacts and fits the coder again, and reports each change before
-and after it. It is killed, and the collection is opened and verified: it must hold all changes that
-were reported as made, and the one that was under way either wholly or not at all; with its columns
-and kept vectors. Readers refresh all the time.
+A process adds, updates, removes, compacts, with cells or without, and fits the coder again, and
+reports each change before and after it. It is killed, and the collection is opened and verified: it
+must hold all changes that were reported as made, and the one that was under way either wholly or
+not at all; with its columns and kept vectors. Readers refresh all the time.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ def random_changes(model: Model, seed: int) -> Iterator[Change]:
         if kind in ("compact", "refit") or not ids:
             kind, ids = kind if model and kind == "refit" else "compact", []
         change = kind, ids, [rng.randrange(len(ROWS)) for _ in ids]
+        if kind == "compact" and rng.random() < 0.5:
+            change = kind, ids, [rng.randint(1, 9)]  # cells
         yield change
         apply(model, change)
 
@@ -69,8 +71,10 @@ def apply(model: Model, change: Change) -> None:
 def perform(collection: embits.Collection, change: Change) -> None:
     """The change in the collection."""
     kind, ids, rows = change
-    if kind in ("compact", "refit"):
-        getattr(collection, kind)()
+    if kind == "compact":
+        collection.compact(cells=rows[0] if rows else None)
+    elif kind == "refit":
+        collection.refit()
     elif kind == "remove":
         collection.remove(ids)
     else:

@@ -33,15 +33,16 @@ class CellScan {
         std::vector<CellVisits> visits = order();
         std::vector<size_t> read(count);
         std::vector<uint64_t> wanted;  // cell << 32 | query
-        for (size_t end = kFirstCells; !all.empty(); end *= 2) {
+        for (size_t end = kFirstCells; !all.empty(); end = std::min(2 * end, 2 * n_cells)) {
             wanted.clear();
             size_t left = 0;
             for (size_t q : all) {
                 const double score = search_.kth_score(kept_[q], reading_.centers.n_bits());
-                const size_t stop = visits[q].wanted(score, end);
+                const size_t before = read[q], stop = visits[q].wanted(score, before, end);
                 for (; read[q] < stop; ++read[q])
                     wanted.push_back(uint64_t{visits[q].cell(read[q])} << 32 | q);
-                if (read[q] == end && end < n_cells) all[left++] = q;
+                const bool goes_on = reading_.probes ? stop > before : stop == end;
+                if (goes_on && stop < n_cells) all[left++] = q;
             }
             all.resize(left);
             std::sort(wanted.begin(), wanted.end());

@@ -392,10 +392,11 @@ void CellVisits::sort(const float* products, size_t least) {
     });
 }
 
-size_t CellVisits::wanted(double score, size_t most) {
+size_t CellVisits::wanted(double score, size_t read, size_t most) {
     const size_t n = reading_->centers.size();
     most = std::min(most, n);
-    if (reading_->probes) most = std::min<size_t>(most, reading_->probes[q_]);
+    if (reading_->probes)
+        most = std::min(most, std::max<size_t>(reading_->probes[q_], read + (score == -INFINITY)));
     if (most > known_.size()) {
         std::vector<float> products(n);
         reading_->centers.products(reading_->weights + q_ * reading_->centers.n_bits(), 1,

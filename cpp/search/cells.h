@@ -58,7 +58,7 @@ class CellCenters {
 struct CellReading {
     const CellCenters& centers;
     const float* weights;       // n_bits for each query: the score of a code s is <weights, s>
-    const uint32_t* probes;     // how many cells each query reads; null: by the margin
+    const uint32_t* probes;     // how many cells each query reads at least; null: by the margin
     float margin;               // cells below it are not read
     const float* longest;       // the greatest length of a row of each cell, if scores are
     const float* offsets;       // length * (<weights, s> + offset of the query); or null
@@ -73,8 +73,9 @@ class CellVisits {
 
     size_t cell(size_t place) const { return known_[place].cell; }
 
-    // How many cells to read once the k-th score is this, up to `most`; grows as the score falls.
-    size_t wanted(double score, size_t most);
+    // How many cells to read once `read` are read and the k-th score is this, up to `most`; grows as
+    // the score falls. With probes: as many, and then one by one until there are k rows.
+    size_t wanted(double score, size_t read, size_t most);
 
    private:
     struct Visit {

@@ -369,7 +369,7 @@ class BinaryVectors(WordMethods, Pretrained):
                 share of the rows that a search of all rows finds, from 0 to 1. Each query stops on
                 its own. Without cells, all rows are read.
             probes: Read this many cells for each query instead; more if a filter lets few rows
-                pass. It needs cells.
+                pass, or if they hold fewer than k rows. It needs cells.
 
         Returns:
             A named pair of arrays of shape (q, k), or (k,) for a single query, best first, ties in

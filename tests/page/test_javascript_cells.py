@@ -20,7 +20,7 @@ OPTIONS = [
     {"metric": metric, "k": 10, **reading}
     for metric in ("hamming", "asymmetric", "decoded")
     for reading in ({"recall": 0.9}, {"recall": 1}, {"probes": 5}, {"recall": 0.8, "where": "even"})
-]
+] + [{"probes": 1, "k": 200}, {"probes": 1, "k": 0}]
 IDS = {
     "numbers": lambda n: [str(7 * i + 3) for i in range(n)],
     "counted": lambda n: None,

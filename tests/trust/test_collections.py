@@ -42,6 +42,7 @@ CHANGES = {
     "update": lambda c: c.update(ROWS[40:43], ["w0", "w5", "w21"]),
     "remove": lambda c: c.remove(["w1", "w2", "w22"]),
     "compact": lambda c: c.compact(),
+    "cells": lambda c: c.compact(cells=4),
 }
 
 
@@ -93,7 +94,7 @@ def test_every_failing_write_leaves_the_collection_whole(path, change, number, m
     after = embits.open_collection(path)
     CHANGES["compact"](after)
     assert {each.name for each in path.iterdir()} == after.manifest.files() | {"_lock"}
-    assert (state(path) == before) == (change == "compact")
+    assert (state(path) == before) == (change in ("compact", "cells"))
 
 
 def test_a_disk_that_is_full_keeps_the_collection(tmp_path):

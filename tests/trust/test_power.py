@@ -26,11 +26,13 @@ def shown(path):
     return list(bits.words), np.asarray(bits.codes).tolist()
 
 
-def made(folder):
+def made(folder, change):
     collection = embits.open_collection(folder / "c", CODER)
     collection.add(ROWS[:20], [f"w{i}" for i in range(20)])
     collection.add(ROWS[20:24], [f"w{i}" for i in range(20, 24)])
     collection.remove(["w3"])
+    if change.startswith("cells"):
+        collection.compact(cells=3)
     return collection
 
 
@@ -39,6 +41,9 @@ CHANGES = {
     "update": lambda c: c.update(ROWS[40:43], ["w0", "w5", "w21"]),
     "remove": lambda c: c.remove(["w1", "w2", "w22"]),
     "compact": lambda c: c.compact(),
+    "cells are made": lambda c: c.compact(cells=4),
+    "cells are measured": lambda c: c.calibrate(ROWS[:9]),
+    "cells get rows": lambda c: c.add(ROWS[30:60], [f"w{i}" for i in range(30, 60)]),
 }
 
 
@@ -61,7 +66,7 @@ def test_a_change_of_a_collection(change, merged, memory_path, monkeypatch):
     monkeypatch.setattr(changes, "MAX_MERGED_ROWS", merged)
     root = memory_path / "root"
     root.mkdir()
-    collection = made(root)
+    collection = made(root, change)
     before, n, kept = shown(root / "c"), 0, shown(root / "c")
     for n, (has_returned, disk) in enumerate(
         losses(memory_path, monkeypatch, root, lambda: CHANGES[change](collection))
@@ -116,7 +121,11 @@ def test_the_page_on_trust_has_the_number_of_states_that_are_replayed(memory_pat
     for merged in (0, 1 << 16):
         monkeypatch.setattr(changes, "MAX_MERGED_ROWS", merged)
         for name, change in CHANGES.items():
-            replay(f"{name}-{merged}", made, lambda each, _, change=change: change(each))
+            replay(
+                f"{name}-{merged}",
+                lambda root, name=name: made(root, name),
+                lambda each, _, change=change: change(each),
+            )
     replay("new", lambda _: None, lambda _, root: new_collection(root))
     replay("save", lambda root: save(root, 5), lambda _, root: save(root, 9))
     page = Path(__file__).parents[2] / "docs/trust.md"

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,7 @@ from embits.file.atomic import sync_folder
 from embits.file.contents import write_coder
 from embits.ids.keys import RowNumbers
 from embits.rows import FLOATS, LENGTHS, Floats, Lengths, Rows
-from embits.search.cells import arranged, cells_bytes
+from embits.search.cells import Centers, arranged, cells_bytes, wanted_cells
 from embits.search.pieces import CodePieces, LiveRows
 
 try:
@@ -205,14 +205,40 @@ def remove(snapshot: Snapshot, rows: NDArray[np.int64]) -> None:
 
 
 def compact(snapshot: Snapshot, cells: int | str | None = None) -> None:
-    """Merge all pieces into one, without removed rows, in new cells; None: as many as there are."""
-    pieces, centers = snapshot.pieces, snapshot.rows.centers
+    """Merge all pieces into one, without removed rows, in new cells if there are to be some.
+
+    None makes as many as there are; if "auto" chose them, as many as it chooses now.
+    """
+    pieces = snapshot.pieces
     is_one = len(pieces) == 1 and pieces[0].entry.header and not len(pieces[0].removed)
-    if not pieces or (is_one and cells is None):
-        return
-    if cells is None and centers is not None:
-        cells = len(centers)
-    _commit(snapshot, [], pieces, cells=cells)
+    if pieces and not (is_one and cells is None):
+        _commit(snapshot, [], pieces, cells=cells)
+
+
+def measured(snapshot: Snapshot, centers: Centers) -> None:
+    """Store another curve of the cells: the pieces that are in them are written again."""
+    folder, before = snapshot.folder, snapshot.manifest
+    entries, number = [], before.next_piece
+    for piece in verified(folder, snapshot.coder, before.columns, snapshot.pieces):
+        entry, codes = piece.entry, cast("Any", piece.rows.codes)
+        if piece.rows.centers is not None and piece.rows.centers.digest == centers.digest:
+            rows = replace(piece.rows, codes=codes.with_centers(centers))
+            new = save_piece(folder, number, rows, snapshot.coder, {}, [])
+            entry = replace(new, columns=entry.columns, removed=entry.removed)
+            number += 1
+        entries.append(entry)
+    after = replace(before, generation=before.generation + 1, next_piece=number)
+    _replace_manifest(folder, replace(after, pieces=tuple(entries)))
+
+
+def _as_many(snapshot: Snapshot) -> int | str | None:
+    """How many cells a collection gets when they are made anew, if it has some."""
+    codes: Any = snapshot.rows.codes
+    if (centers := snapshot.rows.centers) is None:
+        return None
+    trained = next(each for each in codes.cells if each and each.centers.digest == centers.digest)
+    is_auto = len(centers) == wanted_cells("auto", len(trained.order), centers.n_bits)
+    return "auto" if is_auto else len(centers)
 
 
 def _in_cells(snapshot: Snapshot, codes: Any, cells: int | str | None) -> Any:
@@ -250,7 +276,7 @@ def recode(
     """
     folder, before = snapshot.folder, snapshot.manifest
     after = adopt(snapshot, coder, len(vectors), refit_at).manifest
-    entries, first = [], 0
+    entries, first, centers = [], 0, None
     for piece in verified(folder, snapshot.coder, before.columns, snapshot.pieces):
         if piece.entry.header is None:
             raise InputError(f"{piece.entry.file} is Parquet: compact the collection first")
@@ -263,8 +289,13 @@ def recode(
         if are_new and before.keep:
             columns[FLOATS] = Floats.of(own, before.keep)
         codes = coder.encode(own)
-        if (centers := piece.rows.centers) is not None:  # other codes need other ones
-            codes = _in_cells(replace(snapshot, coder=coder), codes, len(centers))
+        if (old_centers := piece.rows.centers) is not None:  # other codes need other ones
+            if centers is None:
+                codes = _in_cells(replace(snapshot, coder=coder), codes, len(old_centers))
+                centers = codes.centers
+            else:  # as those of the first piece
+                stored, made = arranged(codes, centers)
+                codes = CodePieces([stored], cells=[made])
         rows = replace(piece.rows, codes=codes, columns=columns)
         entry = save_piece(folder, after.next_piece, rows, coder, {}, [])
         old = piece.entry
@@ -325,6 +356,8 @@ def _commit(
     """Write one piece of the merged and the new rows, and the manifest that lists it last."""
     folder, before, number = snapshot.folder, snapshot.manifest, snapshot.manifest.generation + 1
     added = []
+    if cells is None and not kept:  # rows have doubled since there are cells, or they are compacted
+        cells = _as_many(snapshot)
     if merged or new:
         parts = [*verified(folder, snapshot.coder, before.columns, merged), *new]
         left = joined_rows(parts)

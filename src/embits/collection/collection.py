@@ -6,12 +6,13 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from functools import wraps
 from inspect import getattr_static, isfunction
 from pathlib import Path
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from weakref import WeakSet
 
 import numpy as np
@@ -328,9 +329,10 @@ class Collection(BinaryVectors):
         """Merge all pieces into one file, without the removed rows. Answers stay the same.
 
         Args:
-            cells: Store the codes in so many cells (see `with_cells`), or "auto"; None trains as
-                many as there are anew. Rows that are added later go to cells with the same
-                centers; small additions are read whole until they are compacted.
+            cells: Store the codes in so many cells (see `with_cells`), or "auto"; None trains them
+                anew if there are some: as many, or as many as "auto" chooses now. Rows that are
+                added later go to cells with the same centers; small additions are read whole until
+                they are compacted.
 
         Raises:
             InputError: A wrong number of cells.
@@ -340,6 +342,14 @@ class Collection(BinaryVectors):
             wanted_cells(cells, 1, 1)
         with self._change() as latest:
             changes.compact(latest, cells)
+
+    def calibrate(self, queries: Any, *, threads: int | None = None) -> NDArray[np.float32]:
+        """As of a file. The collection keeps what was measured until its cells are made anew."""
+        with self._change() as latest:
+            bits = copy(latest.bits)
+            curve = bits.calibrate(queries, threads=threads)
+            changes.measured(latest, cast("Any", bits.rows.centers))
+        return curve
 
     @contextmanager
     def _change(self) -> Iterator[Snapshot]:

@@ -286,7 +286,7 @@ class Reading:
 
     def are_few(self, n_passed: int, n: int) -> bool:
         """Whether to scan the rows that pass a filter instead of cells."""
-        return self._centers is not None and n_passed * _ROWS_PER_PASSED < n
+        return self._centers is not None and n_passed * _ROWS_PER_PASSED <= n
 
 
 _NONE, _NO_PROBES = np.empty(0, np.float32), np.empty(0, np.uint32)

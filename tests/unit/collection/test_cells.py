@@ -5,6 +5,7 @@ import pytest
 
 import embits
 from embits.errors import InputError
+from embits.search.cells import wanted_cells
 from tests.support.program import run
 
 
@@ -86,6 +87,62 @@ def test_a_refit_makes_other_cells(tmp_path):
     exact, found = opened.search(queries), opened.search(queries, recall=0.95)
     pairs = zip(exact.rows, found.rows, strict=True)
     assert np.mean([len(set(a) & set(b)) / 10 for a, b in pairs]) > 0.85
+
+
+def test_cells_are_trained_again_when_rows_have_doubled(collection):
+    collection.compact(cells="auto")
+    before = collection.codes.centers
+    collection.add(clustered(2000, seed=8), ids=[f"x{i}" for i in range(2000)])
+    assert collection.codes.centers.digest == before.digest
+    collection.add(clustered(8000, seed=9), ids=[f"y{i}" for i in range(8000)])  # one piece
+    doubled = collection.codes.centers
+    assert len(doubled) == wanted_cells("auto", 16_000, 64) > len(before)
+    collection.add(clustered(3000, seed=10), ids=[f"z{i}" for i in range(3000)])
+    collection.compact()
+    assert len(collection.codes.centers) == wanted_cells("auto", 19_000, 64) > len(doubled)
+
+
+def test_cells_outlive_most_of_their_rows(collection):
+    collection.compact(cells=200)
+    collection.remove([f"a{i}" for i in range(3000)] + [f"b{i}" for i in range(2990)])
+    collection.add(clustered(90, seed=11), ids=map(str, range(90)))
+    queries = clustered(5, seed=12)
+    found = collection.search(queries, probes=3)
+    assert found.rows_read < collection.search(queries).rows_read
+    collection.update(clustered(100, seed=13), ids=list(collection.words))
+    assert collection.codes.centers is not None
+
+
+def test_what_is_measured_with_queries_is_kept(collection, tmp_path):
+    collection.compact(cells=60)
+    collection.add(clustered(2000, seed=14), ids=[f"c{i}" for i in range(2000)])
+    collection.remove(["a5"])
+    hard = np.random.default_rng(15).normal(size=(300, 24))
+    exact, rows_curve = collection.search(hard), collection.codes.centers.curve
+    collection.calibrate(hard[:150])
+    curve = collection.codes.centers.curve
+    assert (curve != rows_curve).any()
+    collection.add(clustered(10, seed=16), ids=map(str, range(10)))
+    again = embits.load(tmp_path / "c", verify=True)
+    assert (again.codes.centers.curve == curve).all()
+    found = again.search(hard[150:], recall=0.9)
+    pairs = zip(exact.ids[150:], found.ids, strict=True)
+    assert np.mean([len(set(a) & set(b)) / 10 for a, b in pairs]) > 0.85
+    assert (again.search(hard).ids == collection.search(hard).ids).all()
+    assert sorted(each.name for each in (tmp_path / "c").iterdir()) == sorted(
+        {*again.manifest.files(), "_lock"}
+    )
+
+
+def test_a_refit_puts_all_pieces_into_the_same_cells(tmp_path):
+    X = clustered(6000)
+    opened = embits.open_collection(tmp_path / "c", embits.ITQ(n_bits=64).fit(X), keep="float16")
+    opened.add(X[:4000])
+    opened.compact(cells=25)
+    opened.add(X[4000:])
+    opened.refit()
+    first, second = opened.codes.cells
+    assert first.centers.digest == second.centers.digest
 
 
 def test_compact_refuses_a_wrong_number_of_cells(collection):

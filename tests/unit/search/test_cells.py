@@ -225,6 +225,25 @@ def test_without_cells_recall_reads_all_rows_and_probes_are_refused(plain, bits,
         plain.with_cells("many")
 
 
+@pytest.mark.parametrize("metric", METRICS)
+def test_probes_go_on_until_there_are_k_rows(plain, queries, metric):
+    bits, where = plain.with_cells(1500), np.random.default_rng(9).random(len(plain)) < 0.1
+    for asked in ({}, {"where": where}, {"where": [where, None] * 40}):
+        expected = plain.search(queries, 60, metric=metric, **asked)
+        last = -np.ones(len(queries))
+        for probes in (1, 4, 9, 30, 1500):
+            found = bits.search(queries, 60, metric=metric, probes=probes, **asked)
+            assert found.rows.shape == expected.rows.shape
+            assert all(len(set(rows)) == 60 for rows in found.rows.tolist())
+            pairs = zip(expected.rows, found.rows, strict=True)
+            shares = np.array([len(set(a) & set(b)) for a, b in pairs])
+            assert (shares >= last).all()
+            last = shares
+        assert (found.rows == expected.rows).all()
+    rescored = bits.search(queries, 5, metric=metric, floats=ALL[:6000], rescore=60, probes=1)
+    assert (rescored.rows >= 0).all()
+
+
 def test_calibrating_with_harder_queries_reads_more(plain):
     bits = plain.with_cells(70)
     hard = np.random.default_rng(6).normal(size=(400, 24))
@@ -264,6 +283,9 @@ def test_small_files_have_cells_too(n, tmp_path):
     found = loaded.search(np.eye(8), recall=0.95)
     assert found.rows.shape == (8, min(n, 10))
     assert (found.rows == loaded.search(np.eye(8)).rows).all() or n == 40
+    few = loaded.search(np.eye(8), 2, where=np.zeros((8, n), bool), probes=1)
+    assert few.rows.shape == (8, 0)
+    assert loaded.search(np.eye(8), n + 1, probes=1).rows.shape == (8, n)
 
 
 def test_auto_makes_cells_of_at_most_a_twentieth_of_the_codes():

@@ -182,7 +182,7 @@ export class BinaryVectors {
     const wanted = probes && Math.ceil((probes * this.length) / Math.max(passed, 1));
     if (recall !== undefined && margin === null) return null;
     const { width, nBits } = this;
-    const rows = new CellRows(asked, { k, width, nBits, allowed, kernel: this.#kernel });
+    const rows = new CellRows(asked, { k: Math.min(k, passed), width, nBits, allowed, kernel: this.#kernel });
     const visits = this.#cells.visits(asked.weights ?? signsOf(asked.code, nBits), { probes: wanted, margin });
     for (let next = visits.next(); !next.done; next = visits.next(rows.kth)) {
       for (const cell of next.value) {

@@ -110,15 +110,22 @@ export class Cells {
 
   /**
    * The cells that a query reads, some at a time: yields arrays of them, and is told the score of the k-th row found so far.
-   * The weights of a code are -1 and 1.
+   * The weights of a code are -1 and 1. Probes are followed by single cells until there are k rows.
    */
   *visits(weights, { probes, margin }) {
     const { cells, closeness, size } = this.order(weights);
     let kth = -Infinity;
+    if (probes !== undefined) {
+      for (let [read, stop] = [0, probes]; read < this.length && (!read || kth === -Infinity); stop = read + 1) {
+        kth = yield Array.from(cells.subarray(read, stop));
+        read = stop;
+      }
+      return;
+    }
     for (let [read, end] = [0, FIRST]; ; end *= 2) {
-      let stop = Math.min(end, this.length, probes ?? Infinity);
+      let stop = Math.min(end, this.length);
       const isFar = (place) => closeness[cells[place]] - fround(kth / size) - this.#costs[place] < margin;
-      if (probes === undefined && margin !== null) while (stop > 0 && isFar(stop - 1)) stop--;
+      if (margin !== null) while (stop > 0 && isFar(stop - 1)) stop--;
       if (stop > read) kth = yield Array.from(cells.subarray(read, stop));
       read = Math.max(read, stop);
       if (read < end || read >= this.length) return;
@@ -165,7 +172,8 @@ export class CellRows {
 
   /** The score of the k-th row, as cells compare it. */
   get kth() {
-    if (this.#found.length < this.k || !this.k) return -Infinity;
+    if (!this.k) return Infinity;
+    if (this.#found.length < this.k) return -Infinity;
     const { score } = this.#found[this.k - 1];
     return this.code ? this.nBits + 2 * score : score;
   }

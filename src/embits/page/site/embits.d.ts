@@ -124,7 +124,7 @@ export type Bound =
 export interface Reading {
   /** The share of the neighbors that is to be found in a file with cells, 0 to 1. Without cells all rows are read. */
   recall?: number;
-  /** How many cells are read. */
+  /** How many cells are read; more if they hold fewer than k rows. */
   probes?: number;
 }
 

@@ -240,7 +240,7 @@ class RemoteVectors {
     const margin = probes === undefined ? this.#cells.margin(recall, !asked.code) : null;
     const passed = allowed ? allowed.reduce((sum, one) => sum + one, 0) : this.length;
     const wanted = probes && Math.ceil((probes * this.length) / Math.max(passed, 1));
-    const rows = new CellRows(asked, { k, width, nBits, allowed });
+    const rows = new CellRows(asked, { k: Math.min(k, passed), width, nBits, allowed });
     const visits = this.#cells.visits(asked.weights ?? signsOf(asked.code, nBits), { probes: wanted, margin });
     for (let next = visits.next(); !next.done; next = visits.next(rows.kth)) {
       for (const { codes, order } of await Promise.all(next.value.map((cell) => this.#cell(cell)))) rows.add(codes, order);
