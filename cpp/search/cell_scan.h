@@ -47,6 +47,7 @@ class CellScan {
             all.resize(left);
             std::sort(wanted.begin(), wanted.end());
             read_cells(wanted);
+            first_block_ = block_rows();  // queries have a limit now
         }
         reading_.rows_read += rows_read_;
         for (size_t q = 0; q < count; ++q) search_.write(first_ + q, kept_[q]);
@@ -90,7 +91,7 @@ class CellScan {
     void scan(const CodeRows::Piece& piece, size_t begin, size_t end,
               const std::vector<size_t>& queries) {
         rows_read_ += (end - begin) * queries.size();
-        for (size_t row = begin, size = 64; row < end; row += size) {
+        for (size_t row = begin, size = first_block_; row < end; row += size) {
             size = std::min({row > begin ? 2 * size : size, block_rows(), end - row});
             for (size_t q : queries)
                 search_.offer_block(piece.codes + row * search_.width, piece.start + row, size,
@@ -103,7 +104,7 @@ class CellScan {
     size_t first_;
     std::vector<Kept> kept_;
     std::unique_ptr<Hit[]> hits_;
-    size_t rows_read_ = 0;
+    size_t rows_read_ = 0, first_block_ = 64;
 };
 
 template <class Search>

@@ -349,7 +349,7 @@ CellVisits::CellVisits(const CellReading& reading, size_t q, const float* produc
     double squares = 0;
     for (size_t i = 0; i < n_bits; ++i) squares += double{z[i]} * z[i];
     scale_ = squares > 0 ? static_cast<float>(std::sqrt(squares / double(n_bits))) : 1;
-    sort(products, kVisits);
+    sort(products, nullptr);
 }
 
 // The score that a cell's codes need for a row of this score, as closeness is measured.
@@ -359,8 +359,9 @@ float CellVisits::needed(double score, size_t cell) const {
     return static_cast<float>(score / scale_);
 }
 
-// Finds the order of the first `least` cells, or of a few more.
-void CellVisits::sort(const float* products, size_t least) {
+// Finds the order of the cells whose key is at least `lowest`; if that is not given, of the first
+// kVisits cells or of a few more.
+void CellVisits::sort(const float* products, const float* lowest) {
     const size_t n = reading_->centers.size();
     const float* squares = reading_->centers.squares().data();
     std::vector<float> closeness(n), keys;
@@ -375,36 +376,55 @@ void CellVisits::sort(const float* products, size_t least) {
         for (size_t c = 0; expected > 0 && c < n; ++c) keys[c] -= needed(expected, c);
     }
     const float* key = keys.empty() ? closeness.data() : keys.data();
-    float lowest = -INFINITY;
-    if (4 * least < n) {  // the key that about `least` cells reach, from every 8th cell or so
-        const size_t step = std::max<size_t>(1, n / 1024), wanted = least / step + least / step / 4 + 4;
+    float least = lowest ? *lowest : -INFINITY;
+    is_whole_ = lowest || 4 * kVisits >= n;
+    if (!is_whole_) {  // the key that about so many cells reach, from every 9th cell or so
+        const size_t step = std::max<size_t>(1, n / 256);
+        const size_t wanted = kVisits / step + kVisits / step / 4 + 4;
         std::vector<float> some;
         for (size_t c = 0; c < n; c += step) some.push_back(key[c]);
         std::nth_element(some.begin(), some.begin() + ptrdiff_t(wanted), some.end(),
                          std::greater<float>());
-        lowest = some[wanted];
+        least = some[wanted];
     }
-    known_.clear();
-    for (size_t c = 0; c < n; ++c)
-        if (key[c] >= lowest) known_.push_back({key[c], closeness[c], static_cast<uint32_t>(c)});
-    std::sort(known_.begin(), known_.end(), [](const Visit& a, const Visit& b) {
-        return a.key > b.key || (a.key == b.key && a.cell < b.cell);
-    });
+    // Whole numbers that rise as keys fall, above the cells: they sort faster than pairs.
+    std::vector<uint64_t> order(n + 1);
+    size_t count = 0;
+    for (size_t c = 0; c < n; ++c) {
+        uint32_t rank;
+        std::memcpy(&rank, &key[c], sizeof rank);
+        rank ^= rank >> 31 ? 0 : 0x7fffffffu;
+        order[count] = uint64_t{rank} << 32 | c;
+        count += key[c] >= least;
+    }
+    std::sort(order.begin(), order.begin() + ptrdiff_t(count));
+    known_.resize(count);
+    for (size_t place = 0; place < count; ++place) {
+        const uint32_t cell = static_cast<uint32_t>(order[place]);
+        known_[place] = {closeness[cell], cell};
+    }
 }
 
 size_t CellVisits::wanted(double score, size_t read, size_t most) {
     const size_t n = reading_->centers.size();
+    const std::vector<float>& costs = reading_->centers.place_costs();
     most = std::min(most, n);
     if (reading_->probes)
         most = std::min(most, std::max<size_t>(reading_->probes[q_], read + (score == -INFINITY)));
-    if (most > known_.size()) {
+    if (most > known_.size() && !is_whole_) {
         std::vector<float> products(n);
         reading_->centers.products(reading_->weights + q_ * reading_->centers.n_bits(), 1,
                                    products.data());
-        sort(products.data(), n);
+        float lowest = -INFINITY;
+        if (!reading_->probes && !reading_->longest) {
+            // Later cells need more, and scores only rise. The slack is above rounding.
+            lowest = reading_->margin + needed(score, 0) + costs[known_.size()];
+            lowest -= 1e-3f * (1 + std::fabs(lowest));
+        }
+        sort(products.data(), &lowest);
     }
+    most = std::min(most, known_.size());
     if (reading_->probes) return most;
-    const std::vector<float>& costs = reading_->centers.place_costs();
     while (most > kFirstCells) {
         const Visit& last = known_[most - 1];
         if (last.closeness - needed(score, last.cell) - costs[most - 1] >= reading_->margin) break;

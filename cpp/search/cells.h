@@ -79,16 +79,17 @@ class CellVisits {
 
    private:
     struct Visit {
-        float key, closeness;
+        float closeness;
         uint32_t cell;
     };
-    void sort(const float* products, size_t least);
+    void sort(const float* products, const float* lowest);
     float needed(double score, size_t cell) const;
 
     const CellReading* reading_;
     size_t q_;
     float scale_;               // of a query of -1 and 1 it is 1
     std::vector<Visit> known_;  // the first ones
+    bool is_whole_ = false;     // whether no others can be read
 };
 
 // Centers of `n_cells` cells of packed codes by k-means, n_cells rows of n_bits numbers. Rows should
