@@ -288,7 +288,7 @@ def recode(
             columns[LENGTHS] = Lengths.of_vectors(own)
         if are_new and before.keep:
             columns[FLOATS] = Floats.of(own, before.keep)
-        codes = coder.encode(own)
+        codes: Any = coder.encode(own)
         if (old_centers := piece.rows.centers) is not None:  # other codes need other ones
             if centers is None:
                 codes = _in_cells(replace(snapshot, coder=coder), codes, len(old_centers))
