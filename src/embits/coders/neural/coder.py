@@ -92,7 +92,7 @@ PREFERENCES = {
     "float": Preference(Setting(1.0, 0.3), Setting(1.0, 0.3), 0.3),
     "hamming": Preference(Setting(1.0, 3.0), Setting(1.6, 1.0), 1.0),
 }
-SIMILARITY_RANKING = 1.0  # ... for the target "similarity"
+SIMILARITY_HOLD, SIMILARITY_RANKING = 1.0, 1.0  # ... for the target "similarity"
 LATER_RATE = 0.5  # of the learning rate, after the first turn
 ENOUGH_ROWS, LEAST_EPOCHS = 16_384, 10  # with more rows, epochs are fewer
 LEAST_TOGETHER = 4000  # rows: fewer are learned by heart by an encoder with a hidden layer
@@ -288,7 +288,8 @@ class Neural(NearLossless):
         training = _Training(effort, backend(self._place), rng, train, held_out, progress)
         preference, is_whitened = PREFERENCES[self.prefer], len(self.whitening_) > 0
         if is_whitened:
-            preference = preference._replace(ranking=SIMILARITY_RANKING)
+            narrow = Setting(1.0, min(preference.narrow.hold, SIMILARITY_HOLD))
+            preference = preference._replace(narrow=narrow, ranking=SIMILARITY_RANKING)
         widest = effort.widest[is_whitened] * unit.shape[1]
         searched = training.run(preference, widest, thresholds, decoder)
         shares = bit_search.query_shares(searched, held_out)
