@@ -13,7 +13,7 @@ from embits.coders.backend import product
 SAMPLE_ROWS = 50_000  # rows a fit is based on, whatever the vocabulary ...
 SAMPLE_BYTES = 128 << 20  # ... and bytes of their floats: a fit holds three times as much
 ENOUGH_ROWS = 5000  # fewer are trained on less, and their mean and variances are shrunk
-ANCHORS = 2048  # rows whose neighborhoods are looked up, among all rows
+ANCHORS = 4096  # rows whose neighborhoods are looked up, among all rows
 NEIGHBORS = 16  # rows of a neighborhood, the anchor among them
 ASKING = 4  # one row of so many asks for its neighbors among all rows of a batch
 HELD_OUT = 512  # queries of the held-out check ...
