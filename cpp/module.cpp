@@ -162,7 +162,7 @@ static void bind_filters(nb::module_& m) {
 }
 
 // Codes in several arrays, which it keeps alive. Those in the order of cells have the row of each
-// code and the starts of the cells, the others empty arrays.
+// code, and the starts of the cells if these are read one by one; the others empty arrays.
 struct CodePieces {
     using Numbers = std::vector<Array<const uint32_t>>;
 
@@ -170,10 +170,10 @@ struct CodePieces {
         : arrays(std::move(codes)), orders(std::move(rows)), cells(std::move(starts)) {
         size_t start = 0;
         for (size_t i = 0; i < arrays.size(); ++i) {
-            const bool has_cells = cells[i].shape(0) > 0;
+            const bool has_order = orders[i].shape(0) > 0, has_cells = cells[i].shape(0) > 0;
             width = arrays[i].shape(1);
             if (arrays[i].shape(0))
-                pieces.push_back({arrays[i].data(), start, has_cells ? orders[i].data() : nullptr,
+                pieces.push_back({arrays[i].data(), start, has_order ? orders[i].data() : nullptr,
                                   has_cells ? cells[i].data() : nullptr});
             start += arrays[i].shape(0);
         }

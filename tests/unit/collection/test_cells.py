@@ -6,6 +6,7 @@ import pytest
 import embits
 from embits.errors import InputError
 from embits.search.cells import wanted_cells
+from embits.search.pieces import CodePieces
 from tests.support.program import run
 
 
@@ -77,13 +78,18 @@ def test_a_file_with_cells_is_added_and_a_collection_is_saved_with_them(collecti
 
 
 def test_a_refit_makes_other_cells(tmp_path):
-    X = clustered(4000)
+    X = clustered(4000).astype(np.float16).astype(np.float32)  # which are kept as they are
     opened = embits.open_collection(tmp_path / "c", embits.ITQ(n_bits=64).fit(X), keep="float16")
-    opened.add(X)
+    opened.add(X[:2500])
     opened.compact(cells=25)
+    opened.add(X[2500:])
     opened.refit()
     assert len(opened.codes.centers) == 25
+    assert all(map(opened.codes._is_ours, opened.codes.cells))
     queries = clustered(20, seed=6)
+    plain = embits.BinaryVectors(None, opened.coder.encode(X), opened.coder)
+    assert same(opened, plain, queries)
+    assert same(opened, plain, queries, probes=25, where=X[:, 0] > 0)
     exact, found = opened.search(queries), opened.search(queries, recall=0.95)
     pairs = zip(exact.rows, found.rows, strict=True)
     assert np.mean([len(set(a) & set(b)) / 10 for a, b in pairs]) > 0.85
@@ -143,6 +149,18 @@ def test_a_refit_puts_all_pieces_into_the_same_cells(tmp_path):
     opened.refit()
     first, second = opened.codes.cells
     assert first.centers.digest == second.centers.digest
+
+
+def test_pieces_with_cells_of_other_centers_are_read_whole():
+    X, queries = clustered(3000), clustered(9, seed=8)
+    bits = embits.binarize(X, n_bits=64, method="lsh")
+    parts = [bits.subset(rows=range(2000)), bits.subset(rows=range(2000, 3000))]
+    codes = [part.with_cells(20).codes for part in parts]
+    both = CodePieces([c.arrays[0] for c in codes], None, [c.cells[0] for c in codes])
+    mixed = embits.BinaryVectors(None, both, bits.coder)
+    for where in (None, [1, 2000, 2001], np.arange(3000) % 3 == 0):
+        assert same(mixed, bits, queries, where=where)
+        assert same(mixed, bits, queries, where=where, metric="asymmetric", probes=20)
 
 
 def test_compact_refuses_a_wrong_number_of_cells(collection):

@@ -149,9 +149,9 @@ class CollectionMachine(RuleBasedStateMachine):
         with pytest.raises(embits.InputError, match=f"{word!r} already exists"):
             self.collection.add(ROWS[:2], [f"new-{self.next}", word])
 
-    @rule()
-    def compact(self):
-        self.collection.compact()
+    @rule(cells=st.none() | st.integers(1, 4))
+    def compact(self, cells):
+        self.collection.compact(cells=cells)
         assert len(self.collection.manifest.pieces) <= 1
 
     @rule(are_given=st.booleans())
