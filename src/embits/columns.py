@@ -387,11 +387,13 @@ def _is_sound(array: Any) -> bool:
     if not len(array) or not (is_list or is_.is_large_string(array.type)):
         return True
     buffers = array.buffers()
-    offsets = np.frombuffer(buffers[1], np.int64)[array.offset :][: len(array) + 1]
+    try:
+        offsets = np.frombuffer(buffers[1], np.int64, len(array) + 1, 8 * array.offset)
+    except ValueError:  # there are not so many
+        return False
     most = len(array.values) if is_list else (buffers[2].size if buffers[2] else 0)
-    good = len(offsets) == len(array) + 1 and offsets[0] >= 0 and offsets[-1] <= most
-    ascend = good and bool((offsets[1:] >= offsets[:-1]).all())
-    return ascend and (not is_list or _is_sound(array.values))
+    good = offsets[0] >= 0 and offsets[-1] <= most and (offsets[1:] >= offsets[:-1]).all()
+    return bool(good) and (not is_list or _is_sound(array.values))
 
 
 def gathered(

@@ -272,6 +272,8 @@ class Collection(BinaryVectors):
             (128, ['7'])
             >>> folder.cleanup()
         """
+        if not isinstance(coder, Coder | None):
+            raise InputError(f"coder is {coder!r:.80}, expected one such as embits.ITQ(n_bits=256)")
         self._fit_again(vectors, ids, coder, progress)
 
     def _fit_again(

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import uuid
 import warnings
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -270,6 +271,20 @@ def test_offsets_of_a_damaged_column_file_are_not_followed(collection):
             use(embits.load(collection.path))
 
 
+def test_a_column_file_with_a_flipped_bit_is_found_damaged_or_read(filled):
+    filled.compact()
+    path = next(filled.path.glob("*.arrow"))
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    for place in rng.choice(len(whole), 300, replace=False).tolist():
+        content = bytearray(whole)
+        content[place] ^= 1 << rng.integers(8)
+        path.write_bytes(content)
+        with suppress(embits.FormatError):
+            bits = embits.load(filled.path)
+            bits.get(rows=[0, 7])
+            bits.select({"text": "x", "tags": "a", "whole": (0, 5)})
+
+
 def test_collections_without_columns_import_no_pyarrow(collection):
     code = (
         "import sys, embits; c = embits.open_collection(sys.argv[1]);"
@@ -353,13 +368,14 @@ def test_a_new_coder_keeps_ids_columns_and_open_readers(tmp_path):
         ((ROWS[:3], ["a", "b", "b"]), "the row 'c' has no vector"),
         ((ROWS[:4], ["a", "b", "c", "c"]), "an id twice"),
         ((ROWS[:3], ["a", "b", "x"]), "no word or id 'x'"),
+        ((ROWS[:3], None, "itq"), "coder is 'itq', expected one such as embits.ITQ"),
     ],
 )
 def test_a_refit_needs_a_vector_for_each_row(collection, arguments, message):
     collection.add(ROWS[:3], ["a", "b", "c"])
     before = collection.manifest
     with pytest.raises((embits.InputError, embits.UnknownWordError), match=message):
-        collection.refit(*arguments)
+        collection.refit(*arguments[:2], coder=arguments[2] if arguments[2:] else None)
     assert embits.load(collection.path).manifest == before
 
 
@@ -388,6 +404,7 @@ def test_a_collection_starts_without_a_coder_and_fits_it_again_as_rows_come(tmp_
     reader = embits.load(tmp_path / "c")
     assert len(reader) == 0
     assert reader.search(ROWS[:2], k=3).ids.shape == (2, 0)
+    assert reader.within(ROWS[:2], distance=9).offsets.tolist() == [0, 0, 0]
     with pytest.raises(embits.InputError, match="must be floats"):
         collection.add(CODER.encode(ROWS[:2]))
     with warnings.catch_warnings():
