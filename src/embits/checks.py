@@ -94,9 +94,6 @@ def read_small(path: str | os.PathLike[str], most: int) -> bytes:
         return file.read(most + 1)
 
 
-# -- of searches -----------------------------------------------------------------------------------
-
-
 def packed(name: str, array: Any) -> NDArray[np.uint8]:
     """`array` as contiguous packed bits, or an InputError that calls it `name`."""
     if type(array) is not np.ndarray:

@@ -39,9 +39,6 @@ def arrow() -> Any:
     return pa
 
 
-# -- types -----------------------------------------------------------------------------------------
-
-
 def arrow_type(kind: str) -> Any:
     """The Arrow type that values of a kind are stored as."""
     pa = arrow()

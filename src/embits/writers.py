@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,15 +40,21 @@ def write_vectors(
         InputError: The suffix is unknown, the format cannot hold a word, or a file exists.
     """
     path = Path(path)
-    form = _format_of(path, FORMATS)
+    write = _writer(path, _BY_ROW | _WHOLE)
     words = [str(row) for row in range(len(vectors))] if vectors.words is None else vectors.words
-    has_sidecar = form.words_beside and vectors.words is not None
-    for target in [path, path.with_suffix(".words")][: 1 + has_sidecar]:
+    beside = [] if vectors.words is None else files_of(path)[1:]
+    for target in (path, *beside):
         check_target(target, overwrite=overwrite)
-    if has_sidecar:
-        write_words(path.with_suffix(".words"), words)
+    for target in beside:
+        write_words(target, words)
     with atomic_write(path) as file:
-        form.write(file, words, vectors.dims, vectors.matrix)
+        write(file, words, vectors.dims, vectors.matrix)
+
+
+def files_of(path: Path) -> list[Path]:
+    """The file of vectors, and one of their words if the format of its suffix cannot hold them."""
+    has_none = path.suffix.lower() in (".npy", ".safetensors")
+    return [path, path.with_suffix(".words")] if has_none else [path]
 
 
 def write_word2vec(path: Path, words: Sequence[str], dims: int, rows: Rows) -> None:
@@ -56,9 +62,9 @@ def write_word2vec(path: Path, words: Sequence[str], dims: int, rows: Rows) -> N
 
     The suffix is `.txt`, `.vec`, either with `.gz`, or `.bin`; each row has the shape (dims,).
     """
-    form = _format_of(path, [form for form in FORMATS if form.by_row])
+    write = _writer(path, _BY_ROW)
     with atomic_write(path) as file:
-        form.write(file, words, dims, rows)
+        write(file, words, dims, rows)
 
 
 def write_words(path: Path, words: Sequence[str]) -> None:
@@ -131,31 +137,20 @@ def _write_parquet(file: BinaryIO, words: Sequence[str], dims: int, matrix: NDAr
     pyarrow.parquet.write_table(pa.table({"word": list(words), "vector": lists}), file)
 
 
-class Format(NamedTuple):
-    """A format of files of vectors."""
-
-    suffixes: tuple[str, ...]  # in lower case
-    write: Callable[[BinaryIO, Sequence[str], int, Any], None]  # (file, words, dims, rows)
-    by_row: bool = False  # whether rows may be any iterable; otherwise they are a matrix
-    words_beside: bool = False  # whether words go into a file of their own
-
-
-FORMATS = (
-    Format((".txt", ".vec"), _write_text, by_row=True),
-    Format((".txt.gz", ".vec.gz"), _write_gzip, by_row=True),
-    Format((".bin",), _write_binary, by_row=True),
-    Format((".npy",), _write_npy, words_beside=True),
-    Format((".npz",), _write_npz),
-    Format((".safetensors",), _write_safetensors, words_beside=True),
-    Format((".parquet",), _write_parquet),
-)
+Writer: TypeAlias = Callable[[BinaryIO, Sequence[str], int, Any], None]  # file, words, dims, rows
+_BY_ROW: dict[str, Writer] = {  # rows may be any iterable
+    ".txt": _write_text, ".vec": _write_text, ".txt.gz": _write_gzip, ".vec.gz": _write_gzip,
+    ".bin": _write_binary,
+}  # fmt: skip
+_WHOLE: dict[str, Writer] = {  # rows are a matrix
+    ".npy": _write_npy, ".npz": _write_npz, ".safetensors": _write_safetensors,
+    ".parquet": _write_parquet,
+}  # fmt: skip
 
 
-def _format_of(path: Path, formats: Sequence[Format]) -> Format:
+def _writer(path: Path, formats: dict[str, Writer]) -> Writer:
     suffix = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
-    for form in formats:
-        if suffix.lower() in form.suffixes:
-            return form
-    known = ", ".join(each for form in formats for each in form.suffixes)
+    if suffix.lower() in formats:
+        return formats[suffix.lower()]
     reason = f"from {suffix!r}" if suffix else "without a suffix"
-    raise InputError(f"{path}: cannot tell the format {reason}: use one of {known}")
+    raise InputError(f"{path}: cannot tell the format {reason}: use one of {', '.join(formats)}")

@@ -185,8 +185,6 @@ def cells(file: Path, output: Path, force: bool, cells: int | str, as_json: bool
     show(facts, f"{line}{megabytes(facts['bytes'])} ({seconds:.1f} s)", as_json)
 
 
-# -- collections -----------------------------------------------------------------------------------
-
 collection_argument = click.argument("collection", type=options.FILE)
 timeout_option = click.option(
     "--timeout", type=options.DecimalNumber(min=0), default=0, metavar="SECONDS",

@@ -25,7 +25,7 @@ from embits.file.overwrite import check_target, is_same_file
 from embits.remote import is_address, shown
 from embits.rows import PARTS
 from embits.vectors import WordVectors
-from embits.writers import write_vectors
+from embits.writers import files_of, write_vectors
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -88,8 +88,7 @@ def decode(file: Path, output: Path, force: bool, words: tuple[str, ...], as_jso
     embits decode glove.safetensors -o glove.vec
     embits decode glove.safetensors -o few.txt --word queen --word king
     """
-    beside = [output.with_suffix(".words")] * (output.suffix.lower() in (".npy", ".safetensors"))
-    for target in (output, *beside):
+    for target in files_of(output):
         check_target(target, [file], force)
     bits = load(file)
     vectors = WordVectors(words or bits.words, bits.decode(words or None))

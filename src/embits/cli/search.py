@@ -256,9 +256,6 @@ def _lines(bits: BinaryVectors, groups: GroupsResult) -> Iterator[str]:
         yield "\n"
 
 
-# -- questions about words or ids ------------------------------------------------------------------
-
-
 @click.command()
 @options.file_argument
 @options.words_argument

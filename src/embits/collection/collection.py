@@ -417,9 +417,6 @@ def _opened(path: Path, timeout: float) -> Collection:
     return Collection(path, open_snapshot(path), timeout)
 
 
-# -- arguments -------------------------------------------------------------------------------------
-
-
 class _Given(NamedTuple):
     """Rows as they were given: ids if there are any, codes, lengths, floats and columns."""
 

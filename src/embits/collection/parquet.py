@@ -145,9 +145,6 @@ def coder_at(folder: str | os.PathLike[str], name: str = CODER) -> Coder:
             raise FormatError(f"{folder}: {CODER}: {reason}") from None
 
 
-# -- one file --------------------------------------------------------------------------------------
-
-
 def read_one(files: Any, path: str, name: str) -> Any:
     """One column of a Parquet file, as a pyarrow ChunkedArray."""
     import pyarrow as pa
