@@ -77,18 +77,15 @@ class BinaryVectors(WordMethods, Pretrained):
     Args:
         words: The ids of the rows, each once: strings or whole numbers, which are kept as their
             digits; for word vectors, the words. None uses row numbers.
-        codes: Packed codes, uint8 (n, ceil(n_bits / 8)), first bit highest; may be mapped.
+        codes: Packed codes, uint8 (n, ceil(n_bits / 8)), first bit highest. Those of a file are
+            mapped, and read-only: `bits.codes.copy()` is writable.
         coder: The fitted coder.
         subwords: What makes codes of unknown words, if the fastText model had it.
         lengths: The lengths of the vectors, of shape (n,), rounded to a byte each; or None.
         columns: Other values of the rows by name: NumPy or Arrow arrays of n values. `subset` and
             `concat` carry them; files hold those of NumPy's unsigned integers and floats.
 
-    Attributes:
-        words: The ids in row order.
-        codes: As given; read-only if a file is mapped. A copy, `bits.codes.copy()`, is writable.
-        coder, subwords: As given.
-        columns: What rows have beside their codes, by name; lengths too.
+    The attributes are the arguments; the lengths are among the columns.
 
     Raises:
         InputError: The ids are not as many as the codes, or one appears twice; or the codes are
@@ -384,7 +381,6 @@ class BinaryVectors(WordMethods, Pretrained):
             InputError: Shapes or types do not fit, the search needs float queries, lengths or
                 cells, or `floats` are not the vectors of the codes.
             UnknownWordError: There is no such id.
-            ReadError: The `.npy` of `floats` is damaged.
 
         Example:
             >>> import numpy as np, embits
@@ -580,10 +576,8 @@ class BinaryVectors(WordMethods, Pretrained):
             order; `ids` are their ids. A single query is query 0, and an id finds its own row too.
 
         Raises:
-            InputError: Shapes or types do not fit; not exactly one of `distance` and `similarity`
-                is given, or it is out of range.
+            InputError: As for `search`; or not one of `distance` and `similarity` is given.
             TooManyResultsError: There are more rows than `max_results`.
-            UnknownWordError: There is no such id.
 
         Example:
             >>> import numpy as np, embits
@@ -890,8 +884,7 @@ class BinaryVectors(WordMethods, Pretrained):
             overwrite: Replace any other existing file as well.
 
         Raises:
-            InputError: There is another file at `path`; or the coder is not registered, so that the
-                file could not be loaded.
+            InputError: There is another file at `path`; or the coder is not registered.
             OSError: The file could not be written; a file that was there is unchanged.
 
         Warns:

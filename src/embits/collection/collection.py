@@ -258,7 +258,7 @@ class Collection(BinaryVectors):
         Raises:
             InputError: The collection keeps no vectors and none were given, or a row has none.
             UnknownWordError: There are no rows with some of the ids.
-            FormatError, LockedError, OSError: As for `add`. The collection is unchanged.
+            FormatError, LockedError, OSError: As for `add`.
 
         Example:
             >>> import tempfile, numpy as np, embits
@@ -304,8 +304,7 @@ class Collection(BinaryVectors):
             ids: One or several ids.
             where: A filter as in `search`, instead of ids, such as `{"label": "spam"}`.
 
-        Returns:
-            How many rows were removed.
+        Returns how many rows were removed.
 
         Raises:
             UnknownWordError: There are no rows with some of the ids.
@@ -337,8 +336,7 @@ class Collection(BinaryVectors):
                 they are compacted.
 
         Raises:
-            InputError: A wrong number of cells.
-            FormatError, LockedError, OSError: As for `add`.
+            InputError, FormatError, LockedError, OSError: As for `add`.
         """
         if cells is not None:
             wanted_cells(cells, 1, 1)
@@ -392,7 +390,6 @@ class Collection(BinaryVectors):
 
         Raises:
             InputError: The collection has no text encoder.
-            MissingExtraError: A package is not installed.
         """
         from embits.text.answers import search_texts
 

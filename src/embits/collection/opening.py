@@ -99,11 +99,10 @@ def open_collection(
         timeout: Seconds that a change waits for another process that writes.
 
     Raises:
-        InputError: There is no collection and no coder was given; the folder has other files; the
-            coder is not that of the collection; or the timeout is not a number of seconds.
+        InputError: There is no collection and no coder was given; the folder has other files; or
+            the coder or another argument is not that of the collection.
         NotFittedError: The coder is not fitted.
         FormatError: The collection is damaged.
-        OSError: It cannot be opened or made.
 
     Example:
         >>> import tempfile, numpy as np, embits

@@ -155,9 +155,6 @@ def binarize_to_file(
         overwrite: Replace any other existing file as well; never an input.
         progress: Called as progress(step, done, total), where step is a word.
 
-    Returns:
-        The rows of the file.
-
     Raises:
         ReadError: The vectors cannot be read; nothing is left behind.
         InputError: An argument is wrong, the target may not be replaced, or another process is

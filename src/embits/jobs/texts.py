@@ -7,7 +7,7 @@ import re
 import tempfile
 import warnings
 from collections.abc import Iterable
-from itertools import islice
+from itertools import count, islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -127,9 +127,6 @@ def _stale(notes: Collection, passages: list[Passage]) -> list[str]:
     new = {each.id for each in passages}
     stale = []
     for text in {re.sub(r"#\d+$", "", id) for id in new}:
-        numbers = iter(range(1 << 30))
-        found = [text] if text in notes else []
-        while (id := f"{text}#{next(numbers)}") in notes:
-            found.append(id)
-        stale += [id for id in found if id not in new]
+        passages_of = takewhile(notes.__contains__, (f"{text}#{n}" for n in count()))
+        stale += [id for id in (text, *passages_of) if id in notes and id not in new]
     return stale
