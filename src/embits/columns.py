@@ -397,18 +397,13 @@ def gathered(
     rows: NDArray[np.int64], starts: NDArray[np.int64], take: Callable[[int, Any], Any]
 ) -> Any:
     """The values of rows, of which `take` gives those of one part, as an Arrow array."""
-    pa = arrow()
     owners = np.searchsorted(starts, rows, side="right") - 1
-    order = np.argsort(owners, kind="stable")
-    parts = []
-    for owner in np.unique(owners).tolist():
-        mine = rows[order[owners[order] == owner]]
-        parts.append(take(owner, mine - starts[owner]))
+    there = np.unique(owners).tolist() or [0]
+    parts = [take(owner, rows[owners == owner] - starts[owner]) for owner in there]
     if len(parts) == 1:
         return parts[0]
-    places = np.empty(len(rows), np.int64)
-    places[order] = np.arange(len(rows))
-    return pa.concat_arrays(parts).take(pa.array(places)) if parts else take(0, rows)
+    places = np.argsort(np.argsort(owners, kind="stable"))  # of the rows, in the order of the parts
+    return arrow().concat_arrays(parts).take(arrow().array(places))
 
 
 def remember(known: dict[Any, Any], key: Any, value: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -118,8 +117,7 @@ def open_collection(
     from embits.collection.pieces import open_snapshot
 
     folder = Path(path)
-    if timeout != math.inf:  # which waits for ever
-        checks.number("timeout", timeout, least=0)
+    checks.number("timeout", timeout, least=0)
     if keep is not None:
         checks.choice("keep", keep, KEEPS)
     if n_bits is None and method is not None:
