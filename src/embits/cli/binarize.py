@@ -161,7 +161,7 @@ def encode(
 @options.file_argument
 @options.output_option()
 @click.option(
-    "--cells", type=options.CellCount(), default="auto", metavar="N|auto",
+    "--cells", type=options.CountOr("auto"), default="auto",
     help="How many cells [default: auto, 4 for each square root of the rows].",
 )  # fmt: skip
 @options.force_option(help="Replace an existing file that does not hold codes.")

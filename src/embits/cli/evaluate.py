@@ -33,14 +33,6 @@ from embits.file.overwrite import check_target
 _RECORDED = ("bits", "methods", "tasks", "seeds", "data")  # in every recorded command
 
 
-def _fit_rows(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
-    if value is None or value == "all":
-        return None if value is None else ALL_ROWS
-    if not value.isascii() or not value.isdigit() or int(value) < 1:
-        raise click.BadParameter(f"{value!r}: expected a number of rows from 1, or all")
-    return int(value)
-
-
 def _names_of(known: Mapping[str, Any]) -> Callable[..., tuple[str, ...]]:
     """The callback of an option that takes some of these names, separated by commas, or all."""
 
@@ -67,7 +59,10 @@ def _scoring_options(
             "--tasks", default=",".join(tasks), callback=_names_of(TASKS), metavar="TASK,...",
             help=f"Tasks to run, or all: {', '.join(TASKS)}.",
         ),
-        click.option("--fit-rows", callback=_fit_rows, metavar="N|all", help=fit_rows),
+        click.option(
+            "--fit-rows", type=options.CountOr("all"), help=fit_rows,
+            callback=lambda _, __, rows: ALL_ROWS if rows == "all" else rows,
+        ),
         click.option(
             "--bootstrap", type=options.WholeNumber(min=0), default=bootstrap,
             help="Resamples for the 95 % intervals of all scores; 0 computes none.",

@@ -80,16 +80,20 @@ class DecimalNumber(_Range, click.FloatRange):
     name = "number"
 
 
-class CellCount(click.ParamType[int | str]):
-    """A number of cells, or auto."""
+class CountOr(click.ParamType[int | str]):
+    """A number from 1, or a word such as auto."""
 
-    name = "N|auto"
+    def __init__(self, word: str) -> None:
+        self.word = self.name = word
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        return f"N|{self.word}"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | str:
         """As click calls it."""
-        return "auto" if value == "auto" else WholeNumber(1).convert(value, param, ctx)
+        return self.word if value == self.word else WholeNumber(1).convert(value, param, ctx)
 
 
 # -- completion: callbacks that never raise --------------------------------------------------------
@@ -128,7 +132,7 @@ lengths_option = click.option(
     "--lengths", is_flag=True, help="Store the length of each vector, in a byte, for --metric dot."
 )
 cells_option = click.option(
-    "--cells", type=CellCount(), metavar="N|auto",
+    "--cells", type=CountOr("auto"),
     help="Store the codes in N cells, for `embits search --recall`.",
 )  # fmt: skip
 method_option = click.option(
