@@ -30,6 +30,7 @@ from embits.ids.vocabulary import PieceWords, Vocabulary
 from embits.originals import Originals, rescored
 from embits.pretrained import Pretrained
 from embits.rows import FLOATS, LENGTHS, Lengths, Rows, check_parts, joined, slim_rows, taken
+from embits.search import results
 from embits.search.cells import arranged, measured, train, wanted_cells
 from embits.search.filters import (
     Filters,
@@ -44,18 +45,7 @@ from embits.search.filters import (
 from embits.search.metrics import METRICS, Prepared, float_vectors, metric_of
 from embits.search.pieces import CodePieces
 from embits.search.rescoring import looked, rescore_bits, wanted_look, wanted_shortlist
-from embits.search.results import (
-    NO_ROW,
-    DistanceResult,
-    Found,
-    GroupsResult,
-    PairsResult,
-    ScoreResult,
-    SearchResult,
-    WithinResult,
-    WithinScoreResult,
-    ids_of,
-)
+from embits.search.results import NO_ROW, DistanceResult, Found, ScoreResult, ids_of
 from embits.search.scan import prepared_top_k, prepared_within, wanted_bound
 from embits.vectors import WordVectors, as_words, is_id
 from embits.word_methods import Key, WordMethods, is_single
@@ -324,7 +314,7 @@ class BinaryVectors(WordMethods, Pretrained):
         second_look: int | None = None,
         recall: float | None = None,
         probes: int | None = None,
-    ) -> SearchResult:
+    ) -> results.SearchResult:
         """The k nearest rows of each query.
 
         Args:
@@ -557,7 +547,7 @@ class BinaryVectors(WordMethods, Pretrained):
         rows: Any = None,
         max_results: int | None = None,
         threads: int | None = None,
-    ) -> WithinResult | WithinScoreResult:
+    ) -> results.WithinResult | results.WithinScoreResult:
         """All rows within a distance of each query, or of at least a similarity.
 
         Other arguments are as in `search`; all metrics but "hamming" need `similarity`.
@@ -604,7 +594,7 @@ class BinaryVectors(WordMethods, Pretrained):
 
     def pairs_within(
         self, distance: int, *, max_results: int | None = None, threads: int | None = None
-    ) -> PairsResult:
+    ) -> results.PairsResult:
         """All pairs of rows within a Hamming distance: `embits.search.pairs_within` of the codes.
 
         Example:
@@ -620,13 +610,13 @@ class BinaryVectors(WordMethods, Pretrained):
 
     def iter_pairs_within(
         self, distance: int, *, threads: int | None = None
-    ) -> Iterator[PairsResult]:
+    ) -> Iterator[results.PairsResult]:
         """The pairs of `pairs_within` in blocks of about a million, for results of any size."""
         return search.iter_pairs_within(self.codes, wanted_distance(distance, self.n_bits), threads)
 
     def duplicates(
         self, distance: int, *, threads: int | None = None, progress: Progress | None = None
-    ) -> GroupsResult:
+    ) -> results.GroupsResult:
         """Groups of rows within a Hamming distance: `embits.search.duplicates` of the codes.
 
         Example:
