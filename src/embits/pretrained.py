@@ -79,7 +79,8 @@ class Pretrained:
 
         Args:
             repo_id: `user/model`; created if it does not exist.
-            figures, card: As in `save_pretrained`.
+            figures: As in `save_pretrained`.
+            card: As in `save_pretrained`.
             private: Whether a new model is private; None uses the account's default.
             revision: The branch; None uses `main`.
             message: The commit's message.

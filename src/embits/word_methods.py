@@ -27,7 +27,8 @@ class WordMethods:
         """Sokal-Michener similarity, (n11 + n00) / n: the share of bits that agree.
 
         Args:
-            a, b: Ids or codes.
+            a: An id or code.
+            b: Another one.
             metric: "decoded" gives the cosine of the vectors rebuilt from the codes, whitened if
                 the coder whitens.
 
