@@ -581,7 +581,7 @@ class BinaryVectors(WordMethods, Pretrained):
         bound = wanted_bound(chosen, distance, similarity, self.n_bits)
         if not self.dims:  # a collection without rows, as in `search`
             starts = np.zeros(len(np.atleast_2d(queries)) + 1, np.int64)
-            return self._named(WithinResult(starts, starts[:0], np.empty(0, np.int32)))
+            return self._named(results.WithinResult(starts, starts[:0], np.empty(0, np.int32)))
         queries = self._queries(queries)
         filters = self._filters(queries.shape[:-1], where, exclude, rows)
         prepared = chosen.prepare(self.coder, np.atleast_2d(queries))
