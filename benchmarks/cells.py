@@ -345,7 +345,6 @@ def rivals(X, bits, depths):
     try:
         import faiss
 
-        faiss.omp_set_num_threads(2)
         lists = int(4 * n**0.5)
         for kind, of_code in ((f"PQ{dims // 2}x4fs", dims / 4), ("RaBitQ", dims / 8 + 8)):
             index = faiss.index_factory(
@@ -353,8 +352,10 @@ def rivals(X, bits, depths):
             )
             inner = faiss.extract_index_ivf(faiss.downcast_index(index).base_index)
             inner.cp.niter = 10
+            faiss.omp_set_num_threads(2)
             index.train(X[:: max(1, n // (40 * lists))])
             index.add(X)
+            faiss.omp_set_num_threads(1)
 
             def search(q, probes, index=index, inner=inner):
                 inner.nprobe, index.k_factor = probes, 4
@@ -365,7 +366,6 @@ def rivals(X, bits, depths):
                 of_code + 8 + 4 * dims,
                 {probes: lambda q, p=probes, s=search: s(q, p) for probes in depths},
             )
-        faiss.omp_set_num_threads(1)
     except ImportError:
         print("faiss is not installed")
     try:
@@ -427,10 +427,10 @@ def curves(arguments):
     held = np.zeros(len(X), bool)
     held[np.random.default_rng(2000 + arguments.seed).choice(len(X), 500, replace=False)] = True
     queries, X = X[held], X[~held].copy()
-    path = arguments.folder / "curves.bits"
+    path = arguments.folder / f"curves-{arguments.seed}.bits"
     if not path.exists():
-        coder = embits.NearLossless(n_bits=arguments.bits, random_state=0).fit(X)
-        embits.BinaryVectors.encoded(embits.WordVectors(None, X), coder).with_cells().save(path)
+        plain = embits.load(arguments.folder / "glove.bits")  # made by `glove`
+        plain.subset(rows=np.flatnonzero(~held)).with_cells().save(path)
     bits = embits.load(path)
     best = np.argpartition(-(queries @ X.T), K, axis=1)[:, :K]
     found = []

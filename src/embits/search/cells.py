@@ -22,6 +22,7 @@ from embits import _core
 from embits.arrays import blocks, packed_width, unpack
 from embits.checks import number, wanted_threads, whole
 from embits.errors import FormatError, InputError
+from embits.search.filters import Selection, are_few
 
 if TYPE_CHECKING:
     from embits.search.pieces import CodePieces
@@ -284,9 +285,11 @@ class Reading:
             self._centers.native, np.ascontiguousarray(weights), probes, self._margin, self._longest
         )
 
-    def are_few(self, n_passed: int, n: int) -> bool:
-        """Whether to scan the rows that pass a filter instead of cells."""
-        return self._centers is not None and n_passed * _ROWS_PER_PASSED <= n
+    def are_few(self, passed: Selection, n_queries: float, width: int) -> bool:
+        """Whether to scan copies of the rows that pass a filter, instead of cells or all rows."""
+        if self._centers is None:
+            return are_few(passed, n_queries, width)
+        return len(passed) * _ROWS_PER_PASSED <= passed.n
 
 
 _NONE, _NO_PROBES = np.empty(0, np.float32), np.empty(0, np.uint32)

@@ -186,14 +186,12 @@ def _filled(
         most = max(map(len, filters), default=0)
         # In a batch, comparing a code with one more query takes down to a fifth of the time.
         gain = 1 + min(len(filters), 16) / 4
-        few = [are_few(each, 1 / gain, width) or reading.are_few(len(each), n) for each in filters]
+        few = [reading.are_few(each, 1 / gain, width) for each in filters]
         places = [(np.flatnonzero(np.equal(few, kind)), kind) for kind in (True, False)]
         parts = [(part, [filters[q] for q in part], kind) for part, kind in places if len(part)]
     else:
         most = n if filters is None else len(filters)
-        is_few = filters is not None and (
-            are_few(filters, n_queries, width) or reading.are_few(most, n)
-        )
+        is_few = filters is not None and reading.are_few(filters, n_queries, width)
         parts = [(..., filters, is_few)]
     shape = (*queries.shape[:-1], checks.wanted_rows(k, most))
     values, rows = np.full(shape, no_value), np.full(shape, results.NO_ROW, np.int64)
