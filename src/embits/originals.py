@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ Originals: TypeAlias = NDArray[Any] | WordVectors | str | os.PathLike[str]
 
 # The words of vectors that were rescored with: an index takes a second for a million of them.
 _INDEXES: WeakKeyDictionary[WordVectors, Vocabulary] = WeakKeyDictionary()
+# The vectors that rows were last rescored with, and how many of them were compared with the codes.
+_CHECKED: WeakKeyDictionary[BinaryVectors, tuple[Any, int]] = WeakKeyDictionary()
+_ENOUGH = 4096  # rows: then searches with the same array compare no more, which takes half of one
 _MAX_CHECKED = 512  # rows of a search whose codes are compared: all of about ten queries
 _MAX_SHARE = 0.4  # of the bits of a code. Those of unrelated rows differ in about half
 _MAX_BITS = 4  # of a short code, in which rounding may change as large a share
@@ -49,7 +52,7 @@ def rescored(
         if not is_finite.all():
             wrong = bits.ids(rows[~is_finite])[0]
             raise InputError(f"the vector of the id {wrong!r} in floats contains NaN or infinity")
-        _check(bits, vectors, rows, np.arange(len(rows)))
+        _check(bits, vectors, rows, np.arange(len(rows)), floats)
         places = np.where(shortlist == NO_ROW, NO_ROW, np.searchsorted(rows, shortlist))
         best = rescore_floats(vectors, queries, places, k, dot=dot)
         return type(best)(best[0], np.where(best.rows == NO_ROW, NO_ROW, rows[best.rows]))
@@ -57,7 +60,7 @@ def rescored(
     if matrix.shape != (len(bits), bits.dims):
         expected = f"the originals: {len(bits), bits.dims}"
         raise InputError(f"floats of shape {matrix.shape}, expected {expected}")
-    _check(bits, matrix, rows, rows)
+    _check(bits, matrix, rows, rows, floats)
     return rescore_floats(matrix, queries, shortlist, k, dot=dot)
 
 
@@ -88,9 +91,17 @@ def _places(bits: BinaryVectors, floats: WordVectors, rows: NDArray[np.int64]) -
 
 
 def _check(
-    bits: BinaryVectors, matrix: NDArray[Any], rows: NDArray[np.int64], places: NDArray[np.int64]
+    bits: BinaryVectors,
+    matrix: NDArray[Any],
+    rows: NDArray[np.int64],
+    places: NDArray[np.int64],
+    floats: Originals,
 ) -> None:
     """Refuse vectors (`matrix[places]`) of other `rows`; rounded or normalized originals pass."""
+    known, checked = _CHECKED.get(bits, (None, 0))
+    is_known = known is not None and known() is floats
+    if is_known and checked >= _ENOUGH:
+        return
     step = max(1, -(-len(rows) // _MAX_CHECKED))
     rows, vectors = rows[::step], np.asarray(matrix[places[::step]])
     if not np.isfinite(vectors).all():
@@ -103,3 +114,5 @@ def _check(
         hint = "(embits.WordVectors; on the command line, x.words beside x.npy)"
         hint = f"give them in the order of the rows, or with their ids {hint}"
         raise InputError(f"floats are not the vectors of the codes: {found}; {hint}")
+    if isinstance(floats, np.ndarray | WordVectors):
+        _CHECKED[bits] = ref(floats), len(rows) + (checked if is_known else 0)

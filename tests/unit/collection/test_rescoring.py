@@ -54,6 +54,20 @@ def test_a_matrix_in_another_order_is_refused(collection, tmp_path):
             collection.search(ROWS[50:53], 5, floats=floats)
 
 
+def test_another_matrix_is_refused_after_many_searches_with_the_right_one(collection):
+    rows = [int(each.removeprefix("doc-")) for each in collection.words]
+    right = ROWS[rows]
+    for _ in range(20):
+        collection.search(ROWS[:8], 5, floats=right, rescore=300)
+    with pytest.raises(embits.InputError, match="floats are not the vectors of the codes: "):
+        collection.search(ROWS[50:53], 5, floats=right[::-1])
+    collection.remove(["doc-9"])
+    with pytest.raises(embits.InputError, match="floats of shape"):
+        collection.search(ROWS[50:53], 5, floats=right)
+    with pytest.raises(embits.InputError, match="floats are not the vectors of the codes: "):
+        collection.search(ROWS[50:53], 5, floats=right[:-1])
+
+
 @pytest.mark.parametrize("change", ["rounded", "normalized", "float64"])
 def test_a_matrix_in_the_order_of_the_rows_is_used(collection, change):
     rows = [int(each.removeprefix("doc-")) for each in collection.words]
