@@ -24,6 +24,7 @@ except ImportError as missing:
     raise MissingExtraError("LangChain", "langchain") from missing
 
 _OPS = {"$eq": "==", "$ne": "!=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+_JOINED = "$and", "$or", "$not"
 _OPS |= {f"${op}": op for op in ("in", "nin", "contains", "any", "all")}
 
 
@@ -128,9 +129,14 @@ def _flags(filter: Any, bits: BinaryVectors) -> NDArray[np.bool_]:
     """Whether each row passes a filter."""
     if callable(filter):
         return np.array([bool(filter(each)) for each in _documents(bits, range(len(bits)))], bool)
+    if not isinstance(filter, Mapping) or any(
+        str(key)[:1] == "$" and key not in _JOINED for key in filter
+    ):
+        expected = "a mapping of keys, $and, $or and $not; or a function"
+        raise InputError(f"filter is {filter!r:.80}, expected {expected}")
     parts = []
     for key, asked in filter.items():
-        if key in ("$and", "$or", "$not"):
+        if key in _JOINED:
             each = [_flags(one, bits) for one in ([asked] if key == "$not" else asked)]
             parts.append(combined(each, key[1:], len(bits)))
             continue
