@@ -313,6 +313,11 @@ class PieceColumns:
     def __len__(self) -> int:
         return self.n
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values."""
+        return 0 if self.table is None else int(self.table.nbytes)
+
     def has(self, name: str) -> bool:
         """Whether some of the rows may have values."""
         return self.table is not None and name in self.table.column_names

@@ -43,6 +43,7 @@ class ByteCounts(NamedTuple):
     lengths: int = 0  # of the vectors
     cells: int = 0  # with the row of each code
     floats: int = 0  # the vectors themselves, if they are kept
+    columns: int = 0  # of a collection
 
     @property
     def total(self) -> int:
@@ -63,6 +64,7 @@ def byte_counts(rows: Rows, coder: Coder, subwords: Subwords | None) -> ByteCoun
         lengths=len(rows) if LENGTHS in rows.columns else 0,
         cells=0 if cells is None else sum(array.nbytes for array in cells.tensors.values()),
         floats=math.prod(rows.columns[FLOATS].records.shape) if FLOATS in rows.columns else 0,
+        columns=sum(each.nbytes for each in getattr(rows.columns, "pieces", ())),
     )
 
 

@@ -239,6 +239,7 @@ def test_earlier_versions_refuse_a_collection_with_columns(filled):
     plain = embits.open_collection(filled.path.parent / "plain", CODER)
     plain.add(ROWS[:2])
     assert json.loads((plain.path / "_embits.json").read_text())["version"] == 1
+    assert plain.byte_counts().columns == 0 < filled.byte_counts().columns
 
 
 def test_damage_of_a_column_file_is_found_before_it_is_copied(filled):
