@@ -212,7 +212,10 @@ def test_a_comparison_without_scores_is_an_error_each_time(folder):
 def test_info_shows_how_many_bytes_each_part_takes(folder, bits):
     facts = json.loads(run("info", "b.safetensors", "--json", cwd=folder).stdout)
     parts = facts["parts"]
-    assert list(parts) == ["codes", "words", "order", "coder", "subwords", "lengths", "header"]
+    assert list(parts) == [
+        "codes", "words", "order", "coder", "subwords", "lengths", "cells", "floats", "columns",
+        "header",
+    ]  # fmt: skip
     assert sum(parts.values()) == facts["bytes"]
     assert (parts["codes"], parts["subwords"]) == (bits.codes.nbytes, 0)
     assert parts["order"] == (600 * 10 + 20 * 10) / 8  # 10 bits a row, and a link for 31 rows
