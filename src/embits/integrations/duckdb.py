@@ -143,12 +143,9 @@ def distance(code: Any) -> str:
 
 
 class _Codes(tables.SqlTable):
-    """A table or a Parquet file."""
-
     def __init__(self, connection: Any, relation: str, place: str, found: Any) -> None:
         super().__init__(place, found)
-        self.connection = connection
-        self.relation = relation
+        self.connection, self.relation = connection, relation
         self.columns = ", ".join(_columns(self.description.bits))
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -162,7 +159,6 @@ class _Codes(tables.SqlTable):
 
 @contextlib.contextmanager
 def _opened(source: Any, table: str) -> Iterator[_Codes]:
-    """Yield the table of codes; a connection that was opened here is closed at the end."""
     is_path = isinstance(source, str | os.PathLike)
     with tables.one_line_errors(source if is_path else "DuckDB", _duckdb().Error):
         if is_path and _starts_with(path := Path(source), b"PAR1"):
@@ -178,7 +174,7 @@ def _opened(source: Any, table: str) -> Iterator[_Codes]:
 
 
 def _look(connection: Any, table: str) -> tuple[bool, Description | None]:
-    """Return whether there is a table or view of this name, and its description if it is ours."""
+    """Whether there is a table or view of this name, and its description if it is ours."""
     here = "schema_name = current_schema() and database_name = current_database()"
     found = connection.execute(
         f"select comment from duckdb_tables() where table_name = $1 and {here} union all "
@@ -210,9 +206,7 @@ def _write_parquet(
 
 
 def _write(connection: Any, name: str, bits: BinaryVectors, progress: Progress | None) -> None:
-    import pyarrow as pa
-
-    columns = _columns(bits.n_bits)
+    pa, columns = package("pyarrow", "DuckDB", "duckdb"), _columns(bits.n_bits)
     word = "" if tables.ids_of(bits) is None else ", word varchar not null"
     types = ", ".join(f"{each} ubigint not null" for each in columns)
     connection.execute(f"create table {name} (id bigint not null{word}, {types})")
@@ -231,9 +225,7 @@ def _columns(n_bits: int) -> list[str]:
 
 
 def _quoted(name: Any) -> str:
-    if not isinstance(name, str) or not name or "\0" in name:
-        raise InputError(f"the table is {name!r}, expected a name")
-    return '"' + name.replace('"', '""') + '"'
+    return '"' + tables.check_name(r"[^\0]+", "a name", "the table", name).replace('"', '""') + '"'
 
 
 def _pattern(path: Path) -> str:
@@ -248,5 +240,4 @@ def _starts_with(path: Path, mark: bytes, at: int = 0) -> bool:
 
 
 def _duckdb() -> Any:
-    package("pyarrow", "DuckDB", "duckdb")  # rows go in as Arrow tables
     return package("duckdb", "DuckDB", "duckdb")

@@ -7,26 +7,26 @@ counted in whole bytes: other widths are padded with zeros, which changes no dis
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
-from itertools import islice
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from embits.arrays import Progress, blocks
+from embits.arrays import Progress
 from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_target
 from embits.integrations import Facts
-from embits.integrations.table import longest_id, to_export
+from embits.integrations.table import check_ids, check_name, row_blocks, to_export
 
 __all__ = ["export_elasticsearch", "export_opensearch", "export_vespa"]
 
 MAX_ID_BYTES = 512  # of `_id` in Elasticsearch and OpenSearch
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_BLOCK_ROWS = 1 << 14
+_named = partial(check_name, r"[A-Za-z_]\w*", "letters, digits and _, not a digit first")
 
 
 def export_elasticsearch(
@@ -37,17 +37,13 @@ def export_elasticsearch(
     field: str = "code",
     overwrite: bool = False,
 ) -> Facts:
-    """Write the body of `_bulk` requests for a `dense_vector` of element type `bit`.
+    """Write the body of `_bulk` requests for a `dense_vector` of element type `bit`: `field`.
 
-    Args:
-        field: The name of the field of codes.
-
-    Raises:
-        InputError: A code has more than 32,768 bits, or an id more than 512 bytes.
+    A code has at most 32,768 bits, and an id 512 bytes.
     """
     vector = {"type": "dense_vector", "element_type": "bit", "dims": 8 * bits.codes.shape[1]}
     mapping = {"mappings": {"properties": {_named("field", field): vector}}}
-    return _bulk(bits, target, field, mapping, 32_768, progress, overwrite)
+    return _bulk(bits, target, progress, overwrite, field, mapping, 32_768)
 
 
 def export_opensearch(
@@ -58,13 +54,9 @@ def export_opensearch(
     field: str = "code",
     overwrite: bool = False,
 ) -> Facts:
-    """Write the body of `_bulk` requests for a `knn_vector` of data type `binary`.
+    """Write the body of `_bulk` requests for a `knn_vector` of data type `binary`: `field`.
 
-    Args:
-        field: The name of the field of codes.
-
-    Raises:
-        InputError: A code has more than 16,000 bits, or an id more than 512 bytes.
+    A code has at most 16,000 bits, and an id 512 bytes.
     """
     vector = {
         "type": "knn_vector", "data_type": "binary", "dimension": 8 * bits.codes.shape[1],
@@ -74,7 +66,7 @@ def export_opensearch(
         "settings": {"index": {"knn": True}},
         "mappings": {"properties": {_named("field", field): vector}},
     }
-    return _bulk(bits, target, field, mapping, 16_000, progress, overwrite)
+    return _bulk(bits, target, progress, overwrite, field, mapping, 16_000)
 
 
 def export_vespa(
@@ -116,52 +108,35 @@ def export_vespa(
         fields = {field: {"values": code.tobytes().hex()}}
         return json.dumps({"put": f"id:{schema}:{schema}::{name}", "fields": fields})
 
-    return _lines(bits, target, put, mapping, progress, overwrite)
-
-
-def _named(what: str, name: Any) -> str:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise InputError(f"{what} is {name!r}, expected letters, digits and _, not a digit first")
-    return name
+    return _lines(bits, target, progress, overwrite, put, mapping)
 
 
 def _bulk(
-    bits: BinaryVectors, target: str, field: str, mapping: Any, most: int,
-    progress: Progress | None, overwrite: bool,
+    bits: BinaryVectors, target: str, progress: Progress | None, overwrite: bool,
+    field: str, mapping: Any, most: int,
 ) -> Facts:  # fmt: skip
     """Two lines a row: the action with the id, and the document."""
     if bits.n_bits > most:
-        raise InputError(
-            f"codes of {bits.n_bits:,} bits, expected at most {most:,} for this engine"
-        )
-    row, size = longest_id(bits)
-    if size > MAX_ID_BYTES:
-        expected = f"ids of at most {MAX_ID_BYTES} bytes"
-        raise InputError(f"the id of row {row} has {size:,} bytes, expected {expected}")
+        raise InputError(f"codes of {bits.n_bits:,} bits, expected at most {most:,} in this engine")
+    check_ids(bits, MAX_ID_BYTES)
 
     def index(name: str, code: Any) -> str:
         document = {field: code.view(np.int8).tolist()}
         return json.dumps({"index": {"_id": name}}) + "\n" + json.dumps(document)
 
-    return _lines(bits, target, index, mapping, progress, overwrite)
+    return _lines(bits, target, progress, overwrite, index, mapping)
 
 
 def _lines(
-    bits: BinaryVectors, target: str, line: Callable[[str, Any], str], mapping: Any,
-    progress: Progress | None, overwrite: bool,
+    bits: BinaryVectors, target: str, progress: Progress | None, overwrite: bool,
+    line: Callable[[str, Any], str], mapping: Any,
 ) -> Facts:  # fmt: skip
     """Write what `line` makes of each id and code."""
     bits, path = to_export(bits), Path(target)
     check_target(path, overwrite=overwrite)
-    ids = iter(bits.words)
     with atomic_write(path) as file:
-        for rows in blocks(len(bits)):
-            codes = np.ascontiguousarray(bits.codes[rows])
-            names = islice(ids, len(codes))
-            file.writelines(
-                f"{line(str(name), code)}\n".encode()
-                for name, code in zip(names, codes, strict=True)
-            )
-            if progress is not None:
-                progress(rows.stop, len(bits))
+        for rows, codes, ids in row_blocks(bits, _BLOCK_ROWS, progress):
+            names = map(str, rows if ids is None else ids)
+            lines = map(line, names, codes)
+            file.writelines(f"{each}\n".encode() for each in lines)
     return {"bytes": path.stat().st_size, "mapping": mapping}

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,9 @@ __all__ = ["connect", "export", "nearest", "read"]
 PARTITIONS = 100  # of the index that a search reads, and more until it has k rows
 _BLOCK_ROWS = 1 << 16
 _ERRORS = (RuntimeError, ValueError)  # LanceDB's errors are built-in ones
+_check_name = partial(
+    tables.check_name, r"[\w-][\w.-]*", "letters, digits, '_', '-' and '.'", "the table"
+)
 
 
 def export(
@@ -113,11 +116,8 @@ def nearest(
             else:
                 asked = asked.bypass_vector_index()
             asked = asked if where is None else asked.where(where, prefilter=True)
-            found = asked.select([*codes.columns, "_distance"]).limit(size).to_list()
-            return [
-                Neighbor(each.get("word", str(each["id"])), int(each["_distance"]), each["id"])
-                for each in found
-            ]
+            found = asked.select([*codes.fields, "_distance"]).limit(size).to_list()
+            return [codes.neighbor(each, each["_distance"]) for each in found]
 
         return codes.nearest(query, k, coder, search, most=max(1, codes.table.count_rows()))
 
@@ -129,12 +129,9 @@ def read(source: Place, coder: Coder, *, table: str = "embits") -> BinaryVectors
 
 
 class _Codes(tables.Table):
-    """A table that `export` wrote."""
-
     def __init__(self, table: Any, name: str) -> None:
         super().__init__(f"the table {name}", _description(table))
         self.table = table
-        self.columns = ["id", "word"] if self.description.words else ["id"]
 
     def find(self, word: str) -> int | None:
         quoted = word.replace("'", "''")
@@ -170,7 +167,6 @@ def _opened(source: Any, table: str) -> Iterator[_Codes]:
 
 
 def _open_table(database: Any, name: str) -> Any:
-    """Return a table, or None if there is none of this name."""
     try:
         return database.open_table(name)
     except (ValueError, FileNotFoundError) as error:
@@ -183,14 +179,7 @@ def _description(table: Any) -> Description | None:
     return Description.parse((table.schema.metadata or {}).get(b"embits"))
 
 
-def _check_name(table: Any) -> str:
-    if not isinstance(table, str) or not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*", table):
-        raise InputError(f"the table is {table!r}, expected letters, digits, '_', '-' and '.'")
-    return table
-
-
 def _arrow_table(bits: BinaryVectors, index: str, progress: Progress | None) -> Any:
-    """All rows: the codes as they lie in memory, and a copy of the ids."""
     pa = package("pyarrow", "LanceDB", "lancedb")
     width, description = bits.codes.shape[1], Description.of(bits, index)
     fields = [pa.field("id", pa.int64(), nullable=False)]
@@ -202,6 +191,5 @@ def _arrow_table(bits: BinaryVectors, index: str, progress: Progress | None) -> 
     for rows, codes, words in tables.row_blocks(bits, _BLOCK_ROWS, progress):
         named = [] if words is None else [pa.array(words, pa.string())]
         packed = pa.FixedSizeListArray.from_arrays(np.ascontiguousarray(codes).ravel(), width)
-        numbers = pa.array(np.arange(rows.start, rows.stop))
-        batches.append(pa.record_batch([numbers, *named, packed], schema=schema))
+        batches.append(pa.record_batch([pa.array(rows), *named, packed], schema=schema))
     return pa.Table.from_batches(batches, schema)

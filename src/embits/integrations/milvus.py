@@ -12,8 +12,10 @@ import contextlib
 import logging
 import os
 import re
+import sqlite3
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,9 @@ _BLOCK_BYTES = 8 << 20  # a server takes messages of 64 MB
 _READ_ROWS = 4096
 _LITE_NAME = re.compile(r"[A-Za-z0-9._-]{1,33}\.db")
 _PLAIN = re.compile(r"[^\x00-\x1f\"'\\%_]*")  # characters that mean themselves in an expression
+_check_name = partial(
+    tables.check_name, r"[A-Za-z_]\w{0,254}", "letters, digits and '_'", "the collection"
+)
 
 
 def export(
@@ -63,13 +68,10 @@ def export(
     bits, name = tables.to_export(bits), _check_name(collection)
     if bits.n_bits > MAX_BITS:
         raise InputError(f"Milvus holds at most {MAX_BITS:,} bits, the codes have {bits.n_bits:,}")
-    row, size = tables.longest_id(bits)
-    if size > MAX_ID_BYTES:
-        raise InputError(f"the id of row {row} has {size:,} bytes; Milvus holds {MAX_ID_BYTES:,}")
+    tables.check_ids(bits, MAX_ID_BYTES)
     with tables.nothing_new_if_it_fails(Path(target)), _opened(target) as client:
         if client.has_collection(name):
-            found = Description.parse(client.describe_collection(name)["description"])
-            tables.check_ours(f"the collection {name}", found, overwrite)
+            tables.check_ours(f"the collection {name}", _description(client, name), overwrite)
             client.drop_collection(name)
         try:
             _write(client, name, bits, progress)
@@ -92,11 +94,10 @@ def connect(target: str | os.PathLike[str]) -> Any:
         DatabaseError: The server cannot be reached, or the file is open in another process.
         MissingExtraError: pymilvus or Milvus Lite is not installed.
     """
-    options = {"token": os.environ.get("MILVUS_TOKEN", "")}
-    if not _is_server(target):
+    options = {"token": os.environ.get("MILVUS_TOKEN", "")} if _is_server(target) else {}
+    if not options:
         _check_file(Path(target))
         _lite_servers()
-        options = {}
     with _one_line_errors(target):
         return _pymilvus().MilvusClient(str(target), timeout=TIMEOUT_S, **options)
 
@@ -125,14 +126,9 @@ def nearest(
         def search(code: NDArray[np.uint8], size: int) -> list[Neighbor]:
             found = codes.client.search(
                 codes.name, data=[code.tobytes()], limit=size, filter=where or "",
-                output_fields=codes.columns, retry_times=RETRIES,
+                output_fields=codes.fields, retry_times=RETRIES,
             )[0]  # fmt: skip
-            return [
-                Neighbor(
-                    each["entity"].get("word", str(each["id"])), int(each["distance"]), each["id"]
-                )
-                for each in found
-            ]
+            return [codes.neighbor(each["entity"], each["distance"]) for each in found]
 
         return codes.nearest(query, k, coder, search, most=MAX_K)
 
@@ -144,13 +140,9 @@ def read(source: Place, coder: Coder, *, collection: str = "embits") -> BinaryVe
 
 
 class _Codes(tables.Table):
-    """A collection that `export` wrote."""
-
     def __init__(self, client: Any, name: str) -> None:
-        description = client.describe_collection(name)["description"]
-        super().__init__(f"the collection {name}", Description.parse(description))
+        super().__init__(f"the collection {name}", _description(client, name))
         self.client, self.name = client, name
-        self.columns = ["id", "word"] if self.description.words else ["id"]
 
     def find(self, word: str) -> int | None:
         # How expressions escape characters differs between Milvus and Milvus Lite. A word with such
@@ -165,8 +157,7 @@ class _Codes(tables.Table):
         return self._codes(found)[0] if len(found) else None
 
     def rows(self) -> tables.Rows:
-        fields = [*self.columns, "code"]
-        found = list(self._query("id >= -9223372036854775807", fields))
+        found = list(self._query("id >= -9223372036854775807", [*self.fields, "code"]))
         words = [each["word"] for each in found] if self.description.words else None
         return [each["id"] for each in found], self._codes(found), words
 
@@ -196,7 +187,6 @@ def _collection(source: Any, name: str) -> Iterator[_Codes]:
 
 @contextlib.contextmanager
 def _opened(source: Any) -> Iterator[Any]:
-    """Yield a client; one that was opened here is closed at the end."""
     if not isinstance(source, str | os.PathLike):
         with _one_line_errors("Milvus"):
             yield source
@@ -245,32 +235,26 @@ def _one_line_errors(place: Any) -> contextlib.AbstractContextManager[None]:
     return tables.one_line_errors(place, _pymilvus().MilvusException, grpc.RpcError)
 
 
-def _check_name(collection: Any) -> str:
-    if not re.fullmatch(r"[A-Za-z_]\w{0,254}", str(collection), re.ASCII):
-        raise InputError(f"the collection is {collection!r}, expected letters, digits and '_'")
-    return str(collection)
+def _description(client: Any, name: str) -> Description | None:
+    return Description.parse(client.describe_collection(name)["description"])
 
 
 def _check_file(path: Path) -> None:
     """Check that Milvus Lite may open a file: a new one, or one that it wrote."""
-    import sqlite3
-
     if not _LITE_NAME.fullmatch(path.name):
         raise InputError(
             f"{path} is no address, http://localhost:19530, and no file of Milvus Lite: its name "
             "has at most 36 ASCII letters, digits, '.', '-' and '_', and ends in .db"
         )
     check_target(path, overwrite=True)
-    if not path.exists() or not path.stat().st_size:
-        return
-    with (
-        contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as db,
-        contextlib.suppress(sqlite3.Error),
-    ):
+    if path.exists() and path.stat().st_size:
         select = "select 1 from sqlite_master where name = 'collection_meta'"
-        if db.execute(select).fetchone() is not None:
-            return
-    raise InputError(f"{path} is not a file of Milvus Lite; choose another file")
+        address, found = f"{path.resolve().as_uri()}?mode=ro", None
+        opened = contextlib.closing(sqlite3.connect(address, uri=True))
+        with opened as database, contextlib.suppress(sqlite3.Error):
+            found = database.execute(select).fetchone()
+        if not found:
+            raise InputError(f"{path} is not a file of Milvus Lite; choose another file")
 
 
 def _pymilvus() -> Any:
@@ -288,6 +272,5 @@ def _is_not_lite(record: logging.LogRecord) -> bool:
 
 
 def _lite_servers() -> Any:
-    """The processes of Milvus Lite by their files."""
-    managers = package("milvus_lite.server_manager", "a file of Milvus Lite", "milvus")
-    return managers.server_manager_instance
+    name = "milvus_lite.server_manager"
+    return package(name, "a file of Milvus Lite", "milvus").server_manager_instance

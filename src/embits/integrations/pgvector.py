@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import Progress, blocks
+from embits.arrays import Progress, blocks, packed_width
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder
 from embits.errors import InputError, MissingExtraError
@@ -169,7 +169,6 @@ def distance(code: Any, n_bits: int | None = None, *, exact: bool = False) -> st
 
 
 def _parts(table: Any) -> list[str]:
-    """The parts of `name` or `schema.name`."""
     parts = str(table).split(".")
     fit = all(part and len(part.encode()) <= MAX_NAME_BYTES and "\0" not in part for part in parts)
     if len(parts) > 2 or not fit:
@@ -179,33 +178,28 @@ def _parts(table: Any) -> list[str]:
 
 
 class _Codes(tables.SqlTable):
-    """A table that `export` wrote."""
-
-    columns = "code"
-    mark = "%s"
+    columns, mark = "code", "%s"
 
     def __init__(self, connection: Connection[Any], table: str) -> None:
-        found = _look(connection, _parts(table))
+        name = _parts(table)
+        found = _look(connection, name)
         if found is None:
             raise InputError(f"there is no table {table}; export to pgvector writes one")
         super().__init__(f"the table {table}", found[1])
         self.connection = connection
-        name = sql.Identifier(*_parts(table)).as_string(connection)
-        self.relation = name.replace("%", "%%")
+        self.relation = sql.Identifier(*name).as_string(connection).replace("%", "%%")
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self.connection.cursor(row_factory=tuple_row) as cursor:
             return cursor.execute(statement.encode(), tuple(values), binary=True).fetchall()
 
     def packed(self, found: list[tuple[Any, ...]]) -> NDArray[np.uint8]:
-        width = -(-self.description.bits // 8)
+        width = 4 + packed_width(self.description.bits)  # the number of bits comes first
         codes = np.frombuffer(b"".join(row[0] for row in found), dtype=np.uint8)
-        return codes.reshape(len(found), 4 + width)[:, 4:]  # after the number of bits
+        return codes.reshape(len(found), width)[:, 4:]
 
 
-def _look(
-    connection: Connection[Any], name: list[str]
-) -> tuple[list[str], Description | None] | None:
+def _look(connection: Connection[Any], name: list[str]) -> Any:
     """The schema of a table that is there, and its description if embits wrote it."""
     with connection.cursor(row_factory=tuple_row) as cursor:
         row = cursor.execute(
@@ -213,7 +207,7 @@ def _look(
             "join pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass(%s)",
             (sql.Identifier(*name).as_string(connection),),
         ).fetchone()
-    return None if row is None else ([row[0]], Description.parse(row[1]))
+    return row and ([row[0]], Description.parse(row[1]))
 
 
 def _execute(connection: Connection[Any], statement: Any, *parts: sql.Composable) -> None:
@@ -255,7 +249,7 @@ def _copy(
     _execute(connection, "alter table {} add primary key (id)", table)
     if named:
         # Long texts as words do not fit a B-tree, the only index that can be unique.
-        long = tables.longest_id(bits)[1] > MAX_UNIQUE_BYTES
+        long = tables.id_sizes(bits).max() > MAX_UNIQUE_BYTES
         unique, plain = "alter table {} add unique (word)", "create index on {} using hash (word)"
         _execute(connection, plain if long else unique, table)
 

@@ -109,7 +109,13 @@ def nearest(
         def search(code: NDArray[np.uint8], size: int) -> list[Neighbor]:
             if size > MAX_K:
                 return codes.by_distance(distance(code), where, params, size)
-            return codes.matching(code, where, params, size)
+            match = f"where code match vec_bit(x'{to_blob(code).hex()}') and k = {size}"
+            if where is not None:
+                # sqlite-vec applies `id in (…)` while it searches; a condition on a joined table
+                # would filter what the search has found.
+                table = "words" if codes.description.words else "codes"
+                match += f" and codes.id in (select id from {table} {tables.where_clause(where)})"
+            return codes.neighbors("distance", match, params)
 
         return codes.nearest(query, k, coder, search, most=max(MAX_K, k) + 1)
 
@@ -141,17 +147,11 @@ def to_blob(code: NDArray[np.uint8]) -> bytes:
         >>> to_blob(np.packbits([1, 0, 0, 0, 0, 0, 0, 0])).hex()
         '01'
     """
-    return _reversed(np.asarray(code, dtype=np.uint8)).tobytes()
-
-
-def _reversed(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The codes with the order of the bits in each byte reversed."""
-    return np.packbits(np.unpackbits(codes, axis=-1), axis=-1, bitorder="little")
+    bits = np.unpackbits(np.asarray(code, dtype=np.uint8), axis=-1)
+    return np.packbits(bits, axis=-1, bitorder="little").tobytes()
 
 
 class _Codes(tables.SqlTable):
-    """The codes of a database."""
-
     columns = "code"
 
     def __init__(self, connection: Any, place: str) -> None:
@@ -171,32 +171,19 @@ class _Codes(tables.SqlTable):
         blob, width = b"".join(row[0] for row in found), packed_width(self.description.bits)
         if len(blob) != width * len(found):
             raise FormatError(f"{self.place}: damaged: {len(blob)} bytes in {len(found)} rows")
-        return _reversed(np.frombuffer(blob, dtype=np.uint8).reshape(-1, width))
+        codes = to_blob(np.frombuffer(blob, dtype=np.uint8))  # to the order of embits
+        return np.frombuffer(codes, dtype=np.uint8).reshape(-1, width)
 
     def rows(self) -> tables.Rows:
         numbers, codes, words = super().rows()
         for table in ("codes", "words") if self.description.words else ():
-            ((n,),) = self.run(f"select count(*) from {table}")
-            if n != len(codes):
+            if self.run(f"select count(*) from {table}") != [(len(codes),)]:
                 raise FormatError(f"{self.place}: damaged: words and codes do not match")
         return numbers, codes, words
-
-    def matching(
-        self, code: NDArray[np.uint8], where: str | None, params: Sequence[Any], k: int
-    ) -> list[Neighbor]:
-        """The k nearest rows, ties in any order."""
-        match = f"where code match vec_bit(x'{to_blob(code).hex()}') and k = {k}"
-        if where is not None:
-            # sqlite-vec applies `id in (…)` while it searches; a condition on a joined table would
-            # filter what the search has found.
-            name = "words" if self.description.words else "codes"
-            match += f" and codes.id in (select id from {name} {tables.where_clause(where)})"
-        return self.neighbors("distance", match, params)
 
 
 @contextlib.contextmanager
 def _opened(source: Any) -> Iterator[_Codes]:
-    """Yield the codes; a connection that was opened here is closed at the end."""
     is_path = isinstance(source, str | os.PathLike)
     connection, place = connect(source) if is_path else source, source if is_path else "SQLite"
     with (
@@ -207,7 +194,6 @@ def _opened(source: Any) -> Iterator[_Codes]:
 
 
 def _open(path: Path, mode: str) -> Any:
-    """Open a connection with sqlite-vec loaded and an untrusted schema."""
     apsw, extension = _apsw(), package("sqlite_vec", "searching codes in SQLite", "sqlite")
     address = f"file:{quote(str(path.resolve()))}?mode={mode}"
     flags = apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_READWRITE
@@ -232,7 +218,6 @@ def _is_ours(path: Path) -> bool:
 
 
 def _check_replaceable(path: Path, overwrite: bool) -> None:
-    """Check that a file may be replaced: it is ours, and holds no tables of others."""
     if not _is_ours(path):
         raise InputError(f"{path} is not a database that embits wrote; choose another file")
     if not overwrite:
@@ -245,8 +230,7 @@ def _check_replaceable(path: Path, overwrite: bool) -> None:
 
 def _write(connection: Any, bits: BinaryVectors, progress: Progress | None) -> None:
     facts = dataclasses.asdict(Description.of(bits))
-    facts["words"] = int(facts["words"])
-    facts = {"version": facts.pop("embits")} | facts
+    facts |= {"words": int(facts["words"]), "version": facts.pop("embits")}
     del facts["index"]
     connection.execute(f"pragma application_id = {_APPLICATION}")
     connection.execute("create table embits (name text primary key, value) without rowid")

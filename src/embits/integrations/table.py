@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits._version import __version__
-from embits.arrays import Progress, blocks, check_padding, has_padding_bits, packed_width
+from embits.arrays import Progress, blocks, check_padding, packed_width
 from embits.binary_vectors import BinaryVectors
 from embits.checks import packed_queries, whole
 from embits.coders import Coder, coder_checksum
@@ -63,7 +64,7 @@ class Description:
         """What `to_json` wrote, or its fields; None if it is anything else."""
         with contextlib.suppress(ValueError, RecursionError, TypeError, AttributeError):
             facts = found if isinstance(found, Mapping) else json.loads(found or "")
-            names = [field.name for field in dataclasses.fields(cls)]
+            names = (field.name for field in dataclasses.fields(cls))
             read = cls(**{name: facts[name] for name in names if facts.get(name) is not None})
             if type(read.words) is bool and type(read.bits) is int and read.bits > 0:
                 return read
@@ -79,6 +80,7 @@ class Table(abc.ABC):
 
     def __init__(self, place: str, found: Description | None) -> None:
         self.place, self.description = place, check_ours(place, found)
+        self.fields = ["id", "word"] if self.description.words else ["id"]
 
     @abc.abstractmethod
     def find(self, word: str) -> int | None:
@@ -91,6 +93,10 @@ class Table(abc.ABC):
     @abc.abstractmethod
     def rows(self) -> Rows:
         """All rows in any order: their numbers, codes, and ids if they have any."""
+
+    def neighbor(self, found: Mapping[str, Any], distance: float) -> Neighbor:
+        """A row that consists of `fields`, at this distance."""
+        return Neighbor(found.get("word", str(found["id"])), int(distance), found["id"])
 
     def nearest(
         self,
@@ -125,12 +131,10 @@ class Table(abc.ABC):
         size = wanted if most is None else min(wanted + 16, most)
         while True:
             found = sorted(search(code, size), key=lambda each: (each.distance, each.row))
-            if most is None or size == most or len(found) < size:
-                break
-            if found[-1].distance > found[wanted - 1].distance:
-                break
-            size = min(4 * size, most)
-        return [each for each in found if each.row != row][:k]
+            is_all = most is None or size == most or len(found) < size
+            if is_all or found[-1].distance > found[wanted - 1].distance:
+                return [each for each in found if each.row != row][:k]
+            size = min(4 * size, most or size)
 
     def read(self, coder: Coder) -> BinaryVectors:
         """Read all rows back, in the order of their numbers.
@@ -156,9 +160,7 @@ class Table(abc.ABC):
         except InputError as error:
             raise FormatError(f"{self.place} is damaged: {error}") from None
 
-    def _row_and_code(
-        self, query: Query, coder: Coder | None
-    ) -> tuple[int | None, NDArray[np.uint8]]:
+    def _row_and_code(self, query: Query, coder: Any) -> tuple[int | None, NDArray[np.uint8]]:
         if isinstance(query, str):
             query = self._row_of(query)
         if isinstance(query, int | np.integer):
@@ -175,8 +177,7 @@ class Table(abc.ABC):
             check_coder(coder, n_bits, self.description.coder, self.place)
             query = coder.encode(query[np.newaxis])[0]
         code = packed_queries(query, packed_width(n_bits))
-        if has_padding_bits(code, n_bits):
-            raise InputError(f"the query has bits set after its {n_bits} bits")
+        check_padding(code, n_bits)
         return None, code
 
     def _row_of(self, word: str) -> int:
@@ -186,10 +187,8 @@ class Table(abc.ABC):
             raise UnknownWordError(word, [])
         row = self.find(word)
         if row is None:
-            cases = {word.lower(), word.upper(), word.capitalize(), word.title()} - {word}
-            raise UnknownWordError(
-                word, [each for each in sorted(cases) if self.find(each) is not None]
-            )
+            cases = sorted({word.lower(), word.upper(), word.capitalize(), word.title()} - {word})
+            raise UnknownWordError(word, [each for each in cases if self.find(each) is not None])
         return row
 
 
@@ -218,11 +217,10 @@ class SqlTable(Table):
         return self.packed(found)[0] if found else None
 
     def rows(self) -> Rows:
-        named = self.description.words
-        word = "word" if named else "null"
-        found = self.run(f"select id, {word}, {self.columns} from {self.relation}")
-        words = [row[1] for row in found] if named else None
-        return [row[0] for row in found], self.packed([row[2:] for row in found]), words
+        n = len(self.fields)
+        found = self.run(f"select {', '.join(self.fields)}, {self.columns} from {self.relation}")
+        words = [row[1] for row in found] if n == 2 else None
+        return [row[0] for row in found], self.packed([row[n:] for row in found]), words
 
     def neighbors(self, distance: str, rest: str, params: Sequence[Any]) -> list[Neighbor]:
         """The rows of a query with this distance, and with this after the name of the table."""
@@ -284,13 +282,25 @@ def ids_of(bits: BinaryVectors) -> Vocabulary | None:
     return bits.words if isinstance(bits.words, Vocabulary) else None
 
 
-def longest_id(bits: BinaryVectors) -> tuple[int, int]:
-    """Return the row of the longest id and its bytes; (0, 0) if there are none."""
+def id_sizes(bits: BinaryVectors) -> NDArray[np.int64]:
+    """The bytes of each id, or [0] without ids."""
     ids = ids_of(bits)
-    if not ids:
-        return 0, 0
-    sizes = np.diff(ids.ends.astype(np.int64), prepend=0)
-    return int(sizes.argmax()), int(sizes.max())
+    return np.diff(ids.ends.astype(np.int64), prepend=0) if ids else np.zeros(1, np.int64)
+
+
+def check_ids(bits: BinaryVectors, most: int) -> None:
+    """Refuse ids of more than so many bytes."""
+    sizes = id_sizes(bits)
+    if sizes.max() > most:
+        found = f"the id of row {sizes.argmax()} has {sizes.max():,} bytes"
+        raise InputError(f"{found}, expected at most {most:,} in this engine")
+
+
+def check_name(pattern: str, expected: str, what: str, name: Any) -> str:
+    """A name that matches a regular expression, which `expected` says in words."""
+    if not isinstance(name, str) or not re.fullmatch(pattern, name, re.ASCII):
+        raise InputError(f"{what} is {name!r}, expected {expected}")
+    return name
 
 
 def row_blocks(
@@ -298,7 +308,7 @@ def row_blocks(
 ) -> Iterator[tuple[range, NDArray[np.uint8], list[str] | None]]:
     """Yield blocks of row numbers, codes and ids, and report progress after each."""
     # The bytes are counted as if all ids were as long as the longest one.
-    largest, ids = bits.codes.shape[1] + longest_id(bits)[1] + 16, ids_of(bits)
+    largest, ids = bits.codes.shape[1] + id_sizes(bits).max() + 16, ids_of(bits)
     for rows in blocks(len(bits), max(1, min(max_rows, max_bytes // largest))):
         yield range(rows.start, rows.stop), bits.codes[rows], None if ids is None else ids[rows]
         if progress is not None:
