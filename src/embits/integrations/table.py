@@ -285,7 +285,9 @@ def ids_of(bits: BinaryVectors) -> Vocabulary | None:
 def id_sizes(bits: BinaryVectors) -> NDArray[np.int64]:
     """The bytes of each id, or [0] without ids."""
     ids = ids_of(bits)
-    return np.diff(ids.ends.astype(np.int64), prepend=0) if ids else np.zeros(1, np.int64)
+    ends = ids.ends.astype(np.int64) if ids else np.zeros(1, np.int64)
+    sizes: NDArray[np.int64] = np.diff(ends, prepend=0)
+    return sizes
 
 
 def check_ids(bits: BinaryVectors, most: int) -> None:
@@ -327,7 +329,7 @@ def integers(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
 
 
 def to_export(bits: Any) -> BinaryVectors:
-    """Return what is to be exported, with all codes in one array and fast slices of its ids."""
+    """What is to be exported, with all codes in one array and fast slices of its ids."""
     if not isinstance(bits, BinaryVectors):
         kind = type(bits).__name__
         raise InputError(f"bits is {kind}, expected BinaryVectors; embits.binarize makes them")

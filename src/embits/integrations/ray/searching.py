@@ -115,10 +115,8 @@ def search(
     with job.errors():
         asked = _Queries(job, metric, queries, column, ids)
         filters = asked.filters(where, exclude, rows)
-        limits: Any = (
-            filters if isinstance(filters, list) else [job if filters is None else filters]
-        )
-        most = max(map(len, limits), default=0)
+        limits: Any = filters if isinstance(filters, list) else [filters]
+        most = max((len(job if each is None else each) for each in limits), default=0)
         k = wanted_rows(k, most)
         look = wanted_look(job.coder, asked.metric, second_look, k)
         found = asked.run(filters, _Wanted(k, shortlist=min(look, most)))
@@ -237,10 +235,6 @@ class OpenSpan:
         """Packed codes; a copy if rows are removed or the span is of several pieces."""
         return self._all.codes[self._rows]
 
-    def sample(self, step: int) -> NDArray[np.uint8]:
-        """Every so many codes."""
-        return self.codes[::step]
-
     @cached_property
     def lengths(self) -> Lengths:
         """The lengths of the vectors."""
@@ -248,10 +242,6 @@ class OpenSpan:
         if lengths is None:
             raise InputError("the rows have no lengths: encode them with lengths=True (--lengths)")
         return lengths[self._rows]
-
-    def longest(self) -> Lengths:
-        """The length of one of the longest vectors."""
-        return self.lengths[[self.lengths.steps.argmax()]]
 
     def find(self, ids: list[str]) -> NDArray[np.int64]:
         """The rows of ids; -1 for ids that are not in this span."""
@@ -263,14 +253,9 @@ class OpenSpan:
         """The ids of rows."""
         return self._all.ids.names(rows - self._skipped)
 
-    def codes_of(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """The codes of rows."""
-        return self._all.codes[rows - self._skipped]
-
 
 @lru_cache(maxsize=2)  # spans that a worker keeps open
 def open_span(span: Span) -> OpenSpan:
-    """Open a span in a worker."""
     return OpenSpan(span, *tasks.shared(span.parts))
 
 
@@ -280,7 +265,6 @@ def in_span(span: Span, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _piece_starts(manifest: Manifest) -> NDArray[np.int64]:
-    """The first row of each piece, and the number of rows."""
     return np.cumsum([0, *(piece.live for piece in manifest.pieces)])
 
 
@@ -348,7 +332,8 @@ class _Job:
     def codes(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
         """The codes of rows, ascending, read by workers."""
         none = np.empty((0, self.coder.n_bytes_), np.uint8)
-        return np.concatenate([none, *self._read(OpenSpan.codes_of, rows, by_workers=True)])
+        found = self._read(lambda span, rows: span.codes[rows - span.first], rows, by_workers=True)
+        return np.concatenate([none, *found])
 
     def _read(
         self, of_rows: Callable[..., Any], rows: NDArray[np.int64], by_workers: bool
@@ -374,7 +359,7 @@ class _Job:
 
 
 class _Found(NamedTuple):
-    """Results of queries: arrays of shape (q, k), or (n,) in the order of the queries."""
+    """Arrays of shape (q, k), or (n,) in the order of the queries."""
 
     queries: NDArray[np.int64]
     keys: NDArray[Any]  # the smallest is the best: distances, or exact scores, negative
@@ -465,8 +450,8 @@ class _Queries:
     def run(self, filters: Filters, wanted: _Wanted) -> _Found | Facts:
         """The results of all queries, or what was written of them."""
         if self.metric.needs_lengths and self.job.spans:
-            longest = Lengths.joined(self.job.each(OpenSpan.longest))
-            wanted = wanted._replace(longest=longest)
+            one = self.job.each(lambda span: span.lengths[[span.lengths.steps.argmax()]])
+            wanted = wanted._replace(longest=Lengths.joined(one))
         answers = self._answers(filters, wanted)
         if self.job.target is not None:
             facts = self.job.write(self._table(*each) for each in answers)
@@ -586,7 +571,8 @@ def _pairs(job: _Job, distance: int, most: int) -> Iterator[PairsResult]:
     """All pairs, in the order in which workers find them."""
     blocks = np.full((min(len(job), 1), job.coder.n_bytes_), 255, np.uint8)  # whole codes
     if distance and len(job):
-        samples = job.each(OpenSpan.sample, max(len(job) // SAMPLE_ROWS, 1))
+        step = max(len(job) // SAMPLE_ROWS, 1)
+        samples = job.each(lambda span: span.codes[::step])
         blocks = best_blocks(DistinctCodes(np.concatenate(samples)).codes, distance, len(job))
     tables = list(tables_of(blocks, distance)) if len(blocks) else []  # none: a scan is faster
     # In parts that are small enough for memory, and enough for all workers.
