@@ -112,13 +112,10 @@ class Evaluator:
             data = DataFolder.at(data)
         elif not isinstance(data, DataFolder | None):
             raise InputError(f"data is a {type(data).__name__}, expected a DataFolder or a path")
-        self.data = data
-        self.raw = None if raw is None else FloatSpace.of(raw)
-        self.raw_file = raw_file
+        self.data, self.raw_file, self._fit_rows = data, raw_file, fit_rows
+        self.raw = self._aligned = None if raw is None else FloatSpace.of(raw)
         self.samples = Samples(n_resamples)
         self._say = say or (lambda step: None)
-        self._fit_rows = fit_rows
-        self._aligned = self.raw
         self._notes: dict[str, None] = {}
         self._note = self._notes.setdefault
         self._subject = partial(
@@ -171,12 +168,8 @@ class Evaluator:
         return self._entry(bits.coder.method, subject)
 
     def _entry(self, method: str, subject: Subject) -> Entry:
-        entry: Entry = {
-            "file": None if subject.file is None else str(subject.file),
-            "method": method,
-            "bits": subject.space.n_bits,
-            "words": len(subject.space),
-        }
+        file, space = subject.file and str(subject.file), subject.space
+        entry = {"file": file, "method": method, "bits": space.n_bits, "words": len(space)}
         for task in self._tasks:
             self._say(task.name)
             found = task.run(subject)
@@ -199,10 +192,10 @@ class Evaluator:
                 reason = f"{n_missing:,} of its words have no raw vector, such as {word!r}"
             else:
                 self._aligned = FloatSpace(space.words, self.raw.matrix[rows], space.lookup)
-        if reason:
-            skipped = f"{names} are skipped" if names else "the column raw is of other vectors"
-            return self._note(f"{file or 'a file'}: {skipped}: {reason}")
-        return self._aligned
+        if not reason:
+            return self._aligned
+        skipped = f"{names} are skipped" if names else "the column raw is of other vectors"
+        return self._note(f"{file or 'a file'}: {skipped}: {reason}")
 
     def _refitted(
         self, bits: BinaryVectors, raw: FloatSpace
@@ -281,15 +274,11 @@ class Comparison:
         n_resamples: int = N_RESAMPLES,
         params: Mapping[str, Any] | None = None,
     ) -> None:
-        self.vectors = vectors
-        self.folder = Path(folder)
+        self.vectors, self.folder = vectors, Path(folder)
         self.seeds = [seeds] if isinstance(seeds, int) else list(dict.fromkeys(seeds))
-        self.entries: list[Entry] = []
-        self.replicates: list[Replicates] = []
-        self._problems: list[str] = []
+        self.entries, self.replicates = list[Entry](), list[Replicates]()
         self._say = say or (lambda text: None)
-        self._current = ""
-        self._codes = self.folder / "codes"
+        self._problems, self._current, self._codes = list[str](), "", self.folder / "codes"
         self.evaluator = Evaluator(
             data, vectors, tasks, vectors_file, lambda step: self._say(f"{self._current}: {step}"),
             ALL_ROWS, n_resamples=n_resamples,
@@ -325,9 +314,8 @@ class Comparison:
                 case {"settings": found, "entry": {"method": str(method), "bits": int(width)}}:
                     same = (found.get(name) == self.settings[name] for name in _SAME)
                     asked += [(method, width)] if all(same) and method in METHODS else []
-        found = dict.fromkeys(asked)
-        order = list(dict.fromkeys(method for method, _ in found))
-        self.plan = sorted(found, key=lambda code: (order.index(code[0]), code[1]))
+        order = list(dict.fromkeys(method for method, _ in asked))
+        self.plan = sorted(set(asked), key=lambda code: (order.index(code[0]), code[1]))
         self._codes.mkdir(parents=True, exist_ok=True)
 
     def check_folder(self) -> None:
@@ -407,12 +395,11 @@ class Comparison:
     def _pictures(self) -> list[Picture]:
         """The bits of the paper's words in the widest codes of the default method."""
         grid = Grid(self.entries)
-        method = grid.main_method
-        widths = [entry["bits"] for entry in grid.coded if entry["method"] == method]
-        if not widths:
+        if not grid.coded:
             return []
-        bits = self.codes(method, max(widths))
-        about = f"{method}, {bits.n_bits} bits"
+        method = grid.main_method
+        width = max(entry["bits"] for entry in grid.coded if entry["method"] == method)
+        bits, about = self.codes(method, width), f"{method}, {width} bits"
         return [
             Picture(f"bits-{word}.png", bit_picture(bits, [word]), f"{word}: {about}")
             for word in PICTURED
@@ -421,21 +408,17 @@ class Comparison:
 
     def codes(self, method: str, n_bits: int, seed: int | None = None) -> BinaryVectors:
         """The codes of a method: loaded from the folder, or trained and saved."""
-        seed = self.seeds[0] if seed is None else seed
-        name = self._name(method, n_bits, seed)
-        path = self._codes / f"{name}.safetensors"
-        note = path.with_suffix(".json")
-        params = self._params(method, n_bits, seed)
-        wanted = {"params": params, "coder": self._produced(method, n_bits, seed)} | {
-            name: self.settings[name] for name in ("vectors", "embits", "fit_rows")
-        }
+        fit = method, n_bits, self.seeds[0] if seed is None else seed
+        name, params = self._name(*fit), self._params(*fit)
+        path, note = self._codes / f"{name}.safetensors", self._codes / f"{name}.json"
+        wanted = {"params": params, "coder": self._produced(*fit)}
+        wanted |= {name: self.settings[name] for name in ("vectors", "embits", "fit_rows")}
         saved = _read_json(note)
         with contextlib.suppress(FormatError, OSError):  # trained again below
             if saved.get("settings") == wanted and saved.get("header") == header_digest(path):
                 return load(path)
         self._say(f"{name}: training")
-        start = time.perf_counter()
-        matrix = self.vectors.matrix
+        start, matrix = time.perf_counter(), self.vectors.matrix
         coder = coder_class(method)(**params).fit(
             matrix if self.split is None else matrix[self.split.fitted],
             progress=lambda done, total: self._say(f"{name}: training {done}/{total}"),
@@ -447,11 +430,9 @@ class Comparison:
         return load(path)
 
     def _name(self, method: str, n_bits: int, seed: int) -> str:
-        """The name of the files of a fit; the first seed is left out."""
         return f"{method}-{n_bits}" + ("" if seed == self.seeds[0] else f"-seed{seed}")
 
     def _params(self, method: str, n_bits: int, seed: int) -> dict[str, Any]:
-        """The parameters of a coder: those that it takes."""
         takes = coder_class(method).param_names()
         params = {"random_state": seed} | self.settings["params"] | {"n_bits": n_bits}
         return {name: value for name, value in params.items() if name in takes}
@@ -477,13 +458,13 @@ class Comparison:
     def _fits(self, method: str, n_bits: int) -> Kept:
         """The mean entry of a method over the seeds."""
         takes_seed = "random_state" in coder_class(method).param_names()
-        fits = [(method, n_bits, seed) for seed in self.seeds[: None if takes_seed else 1]]
-        kept = [
-            self._kept(self._name(*fit), fit[2], partial(self._entry, *fit), self._produced(*fit))
-            for fit in fits
-        ]
-        entry, replicates = mean_fits(kept, [seed for *_, seed in fits])
-        if len(fits) > 1 and replicates:
+        kept, seeds = [], self.seeds[: None if takes_seed else 1]
+        for seed in seeds:
+            fit = method, n_bits, seed
+            make, coder = partial(self._entry, *fit), self._produced(*fit)
+            kept.append(self._kept(self._name(*fit), seed, make, coder))
+        entry, replicates = mean_fits(kept, seeds)
+        if len(seeds) > 1 and replicates:
             entry["intervals"] = jsonable(intervals(replicates))
         return entry, replicates
 
@@ -513,15 +494,14 @@ class Comparison:
             entry = jsonable(make())
             if entry["file"] is not None:
                 entry["file"] = Path(entry["file"]).name  # reports must not show local folders
-            found = self.evaluator.samples.replicates
-            drawn = {key: each.astype(np.float32).tolist() for key, each in found.items()}
-            kept = {"settings": settings, "entry": entry, "notes": self.evaluator.notes}
-            kept["replicates"] = jsonable(drawn)
-            _write_json(path, kept)
+            found = self.evaluator.samples.replicates.items()
+            drawn = jsonable({key: each.astype(np.float32).tolist() for key, each in found})
+            kept = {"entry": entry, "notes": self.evaluator.notes, "replicates": drawn}
+            _write_json(path, {"settings": settings} | kept)
             self._say(f"{name}: done in {time.perf_counter() - start:.1f} s")
         self._problems += kept["notes"]
-        drawn = kept["replicates"]
-        return kept["entry"], {key: np.array(each, np.float32) for key, each in drawn.items()}
+        drawn = kept["replicates"].items()
+        return kept["entry"], {key: np.array(each, np.float32) for key, each in drawn}
 
 
 def paired_tests(
@@ -582,11 +562,11 @@ def data_fingerprint(data: DataFolder | None, tasks: Iterable[str] = tuple(TASKS
 
 def _read_json(path: Path) -> dict[str, Any]:
     """What was saved in a file with its settings; empty if there is nothing of the kind."""
-    try:
-        value = json.loads(read_small(path, _MAX_SCORES))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) and isinstance(value.get("settings"), dict) else {}
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        match json.loads(read_small(path, _MAX_SCORES)):
+            case {"settings": dict()} as value:
+                return value
+    return {}
 
 
 def _write_json(path: Path, value: Any) -> None:

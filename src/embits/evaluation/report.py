@@ -112,13 +112,11 @@ def write_report(
         blocks += ["## Skipped", *map(_marked, notes)]
     facts = [[name, str(value)] for name, value in settings.items()]
     blocks += ["## Settings", Table(["", "value"], facts, of_text=True, has_number=False)]
-    trained = [
-        [
-            f"{entry['method']} {entry['bits']}", number(entry.get("seconds"), 1),
-            ", ".join(f"{name}={value}" for name, value in (entry.get("params") or {}).items()),
-        ]
-        for entry in grid.coded
-    ]  # fmt: skip
+    trained = []
+    for entry in grid.coded:
+        params = (f"{name}={value}" for name, value in (entry.get("params") or {}).items())
+        seconds = number(entry.get("seconds"), 1)
+        trained.append([f"{entry['method']} {entry['bits']}", seconds, ", ".join(params)])
     if trained:
         caption = "Training of each code: time in seconds, and parameters."
         header = ["", "s", "parameters"]
@@ -151,14 +149,14 @@ _PICTURES = (
 
 def _about_intervals(grid: Grid) -> list[Block]:
     """What the numbers in brackets after the name of a score are."""
-    text = []
+    text = ""
     if any(entry.get("intervals") for entry in grid.entries):
-        text += ["± after the name of a score is the largest half-width of its 95 % bootstrap "
-                 "intervals."]  # fmt: skip
+        text = "± after the name of a score is the largest half-width of its 95 % bootstrap "
+        text += "intervals. "
     if fits := max((len(entry.get("seeds") or ()) for entry in grid.entries), default=0):
-        text += [f'Scores are means over {fits} fits, each with another seed; "fits" is the '
-                 "largest standard deviation over the fits."]  # fmt: skip
-    return [" ".join(text)] if text else []
+        text += f'Scores are means over {fits} fits, each with another seed; "fits" is the '
+        text += "largest standard deviation over the fits."
+    return [text.strip()] if text else []
 
 
 def _sections(
@@ -189,11 +187,10 @@ def _tests(grid: Grid, tests: Sequence[dict[str, Any]]) -> list[Block]:
     cells: dict[str, dict[str, dict[int, str]]] = {}
     for test in tests:
         if reference in (test["a"], test["b"]):
-            sign = 1 if test["a"] == reference else -1
-            other = test["b"] if sign == 1 else test["a"]
-            row = cells.setdefault(test["measure"], {}).setdefault(other, {})
+            sign, other = (1, test["b"]) if test["a"] == reference else (-1, test["a"])
             p = f"{test['p']:.3f}".lstrip("0") if test["p"] < 1 else "1"
             p = f"≤ {p}" if test.get("is_bound") else p
+            row = cells.setdefault(test["measure"], {}).setdefault(other, {})
             row[test["bits"]] = f"{100 * sign * test['difference']:+.1f} (p {p})"
     rows: list[list[str]] = []
     for measure, others in cells.items():
@@ -218,20 +215,20 @@ def rendered(blocks: Sequence[Block]) -> tuple[str, dict[str, str]]:
     tables: dict[str, str] = {}
     n_figures = 0
     for block in blocks:
-        if isinstance(block, Table):
-            caption = _marked(block.caption)
-            if block.has_number:
-                n = len(tables) + 1
-                tables[f"table-{n}.tex"] = to_latex(block, f"tab:embits-{n}")
-                caption = f"Table {n}. {caption}"
-            parts += [caption, _markdown_table(block)] if caption else [_markdown_table(block)]
-        elif isinstance(block, Picture):
-            n_figures += block.has_number
-            number = f"Figure {n_figures}. " if block.has_number else ""
-            caption = number + _marked(block.caption)
-            parts += [f"![{caption}](figures/{block.name})", caption]
-        else:
+        if isinstance(block, str):
             parts.append(block)
+            continue
+        caption = _marked(block.caption)
+        if isinstance(block, Picture):
+            n_figures += block.has_number
+            caption = f"Figure {n_figures}. {caption}" if block.has_number else caption
+            parts += [f"![{caption}](figures/{block.name})", caption]
+            continue
+        if block.has_number:
+            n = len(tables) + 1
+            tables[f"table-{n}.tex"] = to_latex(block, f"tab:embits-{n}")
+            caption = f"Table {n}. {caption}"
+        parts += [caption, _markdown_table(block)] if caption else [_markdown_table(block)]
     return "\n\n".join(parts) + "\n", tables
 
 
@@ -252,16 +249,15 @@ def _cells(row: Sequence[str], indent: str, escape: Callable[[str], str], bold: 
 
 
 def _marked(text: str) -> str:
-    """Text with Markdown's special characters escaped."""
     return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", " ".join(text.split()))
 
 
-_SPECIAL = {
+_SPECIAL = str.maketrans({
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "×": r"$\times$", "±": r"$\pm$", "–": "--", "ρ": r"$\rho$", "λ": r"$\lambda$", "−": r"$-$",
     "≤": r"$\leq$",
-}  # fmt: skip
+})  # fmt: skip
 
 
 def to_latex(table: Table, name: str) -> str:
@@ -281,7 +277,7 @@ def to_latex(table: Table, name: str) -> str:
 
 def escaped(text: str) -> str:
     """Text with LaTeX's special characters escaped."""
-    return "".join(_SPECIAL.get(character, character) for character in text)
+    return text.translate(_SPECIAL)
 
 
 # -- figures ---------------------------------------------------------------------------------------
@@ -319,14 +315,12 @@ def drawn(figure: Figure, grid: Grid, formats: Sequence[str] = ("png",)) -> dict
         layout="constrained", dpi=150,
     )  # fmt: skip
     raw = at(grid.raw, *figure.raw) if figure.raw else None
+    dashed = {"color": "black", "linewidth": 1, "dashes": (6, 3), "zorder": 1}
     for axis, (title, path) in zip(axes[0], panels, strict=True):
         axis.set_title(title, fontsize=10.5, loc="left")
         _draw(axis, grid, path)
         if raw is not None:
-            axis.axhline(
-                100 * raw, color="black", linewidth=1, dashes=(6, 3), zorder=1,
-                label=f"raw floats {100 * raw:.1f}",
-            )  # fmt: skip
+            axis.axhline(100 * raw, label=f"raw floats {100 * raw:.1f}", **dashed)
     if not figure.raw:
         axes[0][0].set_ylim(0, 100)
     axes[0][0].set_ylabel(figure.label)
@@ -334,10 +328,8 @@ def drawn(figure: Figure, grid: Grid, formats: Sequence[str] = ("png",)) -> dict
     for axis in axes[0]:
         lines, labels = axis.get_legend_handles_labels()
         names |= zip(labels, lines, strict=True)
-    columns = min(len(names), 4 * len(panels))
-    canvas.legend(
-        names.values(), names, loc="outside lower center", ncols=columns, frameon=False, fontsize=9
-    )
+    where = {"loc": "outside lower center", "ncols": min(len(names), 4 * len(panels))}
+    canvas.legend(names.values(), names, frameon=False, fontsize=9, **where)
     files = {kind: _file(canvas.savefig, kind) for kind in formats}
     pyplot.close(canvas)
     return files
@@ -403,13 +395,10 @@ def _pyplot() -> Any:
 
 def bit_rows(bits: BinaryVectors, word: str, n: int = N_WORDS) -> NDArray[np.uint8]:
     """0 and 1 of the n closest other words, closest first, then of the n furthest ones."""
-    n = whole("n", n, 1)
-    code, own = bits[word], bits.words.find(word)
+    n, code, own = whole("n", n, 1), bits[word], bits.words.find(word)
     codes = np.ascontiguousarray(bits.codes)
-    closest, furthest = (
-        (rows := top_k(codes, query, n + 1)[1])[rows != own][:n]
-        for query in (code, invert(code, bits.n_bits))
-    )
+    found = (top_k(codes, query, n + 1)[1] for query in (code, invert(code, bits.n_bits)))
+    closest, furthest = (rows[rows != own][:n] for rows in found)
     shown = np.concatenate([closest, furthest[::-1]])
     return np.unpackbits(codes[shown], axis=1, count=bits.n_bits)
 
@@ -424,19 +413,16 @@ def bit_picture(
     if not words:
         raise InputError("a picture needs at least one word")
     if suffix.lower() not in PICTURE_FORMATS:
-        found = repr(suffix or "a file without suffix")
-        known = ", ".join(PICTURE_FORMATS)
+        found, known = repr(suffix or "a file without suffix"), ", ".join(PICTURE_FORMATS)
         raise InputError(f"cannot draw a picture as {found}: use one of {known}")
     scale = max(1, min(8, 1024 // bits.n_bits))
+    line = np.full((_GAP, bits.n_bits * scale), 2, dtype=np.uint8)
     panels = []
     for word in words:
-        rows = bit_rows(bits, word, n)
-        middle = (len(rows) + 1) // 2
-        for half in (rows[:middle], rows[middle:]):
-            panels.append(np.kron(half, np.ones((scale, scale), dtype=np.uint8)))
-            panels.append(np.full((_GAP, bits.n_bits * scale), 2, dtype=np.uint8))
-        panels.append(np.full((3 * _GAP, bits.n_bits * scale), 2, dtype=np.uint8))
-    pixels = np.concatenate(panels[:-2])
+        rows = np.kron(bit_rows(bits, word, n), np.ones((scale, scale), dtype=np.uint8))
+        middle = (len(rows) // scale + 1) // 2 * scale
+        panels += [rows[:middle], line, rows[middle:], *[line] * 4]
+    pixels = np.concatenate(panels[:-4])
     if suffix.lower() == ".png":
         return _png(pixels)
     _pyplot()
@@ -449,14 +435,11 @@ def _png(pixels: NDArray[np.uint8]) -> bytes:
     """A PNG file of indexes of PALETTE, shape (height, width)."""
     height, width = pixels.shape
     header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)  # 8 bits, indexed color
-    lines = np.zeros((height, width + 1), dtype=np.uint8)  # first byte: filter type 0
-    lines[:, 1:] = pixels
+    lines = zlib.compress(
+        np.pad(pixels, ((0, 0), (1, 0))).tobytes(), 9
+    )  # filter type 0 comes first
+    parts = {b"IHDR": header, b"PLTE": bytes(PALETTE), b"IDAT": lines, b"IEND": b""}
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        for kind, data in (
-            (b"IHDR", header),
-            (b"PLTE", bytes(PALETTE)),
-            (b"IDAT", zlib.compress(lines.tobytes(), 9)),
-            (b"IEND", b""),
-        )
+        for kind, data in parts.items()
     )

@@ -9,7 +9,7 @@ import csv
 import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from embits.coders import DEFAULT_METHOD
@@ -55,10 +55,7 @@ class Score:
 
     def rebuilt(self) -> Score:
         """The same score of the floats rebuilt from codes."""
-        return replace(
-            self, label=f"{self.label}, rebuilt", path=("reconstruction", *self.path), raw=(),
-            column="", is_tested=False,
-        )  # fmt: skip
+        return Score(f"{self.label}, rebuilt", ("reconstruction", *self.path), shown=self.shown)
 
 
 @dataclass(frozen=True)
@@ -94,7 +91,6 @@ class Grid:
         self.entries = entries
         self.raw = next((entry for entry in entries if entry["method"] == "raw"), None)
         self.coded = [entry for entry in entries if entry["method"] != "raw"]
-        # In order of appearance.
         self.methods: list[str] = list(dict.fromkeys(entry["method"] for entry in self.coded))
         self.widths: list[int] = sorted({entry["bits"] for entry in self.coded})
 
@@ -129,10 +125,8 @@ class Grid:
 
     def _spread(self, score: Score) -> str:
         """The largest half-width of the 95 % intervals, and the largest spread over fits."""
-        if score.shown is not percent:
-            return ""
-        halves, spreads = [], []
-        for entry in self.entries:
+        halves, spreads = list[float](), list[float]()
+        for entry in self.entries if score.shown is percent else ():
             found = interval(entry, score.key)
             half = (found[1] - found[0]) / 2 if found else at(entry, *score.path[:-1], "interval")
             halves += [half] if isinstance(half, float) else []
@@ -171,10 +165,8 @@ def names_at(entries: Iterable[Entry], *path: str) -> list[str]:
 
 def interval(entry: Entry | None, key: str) -> tuple[float, float] | None:
     """The 95 % interval of a score of an entry; None if there is none."""
-    found = ((entry or {}).get("intervals") or {}).get(key)
-    if found is None or None in found or any(map(math.isnan, found)):
-        return None
-    return found[0], found[1]
+    low, high = at(entry, "intervals", key) or (None, None)
+    return None if None in (low, high) or math.isnan(low + high) else (low, high)
 
 
 def jsonable(value: Any) -> Any:
@@ -183,9 +175,7 @@ def jsonable(value: Any) -> Any:
         return {name: jsonable(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [jsonable(item) for item in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def csv_text(entries: Iterable[Entry]) -> str:
@@ -196,16 +186,16 @@ def csv_text(entries: Iterable[Entry]) -> str:
     hidden = ("method", "bits", "file", "spread", "seeds")
     for entry in entries:
         scores = {name: item for name, item in entry.items() if name not in hidden}
-        for name, value in _leaves(scores, ""):
-            low, high = interval(entry, name) or (None, None)
-            spread = (entry.get("spread") or {}).get(name)
-            writer.writerow([entry["method"], entry["bits"], name, value, low, high, spread])
+        for name, value in _leaves(scores):
+            ends = interval(entry, name) or (None, None)
+            spread = at(entry, "spread", name)
+            writer.writerow([entry["method"], entry["bits"], name, value, *ends, spread])
     return text.getvalue()
 
 
-def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+def _leaves(value: Any, *path: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from _leaves(item, f"{name}.{key}" if name else str(key))
+            yield from _leaves(item, *path, key)
     elif isinstance(value, int | float | str):
-        yield name, value
+        yield ".".join(map(str, path)), value

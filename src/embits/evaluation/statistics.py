@@ -72,12 +72,11 @@ def fisher_mean(correlations: Iterable[float], weights: Iterable[float] | None =
         >>> round(fisher_mean([0.8, 0.2]), 4), round(fisher_mean([0.8, 0.2], [3, 1]), 4)
         (0.5721, 0.7037)
     """
-    values = list(correlations)
+    values, limit = list(correlations), 1 - 1e-12
     given = [1.0] * len(values) if weights is None else list(weights)
     known = [(r, w) for r, w in zip(values, given, strict=True) if not math.isnan(r) and w > 0]
     if not known:
         return math.nan
-    limit = 1 - 1e-12
     total = sum(w * math.atanh(max(-limit, min(limit, r))) for r, w in known)
     return math.tanh(total / sum(w for _, w in known))
 
@@ -125,10 +124,9 @@ class Samples:
         self, path: str, paths: list[str], combine: Callable[[list[float]], float]
     ) -> None:
         """Combine the replicates of other scores, such as to their mean."""
-        found = [self.replicates.get(self._prefix + name) for name in paths]
-        known = [values for values in found if values is not None]
-        if known and len(known) == len(paths):
-            rows = np.stack(known, axis=1).tolist()
+        full = [self._prefix + name for name in paths]
+        if full and all(name in self.replicates for name in full):
+            rows = np.stack([self.replicates[name] for name in full], axis=1).tolist()
             self.replicates[self._prefix + path] = np.array([combine(row) for row in rows])
 
     def _draws(self, key: str, n: int) -> Iterator[NDArray[np.float64]]:
@@ -163,9 +161,7 @@ def paired_test(
 
 def pooled(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """At most `MAX_ITEMS` means of groups of equal size, spread over the items."""
-    size = -(-len(values) // MAX_ITEMS)
-    if size <= 1:
-        return values
+    size = max(-(-len(values) // MAX_ITEMS), 1)
     groups = len(values) // size
     means: NDArray[np.float64] = values[: groups * size].reshape(size, groups).mean(axis=0)
     return means
@@ -180,8 +176,7 @@ def spearman_of_counts(
     product, squares = (weighted * y).sum(axis=1), (weighted * x).sum(axis=1)
     scale = np.sqrt(squares * (counts * y * y).sum(axis=1))
     result: NDArray[np.float64] = np.full(len(scale), np.nan)
-    np.divide(product, scale, out=result, where=scale > 0)
-    return result
+    return np.divide(product, scale, out=result, where=scale > 0)
 
 
 def _ranks(values: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -196,10 +191,9 @@ def _ranks(values: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArray[
 
 
 def _interval(values: NDArray[np.float64]) -> tuple[float, float]:
-    known = values[~np.isnan(values)]
-    if not len(known):
-        return float("nan"), float("nan")
-    low, high = np.percentile(known, [2.5, 97.5])
+    if np.isnan(values).all():
+        return math.nan, math.nan
+    low, high = np.nanpercentile(values, [2.5, 97.5])
     return float(low), float(high)
 
 
@@ -213,9 +207,9 @@ def mean_fits(
     if len(fits) == 1:
         return fits[0]
     spread: dict[str, float] = {}
-    result = dict(_mean([entry for entry, _ in fits], "", spread))
+    entries, drawn = zip(*fits, strict=True)
+    result = dict(_mean(entries, "", spread))
     kept = {path: value for path, value in spread.items() if path.split(".")[0] not in _NOT_SCORES}
-    drawn = [replicates for _, replicates in fits]
     shared = [path for path in drawn[0] if all(path in each for each in drawn)]
     means = {path: np.mean([each[path] for each in drawn], axis=0) for path in shared}
     return result | {"seeds": list(seeds), "spread": kept}, means
@@ -229,8 +223,7 @@ def _mean(values: Sequence[Any], path: str, spread: dict[str, float]) -> Any:
             for name in first
         }
     if isinstance(first, float) and all(isinstance(value, float) for value in values):
-        numbers = np.array(values)
-        spread[path] = float(numbers.std(ddof=1))
-        mean = float(numbers.mean())
+        spread[path] = float(np.std(values, ddof=1))
+        mean = float(np.mean(values))
         return mean if math.isfinite(mean) else None
     return first

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -88,14 +89,13 @@ def evaluate_neighbors(
     by_code = bits.search(bits.codes[rows], most + 1, where=unseen).rows
     by_floats = bits.search(raw.matrix[rows], most + 1, metric="asymmetric", where=unseen).rows
     result: dict[str, Any] = {}
-    for name, nearest in zip(
-        list(WAYS)[0 if unseen is None else 2 :], (by_code, by_floats), strict=False
-    ):
+    for way, nearest in ("recall", by_code), ("asymmetric_recall", by_floats):
         found = without_self(nearest, rows, most)
         for k in at:
+            name = f"{way if unseen is None else f'unseen_{way}'}_at_{k}"
             shares = recalls(truth[:, :k], found[:, :k])
-            result[f"{name}_at_{k}"] = float(shares.mean())
-            samples.add_mean(f"neighbors.{name}_at_{k}", shares, "neighbors")
+            result[name] = float(shares.mean())
+            samples.add_mean(f"neighbors.{name}", shares, "neighbors")
     return result | {"queries": len(rows)}
 
 
@@ -168,14 +168,13 @@ class Neighbors(Task):
             return None
         measured = np.arange(len(raw)) if subject.split is None else subject.split.unseen
         rows = measured[query_rows(len(measured))]
-        k = min(MAX_NEIGHBORS, len(raw) - 1)
-        kept = self.name, rows.tobytes()
-        truth = subject.once(kept, lambda: float_neighbors(raw, rows, k), raw)
+        k, key = min(MAX_NEIGHBORS, len(raw) - 1), rows.tobytes()
+        truth = subject.once((self.name, key), lambda: float_neighbors(raw, rows, k), raw)
         found = evaluate_neighbors(bits, raw, rows=rows, truth=truth, samples=subject.samples)
         if subject.split is not None:
-            unseen = np.isin(np.arange(len(raw)), subject.split.unseen)
-            kept = "unseen", rows.tobytes()
-            truth = subject.once(kept, lambda: float_neighbors(raw, rows, 10, unseen), raw)
+            unseen = np.isin(np.arange(len(raw)), measured)
+            near = partial(float_neighbors, raw, rows, 10, unseen)
+            truth = subject.once(("unseen", key), near, raw)
             found |= evaluate_neighbors(bits, raw, (10,), rows, truth, subject.samples, unseen)
         return found | subject.about_rows
 
@@ -220,21 +219,18 @@ def evaluate_reconstruction(
     Returns:
         `{"cosine", "mse"}`.
     """
-    if raw.matrix.shape != rebuilt.matrix.shape:
-        raise InputError(
-            f"raw vectors of shape {raw.matrix.shape}, rebuilt of {rebuilt.matrix.shape}"
-        )
+    shape = rebuilt.matrix.shape
+    if raw.matrix.shape != shape:
+        raise InputError(f"raw vectors of shape {raw.matrix.shape}, rebuilt of {shape}")
     rows = np.arange(len(raw)) if rows is None else rows
-    cosines, errors = np.empty(len(rows)), np.empty(len(rows))
+    values = {"cosine": np.zeros(len(rows)), "mse": np.zeros(len(rows))}
     for block in blocks(len(rows)):
         x, y = (space.matrix[rows[block]].astype(np.float64) for space in (raw, rebuilt))
-        cosines[block] = row_cosines(x, y)
-        errors[block] = ((x - y) ** 2).mean(axis=1)
-    if not len(rows):
-        return {"cosine": 0.0, "mse": 0.0}
-    samples.add_mean("reconstruction.cosine", cosines, "reconstruction")
-    samples.add_mean("reconstruction.mse", errors, "reconstruction")
-    return {"cosine": float(cosines.mean()), "mse": float(errors.mean())}
+        values["cosine"][block] = row_cosines(x, y)
+        values["mse"][block] = ((x - y) ** 2).mean(axis=1)
+    for name, each in values.items():
+        samples.add_mean(f"reconstruction.{name}", each, "reconstruction")
+    return {name: float(each.mean()) if len(rows) else 0.0 for name, each in values.items()}
 
 
 class Reconstruction(Task):

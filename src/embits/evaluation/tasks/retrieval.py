@@ -8,6 +8,7 @@ judgements are left out; queries with judgements but without a relevant document
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import product
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -27,12 +28,8 @@ from embits.search.metrics import METRICS
 
 DEPTH = 100  # documents of a ranking
 OVERSAMPLE = 4  # rescored: times k documents are found by Hamming distance, then ordered by cosine
-MEASURES = {
-    "ndcg@10": "nDCG@10",
-    "recall@10": "recall@10",
-    "recall@100": "recall@100",
-    "mrr": "MRR",
-}
+MEASURES = {"ndcg@10": "nDCG@10", "recall@10": "recall@10", "recall@100": "recall@100",
+            "mrr": "MRR"}  # fmt: skip
 _LABELS = {"hamming": "Hamming", "asymmetric": "float query"}
 _METRICS: list[Any] = [name for name, metric in METRICS.items() if not metric.needs_lengths]
 WAYS = {name: _LABELS.get(name, name) for name in ("floats", *_METRICS, "rescored")}
@@ -126,7 +123,6 @@ def evaluate_retrieval(
     Raises:
         InputError: The coder has other dimensions.
     """
-    result: dict[str, Any] = {}
     if coder is None:
         judged, documents = judged_queries(data), unit_rows(data.corpus.matrix)
         queries = unit_rows(judged.queries)
@@ -134,9 +130,10 @@ def evaluate_retrieval(
         scores = {"floats": score_rankings(judged, rows)}
     else:
         scores = score_codes(data, coder)
+    result: dict[str, Any] = {way: {} for way in scores}
     for way, measures in scores.items():
-        result[way] = {measure: float(values.mean()) for measure, values in measures.items()}
         for measure, values in measures.items():
+            result[way][measure] = float(values.mean())
             samples.add_mean(f"retrieval.{name}.{way}.{measure}", values, f"retrieval.{name}")
     return result
 
@@ -158,12 +155,10 @@ class Retrieval(Task):
         space, samples = subject.space, subject.samples
         found: Entry = {}
         for name, data in self.datasets(subject).items():
-            if subject.dims is not None and data.dims != subject.dims:
+            if subject.dims not in (None, data.dims):
                 what = subject.file or "the codes" if isinstance(space, BitSpace) else "raw"
-                subject.note(
-                    f"{name} is skipped for {what}: embeddings of {data.dims} dimensions, expected "
-                    f"{subject.dims}"
-                )
+                dims = f"embeddings of {data.dims} dimensions, expected {subject.dims}"
+                subject.note(f"{name} is skipped for {what}: {dims}")
                 continue
             subject.say(f"{self.name}: {name}")
             found[name] = {}
@@ -175,34 +170,28 @@ class Retrieval(Task):
         return found or None
 
     def scores(self, entries: Iterable[Entry]) -> list[Score]:
-        entries = list(entries)
+        entries, scores = list(entries), []
         has_raw = any(entry.get("method") == "raw" for entry in entries)
-        return [
-            Score(
-                title := f"{name} {MEASURES[measure]}, {WAYS[way]}",
-                (self.name, name, way, measure),
-                (self.name, name, "floats", measure) if has_raw else (),
-                column=title if measure == "ndcg@10" else "",
-                is_tested=measure == "ndcg@10",
-            )
-            for name in names_at(entries, self.name)
-            for measure in MEASURES
-            for way in WAYS
-            if any(at(entry, self.name, name, way, measure) is not None for entry in entries)
-            and not (has_raw and way == "floats")
-        ]
+        names, ways = names_at(entries, self.name), list(WAYS)[has_raw:]  # without "floats"
+        for name, measure, way in product(names, MEASURES, ways):
+            path, is_main = (self.name, name, way, measure), measure == "ndcg@10"
+            if any(at(entry, *path) is not None for entry in entries):
+                title = f"{name} {MEASURES[measure]}, {WAYS[way]}"
+                raw = (self.name, name, "floats", measure) if has_raw else ()
+                column = title if is_main else ""
+                scores.append(Score(title, path, raw, column=column, is_tested=is_main))
+        return scores
 
     def figures(self, grid: Grid) -> list[Figure]:
-        return [
-            Figure(
-                f"retrieval-{name}",
-                (
-                    ("codes against codes (Hamming)", (self.name, name, "hamming", "ndcg@10")),
-                    ("float queries against codes", (self.name, name, "asymmetric", "ndcg@10")),
-                ),
-                "nDCG@10 × 100",
-                f"nDCG@10 on {name} by width. The dashed line: floats.",
-                (self.name, name, "floats", "ndcg@10"),
+        figures = []
+        for name in names_at(grid.coded, self.name):
+            hamming, asymmetric, floats = (
+                (self.name, name, way, "ndcg@10") for way in ("hamming", "asymmetric", "floats")
             )
-            for name in names_at(grid.coded, self.name)
-        ]
+            panels = (
+                ("codes against codes (Hamming)", hamming),
+                ("float queries against codes", asymmetric),
+            )
+            caption = f"nDCG@10 on {name} by width. The dashed line: floats."
+            figures.append(Figure(f"retrieval-{name}", panels, "nDCG@10 × 100", caption, floats))
+        return figures

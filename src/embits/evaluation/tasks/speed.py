@@ -43,21 +43,20 @@ def bit_contenders(path: Path | None, bits: BinaryVectors, threads: int) -> Iter
     """embits, NumPy and, if installed, FAISS, on the codes of a file."""
     codes = np.ascontiguousarray(bits.codes)
 
+    def ours(row: int, k: int) -> object:
+        return top_k(codes, codes[row], k, threads)
+
     def first_answer(path: Path) -> object:
         opened = load(path)
         return opened.search(opened.codes[0], 10, threads=threads)
-
-    loading = partial(first_answer, path) if path else None
-    yield Contender(
-        "embits", bits.n_bits, lambda row, k: top_k(codes, codes[row], k, threads), loading
-    )
-    if codes.shape[1] * 8 == bits.n_bits:
-        yield from _faiss("IndexBinaryFlat", bits.n_bits, codes, bits.n_bits, threads)
 
     def numpy_scan(row: int, k: int) -> object:
         distances = np.bitwise_count(codes ^ codes[row]).sum(axis=1, dtype=np.int32)
         return _best(-distances, k)
 
+    yield Contender("embits", bits.n_bits, ours, partial(first_answer, path) if path else None)
+    if codes.shape[1] * 8 == bits.n_bits:
+        yield from _faiss("IndexBinaryFlat", bits.n_bits, codes, bits.n_bits, threads)
     yield Contender("NumPy", bits.n_bits, numpy_scan)
 
 
@@ -166,14 +165,11 @@ class Speed(Task):
         entries = [*(columns[width] for width in sorted(columns)), grid.raw]
         if not names_at(grid.entries, self.name):
             return []
+        timed = {f"Top {k}, ms": f"top_{k}_ms" for k in TOP}
+        timed["Loading + Top 10, ms"] = "load_top_10_ms"
         rows = [
-            [f"{label}, ms", *(number(at(entry, self.name, name)) for entry in entries)]
-            for label, name in (
-                ("Top 1", "top_1_ms"),
-                ("Top 10", "top_10_ms"),
-                ("Top 50", "top_50_ms"),
-                ("Loading + Top 10", "load_top_10_ms"),
-            )
+            [label, *(number(at(entry, self.name, name)) for entry in entries)]
+            for label, name in timed.items()
         ]
         sizes = (str(at(entry, self.name, "bytes_per_word") or "-") for entry in entries)
         header = ["", *(f"{width}-bit" for width in sorted(columns)), "Real-valued"]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,11 +44,6 @@ class PairScores(NamedTuple):
         return spearman(self.human, self.ours)
 
     @property
-    def pearson(self) -> float:
-        """Pearson's correlation."""
-        return pearson(self.human, self.ours)
-
-    @property
     def oov(self) -> int:
         """Number of pairs with an unknown word."""
         return int((~self.known).sum())
@@ -75,18 +71,14 @@ def evaluate_similarity(
         `{name: {"spearman", "pairs", "oov"}, ..., "fisher_mean"}`: `pairs` were scored, `oov`
         skipped; correlations in [-1, 1].
     """
-    scores = {name: score_pairs(space, pairs) for name, pairs in datasets.items()}
-    correlations = {name: score.spearman for name, score in scores.items()}
-    result: dict[str, Any] = {
-        name: {"spearman": correlations[name], "pairs": len(score.ours), "oov": score.oov}
-        for name, score in scores.items()
-    }
-    result["fisher_mean"] = fisher_mean(correlations.values())
-    paths = {f"similarity.{name}.spearman": score for name, score in scores.items()}
-    for path, score in paths.items():
-        samples.add_spearman(path, score.human, score.ours, path.removesuffix(".spearman"))
-    samples.add_combined("similarity.fisher_mean", list(paths), fisher_mean)
-    return result
+    result: dict[str, Any] = {}
+    for name, pairs in datasets.items():
+        score, key = score_pairs(space, pairs), f"similarity.{name}"
+        result[name] = {"spearman": score.spearman, "pairs": len(score.ours), "oov": score.oov}
+        samples.add_spearman(f"{key}.spearman", score.human, score.ours, key)
+    paths = [f"similarity.{name}.spearman" for name in result]
+    samples.add_combined("similarity.fisher_mean", paths, fisher_mean)
+    return result | {"fisher_mean": fisher_mean(each["spearman"] for each in result.values())}
 
 
 def evaluate_word_pairs(
@@ -112,17 +104,13 @@ def evaluate_word_pairs(
         Pearson's correlation, Spearman's correlation, and the percentage of pairs with unknown
         words. gensim also returns a p-value with each correlation.
     """
-    space = as_space(vectors)
-    data = read_pairs(pairs, delimiter)
-    scores = score_pairs(
-        space, data, Lookup(space.words, restrict_vocab, case_insensitive, exact_first=False)
-    )
-    oov = 100 * scores.oov / len(data)
+    space, data = as_space(vectors), read_pairs(pairs, delimiter)
+    lookup = Lookup(space.words, restrict_vocab, case_insensitive, exact_first=False)
+    known, human, ours = scores = score_pairs(space, data, lookup)
     if dummy4unknown:
-        ours = np.zeros(len(data))
-        ours[scores.known] = scores.ours
-        return pearson(data.scores, ours), spearman(data.scores, ours), oov
-    return scores.pearson, scores.spearman, oov
+        human, ours = data.scores, np.zeros(len(data))
+        ours[known] = scores.ours
+    return pearson(human, ours), spearman(human, ours), 100 * scores.oov / len(data)
 
 
 class Similarity(Task):
@@ -171,26 +159,21 @@ def answer(
 ) -> dict[str, Answers]:
     """Answer every question, in one pass over the vocabulary; `lookup` replaces the space's."""
     lookup = space.lookup if lookup is None else lookup
-    rows = {
-        name: lookup.rows(word for question in questions for word in question).reshape(-1, 4)
-        for name, questions in sections.items()
-    }
-    known: dict[str, NDArray[np.bool_]] = {
-        name: np.all(quads >= 0, axis=1) for name, quads in rows.items()
-    }
-    asked = np.concatenate([np.empty((0, 4), np.int64), *(rows[n][known[n]] for n in rows)])
+    rows = lookup.rows(w for asked in sections.values() for quad in asked for w in quad)
+    rows = rows.reshape(-1, 4)
+    known = (rows >= 0).all(axis=1)
+    asked = rows[known]
     barred = lookup.all_spellings(asked[:, :3])
     if isinstance(space, BitSpace):
         found = _solve_bits(space.codes[: lookup.size], asked[:, :3], barred)
     else:
         found = _solve_floats(space.unit[: lookup.size], asked[:, :3], barred)
+    right = np.zeros(len(rows), bool)
     # Any spelling of the expected word is a correct answer.
-    right = (lookup.all_spellings(asked[:, 3:]) == found[:, np.newaxis]).any(axis=1)
-    ends = np.cumsum([0, *(int(mask.sum()) for mask in known.values())])
-    return {
-        name: Answers(known[name], right[start:end])
-        for name, start, end in zip(rows, ends, ends[1:], strict=False)
-    }
+    right[known] = (lookup.all_spellings(asked[:, 3:]) == found[:, np.newaxis]).any(axis=1)
+    ends = np.cumsum([len(questions) for questions in sections.values()])[:-1]
+    parts = zip(sections, np.split(known, ends), np.split(right, ends), strict=False)
+    return {name: Answers(of_known, of_right[of_known]) for name, of_known, of_right in parts}
 
 
 def evaluate_analogies(
@@ -213,22 +196,20 @@ def evaluate_analogies(
     kinds: dict[str, list[Answers]] = {"semantic": [], "syntactic": []}
     for name, found in answers.items():
         kinds["syntactic" if name.startswith("gram") else "semantic"].append(found)
-    result: dict[str, Any] = {kind: _summary(found) for kind, found in kinds.items()}
+    result: dict[str, Any] = {}
     for kind, parts in kinds.items():
+        result[kind] = _summary(parts)
         correct = np.concatenate([np.empty(0, bool), *(part.correct for part in parts)])
         samples.add_mean(f"analogy.{kind}.accuracy", correct, f"analogy.{kind}")
-    result["sections"] = {name: _summary([found]) for name, found in answers.items()}
-    return result
+    return result | {"sections": {name: _summary([found]) for name, found in answers.items()}}
 
 
 def _summary(answers: Sequence[Answers]) -> dict[str, Any]:
     asked = sum(len(found.correct) for found in answers)
     right = sum(int(found.correct.sum()) for found in answers)
-    return {
-        "accuracy": right / asked if asked else float("nan"),
-        "questions": asked,
-        "oov": sum(int((~found.known).sum()) for found in answers),
-    }
+    oov = sum(int((~found.known).sum()) for found in answers)
+    accuracy = right / asked if asked else float("nan")
+    return {"accuracy": accuracy, "questions": asked, "oov": oov}
 
 
 def evaluate_word_analogies(
@@ -262,9 +243,8 @@ def evaluate_word_analogies(
         for question, known in zip(questions[name], found.known, strict=True):
             if known or dummy4unknown:
                 kind = "correct" if known and next(correct) else "incorrect"
-                section[kind].append(tuple(map(lookup.fold, question)))
-        for kind in ("correct", "incorrect"):
-            total[kind] += section[kind]
+                for each in (section, total):
+                    each[kind].append(tuple(map(lookup.fold, question)))
         sections.append(section)
     asked = len(total["correct"]) + len(total["incorrect"])
     return len(total["correct"]) / asked if asked else float("nan"), [*sections, total]
@@ -295,14 +275,12 @@ def _solve_floats(
     matrix product, and each question adds three of its rows, whatever the number of dimensions.
     """
     words, place = np.unique(asked, return_inverse=True)
-    place = place.reshape(asked.shape)
     best = np.full(len(asked), -np.inf, dtype=np.float32)
     found = np.full(len(asked), MISSING, dtype=np.int64)
 
     def solve(part: slice, cosines: NDArray[np.float32], start: int) -> None:
         a, b, c = place[part].T
-        scores = cosines[b]
-        scores -= cosines[a]
+        scores = cosines[b] - cosines[a]
         scores += cosines[c]
         column = barred[part] - start
         line, slot = np.nonzero((column >= 0) & (column < scores.shape[1]))
@@ -315,9 +293,8 @@ def _solve_floats(
 
     with ThreadPoolExecutor() as pool:  # NumPy releases the GIL in these operations
         for rows in blocks(len(unit), _ROWS):
-            cosines = unit[words] @ unit[rows].T
-            parts = blocks(len(asked), _QUESTIONS)
-            list(pool.map(lambda part: solve(part, cosines, rows.start), parts))  # noqa: B023
+            step = partial(solve, cosines=unit[words] @ unit[rows].T, start=rows.start)
+            list(pool.map(step, blocks(len(asked), _QUESTIONS)))
     return found
 
 
@@ -337,10 +314,9 @@ class Analogy(Task):
         return evaluate_analogies(subject.space, self.datasets(subject), subject.samples)
 
     def scores(self, entries: Iterable[Entry]) -> list[Score]:
+        kinds = [kind for kind in names_at(entries, self.name) if kind != "sections"]
+        labels = [f"{kind.capitalize()} analogy" for kind in kinds]
         return [
-            self.score(
-                f"{kind.capitalize()} analogy", kind, "accuracy", column=kind, is_tested=True
-            )
-            for kind in names_at(entries, self.name)
-            if kind != "sections"
+            self.score(label, kind, "accuracy", column=kind, is_tested=True)
+            for label, kind in zip(labels, kinds, strict=True)
         ]
