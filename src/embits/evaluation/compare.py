@@ -52,8 +52,7 @@ from embits.file.store import params_json
 from embits.ids.keys import RowNumbers
 from embits.vectors import WordVectors
 
-ALL_ROWS = np.iinfo(np.int64).max
-"""As a number of rows to fit on: all of them."""
+ALL_ROWS = np.iinfo(np.int64).max  # to fit on
 _MIN_ROWS = 8  # fewer are not divided
 Kept: TypeAlias = tuple[Entry, Replicates]
 BITS = (64, 128, 256, 512)
@@ -75,17 +74,14 @@ class Evaluator:
         raw_file: The file of `raw`, to measure its loading time.
         say: Called with the name of each step when it starts.
         fit_rows: Rows to fit a new coder on, to measure neighbors and reconstruction on the
-            others. None is half of the rows of files without words, and measures the codes of
-            other files as they are.
-        n_resamples: Bootstrap replicates of each score; with any, entries have the 95 % intervals
-            of their scores under "intervals".
+            others; None is half of the rows, or for words all: their codes are measured as is.
+        n_resamples: Bootstrap replicates of each score, for 95 % intervals under "intervals".
 
     Attributes:
         samples: The replicates of the last entry.
 
     Raises:
-        InputError: A task is unknown, there is no folder of data sets, or all tasks need `raw` and
-            it is None.
+        InputError: A task is unknown, or lacks data sets or `raw`.
     """
 
     def __init__(
@@ -169,7 +165,7 @@ class Evaluator:
 
     def _entry(self, method: str, subject: Subject) -> Entry:
         file, space = subject.file and str(subject.file), subject.space
-        entry = {"file": file, "method": method, "bits": space.n_bits, "words": len(space)}
+        entry: Entry = {"file": file, "method": method, "bits": space.n_bits, "words": len(space)}
         for task in self._tasks:
             self._say(task.name)
             found = task.run(subject)
@@ -217,8 +213,7 @@ class Evaluator:
 def split_rows(n: int, fit_rows: int | None, *, has_words: bool) -> RowSplit | None:
     """Divide n rows at random into rows to fit on and others; None if all rows are fitted on.
 
-    `fit_rows` of None is half of the rows, or all of word vectors: a vocabulary is known in
-    advance, and it is coded as a whole.
+    `fit_rows` of None is half of the rows, or all words: a vocabulary is known in advance.
     """
     if fit_rows is None:
         fit_rows = ALL_ROWS if has_words or n < _MIN_ROWS else n // 2
@@ -239,12 +234,11 @@ class Comparison:
         bits: Widths; "sign" uses the number of dimensions instead.
         methods: Names of coders; None takes all.
         tasks: Which of `TASKS`.
-        seeds: Seed of every coder that takes one; several fit each such coder once with each, and
-            entries have means over the fits.
+        seeds: Seeds of coders that take one; of several, entries have means over the fits.
         vectors_file: Where the vectors were read from.
         say: Called with a line of text at each step.
-        fit_rows: Number of rows to fit on; neighbors and reconstruction are measured on the
-            others. None is all rows of word vectors, and half of the rows of others.
+        fit_rows: Rows to fit on; neighbors and reconstruction are measured on the others. None is
+            all rows of word vectors, and half of the rows of others.
         n_resamples: Bootstrap replicates of each score, for intervals and tests.
         params: Parameters of coders. Each is given to every method that takes it.
 
@@ -332,8 +326,7 @@ class Comparison:
     def run(self, *, overwrite: bool = False) -> list[dict[str, Any]]:
         """Train and score what is missing, and return the `entries`.
 
-        A folder with scores of other vectors, rows or tasks is refused, as by `check_folder`;
-        `overwrite` replaces them.
+        Scores of other vectors, rows or tasks are refused, or replaced with `overwrite`.
         """
         self.settings["vectors"] = fingerprint(self.vectors)  # they may have been changed meanwhile
         if not overwrite:
@@ -368,14 +361,7 @@ class Comparison:
     ) -> list[Path]:
         """After `run`: write the report into the folder, and return the files written.
 
-        Args:
-            title: Title of the report.
-            settings: More facts for the table of settings.
-            overwrite: Replace the files of an earlier report. Other files in the folder stay.
-            latex: Write the tables as LaTeX into tables/, and the figures as PDF and SVG, too.
-
-        Raises:
-            InputError: The folder has a report, and `overwrite` is false; or `run` was not called.
+        `settings` are more facts for its table of settings; the others are as in `write_report`.
         """
         if not self.entries:
             raise InputError("there are no results to report: call run() first")
@@ -509,14 +495,10 @@ def paired_tests(
 ) -> list[dict[str, Any]]:
     """Test every two methods of the same width on the main measures.
 
-    Args:
-        entries: Results of a comparison.
-        replicates: The replicates of each entry.
-
-    Returns:
-        `{"measure", "bits", "a", "b", "difference", "low", "high", "p", "is_bound"}` for each test:
-        the score of a minus that of b, its 95 % interval, and a two-sided p-value, which is only an
-        upper bound if no replicate contradicts the difference.
+    It takes the entries of a comparison and the replicates of each, and returns for each test
+    `{"measure", "bits", "a", "b", "difference", "low", "high", "p", "is_bound"}`: the score of a
+    minus that of b, its 95 % interval, and a two-sided p-value, which is only an upper bound if no
+    replicate contradicts the difference.
     """
     scores = [score for score in all_scores(entries) if score.is_tested]
     pairs = zip(entries, replicates, strict=True)
@@ -563,9 +545,8 @@ def data_fingerprint(data: DataFolder | None, tasks: Iterable[str] = tuple(TASKS
 def _read_json(path: Path) -> dict[str, Any]:
     """What was saved in a file with its settings; empty if there is nothing of the kind."""
     with contextlib.suppress(OSError, ValueError, RecursionError):
-        match json.loads(read_small(path, _MAX_SCORES)):
-            case {"settings": dict()} as value:
-                return value
+        value: dict[str, Any] = json.loads(read_small(path, _MAX_SCORES))
+        return value if isinstance(value, dict) and isinstance(value.get("settings"), dict) else {}
     return {}
 
 

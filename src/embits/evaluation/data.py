@@ -15,6 +15,7 @@ others are still read. Files that are not recognized are listed there too.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import math
@@ -84,13 +85,9 @@ class Split(NamedTuple):
 def read_pairs(path: FilePath, delimiter: str | None = None) -> Pairs:
     """Read lines of `word word score`, separated by tabs, commas, semicolons or white space.
 
-    Empty lines and lines that start with # are skipped. Where fields are separated by a delimiter,
-    the first line may be a header. Columns that it names word1, word2 and score are used; otherwise
-    the words come first, and the score is the first number after them.
-
-    Args:
-        path: A text, CSV or TSV file in UTF-8.
-        delimiter: What separates the fields; None detects it.
+    Empty lines and lines that start with # are skipped. With a delimiter (None detects it), the
+    first line may be a header. Columns that it names word1, word2 and score are used; otherwise the
+    words come first, and the score is the first number after them.
 
     Raises:
         ReadError: A line is malformed; the message quotes it. Or the columns are not clear: all
@@ -98,8 +95,7 @@ def read_pairs(path: FilePath, delimiter: str | None = None) -> Pairs:
         OSError: The file cannot be opened.
     """
     rows: list[tuple[str, str, float]] = []
-    first, second = 0, 1  # the columns of the words
-    at: int | None = None  # that of the score
+    first, second, at = 0, 1, None  # the columns of the words, and that of the score
     header: ReadError | None = None
     width = 0  # fields of a line
     for number, line in lines_of(path):
@@ -122,12 +118,12 @@ def read_pairs(path: FilePath, delimiter: str | None = None) -> Pairs:
         rows.append((fields[first], fields[second], found[0]))
     if not rows:
         raise header or ReadError(f"{path}: found no pairs, expected lines of word word score")
-    if len(_numbers(word for word, _, _ in rows)) == len(rows):
+    words, others, scores = map(list, zip(*rows, strict=True))
+    if len(_numbers(words)) == len(words):
         raise ReadError(
-            f"{path}: found numbers as first words, such as {rows[0][0]!r}: name the columns "
+            f"{path}: found numbers as first words, such as {words[0]!r}: name the columns "
             "word1, word2 and score in the first line"
         )
-    words, others, scores = (list(column) for column in zip(*rows, strict=True))
     return Pairs(words, others, np.array(scores))
 
 
@@ -145,19 +141,15 @@ def _pair_fields(line: str, delimiter: str | None) -> tuple[list[str], bool]:
 
 
 def _column(header: Sequence[str], names: Sequence[str]) -> int | None:
-    """The column with the first of these names that the header has."""
     plain = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in header]
     return next((plain.index(name) for name in names if name in plain), None)
 
 
 def _numbers(fields: Iterable[str]) -> list[float]:
-    """The fields that are numbers."""
     found = []
     for text in fields:
-        try:
+        with contextlib.suppress(ValueError):
             found.append(float(text.replace("_", "?")))  # Python takes 1_000 for a number
-        except ValueError:
-            continue
     return found
 
 
@@ -172,14 +164,14 @@ def read_questions(path: FilePath) -> dict[str, Questions]:
     sections: dict[str, Questions] = {}
     section: Questions | None = None
     for number, line in lines_of(path):
+        fields = line.split()
         if line.startswith(":"):
             section = sections.setdefault(line.lstrip(": ").strip(), [])
-            continue
-        fields = line.split()
-        if len(fields) != 4 or section is None:
+        elif len(fields) != 4 or section is None:
             raise malformed(path, number, line, expected)
-        a, b, c, d = fields
-        section.append((a, b, c, d))
+        else:
+            a, b, c, d = fields
+            section.append((a, b, c, d))
     if not any(sections.values()):
         raise ReadError(f"{path}: found no questions, expected lines of {expected}")
     return sections
@@ -194,15 +186,9 @@ def read_split(folder: Path, most_rows: int = MAX_ROWS) -> Split:
 def read_labelled(path: FilePath, most_rows: int = MAX_ROWS) -> Labelled:
     """Read rows such as "1","A title","The text": a class, then any number of texts.
 
-    Classes are names or numbers. There may be a header; it may name another column `label`.
-
-    Args:
-        path: A CSV file of quoted fields, as published by Zhang et al. 2015.
-        most_rows: Larger files are subsampled to at most this many rows.
-
-    Raises:
-        ReadError: A row is malformed; the message quotes it.
-        OSError: The file cannot be opened.
+    Classes are names or numbers. There may be a header; it may name another column `label`. The
+    fields are quoted, as published by Zhang et al. 2015. Larger files are subsampled to `most_rows`
+    rows. Raises as `read_questions` does.
     """
     return _numbered([_read_texts(path, most_rows)])[0]
 
@@ -217,9 +203,7 @@ def _read_texts(path: FilePath, most_rows: int) -> tuple[list[str], list[str]]:
     column = column if has_header and column else 0
     step = max(1, -(-len(as_first) // most_rows))
     texts, labels = [], []
-    for row, (number, fields) in enumerate(_csv_rows(path), -has_header):
-        if row < 0 or row % step:
-            continue
+    for number, fields in islice(_csv_rows(path), int(has_header), None, step):
         if len(fields) < 2 or len(fields) <= column or not fields[column].strip():
             raise malformed(path, number, ",".join(fields), _LABELLED)
         labels.append(fields[column].strip())
@@ -239,10 +223,7 @@ def _numbered(read: Sequence[tuple[list[str], list[str]]]) -> list[Labelled]:
     """Texts with a number for each class, by first appearance: no name can change a score."""
     names = dict.fromkeys(label for _, labels in read for label in labels)
     numbers = {name: place for place, name in enumerate(names)}
-    return [
-        Labelled(texts, np.array([numbers[label] for label in labels], dtype=np.int64))
-        for texts, labels in read
-    ]
+    return [Labelled(x, np.array([numbers[y] for y in labels], np.int64)) for x, labels in read]
 
 
 def _csv_rows(path: FilePath) -> Iterator[tuple[int, list[str]]]:
@@ -340,10 +321,10 @@ def read_qrels(path: Path) -> Qrels:
             raise malformed(path, number, line, _QREL)
         if not is_score:
             continue  # a header
-        query, document, score = fields[0].strip(), fields[-2].strip(), int(fields[-1])
-        if document in qrels.setdefault(query, {}):
+        found, document = qrels.setdefault(fields[0].strip(), {}), fields[-2].strip()
+        if document in found:
             raise malformed(path, number, line, "each pair of ids once")
-        qrels[query][document] = score
+        found[document] = int(fields[-1])
     if not qrels:
         raise ReadError(f"{path}: found no judgements, expected lines of {_QREL}")
     return qrels
@@ -377,16 +358,15 @@ def _read_jsonl(path: Path, *, with_embeddings: bool) -> tuple[list[Any], list[l
     ids: list[Any] = []
     rows: list[list[float]] = []
     for number, line in lines_of(path, most=MAX_BYTES):
-        try:
+        record: Any = None
+        with contextlib.suppress(ValueError, RecursionError):
             record = json.loads(line)
-        except (ValueError, RecursionError):
-            record = None
         if not isinstance(record, dict):
             raise malformed(path, number, line, f'a JSON object such as {{"{ID_NAMES[0]}": "d1"}}')
-        found = [name for name in ID_NAMES if name in record]
+        found = [record[name] for name in ID_NAMES if name in record]
         if not found:
             raise malformed(path, number, line, f"an id ({', '.join(ID_NAMES)})")
-        ids.append(record[found[0]])
+        ids.append(found[0])
         if with_embeddings:
             values = next((record[name] for name in EMBEDDING_NAMES if name in record), None)
             if values is None:
@@ -427,11 +407,7 @@ class DataFolder:
 
     @classmethod
     def at(cls, path: str | os.PathLike[str] | None = None) -> DataFolder:
-        """The folder at `path`; None takes the environment variable EMBITS_DATA.
-
-        Raises:
-            InputError: Neither is set, or the folder does not exist.
-        """
+        """The folder at `path`, or in the environment variable EMBITS_DATA; InputError if none."""
         where = os.environ.get("EMBITS_DATA") if path is None else path
         if where is None:
             raise InputError(
@@ -482,7 +458,6 @@ class DataFolder:
         return dict(self._read_all("retrieval", (), named, read_retrieval))
 
     def _visible(self, task: str) -> list[Path]:
-        """Files and folders of a task by name, without hidden ones."""
         return sorted(p for p in (self.path / task).glob("*") if not p.name.startswith("."))
 
     def _folders(self, task: str, content: str) -> Iterator[Path]:
@@ -501,8 +476,8 @@ class DataFolder:
             self._missing[task] = f"{task} is skipped: no data sets in {self.path / task}"
         elif missing:
             self._missing[task] = f"{task}: {', '.join(missing)} not found in {self.path / task}"
-        for name in [*known, *sorted(set(found) - set(known))]:
-            content = self._read(name, read, found[name]) if name in found else None
+        for name in dict.fromkeys([*(name for name in known if name in found), *sorted(found)]):
+            content = self._read(name, read, found[name])
             if content is not None:
                 yield name, content
 

@@ -34,8 +34,7 @@ from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_folder
 from embits.search import top_k
 
-FILES = ("report.md", "results.json", "results.csv", "figures", "tables")
-"""What a report writes into its folder."""
+FILES = ("report.md", "results.json", "results.csv", "figures", "tables")  # of a report
 
 
 class Picture(NamedTuple):
@@ -71,7 +70,7 @@ def write_report(
     tests: Sequence[dict[str, Any]] = (),
     latex: bool = False,
 ) -> list[Path]:
-    """Write report.md, results.json, results.csv and figures/ into a folder.
+    """Write report.md, results.json, results.csv and figures/ into a folder; returns the files.
 
     Args:
         folder: Created if it does not exist.
@@ -80,15 +79,10 @@ def write_report(
         settings: Facts for the table of settings, which also lists the versions in use.
         pictures: Pictures of bits.
         notes: What could not be measured. The report adds figures that could not be drawn.
-        overwrite: Replace the files of an earlier report. Other files in the folder stay.
+        overwrite: Replace the files of an earlier report; without it, they are refused by an
+            InputError. Other files in the folder stay.
         tests: Result of `paired_tests`.
         latex: Write the tables as LaTeX into tables/, and the figures as PDF and SVG, too.
-
-    Returns:
-        The files written.
-
-    Raises:
-        InputError: The folder has a report, or files of the same names, and `overwrite` is false.
     """
     check_report_folder(folder, overwrite)
     grid, notes = Grid(entries), list(notes)
@@ -167,11 +161,11 @@ def _sections(
     for task in TASKS.values():
         section: list[Block] = list(task.tables(grid))
         for figure in task.figures(grid):
+            made: dict[str, bytes] = {}
             try:
                 made = drawn(figure, grid, formats)
             except MissingExtraError as error:
                 notes.append(f"{figure.name}: {error}")
-                continue
             files |= {f"figures/{figure.name}.{kind}": data for kind, data in made.items()}
             if made:
                 section.append(Picture(f"{figure.name}.png", made["png"], figure.caption, True))
@@ -435,9 +429,8 @@ def _png(pixels: NDArray[np.uint8]) -> bytes:
     """A PNG file of indexes of PALETTE, shape (height, width)."""
     height, width = pixels.shape
     header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)  # 8 bits, indexed color
-    lines = zlib.compress(
-        np.pad(pixels, ((0, 0), (1, 0))).tobytes(), 9
-    )  # filter type 0 comes first
+    scanned = np.pad(pixels, ((0, 0), (1, 0)))  # the first byte of a line is its filter: none
+    lines = zlib.compress(scanned.tobytes(), 9)
     parts = {b"IHDR": header, b"PLTE": bytes(PALETTE), b"IDAT": lines, b"IEND": b""}
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

@@ -165,8 +165,10 @@ def names_at(entries: Iterable[Entry], *path: str) -> list[str]:
 
 def interval(entry: Entry | None, key: str) -> tuple[float, float] | None:
     """The 95 % interval of a score of an entry; None if there is none."""
-    low, high = at(entry, "intervals", key) or (None, None)
-    return None if None in (low, high) or math.isnan(low + high) else (low, high)
+    found = at(entry, "intervals", key)
+    if not found or None in found or any(map(math.isnan, found)):
+        return None
+    return found[0], found[1]
 
 
 def jsonable(value: Any) -> Any:

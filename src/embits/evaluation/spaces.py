@@ -100,9 +100,7 @@ class FloatSpace:
     def __init__(
         self, words: Sequence[str], matrix: NDArray[np.float32], lookup: Lookup | None = None
     ) -> None:
-        self.words = words
-        self.matrix = matrix
-        self.lookup = lookup or Lookup(words)
+        self.words, self.matrix, self.lookup = words, matrix, lookup or Lookup(words)
         self.dims = int(matrix.shape[1])
         self.n_bits = 32 * self.dims
 
@@ -133,10 +131,8 @@ class BitSpace:
     """Codes compared by Sokal-Michener similarity, the share of equal bits."""
 
     def __init__(self, bits: BinaryVectors, lookup: Lookup | None = None) -> None:
-        self.bits = bits
-        self.words = bits.words
+        self.bits, self.words, self.n_bits = bits, bits.words, bits.n_bits
         self.codes = np.ascontiguousarray(bits.codes)
-        self.n_bits = bits.n_bits
         self.lookup = lookup or Lookup(bits.words)
         self._rebuilt: FloatSpace | None = None
 
@@ -179,8 +175,6 @@ def as_space(vectors: Any, lookup: Lookup | None = None) -> Space:
 
 def same_words(a: Sequence[str], b: Sequence[str]) -> bool:
     """Whether two vocabularies have the same words in the same rows."""
-    if len(a) != len(b):
-        return False
     if isinstance(a, Vocabulary) and isinstance(b, Vocabulary):
         return bool(np.array_equal(a.text, b.text) and np.array_equal(a.ends, b.ends))
-    return all(x == y for x, y in zip(a, b, strict=True))
+    return len(a) == len(b) and all(x == y for x, y in zip(a, b, strict=True))

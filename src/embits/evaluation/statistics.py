@@ -176,7 +176,8 @@ def spearman_of_counts(
     product, squares = (weighted * y).sum(axis=1), (weighted * x).sum(axis=1)
     scale = np.sqrt(squares * (counts * y * y).sum(axis=1))
     result: NDArray[np.float64] = np.full(len(scale), np.nan)
-    return np.divide(product, scale, out=result, where=scale > 0)
+    np.divide(product, scale, out=result, where=scale > 0)
+    return result
 
 
 def _ranks(values: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArray[np.float64]:

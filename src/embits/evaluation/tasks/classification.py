@@ -117,13 +117,12 @@ def evaluate_classification(
     for features in (train, test):
         features -= center
         features /= np.where(scale > 1e-7, scale, 1)
-    accuracies = []
-    correct = np.zeros(len(test))
+    accuracies, correct = [], np.zeros(len(test))
     for seed in seeds:
         weights = train_softmax(train, task.train.classes, task.n_classes, seed)
-        guesses = (test @ weights[:-1] + weights[-1]).argmax(axis=1)
-        accuracies.append(float((guesses == task.test.classes).mean()))
-        correct += (guesses == task.test.classes) / len(seeds)
+        is_right = (test @ weights[:-1] + weights[-1]).argmax(axis=1) == task.test.classes
+        accuracies.append(float(is_right.mean()))
+        correct += is_right / len(seeds)
     samples.add_mean(f"classification.{name}.accuracy", correct, f"classification.{name}")
     mean = sum(accuracies) / len(accuracies)
     variance = mean * (1 - mean) / len(test)
@@ -144,21 +143,17 @@ def train_softmax(
     mean, square = np.zeros_like(W), np.zeros_like(W)
     steps = -(-len(X) // BATCH)
     epochs = max(EPOCHS, -(-MIN_STEPS // steps))
-    total = epochs * steps
     orders = (rng.permutation(len(X)) for _ in range(epochs))
     batches = (order[part] for order in orders for part in blocks(len(X), BATCH))
     for step, batch in enumerate(batches, 1):
         x = X[batch]
         logits = x @ W
-        logits -= logits.max(axis=1, keepdims=True)
-        np.exp(logits, out=logits)
-        logits /= logits.sum(axis=1, keepdims=True)
-        logits -= targets[batch]
-        gradient = x.T @ logits
-        gradient /= np.float32(len(x))
+        guesses = np.exp(logits - logits.max(axis=1, keepdims=True))
+        guesses /= guesses.sum(axis=1, keepdims=True)
+        gradient = x.T @ (guesses - targets[batch]) / np.float32(len(x))
         mean += np.float32(0.1) * (gradient - mean)
         square += np.float32(0.001) * (gradient * gradient - square)
-        rate = STEP * (1 - step / total)  # decreases linearly to zero
+        rate = STEP * (1 - step / (epochs * steps))  # decreases linearly to zero
         bias = math.sqrt(1 - 0.999**step) / (1 - 0.9**step)
         W *= np.float32(1 - rate * DECAY)
         W -= np.float32(rate * bias) * mean / (np.sqrt(square) + np.float32(1e-8))

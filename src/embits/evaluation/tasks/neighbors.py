@@ -37,16 +37,14 @@ _ROWS = 16_384  # rows per block
 def query_rows(n: int, n_queries: int = N_QUERIES) -> NDArray[np.int64]:
     """The query rows: evenly spaced over the first 30,000."""
     frequent = min(n, FREQUENT)
-    return np.arange(min(n_queries, frequent)) * frequent // max(1, min(n_queries, frequent))
+    n_queries = min(n_queries, frequent)
+    return np.arange(n_queries) * frequent // max(1, n_queries)
 
 
 def float_neighbors(
     raw: FloatSpace, rows: NDArray[np.int64], k: int, among: NDArray[np.bool_] | None = None
 ) -> NDArray[np.int64]:
-    """The k nearest rows of each row by cosine, without itself: shape (len(rows), k).
-
-    `among` limits them to a mask of rows.
-    """
+    """The k nearest rows of each row by cosine `among` a mask, without itself: (len(rows), k)."""
     unit = raw.unit
 
     def cosines(block: slice) -> NDArray[np.float32]:
@@ -208,16 +206,9 @@ def evaluate_reconstruction(
     rows: NDArray[np.int64] | None = None,
     samples: Samples = NO_SAMPLES,
 ) -> dict[str, Any]:
-    """The mean cosine of raw and rebuilt rows, and the mean squared error per value.
+    """The mean cosine of raw and rebuilt rows, and the mean squared error: `{"cosine", "mse"}`.
 
-    Args:
-        raw: The float vectors.
-        rebuilt: The vectors rebuilt from their codes.
-        rows: The rows to measure; None measures all.
-        samples: Receives the values of each row.
-
-    Returns:
-        `{"cosine", "mse"}`.
+    `rows` are those to measure, or None for all; `samples` receives the values of each.
     """
     shape = rebuilt.matrix.shape
     if raw.matrix.shape != shape:
