@@ -47,9 +47,7 @@ def to_faiss(
     seed: int = 0,
     **settings: int,
 ) -> Any:
-    """Build a FAISS index of the codes in memory.
-
-    It is an `IndexBinary` of width 8 ceil(n_bits / 8), whose ids are the row numbers.
+    """Build an `IndexBinary` of width 8 ceil(n_bits / 8) in memory; its ids are the row numbers.
 
     Args:
         bits: BinaryVectors, or packed codes of shape (n, width).
@@ -103,9 +101,8 @@ def from_faiss(index: Any, coder: Coder, ids: Any = None) -> BinaryVectors:
         index: An `IndexBinaryFlat`, `IndexBinaryIVF` or `IndexBinaryHNSW`, or the path of a file
             of one. FAISS itself reads the file: only open files that you trust.
         coder: The fitted coder that made the codes: `embits.load(file).coder` of the exported
-            file, or `embits.integrations.sentence_transformers.sign_coder(dims)` for signs. It is
-            checked for files that `export` wrote. An index in memory, and a file that FAISS itself
-            wrote, do not name their coder.
+            file, or `embits.integrations.sentence_transformers.sign_coder(dims)` for signs. Only
+            a file that `export` wrote names its coder, which is checked.
         ids: Ids of the rows; None reads the `.words` file of a file of that name, or numbers them.
 
     Raises:
@@ -133,12 +130,10 @@ def from_faiss(index: Any, coder: Coder, ids: Any = None) -> BinaryVectors:
         held = faiss.downcast_IndexBinary(held.storage)
     if isinstance(held, faiss.IndexBinaryFlat):
         codes = faiss.vector_to_array(held.xb).reshape(held.ntotal, held.code_size)
-    elif isinstance(held, faiss.IndexBinaryIVF):
-        codes = _codes_in_lists(faiss, held)
-    else:
-        kind = type(held).__name__
-        raise InputError(f"codes are read from flat, IVF and HNSW, not from {kind}")
-    return from_codes(codes, coder, ids)
+        return from_codes(codes, coder, ids)
+    if isinstance(held, faiss.IndexBinaryIVF):
+        return from_codes(_codes_in_lists(faiss, held), coder, ids)
+    raise InputError(f"codes are read from flat, IVF and HNSW, not from {type(held).__name__}")
 
 
 def export(
@@ -167,14 +162,12 @@ def export(
 def _trained_lists(
     faiss: Any, codes: NDArray[np.uint8], seed: int, nlist: Any = None, nprobe: Any = None
 ) -> Any:
-    """Return an empty `IndexBinaryIVF` with trained centers."""
     n, width = len(codes), 8 * codes.shape[1]
     if not n:
         raise InputError("an index of kind 'ivf' needs codes to train its lists on")
     nlist = math.isqrt(n) if nlist is None else whole("nlist", nlist, 1, n)
-    nprobe = -(-nlist // 8) if nprobe is None else whole("nprobe", nprobe, 1, nlist)
     index = faiss.IndexBinaryIVF(faiss.IndexBinaryFlat(width), width, nlist)
-    index.nprobe = nprobe
+    index.nprobe = -(-nlist // 8) if nprobe is None else whole("nprobe", nprobe, 1, nlist)
     index.cp.min_points_per_centroid = 1  # no warning for few codes
     size = min(n, TRAINING_ROWS_PER_LIST * nlist)
     sample = np.sort(np.random.default_rng(seed).choice(n, size, replace=False))
@@ -185,10 +178,8 @@ def _trained_lists(
 def _codes_in_lists(faiss: Any, index: Any) -> NDArray[np.uint8]:
     codes = np.empty((index.ntotal, index.code_size), dtype=np.uint8)
     seen = np.zeros(index.ntotal, dtype=bool)
-    for number in range(index.nlist):
-        size = index.invlists.list_size(number)
-        if size == 0:
-            continue
+    lists = map(index.invlists.list_size, range(index.nlist))
+    for number, size in ((number, size) for number, size in enumerate(lists) if size):
         rows = faiss.rev_swig_ptr(index.invlists.get_ids(number), size)
         if rows.min() < 0 or rows.max() >= len(codes):
             raise InputError(f"the index has ids beyond its {len(codes)} codes, not row numbers")
@@ -201,7 +192,6 @@ def _codes_in_lists(faiss: Any, index: Any) -> NDArray[np.uint8]:
 
 
 def _stored_checksum(path: Path) -> str | None:
-    """The checksum of the coder at the end of a file, if `export` wrote it."""
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - len(_MARK) - _CHECKSUM_BYTES))
         mark, _, checksum = file.read().rpartition(_MARK)

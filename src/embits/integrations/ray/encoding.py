@@ -36,6 +36,7 @@ from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, manifes
 from embits.collection.parquet import CODE, LENGTH, locate
 from embits.errors import ClusterError, InputError, ReadError
 from embits.file.contents import write_coder
+from embits.file.overwrite import OVERWRITE
 from embits.integrations import Facts
 from embits.integrations.ray import tasks
 from embits.readers.parquet import find_columns, open_table, parquet_files, read_batches, vectors_of
@@ -75,16 +76,15 @@ def encode(
         vectors: A Parquet file, a folder of them, its address in an object store (s3://, gs://,
             or another that pyarrow supports), or a Ray Dataset.
         coder: A fitted coder, or the path of an embits file that holds one.
-        target: The folder to write, local or in an object store. Its manifest is
-            written last: until then `embits.load` refuses it as unfinished.
+        target: The folder to write, local or in an object store. Its manifest is written last:
+            until then `embits.load` refuses it as unfinished.
         column: The column of vectors; None takes the only column of float lists.
-        ids: A column of strings or whole numbers without repeats: the ids that `embits.load`
-            gives the rows. None numbers the rows.
+        ids: A column of strings or whole numbers without repeats, the ids of the rows. None numbers
+            the rows.
         keep: Columns to keep with the codes; None keeps all but the vectors. `ids` is always kept.
         on_bad: "raise" refuses nulls, NaN and vectors of another length; "skip" leaves such rows
             out and counts them.
-        lengths: Store the lengths of the vectors, for `metric="dot"` and decoded vectors of their
-            true length.
+        lengths: Store the lengths of the vectors, for `metric="dot"` and for decoding.
         workers: Concurrent tasks; None is one per processor.
         overwrite: Replace the contents of the folder.
         progress: Called with (done, total) as pieces of files are written; for a dataset, Ray Data
@@ -125,16 +125,11 @@ def fit(
     seed: int = 0,
     on_bad: OnBad = "raise",
 ) -> AnyCoder:
-    """Fit a coder in this process, on a sample of vectors that the workers draw, and return it.
+    """Fit a coder in this process, on at most `sample` rows that the workers draw, and return it.
 
     The sample depends on the vectors and the seed, not on their order or the cluster. It is in
     random order: methods that expect frequent words first do not find them there. `vectors`,
     `column`, `on_bad` and the errors are those of `encode`.
-
-    Args:
-        coder: The coder to fit.
-        sample: The largest number of rows to fit on.
-        seed: Another seed draws other rows.
     """
     checks.whole("sample", sample, least=1)
     checks.choice("on_bad", on_bad, ("raise", "skip"))
@@ -218,7 +213,6 @@ def _row_hashes(matrix: NDArray[np.float32], seed: int) -> NDArray[np.uint64]:
 
 
 def _kept(source: Vectors, keep: Sequence[str] | None, ids: str | None, lengths: bool) -> list[str]:
-    """The columns to keep."""
     names = source.schema.names
     kept = [name for name in names if name != source.column] if keep is None else list(keep)
     if ids is not None:
@@ -232,7 +226,6 @@ def _kept(source: Vectors, keep: Sequence[str] | None, ids: str | None, lengths:
 
 
 def _manifest(coder: Coder, parts: list[Piece], ids: str | None) -> Manifest:
-    """The manifest of a collection of Parquet files."""
     known = coder.n_bits_, coder.n_features_in_, coder.method, coder_checksum(coder)
     if ids:
         pieces = tuple(replace(part, column=ids) for part in parts)
@@ -254,8 +247,8 @@ class _Folder:
             raise InputError(f"{target} is a file, expected a folder to write")
         self._is_new, self._old = before == fs.FileType.NotFound, self._there()
         if self._old and not overwrite:
-            held = f"holds {len(self._old)} files already"
-            raise InputError(f"{target}: {held}: name another folder, or overwrite it")
+            found = f"{target} holds {len(self._old)} files already"
+            raise InputError(f"{found}: name another folder, or {OVERWRITE}")
         if self._old and source.may_be_in(self._files, self._path, MANIFEST in self._old):
             raise InputError(f"{target} may hold the vectors to encode: choose another output")
         self._files.create_dir(self._path)
@@ -384,7 +377,7 @@ class Vectors:
         report: Any = None
         if self._dataset is None:
             pieces = self.pieces(tasks.n_processors(workers))
-            report = None if progress is None else lambda done: progress(done, len(pieces))
+            report = progress and (lambda done: progress(done, len(pieces)))
         own = self.name, self.column, list(keep)
         calls = ((piece, step, number, *own) for number, piece in enumerate(pieces))
         return tasks.gathered(map_piece, calls, workers, report)

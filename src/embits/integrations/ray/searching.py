@@ -1,9 +1,8 @@
 """Batch search over a collection, and its near pairs: workers search spans of rows, and we merge.
 
-Blocks of queries are searched in all spans. For pairs, the tables of `embits.search.pairs`
-divide the pairs among them: a pair belongs to one table. A task searches one table, or one part of
-it: the codes whose bits in the table have some hashes. If a scan is faster than tables, a task
-compares two spans.
+For pairs, the tables of `embits.search.pairs` divide the pairs among them. A task searches a
+table, or a part of it: the codes whose bits in the table have some hashes. If a scan is faster than
+tables, a task compares two spans.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, lru_cache
-from itertools import combinations_with_replacement, islice, pairwise
+from itertools import combinations_with_replacement, islice, pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -85,8 +84,8 @@ def search(
 ) -> DistanceResult | ScoreResult | Facts:
     """The k nearest rows of each query, found by the workers of a cluster.
 
-    Each worker opens a part of the collection. `k`, `metric`, `where`, `exclude`, `rows`,
-    `second_look` and the result are those of `Collection.search`.
+    `k`, `metric`, `where`, `exclude`, `rows`, `second_look` and the result are those of
+    `Collection.search`.
 
     Args:
         collection: The folder of a collection that all workers can read, or the address of one in
@@ -96,13 +95,11 @@ def search(
         column: The column of vectors in the Parquet files; None takes the only column of floats.
         ids: The column that names the queries in `target`; None numbers them.
         target: A Parquet file to write in place of arrays, local or in an object store, with a row
-            for each result: query, row, distance or score, and id. It appears when it is complete.
+            for each result: query, row, distance or score, and id. It appears when it is complete,
+            and what was written is returned: target, queries, rows and bytes.
         overwrite: Replace the file.
         workers: Concurrent tasks; None is one per processor.
         progress: Called with (done, total) comparisons of a query with a row.
-
-    Returns:
-        The named pair of arrays; with `target`, what was written: target, queries, rows, bytes.
 
     Raises:
         InputError: An argument is wrong, the target exists, or the collection was changed while
@@ -148,11 +145,8 @@ def within(
     """All rows within a distance of each query, found by the workers of a cluster.
 
     `distance`, `similarity`, `metric`, `where`, `exclude`, `rows`, `max_results` and the result are
-    those of `Collection.within`; with `target`, `max_results` is for 8,192 queries. The other
-    arguments and errors are those of `search`, and what it returns with `target`.
-
-    Raises:
-        TooManyResultsError: There are more rows than `max_results`.
+    those of `Collection.within`; with `target`, `max_results` is for 8,192 queries, and more raise
+    a TooManyResultsError. The other arguments and errors are those of `search`.
     """
     job = _Job(collection, target, overwrite, workers, progress)
     with job.errors():
@@ -181,17 +175,9 @@ def pairs_within(
 ) -> PairsResult | Facts:
     """All pairs of rows within a Hamming distance, found by the workers of a cluster.
 
-    `distance`, `max_results` and the result are those of `Collection.pairs_within`. The other
-    arguments and errors are those of `search`.
-
-    Args:
-        target: A Parquet file to write in place of arrays: first, second, first_id, second_id and
-            distance of each pair. It appears when it is complete, and target, rows and bytes are
-            returned.
-        progress: Called with (done, total) tasks.
-
-    Raises:
-        TooManyResultsError: There are more pairs than `max_results`.
+    `distance`, `max_results` and the result are those of `Collection.pairs_within`; more pairs
+    raise a TooManyResultsError. The other arguments and errors are those of `search`; `target` has
+    first, second, first_id, second_id and distance of each pair, and `progress` counts tasks.
     """
     job = _Job(collection, target, overwrite, workers, progress)
     distance = wanted_distance(distance, job.coder.n_bits_)
@@ -578,12 +564,9 @@ def _pairs(job: _Job, distance: int, most: int) -> Iterator[PairsResult]:
     # In parts that are small enough for memory, and enough for all workers.
     n_tasks = TASKS_PER_CPU * tasks.n_processors(job.workers)
     n_parts = max(-(-len(job) // MAX_PART_ROWS), -(-n_tasks // max(len(tables), 1)))
+    parts = product(enumerate(tables), range(n_parts))
     function: Any = _pairs_of_part
-    calls: list[Any] = [
-        (job.spans, table, part, n_parts, number == 0, distance, most)
-        for number, table in enumerate(tables)
-        for part in range(n_parts)
-    ]
+    calls: list[Any] = [(job.spans, t, i, n_parts, n == 0, distance, most) for (n, t), i in parts]
     if not tables:
         spans = combinations_with_replacement(job.spans, 2)
         function, calls = _pairs_of_spans, [(*two, distance, most) for two in spans]
@@ -612,7 +595,7 @@ def _pairs_of_part(
 
 
 def _pairs_of_spans(a: Span, b: Span, distance: int, most: int) -> PairsResult:
-    """The pairs of a row of one span with a row of another, or of itself. Runs in a worker."""
+    """The pairs between two spans, or within one. Runs in a worker."""
     codes = open_span(a).codes
     if a == b:
         first, second, distances = one_machine.pairs_within(codes, distance, 1, max_results=most)

@@ -10,7 +10,7 @@ import contextlib
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -37,18 +37,15 @@ def run_tasks(
     task = ray.remote(num_cpus=1, max_retries=-1)(function)
     most = workers or _QUEUED_PER_CPU * n_processors(None)
     running: dict[Any, int] = {}
-
-    def finish_one() -> tuple[int, Any]:
-        (done,), _ = ray.wait(list(running))
-        return running.pop(done), ray.get(done)
-
+    waiting = enumerate(calls)
     try:
-        for number, call in enumerate(calls):
-            running[task.remote(*call)] = number
-            if len(running) >= most:
-                yield finish_one()
-        while running:
-            yield finish_one()
+        while True:
+            for number, call in islice(waiting, most - len(running)):
+                running[task.remote(*call)] = number
+            if not running:
+                return
+            (done,), _ = ray.wait(list(running))
+            yield running.pop(done), ray.get(done)
     except BaseException:
         # The tasks are few and short, and would go on writing to a folder that is removed.
         # Canceling them can abort this process (Ray 2.60, task_manager.cc), so wait for them.
