@@ -319,8 +319,8 @@ class Comparison:
             if saved and saved.get(name) != self.settings[name]:
                 raise InputError(
                     f"{self.folder} has results of {name} {saved.get(name)}, expected "
-                    f"{self.settings[name]}: choose another folder for the report, or replace its "
-                    "files (overwrite=True, --force)"
+                    f"{self.settings[name]}: choose another folder for the report, or "
+                    f"{outputs.OVERWRITE}"
                 )
 
     def run(self, *, overwrite: bool = False) -> list[dict[str, Any]]:

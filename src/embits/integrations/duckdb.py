@@ -43,11 +43,9 @@ def export(
 ) -> Facts:
     """Write codes to a table in one transaction, or to a Parquet file: see `integrations.export`.
 
-    Other tables of the database are not touched.
-
     Args:
         target: A database, which is made if there is none, or a file that ends in `.parquet`.
-        table: The table's name, taken as written; not used for Parquet.
+        table: The table's name, taken as written; not used for Parquet. Others are not touched.
         overwrite: Replace a table or Parquet file that embits wrote.
     """
     engine, bits, path = _duckdb(), tables.to_export(bits), Path(target)
@@ -78,10 +76,8 @@ def export(
 def connect(path: str | os.PathLike[str]) -> Any:
     """Open a database read-only; a DuckDB connection of your own serves as well.
 
-    Raises:
-        FormatError: It is not a DuckDB database.
-        DatabaseError: It is in use by a writer, or cannot be read.
-        OSError: There is no such file, or it cannot be opened.
+    Raises FormatError if it is no DuckDB database, DatabaseError if a writer uses it or it cannot
+    be read, and OSError if there is no such file.
     """
     path = Path(path)
     with named_if_missing(path):

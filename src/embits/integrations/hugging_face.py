@@ -63,28 +63,27 @@ def save_pretrained(
 ) -> None:
     """Write a coder or binary vectors to a folder: see `Pretrained.save_pretrained`.
 
-    Each file is written atomically. `name` is the one in the card's example.
-
-    Raises:
-        InputError: The folder holds the model of another library.
+    Each file is written atomically; a model of another library is refused by an InputError. `name`
+    is the one in the card's example.
     """
     if not isinstance(kept, BinaryVectors):  # a coder alone is saved as vectors without rows
         coder = cast("Coder", kept)
         coder.check_fitted()
         kept = BinaryVectors(None, np.empty((0, coder.n_bytes_), dtype=np.uint8), coder)
-    bits, folder = kept, Path(folder)
-    text = _card(bits, name, figures or {}, card or {})  # raises before a file is written
-    is_ours = is_embits_file(folder / MODEL) or not (folder / MODEL).exists()
-    for each, ours in ((MODEL, is_ours), (CONFIG, _may_replace(folder / CONFIG, _NAMED))):
-        if not ours:
-            raise InputError(f"{folder / each} exists, and embits did not write it")
-    folder.mkdir(parents=True, exist_ok=True)
-    bits.save(folder / MODEL)
-    config = json.dumps(_config(folder / MODEL), indent=2, sort_keys=True) + "\n"
-    for each, contents in ((CONFIG, config), (CARD, text)):
-        if each == CONFIG or _may_replace(folder / CARD, MARK):
-            with atomic_write(folder / each) as file:
-                file.write(contents.encode())
+    model, config, readme = (Path(folder, each) for each in (MODEL, CONFIG, CARD))
+    text = _card(kept, name, figures or {}, card or {})  # raises before a file is written
+    is_ours = is_embits_file(model) or not model.exists()
+    for path, may_replace in ((model, is_ours), (config, _may_replace(config, _NAMED))):
+        if not may_replace:
+            raise InputError(f"{path} exists, and embits did not write it")
+    model.parent.mkdir(parents=True, exist_ok=True)
+    kept.save(model)
+    contents = {config: json.dumps(_config(model), indent=2, sort_keys=True) + "\n"}
+    if _may_replace(readme, MARK):
+        contents[readme] = text
+    for path, content in contents.items():
+        with atomic_write(path) as file:
+            file.write(content.encode())
 
 
 def from_pretrained(
@@ -147,22 +146,13 @@ def push_to_hub(
 
 
 def _config(model: Path) -> dict[str, Any]:
-    """Return the contents of `config.json` for a file."""
-    contents = store.open_file(model)
-    return {
-        "library_name": "embits",
-        "model_type": "embits",
-        "format_version": contents.version,
-        "method": contents.method,
-        "n_bits": contents.n_bits,
-        "dims": contents.dims,
-        "rows": len(contents.codes),
-        "params": dict(contents.params),
-    }
+    found = store.open_file(model)
+    facts = {name: getattr(found, name) for name in ("method", "n_bits", "dims")}
+    facts |= {"format_version": found.version, "rows": len(found.codes), "params": {**found.params}}
+    return {"library_name": "embits", "model_type": "embits", **facts}
 
 
 def _may_replace(path: Path, mark: str) -> bool:
-    """Whether there is no such file, or one that embits wrote."""
     return not path.exists() or (path.is_file() and mark.encode() in path.read_bytes())
 
 

@@ -73,10 +73,8 @@ def export(
 def connect(target: str | os.PathLike[str]) -> Any:
     """Open a database: a folder, which is made if there is none, or an address.
 
-    Raises:
-        InputError: The folder's parent does not exist, or the target is a file.
-        DatabaseError: The database cannot be opened.
-        MissingExtraError: LanceDB is not installed.
+    Raises InputError if the folder's parent does not exist or the target is a file, and
+    DatabaseError if the database cannot be opened.
     """
     os.environ.setdefault("LANCEDB_LOG", "error")  # it would log a warning for every new table
     engine, path = package("lancedb", "LanceDB", "lancedb"), Path(target)

@@ -72,11 +72,8 @@ def export(
 def connect(path: str | os.PathLike[str], *, writable: bool = False) -> Any:
     """Open a database that `export` wrote, as an `apsw.Connection` with sqlite-vec loaded.
 
-    It is read-only unless it is to be `writable`.
-
-    Raises:
-        FormatError: `export` did not write it.
-        OSError: There is no such file, or it cannot be read.
+    It is read-only unless it is to be `writable`. Raises FormatError if `export` did not write it,
+    and OSError if there is no such file.
     """
     path = Path(path)
     with named_if_missing(path):

@@ -99,13 +99,9 @@ class Table(abc.ABC):
         return Neighbor(found.get("word", str(found["id"])), int(distance), found["id"])
 
     def nearest(
-        self,
-        query: Query,
-        k: int,
-        coder: Coder | None,
-        search: Callable[[NDArray[np.uint8], int], list[Neighbor]],
-        most: int | None = None,
-    ) -> list[Neighbor]:
+        self, query: Query, k: int, coder: Coder | None,
+        search: Callable[[NDArray[np.uint8], int], list[Neighbor]], most: int | None = None,
+    ) -> list[Neighbor]:  # fmt: skip
         """Find the k nearest rows by Hamming distance, ties in row order.
 
         Args:
@@ -139,12 +135,8 @@ class Table(abc.ABC):
     def read(self, coder: Coder) -> BinaryVectors:
         """Read all rows back, in the order of their numbers.
 
-        Args:
-            coder: The coder that made the codes: `embits.load(file).coder` of the exported file.
-
-        Raises:
-            InputError, DatabaseError: As for `nearest`.
-            FormatError: The rows do not match their description.
+        `coder` made the codes: `embits.load(file).coder` of the exported file. Raises as `nearest`
+        does, and FormatError if the rows do not match their description.
         """
         check_coder(coder, self.description.bits, self.description.coder, self.place)
         found, codes, words = self.rows()
@@ -309,8 +301,7 @@ def row_blocks(
     bits: BinaryVectors, max_rows: int, progress: Progress | None, max_bytes: int = BLOCK_BYTES
 ) -> Iterator[tuple[range, NDArray[np.uint8], list[str] | None]]:
     """Yield blocks of row numbers, codes and ids, and report progress after each."""
-    # The bytes are counted as if all ids were as long as the longest one.
-    largest, ids = bits.codes.shape[1] + id_sizes(bits).max() + 16, ids_of(bits)
+    ids, largest = ids_of(bits), bits.codes.shape[1] + id_sizes(bits).max() + 16  # bytes of a row
     for rows in blocks(len(bits), max(1, min(max_rows, max_bytes // largest))):
         yield range(rows.start, rows.stop), bits.codes[rows], None if ids is None else ids[rows]
         if progress is not None:

@@ -101,8 +101,8 @@ def evaluate_word_pairs(
         delimiter: What separates the fields; None detects it. gensim's default is a tab.
 
     Returns:
-        Pearson's correlation, Spearman's correlation, and the percentage of pairs with unknown
-        words. gensim also returns a p-value with each correlation.
+        Pearson's and Spearman's correlations, without gensim's p-values, and the percentage of
+        pairs with unknown words.
     """
     space, data = as_space(vectors), read_pairs(pairs, delimiter)
     lookup = Lookup(space.words, restrict_vocab, case_insensitive, exact_first=False)
@@ -159,18 +159,18 @@ def answer(
 ) -> dict[str, Answers]:
     """Answer every question, in one pass over the vocabulary; `lookup` replaces the space's."""
     lookup = space.lookup if lookup is None else lookup
-    rows = lookup.rows(w for asked in sections.values() for quad in asked for w in quad)
-    rows = rows.reshape(-1, 4)
+    words = (word for asked in sections.values() for quad in asked for word in quad)
+    rows = lookup.rows(words).reshape(-1, 4)
     known = (rows >= 0).all(axis=1)
-    asked = rows[known]
-    barred = lookup.all_spellings(asked[:, :3])
+    asked, wanted = np.split(rows[known], [3], axis=1)
+    barred = lookup.all_spellings(asked)
     if isinstance(space, BitSpace):
-        found = _solve_bits(space.codes[: lookup.size], asked[:, :3], barred)
+        found = _solve_bits(space.codes[: lookup.size], asked, barred)
     else:
-        found = _solve_floats(space.unit[: lookup.size], asked[:, :3], barred)
+        found = _solve_floats(space.unit[: lookup.size], asked, barred)
     right = np.zeros(len(rows), bool)
     # Any spelling of the expected word is a correct answer.
-    right[known] = (lookup.all_spellings(asked[:, 3:]) == found[:, np.newaxis]).any(axis=1)
+    right[known] = (lookup.all_spellings(wanted) == found[:, np.newaxis]).any(axis=1)
     ends = np.cumsum([len(questions) for questions in sections.values()])[:-1]
     parts = zip(sections, np.split(known, ends), np.split(right, ends), strict=False)
     return {name: Answers(of_known, of_right[of_known]) for name, of_known, of_right in parts}
@@ -285,8 +285,7 @@ def _solve_floats(
         column = barred[part] - start
         line, slot = np.nonzero((column >= 0) & (column < scores.shape[1]))
         scores[line, column[line, slot]] = -np.inf
-        top = scores.argmax(axis=1)
-        score = scores[np.arange(len(scores)), top]
+        top, score = scores.argmax(axis=1), scores.max(axis=1)
         better = score > best[part]  # ties keep the earlier row
         best[part] = np.where(better, score, best[part])
         found[part] = np.where(better, top + start, found[part])

@@ -150,15 +150,9 @@ def fit(
 
 
 def _write_part(
-    shared_coder: Any,
-    keep: list[str],
-    on_bad: OnBad,
-    address: str,
-    job: str,
-    facts: Facts,
-    number: int,
-    batches: Iterator[Batch],
-) -> tuple[Piece, int]:
+    shared_coder: Any, keep: list[str], on_bad: OnBad, address: str, job: str, facts: Facts,
+    number: int, batches: Iterator[Batch],
+) -> tuple[Piece, int]:  # fmt: skip
     """Write the codes of a piece and the columns to keep; gives the bad rows. Runs in a worker."""
     coder, n_bad = tasks.shared(shared_coder), 0
 
@@ -366,18 +360,15 @@ class Vectors:
         return is_same and any(file.startswith(f"{folder}/") for file, *_ in self._groups)
 
     def mapped(
-        self,
-        step: Callable[[int, Iterator[Batch]], Any],
-        keep: Sequence[str] = (),
-        workers: int | None = None,
-        progress: Progress | None = None,
-    ) -> list[Any]:
+        self, step: Callable[[int, Iterator[Batch]], Any], keep: Sequence[str] = (),
+        workers: int | None = None, progress: Progress | None = None,
+    ) -> list[Any]:  # fmt: skip
         """What workers return for each piece, in row order, of its number and its batches."""
         pieces: Any = self._blocks()
         report: Any = None
         if self._dataset is None:
             pieces = self.pieces(tasks.n_processors(workers))
-            report = progress and (lambda done: progress(done, len(pieces)))
+            report = None if progress is None else lambda done: progress(done, len(pieces))
         own = self.name, self.column, list(keep)
         calls = ((piece, step, number, *own) for number, piece in enumerate(pieces))
         return tasks.gathered(map_piece, calls, workers, report)

@@ -55,11 +55,9 @@ def run_tasks(
 
 
 def gathered(
-    function: Callable[..., Any],
-    calls: Iterable[tuple[Any, ...]],
-    workers: int | None,
+    function: Callable[..., Any], calls: Iterable[tuple[Any, ...]], workers: int | None,
     report: Callable[[int], Any] | None = None,
-) -> list[Any]:
+) -> list[Any]:  # fmt: skip
     """What workers return for each call, in order; `report` is told how many calls are done."""
     results: dict[int, Any] = {}
     with contextlib.closing(run_tasks(function, calls, workers)) as found:
