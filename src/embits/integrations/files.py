@@ -17,15 +17,14 @@ from embits.errors import InputError
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_target
 from embits.integrations import Facts
-from embits.integrations.table import ids_of, integers, to_export
+from embits.integrations.table import ids_of, integers, row_blocks, to_export
 from embits.writers import write_word2vec, write_words
 
 __all__ = ["export_npy", "export_paper", "export_word2vec"]
 
 DECODED_ROWS = 1024  # at once; two blocks are in memory: the writer holds a row of the previous one
-# The paper's programs read a word into 256 bytes, with a zero at the end, and do not check its
-# length.
-MAX_WORD_BYTES = 255
+MAX_WORD_BYTES = 255  # the paper's programs read a word and a zero into 256 bytes, unchecked
+_BLOCK_ROWS = 1 << 14
 _UNWRITABLE = re.compile(r"[ \t\n\v\f\r\0]|^$")
 
 
@@ -69,10 +68,8 @@ def export_paper(
     """Write the codes in the text format of the paper's own programs: see `integrations.export`.
 
     The first line has the number of words and the number of bits. Each other line has a word and
-    its code as unsigned 64-bit integers in decimal, the first bit of each 64 highest. The programs
-    read whole integers only, so other widths are padded with zeros: distances and the order of
-    neighbors do not change, but the similarities that the programs print count the padding as
-    equal bits.
+    its code as unsigned 64-bit integers in decimal, the first bit of each 64 highest. Other widths
+    are padded with zeros, which the similarities that the programs print count as equal bits.
 
     Raises:
         InputError: A word has white space or more than 255 bytes; the programs would misread it.
@@ -84,14 +81,11 @@ def export_paper(
             found = f"the word {word[:40]!r} of row {row} cannot be written to the paper's format"
             expected = f"words are 1 to {MAX_WORD_BYTES} bytes without white space"
             raise InputError(f"{found}: {expected}")
-    words = iter(bits.words)
     with atomic_write(path) as file:
         file.write(f"{len(bits)} {width}\n".encode())
-        for rows in blocks(len(bits)):
-            for numbers, word in zip(integers(bits.codes[rows]).tolist(), words, strict=False):
+        for rows, codes, words in row_blocks(bits, _BLOCK_ROWS, progress):
+            for word, numbers in zip(words or rows, integers(codes).tolist(), strict=True):
                 file.write(f"{word} {' '.join(map(str, numbers))}\n".encode())
-            if progress is not None:
-                progress(rows.stop, len(bits))
     return {"width": width, "bytes": path.stat().st_size}
 
 

@@ -53,7 +53,6 @@ class EmbitsVectorStore(VectorStore):  # type: ignore[misc]
 
     @property
     def embeddings(self) -> Embeddings:
-        """What embeds texts."""
         return self.embedding
 
     def add_texts(self, texts: Iterable[str], metadatas: Any = None, **kwargs: Any) -> list[str]:
@@ -79,11 +78,9 @@ class EmbitsVectorStore(VectorStore):  # type: ignore[misc]
         return _documents(bits := self._documents.bits(), known_rows(bits, ids))
 
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> Any:
-        """The documents nearest to a text."""
         return self.similarity_search_by_vector(self.embedding.embed_query(query), k, **kwargs)
 
     def similarity_search_by_vector(self, embedding: Any, k: int = 4, **kwargs: Any) -> Any:
-        """The documents nearest to a vector."""
         return _documents(*self._nearest(embedding, k, **kwargs)[:2])
 
     def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> Any:
@@ -92,7 +89,6 @@ class EmbitsVectorStore(VectorStore):  # type: ignore[misc]
         return list(zip(_documents(bits, rows), cosines, strict=True))
 
     def max_marginal_relevance_search(self, query: str, *args: Any, **kwargs: Any) -> Any:
-        """Documents that are near to a text and differ from each other, as for a vector."""
         vector = self.embedding.embed_query(query)
         return self.max_marginal_relevance_search_by_vector(vector, *args, **kwargs)
 
@@ -126,7 +122,6 @@ def _documents(bits: BinaryVectors, rows: Any) -> list[Document]:
 
 
 def _flags(filter: Any, bits: BinaryVectors) -> NDArray[np.bool_]:
-    """Whether each row passes a filter."""
     if callable(filter):
         return np.array([bool(filter(each)) for each in _documents(bits, range(len(bits)))], bool)
     if not isinstance(filter, Mapping) or any(

@@ -59,7 +59,6 @@ class EmbitsVectorStore(types.BasePydanticVectorStore):  # type: ignore[misc]
 
     @property
     def client(self) -> Collection:
-        """The collection."""
         return self._documents.collection
 
     def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
@@ -73,7 +72,6 @@ class EmbitsVectorStore(types.BasePydanticVectorStore):  # type: ignore[misc]
         return [node.node_id for node in nodes]
 
     def delete(self, ref_doc_id: str, **kwargs: Any) -> None:
-        """Delete the nodes of a document."""
         if len(self._documents.bits()):
             self.client.remove(where={_DOCUMENT: ref_doc_id})
 
@@ -83,7 +81,6 @@ class EmbitsVectorStore(types.BasePydanticVectorStore):  # type: ignore[misc]
         self.client.remove(bits.ids(_rows(bits, node_ids, filters)).tolist())
 
     def clear(self) -> None:
-        """Delete all nodes."""
         self.delete_nodes()
 
     def get_nodes(self, node_ids: Any = None, filters: Any = None) -> list[BaseNode]:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from embits.arrays import unit_rows
 from embits.binary_vectors import BinaryVectors
 from embits.coders import NearLossless
-from embits.errors import InputError, MissingExtraError
+from embits.errors import InputError
+from embits.integrations import package
 from embits.text.answers import Encoder, vectors_of
 
 
@@ -26,8 +27,7 @@ class EncoderModel:
     """
 
     def __init__(self, encoder: Encoder, name: str = "embits/text-encoder") -> None:
-        self.encoder = encoder
-        self.name = name
+        self.encoder, self.name = encoder, name
 
     def encode(self, inputs: Any, **_: Any) -> NDArray[np.float32]:
         """Vectors of the texts of batches, (n, dims)."""
@@ -47,21 +47,12 @@ class EncoderModel:
     @property
     def mteb_model_meta(self) -> Any:
         """What mteb writes of the model."""
-        try:
-            meta = import_module("mteb").models.model_meta.ModelMeta
-        except ImportError:
-            raise MissingExtraError("mteb's tasks", "mteb") from None
+        meta = package("mteb", "mteb's tasks", "mteb").models.model_meta.ModelMeta
         return meta.create_empty({"name": self.name})
 
 
 class SearchModel(EncoderModel):
-    """The same with the search interface: texts are codes, and queries floats.
-
-    Args:
-        encoder: As in `EncoderModel`.
-        n_bits: Bits of a text.
-        name: As in `EncoderModel`.
-    """
+    """The same with the search interface: texts are codes of `n_bits`, and queries floats."""
 
     def __init__(
         self, encoder: Encoder, n_bits: int = 256, name: str = "embits/text-search"

@@ -26,9 +26,7 @@ Precision: TypeAlias = Literal["ubinary", "binary"]
 def quantize_embeddings(
     embeddings: Any, precision: Precision = "ubinary", coder: Coder | None = None
 ) -> NDArray[np.uint8] | NDArray[np.int8]:
-    """Pack embeddings as bits: those of sentence-transformers, or learned ones.
-
-    The codes are of shape (width,) or (n, width), with width = ceil(bits / 8).
+    """Pack embeddings as bits of sentence-transformers or of a coder, (width,) or (n, width).
 
     Args:
         embeddings: Floats of shape (dims,) or (n, dims): an array, possibly memory-mapped, a
@@ -56,19 +54,14 @@ def quantize_embeddings(
 def packed(codes: Any) -> NDArray[np.uint8]:
     """Convert codes of either precision to the packing of embits: uint8, first bit highest.
 
-    Raises:
-        InputError: They are neither uint8 nor int8.
-
     Example:
         >>> packed(np.array([[31, -128]], dtype=np.int8))
         array([[159,   0]], dtype=uint8)
     """
     array = to_numpy(codes)
-    if array.dtype == np.uint8:
-        return array
-    if array.dtype == np.int8:
-        return _offset(array.view(np.uint8))
-    raise InputError(f"codes are {array.dtype}, expected uint8 ('ubinary') or int8 ('binary')")
+    if array.dtype not in (np.uint8, np.int8):
+        raise InputError(f"codes are {array.dtype}, expected uint8 ('ubinary') or int8 ('binary')")
+    return array if array.dtype == np.uint8 else _offset(array.view(np.uint8))
 
 
 def from_quantized(
@@ -113,5 +106,4 @@ def sign_coder(dims: int) -> SignBits:
 
 
 def _offset(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Add or subtract 128: in eight bits both flip the first bit."""
-    return codes ^ np.uint8(0x80)
+    return codes ^ np.uint8(0x80)  # plus or minus 128: in eight bits both flip the first bit

@@ -15,10 +15,7 @@ def unpack_bits(n_bits: int | None = None) -> Any:
     """Return a `Pipeline` step that turns packed codes into one column of 0 or 1 per bit.
 
     It is a `sklearn.preprocessing.FunctionTransformer`, whose `inverse_transform` packs again.
-
-    Args:
-        n_bits: Bits of a code; None takes all bits of its bytes, including the padding, which
-            is 0.
+    `n_bits` of None takes all bits of a code's bytes, including the padding, which is 0.
 
     Example:
         >>> import numpy as np, embits
