@@ -84,8 +84,8 @@ def export_paper(
     with atomic_write(path) as file:
         file.write(f"{len(bits)} {width}\n".encode())
         for rows, codes, words in row_blocks(bits, _BLOCK_ROWS, progress):
-            for word, numbers in zip(words or rows, integers(codes).tolist(), strict=True):
-                file.write(f"{word} {' '.join(map(str, numbers))}\n".encode())
+            for name, numbers in zip(words or rows, integers(codes).tolist(), strict=True):
+                file.write(f"{name} {' '.join(map(str, numbers))}\n".encode())
     return {"width": width, "bytes": path.stat().st_size}
 
 
