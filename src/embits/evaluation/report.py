@@ -32,6 +32,7 @@ from embits.evaluation.results import Figure, Grid, Table, at, csv_text, interva
 from embits.evaluation.tasks import TASKS, all_scores
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_folder
+from embits.integrations import package
 from embits.search import top_k
 
 FILES = ("report.md", "results.json", "results.csv", "figures", "tables")  # of a report
@@ -279,14 +280,10 @@ def escaped(text: str) -> str:
 # Methods differ in color (Okabe & Ito's palette for color-blind readers), marker and line style, so
 # the figures can be read in grayscale. Pictures of bits as PNG need no plotting library.
 STYLES = {
-    "near-lossless": ("#0072B2", "o", "-"),
-    "paper": ("#D55E00", "s", "-"),
-    "itq": ("#009E73", "^", "--"),
-    "lsh": ("#555555", "v", ":"),
-    "sign": ("#CC79A7", "D", "-"),
-    "sparse": ("#E69F00", "P", "-."),
-}
-_OTHER = ("#000000", "x", "-")
+    "near-lossless": ("#0072B2", "o", "-"), "paper": ("#D55E00", "s", "-"),
+    "itq": ("#009E73", "^", "--"), "lsh": ("#555555", "v", ":"),
+    "sign": ("#CC79A7", "D", "-"), "sparse": ("#E69F00", "P", "-."),
+}  # fmt: skip
 
 N_WORDS = 50
 PALETTE = np.array([(255, 255, 255), (205, 28, 28), (70, 70, 70)], np.uint8)  # 0, 1, separator
@@ -339,7 +336,7 @@ def _draw(axis: Any, grid: Grid, path: Sequence[str]) -> None:
         )
         if not found:
             continue
-        color, marker, dashes = STYLES.get(method, _OTHER)
+        color, marker, dashes = STYLES.get(method, ("#000000", "x", "-"))
         widths, scores, ends = zip(*found, strict=True)
         # Side by side where there are intervals, so that their bars can be told apart.
         aside = 1.012 ** (place - (len(grid.methods) - 1) / 2) if any(ends) else 1
@@ -377,14 +374,8 @@ def _file(save: Callable[..., Any], kind: str) -> bytes:
 
 
 def _pyplot() -> Any:
-    try:
-        import matplotlib
-    except ImportError:
-        raise MissingExtraError("drawing figures", "plots") from None
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as pyplot
-
-    return pyplot
+    package("matplotlib", "drawing figures", "plots").use("Agg")
+    return package("matplotlib.pyplot", "drawing figures", "plots")
 
 
 def bit_rows(bits: BinaryVectors, word: str, n: int = N_WORDS) -> NDArray[np.uint8]:

@@ -178,8 +178,9 @@ def _trained_lists(
 def _codes_in_lists(faiss: Any, index: Any) -> NDArray[np.uint8]:
     codes = np.empty((index.ntotal, index.code_size), dtype=np.uint8)
     seen = np.zeros(index.ntotal, dtype=bool)
-    lists = map(index.invlists.list_size, range(index.nlist))
-    for number, size in ((number, size) for number, size in enumerate(lists) if size):
+    for number in range(index.nlist):
+        if not (size := index.invlists.list_size(number)):
+            continue
         rows = faiss.rev_swig_ptr(index.invlists.get_ids(number), size)
         if rows.min() < 0 or rows.max() >= len(codes):
             raise InputError(f"the index has ids beyond its {len(codes)} codes, not row numbers")
