@@ -298,7 +298,6 @@ def read_retrieval(folder: Path) -> RetrievalSet:
     Raises:
         ReadError: A file is missing or malformed, the ids of a file repeat, the dimensions of
             queries and documents differ, or no query is judged.
-        MissingExtraError: A Parquet file, and pyarrow is not installed.
     """
     corpus, queries = read_embeddings(folder, "corpus"), read_embeddings(folder, "queries")
     if corpus.dims != queries.dims:

@@ -29,8 +29,7 @@ class Lookup:
 
     Args:
         words: The words in row order.
-        restrict_vocab: Use only this many first rows; None uses all. (gensim's default is
-            300,000.)
+        restrict_vocab: Use only this many first rows; None uses all.
         case_insensitive: Fold letter case.
         exact_first: Prefer an exact match to the first row that matches after folding.
 
@@ -41,12 +40,9 @@ class Lookup:
     """
 
     def __init__(
-        self,
-        words: Iterable[str],
-        restrict_vocab: int | None = None,
-        case_insensitive: bool = True,
-        exact_first: bool = True,
-    ) -> None:
+        self, words: Iterable[str], restrict_vocab: int | None = None,
+        case_insensitive: bool = True, exact_first: bool = True,
+    ) -> None:  # fmt: skip
         self.case_insensitive = case_insensitive
         words = list(islice(words, restrict_vocab))
         self.size = len(words)

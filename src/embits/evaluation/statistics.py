@@ -63,10 +63,7 @@ def fisher_mean(correlations: Iterable[float], weights: Iterable[float] | None =
     """The mean of correlations by Fisher's transformation: tanh of the mean of artanh.
 
     A correlation of exactly 1 would make the mean 1, so it counts as 1 - 1e-12. NaN is skipped.
-
-    Args:
-        correlations: The correlations.
-        weights: A weight for each, such as its number of pairs; None weighs them equally.
+    `weights` are one for each, such as its number of pairs; None weighs them equally.
 
     Example:
         >>> round(fisher_mean([0.8, 0.2]), 4), round(fisher_mean([0.8, 0.2], [3, 1]), 4)

@@ -93,24 +93,14 @@ def mean_vectors(bags: Bags, space: Space) -> NDArray[np.float32]:
 
 
 def evaluate_classification(
-    space: Space,
-    task: Prepared,
-    seeds: Sequence[int] = SEEDS,
-    samples: Samples = NO_SAMPLES,
+    space: Space, task: Prepared, seeds: Sequence[int] = SEEDS, samples: Samples = NO_SAMPLES,
     name: str = "",
-) -> dict[str, Any]:
-    """Mean accuracy over the seeds on the test texts, in the shape of `evaluate --json`.
+) -> dict[str, Any]:  # fmt: skip
+    """Mean accuracy on the test texts over trainings with `seeds`, as in `evaluate --json`.
 
-    Args:
-        space: The words and their vectors or codes.
-        task: The tokenized texts.
-        seeds: Seeds of the trainings.
-        samples: Receives the share of correct guesses of each text.
-        name: The data set, for `samples`.
-
-    Returns:
-        `{"accuracy", "interval", "train", "test"}`: `interval` is the half-width of a 95 %
-        confidence interval that includes the variance of the seeds and of the test sample.
+    It is `{"accuracy", "interval", "train", "test"}`: `interval` is the half-width of a 95 %
+    confidence interval that includes the variance of the seeds and of the test sample. `samples`
+    receives the share of correct guesses of each text, under `name`.
     """
     train, test = mean_vectors(task.train, space), mean_vectors(task.test, space)
     center, scale = train.mean(axis=0), train.std(axis=0)

@@ -65,6 +65,9 @@ def evaluate_neighbors(
 ) -> dict[str, Any]:
     """Recall of the raw-cosine neighbors, in the shape of `evaluate --json`.
 
+    It is `{"recall_at_10", "asymmetric_recall_at_10", ...}` for each of `at`, and "queries"; with
+    `unseen`, "unseen_recall_at_10" and so on.
+
     Args:
         bits: The codes.
         raw: The float vectors of the same rows.
@@ -73,10 +76,6 @@ def evaluate_neighbors(
         truth: `float_neighbors` of the query rows; None computes them.
         samples: Receives the recall of each query.
         unseen: A mask of rows. Neighbors are then looked up among these alone.
-
-    Returns:
-        `{"recall_at_10", "asymmetric_recall_at_10", ...}` for each of `at`, and "queries"; with
-        `unseen`, "unseen_recall_at_10" and so on.
     """
     if len(bits) != len(raw):
         raise InputError(f"{len(raw)} raw vectors for {len(bits)} codes, expected as many")

@@ -108,17 +108,11 @@ def score_codes(data: RetrievalSet, coder: Coder) -> dict[str, Scores]:
 def evaluate_retrieval(
     data: RetrievalSet, coder: Coder | None = None, samples: Samples = NO_SAMPLES, name: str = ""
 ) -> dict[str, Any]:
-    """Scores of a data set, in the shape of `evaluate --json`.
+    """Scores of a data set by a fitted coder, or of its floats, in the shape of `evaluate --json`.
 
-    Args:
-        data: The data set.
-        coder: A fitted coder of as many dimensions, or None for the floats.
-        samples: Receives the scores of each query.
-        name: The data set, for `samples`.
-
-    Returns:
-        `{"hamming": {"ndcg@10", "recall@10", "recall@100", "mrr"}, "asymmetric", "decoded",
-        "rescored"}`, or `{"floats": ...}`; values in [0, 1].
+    It is `{"hamming": {"ndcg@10", "recall@10", "recall@100", "mrr"}, "asymmetric", "decoded",
+    "rescored"}`, or `{"floats": ...}` without a coder; values in [0, 1]. `samples` receives the
+    scores of each query, under `name`.
 
     Raises:
         InputError: The coder has other dimensions.

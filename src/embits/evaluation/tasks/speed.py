@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -80,10 +81,9 @@ def measure(contenders: list[Contender], n: int) -> None:
     rows = np.linspace(0, n - 1, ROUNDS * RUN).astype(int).reshape(ROUNDS, RUN).tolist()
     for k in TOP:
         times: list[list[float]] = [[] for _ in contenders]
-        for run in rows:
-            for contender, mine in zip(contenders, times, strict=True):
-                contender.query(run[0], k)  # not counted: the cache holds the previous vectors
-                mine += [_ms(contender.query, row, k) for row in run]
+        for run, (contender, mine) in product(rows, list(zip(contenders, times, strict=True))):
+            contender.query(run[0], k)  # not counted: the cache holds the previous vectors
+            mine += [_ms(contender.query, row, k) for row in run]
         for contender, mine in zip(contenders, times, strict=True):
             contender.top_ms[k] = statistics.median(mine)
     for contender in contenders:
@@ -121,15 +121,9 @@ def _faiss(
 def evaluate_speed(space: Space, file: Path | None = None) -> dict[str, Any]:
     """Median milliseconds of one exact query over all rows, by linear scan.
 
-    Codes are scanned by the search kernels, floats by NumPy's product with a matrix of unit rows.
-    Loading is measured with the file in the page cache.
-
-    Args:
-        space: The vectors or codes to search.
-        file: Their file, to measure the loading time; None skips that.
-
-    Returns:
-        `{"top_1_ms", "top_10_ms", "top_50_ms", "load_top_10_ms", "bytes_per_word"}`.
+    It is `{"top_1_ms", "top_10_ms", "top_50_ms", "load_top_10_ms", "bytes_per_word"}`. Codes are
+    scanned by the search kernels, floats by NumPy's product with a matrix of unit rows. Loading is
+    measured with the `file` in the page cache.
     """
     if isinstance(space, BitSpace):
         contender = next(bit_contenders(file, space.bits, THREADS))

@@ -60,16 +60,10 @@ def score_pairs(space: Space, pairs: Pairs, lookup: Lookup | None = None) -> Pai
 def evaluate_similarity(
     space: Space, datasets: Mapping[str, Pairs], samples: Samples = NO_SAMPLES
 ) -> dict[str, Any]:
-    """Spearman per data set and their Fisher mean, in the shape of `evaluate --json`.
+    """Spearman per data set of word pairs and their Fisher mean, in the shape of `evaluate --json`.
 
-    Args:
-        space: The words and their vectors or codes.
-        datasets: Word pairs by name.
-        samples: Receives the scores of each pair.
-
-    Returns:
-        `{name: {"spearman", "pairs", "oov"}, ..., "fisher_mean"}`: `pairs` were scored, `oov`
-        skipped; correlations in [-1, 1].
+    It is `{name: {"spearman", "pairs", "oov"}, ..., "fisher_mean"}`: `pairs` were scored, `oov`
+    skipped; correlations in [-1, 1]. `samples` receives the scores of each pair.
     """
     result: dict[str, Any] = {}
     for name, pairs in datasets.items():
@@ -181,16 +175,9 @@ def evaluate_analogies(
 ) -> dict[str, Any]:
     """Accuracy on semantic and syntactic questions, in the shape of `evaluate --json`.
 
-    Sections named `gram...` are syntactic, all others semantic.
-
-    Args:
-        space: The words and their vectors or codes.
-        sections: Questions by section.
-        samples: Receives the result of each question.
-
-    Returns:
-        `{"semantic": {"accuracy", "questions", "oov"}, "syntactic": {...}, "sections": {...}}`:
-        `questions` were answered, `oov` skipped; accuracies in [0, 1].
+    It is `{"semantic": {"accuracy", "questions", "oov"}, "syntactic": {...}, "sections": {...}}`:
+    `questions` were answered, `oov` skipped; accuracies in [0, 1]. Sections named `gram...` are
+    syntactic, all others semantic. `samples` receives the result of each question.
     """
     answers = answer(space, sections)
     kinds: dict[str, list[Answers]] = {"semantic": [], "syntactic": []}
