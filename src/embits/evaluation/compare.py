@@ -442,7 +442,6 @@ class Comparison:
         return f"{zlib.crc32(made):08x}"
 
     def _fits(self, method: str, n_bits: int) -> Kept:
-        """The mean entry of a method over the seeds."""
         takes_seed = "random_state" in coder_class(method).param_names()
         kept, seeds = [], self.seeds[: None if takes_seed else 1]
         for seed in seeds:

@@ -194,7 +194,6 @@ def read_labelled(path: FilePath, most_rows: int = MAX_ROWS) -> Labelled:
 
 
 def _read_texts(path: FilePath, most_rows: int) -> tuple[list[str], list[str]]:
-    """The texts of a file, and their classes as they are written."""
     first, second = [*(fields for _, fields in islice(_csv_rows(path), 2)), [""], [""]][:2]
     column = _column(first, _LABEL)
     as_first = [fields[0] == first[0] for _, fields in _csv_rows(path)]
@@ -288,7 +287,6 @@ class RetrievalSet:
 
     @property
     def dims(self) -> int:
-        """Dimensions of the embeddings."""
         return self.corpus.dims
 
 

@@ -49,7 +49,6 @@ class Score:
         return ".".join(self.path)
 
     def of(self, entry: Entry) -> Any:
-        """The value in an entry, or None."""
         path = self.raw if entry.get("method") == "raw" else self.path
         return at(entry, *path) if path else None
 
@@ -100,7 +99,6 @@ class Grid:
         return DEFAULT_METHOD if DEFAULT_METHOD in self.methods else next(iter(self.methods), "")
 
     def line(self, method: str, path: Path) -> list[float | None]:
-        """A score of one method at every width."""
         by_width = {e["bits"]: at(e, *path) for e in self.coded if e["method"] == method}
         return [by_width.get(width) for width in self.widths]
 

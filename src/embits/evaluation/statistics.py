@@ -112,7 +112,6 @@ class Samples:
     def add_spearman(
         self, path: str, a: NDArray[np.float64], b: NDArray[np.float64], key: str
     ) -> None:
-        """Resample Spearman's correlation of pairs."""
         if self.n_resamples and len(a) > 1:
             drawn = [spearman_of_counts(a, b, counts) for counts in self._draws(key, len(a))]
             self.replicates[self._prefix + path] = np.concatenate(drawn)

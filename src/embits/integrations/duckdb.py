@@ -181,7 +181,6 @@ def _look(connection: Any, table: str) -> tuple[bool, Description | None]:
 
 
 def _metadata(connection: Any, path: Path) -> Description | None:
-    """The description in a Parquet file, or None if `export` did not write it."""
     select = f"select value from parquet_kv_metadata('{_pattern(path)}') where key = 'embits'"
     found = connection.execute(select).fetchall()
     return Description.parse(bytes(found[0][0])) if found else None

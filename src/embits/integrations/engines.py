@@ -131,7 +131,6 @@ def _lines(
     bits: BinaryVectors, target: str, progress: Progress | None, overwrite: bool,
     line: Callable[[str, Any], str], mapping: Any,
 ) -> Facts:  # fmt: skip
-    """Write what `line` makes of each id and code."""
     bits, path = to_export(bits), Path(target)
     check_target(path, overwrite=overwrite)
     with atomic_write(path) as file:

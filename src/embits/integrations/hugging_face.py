@@ -159,7 +159,6 @@ def _may_replace(path: Path, mark: str) -> bool:
 def _card(
     bits: BinaryVectors, name: str, figures: Mapping[str, Any], front: Mapping[str, Any]
 ) -> str:
-    """The model card that the Hub shows; the values of its front matter are JSON."""
     method, dims, n_bits, named = bits.coder.method, bits.dims, bits.n_bits, ids_of(bits)
     tags = ["embits", "embeddings", "binary-embeddings", "quantization", method]
     ours = {"library_name": "embits", "tags": tags, "bits": n_bits, "dims": dims, "method": method}

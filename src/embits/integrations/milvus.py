@@ -240,7 +240,6 @@ def _description(client: Any, name: str) -> Description | None:
 
 
 def _check_file(path: Path) -> None:
-    """Check that Milvus Lite may open a file: a new one, or one that it wrote."""
     if not _LITE_NAME.fullmatch(path.name):
         raise InputError(
             f"{path} is no address, http://localhost:19530, and no file of Milvus Lite: its name "

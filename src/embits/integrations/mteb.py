@@ -46,7 +46,6 @@ class EncoderModel:
 
     @property
     def mteb_model_meta(self) -> Any:
-        """What mteb writes of the model."""
         meta = package("mteb", "mteb's tasks", "mteb").models.model_meta.ModelMeta
         return meta.create_empty({"name": self.name})
 

@@ -54,7 +54,6 @@ class Description:
 
     @classmethod
     def of(cls, bits: BinaryVectors, index: str = "none") -> Self:
-        """Describe codes that are about to be written."""
         method, coder = bits.coder.method, coder_checksum(bits.coder)
         named = ids_of(bits) is not None
         return cls(__version__, len(bits), bits.n_bits, bits.dims, method, named, coder, index)
@@ -71,7 +70,6 @@ class Description:
         return None
 
     def to_json(self) -> str:
-        """One line of JSON."""
         return json.dumps(dataclasses.asdict(self))
 
 

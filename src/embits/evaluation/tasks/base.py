@@ -83,7 +83,6 @@ class Task:
         raise NotImplementedError
 
     def figures(self, grid: Grid) -> list[Figure]:
-        """The figures of its section in a report."""
         return []
 
     def tables(self, grid: Grid, *more: Score) -> list[Table]:

@@ -107,7 +107,6 @@ def _best(scores: NDArray[Any], k: int) -> NDArray[np.int64]:
 def _faiss(
     name: str, width: int, rows: NDArray[Any], bits: int | None, threads: int
 ) -> Iterator[Contender]:
-    """An index of FAISS with these rows, if it is installed."""
     try:
         import faiss
     except ImportError:

@@ -40,7 +40,6 @@ class PairScores(NamedTuple):
 
     @property
     def spearman(self) -> float:
-        """Spearman's rank correlation."""
         return spearman(self.human, self.ours)
 
     @property

@@ -374,7 +374,6 @@ class Vectors:
         return tasks.gathered(map_piece, calls, workers, report)
 
     def batches(self, keep: Sequence[str]) -> Iterator[Batch]:
-        """Read the Parquet files in this process."""
         for piece in self.pieces(1):
             yield from _read_piece(piece, self.name, self.column, keep)
 

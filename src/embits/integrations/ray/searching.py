@@ -223,7 +223,6 @@ class OpenSpan:
 
     @cached_property
     def lengths(self) -> Lengths:
-        """The lengths of the vectors."""
         lengths: Lengths | None = self._all.columns.get(LENGTHS)
         if lengths is None:
             raise InputError("the rows have no lengths: encode them with lengths=True (--lengths)")
@@ -236,7 +235,6 @@ class OpenSpan:
         return np.where(is_here, rows + self._skipped, -1)
 
     def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
-        """The ids of rows."""
         return self._all.ids.names(rows - self._skipped)
 
 
@@ -334,7 +332,6 @@ class _Job:
         return [of_rows(OpenSpan(span, *self._parts), part) for span, part in asked]
 
     def write(self, tables: Iterable[Any]) -> Facts:
-        """Write the target; gives target, rows and bytes."""
         files, path = locate(self.target)
         rows = tasks.write_parquet(files, path, tables)
         size = files.get_file_info(path).size
@@ -503,7 +500,6 @@ class _Queries:
 
 
 def _filters_in(span: Span, filters: Filters, ends: NDArray[np.int64]) -> Iterator[Filters]:
-    """The filters of the rows of a span, for each block of queries."""
     for start, stop in pairwise(ends):
         if isinstance(filters, list):
             yield [each.between(span.first, span.stop) for each in filters[start:stop]]
