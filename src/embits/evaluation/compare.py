@@ -253,21 +253,13 @@ class Comparison:
     """
 
     def __init__(
-        self,
-        vectors: WordVectors,
-        folder: str | os.PathLike[str],
-        data: DataFolder | str | os.PathLike[str] | None,
-        bits: Sequence[int] = BITS,
-        methods: Iterable[str] | None = None,
-        tasks: Iterable[str] = tuple(TASKS),
-        seeds: int | Sequence[int] = 0,
-        vectors_file: Path | None = None,
-        say: Callable[[str], None] | None = None,
-        *,
-        fit_rows: int | None = None,
-        n_resamples: int = N_RESAMPLES,
-        params: Mapping[str, Any] | None = None,
-    ) -> None:
+        self, vectors: WordVectors, folder: str | os.PathLike[str],
+        data: DataFolder | str | os.PathLike[str] | None, bits: Sequence[int] = BITS,
+        methods: Iterable[str] | None = None, tasks: Iterable[str] = tuple(TASKS),
+        seeds: int | Sequence[int] = 0, vectors_file: Path | None = None,
+        say: Callable[[str], None] | None = None, *, fit_rows: int | None = None,
+        n_resamples: int = N_RESAMPLES, params: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
         self.vectors, self.folder = vectors, Path(folder)
         self.seeds = [seeds] if isinstance(seeds, int) else list(dict.fromkeys(seeds))
         self.entries, self.replicates = list[Entry](), list[Replicates]()

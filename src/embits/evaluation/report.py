@@ -60,17 +60,10 @@ def check_report_folder(folder: str | os.PathLike[str], overwrite: bool = False)
 
 
 def write_report(
-    folder: str | os.PathLike[str],
-    title: str,
-    entries: Sequence[dict[str, Any]],
-    settings: Mapping[str, Any],
-    pictures: Sequence[Picture] = (),
-    notes: Sequence[str] = (),
-    overwrite: bool = False,
-    *,
-    tests: Sequence[dict[str, Any]] = (),
-    latex: bool = False,
-) -> list[Path]:
+    folder: str | os.PathLike[str], title: str, entries: Sequence[dict[str, Any]],
+    settings: Mapping[str, Any], pictures: Sequence[Picture] = (), notes: Sequence[str] = (),
+    overwrite: bool = False, *, tests: Sequence[dict[str, Any]] = (), latex: bool = False,
+) -> list[Path]:  # fmt: skip
     """Write report.md, results.json, results.csv and figures/ into a folder; returns the files.
 
     Args:

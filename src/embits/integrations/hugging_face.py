@@ -117,16 +117,10 @@ def from_pretrained(
 
 
 def push_to_hub(
-    kept: Pretrained,
-    repo_id: str,
-    *,
-    figures: Mapping[str, Any] | None = None,
-    card: Mapping[str, Any] | None = None,
-    private: bool | None = None,
-    revision: str | None = None,
-    message: str | None = None,
-    **client: str | None,
-) -> str:
+    kept: Pretrained, repo_id: str, *, figures: Mapping[str, Any] | None = None,
+    card: Mapping[str, Any] | None = None, private: bool | None = None, revision: str | None = None,
+    message: str | None = None, **client: str | None,
+) -> str:  # fmt: skip
     """Upload a coder or binary vectors in one commit: see `Pretrained.push_to_hub`."""
     with tempfile.TemporaryDirectory() as folder:
         save_pretrained(kept, folder, figures=figures, card=card, name=repo_id)

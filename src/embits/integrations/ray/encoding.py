@@ -55,19 +55,11 @@ OnBad: TypeAlias = Literal["raise", "skip"]
 
 
 def encode(
-    vectors: VectorSource,
-    coder: Coder | str | os.PathLike[str],
-    target: str | os.PathLike[str],
-    *,
-    column: str | None = None,
-    ids: str | None = None,
-    keep: Sequence[str] | None = None,
-    on_bad: OnBad = "raise",
-    lengths: bool = False,
-    workers: int | None = None,
-    overwrite: bool = False,
-    progress: Progress | None = None,
-) -> Facts:
+    vectors: VectorSource, coder: Coder | str | os.PathLike[str], target: str | os.PathLike[str], *,
+    column: str | None = None, ids: str | None = None, keep: Sequence[str] | None = None,
+    on_bad: OnBad = "raise", lengths: bool = False, workers: int | None = None,
+    overwrite: bool = False, progress: Progress | None = None,
+) -> Facts:  # fmt: skip
     """Encode vectors with the workers of a cluster, and write a collection.
 
     It returns target, bits, dims, method, writer, ids, rows, skipped, parts and bytes.
@@ -117,14 +109,9 @@ def encode(
 
 
 def fit(
-    vectors: VectorSource,
-    coder: AnyCoder,
-    *,
-    column: str | None = None,
-    sample: int = SAMPLE_ROWS,
-    seed: int = 0,
-    on_bad: OnBad = "raise",
-) -> AnyCoder:
+    vectors: VectorSource, coder: AnyCoder, *, column: str | None = None, sample: int = SAMPLE_ROWS,
+    seed: int = 0, on_bad: OnBad = "raise",
+) -> AnyCoder:  # fmt: skip
     """Fit a coder in this process, on at most `sample` rows that the workers draw, and return it.
 
     The sample depends on the vectors and the seed, not on their order or the cluster. It is in

@@ -66,22 +66,11 @@ Address: TypeAlias = str | os.PathLike[str]
 
 
 def search(
-    collection: Address,
-    queries: Any,
-    k: int = 10,
-    *,
-    metric: str = "hamming",
-    where: Any = None,
-    exclude: Any = None,
-    rows: Any = None,
-    second_look: int | None = None,
-    column: str | None = None,
-    ids: str | None = None,
-    target: Address | None = None,
-    overwrite: bool = False,
-    workers: int | None = None,
-    progress: Progress | None = None,
-) -> DistanceResult | ScoreResult | Facts:
+    collection: Address, queries: Any, k: int = 10, *, metric: str = "hamming", where: Any = None,
+    exclude: Any = None, rows: Any = None, second_look: int | None = None,
+    column: str | None = None, ids: str | None = None, target: Address | None = None,
+    overwrite: bool = False, workers: int | None = None, progress: Progress | None = None,
+) -> DistanceResult | ScoreResult | Facts:  # fmt: skip
     """The k nearest rows of each query, found by the workers of a cluster.
 
     `k`, `metric`, `where`, `exclude`, `rows`, `second_look` and the result are those of
@@ -125,23 +114,12 @@ def search(
 
 
 def within(
-    collection: Address,
-    queries: Any,
-    distance: int | None = None,
-    *,
-    similarity: float | None = None,
-    metric: str = "hamming",
-    where: Any = None,
-    exclude: Any = None,
-    rows: Any = None,
-    max_results: int | None = None,
-    column: str | None = None,
-    ids: str | None = None,
-    target: Address | None = None,
-    overwrite: bool = False,
-    workers: int | None = None,
-    progress: Progress | None = None,
-) -> WithinResult | WithinScoreResult | Facts:
+    collection: Address, queries: Any, distance: int | None = None, *,
+    similarity: float | None = None, metric: str = "hamming", where: Any = None,
+    exclude: Any = None, rows: Any = None, max_results: int | None = None,
+    column: str | None = None, ids: str | None = None, target: Address | None = None,
+    overwrite: bool = False, workers: int | None = None, progress: Progress | None = None,
+) -> WithinResult | WithinScoreResult | Facts:  # fmt: skip
     """All rows within a distance of each query, found by the workers of a cluster.
 
     `distance`, `similarity`, `metric`, `where`, `exclude`, `rows`, `max_results` and the result are
@@ -164,15 +142,10 @@ def within(
 
 
 def pairs_within(
-    collection: Address,
-    distance: int,
-    *,
-    max_results: int | None = None,
-    target: Address | None = None,
-    overwrite: bool = False,
-    workers: int | None = None,
+    collection: Address, distance: int, *, max_results: int | None = None,
+    target: Address | None = None, overwrite: bool = False, workers: int | None = None,
     progress: Progress | None = None,
-) -> PairsResult | Facts:
+) -> PairsResult | Facts:  # fmt: skip
     """All pairs of rows within a Hamming distance, found by the workers of a cluster.
 
     `distance`, `max_results` and the result are those of `Collection.pairs_within`; more pairs
