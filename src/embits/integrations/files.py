@@ -74,7 +74,7 @@ def export_paper(
     Raises:
         InputError: A word has white space or more than 255 bytes; the programs would misread it.
     """
-    path, width = Path(target), -(-bits.n_bits // 64) * 64
+    bits, path, width = to_export(bits), Path(target), -(-bits.n_bits // 64) * 64
     check_target(path, overwrite=overwrite)
     for row, word in enumerate(bits.words):
         if _UNWRITABLE.search(word) or len(word.encode()) > MAX_WORD_BYTES:
