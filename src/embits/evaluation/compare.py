@@ -85,16 +85,11 @@ class Evaluator:
     """
 
     def __init__(
-        self,
-        data: DataFolder | str | os.PathLike[str] | None,
-        raw: WordVectors | None = None,
-        tasks: Iterable[str] = DEFAULT_TASKS,
-        raw_file: Path | None = None,
-        say: Callable[[str], None] | None = None,
-        fit_rows: int | None = None,
-        *,
+        self, data: DataFolder | str | os.PathLike[str] | None, raw: WordVectors | None = None,
+        tasks: Iterable[str] = DEFAULT_TASKS, raw_file: Path | None = None,
+        say: Callable[[str], None] | None = None, fit_rows: int | None = None, *,
         n_resamples: int = 0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.tasks = (tasks,) if isinstance(tasks, str) else tuple(tasks)
         if set(self.tasks) - set(TASKS) or not self.tasks:
             raise InputError(f"tasks are {list(self.tasks)}, expected some of {', '.join(TASKS)}")

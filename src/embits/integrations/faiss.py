@@ -137,15 +137,9 @@ def from_faiss(index: Any, coder: Coder, ids: Any = None) -> BinaryVectors:
 
 
 def export(
-    bits: BinaryVectors,
-    target: str,
-    *,
-    progress: Progress | None = None,
-    kind: str = "flat",
-    seed: int = 0,
-    overwrite: bool = False,
-    **settings: int,
-) -> Facts:
+    bits: BinaryVectors, target: str, *, progress: Progress | None = None, kind: str = "flat",
+    seed: int = 0, overwrite: bool = False, **settings: int,
+) -> Facts:  # fmt: skip
     """Write a FAISS index of the codes: see `integrations.export`, and `to_faiss` for the options.
 
     The words go to a `.words` file of the same name, one per line.

@@ -86,15 +86,9 @@ def connect(target: str | os.PathLike[str]) -> Any:
 
 
 def nearest(
-    source: Place,
-    query: Query,
-    k: int = 10,
-    *,
-    table: str = "embits",
-    where: str | None = None,
-    coder: Coder | None = None,
-    exact: bool = False,
-) -> list[Neighbor]:
+    source: Place, query: Query, k: int = 10, *, table: str = "embits", where: str | None = None,
+    coder: Coder | None = None, exact: bool = False,
+) -> list[Neighbor]:  # fmt: skip
     """Find the k nearest rows by Hamming distance, ties in row order.
 
     Args:

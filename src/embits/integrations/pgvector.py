@@ -107,16 +107,10 @@ def export(
 
 
 def nearest(
-    connection: Connection[Any],
-    query: Query,
-    k: int = 10,
-    *,
-    table: str = "embits",
-    where: str | None = None,
-    params: Sequence[Any] = (),
-    coder: Coder | None = None,
+    connection: Connection[Any], query: Query, k: int = 10, *, table: str = "embits",
+    where: str | None = None, params: Sequence[Any] = (), coder: Coder | None = None,
     exact: bool = False,
-) -> list[Neighbor]:
+) -> list[Neighbor]:  # fmt: skip
     """Find the k nearest rows by Hamming distance, ties in row order.
 
     Args:

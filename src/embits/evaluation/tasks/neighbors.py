@@ -55,14 +55,10 @@ def float_neighbors(
 
 
 def evaluate_neighbors(
-    bits: BinaryVectors,
-    raw: FloatSpace,
-    at: Sequence[int] = (1, 10, 100),
-    rows: NDArray[np.int64] | None = None,
-    truth: NDArray[np.int64] | None = None,
-    samples: Samples = NO_SAMPLES,
-    unseen: NDArray[np.bool_] | None = None,
-) -> dict[str, Any]:
+    bits: BinaryVectors, raw: FloatSpace, at: Sequence[int] = (1, 10, 100),
+    rows: NDArray[np.int64] | None = None, truth: NDArray[np.int64] | None = None,
+    samples: Samples = NO_SAMPLES, unseen: NDArray[np.bool_] | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Recall of the raw-cosine neighbors, in the shape of `evaluate --json`.
 
     It is `{"recall_at_10", "asymmetric_recall_at_10", ...}` for each of `at`, and "queries"; with
