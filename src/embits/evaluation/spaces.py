@@ -16,6 +16,9 @@ from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
 from embits.vectors import WordVectors
 
+Rows: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float32]
+Mask: TypeAlias = NDArray[np.bool_]
 MISSING = -1
 
 
@@ -68,7 +71,7 @@ class Lookup:
         words = list(words)
         self._found.update(zip(words, self.rows(words).tolist(), strict=True))
 
-    def rows(self, words: Iterable[str]) -> NDArray[np.int64]:
+    def rows(self, words: Iterable[str]) -> Rows:
         """Rows of words; -1 for unknown words."""
         words = list(words)
         rows = self._exact.find_many(words)
@@ -80,7 +83,7 @@ class Lookup:
         """All rows that fold to the same word as `row`, itself first."""
         return [row, *(other for other in self._folded.find_all(self._folded[row]) if other != row)]
 
-    def all_spellings(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def all_spellings(self, rows: Rows) -> Rows:
         """The spellings of each line of `rows` (n, m), padded with -1: shape (n, most)."""
         spellings = {row: self.spellings(row) for row in np.unique(rows).tolist()}
         lists = [[each for row in line for each in spellings[row]] for line in rows.tolist()]
@@ -93,9 +96,7 @@ class Lookup:
 class FloatSpace:
     """Float vectors (n, dims) compared by cosine; without a `lookup` of the words, one is built."""
 
-    def __init__(
-        self, words: Sequence[str], matrix: NDArray[np.float32], lookup: Lookup | None = None
-    ) -> None:
+    def __init__(self, words: Sequence[str], matrix: Floats, lookup: Lookup | None = None) -> None:
         self.words, self.matrix, self.lookup = words, matrix, lookup or Lookup(words)
         self.dims = int(matrix.shape[1])
         self.n_bits = 32 * self.dims
@@ -110,15 +111,15 @@ class FloatSpace:
         return len(self.matrix)
 
     @cached_property
-    def unit(self) -> NDArray[np.float32]:
+    def unit(self) -> Floats:
         """The rows scaled to length 1; zero rows stay zero."""
         return unit_rows(self.matrix)
 
-    def similarities(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.float64]:
+    def similarities(self, a: Rows, b: Rows) -> NDArray[np.float64]:
         """Cosines of pairs of rows."""
         return row_cosines(self.matrix[a], self.matrix[b])
 
-    def features(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+    def features(self, rows: Rows) -> Floats:
         """The features of these rows for a classifier: the vectors."""
         return self.matrix[rows]
 
@@ -135,13 +136,13 @@ class BitSpace:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def similarities(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.float64]:
+    def similarities(self, a: Rows, b: Rows) -> NDArray[np.float64]:
         """Sokal-Michener similarities of pairs of rows."""
         differing = np.bitwise_count(self.codes[a] ^ self.codes[b]).sum(axis=1, dtype=np.int64)
         agreeing: NDArray[np.float64] = 1 - differing / self.n_bits
         return agreeing
 
-    def features(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+    def features(self, rows: Rows) -> Floats:
         """The features of these rows for a classifier: the bits as 0.0 and 1.0."""
         return unpack(self.codes[rows], self.n_bits)
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from embits.errors import InputError
 
-Replicates: TypeAlias = dict[str, NDArray[np.float64]]
+Values: TypeAlias = NDArray[np.float64]
+Replicates: TypeAlias = dict[str, Values]
 """Bootstrap replicates of scores, by path such as "similarity.MEN.spearman"."""
 
 N_RESAMPLES = 1000
@@ -27,7 +28,7 @@ _DRAWS_AT_ONCE = 1 << 20
 _NOT_SCORES = ("file", "method", "bits", "words", "params", "intervals", "seconds")
 
 
-def ranks(values: Any) -> NDArray[np.float64]:
+def ranks(values: Any) -> Values:
     """Ranks from 1; equal values share the mean of their ranks.
 
     Example:
@@ -109,9 +110,7 @@ class Samples:
             drawn = [counts @ values for counts in self._draws(key, len(values))]
             self.replicates[self._prefix + path] = np.concatenate(drawn) / len(values)
 
-    def add_spearman(
-        self, path: str, a: NDArray[np.float64], b: NDArray[np.float64], key: str
-    ) -> None:
+    def add_spearman(self, path: str, a: Values, b: Values, key: str) -> None:
         if self.n_resamples and len(a) > 1:
             drawn = [spearman_of_counts(a, b, counts) for counts in self._draws(key, len(a))]
             self.replicates[self._prefix + path] = np.concatenate(drawn)
@@ -125,7 +124,7 @@ class Samples:
             rows = np.stack([self.replicates[name] for name in full], axis=1).tolist()
             self.replicates[self._prefix + path] = np.array([combine(row) for row in rows])
 
-    def _draws(self, key: str, n: int) -> Iterator[NDArray[np.float64]]:
+    def _draws(self, key: str, n: int) -> Iterator[Values]:
         """How often each of n items is drawn, in blocks of shape (replicates, n)."""
         rng = np.random.default_rng([zlib.crc32(key.encode()), n])
         size = max(1, _DRAWS_AT_ONCE // n)
@@ -145,9 +144,7 @@ def intervals(replicates: Replicates) -> dict[str, list[float]]:
     return {path: list(_interval(values)) for path, values in replicates.items()}
 
 
-def paired_test(
-    a: float, b: float, replicates_a: NDArray[np.float64], replicates_b: NDArray[np.float64]
-) -> PairedTest:
+def paired_test(a: float, b: float, replicates_a: Values, replicates_b: Values) -> PairedTest:
     """Test whether two scores of the same items differ, by replicates that were drawn together."""
     differences = replicates_a - replicates_b
     tail = min((differences <= 0).sum(), (differences >= 0).sum())
@@ -155,28 +152,26 @@ def paired_test(
     return PairedTest(a - b, *_interval(differences), p, bool(tail == 0))
 
 
-def pooled(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def pooled(values: Values) -> Values:
     """At most `MAX_ITEMS` means of groups of equal size, spread over the items."""
     size = max(-(-len(values) // MAX_ITEMS), 1)
     groups = len(values) // size
-    means: NDArray[np.float64] = values[: groups * size].reshape(size, groups).mean(axis=0)
+    means: Values = values[: groups * size].reshape(size, groups).mean(axis=0)
     return means
 
 
-def spearman_of_counts(
-    a: NDArray[np.float64], b: NDArray[np.float64], counts: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def spearman_of_counts(a: Values, b: Values, counts: Values) -> Values:
     """Spearman's correlation of pairs that occur `counts` times; NaN for a constant variable."""
     x, y = (_ranks(values, counts) - (counts.sum(axis=1)[0] + 1) / 2 for values in (a, b))
     weighted = counts * x
     product, squares = (weighted * y).sum(axis=1), (weighted * x).sum(axis=1)
     scale = np.sqrt(squares * (counts * y * y).sum(axis=1))
-    result: NDArray[np.float64] = np.full(len(scale), np.nan)
+    result: Values = np.full(len(scale), np.nan)
     np.divide(product, scale, out=result, where=scale > 0)
     return result
 
 
-def _ranks(values: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArray[np.float64]:
+def _ranks(values: Values, counts: Values) -> Values:
     """Mean ranks of values that occur `counts` times, shape of `counts`."""
     _, first, place = np.unique(np.sort(values), return_index=True, return_inverse=True)
     order = np.argsort(values, kind="stable")
@@ -187,7 +182,7 @@ def _ranks(values: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArray[
     return spread
 
 
-def _interval(values: NDArray[np.float64]) -> tuple[float, float]:
+def _interval(values: Values) -> tuple[float, float]:
     if np.isnan(values).all():
         return math.nan, math.nan
     low, high = np.nanpercentile(values, [2.5, 97.5])

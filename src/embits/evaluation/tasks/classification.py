@@ -13,12 +13,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from embits.arrays import blocks
 from embits.evaluation.data import Labelled, Split
 from embits.evaluation.results import Entry, Score, names_at
-from embits.evaluation.spaces import Lookup, Space
+from embits.evaluation.spaces import Floats, Lookup, Rows, Space
 from embits.evaluation.statistics import NO_SAMPLES, Samples
 from embits.evaluation.tasks.base import Subject, Task
 
@@ -37,9 +36,9 @@ _WORDS = 2048  # words per block
 class Bags(NamedTuple):
     """Tokenized texts: the rows of their words, concatenated, and where each text ends in them."""
 
-    rows: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    classes: NDArray[np.int64]
+    rows: Rows
+    ends: Rows
+    classes: Rows
 
 
 class Prepared(NamedTuple):
@@ -73,7 +72,7 @@ def _bags(labelled: Labelled, lookup: Lookup) -> Bags:
     return Bags(rows, np.cumsum([len(line) for line in lists]), labelled.classes)
 
 
-def mean_vectors(bags: Bags, space: Space) -> NDArray[np.float32]:
+def mean_vectors(bags: Bags, space: Space) -> Floats:
     """The mean vector of each text, shape (texts, width); zeros if no word is known."""
     used, place = np.unique(bags.rows, return_inverse=True)
     table = space.features(used).astype(np.float32, copy=False)
@@ -122,9 +121,7 @@ def evaluate_classification(
     return {"accuracy": mean, "interval": interval, "train": len(train), "test": len(test)}
 
 
-def train_softmax(
-    X: NDArray[np.float32], classes: NDArray[np.int64], n_classes: int, seed: int
-) -> NDArray[np.float32]:
+def train_softmax(X: Floats, classes: Rows, n_classes: int, seed: int) -> Floats:
     """Train one softmax layer with AdamW. Returns weights (width + 1, n_classes), biases last."""
     rng = np.random.default_rng(seed)
     X = np.hstack([X, np.ones((len(X), 1), dtype=np.float32)])

@@ -18,7 +18,7 @@ from embits.arrays import blocks, row_cosines
 from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError
 from embits.evaluation.results import Entry, Figure, Grid, Score, Table, names_at, number
-from embits.evaluation.spaces import BitSpace, FloatSpace
+from embits.evaluation.spaces import BitSpace, Floats, FloatSpace, Mask, Rows
 from embits.evaluation.statistics import NO_SAMPLES, Samples
 from embits.evaluation.tasks.base import Subject, Task
 
@@ -34,20 +34,18 @@ WAYS = {
 _ROWS = 16_384  # rows per block
 
 
-def query_rows(n: int, n_queries: int = N_QUERIES) -> NDArray[np.int64]:
+def query_rows(n: int, n_queries: int = N_QUERIES) -> Rows:
     """The query rows: evenly spaced over the first 30,000."""
     frequent = min(n, FREQUENT)
     n_queries = min(n_queries, frequent)
     return np.arange(n_queries) * frequent // max(1, n_queries)
 
 
-def float_neighbors(
-    raw: FloatSpace, rows: NDArray[np.int64], k: int, among: NDArray[np.bool_] | None = None
-) -> NDArray[np.int64]:
+def float_neighbors(raw: FloatSpace, rows: Rows, k: int, among: Mask | None = None) -> Rows:
     """The k nearest rows of each row by cosine `among` a mask, without itself: (len(rows), k)."""
     unit = raw.unit
 
-    def cosines(block: slice) -> NDArray[np.float32]:
+    def cosines(block: slice) -> Floats:
         found = unit[rows] @ unit[block].T
         return found if among is None else np.where(among[block], found, np.float32(-2))
 
@@ -56,8 +54,8 @@ def float_neighbors(
 
 def evaluate_neighbors(
     bits: BinaryVectors, raw: FloatSpace, at: Sequence[int] = (1, 10, 100),
-    rows: NDArray[np.int64] | None = None, truth: NDArray[np.int64] | None = None,
-    samples: Samples = NO_SAMPLES, unseen: NDArray[np.bool_] | None = None,
+    rows: Rows | None = None, truth: Rows | None = None, samples: Samples = NO_SAMPLES,
+    unseen: Mask | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Recall of the raw-cosine neighbors, in the shape of `evaluate --json`.
 
@@ -92,7 +90,7 @@ def evaluate_neighbors(
     return result | {"queries": len(rows)}
 
 
-def best_rows(scores: Callable[[slice], NDArray[np.float32]], n: int, k: int) -> NDArray[np.int64]:
+def best_rows(scores: Callable[[slice], Floats], n: int, k: int) -> Rows:
     """The k of n rows with the highest `scores` (queries, rows) of blocks, ties in row order."""
     best = rows = None
     for block in blocks(n, max(_ROWS, k)):  # the first block has at least k rows
@@ -109,9 +107,7 @@ def best_rows(scores: Callable[[slice], NDArray[np.float32]], n: int, k: int) ->
     return np.empty((0, 0), np.int64) if rows is None else rows.astype(np.int64, copy=False)
 
 
-def _above(
-    scores: NDArray[np.float32], least: NDArray[np.float32], start: int
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def _above(scores: Floats, least: Floats, start: int) -> tuple[Floats, Rows]:
     """The scores above `least`, packed to the left and padded with -inf, and their rows."""
     line, column = np.nonzero(scores > least)
     counts = np.bincount(line, minlength=len(scores))
@@ -123,22 +119,22 @@ def _above(
     return few, numbers
 
 
-def without_self(nearest: NDArray[np.int64], rows: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+def without_self(nearest: Rows, rows: Rows, k: int) -> Rows:
     """`nearest` (q, k + 1) without the query itself, or without the last if it is not found."""
     own = nearest == rows[:, np.newaxis]
     own[~own.any(axis=1), -1] = True
-    others: NDArray[np.int64] = nearest[~own].reshape(len(rows), -1)[:, :k]
+    others: Rows = nearest[~own].reshape(len(rows), -1)[:, :k]
     return others
 
 
-def recalls(truth: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.float64]:
+def recalls(truth: Rows, found: Rows) -> NDArray[np.float64]:
     """The share of each row of `truth` that is in the same row of `found`."""
     hits = (truth[:, :, np.newaxis] == found[:, np.newaxis, :]).any(axis=2)
     shares: NDArray[np.float64] = hits.mean(axis=1)
     return shares
 
 
-def recall(truth: NDArray[np.int64], found: NDArray[np.int64]) -> float:
+def recall(truth: Rows, found: Rows) -> float:
     """The mean of `recalls`."""
     return float(recalls(truth, found).mean())
 
@@ -196,10 +192,7 @@ class Neighbors(Task):
 
 
 def evaluate_reconstruction(
-    raw: FloatSpace,
-    rebuilt: FloatSpace,
-    rows: NDArray[np.int64] | None = None,
-    samples: Samples = NO_SAMPLES,
+    raw: FloatSpace, rebuilt: FloatSpace, rows: Rows | None = None, samples: Samples = NO_SAMPLES
 ) -> dict[str, Any]:
     """The mean cosine of raw and rebuilt rows, and the mean squared error: `{"cosine", "mse"}`.
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from embits.arrays import blocks
 from embits.evaluation.data import Pairs, Questions, read_pairs, read_questions
 from embits.evaluation.results import Entry, Figure, Grid, Score, names_at
-from embits.evaluation.spaces import MISSING, BitSpace, Lookup, Space, as_space
+from embits.evaluation.spaces import MISSING, BitSpace, Lookup, Mask, Rows, Space, as_space
 from embits.evaluation.statistics import NO_SAMPLES, Samples, fisher_mean, pearson, spearman
 from embits.evaluation.tasks.base import Subject, Task
 from embits.search import top_k
@@ -34,7 +34,7 @@ _CODES = 1024  # queries per search
 class PairScores(NamedTuple):
     """Which pairs of a data set have known words, their human scores, and their similarities."""
 
-    known: NDArray[np.bool_]
+    known: Mask
     human: NDArray[np.float64]
     ours: NDArray[np.float64]
 
@@ -143,8 +143,8 @@ class Similarity(Task):
 class Answers(NamedTuple):
     """Which questions of a section have four known words, and which of those were answered."""
 
-    known: NDArray[np.bool_]
-    correct: NDArray[np.bool_]
+    known: Mask
+    correct: Mask
 
 
 def answer(
@@ -236,9 +236,7 @@ def evaluate_word_analogies(
     return len(total["correct"]) / asked if asked else float("nan"), [*sections, total]
 
 
-def _solve_bits(
-    codes: NDArray[np.uint8], asked: NDArray[np.int64], barred: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _solve_bits(codes: NDArray[np.uint8], asked: Rows, barred: Rows) -> Rows:
     """The row closest to (b AND NOT a) OR c that is not in `barred`, for each (a, b, c)."""
     found = np.full(len(asked), MISSING, dtype=np.int64)
     for part in blocks(len(asked), _CODES):
@@ -251,9 +249,7 @@ def _solve_bits(
     return found
 
 
-def _solve_floats(
-    unit: NDArray[np.float32], asked: NDArray[np.int64], barred: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _solve_floats(unit: NDArray[np.float32], asked: Rows, barred: Rows) -> Rows:
     """The row with the largest cosine to b - a + c that is not in `barred`, for each (a, b, c).
 
     The dot product with b - a + c is a sum of three dot products, and a few hundred words occur in
