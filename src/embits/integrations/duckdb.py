@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from embits.arrays import Progress, packed_width
 from embits.binary_vectors import BinaryVectors
@@ -26,7 +25,7 @@ from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_target
 from embits.integrations import Facts, package
 from embits.integrations import table as tables
-from embits.integrations.table import Description, Neighbor, Place, Query
+from embits.integrations.table import Codes, Description, Neighbor, Place, Query
 
 __all__ = ["connect", "distance", "export", "nearest", "read"]
 
@@ -141,7 +140,7 @@ class _Codes(tables.SqlTable):
     def run(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return self.connection.execute(statement, list(values)).fetchall()  # type: ignore[no-any-return]
 
-    def packed(self, found: list[tuple[Any, ...]]) -> NDArray[np.uint8]:
+    def packed(self, found: list[tuple[Any, ...]]) -> Codes:
         width = len(_columns(self.description.bits))
         values = np.array(found, dtype=">u8").reshape(len(found), width)
         return values.view(np.uint8)[:, : packed_width(self.description.bits)]

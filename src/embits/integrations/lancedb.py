@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from embits.arrays import Progress, packed_width
 from embits.binary_vectors import BinaryVectors
@@ -24,7 +23,7 @@ from embits.coders import Coder
 from embits.errors import InputError
 from embits.integrations import Facts, package
 from embits.integrations import table as tables
-from embits.integrations.table import Description, Neighbor, Place, Query
+from embits.integrations.table import Codes, Description, Neighbor, Place, Query
 
 __all__ = ["connect", "export", "nearest", "read"]
 
@@ -101,7 +100,7 @@ def nearest(
     with _opened(source, table) as codes:
         by_index = not exact and codes.description.index != "none"
 
-        def search(code: NDArray[np.uint8], size: int) -> list[Neighbor]:
+        def search(code: Codes, size: int) -> list[Neighbor]:
             asked = codes.table.search(code, vector_column_name="code").distance_type("hamming")
             if by_index:  # 0: all partitions, where the first ones have too few rows
                 asked = asked.minimum_nprobes(PARTITIONS).maximum_nprobes(0)
@@ -130,7 +129,7 @@ class _Codes(tables.Table):
         found = self.table.search().where(f"word = '{quoted}'").select(["id"]).limit(1).to_list()
         return found[0]["id"] if found else None
 
-    def code(self, row: int) -> NDArray[np.uint8] | None:
+    def code(self, row: int) -> Codes | None:
         found = self.table.search().where(f"id = {row}").select(["code"]).limit(1).to_arrow()
         return self._codes(found)[0] if len(found) else None
 
@@ -139,7 +138,7 @@ class _Codes(tables.Table):
         words = table["word"].to_pylist() if self.description.words else None
         return table["id"].to_numpy(), self._codes(table), words
 
-    def _codes(self, table: Any) -> NDArray[np.uint8]:
+    def _codes(self, table: Any) -> Codes:
         chunks = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in table["code"].chunks]
         flat = np.concatenate([np.empty(0, np.uint8), *chunks])
         return flat.reshape(-1, packed_width(self.description.bits))

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from embits.arrays import Progress, packed_width
 from embits.binary_vectors import BinaryVectors
@@ -30,7 +29,7 @@ from embits.errors import InputError
 from embits.file.overwrite import check_target
 from embits.integrations import Facts, package
 from embits.integrations import table as tables
-from embits.integrations.table import Description, Neighbor, Place, Query
+from embits.integrations.table import Codes, Description, Neighbor, Place, Query
 
 __all__ = ["connect", "export", "nearest", "read"]
 
@@ -123,7 +122,7 @@ def nearest(
     whole("k", k, 0, MAX_K - 1)
     with _collection(source, collection) as codes:
 
-        def search(code: NDArray[np.uint8], size: int) -> list[Neighbor]:
+        def search(code: Codes, size: int) -> list[Neighbor]:
             found = codes.client.search(
                 codes.name, data=[code.tobytes()], limit=size, filter=where or "",
                 output_fields=codes.fields, retry_times=RETRIES,
@@ -152,7 +151,7 @@ class _Codes(tables.Table):
         rows = self._query(wanted if plain or not word else "id >= 0", ["word"])
         return next((each["id"] for each in rows if each["word"] == word), None)
 
-    def code(self, row: int) -> NDArray[np.uint8] | None:
+    def code(self, row: int) -> Codes | None:
         found = self.client.get(self.name, ids=[row], output_fields=["code"])
         return self._codes(found)[0] if len(found) else None
 
@@ -169,7 +168,7 @@ class _Codes(tables.Table):
             while page := pages.next():
                 yield from page
 
-    def _codes(self, found: Any) -> NDArray[np.uint8]:
+    def _codes(self, found: Any) -> Codes:
         blob = b"".join(each["code"][0] for each in found)
         return np.frombuffer(blob, np.uint8).reshape(-1, packed_width(self.description.bits))
 

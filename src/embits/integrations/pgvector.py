@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from embits.arrays import Progress, blocks, packed_width
 from embits.binary_vectors import BinaryVectors
@@ -22,7 +21,7 @@ from embits.coders import Coder
 from embits.errors import InputError, MissingExtraError
 from embits.integrations import Facts
 from embits.integrations import table as tables
-from embits.integrations.table import Description, Neighbor, Query
+from embits.integrations.table import Codes, Description, Neighbor, Query
 
 try:
     import psycopg
@@ -129,7 +128,7 @@ def nearest(
     with connection.transaction(force_rollback=True):  # settings are as they were
         codes = _Codes(connection, table)
 
-        def search(code: NDArray[np.uint8], size: int) -> list[Neighbor]:
+        def search(code: Codes, size: int) -> list[Neighbor]:
             by_index = not exact and codes.description.index != "none" and size <= MAX_EF_SEARCH
             by_index = by_index and bool(codes.run(_USE_PGVECTOR, (max(EF_SEARCH, size),)))
             value = distance(code, codes.description.bits, exact=not by_index)
@@ -187,7 +186,7 @@ class _Codes(tables.SqlTable):
         with self.connection.cursor(row_factory=tuple_row) as cursor:
             return cursor.execute(statement.encode(), tuple(values), binary=True).fetchall()
 
-    def packed(self, found: list[tuple[Any, ...]]) -> NDArray[np.uint8]:
+    def packed(self, found: list[tuple[Any, ...]]) -> Codes:
         width = 4 + packed_width(self.description.bits)  # the number of bits comes first
         codes = np.frombuffer(b"".join(row[0] for row in found), dtype=np.uint8)
         return codes.reshape(len(found), width)[:, 4:]

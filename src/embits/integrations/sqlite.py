@@ -20,7 +20,6 @@ from typing import Any
 from urllib.parse import quote
 
 import numpy as np
-from numpy.typing import NDArray
 
 from embits.arrays import Progress, packed_width
 from embits.binary_vectors import BinaryVectors
@@ -30,7 +29,7 @@ from embits.file.atomic import atomic_write
 from embits.file.overwrite import OVERWRITE
 from embits.integrations import Facts, package
 from embits.integrations import table as tables
-from embits.integrations.table import Description, Neighbor, Place, Query
+from embits.integrations.table import Codes, Description, Neighbor, Place, Query
 
 __all__ = ["connect", "distance", "export", "nearest", "read", "to_blob"]
 
@@ -103,7 +102,7 @@ def nearest(
     """
     with _opened(source) as codes:
 
-        def search(code: NDArray[np.uint8], size: int) -> list[Neighbor]:
+        def search(code: Codes, size: int) -> list[Neighbor]:
             if size > MAX_K:
                 return codes.by_distance(distance(code), where, params, size)
             match = f"where code match vec_bit(x'{to_blob(code).hex()}') and k = {size}"
@@ -136,7 +135,7 @@ def distance(code: Any) -> str:
     return f"vec_distance_hamming(code, vec_bit(x'{to_blob(code).hex()}'))"
 
 
-def to_blob(code: NDArray[np.uint8]) -> bytes:
+def to_blob(code: Codes) -> bytes:
     """Return a packed code as the bytes that `vec_bit(?)` takes.
 
     Example:
@@ -164,7 +163,7 @@ class _Codes(tables.SqlTable):
     def run(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return self.connection.execute(statement, tuple(values)).fetchall()  # type: ignore[no-any-return]
 
-    def packed(self, found: list[tuple[Any, ...]]) -> NDArray[np.uint8]:
+    def packed(self, found: list[tuple[Any, ...]]) -> Codes:
         blob, width = b"".join(row[0] for row in found), packed_width(self.description.bits)
         if len(blob) != width * len(found):
             raise FormatError(f"{self.place}: damaged: {len(blob)} bytes in {len(found)} rows")

@@ -27,8 +27,9 @@ from embits.ids.vocabulary import Vocabulary
 
 BLOCK_BYTES = 32 << 20  # of a block of rows: small enough for a message to a server
 Query: TypeAlias = str | int | NDArray[Any]
+Codes: TypeAlias = NDArray[np.uint8]
 Place: TypeAlias = str | os.PathLike[str] | Any  # a file or address, or an open connection
-Rows: TypeAlias = tuple[Any, NDArray[np.uint8], list[str] | None]  # numbers, codes, ids
+Rows: TypeAlias = tuple[Any, Codes, list[str] | None]  # numbers, codes, ids
 
 
 class Neighbor(NamedTuple):
@@ -85,7 +86,7 @@ class Table(abc.ABC):
         """The row number of an id, if it is there."""
 
     @abc.abstractmethod
-    def code(self, row: int) -> NDArray[np.uint8] | None:
+    def code(self, row: int) -> Codes | None:
         """The packed code of a row."""
 
     @abc.abstractmethod
@@ -98,7 +99,7 @@ class Table(abc.ABC):
 
     def nearest(
         self, query: Query, k: int, coder: Coder | None,
-        search: Callable[[NDArray[np.uint8], int], list[Neighbor]], most: int | None = None,
+        search: Callable[[Codes, int], list[Neighbor]], most: int | None = None,
     ) -> list[Neighbor]:  # fmt: skip
         """Find the k nearest rows by Hamming distance, ties in row order.
 
@@ -150,7 +151,7 @@ class Table(abc.ABC):
         except InputError as error:
             raise FormatError(f"{self.place} is damaged: {error}") from None
 
-    def _row_and_code(self, query: Query, coder: Any) -> tuple[int | None, NDArray[np.uint8]]:
+    def _row_and_code(self, query: Query, coder: Any) -> tuple[int | None, Codes]:
         if isinstance(query, str):
             query = self._row_of(query)
         if isinstance(query, int | np.integer):
@@ -194,14 +195,14 @@ class SqlTable(Table):
         """The rows that a statement returns."""
 
     @abc.abstractmethod
-    def packed(self, found: list[tuple[Any, ...]]) -> NDArray[np.uint8]:
+    def packed(self, found: list[tuple[Any, ...]]) -> Codes:
         """The packed codes of rows that consist of `columns`."""
 
     def find(self, word: str) -> int | None:
         found = self.run(f"select id from {self.relation} where word = {self.mark}", [word])
         return found[0][0] if found else None
 
-    def code(self, row: int) -> NDArray[np.uint8] | None:
+    def code(self, row: int) -> Codes | None:
         select = f"select {self.columns} from {self.relation} where id = {self.mark}"
         found = self.run(select, [row])
         return self.packed(found)[0] if found else None
@@ -297,7 +298,7 @@ def check_name(pattern: str, expected: str, what: str, name: Any) -> str:
 
 def row_blocks(
     bits: BinaryVectors, max_rows: int, progress: Progress | None, max_bytes: int = BLOCK_BYTES
-) -> Iterator[tuple[range, NDArray[np.uint8], list[str] | None]]:
+) -> Iterator[tuple[range, Codes, list[str] | None]]:
     """Yield blocks of row numbers, codes and ids, and report progress after each."""
     ids, largest = ids_of(bits), bits.codes.shape[1] + id_sizes(bits).max() + 16  # bytes of a row
     for rows in blocks(len(bits), max(1, min(max_rows, max_bytes // largest))):
@@ -306,7 +307,7 @@ def row_blocks(
             progress(rows.stop, len(bits))
 
 
-def integers(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
+def integers(codes: Codes) -> NDArray[np.uint64]:
     """Packed codes as integers of 64 bits, shape (n, ceil(n_bits / 64)), first bit highest.
 
     Example:
