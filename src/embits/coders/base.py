@@ -155,17 +155,10 @@ class Coder(Estimator, Pretrained, ABC):
     def query_weights(
         self, X: NDArray[np.float32], *, rebuilt: bool = False
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """What bits weigh for float queries, so that scores estimate cosines.
+        """What bits weigh for float queries X, (n, dims), or for vectors `rebuilt` from codes.
 
-        The score of a row with bits b is weights · (2b - 1) + offset. By default it is the cosine
-        of the query's scores and the row's bits.
-
-        Args:
-            X: Queries of shape (n, dims).
-            rebuilt: Whether they are vectors rebuilt from codes.
-
-        Returns:
-            Weights of shape (n, n_bits) and offsets of shape (n,).
+        Weights (n, n_bits) and offsets (n,): the score of a row with bits b is weights · (2b - 1) +
+        offset, and estimates a cosine; by default, that of the query's scores and the row's bits.
         """
         scores = self._scores(X)
         if not np.isfinite(scores).all():
@@ -190,10 +183,7 @@ class Coder(Estimator, Pretrained, ABC):
 
     @property
     def second_look(self) -> int:
-        """Rows that a search by scores looks at a second time, unless it is told otherwise.
-
-        Their scores are then the cosines of `directions` and `rebuilt`.
-        """
+        """Rows that a search by scores looks at again, by cosines of `directions` and `rebuilt`."""
         return 0
 
     def rebuilt(self, codes: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -247,12 +237,7 @@ class Coder(Estimator, Pretrained, ABC):
         return self.fit(X, y).transform(X)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """The learned arrays by name, as the file stores them.
-
-        Raises:
-            InputError: One is missing, its shape or type is not that of `state_shapes`, or it holds
-                NaN or numbers that are too large.
-        """
+        """The learned arrays by name, as the file stores them; InputError if one is unusable."""
         self.check_fitted()
         if self.is_left_out:
             return {}
@@ -274,12 +259,8 @@ class Coder(Estimator, Pretrained, ABC):
     ) -> Self:
         """The fitted coder that `get_params()` and `state()` were taken from.
 
-        The arrays may be mapped: each is read when it is first used, which raises FormatError if
-        it holds NaN or numbers that are too large.
-
-        Raises:
-            InputError: An array is missing, or its shape or type is not what the coder needs; or
-                a parameter is unknown or of the wrong type.
+        InputError if they do not fit the coder. The arrays may be mapped: each is read when it is
+        first used, which raises FormatError if it holds NaN or numbers that are too large.
         """
         _check_params(cls, params)
         coder = cls(**params)

@@ -4,6 +4,5 @@ import warnings
 
 from embits.coders.linear import LinearlyDecoded as LinearlyDecoded
 
-warnings.warn(
-    f"{__name__} is deprecated: import LinearlyDecoded from embits.coders", DeprecationWarning, 2
-)
+text = f"{__name__} is deprecated: import LinearlyDecoded from embits.coders"
+warnings.warn(text, DeprecationWarning, 2)

@@ -59,8 +59,7 @@ def sync_folder(folder: Path) -> None:
 def _remove_stale(path: Path) -> None:
     """Remove the temporary files that killed writers of `path` have left beside it.
 
-    Only files of exactly our names, whose process is gone and whose lock is free: the process
-    may live in another container, where its number means nothing, but then its lock is held.
+    Their lock must be free too: a process in another container has another number, but holds it.
     """
     if fcntl is None:
         return

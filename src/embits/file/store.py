@@ -78,9 +78,6 @@ def _plain(value: Any) -> Any:
     raise InputError(f"the coder's parameter {value!r} cannot be stored: {hint}")
 
 
-# -- parse -----------------------------------------------------------------------------------------
-
-
 def parse_header(header: bytes, fail: Any) -> tuple[dict[str, Any], dict[str, str]]:
     """The entries of the tensors, and the metadata; `fail` is called with what is wrong."""
     try:
@@ -227,9 +224,6 @@ class Contents:
 Tensor: TypeAlias = NDArray[Any] | CodesOnDisk | RowsInBlocks
 
 
-# -- write ---------------------------------------------------------------------------------------
-
-
 def write(
     path: Path, contents: Contents, codes: CodesOnDisk | None = None, *, like: Path | None = None
 ) -> None:
@@ -289,9 +283,6 @@ def _header(contents: Contents, tensors: Mapping[str, Tensor], checksums: String
     header = json.dumps(entries, separators=(",", ":")).encode()
     header += b" " * (-(8 + len(header)) % ALIGNMENT)
     return header.replace(NO_CHECKSUM.encode(), hashlib.sha256(header).hexdigest().encode(), 1)
-
-
-# -- open ----------------------------------------------------------------------------------------
 
 
 def open_file(path: Path, *, verify: bool = False, mapped: bool = True) -> Contents:
@@ -370,9 +361,6 @@ def _contents(tensors: Arrays, metadata: Strings, fail: Any) -> Contents:
     return Contents(
         codes, n_bits, dims, method, params, rest, writer, version, left_out, base, text
     )
-
-
-# -- verify --------------------------------------------------------------------------------------
 
 
 def _verify(tensors: Arrays, contents: Contents, metadata: Strings, fail: Any) -> None:

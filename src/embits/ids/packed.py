@@ -105,9 +105,6 @@ class StoredWords(LazyVocabulary):
         return rows
 
 
-# -- words -------------------------------------------------------------------------------------
-
-
 class PackedVocabulary(StoredWords):
     """Words of a mapped file. A look-up decodes about 30 words, and nothing is built before it."""
 
@@ -204,9 +201,6 @@ def _checked(found: int) -> int:
     if found == _DAMAGED:
         raise FormatError(_UNREADABLE)
     return found
-
-
-# -- numbers and UUIDs -----------------------------------------------------------------------------
 
 
 class FixedIds(StoredWords):
@@ -324,9 +318,6 @@ class UuidIds(FixedIds):
 
 def _uuid_keys(uuids: NDArray[np.uint8]) -> NDArray[Any]:
     return np.ascontiguousarray(uuids).view("S16").ravel()
-
-
-# -- pack ------------------------------------------------------------------------------------------
 
 
 def _size(tensors: Tensors) -> int:

@@ -26,8 +26,7 @@ Repeats = Literal["first", "refuse"]
 Words = Sequence[str] | str | os.PathLike[str]
 IdColumn = str | Literal[False] | None  # False: no ids; None: the column with a usual name
 
-# The first bytes by which files are recognized.
-GZIP = b"\x1f\x8b"
+GZIP = b"\x1f\x8b"  # the first bytes by which files are recognized
 XZ = b"\xfd7zXZ\x00"
 ZIP = b"PK\x03\x04"
 NPY = b"\x93NUMPY"
@@ -49,18 +48,13 @@ _NOT_VECTORS = {
 # An opened tag with attributes, or one followed by anything but a number: `<html>` may be a word.
 _HTML = re.compile(rb"\s*<(?:!doctype\b|\?xml\b|html(?:>\s*[^-+.\d\s]|\s+[a-z]))", re.IGNORECASE)
 _TEXT_BYTES = bytes((*b"\t\n\r", *range(32, 127), *range(128, 256)))
-
-# Large enough to keep every thread busy, and small next to the matrix of a large file.
-CHUNK_BYTES = 1 << 20
-
+CHUNK_BYTES = 1 << 20  # keeps every thread busy, and is small next to a large matrix
 # Compressed vectors are 2 to 10 times smaller. Above a ratio of 100 a file is a decompression bomb,
 # or holds zeros and can be unpacked first. The first bytes are not checked.
 _MAX_RATIO = 100
 _ALWAYS_ALLOWED = 16 << 20
 _PACKED_BYTES = 1 << 16  # read at once, so that the ratio is known early
-# xz -9 needs 65 MB to decompress; the format allows up to 4 GB.
-_MAX_XZ_MEMORY = 256 << 20
-
+_MAX_XZ_MEMORY = 256 << 20  # xz -9 needs 65 MB to decompress; the format allows up to 4 GB
 # What the standard library raises for damaged archives, as found by flipping bytes.
 DAMAGED_ARCHIVE = (
     EOFError, IndexError, MemoryError, NotImplementedError, OverflowError, RuntimeError,

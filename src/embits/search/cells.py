@@ -178,9 +178,6 @@ def wanted_cells(cells: Any, n: int, n_bits: int) -> int:
     return max(1, min(int(_CELLS_PER_ROOT * n**0.5), affordable))
 
 
-# -- make ------------------------------------------------------------------------------------------
-
-
 def train(
     codes: Any, n_cells: int, n_bits: int, threads: int | None = None
 ) -> tuple[Centers, Rows]:
@@ -233,9 +230,6 @@ def _checks(codes: Bytes, order: NDArray[np.uint32], starts: NDArray[np.uint32])
         digest.update(order[start:end].tobytes())
         checks[cell] = np.frombuffer(digest.digest(), np.uint8, CHECK_BYTES)
     return checks
-
-
-# -- search ----------------------------------------------------------------------------------------
 
 
 class Reading:
@@ -301,9 +295,6 @@ def wanted_reading(recall: Any, probes: Any) -> tuple[float | None, int | None]:
         raise InputError("recall and probes are given, expected one of them")
     recall = None if recall is None else number("recall", recall, 0, 1)
     return recall, None if probes is None else whole("probes", probes, 1)
-
-
-# -- measure ---------------------------------------------------------------------------------------
 
 
 def measured(

@@ -21,16 +21,14 @@ if TYPE_CHECKING:
 
 
 class Prepared(NamedTuple):
-    """Queries as the kernels read them.
+    """Queries, or one, as the kernels read them.
 
-    Attributes:
-        queries: Packed codes, uint8 (width,) or (q, width); or weights, float32 (n_bits,) or
-            (q, n_bits): what a bit adds to a score if it is 1, and takes away if it is 0.
-        offsets: What is added to scores, float32 (1,) or (q, 1); None for codes.
+    They are packed codes, uint8 (q, width), or weights, float32 (q, n_bits): what a bit adds to a
+    score if it is 1, and takes away if it is 0.
     """
 
     queries: NDArray[Any]
-    offsets: Any = None
+    offsets: Any = None  # what is added to scores, float32 (1,) or (q, 1); None for codes
 
     def take(self, which: NDArray[np.intp]) -> Prepared:
         """Some of the queries of a batch."""

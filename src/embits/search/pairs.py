@@ -285,10 +285,7 @@ def _counted(n_pairs: int, distance: int, most: int | None) -> int:
 def sorted_pairs(
     blocks: Iterable[PairsResult], n: int, distance: int, most: int | None = None
 ) -> PairsResult:
-    """Blocks of pairs of n rows as one result, in the order of `first`, then `second`.
-
-    Meanwhile a pair takes eight bytes, if rows and distances fit into 64 bits.
-    """
+    """Blocks of pairs of n rows as one sorted result; meanwhile most pairs take eight bytes."""
     row_bits, distance_bits, n_pairs = n.bit_length(), distance.bit_length(), 0
     is_packed = 2 * row_bits + distance_bits <= 64
     none = np.empty(0, np.int64)
@@ -374,8 +371,7 @@ def _leaders(codes: Codes, distance: int, threads: int | None, progress: Progres
 def _united(roots: Rows, firsts: Rows, seconds: Rows) -> Rows:
     """The root of each member after the sets of all pairs are joined.
 
-    In each turn the larger of two roots gets the smaller as its parent. A root that is larger than
-    several others gets one of them, and the next turn finds the others.
+    In each turn the larger of two roots gets the smaller, or one of several, as its parent.
     """
     while True:
         a, b = roots[firsts], roots[seconds]
@@ -386,9 +382,6 @@ def _united(roots: Rows, firsts: Rows, seconds: Rows) -> Rows:
         roots[np.maximum(a, b)] = np.minimum(a, b)
         while (roots[roots] != roots).any():
             roots = roots[roots]
-
-
-# -- tables ----------------------------------------------------------------------------------------
 
 
 class Table(NamedTuple):

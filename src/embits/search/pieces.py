@@ -163,8 +163,6 @@ class CodePieces:
         starts = [cells.starts if self._is_ours(cells) else _NO_NUMBERS for cells in self.cells]
         return _core.CodePieces(arrays, orders, starts)
 
-    # -- cells -----------------------------------------------------------------------------------
-
     @property
     def is_plain(self) -> bool:
         """Whether this is one array in row order, without removed rows."""

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from embits import _core
 from embits.errors import InputError
 
-# Where a query with its own filter has fewer rows than others of the batch.
-NO_ROW = -1
+NO_ROW = -1  # where a query with its own filter has fewer rows than others of the batch
 NO_DISTANCE = np.int32(2**31 - 1)
 NO_SCORE = np.float32(-np.inf)
 

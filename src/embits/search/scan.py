@@ -262,9 +262,6 @@ def simd() -> str:
         return _core.simd()
 
 
-# -- all rows within a distance --------------------------------------------------------------------
-
-
 def within(
     codes: NDArray[np.uint8] | CodePieces,
     queries: NDArray[np.uint8],

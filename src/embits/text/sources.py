@@ -166,9 +166,6 @@ def _read_tensors(path: Path) -> dict[str, NDArray[Any]]:
     return tensors
 
 
-# -- the cache -------------------------------------------------------------------------------------
-
-
 def cached_file(model: StaticModel, settings: dict[str, Any]) -> Path:
     """Where the encoder made of a model is kept; its name is a digest of all it depends on."""
     digest = hashlib.sha256(json.dumps([__version__, settings], sort_keys=True).encode())
