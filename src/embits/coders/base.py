@@ -356,7 +356,6 @@ def coder_checksum(coder: Coder) -> str:
 
 
 def _or_one(divisors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Divisors with 1 in place of 0."""
     return np.where(divisors > 0, divisors, np.float32(1)).astype(np.float32)
 
 
@@ -365,7 +364,6 @@ def _or_one(divisors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @cache  # evaluating the annotations takes as long as opening the rest of a file
 def _hints(coder: type[Coder]) -> dict[str, Any]:
-    """The types of the parameters of `__init__`."""
     try:
         return get_type_hints(coder.__init__)
     except NameError:  # a type that is imported for the type checker alone
@@ -373,7 +371,6 @@ def _hints(coder: type[Coder]) -> dict[str, Any]:
 
 
 def _check_params(coder: type[Coder], params: Mapping[str, Any]) -> None:
-    """Refuse parameters that the coder does not have, or of a type it does not take."""
     known, hints = coder.param_names(), _hints(coder)
     for name, value in params.items():
         if name not in known:

@@ -181,7 +181,6 @@ class PaperAutoencoder(LinearlyEncoded):
         self._velocity_W, self._velocity_c = np.zeros_like(self.W_), np.zeros_like(self.c_)
 
     def _epoch(self, X: NDArray[Any], order: NDArray[np.int64]) -> None:
-        """One pass over the rows of `X` in the given order."""
         in_place = isinstance(X, np.ndarray) and X.dtype == np.float32 and X.flags.c_contiguous
         total = 0.0
         for part in blocks(len(order), STEPS_AT_ONCE * self.batch_size):

@@ -47,12 +47,10 @@ class ByteCounts(NamedTuple):
 
     @property
     def total(self) -> int:
-        """All of them together."""
         return sum(self)
 
 
 def byte_counts(rows: Rows, coder: Coder, subwords: Subwords | None) -> ByteCounts:
-    """Bytes of each part in a file."""
     cells = rows.codes.cells[0] if isinstance(rows.codes, CodePieces) else None
     text, order = packed_sizes(rows.ids) if isinstance(rows.ids, Vocabulary) else (0, 0)
     return ByteCounts(
@@ -152,7 +150,6 @@ def write_piece(path: Path, rows: Rows, coder: Coder, like: Path) -> None:
 
 
 def open_piece(path: Path, coder: Coder, *, verify: bool = False, mapped: bool = True) -> Rows:
-    """Open a piece of a collection."""
     with _opened(path, verify, mapped) as contents:
         found = contents.method, contents.n_bits, contents.dims
         expected = coder.method, coder.n_bits_, coder.n_features_in_

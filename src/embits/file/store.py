@@ -60,7 +60,6 @@ def is_stored(dtype: np.dtype[Any]) -> bool:
 
 
 def params_json(params: Mapping[str, Any]) -> str:
-    """A coder's parameters as JSON."""
     try:
         return json.dumps(dict(params), sort_keys=True, default=_plain, allow_nan=False)
     except InputError:

@@ -76,7 +76,6 @@ class Keys(Words):
         return None if row < 0 else row
 
     def row(self, word: str) -> int:
-        """The row of a word."""
         row = self.find(word)
         if row is None:
             raise self.unknown(word)
@@ -168,7 +167,6 @@ class WordRows(Mapping[str, int]):
 
 
 def encoded_words(words: Iterable[str], errors: str = "strict") -> Run:
-    """Words in one run."""
     words = list(words)
     run: Run | None = _core.words_run(words)
     if run is not None:

@@ -197,7 +197,6 @@ class Vocabulary(WordRun, Keys):
         return [self[row] for row in rows[:most].tolist()]
 
     def verify(self) -> None:
-        """Check all words."""
         order = self._checked_order
         for _ in self:  # decoding checks the UTF-8
             pass
@@ -249,7 +248,6 @@ class LazyVocabulary(Vocabulary):
         """The UTF-8 of all words, and where each ends."""
 
     def _order(self) -> NDArray[Any]:
-        """The rows sorted by their words."""
         return Vocabulary.from_run(self.text, self.ends.astype(np.uint64))[0].order
 
     def __iter__(self) -> Iterator[str]:

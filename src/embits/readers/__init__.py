@@ -178,7 +178,6 @@ def sample_vectors() -> WordVectors:
 
 @contextmanager
 def _os_errors(source: Source) -> Iterator[None]:
-    """Turn errors of the operating system into ReadError."""
     try:
         with source.fetched.named() if source.fetched else nullcontext():
             yield

@@ -57,12 +57,10 @@ class Findings:
     notes: list[str] = field(default_factory=list)
 
     def add_bad(self, n: int, where: str, found: str) -> None:
-        """Count rows that were left out."""
         self.bad = self.bad or (where, found)
         self.n_bad += n
 
     def warn(self, source: Source) -> None:
-        """Warn once of each kind."""
         for note in self.notes:
             source.warn(note)
         if self.n_bad:

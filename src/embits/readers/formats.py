@@ -45,8 +45,6 @@ class Head:
 
 @dataclass(frozen=True)
 class Format:
-    """A format of files of vectors."""
-
     name: str
     recognizes: Callable[[Head], bool]
     open: Callable[[Source], Blocks]

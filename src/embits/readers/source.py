@@ -64,7 +64,6 @@ DAMAGED_ARCHIVE = (
 
 
 def is_compressed(path: Path) -> bool:
-    """Whether a file is a .gz, .xz or .zip."""
     with path.open("rb") as file:
         return file.read(len(XZ)).startswith(_COMPRESSED)
 
@@ -138,11 +137,9 @@ class Source:
         return ReadError(f"{place}: {facts}")
 
     def warn(self, message: str) -> None:
-        """Warn the caller of `read_vectors`."""
         warn_caller(f"{self.name}: {message}", ReadWarning)
 
     def report(self, done: int, total: int) -> None:
-        """Call the progress callback, if there is one."""
         if self.progress is not None:
             self.progress(done, total)
 
@@ -153,11 +150,9 @@ class Source:
 
     @property
     def size(self) -> int:
-        """Bytes of the file on disk."""
         return self.path.stat().st_size
 
     def paths(self) -> list[Path]:
-        """The files that are read."""
         beside = [Path(self.words)] if isinstance(self.words, str | os.PathLike) else []
         return [self.path, *beside]
 

@@ -170,8 +170,6 @@ def is_word2vec_binary(head: bytes) -> bool:
 
 
 class Word2VecBlocks(ParsedBlocks):
-    """word2vec binary vectors in blocks."""
-
     unit = "byte"
 
     def __init__(self, source: Source) -> None:

@@ -1,6 +1,6 @@
 """Cells: groups of codes that lie close together, so that a search reads few of them.
 
-A cell has a center, the mean of its codes as vectors of -1 and 1. Bytes are stored cell by cell,
+A cell has a center, the mean of its codes as vectors of -1 and 1. Codes are stored cell by cell,
 and rows keep their numbers. A query reads the cells whose centers are nearest to it. How many is
 set by hand (`probes`), or by a share of the neighbors that is to be found (`recall`): then a query
 stops when the next cell is too far from it, compared with its k-th row. How far is too far was
@@ -211,7 +211,7 @@ def unmeasured() -> Curve:
 
 
 def arranged(codes: Bytes, centers: Centers, threads: int | None = None) -> tuple[Bytes, Cells]:
-    """Bytes cell by cell, in row order within a cell, and their cells."""
+    """Codes cell by cell, in row order within a cell, and their cells."""
     assigned = np.empty(len(codes), np.uint32)
     codes = np.ascontiguousarray(codes)
     centers.native.assign(codes, wanted_threads(threads), assigned)

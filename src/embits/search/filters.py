@@ -140,7 +140,6 @@ def select(
 
 
 def all_rows(n: int) -> Selection:
-    """The selection of all rows."""
     mask = np.full(-(-n // 64), ~np.uint64(0))
     if n % 64:
         mask[-1] = (1 << n % 64) - 1
@@ -237,7 +236,6 @@ def _packed(mask: NDArray[np.bool_]) -> NDArray[np.uint64]:
 
 
 def _marked(rows: NDArray[np.int64], n: int) -> NDArray[np.uint64]:
-    """The mask of many rows."""
     mask = np.zeros(n, bool)
     mask[rows] = True
     return _packed(mask)

@@ -31,7 +31,6 @@ class Prepared(NamedTuple):
     offsets: Any = None  # what is added to scores, float32 (1,) or (q, 1); None for codes
 
     def take(self, which: NDArray[np.intp]) -> Prepared:
-        """Some of the queries of a batch."""
         offsets = None if self.offsets is None else self.offsets[which]
         return Prepared(self.queries[which], offsets)
 

@@ -194,7 +194,6 @@ class CodePieces:
         return [part for part in parts if self._is_ours(part[0])]  # type: ignore[misc]
 
     def cell_sizes(self) -> NDArray[np.int64]:
-        """How many codes each cell has."""
         sizes = np.zeros(len(self.centers or ()), np.int64)
         for cells, _, _ in self._in_cells():
             starts = cells.starts.astype(np.int64)

@@ -341,7 +341,6 @@ def split_keys(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.i
 
 
 def too_many(most: int, bound: str) -> TooManyResultsError:
-    """The error for more results than `most`."""
     return TooManyResultsError(
         f"more than {most:,} rows are within {bound}: choose a narrower bound, search fewer "
         "queries at a time, or pass a larger max_results"

@@ -69,7 +69,6 @@ def keep_encoder(folder: Path, encoder: TextEncoder | str) -> None:
 
 
 def kept_encoder(folder: Path) -> Encoder:
-    """The encoder of a collection."""
     if (folder / ENCODER).is_file():
         return TextEncoder.load(folder / ENCODER, verify=True)
     try:
@@ -174,7 +173,6 @@ class Words:
         return self._bm25s.tokenize(texts, stopwords="en", show_progress=False, **options)
 
     def scores(self, text: str) -> NDArray[np.float32]:
-        """BM25 of all rows."""
         words = self._tokenized([text], return_ids=False)[0]
         words = [each for each in words if each in self._index.vocab_dict]
         if not words:

@@ -463,7 +463,6 @@ class TextEncoder(Estimator):
         return cls(os.fspath(path))._take(Path(path), verify=verify)
 
     def _take(self, path: Path, *, verify: bool = False) -> Self:
-        """Take everything from the file of a text encoder."""
         contents = store.open_file(path, verify=verify)
         if contents.text is None:
             hint = "embits.load opens files of codes; TextEncoder.from_words uses their words"

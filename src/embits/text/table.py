@@ -77,7 +77,6 @@ class Table:
 
     @property
     def dims(self) -> int:
-        """Dimensions of the vectors."""
         return len(self.offset)
 
     @cached_property

@@ -220,7 +220,6 @@ class HeldOut:
         )
 
     def by_hamming(self, rows: Codes, queries: Codes) -> float:
-        """Recall by Hamming distance."""
         return self.share(top_k(rows, queries, self._k).rows)
 
     def recall(self, rows: Codes, queries: Unit, weights: Floats) -> float:
