@@ -198,10 +198,8 @@ class PaperAutoencoder(LinearlyEncoded):
             gram.flat[:: len(gram) + 1] -= 1
             losses = total / len(order), 0.5 * float(np.vdot(gram, gram))
         if not np.isfinite(losses).all():
-            raise TrainingError(
-                f"training diverged (loss {losses[0]:g} + {self.lambda_reg:g} x {losses[1]:g}): "
-                "lower learning_rate or lambda_reg"
-            )
+            found = f"loss {losses[0]:g} + {self.lambda_reg:g} x {losses[1]:g}"
+            raise TrainingError(f"training diverged ({found}): lower learning_rate or lambda_reg")
         self.loss_curve_ = np.vstack([self.loss_curve_, losses])
 
 

@@ -115,10 +115,9 @@ def open_parts(path: Path, *, verify: bool = False, mapped: bool = True) -> Part
             raise FormatError("it is a text encoder: open it with embits.TextEncoder.load")
         method, subwords = contents.method, with_prefix("subwords.", contents.tensors)
         if method not in METHODS:
-            raise FormatError(
-                f"its coder has the method {shortened(method)}, which is not registered here: "
-                "import the module that registers it (embits.register_coder), then load the file"
-            )
+            hint = "import the module that registers it (embits.register_coder), then load the file"
+            found = f"its coder has the method {shortened(method)}, which is not registered here"
+            raise FormatError(f"{found}: {hint}")
         state = with_prefix("coder.", contents.tensors)
         is_left_out = "coder" in contents.left_out and not state
         known = contents.dims, contents.n_bits

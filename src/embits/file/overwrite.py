@@ -55,10 +55,8 @@ def check_folder(folder: AnyPath, names: Iterable[str], overwrite: bool = False)
     if not folder.exists():
         return
     if not overwrite and any(not entry.name.startswith(".") for entry in folder.iterdir()):
-        raise InputError(
-            f"{folder} is not empty: choose another folder, or replace the files that have the "
-            "names of the new ones (overwrite=True, --force)"
-        )
+        others = "replace the files that have the names of the new ones (overwrite=True, --force)"
+        raise InputError(f"{folder} is not empty: choose another folder, or {others}")
     for name in names:
         path = folder / name
         parents = [folder / parent for parent in Path(name).parents][:-1]

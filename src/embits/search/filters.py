@@ -153,9 +153,8 @@ def parsed(name: str, given: Any, n: int, rows_of_ids: RowsOfIds | None = None) 
             raise InputError(f"{name} selects among {given.n:,} rows, but there are {n:,}")
         return given
     if isinstance(given, str | bytes):
-        raise InputError(
-            f"{name} is the single string {given!r}, expected a list of ids: {name}=[{given!r}]"
-        )
+        expected = f"expected a list of ids: {name}=[{given!r}]"
+        raise InputError(f"{name} is the single string {given!r}, {expected}")
     listed = list(given) if isinstance(given, Set | range | Iterator) else given
     kinds = set(map(type, listed if isinstance(listed, list | tuple) else ()))
     # NumPy makes strings of numbers among strings, in ten times the time, and numbers of bools.
@@ -175,9 +174,8 @@ def parsed(name: str, given: Any, n: int, rows_of_ids: RowsOfIds | None = None) 
             raise InputError(f"{name} is a mask of {len(array):,} rows, but there are {n:,}")
         return Selection(n, mask=_packed(array))
     if array.dtype.kind in "iu" and len(array) == n > 2 and array.min() >= 0 and array.max() <= 1:
-        raise InputError(
-            f"{name} is a mask of {array.dtype}, expected a boolean one: {name}.astype(bool)"
-        )
+        expected = f"expected a boolean one: {name}.astype(bool)"
+        raise InputError(f"{name} is a mask of {array.dtype}, {expected}")
     if array.size and array.dtype.kind in "UTOiu" and rows_of_ids is not None:
         array = rows_of_ids(name, array)
     if not array.size:
@@ -286,9 +284,8 @@ def check_state(state: object, **filters: Any) -> None:
     for name, given in filters.items():
         for each in given if _is_for_each(given) else [given]:
             if isinstance(each, Selection) and each.state not in (None, state):
-                raise InputError(
-                    f"{name} was selected before the collection changed: select its rows again"
-                )
+                changed = f"{name} was selected before the collection changed"
+                raise InputError(f"{changed}: select its rows again")
 
 
 def row_filter(

@@ -91,10 +91,8 @@ def codes_of(coder: Coder, queries: NDArray[Any]) -> NDArray[np.uint8]:
 def float_vectors(queries: NDArray[Any]) -> NDArray[Any]:
     """The queries; InputError if they are codes."""
     if queries.dtype == np.uint8:
-        raise InputError(
-            "the queries are codes or ids; this search needs the float vectors, or "
-            'metric="decoded" without floats'
-        )
+        needed = 'this search needs the float vectors, or metric="decoded" without floats'
+        raise InputError(f"the queries are codes or ids; {needed}")
     return queries
 
 

@@ -274,11 +274,10 @@ class DistinctCodes:
 
 def _counted(n_pairs: int, distance: int, most: int | None) -> int:
     if most is not None and n_pairs > most:
-        raise TooManyResultsError(
-            f"more than {most:,} pairs are within distance {distance}: choose a smaller distance, "
-            "take the groups of duplicates or the blocks of iter_pairs_within, or pass a larger "
-            "max_results"
-        )
+        others = "take the groups of duplicates or the blocks of iter_pairs_within"
+        hint = f"choose a smaller distance, {others}, or pass a larger max_results"
+        found = f"more than {most:,} pairs are within distance {distance}"
+        raise TooManyResultsError(f"{found}: {hint}")
     return n_pairs
 
 

@@ -11,7 +11,7 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import Progress, as_float32, blocks, unit_rows
+from embits.arrays import LazyRows, Progress, as_float32, blocks, unit_rows
 from embits.binary_vectors import BinaryVectors
 from embits.checks import check_n_bits, choice, number, whole
 from embits.coders import ITQ, Coder, Neural, coder_class, new_coder
@@ -153,9 +153,8 @@ class TextEncoder(Estimator):
         """Itself, with its source opened, whatever that is."""
         source = self.source
         if isinstance(source, str | os.PathLike) and Path(source).is_file():
-            if store.open_file(Path(source)).text is not None:
-                return self._take(Path(source))
-            return self._open_words(source)
+            is_encoder = store.open_file(Path(source)).text is not None
+            return self._take(Path(source)) if is_encoder else self._open_words(source)
         if isinstance(source, BinaryVectors | WordVectors):
             return self._open_words(source)
         if not isinstance(source, str | os.PathLike):
@@ -206,9 +205,9 @@ class TextEncoder(Estimator):
         bits = bits.merged()
         if not isinstance(bits.words, Vocabulary):
             raise InputError("the rows have no words: expected a file of word vectors in bits")
-        stored = bits.columns.get(LENGTHS)
+        codes, decode, stored = bits.codes, bits.coder.inverse_transform, bits.columns.get(LENGTHS)
         # Decoded in blocks: floats of all words would take a gigabyte.
-        directions = _Decoded(bits)
+        directions = LazyRows(lambda rows: decode(np.asarray(codes[rows])), len(bits), bits.dims)
         lengths = None if stored is None else stored.floats
         self.table_ = Table.of(np.asarray(bits.codes), bits.n_bits, directions, lengths)
         self._tokens = WordTokens(bits.words, bits.subwords)
@@ -220,21 +219,16 @@ class TextEncoder(Estimator):
         return self
 
     def _begin(self, normalize: bool) -> None:
-        self._normalize = normalize
-        self._frequencies = None
-        self._texts = 0
+        self._normalize, self._frequencies, self._texts = normalize, None, 0
         self._mean = self._whitening = self.coder_ = None
         self._finish()
 
     def _finish(self) -> None:
-        self.n_bits_ = self.table_.n_bits
-        self.n_features_out_ = self.table_.dims
+        self.n_bits_, self.n_features_out_ = self.table_.n_bits, self.table_.dims
         self.n_features_in_ = 1  # texts
 
     def _chosen_weights(self, usual: str) -> str:
-        if self.weights is None:
-            return usual
-        return choice("weights", self.weights, WEIGHTS)
+        return usual if self.weights is None else choice("weights", self.weights, WEIGHTS)
 
     @property
     def _n_tokens(self) -> int:
@@ -260,7 +254,7 @@ class TextEncoder(Estimator):
             seen += np.bincount(pairs % self._n_tokens, minlength=self._n_tokens)
         if seen.any():
             self._frequencies, self._texts = Lengths.of(seen), len(texts)
-        self._mean = self._whitening = None
+        self._mean = self._whitening = self.coder_ = None
         vectors = self.encode(texts[:: max(1, -(-len(texts) // _SAMPLE))])
         vectors = as_float32(unit_rows(vectors[vectors.any(axis=1)]))
         if len(vectors) > 1 and self.whiten:
@@ -268,8 +262,6 @@ class TextEncoder(Estimator):
             vectors = self._whitened(vectors)
         if len(vectors) > 2 * self.n_bits_:
             self.coder_ = ITQ(self.n_bits_, random_state=self.random_state).fit(vectors)
-        else:
-            self.coder_ = None
         return self
 
     def encode(self, texts: Any) -> Floats:
@@ -293,15 +285,13 @@ class TextEncoder(Estimator):
 
     def _pooled(self, batch: Batch) -> Floats:
         """The weighted means of the tokens of texts."""
-        tokens, ends = batch.tokens, batch.ends
+        tokens, ends, of_model = batch.tokens, batch.ends, self._model_weights
         weights = self._weights[tokens]
-        own = (
-            weights if self._model_weights is None else weights * self._model_weights.floats[tokens]
-        )
+        own = weights if of_model is None else weights * of_model.floats[tokens]
         rows = tokens if self._rows is None else self._rows[tokens]
         sums = self.table_.pool(rows, own, ends)
         totals = np.concatenate([[0.0], np.cumsum(weights, dtype=np.float64)])
-        shares = totals[ends] - totals[np.concatenate([[0], ends[:-1]])] if len(ends) else ends
+        shares = np.diff(totals[np.concatenate([[0], ends])])
         subwords = self._tokens.subwords if isinstance(self._tokens, WordTokens) else None
         for text, word in batch.unseen if subwords is not None else ():
             vector = subwords.vector(word)[None]  # type: ignore[union-attr]
@@ -391,10 +381,8 @@ class TextEncoder(Estimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.one_d_array = True
-        tags.input_tags.two_d_array = False
-        tags.requires_fit = False
+        tags.input_tags.string = tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = tags.requires_fit = False
         return tags
 
     def __repr__(self) -> str:
@@ -418,25 +406,17 @@ class TextEncoder(Estimator):
 
     def _write(self, path: Path) -> None:
         table, tokens, coder = self.table_, self._tokens, self.coder_
-        scales = {
-            "scales": table.scales,
-            "weights": self._model_weights,
-            "frequencies": self._frequencies,
-        }
+        own = {"weights": self._model_weights, "frequencies": self._frequencies}
+        scales = {k: each for k, each in own.items() if each is not None} | {"scales": table.scales}
         arrays: dict[str, NDArray[Any] | None] = {
-            **{name: scale.steps for name, scale in scales.items() if scale is not None},
-            **table.decoding(),
-            "rows": self._rows,
-            "mean": self._mean,
-            "whitening": self._whitening,
-        }
+            **{name: scale.steps for name, scale in scales.items()}, **table.decoding(),
+            "rows": self._rows, "mean": self._mean, "whitening": self._whitening,
+        }  # fmt: skip
         settings: dict[str, Any] = {
-            **{f"{name}_base": scale.base for name, scale in scales.items() if scale is not None},
-            **{name: getattr(self, name) for name in ("weights", "whiten")},
-            "normalize": self._normalize,
-            "texts": self._texts,
-            "unknown": getattr(tokens, "unknown", None),
-        }
+            **{f"{name}_base": scale.base for name, scale in scales.items()},
+            "weights": self.weights, "whiten": self.whiten, "normalize": self._normalize,
+            "texts": self._texts, "unknown": getattr(tokens, "unknown", None),
+        }  # fmt: skip
         words: dict[str, NDArray[Any]] = {}
         if isinstance(tokens, WordTokens):
             words = pack(cast("Vocabulary", tokens.words))
@@ -513,20 +493,6 @@ class TextEncoder(Estimator):
 
 
 _SUBWORDS, _CODER = "subwords.", "coder."
-
-
-class _Decoded:
-    """The decoded vectors of words, made a block at a time."""
-
-    def __init__(self, bits: BinaryVectors) -> None:
-        self.shape = len(bits), bits.dims
-        self._bits = bits
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, rows: Any) -> Floats:
-        return self._bits.coder.inverse_transform(np.asarray(self._bits.codes[rows]))
 
 
 def _is_sorted(words: Any) -> bool:

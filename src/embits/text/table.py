@@ -25,7 +25,9 @@ from embits.errors import FormatError, InputError
 from embits.rows import Lengths, vector_lengths
 
 Floats = NDArray[np.float32]
+Tensors = Mapping[str, NDArray[Any]]
 _RIDGE = 1e-6
+_MAX_BASE = 64  # of a scale in a file: a product of two scales is then a float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +118,8 @@ class Table:
             raise InputError("a token or an end is out of range")
         sums: Floats = counts[:, : self.n_bits] @ self.matrix
         totals = np.concatenate([[0.0], np.cumsum(weights, dtype=np.float64)])
-        starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
-        sums += (totals[ends] - totals[starts]).astype(np.float32)[:, None] * self.offset
+        of_texts = np.diff(totals[np.concatenate([[0], ends])]).astype(np.float32)
+        sums += of_texts[:, None] * self.offset
         return sums
 
     @classmethod
@@ -126,7 +128,7 @@ class Table:
         codes: NDArray[np.uint8],
         n_bits: int,
         dims: int,
-        tensors: Mapping[str, NDArray[Any]],
+        tensors: Tensors,
         settings: Mapping[str, Any],
     ) -> Table:
         """The table of a file; InputError if its arrays do not fit."""
@@ -162,9 +164,7 @@ class Table:
         return {name: getattr(self, name) for name in ("decoder", "units", "offset")}
 
 
-def array_of(
-    name: str, tensors: Mapping[str, NDArray[Any]], dtype: Any, shape: tuple[int, ...]
-) -> NDArray[Any]:
+def array_of(name: str, tensors: Tensors, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     """An array of a file; InputError unless it has this type and shape and is finite."""
     array = tensors.get(name)
     if array is None or array.dtype != dtype or array.shape != shape:
@@ -175,15 +175,10 @@ def array_of(
     return array
 
 
-def byte_scale(
-    name: str, tensors: Mapping[str, NDArray[Any]], n: int, settings: Mapping[str, Any]
-) -> Lengths | None:
+def byte_scale(name: str, tensors: Tensors, n: int, settings: Mapping[str, Any]) -> Lengths | None:
     """Numbers of a file on the scale of `Lengths`, if it has any; InputError if they do not fit."""
     if name not in tensors:
         return None
     steps = array_of(name, tensors, np.uint8, (n,))
     base = f"{name}_base"
     return Lengths(steps, whole(base, settings.get(base), -_MAX_BASE, _MAX_BASE))
-
-
-_MAX_BASE = 64  # a product of two scales is then a float32
