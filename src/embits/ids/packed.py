@@ -336,12 +336,10 @@ def _packed_text(words: Vocabulary) -> Tensors:
     codes = np.concatenate([code_table(each) for each in lengths])
     _core.pack_words(text, ends, order, counts, codes, packed, starts)
     del ends  # of many words, this is much memory
-    return {
-        "words": packed,
-        "word_codes": np.frombuffer(b"".join(map(to_bytes, lengths)), np.uint8),
-        "word_starts": pack_numbers(starts, (8 * len(packed)).bit_length()),
-        **_order(order.view(np.int64), links=True),
-    }
+    word_codes = np.frombuffer(b"".join(map(to_bytes, lengths)), np.uint8)
+    word_starts = pack_numbers(starts, (8 * len(packed)).bit_length())
+    tensors = {"words": packed, "word_codes": word_codes, "word_starts": word_starts}
+    return tensors | _order(order.view(np.int64), links=True)
 
 
 def _order(rows: NDArray[np.int64], *, links: bool) -> Tensors:
@@ -349,10 +347,8 @@ def _order(rows: NDArray[np.int64], *, links: bool) -> Tensors:
     if (rows[1:] > rows[:-1]).all():
         return {}
     width = (len(rows) - 1).bit_length()
-    tensors = {"word_rows": pack_numbers(rows, width)}
-    if links:
-        tensors["word_links"] = pack_numbers(cycle_links(rows), width)
-    return tensors
+    links_of = {"word_links": pack_numbers(cycle_links(rows), width)} if links else {}
+    return {"word_rows": pack_numbers(rows, width), **links_of}
 
 
 def _numbers(words: Vocabulary) -> Tensors | None:

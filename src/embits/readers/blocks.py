@@ -93,15 +93,20 @@ class Blocks(ABC):
 
     def collected(self) -> tuple[list[str], NDArray[np.float32], NDArray[np.int64]]:
         """The words of all rows, none if they have none; the matrix; and their places."""
-        matrix = _core.FloatRun() if self.n_rows is None else _FullMatrix(self.n_rows, self.dims)
+        run, full = _core.FloatRun(), None
+        if self.n_rows is not None:  # NumPy allocates large pages: filling them is twice as fast
+            full = np.empty((self.n_rows, self.dims), np.float32)
         words: list[str] = []
         places: list[NDArray[np.int64]] = []
         for block in self.read(self.first, words=self.named):
-            matrix.append(block.matrix)
+            if full is None:
+                run.append(block.matrix)
+            else:
+                full[block.start.rows : block.end.rows] = block.matrix
             words += block.words or ()
             places.append(block.places)
         self.findings.warn(self.source)
-        return words, matrix.take(self.dims), np.concatenate(places)
+        return words, run.take(self.dims) if full is None else full, np.concatenate(places)
 
     def whole(self) -> WordVectors:
         """All rows in memory, less those that repeat a word."""
@@ -137,20 +142,6 @@ class Blocks(ABC):
             raise self.source.read_error(found, f"each word once ({hint})", where)
         repeats = _counted(n_repeats, "repeated word")
         self.source.warn(f"{repeats} left out, the first at {where}: {word!r}")
-
-
-class _FullMatrix:
-    """A matrix of known size. NumPy allocates large pages: filling them is twice as fast."""
-
-    def __init__(self, n_rows: int, dims: int) -> None:
-        self._matrix, self._n_filled = np.empty((n_rows, dims), np.float32), 0
-
-    def append(self, rows: NDArray[np.float32]) -> None:
-        start, self._n_filled = self._n_filled, self._n_filled + len(rows)
-        self._matrix[start : self._n_filled] = rows
-
-    def take(self, dims: int) -> NDArray[np.float32]:
-        return self._matrix
 
 
 # -- text, word2vec binary and JSON ----------------------------------------------------------------

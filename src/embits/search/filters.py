@@ -18,8 +18,7 @@ RowsOfIds: TypeAlias = Callable[[str, Any], NDArray[np.int64]]
 RowNumbers: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.uint64]
 
-# Beyond one row in so many, marking rows in a mask is faster than sorting them.
-_ROWS_PER_SORTED = 16
+_ROWS_PER_SORTED = 16  # beyond one row in so many, marking rows is faster than sorting them
 _BOOLS = {bool, np.bool_}
 
 

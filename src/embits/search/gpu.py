@@ -28,8 +28,7 @@ BATCH = 1024  # queries at a time
 SCRATCH_BYTES = 1 << 29  # for the tiles' least distances of a batch, and for its candidates
 GROUP = 64  # tiles
 _UPLOAD_ROWS = 1 << 22
-# Below one row in so many, copying the codes of a filter and searching them is faster.
-ROWS_PER_COPY = 32
+ROWS_PER_COPY = 32  # if fewer than one row in so many passes a filter, their codes are copied
 # Codes, how many, a mask of the rows that may be found, and where copies of codes come from.
 _Scanned: TypeAlias = tuple[Any, int, Any, NDArray[np.int64] | None]
 

@@ -15,13 +15,10 @@ from embits.search.filters import Selection, mask_filter, parse_filters
 from embits.search.results import DistanceResult
 from embits.search.scan import simd_errors, top_k
 
-# Below this the codes lie in the processor's cache, and the scan was as fast (measured: 8 MB).
-_MIN_BYTES = 16_000_000
-# Wider codes need more than ten times their own size for the tables, and gain little.
-_MAX_WIDTH = 16
+_MIN_BYTES = 16_000_000  # fewer lie in the processor's cache, and a scan is as fast (measured)
+_MAX_WIDTH = 16  # wider codes need tables of more than ten times their own size, and gain little
 _MAX_CHUNK_BITS = 24
-# If fewer than one row in so many passes a filter, the rows that pass are scanned.
-_MAX_ROWS_PER_PASSED = 100
+_MAX_ROWS_PER_PASSED = 100  # if fewer than one row in so many passes a filter, those are scanned
 
 
 class MultiIndex:

@@ -90,9 +90,6 @@ def budget(n_bits: int, dims: int, n: int, device: str) -> Budget:
     return Budget(max(MIN_STEPS * few // ENOUGH_ROWS, min(MAX_STEPS, steps)), CPU_BATCH)
 
 
-# -- first weights ---------------------------------------------------------------------------------
-
-
 def first_weights(
     x: Matrix, axes: NDArray[np.float64], n_bits: int, rng: np.random.Generator
 ) -> NDArray[np.float64]:
@@ -136,9 +133,6 @@ def orthogonal(matrix: Matrix) -> Matrix:
             matrix, product(matrix.T, matrix)
         )
     return matrix
-
-
-# -- the loss --------------------------------------------------------------------------------------
 
 
 def loss_and_gradient(
@@ -223,9 +217,6 @@ def signs(xp: Any, z: Any) -> Any:
 
 def _row_norms(xp: Any, x: Any) -> Any:
     return xp.sqrt(xp.sum(x * x, axis=1, keepdims=True)) + 1e-12
-
-
-# -- the descent -----------------------------------------------------------------------------------
 
 
 class Adam:

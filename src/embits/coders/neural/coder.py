@@ -33,24 +33,14 @@ Floats = NDArray[np.float32]
 Codes = NDArray[np.uint8]
 
 NET = {
-    "A": ("any", "bits"),
-    "G": ("any", "any"),
-    "M": ("dims", "any"),
-    "alpha": ("any",),
-    "a": ("any",),
-    "beta": ("any",),
-    "g": ("any",),
-    "c": ("dims",),
-    "o": ("dims",),
-}
+    "A": ("any", "bits"), "G": ("any", "any"), "M": ("dims", "any"), "alpha": ("any",),
+    "a": ("any",), "beta": ("any",), "g": ("any",), "c": ("dims",), "o": ("dims",),
+}  # fmt: skip
 """The arrays of a net in a file, each named `net_` and this."""
 LAYER = {
-    "S": ("any", "dims"),
-    "U": ("bits", "any"),
-    "sigma": ("any",),
-    "u": ("any",),
+    "S": ("any", "dims"), "U": ("bits", "any"), "sigma": ("any",), "u": ("any",),
     "upsilon": ("bits",),
-}
+}  # fmt: skip
 """The arrays of the hidden layer of an encoder, `layer_` and this; empty where it has none."""
 
 
@@ -199,12 +189,8 @@ class Neural(NearLossless):
         random_state: int | None = 0,
         device: str | None = None,
     ) -> None:
-        self.n_bits = n_bits
-        self.prefer = prefer
-        self.effort = effort
-        self.target = target
-        self.random_state = random_state
-        self.device = device
+        self.n_bits, self.prefer, self.effort = n_bits, prefer, effort
+        self.target, self.random_state, self.device = target, random_state, device
 
     if not TYPE_CHECKING:
 
@@ -372,9 +358,8 @@ class _Training:
         weights, encoder = net_training.train_together(
             weights, thresholds, *settings, **self._settings
         )
-        z = np.concatenate(
-            [net_training.scores(np, encoder, rows[b])[1] for b in blocks(len(rows))]
-        )
+        parts = [net_training.scores(np, encoder, rows[b])[1] for b in blocks(len(rows))]
+        z = np.concatenate(parts)
         spread = z[: bit_search.SPREAD_ROWS].astype(np.float64).std(axis=0) + 1e-12
         W, t, S, u, U = (each.astype(np.float64) for each in encoder)
         scaled = Thresholds(W / spread[:, None], t / spread)
@@ -406,9 +391,8 @@ class _Training:
         self, thresholds: Thresholds, searched: Searched, weights: Weights, layer: Layer | None
     ) -> NetSearched:
         rows, queries, m = self._rows, self._held_out.queries, len(thresholds.t)
-        for turn, epochs in enumerate(
-            self._plan(self._effort.after if layer else self._effort.epochs)
-        ):
+        plan = self._plan(self._effort.after if layer else self._effort.epochs)
+        for turn, epochs in enumerate(plan):
             codes, decoder = searched.encode(rows), searched.decoder
             if turn or layer:
                 decoder = bit_search.least_squares(codes, rows, m)

@@ -90,12 +90,8 @@ class Net:
     ) -> NDArray[np.uint8]:
         """Packed codes, flipped bit by bit while -2 cos(x, y) - pulls · s falls.
 
-        Args:
-            unit: Vectors x of norm 1, shape (n, dims).
-            pulls: What each bit is drawn to, shape (n, bits).
-            codes: The codes to start from.
-            rounds: The most flips of a code.
-            tries: Flips that a round tries: those whose slopes promise most.
+        Vectors x have norm 1. `pulls`, (n, bits), is what each bit is drawn to. A code has at most
+        `rounds` flips, and each tries those `tries` whose slopes promise most.
         """
         codes = codes.copy()
         self._native.search(np.ascontiguousarray(unit), pulls, rounds, tries, 0, codes)
@@ -152,12 +148,8 @@ def quantized(
 ) -> Net:
     """The net in bytes of y = D s + o + P p + R r, p = relu(A s + a), r = relu(G p + g).
 
-    Args:
-        D: Shape (bits, dims), for s in {-1, 1}.
-        o: Shape (dims,).
-        layers: A, a, G and g.
-        out: P and R, shape (hidden, dims).
-        tops: The largest activations p and r to be told apart, of each unit.
+    D, (bits, dims), is for s in {-1, 1}. `layers` are A, a, G and g, `out` P and R, (hidden, dims),
+    and `tops` the largest activations p and r to be told apart, of each unit.
     """
     A, a, G, g = (each.astype(np.float64) for each in layers)
     units = [np.maximum(each.astype(np.float64), 1e-6) / TOP for each in tops]

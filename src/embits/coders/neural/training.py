@@ -160,19 +160,11 @@ def train(
     rng: np.random.Generator,
     told: Callable[[], None] = lambda: None,
 ) -> Weights:
-    """Train on the signs of unit rows; the weights that rebuild held-out rows best.
+    """Train on the signs, (n, bits) in {-1, 1}, of unit rows; what rebuilds held-out rows best.
 
-    Args:
-        weights: Where to start.
-        signs: Bits of the rows in {-1, 1}, shape (n, bits).
-        unit: The rows, shape (n, dims).
-        held_out: Signs and rows that say when to stop.
-        epochs: Passes over the rows, at most.
-        rate: Share of the usual learning rate.
-        share: Of the units that are left out in a step.
-        on: Where to compute.
-        rng: Of batches and what is left out.
-        told: Called after each epoch.
+    `held_out` are signs and rows that say when to stop, `epochs` the most passes, `rate` a share of
+    the usual learning rate, `share` that of the units that are left out in a step. `told` is called
+    after each epoch.
     """
     xp, n = on.xp, len(unit)
     there, rows, check = on.put(signs), on.put(unit), [on.put(part) for part in held_out]
