@@ -62,10 +62,10 @@ class Estimator:
             raise NotFittedError(f"this {type(self).__name__} is not fitted: call fit first")
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the columns of `transform`, one for each byte of a code: `itq0`, `itq1` …"""
+        """Names of the columns of `transform`, such as the bytes of a code: `itq0`, `itq1` …"""
         self.check_fitted()
-        prefix = type(self).__name__.lower()
-        return np.asarray([f"{prefix}{i}" for i in range(self.n_bytes_)], dtype=object)
+        prefix, n = type(self).__name__.lower(), getattr(self, "n_features_out_", self.n_bytes_)
+        return np.asarray([f"{prefix}{i}" for i in range(n)], dtype=object)
 
     def _check_features(self, X: Any, dims: int) -> None:
         """Refuse another width, or other column names, than it was fitted on."""

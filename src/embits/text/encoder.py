@@ -370,12 +370,6 @@ class TextEncoder(Estimator):
         """`fit(X)`, then `transform(X)`."""
         return self.fit(X, y).transform(X)
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the columns of `transform`: `textencoder0`, `textencoder1` …"""
-        self.check_fitted()
-        names = [f"textencoder{i}" for i in range(self.n_features_out_)]
-        return np.asarray(names, dtype=object)
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "table_")
 

@@ -38,11 +38,7 @@ class Passage(NamedTuple):
 
 
 def read_passages(paths: list[Path]) -> Iterator[Passage]:
-    """The passages of files and of all files in folders, in order.
-
-    Raises:
-        ReadError: A file has no texts, or is not UTF-8: names its line.
-    """
+    """The passages of files and of all files in folders, in order; ReadError names a line."""
     for path in paths:
         for file, name in _files(path):
             for id, text, fields in _records(file, name):
