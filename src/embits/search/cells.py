@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.arrays import blocks, packed_width, unpack
-from embits.checks import number, wanted_threads, whole
+from embits.checks import wanted_threads, whole
 from embits.errors import FormatError, InputError
 from embits.search.filters import Selection, are_few
 
@@ -287,14 +287,6 @@ class Reading:
 
 
 _NONE, _NO_PROBES = np.empty(0, np.float32), np.empty(0, np.uint32)
-
-
-def wanted_reading(recall: Any, probes: Any) -> tuple[float | None, int | None]:
-    """The arguments `recall` and `probes` of a search, of which one may be given."""
-    if recall is not None and probes is not None:
-        raise InputError("recall and probes are given, expected one of them")
-    recall = None if recall is None else number("recall", recall, 0, 1)
-    return recall, None if probes is None else whole("probes", probes, 1)
 
 
 def measured(

@@ -12,7 +12,7 @@ from embits import _core, checks
 from embits.arrays import packed_width
 from embits.errors import InputError, TooManyResultsError
 from embits.search import results
-from embits.search.cells import Reading, wanted_reading
+from embits.search.cells import Reading
 from embits.search.filters import Filters, Selection, Value, are_few, mask_filter, row_filter
 from embits.search.metrics import Metric, Prepared
 from embits.search.pieces import CodePieces
@@ -127,17 +127,19 @@ def asymmetric_top_k(
         raise InputError(f"projections have {n_bits} bits, the codes hold {pieces.shape[1]} bytes")
     filters = pieces.filters(queries.shape[:-1], where, exclude)
     most = checks.wanted_threads(threads)
-    added = np.zeros(queries.shape[:-1]) if offsets is None else np.asarray(offsets)
-    added = added.reshape(-1).astype(np.float32)
+    added = None
+    if offsets is not None or lengths is not None:
+        added = np.zeros(queries.shape[:-1]) if offsets is None else np.asarray(offsets)
+        added = added.reshape(-1).astype(np.float32)
     reading = _reading(pieces, queries, recall, probes, lengths)
 
     def search(part: Any, scores: Any, rows: Any, native: Any, cells: Any) -> None:
         asked = queries[part], rows.shape[-1], most
-        own = None if lengths is None else added[part]
+        own = None if lengths is None or added is None else added[part]
         _core.asymmetric_top_k(pieces.native, *asked, scores, rows, native, lengths, own, cells)
 
     values, rows = _filled(search, queries, k, pieces, filters, results.NO_SCORE, reading)
-    if offsets is not None and lengths is None:
+    if added is not None and lengths is None:
         values += added[0] if queries.ndim == 1 else added[:, None]
     found = ScoreResult(values, rows)
     found.rows_read = reading.rows_read
@@ -159,7 +161,10 @@ def _reading(
     pieces: CodePieces, queries: NDArray[Any], recall: Any, probes: Any, lengths: Any = None
 ) -> Reading:
     """What a search reads. InputError if it names cells and there are none."""
-    recall, probes = wanted_reading(recall, probes)
+    if recall is not None and probes is not None:
+        raise InputError("recall and probes are given, expected one of them")
+    recall = None if recall is None else checks.number("recall", recall, 0, 1)
+    probes = None if probes is None else checks.whole("probes", probes, 1)
     if probes is not None and pieces.centers is None:
         hint = "make them with `embits cells FILE -o FILE2`, or binarize with cells="
         raise InputError(f"probes={probes} needs cells, and these codes have none: {hint}")
@@ -194,18 +199,20 @@ def _filled(
         is_few = filters is not None and reading.are_few(filters, n_queries, width)
         parts = [(..., filters, is_few)]
     shape = (*queries.shape[:-1], checks.wanted_rows(k, most))
-    values, rows = np.full(shape, no_value), np.full(shape, results.NO_ROW, np.int64)
+    values, rows = np.empty(shape, no_value.dtype), np.empty(shape, np.int64)
+    if isinstance(filters, list):
+        values[:], rows[:] = no_value, results.NO_ROW
     for part, own, is_few in parts:
-        passed, native = np.full(n_queries, most), None
-        if part is not ...:
-            passed = np.array([*map(len, own)])
+        passed = native = None
         if own is not None:
+            passed = np.full(n_queries, most) if part is ... else np.array([*map(len, own)])
             native = row_filter(own, pieces.places) if is_few else mask_filter(own)
-        cells = None if is_few else reading.native(part, None if own is None else passed, n)
+        cells = None if is_few else reading.native(part, passed, n)
         some_values, some_rows = values[part], rows[part]  # of some queries, copies
         with simd_errors:
             search(part, some_values, some_rows, native, cells)
-        reading.rows_read += int(passed.sum()) if cells is None else cells.rows_read
+        n_passed = most * n_queries if passed is None else int(passed.sum())
+        reading.rows_read += n_passed if cells is None else cells.rows_read
         values[part], rows[part] = some_values, some_rows
     return values, pieces.rows.live(rows)
 
