@@ -45,13 +45,7 @@ class StaticModel(NamedTuple):
 
 
 def read_static(source: str | os.PathLike[str]) -> StaticModel:
-    """The static model of a folder, or of the package `wordllama`.
-
-    Raises:
-        InputError: It is neither.
-        MissingExtraError: The package is not installed.
-        ReadError: A file of it is damaged, or does not fit the others.
-    """
+    """The static model of a folder, or of the package `wordllama`; InputError if it is neither."""
     folder = Path(source)
     if folder.is_dir():
         return _read_folder(folder)

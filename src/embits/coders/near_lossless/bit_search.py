@@ -213,11 +213,9 @@ class HeldOut:
     ) -> Recalls:
         """Recall by three metrics; of the weights of float queries, the best count."""
         queries, rows = encoder.encode(self.queries), encoder.encode(self.rows)
-        return Recalls(
-            self.by_hamming(rows, queries),
-            max(self.recall(rows, self.queries, each) for each in weights),
-            self.recall(rows, decoder.rebuild(queries), decoder.D),
-        )
+        by_query = max(self.recall(rows, self.queries, each) for each in weights)
+        by_decoded = self.recall(rows, decoder.rebuild(queries), decoder.D)
+        return Recalls(self.by_hamming(rows, queries), by_query, by_decoded)
 
     def by_hamming(self, rows: Codes, queries: Codes) -> float:
         return self.share(top_k(rows, queries, self._k).rows)
