@@ -38,14 +38,9 @@ EXPORTERS = {
 
 
 def export(
-    bits: BinaryVectors,
-    to: str,
-    target: str,
-    *,
-    progress: Progress | None = None,
-    overwrite: bool = False,
-    **options: Any,
-) -> Facts:
+    bits: BinaryVectors, to: str, target: str, *, progress: Progress | None = None,
+    overwrite: bool = False, **options: Any,
+) -> Facts:  # fmt: skip
     """Write codes for another tool, and return what the command line prints.
 
     Args:

@@ -70,14 +70,9 @@ def export_opensearch(
 
 
 def export_vespa(
-    bits: BinaryVectors,
-    target: str,
-    *,
-    progress: Progress | None = None,
-    field: str = "code",
-    schema: str = "embits",
-    overwrite: bool = False,
-) -> Facts:
+    bits: BinaryVectors, target: str, *, progress: Progress | None = None, field: str = "code",
+    schema: str = "embits", overwrite: bool = False,
+) -> Facts:  # fmt: skip
     """Write the puts of `vespa feed` for a field `tensor<int8>`, whose values are hexadecimal.
 
     Args:

@@ -36,14 +36,9 @@ _check_name = partial(
 
 
 def export(
-    bits: BinaryVectors,
-    target: str,
-    *,
-    progress: Progress | None = None,
-    table: str = "embits",
-    index: str = "none",
-    overwrite: bool = False,
-) -> Facts:
+    bits: BinaryVectors, target: str, *, progress: Progress | None = None, table: str = "embits",
+    index: str = "none", overwrite: bool = False,
+) -> Facts:  # fmt: skip
     """Write codes to a table: see `integrations.export`. Readers see the old version or the new.
 
     Args:

@@ -102,14 +102,9 @@ def connect(target: str | os.PathLike[str]) -> Any:
 
 
 def nearest(
-    source: Place,
-    query: Query,
-    k: int = 10,
-    *,
-    collection: str = "embits",
-    where: str | None = None,
-    coder: Coder | None = None,
-) -> list[Neighbor]:
+    source: Place, query: Query, k: int = 10, *, collection: str = "embits",
+    where: str | None = None, coder: Coder | None = None,
+) -> list[Neighbor]:  # fmt: skip
     """Find the k nearest rows by Hamming distance: exact, ties in row order.
 
     Args:

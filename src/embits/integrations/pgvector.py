@@ -51,14 +51,9 @@ from pg_extension e join pg_namespace n on n.oid = e.extnamespace where extname 
 
 
 def export(
-    bits: BinaryVectors,
-    target: str,
-    *,
-    progress: Progress | None = None,
-    table: str = "embits",
-    index: bool = True,
-    overwrite: bool = False,
-) -> Facts:
+    bits: BinaryVectors, target: str, *, progress: Progress | None = None, table: str = "embits",
+    index: bool = True, overwrite: bool = False,
+) -> Facts:  # fmt: skip
     """Write codes to a table: see `integrations.export`. Readers see the old table or the new one.
 
     Args:

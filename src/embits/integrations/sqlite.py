@@ -83,14 +83,9 @@ def connect(path: str | os.PathLike[str], *, writable: bool = False) -> Any:
 
 
 def nearest(
-    source: Place,
-    query: Query,
-    k: int = 10,
-    *,
-    where: str | None = None,
-    params: Sequence[Any] = (),
-    coder: Coder | None = None,
-) -> list[Neighbor]:
+    source: Place, query: Query, k: int = 10, *, where: str | None = None,
+    params: Sequence[Any] = (), coder: Coder | None = None,
+) -> list[Neighbor]:  # fmt: skip
     """Find the k nearest rows by Hamming distance: exact, ties in row order.
 
     Args:

@@ -75,14 +75,9 @@ def evaluate_similarity(
 
 
 def evaluate_word_pairs(
-    vectors: Any,
-    pairs: str | os.PathLike[str],
-    restrict_vocab: int | None = 300_000,
-    case_insensitive: bool = True,
-    dummy4unknown: bool = False,
-    *,
-    delimiter: str | None = None,
-) -> tuple[float, float, float]:
+    vectors: Any, pairs: str | os.PathLike[str], restrict_vocab: int | None = 300_000,
+    case_insensitive: bool = True, dummy4unknown: bool = False, *, delimiter: str | None = None,
+) -> tuple[float, float, float]:  # fmt: skip
     """gensim's `evaluate_word_pairs`, for codes and floats.
 
     Args:
