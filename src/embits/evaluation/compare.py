@@ -129,12 +129,9 @@ class Evaluator:
         return self._entry("raw", subject)
 
     def evaluate_bits(
-        self,
-        bits: BinaryVectors,
-        file: Path | None = None,
-        fit: FitCoder | None = None,
+        self, bits: BinaryVectors, file: Path | None = None, fit: FitCoder | None = None,
         split: RowSplit | None = None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, Any]:  # fmt: skip
         """The entry of one file of codes.
 
         Args:
@@ -339,13 +336,9 @@ class Comparison:
         return paired_tests(self.entries, self.replicates) if self.settings["resamples"] else []
 
     def write_report(
-        self,
-        title: str = "Comparison of binary codes",
-        settings: Mapping[str, Any] | None = None,
-        *,
-        overwrite: bool = False,
-        latex: bool = False,
-    ) -> list[Path]:
+        self, title: str = "Comparison of binary codes", settings: Mapping[str, Any] | None = None,
+        *, overwrite: bool = False, latex: bool = False,
+    ) -> list[Path]:  # fmt: skip
         """After `run`: write the report into the folder, and return the files written.
 
         `settings` are more facts for its table of settings; the others are as in `write_report`.

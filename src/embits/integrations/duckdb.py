@@ -33,13 +33,9 @@ _BLOCK_ROWS = 122_880  # DuckDB's row group
 
 
 def export(
-    bits: BinaryVectors,
-    target: str,
-    *,
-    progress: Progress | None = None,
-    table: str = "embits",
+    bits: BinaryVectors, target: str, *, progress: Progress | None = None, table: str = "embits",
     overwrite: bool = False,
-) -> Facts:
+) -> Facts:  # fmt: skip
     """Write codes to a table in one transaction, or to a Parquet file: see `integrations.export`.
 
     Args:

@@ -30,13 +30,9 @@ _named = partial(check_name, r"[A-Za-z_]\w*", "letters, digits and _, not a digi
 
 
 def export_elasticsearch(
-    bits: BinaryVectors,
-    target: str,
-    *,
-    progress: Progress | None = None,
-    field: str = "code",
+    bits: BinaryVectors, target: str, *, progress: Progress | None = None, field: str = "code",
     overwrite: bool = False,
-) -> Facts:
+) -> Facts:  # fmt: skip
     """Write the body of `_bulk` requests for a `dense_vector` of element type `bit`: `field`.
 
     A code has at most 32,768 bits, and an id 512 bytes.
@@ -47,13 +43,9 @@ def export_elasticsearch(
 
 
 def export_opensearch(
-    bits: BinaryVectors,
-    target: str,
-    *,
-    progress: Progress | None = None,
-    field: str = "code",
+    bits: BinaryVectors, target: str, *, progress: Progress | None = None, field: str = "code",
     overwrite: bool = False,
-) -> Facts:
+) -> Facts:  # fmt: skip
     """Write the body of `_bulk` requests for a `knn_vector` of data type `binary`: `field`.
 
     A code has at most 16,000 bits, and an id 512 bytes.

@@ -40,13 +40,9 @@ _MAX_INT = 2**31 - 1
 
 
 def to_faiss(
-    bits: BinaryVectors | NDArray[np.uint8],
-    kind: str = "flat",
-    *,
-    progress: Progress | None = None,
-    seed: int = 0,
-    **settings: int,
-) -> Any:
+    bits: BinaryVectors | NDArray[np.uint8], kind: str = "flat", *,
+    progress: Progress | None = None, seed: int = 0, **settings: int,
+) -> Any:  # fmt: skip
     """Build an `IndexBinary` of width 8 ceil(n_bits / 8) in memory; its ids are the row numbers.
 
     Args:

@@ -54,13 +54,9 @@ floats = coder.inverse_transform(codes)"""
 
 
 def save_pretrained(
-    kept: Pretrained,
-    folder: str | os.PathLike[str],
-    *,
-    figures: Mapping[str, Any] | None = None,
-    card: Mapping[str, Any] | None = None,
-    name: str = "user/model",
-) -> None:
+    kept: Pretrained, folder: str | os.PathLike[str], *, figures: Mapping[str, Any] | None = None,
+    card: Mapping[str, Any] | None = None, name: str = "user/model",
+) -> None:  # fmt: skip
     """Write a coder or binary vectors to a folder: see `Pretrained.save_pretrained`.
 
     Each file is written atomically; a model of another library is refused by an InputError. `name`
@@ -87,13 +83,9 @@ def save_pretrained(
 
 
 def from_pretrained(
-    kind: type[Kept],
-    name: str | os.PathLike[str],
-    *,
-    revision: str | None = None,
-    verify: bool = False,
-    **options: Any,
-) -> Kept:
+    kind: type[Kept], name: str | os.PathLike[str], *, revision: str | None = None,
+    verify: bool = False, **options: Any,
+) -> Kept:  # fmt: skip
     """Open a folder, or a model on the Hub, as `kind`: see `Pretrained.from_pretrained`."""
     folder = Path(name)
     if not folder.is_dir():

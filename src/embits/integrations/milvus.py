@@ -49,13 +49,9 @@ _check_name = partial(
 
 
 def export(
-    bits: BinaryVectors,
-    target: str,
-    *,
-    progress: Progress | None = None,
-    collection: str = "embits",
-    overwrite: bool = False,
-) -> Facts:
+    bits: BinaryVectors, target: str, *, progress: Progress | None = None,
+    collection: str = "embits", overwrite: bool = False,
+) -> Facts:  # fmt: skip
     """Write codes to a collection with the exact index BIN_FLAT: see `integrations.export`.
 
     Args:

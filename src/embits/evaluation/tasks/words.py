@@ -194,12 +194,9 @@ def _summary(answers: Sequence[Answers]) -> dict[str, Any]:
 
 
 def evaluate_word_analogies(
-    vectors: Any,
-    analogies: str | os.PathLike[str],
-    restrict_vocab: int | None = 300_000,
-    case_insensitive: bool = True,
-    dummy4unknown: bool = False,
-) -> tuple[float, list[dict[str, Any]]]:
+    vectors: Any, analogies: str | os.PathLike[str], restrict_vocab: int | None = 300_000,
+    case_insensitive: bool = True, dummy4unknown: bool = False,
+) -> tuple[float, list[dict[str, Any]]]:  # fmt: skip
     """gensim's `evaluate_word_analogies`, for codes and floats.
 
     Args:
