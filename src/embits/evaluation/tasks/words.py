@@ -43,6 +43,10 @@ class PairScores(NamedTuple):
         return spearman(self.human, self.ours)
 
     @property
+    def pearson(self) -> float:
+        return pearson(self.human, self.ours)
+
+    @property
     def oov(self) -> int:
         """Number of pairs with an unknown word."""
         return int((~self.known).sum())
