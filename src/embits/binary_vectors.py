@@ -599,11 +599,10 @@ class BinaryVectors(WordMethods, Pretrained):
 
         Example:
             >>> import numpy as np, embits
-            >>> X = np.random.default_rng(0).normal(size=(100, 16))
-            >>> bits = embits.binarize(np.vstack([X, X[:2] + 0.01]), n_bits=64, method="lsh")
+            >>> bits = embits.binarize(np.eye(9)[[0, 1, 0]], n_bits=64, method="lsh")
             >>> pairs = bits.pairs_within(3)
             >>> pairs.first.tolist(), pairs.second.tolist()
-            ([0, 1], [100, 101])
+            ([0], [2])
         """
         distance = wanted_distance(distance, self.n_bits)
         return search.pairs_within(self.codes, distance, threads, max_results=max_results)
@@ -621,10 +620,9 @@ class BinaryVectors(WordMethods, Pretrained):
 
         Example:
             >>> import numpy as np, embits
-            >>> X = np.random.default_rng(0).normal(size=(100, 16))
-            >>> bits = embits.binarize(np.vstack([X, X[:2] + 0.01]), n_bits=64, method="lsh")
+            >>> bits = embits.binarize(np.eye(9)[[0, 1, 0]], n_bits=64, method="lsh")
             >>> bits.duplicates(3).ids.tolist()
-            ['0', '100', '1', '101']
+            ['0', '2']
         """
         distance = wanted_distance(distance, self.n_bits)
         groups = search.duplicates(self.codes, distance, threads, progress=progress)

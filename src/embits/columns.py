@@ -350,11 +350,10 @@ class PieceColumns:
     def flags(self, kinds: Mapping[str, str], key: Any, where: Any) -> NDArray[np.bool_]:
         """Whether each row passes a filter on columns; it is remembered by its key."""
         packed = self._known.get(key)
-        if packed is not None:
-            return np.unpackbits(packed, count=self.n).view(bool)
-        found = self._found(kinds, where)
-        remember(self._known, key, np.packbits(found))
-        return found
+        if packed is None:
+            packed = np.packbits(self._found(kinds, where))
+            remember(self._known, key, packed)
+        return np.unpackbits(packed, count=self.n).view(bool)
 
     def _found(self, kinds: Mapping[str, str], where: Any) -> NDArray[np.bool_]:
         pa = arrow()
