@@ -155,9 +155,8 @@ def _file_system(address: str) -> tuple[Any, str]:
         with _one_line(name):
             files, inner = url_to_fs(address, **options)
     except ImportError as error:
-        if scheme in _EXTRAS:
-            raise MissingExtraError(name, _EXTRAS[scheme]) from None
-        raise MissingExtraError(name, "remote", first_line(error)) from None
+        hint = "" if scheme in _EXTRAS else first_line(error)
+        raise MissingExtraError(name, _EXTRAS.get(scheme, "remote"), hint) from None
     return files, inner
 
 

@@ -159,10 +159,8 @@ def bench(
     embits bench glove.safetensors --raw glove.6B.300d.txt
     """
     opened = {path: load(path) for path in files}
-    floats = read_vectors(raw, words=words_file).matrix if raw else None
     first = next(iter(opened.values()))
-    if floats is None:
-        floats = first.decode()
+    floats = read_vectors(raw, words=words_file).matrix if raw else first.decode()
     if any(len(binary) != len(floats) for binary in opened.values()):
         raise InputError("the files have different numbers of rows; time them one at a time")
     contenders: list[Contender] = []
