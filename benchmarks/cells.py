@@ -3,7 +3,7 @@
     python benchmarks/cells.py glove FOLDER --vectors glove.npy     words, 256 bits
     python benchmarks/cells.py rows FOLDER --rows 10000000          mixes of sentence vectors
     python benchmarks/cells.py floats FOLDER --rows 1000000         float queries, rescored
-    python benchmarks/cells.py curves FOLDER --vectors glove.npy    recall of true neighbors, drawn
+    python benchmarks/cells.py curves FOLDER --vectors glove.npy    recall of true neighbors
 
 FOLDER keeps what takes long to make. Times are medians of paired turns on one thread, of its
 processor time: every turn runs each of the rivals once. Recall is measured on queries that nothing
@@ -209,19 +209,35 @@ def binary_ivf(bits, plain, queries, recall=0.95):
     print(json.dumps(line | {k: round(v, 4) for k, v in times.items()}), flush=True)
 
 
-def resident(path, queries_path, recall):
-    """In a process of its own: memory after searches of a mapped file."""
+def resident(path, queries_path, recall, limit=200_000_000):
+    """In a process of its own: memory after searches of a mapped file that no cache holds.
+
+    Where control groups can be made, all its memory is limited, that of the file included.
+    """
     program = """
-import sys, numpy as np, embits
-def rss():
-    return int(open('/proc/self/statm').read().split()[1]) * 4096 / 1e6
-bits = embits.load(sys.argv[1]); q = np.load(sys.argv[2])
-start = rss()
-for each in q[:100]:
-    bits.search(each, 10, recall=float(sys.argv[3]), threads=1)
-print(f"resident: {start:.0f} MB after opening, {rss():.0f} MB after 100 searches")
+import os, sys
+from pathlib import Path
+path, queries, recall, limit = sys.argv[1:]
+v1 = Path("/sys/fs/cgroup/memory")
+group = (v1 if v1.exists() else v1.parent) / f"embits-{os.getpid()}"
+try:
+    group.mkdir()
+    (group / ("memory.limit_in_bytes" if v1.exists() else "memory.max")).write_text(limit)
+    (group / "cgroup.procs").write_text(str(os.getpid()))
+except OSError as error:
+    print(f"without a limit: {error}")
+with open(path, "rb") as file:
+    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+import numpy as np, embits
+bits, q = embits.load(path), np.load(queries)
+for each in q[:300]:
+    bits.search(each, 10, recall=float(recall), threads=1)
+facts = dict(line.split(":") for line in open("/proc/self/status"))
+facts = {name: int(facts[name].split()[0]) // 1000 for name in ("VmHWM", "RssAnon", "RssFile")}
+print(f"resident after 300 searches: {facts} MB, of a file of {bits.nbytes / 1e6:.0f} MB")
 """
-    subprocess.run([sys.executable, "-c", program, path, queries_path, str(recall)], check=True)
+    arguments = [path, queries_path, str(recall), str(limit)]
+    subprocess.run([sys.executable, "-c", program, *arguments], check=True)
 
 
 def glove(arguments):
@@ -444,26 +460,10 @@ def curves(arguments):
             found.append({"name": name, "at": at, "bytes": round(of_row), "ms": round(ms, 4)})
             found[-1]["recall"] = round(float(reached[at]), 4)
             print(json.dumps(found[-1]), flush=True)
-    draw(found, arguments.folder / "cells.svg", f"{len(X):,} vectors of {X.shape[1]} floats")
-
-
-def draw(found, path, title):
-    import matplotlib.pyplot as plt
-
-    plt.rcParams.update({"svg.hashsalt": "embits", "font.size": 9})
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True)
-    for name in dict.fromkeys(each["name"] for each in found):
-        mine = [each for each in found if each["name"] == name]
-        style = {"marker": "o", "markersize": 3, "linewidth": 2 if "embits" in name else 1}
-        left.plot([m["ms"] for m in mine], [m["recall"] for m in mine], label=name, **style)
-        right.plot([m["bytes"] for m in mine], [m["recall"] for m in mine], **style)
-    left.set(xscale="log", xlabel="ms a query, one thread", ylabel="recall@10 by cosine")
-    right.set(xscale="log", xlabel="bytes a row in memory")
-    left.set_ylim(0.4, 1.01)
-    figure.suptitle(title, fontsize=9)
-    figure.legend(loc="outside lower center", ncols=4, fontsize=8)
-    figure.tight_layout(rect=(0, 0.12, 1, 1))
-    figure.savefig(path, metadata={"Date": None})
+    stored = {"title": f"{len(X):,} vectors of {X.shape[1]} floats", "curves": found}
+    if arguments.write:
+        path = Path(__file__).parent / "results/cells.json"
+        path.write_text(json.dumps(stored, indent=1) + "\n")
 
 
 def main():
@@ -475,6 +475,7 @@ def main():
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--bits", type=int, default=256)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--write", action="store_true", help="store the curves in results/")
     parser.add_argument("--alone", action="store_true", help="without other libraries")
     arguments = parser.parse_args()
     print(f"embits {embits.__version__}, {embits.search.simd()}, {embits.__file__}")

@@ -412,16 +412,20 @@ size_t CellVisits::wanted(double score, size_t read, size_t most) {
     if (reading_->probes)
         most = std::min(most, std::max<size_t>(reading_->probes[q_], read + (score == -INFINITY)));
     if (most > known_.size() && !is_whole_) {
-        std::vector<float> products(n);
-        reading_->centers.products(reading_->weights + q_ * reading_->centers.n_bits(), 1,
-                                   products.data());
         float lowest = -INFINITY;
         if (!reading_->probes && !reading_->longest) {
             // Later cells need more, and scores only rise. The slack is above rounding.
             lowest = reading_->margin + needed(score, 0) + costs[known_.size()];
             lowest -= 1e-3f * (1 + std::fabs(lowest));
         }
-        sort(products.data(), &lowest);
+        if (lowest > known_.back().closeness) {
+            is_whole_ = true;
+        } else {
+            std::vector<float> products(n);
+            reading_->centers.products(reading_->weights + q_ * reading_->centers.n_bits(), 1,
+                                       products.data());
+            sort(products.data(), &lowest);
+        }
     }
     most = std::min(most, known_.size());
     if (reading_->probes) return most;

@@ -152,6 +152,37 @@ def test_a_query_reads_the_cells_that_are_closest_to_it(bits):
         assert (found.rows == bits.search(query, k=3, rows=read).rows).all()
 
 
+@pytest.mark.parametrize("recall", [0.6, 0.99])
+def test_a_query_stops_by_the_rule_of_the_file_format(recall):
+    codes = oracle.random_codes(np.random.default_rng(10), 9000, 9)
+    codes[4000:] = codes[:5000] & codes[1000:6000]  # nearer to zeros, and to each other
+    bits = embits.BinaryVectors(None, codes, embits.RandomHyperplanes(n_bits=72).fit(np.eye(72)))
+    bits = bits.with_cells(1200)
+    pieces = CodePieces.of(bits.codes)
+    centers, sizes = pieces.centers, pieces.cell_sizes()
+    margin, costs = centers.margin(recall, floats=False), centers.native.place_costs()
+    reads = []
+    for query in codes[::150]:
+        signs = 2.0 * np.unpackbits(query) - 1
+        products = np.empty((1, 1200), np.float32)
+        centers.native.products(signs[None].astype(np.float32), products)
+        closeness = products[0] - centers.native.squares() / 4
+        order = np.argsort(-closeness, kind="stable")
+        read, end = 4, 8
+        while read < 1200:
+            score = 72 - 2 * bits.search(query, 10, probes=read).distances[-1]
+            if sizes[order[:read]].sum() < 10:
+                score = -np.inf
+            reached = closeness[order[:end]] - score - costs[:end] >= margin
+            stop = max(read, np.flatnonzero(reached)[-1] + 1) if reached.any() else read
+            is_end, read, end = stop < end, stop, 2 * end
+            if is_end:
+                break
+        reads.append(read)
+        assert bits.search(query, 10, recall=recall).rows_read == sizes[order[:read]].sum()
+    assert recall < 0.99 or max(reads) > 130 > min(reads)  # more than are ordered at first
+
+
 def test_a_query_finds_the_same_alone_and_in_a_batch_with_any_threads_and_kernel(bits, queries):
     asked = {"recall": 0.9, "metric": "asymmetric"}
     batch = bits.search(queries, **asked)
