@@ -107,7 +107,7 @@ def test_a_cluster_answers_as_one_machine_and_says_what_a_dead_node_held(tmp_pat
         client = Client(port)
         some = {"where": ["0-1", "1-2", "2-200", "4-299"], "exclude": ["1-2", "nobody"]}
         read = {"recall": 1, "metric": "asymmetric"}
-        for options in (read, some, {"metric": "decoded", **some}, {"k": 40}, {"probes": 20}):
+        for options in (read, some, {"metric": "decoded", **some}, {"k": 40}):
             options = {"k": 7, **options}
             wait_for(port, whole(news, query, **options), vector=query, **options)
         found = news.search(matrix[7], 5, where={"year": (200, 299)})
