@@ -76,9 +76,7 @@ class Evaluator:
         fit_rows: Rows to fit a new coder on, to measure neighbors and reconstruction on the
             others; None is half of the rows, or for words all: their codes are measured as is.
         n_resamples: Bootstrap replicates of each score, for 95 % intervals under "intervals".
-
-    Attributes:
-        samples: The replicates of the last entry.
+            Those of the last entry are in `samples`.
 
     Raises:
         InputError: A task is unknown, or lacks data sets or `raw`.

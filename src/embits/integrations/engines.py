@@ -65,11 +65,9 @@ def export_vespa(
     bits: BinaryVectors, target: str, *, progress: Progress | None = None, field: str = "code",
     schema: str = "embits", overwrite: bool = False,
 ) -> Facts:  # fmt: skip
-    """Write the puts of `vespa feed` for a field `tensor<int8>`, whose values are hexadecimal.
+    """Write the puts of `vespa feed` for a `field` of `tensor<int8>`, whose values are hexadecimal.
 
-    Args:
-        field: The name of the field of codes.
-        schema: The name of the schema, which is also the namespace of the documents.
+    `schema` is the name of the schema, and the namespace of the documents.
     """
     tensor = f"tensor<int8>(x[{bits.codes.shape[1]}])"
     mapping = f"""schema {_named("schema", schema)} {{

@@ -1,10 +1,8 @@
 """Codes to FAISS's binary indexes and back, bit for bit.
 
 FAISS packs bits as embits does, first bit highest, in whole bytes. Other widths include the padding
-bits of the last byte, which are zero and do not change distances.
-
-A FAISS file has no place for a description. `export` writes the coder's checksum after the index,
-where FAISS does not read.
+bits of the last byte, which are zero. A FAISS file has no place for a description: `export` writes
+the coder's checksum after the index, where FAISS does not read.
 """
 
 from __future__ import annotations
@@ -56,7 +54,6 @@ def to_faiss(
 
     Raises:
         InputError: There is no such kind, or a setting is unknown or out of range.
-        MissingExtraError: FAISS is not installed.
 
     Example:
         >>> import numpy as np, embits
@@ -105,7 +102,6 @@ def from_faiss(index: Any, coder: Coder, ids: Any = None) -> BinaryVectors:
         InputError: The index is of another kind, its ids are not the rows 0 to n - 1, or its codes
             do not have the coder's width; or another coder made the codes of the file.
         ReadError: FAISS cannot read the file.
-        MissingExtraError: FAISS is not installed.
     """
     faiss = package("faiss", "FAISS indexes", "faiss")
     if isinstance(index, str | os.PathLike):

@@ -1,12 +1,8 @@
 """Hugging Face save and load methods: `save_pretrained`, `from_pretrained`, `push_to_hub`.
 
-A model is a folder:
-
-    model.safetensors   the file that `embits.load` opens; for a coder alone, it has no codes
-    config.json         a summary of the file, for people and other programs
-    README.md           the model card
-
-Nothing is pickled, and only the first file is read. The Hub needs the extra `hub`.
+A model is a folder of model.safetensors, which `embits.load` opens (for a coder alone, it has no
+codes), config.json, a summary of it, and README.md, the model card. Nothing is pickled, and only
+the first file is read. The Hub needs the extra `hub`.
 """
 
 from __future__ import annotations

@@ -77,17 +77,14 @@ def export(
 
 
 def connect(target: str | os.PathLike[str]) -> Any:
-    """Open a client: `pymilvus.MilvusClient`.
+    """Open a client, a `pymilvus.MilvusClient`, of a server or a file of Milvus Lite.
 
-    Args:
-        target: The address of a server, http://host:19530/database, or a file of Milvus Lite, whose
-            name ends in `.db`; it is made if there is none. The environment variable MILVUS_TOKEN
-            has a server's token, or user:password.
+    A server has an address, http://host:19530/database, and its token, or user:password, is in the
+    environment variable MILVUS_TOKEN. A file's name ends in `.db`; it is made if there is none.
 
     Raises:
         InputError: The target is neither, or is a file of another program.
         DatabaseError: The server cannot be reached, or the file is open in another process.
-        MissingExtraError: pymilvus or Milvus Lite is not installed.
     """
     options = {"token": os.environ.get("MILVUS_TOKEN", "")} if _is_server(target) else {}
     if not options:

@@ -111,14 +111,11 @@ def nearest(
         connection: An open psycopg connection.
         query: See `table.Table.nearest`, also for `k`, `coder` and the errors.
         table: The table that was exported to.
-        where: A condition in SQL, run unchanged: pass untrusted values through `params`. The index
-            may return fewer than k rows that meet it; `exact` finds all.
+        where: A condition in SQL, run unchanged (psycopg.Error if Postgres cannot): pass untrusted
+            values through `params`. The index may return fewer rows than k; `exact` finds all.
         params: The values of the `%s` in `where`; write `%` as `%%`.
         exact: Compare with every row instead of using the index. This also happens without an
             index, or if k is beyond the index's limit of 1,000.
-
-    Raises:
-        psycopg.Error: Postgres cannot run `where`.
     """
     with connection.transaction(force_rollback=True):  # settings are as they were
         codes = _Codes(connection, table)

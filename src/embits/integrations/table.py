@@ -114,8 +114,7 @@ class Table(abc.ABC):
 
         Raises:
             UnknownWordError: The word is not in the table.
-            InputError: embits did not write such a table, there is no such row, or the query or the
-                coder does not fit the codes.
+            InputError: There is no such table or row, or the query or the coder does not fit.
             DatabaseError: The engine reports an error, such as one in `where`.
         """
         row, code = self._row_and_code(query, coder)

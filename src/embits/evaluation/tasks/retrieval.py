@@ -112,10 +112,7 @@ def evaluate_retrieval(
 
     It is `{"hamming": {"ndcg@10", "recall@10", "recall@100", "mrr"}, "asymmetric", "decoded",
     "rescored"}`, or `{"floats": ...}` without a coder; values in [0, 1]. `samples` receives the
-    scores of each query, under `name`.
-
-    Raises:
-        InputError: The coder has other dimensions.
+    scores of each query, under `name`. A coder of other dimensions raises an InputError.
     """
     if coder is None:
         judged, documents = judged_queries(data), unit_rows(data.corpus.matrix)

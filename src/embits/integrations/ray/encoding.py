@@ -1,8 +1,7 @@
 """Encode vectors with the workers of a cluster, and fit a coder on a sample of them.
 
 The vectors are the blocks of a Ray Dataset, or row groups of Parquet files. Ray Data has a reader
-of Parquet. Ours knows the file and the row of every vector, so that errors can name a bad one, and
-its pieces take about a second each, for small and large files.
+of Parquet, but ours knows the file and the row of a bad vector, and cuts pieces of about a second.
 """
 
 from __future__ import annotations
