@@ -1,14 +1,15 @@
 """Agreement with human similarity scores against the size of a file of word vectors.
 
     python benchmarks/quality_per_megabyte.py NAME=VECTORS --data DATA
-        [--cuts 20000,50000,100000] [--bits 64,128,256,512] [--target similarity]
+        [--cuts 20000,50000,100000] [--bits 64,128,256,512] [--neural 64,128] [--target similarity]
         [--folder FOLDER] [--out FILE.json] [--embits-only]
 
 VECTORS is a file that `embits binarize` reads, most frequent words first. embits is fitted once a
 width, on all words; smaller vocabularies are the first rows (`bits.subset`). Every file is written,
 its size is read from the disk, and it is opened again before it is scored. Files of embits
 stay in --folder, and a second run does not fit them again. With --embits-only, the other files are
-those that FILE.json has.
+those that FILE.json has. --neural are the widths of `Neural`. Decoded vectors are compared as
+`similarity(metric="decoded")` does, whitened ones with the target "similarity".
 
 The score is the Fisher mean of Spearman's correlations over the similarity sets of DATA.
 pair_scores.py says how pairs with unknown words count. WordLlama (`pip install wordllama`) and
@@ -62,7 +63,7 @@ Files = Iterator[tuple[Row, Space]]
 
 class Options(NamedTuple):
     cuts: list[int]
-    bits: list[int]
+    bits: dict[str, list[int]]
     target: str
 
 
@@ -89,20 +90,24 @@ def float_files(vectors: embits.WordVectors, cuts: list[int], folder: Path) -> F
 
 def embits_files(source: Path, cuts: list[int], options: Options, folder: Path) -> Files:
     """A file of each width, variant and vocabulary, opened again."""
-    target = options.target
-    for n_bits in options.bits:
-        whole = folder / f"embits-{target}-{n_bits}.safetensors"
+    settings = {"random_state": 0, "target": options.target}
+    for method, n_bits in [(key, n) for key, widths in options.bits.items() for n in widths]:
+        whole = folder / f"{method}-{options.target}-{n_bits}.safetensors"
         if not whole.exists():
-            embits.binarize_to_file(source, whole, n_bits=n_bits, random_state=0, target=target)
+            embits.binarize_to_file(source, whole, n_bits=n_bits, method=method, **settings)
         for n in cuts:
             first = embits.load(whole).subset(rows=range(n))
             for name, parts in VARIANTS.items():
                 path = folder / "variant.safetensors"
                 first.slim(**parts).save(path)
                 bits = embits.load(path)
-                space = BitSpace(bits, lookup("\n".join(bits.words)))
-                row = {"method": name, "size": n_bits, "words": n, "bytes": path.stat().st_size}
-                yield row, space.rebuilt() if name.endswith("decoded") else space
+                rows = lookup("\n".join(bits.words))
+                space: Space = BitSpace(bits, rows)
+                if name.endswith("decoded"):
+                    space = FloatSpace(bits.words, bits.coder.rebuilt(bits.codes), rows)
+                called = name.replace("embits", "embits Neural") if method == "neural" else name
+                row = {"method": called, "size": n_bits, "words": n, "bytes": path.stat().st_size}
+                yield row, space
 
 
 def compress_fasttext_files(vectors: embits.WordVectors, cuts: list[int], folder: Path) -> Files:
@@ -196,6 +201,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--cuts", type=numbers, default=[20_000, 50_000, 100_000])
     parser.add_argument("--bits", type=numbers, default=[64, 128, 256, 512])
+    parser.add_argument("--neural", type=numbers, default=[])
     parser.add_argument("--target", default="similarity")
     parser.add_argument("--embits-only", action="store_true")
     parser.add_argument("--folder", type=Path)
@@ -204,7 +210,8 @@ def main() -> None:
     if importlib.util.find_spec("faiss") is None:
         raise SystemExit("product quantization needs FAISS: pip install faiss-cpu")
     datasets = DataFolder.at(arguments.data).similarity()
-    options = Options(arguments.cuts, arguments.bits, arguments.target)
+    widths = {"near-lossless": arguments.bits, "neural": arguments.neural}
+    options = Options(arguments.cuts, widths, arguments.target)
     result: Row = {"about": about(datasets), "published": PUBLISHED, "sources": {}}
     if arguments.out and arguments.out.exists():
         result["sources"] = json.loads(arguments.out.read_text())["sources"]
