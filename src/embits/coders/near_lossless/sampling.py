@@ -13,7 +13,8 @@ from embits.coders.backend import product
 SAMPLE_ROWS = 50_000  # rows a fit is based on, whatever the vocabulary ...
 SAMPLE_BYTES = 128 << 20  # ... and bytes of their floats: a fit holds three times as much
 ENOUGH_ROWS = 5000  # fewer are trained on less, and their mean and variances are shrunk
-ANCHORS = 4096  # rows whose neighborhoods are looked up, among all rows
+ANCHORS = 4096  # rows whose neighborhoods are looked up ...
+ANCHORS_AMONG = 8192  # ... and the rows they are looked up among, for wide codes
 NEIGHBORS = 16  # rows of a neighborhood, the anchor among them
 ASKING = 4  # one row of so many asks for its neighbors among all rows of a batch
 HELD_OUT = 512  # queries of the held-out check ...
@@ -40,16 +41,19 @@ class Batches:
     Random rows alone hold few true neighbors of each other, and so teach little about them.
     """
 
-    def __init__(self, x: NDArray[np.float32], rng: np.random.Generator) -> None:
+    def __init__(
+        self, x: NDArray[np.float32], rng: np.random.Generator, among_all: bool = False
+    ) -> None:
         self._rng = rng
         self._n = len(x)
-        anchors, size = rng.permutation(self._n)[:ANCHORS], min(NEIGHBORS, self._n)
-        norms = np.linalg.norm(x, axis=1) + np.float32(1e-12)
-        self._neighborhoods = np.empty((len(anchors), size), dtype=np.int64)
-        for rows in blocks(len(anchors), 128):
-            similarities = product(x[anchors[rows]], x.T)
-            similarities /= norms
-            self._neighborhoods[rows] = np.argpartition(similarities, -size, axis=1)[:, -size:]
+        among = rng.permutation(self._n)[: None if among_all else ANCHORS_AMONG]
+        unit = unit_rows(x[among])
+        anchors, size = min(ANCHORS, len(among)), min(NEIGHBORS, len(among))
+        self._neighborhoods = np.empty((anchors, size), dtype=np.int64)
+        for rows in blocks(anchors, 128):
+            similarities = product(unit[rows], unit.T)
+            nearest = np.argpartition(similarities, -size, axis=1)[:, -size:]
+            self._neighborhoods[rows] = among[nearest]
 
     def draw(self, size: int) -> NDArray[np.int64]:
         """Numbers of about `size` rows, each once, in random order."""

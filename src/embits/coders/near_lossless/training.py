@@ -266,7 +266,8 @@ def descend(
         recall for each look.
     """
     xp, size = on.xp, min(batch_size, len(x))
-    batches = Batches(x, rng)
+    # Few bits gain by closer neighborhoods; with more, pairs that are less near count too.
+    batches = Batches(x, rng, among_all=2 * len(start[0]) < x.shape[1])
     there = on.put(x)
     not_self = on.put(-FAR_BELOW * np.eye(-(-size // ASKING), size, dtype=np.float32))
     scale = np.full(1, math.log(FIRST_SCALE), np.float32)
