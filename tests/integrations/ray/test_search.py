@@ -214,6 +214,19 @@ def test_results_have_ids_after_the_cluster_was_stopped(collection, matrix, monk
     assert found.ids.tolist() == collection.search(matrix[:20], 5).ids.tolist()
 
 
+def test_filters_on_columns_are_those_of_one_machine(matrix, coder, tmp_path):
+    news = embits.open_collection(tmp_path / "news", coder)
+    news.add(matrix[:900], columns={"n": range(900)})
+    few = {"n": [5, 899]}
+    for where, exclude in (
+        ({"n": (100, 500)}, few),
+        (None, {}),
+        ([few, None, {"n": (7, None)}], None),
+    ):
+        asked = {"where": where, "exclude": exclude}
+        same(on_ray.search(news.path, matrix[:3], 4, **asked), news.search(matrix[:3], 4, **asked))
+
+
 def test_an_empty_collection_is_searched(matrix, coder, tmp_path):
     empty = embits.open_collection(tmp_path / "empty", coder)
     same(on_ray.search(empty.path, matrix[:3], 4), empty.search(matrix[:3], 4))

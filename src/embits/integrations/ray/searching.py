@@ -11,7 +11,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, lru_cache
-from itertools import combinations_with_replacement, islice, pairwise, product
+from itertools import chain, combinations_with_replacement, islice, pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -367,10 +367,11 @@ class _Queries:
     def filters(self, where: Any, exclude: Any, rows: Any) -> Filters:
         """Filters of the whole collection; workers look up ids."""
         where = one_of(where, rows, len(self.job))
-        if is_filter(where) or is_filter(exclude):  # columns are read here, not by the workers
-            bits = load(self.job.address)
-            where = bits.select(where) if is_filter(where) else where
-            exclude = bits.select(exclude) if is_filter(exclude) else exclude
+        lists = [each if isinstance(each, list | tuple) else () for each in (where, exclude)]
+        if any(map(is_filter, chain([where, exclude], *lists))):
+            bits = load(self.job.address)  # columns are read here, not by the workers
+            check_state(self.job.manifest, where=bits.select(rows=[]))
+            where, exclude = bits._of_columns(where), bits._of_columns(exclude)
         check_state(self.job.manifest, where=where, exclude=exclude)
 
         def rows_of_ids(name: str, given: NDArray[Any]) -> NDArray[np.int64]:
