@@ -236,7 +236,7 @@ class NearLossless(LinearlyEncoded):
 
     @property
     def _place(self) -> str:
-        return "cpu" if self.device is None else str(self.device)
+        return str(self.device)
 
     def _budget(self, n: int) -> training.Budget:
         usual = training.budget(self.n_bits_, self.n_features_in_, n, self._place)

@@ -247,6 +247,10 @@ class Neural(NearLossless):
         choice("prefer", self.prefer, PREFERENCES)
         choice("effort", self.effort, EFFORTS)
 
+    @property
+    def _place(self) -> str:
+        return "cpu" if self.device is None else self.device
+
     def _budget(self, n: int) -> training.Budget:
         steps, batch_size = super()._budget(n)
         return training.Budget(min(EFFORTS[self.effort].steps, 4 * steps), batch_size)
