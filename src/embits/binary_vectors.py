@@ -409,7 +409,7 @@ class BinaryVectors(WordMethods, Pretrained):
             rows_read = result.rows_read
         else:
             if not chosen.is_cosine:
-                finer_score = "metric='asymmetric', floats=, or a collection with keep="
+                finer_score = "float queries and metric='asymmetric', floats=, or keep="
                 raise InputError(f"rescore needs a finer score: {finer_score}")
             weights, offsets = chosen.prepare(self.coder, queries)
             coarse = METRICS["hamming"].prepare(self.coder, queries)
