@@ -142,7 +142,7 @@ def test_a_model_is_read_by_its_name_and_its_program_is_not_run(downloads, tmp_p
     ("name", "says"),
     [
         ("tiny-vector-2", "gensim has no model of that name; did you mean 'tiny-vectors-2'?"),
-        ("tiny-text", "gensim has a corpus of texts by that name, expected vectors"),
+        ("tiny-text", "gensim has no model of that name"),
         ("not-fetched-yet-50", "gensim could not download it: "),
     ],
 )

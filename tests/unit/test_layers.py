@@ -45,6 +45,12 @@ def test_only_modules_are_taken_from_the_package_itself():
             assert module != "embits" or name in modules, f"{path}: from embits import {name}"
 
 
+# All of these modules needs the package: classes that it has the base of, for example.
+WRAPPED = {
+    "pgvector": "psycopg", "langchain": "langchain_core", "llama_index": "llama_index",
+}  # fmt: skip
+
+
 def test_extras_are_imported_when_called_or_behind_a_module_that_is():
     allowed = set(sys.stdlib_module_names) | {"embits", "numpy", "click"}
     for path in SOURCES.rglob("*.py"):
@@ -54,7 +60,7 @@ def test_extras_are_imported_when_called_or_behind_a_module_that_is():
             continue  # all of it is behind Ray, which brings pyarrow
         for module, _ in top_level_imports(path):
             outside = str(module).split(".")[0]
-            wraps = (path.stem, outside) == ("pgvector", "psycopg")  # all of it needs the package
+            wraps = WRAPPED.get(path.stem) == outside
             assert outside in allowed or wraps, f"{path} imports {outside} when it is imported"
             assert outside != "click" or "cli" in path.parts, f"{path} imports click"
 
