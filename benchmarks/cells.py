@@ -85,6 +85,7 @@ def make_rows(folder, data, n, n_bits, floats):
                 codes[start:stop] = np.packbits(signs >= 0, axis=1)
             else:
                 X = mixed(source, neighbors, noise, rng, stop - start)
+                X /= np.linalg.norm(X, axis=1, keepdims=True)  # of equal order by inner product
                 codes[start:stop], kept[start:stop] = coder.encode(X), X
         embits.BinaryVectors(None, codes, coder).save(plain)
     if not cells.exists():
@@ -452,8 +453,7 @@ def curves(arguments):
     found = []
     for name, of_row, searches in rivals(X, bits, (1, 4, 8, 16, 32, 64, 128)):
         reached = {
-            at: shares(best, np.stack([search(q) for q in queries])).mean()
-            for at, search in searches.items()
+            at: shares(best, [search(q) for q in queries]).mean() for at, search in searches.items()
         }
         calls = {at: lambda i, s=search: s(queries[i]) for at, search in searches.items()}
         for at, ms in paired(calls, len(queries)).items():
