@@ -30,9 +30,11 @@ def main() -> None:
     right.set(xscale="log", xlabel="bytes a row in memory")
     left.set_ylim(40, 101)
     left.set_title(stored["title"])
-    for axes in (left, right):
+    for axes, ticks in ((left, (0.02, 0.05, 0.1, 0.2, 0.5)), (right, (30, 50, 100, 200, 400))):
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.set_xticks([], minor=True)
         axes.grid(linewidth=0.5)
-    right.legend(loc="lower right", frameon=False, fontsize=8)
+    right.legend(loc="lower center", frameon=False, fontsize=8)
     figure.tight_layout()
     save(figure, "cells")
 
