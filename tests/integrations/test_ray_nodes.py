@@ -83,10 +83,15 @@ def test_answers_are_the_same_if_a_node_dies_while_it_searches(
         news.add(part, ids=[f"{number}-{i}" for i in range(len(part))])
     news.remove([f"1-{i}" for i in range(0, 900, 7)])
     asked, started = np.tile(matrix, (2, 1)), threading.Event()
+    expected = on_ray.search(news.path, asked, 7, metric="asymmetric")
     with killed_at_work(cluster, "in_span", started) as killed:
         found = on_ray.search(
             news.path, asked, 7, metric="asymmetric", progress=lambda *_: started.set()
         )
     assert killed, "the job was over before a node could be killed"
-    same(found, news.search(asked, 7, metric="asymmetric"))
+    same(found, expected)
+    here = news.search(asked, 7, metric="asymmetric")
+    assert np.array_equal(found.rows, here.rows)
+    # A matrix library may round the weights of a part of the queries otherwise.
+    assert np.allclose(found.scores, here.scores, atol=1e-6)
     assert found.ids[:50].tolist() == news.search(asked[:50], 7, metric="asymmetric").ids.tolist()

@@ -371,8 +371,9 @@ def _verify(tensors: Arrays, contents: Contents, metadata: Strings, fail: Any) -
     for name, array in tensors.items():
         if hashlib.sha256(_raw(array)).hexdigest() != expected[name]:
             fail(f"damaged: the bytes of tensor {name!r} do not match its checksum")
-        parts = blocks(len(array)) if array.dtype.kind == "f" else ()  # it may be large
-        if not all(np.isfinite(array[rows]).all() for rows in parts):
+        flat = array.ravel()  # it may be large
+        parts = blocks(len(flat), 1 << 20) if array.dtype.kind == "f" else ()
+        if not all(np.isfinite(flat[part]).all() for part in parts):
             fail(f"damaged: tensor {name!r} contains NaN or infinity")
     if has_padding_bits(contents.codes, contents.n_bits):
         fail(f"damaged: codes of {contents.n_bits} bits have a padding bit set")

@@ -258,5 +258,5 @@ def _is_not_lite(record: logging.LogRecord) -> bool:
 
 
 def _lite_servers() -> Any:
-    name = "milvus_lite.server_manager"
-    return package(name, "a file of Milvus Lite", "milvus").server_manager_instance
+    managers = package("milvus_lite.server_manager", "a file of Milvus Lite", "milvus")
+    return managers.server_manager_instance
